@@ -23,8 +23,12 @@ export const LAYERS = [
 /** The package's entries and the composition root, which may import every layer. */
 const ROOT = "^src/(?:dramatis|index|startup|worker)\\.ts$";
 
-/** Files that the browser's side may import. These files of model contain types only. */
-const CLIENT_MAY_IMPORT = ["^src/(?:shared|protocol|client)/", "^src/model/(?:context|messages)\\.ts$"];
+/** Files that the browser's side may import. These files of the ports and the model contain types only. */
+const CLIENT_MAY_IMPORT = [
+  "^src/(?:shared|protocol|client)/",
+  "^src/ports/clock\\.ts$",
+  "^src/model/(?:context|messages)\\.ts$",
+];
 
 /** The folders of a conversation, and what each imports of the others. The shell, in the files beside them, imports all. */
 const CONVERSATION = "agents/conversation";
@@ -125,7 +129,7 @@ export default {
     ...partRules,
     {
       name: "layer-client",
-      comment: "What runs in a browser imports shared code, model types and the protocol only.",
+      comment: "What runs in a browser imports shared code, types of ports and model, and the protocol only.",
       severity: "error",
       from: { path: under(["client"]) },
       to: { path: "^src/", pathNot: CLIENT_MAY_IMPORT },

@@ -21,13 +21,12 @@ export function buildConsole({ force = false } = {}): void {
   if (!force && existsSync(PAGE) && statSync(PAGE).mtimeMs >= newest(SOURCES)) return;
   sweep();
   const unfinished = `${CONSOLE}.${process.pid}`;
-  const replaced = `${unfinished}.old`;
   try {
     build(unfinished);
-    if (existsSync(CONSOLE)) renameSync(CONSOLE, replaced);
+    rmSync(CONSOLE, { recursive: true, force: true });
     renameSync(unfinished, CONSOLE);
   } finally {
-    for (const path of [unfinished, replaced]) rmSync(path, { recursive: true, force: true });
+    rmSync(unfinished, { recursive: true, force: true });
   }
 }
 
@@ -45,7 +44,7 @@ function build(folder: string): void {
 function sweep(): void {
   mkdirSync(dirname(CONSOLE), { recursive: true });
   for (const name of readdirSync(dirname(CONSOLE))) {
-    const [, owner] = /^console\.(\d+)(?:\.old)?$/.exec(name) ?? [];
+    const [, owner] = /^console\.(\d+)$/.exec(name) ?? [];
     if (owner === undefined || processInfo(Number(owner)) !== undefined) continue;
     rmSync(join(dirname(CONSOLE), name), { recursive: true, force: true });
   }

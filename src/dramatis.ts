@@ -8,15 +8,16 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { atBaseUrl, defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { adapterFor } from "./adapters/formats/lookup.ts";
-import { accountOf, createModelGateway, secretsOf } from "./adapters/gateway/gateway.ts";
+import { createModelGateway, secretsOf } from "./adapters/gateway/gateway.ts";
 import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/gateway/trusted-hosts.ts";
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
 import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-guards.ts";
 import type { Interceptor } from "./adapters/resilience/interceptors.ts";
+import { MediaBudget } from "./adapters/resilience/media-budget.ts";
 import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
-import { checkExports, entrypointOf } from "./agents/base/lookup/exported-classes.ts";
+import { checkExports, classesWithoutStorage, entrypointOf } from "./agents/base/lookup/exported-classes.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { AttachmentStore } from "./attachments/attachment-store.ts";
@@ -43,7 +44,7 @@ import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { defined } from "./shared/defined.ts";
 import { DramatisError } from "./shared/errors.ts";
-import { checkExecutor, createAgents, type FirstAgent } from "./startup.ts";
+import { checkAgents, checkExecutor, declareAgents, type FirstAgent, missingParts } from "./startup.ts";
 
 /**
  * The bindings and variables of a Dramatis Worker. Its classes need no bindings: they reach each other through its exports.
@@ -101,7 +102,10 @@ export interface DramatisOptions {
   cors?: CorsOptions;
   /** Decides before every tool call. Default: allows all. */
   gate?: Gate;
-  /** Agents that the runtime creates with its first request. */
+  /**
+   * Agents that the code declares. The first request of an isolate creates those that do not exist, and changes those whose
+   * declaration here has changed. New conversations use the new persona, existing ones keep theirs.
+   */
   agents?: FirstAgent[];
 }
 
@@ -114,10 +118,11 @@ export interface DramatisOptions {
  * export default app.handler;
  */
 export function dramatis(options: DramatisOptions) {
-  const { models = {}, gate = allowAll } = options;
+  const { models = {}, gate = allowAll, agents = [] } = options;
   const limits = completeLimits(options.limits);
 
   const code = new DeployedCode(options.libraries);
+  checkAgents(agents, code);
   const registry = ({ DB }: DramatisEnv, tenant: string) =>
     DB === undefined
       ? new Registry(code)
@@ -134,6 +139,7 @@ export function dramatis(options: DramatisOptions) {
   const trusted = (env: DramatisEnv) => hostsOf(options, env);
   const { interceptors = [], metrics, ...guardOptions } = models.resilience ?? {};
   const guards = new HostGuards(systemClock, guardOptions);
+  const mediaBudget = new MediaBudget(systemClock);
   const gateway = (env: DramatisEnv) =>
     guardGateway(models.gateway?.(env) ?? builtInGateway(env, models.languageModels, trusted), {
       guards,
@@ -153,13 +159,20 @@ export function dramatis(options: DramatisOptions) {
         tools: code,
         mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
       }),
+      missing: () =>
+        missingParts(
+          env,
+          options.authorize !== undefined || isJwtConfigured(env) || env.DRAMATIS_LOCAL === "1",
+          classesWithoutStorage(),
+        ),
     }),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
       trusted(env);
       checkExports(env);
       await checkExecutor(executorOf(env));
-      await createAgents(durableActors(env), options.agents ?? []);
+      if (models.default === undefined) defaultModelProfile(env, env.AI !== undefined);
+      await declareAgents(durableActors(env), agents);
     },
     limits,
     rateLimiter: (env) => env.RATE_LIMITER,
@@ -174,6 +187,7 @@ export function dramatis(options: DramatisOptions) {
       directory,
       deadLetters,
       attachments,
+      mediaBudget,
       adapters: adapterFor,
       gate,
       clientToolTimeoutMs: limits.clientToolMs,
@@ -231,8 +245,8 @@ function builtInGateway(
     ...(languageModels && { languageModel: (modelId: string) => languageModels(modelId, env) }),
   };
   return {
+    ...createModelGateway(ports),
     stream: (request, signal) =>
       createModelGateway({ ...ports, trustedHosts: trusted(env) }).stream(request, signal),
-    accountOf: (profile) => accountOf(profile, ports),
   };
 }

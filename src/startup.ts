@@ -1,14 +1,55 @@
-/** The checks of a runtime and the creation of its first agents, reported by `/health`. */
+/** The checks of a runtime and the declaration of its first agents, reported by `/health`. */
 
+import { withoutStorage } from "./agents/base/lookup/class-problems.ts";
+import type { MissingPart } from "./http/base/context.ts";
+import type { DeployedCode } from "./library/deployed-code.ts";
+import { listIds } from "./library/known-ids.ts";
+import { parseReference } from "./library/reference.ts";
+import { parsePersonaSource } from "./library/resolve.ts";
 import type { ActorLookup } from "./protocol/actor-lookup.ts";
 import type { CreateAgent } from "./protocol/agent-api.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { DramatisError } from "./shared/errors.ts";
+import { isAgentId } from "./shared/identifiers.ts";
 
-/** An agent that a runtime creates by itself. */
+/** An agent that code declares. */
 export interface FirstAgent extends CreateAgent {
   /** Default: `local`. */
   tenant?: string;
+}
+
+/**
+ * Returns the parts of a configuration that the runtime serves without.
+ *
+ * @param classes Exported Durable Object classes without storage.
+ */
+export function missingParts(
+  { DB, BUCKET }: { DB?: unknown; BUCKET?: unknown },
+  canAuthenticate: boolean,
+  classes: readonly string[],
+): MissingPart[] {
+  const parts: (MissingPart & { isThere: boolean })[] = [
+    {
+      name: "DB",
+      message: "Lists, dead letters and libraries by API answer 503. Add the D1 binding `DB`.",
+      isThere: DB !== undefined,
+    },
+    {
+      name: "BUCKET",
+      message: "Attachments answer 503. Add the R2 binding `BUCKET`.",
+      isThere: BUCKET !== undefined,
+    },
+    {
+      name: "AUTH_SECRET",
+      message:
+        "The API answers 401. Set `AUTH_SECRET` or `AUTH_JWKS_URL`, pass `authorize`, or, on your own machine, set `DRAMATIS_LOCAL=1`.",
+      isThere: canAuthenticate,
+    },
+  ];
+  return [
+    ...parts.filter(({ isThere }) => !isThere).map(({ name, message }) => ({ name, message })),
+    ...classes.map((name) => ({ name, message: withoutStorage(name) })),
+  ];
 }
 
 /** Throws `UNAVAILABLE`, with the configuration to change, unless the executor answers an empty batch. */
@@ -24,15 +65,45 @@ export async function checkExecutor(executor: TaskExecutor): Promise<void> {
   }
 }
 
-/** Creates the agents that do not exist. Throws `UNAVAILABLE` if one cannot be created. */
-export async function createAgents(actors: ActorLookup, agents: readonly FirstAgent[]): Promise<void> {
+/**
+ * Throws `INVALID_INPUT` for an invalid declaration, for two of one id, and for a persona that a deployed library does not
+ * have. A library that is not deployed may have been written by API, so its references are resolved later.
+ */
+export function checkAgents(agents: readonly FirstAgent[], code: DeployedCode): void {
+  const seen = new Set<string>();
+  for (const { id, persona, tenant = "local" } of agents) {
+    const refuse = (reason: string) => new DramatisError("INVALID_INPUT", `Agent "${id}": ${reason}`);
+    if (!isAgentId(id)) {
+      throw refuse(
+        "an agent's id is 1 to 64 lower-case letters, digits and hyphens, and begins with a letter or a digit.",
+      );
+    }
+    const name = JSON.stringify([tenant, id]);
+    if (seen.has(name)) throw refuse("`agents` declares this id twice. Rename one of them.");
+    seen.add(name);
+    const source = parsePersonaSource(persona, `/agents/${id}/persona`);
+    if (typeof source === "object" && "identity" in source) continue;
+    const reference = parseReference(source);
+    if (!code.has(reference.library)) continue;
+    const ids = code.ids("persona", reference.library);
+    if (ids.includes(reference.id)) continue;
+    throw refuse(
+      `library "${reference.library}" has no persona "${reference.id}". It has: ${listIds(reference.id, ids)}.`,
+    );
+  }
+}
+
+/** Makes the agents what the code declares. Throws `UNAVAILABLE` if a declaration cannot be used. */
+export async function declareAgents(actors: ActorLookup, agents: readonly FirstAgent[]): Promise<void> {
   for (const { tenant = "local", ...agent } of agents) {
     const actor = await actors.agent(tenant, agent.id);
-    const created = await actor.create({ subject: "system", tenant, roles: ["admin"] }, agent);
-    if (created.ok || created.error.code === "CONFLICT") continue;
+    const principal = { subject: "system", tenant, roles: ["admin"] };
+    const declared = await actor.create(principal, agent, { isDeclaration: true });
+    // During a deploy the actor may still run a release that refuses to create an agent twice.
+    if (declared.ok || declared.error.code === "CONFLICT") continue;
     throw new DramatisError(
       "UNAVAILABLE",
-      `The agent "${agent.id}" could not be created: ${created.error.message}`,
+      `The agent "${agent.id}" cannot be what \`agents\` declares: ${declared.error.message}`,
     );
   }
 }

@@ -22,6 +22,7 @@ export function exampleOf(schema: Schema, schemas: Schemas, depth = 0): unknown 
     oneOf,
     properties,
     items,
+    minimum = 1,
   } = schema as oas31.SchemaObject;
   if (example !== undefined) return example;
   if (only !== undefined) return only;
@@ -40,7 +41,7 @@ export function exampleOf(schema: Schema, schemas: Schemas, depth = 0): unknown 
       return items === undefined || depth > MAX_DEPTH ? [] : [exampleOf(items, schemas, depth + 1)];
     case "integer":
     case "number":
-      return 1;
+      return Math.max(1, minimum);
     case "boolean":
       return true;
     case "null":

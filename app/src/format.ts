@@ -27,6 +27,15 @@ export function titleFrom(text: string, limit = 60): string {
   return `${(space > limit / 2 ? cut.slice(0, space) : cut).trimEnd()}…`;
 }
 
+/** Returns the time of a moment today, and the date of any other. `locales` is the reader's by default. */
+export function timeInList(iso: string, now: Date, locales?: string): string {
+  const at = new Date(iso);
+  if (at.toDateString() === now.toDateString())
+    return at.toLocaleTimeString(locales, { hour: "2-digit", minute: "2-digit" });
+  const year = at.getFullYear() === now.getFullYear() ? {} : { year: "numeric" as const };
+  return at.toLocaleDateString(locales, { day: "numeric", month: "short", ...year });
+}
+
 /** Returns a value on one line. An object with a single plain member becomes that member. */
 export function previewOf(value: unknown): string {
   if (typeof value !== "object" || value === null) return value === undefined ? "" : String(value);

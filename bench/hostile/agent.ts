@@ -1,3 +1,4 @@
 /** The agent of the case `hostile`, in each of its tenants. */
 export const AGENT = "target";
-export const TENANTS = ["attacker", "other"];
+export const OTHER = "other";
+export const TENANTS = ["attacker", OTHER];

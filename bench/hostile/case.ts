@@ -1,24 +1,32 @@
 /**
  * The case `hostile`: another tenant's plain requests while 100 hostile ones run, of one kind at a time. Fails if one of them
- * waits longer than `MAX_WAIT_MS`.
+ * waits longer than `MAX_WAIT_MS`. Where `/proc` is there, measures the processor's time, too.
  */
 import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { parseArgs } from "node:util";
 import { SignJWT } from "jose";
 import { HOSTILE_SHAPES } from "../../test/support/hostile-json.ts";
-import { HOSTILE_PATTERNS, HOSTILE_SCHEMAS, type HostileCase } from "../../test/support/hostile-schemas.ts";
-import { startOpenAIServer, textReply } from "../../test/support/openai-server.ts";
+import {
+  HOSTILE_CALLS,
+  HOSTILE_PATTERNS,
+  HOSTILE_SCHEMAS,
+  HOSTILE_TOOLS,
+  type HostileCase,
+} from "../../test/support/hostile-schemas.ts";
+import { type Reply, startOpenAIServer, textReply, toolReply } from "../../test/support/openai-server.ts";
 import { buildBundle } from "../harness/bundle.ts";
 import { BENCH_DIR } from "../harness/paths.ts";
 import { type ResultRow, summarise } from "../harness/results.ts";
 import { serve } from "../harness/workerd.ts";
-import { AGENT, TENANTS } from "./agent.ts";
+import { AGENT, OTHER, TENANTS } from "./agent.ts";
 
 const SECRET = createHash("sha512").update("bench").digest("base64");
 /** Hostile requests of each kind. */
 const COUNT = 100;
-/** Hostile requests at the same time. */
+/** Hostile requests at the same time; the option `--at-once` sets another number. */
 const AT_ONCE = 4;
 /** The kind of requests to compare with. */
 const ORDINARY = "ordinary turns";
@@ -26,6 +34,9 @@ const ORDINARY = "ordinary turns";
 const MAX_WAIT_MS = 200;
 /** Pause between the other tenant's requests. */
 const PAUSE_MS = 5;
+
+/** Milliseconds of a tick of the processor's time in `/proc`. */
+const TICK_MS = 10;
 
 /** Sends a request of a tenant; resolves with its status when its answer has ended. */
 type Send = (
@@ -35,36 +46,49 @@ type Send = (
   accept?: string,
 ) => Promise<{ status: number; text: string }>;
 
-export async function runHostile(directory: string): Promise<ResultRow[]> {
+export async function runHostile(directory: string, args: readonly string[]): Promise<ResultRow[]> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { "at-once": { type: "string", default: String(AT_ONCE) } },
+  });
+  const atOnce = Number(values["at-once"]);
+  if (!(atOnce >= 1)) throw new Error("--at-once must be a number of requests.");
   const bundle = await buildBundle(join(directory, "bundle"), join(BENCH_DIR, "hostile", "wrangler.jsonc"));
-  const replies = new Map<string, string>();
+  const replies = new Map<string, Reply>();
   const model = await startOpenAIServer({
     script: ({ body }) => {
-      const asked = body.messages?.findLast(({ role }) => role === "user")?.content ?? "";
-      return textReply(replies.get(asked) ?? "{}");
+      const { messages = [] } = body;
+      const asked = messages.findLast(({ role }) => role === "user")?.content ?? "";
+      const isAnswer = messages.at(-1)?.role === "tool";
+      return (isAnswer ? undefined : replies.get(asked)) ?? textReply("{}");
     },
   });
   const variables = { AUTH_SECRET: SECRET, OPENAI_BASE_URL: model.baseUrl };
   const server = await serve(bundle, join(directory, "site"), { variables });
   try {
     const baseUrl = `http://127.0.0.1:${server.port}`;
-    const [attacker, other] = await Promise.all(TENANTS.map((tenant) => sender(baseUrl, tenant)));
-    if (attacker === undefined || other === undefined) throw new Error("There are two tenants.");
-    const target = await conversation(other);
+    const target = await conversation(await sender(baseUrl, OTHER, "first"));
     const requests = {
       [ORDINARY]: Array.from({ length: COUNT }, () =>
         turn({ schema: { type: "object" }, reply: {} }, replies),
       ),
       schemas: cycle(HOSTILE_SCHEMAS).map((one) => turn(one, replies)),
       patterns: cycle(HOSTILE_PATTERNS).map((one) => turn(one, replies)),
+      "calls of tools": cycle(HOSTILE_CALLS).map((one) => calls(one, replies)),
       shapes: cycle(HOSTILE_SHAPES),
     };
     const rows: ResultRow[] = [];
     for (const [kind, bodies] of Object.entries(requests)) {
-      const waits = await waitsDuring(other, target, () => attack(attacker, bodies));
-      rows.push(
-        summarise({ case: "hostile", system: "dramatis", metric: `wait during ${kind}`, unit: "ms" }, waits),
-      );
+      // The requests of each principal are limited.
+      const [attacker, other] = await Promise.all(TENANTS.map((tenant) => sender(baseUrl, tenant, kind)));
+      if (attacker === undefined || other === undefined) throw new Error("There are two tenants.");
+      const before = processorTime(server.pid);
+      const waits = await waitsDuring(other, target, () => attack(attacker, bodies, atOnce));
+      const of = { case: "hostile", system: "dramatis", unit: "ms" } as const;
+      rows.push(summarise({ ...of, metric: `wait during ${kind}` }, waits));
+      const spent = processorTime(server.pid) - before;
+      if (spent > 0)
+        rows.push(summarise({ ...of, metric: `processor per request of ${kind}` }, [spent / bodies.length]));
     }
     return rows;
   } finally {
@@ -75,7 +99,10 @@ export async function runHostile(directory: string): Promise<ResultRow[]> {
 
 /** Returns a finding for each kind during which the other tenant waited too long. */
 export function hostileVerdict(rows: readonly ResultRow[]): string[] {
-  const slow = rows.filter(({ metric, max }) => max > MAX_WAIT_MS && metric !== `wait during ${ORDINARY}`);
+  const slow = rows.filter(
+    ({ metric, max }) =>
+      max > MAX_WAIT_MS && metric.startsWith("wait during ") && metric !== `wait during ${ORDINARY}`,
+  );
   if (slow.length === 0)
     return [`No request of another tenant waited longer than ${MAX_WAIT_MS} ms beside hostile ones.`];
   process.exitCode = 1;
@@ -90,17 +117,30 @@ function cycle<Item>(items: Readonly<Record<string, Item>>): Item[] {
 let turns = 0;
 
 /** Returns the body of a turn, and lets the model answer it with the reply. */
-function turn({ schema, reply }: HostileCase, replies: Map<string, string>): string {
-  turns += 1;
-  const content = `Turn ${turns}`;
-  replies.set(content, JSON.stringify(reply));
+function turn({ schema, reply }: HostileCase, replies: Map<string, Reply>): string {
+  const content = nextContent();
+  replies.set(content, textReply(JSON.stringify(reply)));
   return JSON.stringify({ content, output: { schema } });
 }
 
-async function sender(baseUrl: string, tenant: string): Promise<Send> {
+/** Returns the body of a turn with tools, and lets the model call each of them with the reply as its arguments. */
+function calls({ schema, reply }: HostileCase, replies: Map<string, Reply>): string {
+  const content = nextContent();
+  const names = Array.from({ length: HOSTILE_TOOLS }, (_, n) => `t${n}`);
+  replies.set(content, toolReply(...names.map((name) => ({ name, arguments: reply }))));
+  const tools = names.map((name) => ({ name, description: "A hostile tool.", inputSchema: schema }));
+  return JSON.stringify({ content, tools });
+}
+
+function nextContent(): string {
+  turns += 1;
+  return `Turn ${turns}`;
+}
+
+async function sender(baseUrl: string, tenant: string, subject: string): Promise<Send> {
   const token = await new SignJWT({ tenant, roles: ["admin"] })
     .setProtectedHeader({ alg: "HS256" })
-    .setSubject("ada")
+    .setSubject(subject)
     .setExpirationTime("1h")
     .sign(new TextEncoder().encode(SECRET));
   return async (method, path, body, accept = "application/json") => {
@@ -121,8 +161,8 @@ async function conversation(send: Send): Promise<string> {
 }
 
 /** Sends the bodies, some at the same time, each to a conversation of its own. Each is refused, or its turn ends. */
-async function attack(send: Send, bodies: readonly string[]): Promise<void> {
-  const targets = await Promise.all(Array.from({ length: AT_ONCE }, () => conversation(send)));
+async function attack(send: Send, bodies: readonly string[], atOnce: number): Promise<void> {
+  const targets = await Promise.all(Array.from({ length: atOnce }, () => conversation(send)));
   const left = [...bodies];
   await Promise.all(
     targets.map(async (target) => {
@@ -151,4 +191,14 @@ async function waitsDuring(send: Send, target: string, work: () => Promise<void>
   }
   await working;
   return waits;
+}
+
+/** Returns the milliseconds that a process has run on processors, with those of its threads; 0 without `/proc`. */
+function processorTime(pid: number): number {
+  const file = `/proc/${pid}/stat`;
+  if (!existsSync(file)) return 0;
+  const [, rest = ""] = readFileSync(file, "utf8").split(") ");
+  const fields = rest.split(" ");
+  const [user, system] = [fields[11], fields[12]];
+  return (Number(user) + Number(system)) * TICK_MS;
 }

@@ -3,16 +3,18 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
 export interface IdleClient {
-  /** Reads what waits, until the server ends the connection or `milliseconds` pass. */
-  drain(milliseconds: number): Promise<Drained>;
+  /** Reads what waits, until the server ends the connection or `milliseconds` pass. `turnId` is that of the last turn. */
+  drain(milliseconds: number, turnId: string): Promise<Drained>;
   close(): void;
 }
 
 export interface Drained {
   bytes: number;
+  /** The server sent nothing behind the head of its response. */
+  empty: boolean;
   /** The server ended the connection. */
   ended: boolean;
-  /** The buffers of the system took every frame, so nothing waited for this client. */
+  /** The buffers of the system took every frame up to the last of the turn, so nothing waited for this client. */
   whole: boolean;
   /** The code of the WebSocket's close frame. */
   closeCode?: number;
@@ -28,10 +30,18 @@ export async function openIdle(port: number, path: string, kind: "socket" | "str
       : "Accept: text/event-stream\r\n";
   socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n${upgrade}\r\n`);
   await once(socket, "readable");
-  return { drain: (milliseconds) => drain(socket, milliseconds, kind), close: () => socket.destroy() };
+  return {
+    drain: (milliseconds, turnId) => drain(socket, kind, milliseconds, turnId),
+    close: () => socket.destroy(),
+  };
 }
 
-async function drain(socket: Socket, milliseconds: number, kind: "socket" | "stream"): Promise<Drained> {
+async function drain(
+  socket: Socket,
+  kind: "socket" | "stream",
+  milliseconds: number,
+  turnId: string,
+): Promise<Drained> {
   const timer = setTimeout(() => socket.destroy(), milliseconds);
   const chunks: Buffer[] = [];
   let ended = false;
@@ -48,11 +58,13 @@ async function drain(socket: Socket, milliseconds: number, kind: "socket" | "str
   clearTimeout(timer);
   socket.destroy();
   const bytes = Buffer.concat(chunks);
+  const last = new RegExp(`"turnId":"${turnId}"[^{}]*"turn\\.finalized"`);
   const closeCode = kind === "socket" ? closeCodeIn(bytes) : undefined;
   return {
     bytes: bytes.length,
+    empty: bytes.length === bytes.indexOf("\r\n\r\n") + 4,
     ended,
-    whole: bytes.includes("turn.finalized", bytes.length - 4_096),
+    whole: last.test(bytes.subarray(-4_096).toString("latin1")),
     ...(closeCode === undefined ? {} : { closeCode }),
   };
 }

@@ -30,9 +30,8 @@ export { mayReceiveKey, type TrustedHost, type TrustOptions, trustedHosts } from
 export { collectReply, ReplyAccumulator, type ReplyOutcome } from "./reply.ts";
 export type { BreakerSettings } from "./resilience/breaker.ts";
 export { type GuardedGatewayOptions, guardGateway } from "./resilience/guarded-gateway.ts";
-export { type HostGuardOptions, HostGuards } from "./resilience/host-guards.ts";
+export { type ConcurrencyLimit, type HostGuardOptions, HostGuards } from "./resilience/host-guards.ts";
 export type { CompletedAttempt, Interceptor } from "./resilience/interceptors.ts";
-export type { ConcurrencyLimit } from "./resilience/limiter.ts";
 export type { ClassifiedError, Classifier } from "./resilience/next-step.ts";
 export type { ResilienceProfile } from "./resilience/profile.ts";
 export {

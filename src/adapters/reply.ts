@@ -12,7 +12,7 @@ import type { ProviderId } from "../model/profile.ts";
 import type { FinishReason, ModelDelta, ModelReply, RequestedToolCall } from "../model/reply.ts";
 import type { TokenUsage } from "../model/usage.ts";
 import { defined } from "../shared/defined.ts";
-import { isJsonObject, jsonDepth, parseJson } from "../shared/json.ts";
+import { isJson, isJsonObject, parseJson } from "../shared/json.ts";
 import { incompleteReply } from "./errors/model-errors.ts";
 
 /** A reply, or the error that took its place. */
@@ -131,12 +131,10 @@ function toToolCalls(calls: ReadonlyMap<number, CallParts>): RequestedToolCall[]
   });
 }
 
-/** Levels of nesting of arguments: deeper values cannot be written back as JSON everywhere. */
-const MAX_DEPTH = 64;
-
 function parseArguments(text: string): Pick<RequestedToolCall, "arguments" | "invalidArguments"> {
   if (text.trim() === "") return { arguments: {} };
   const value = parseJson(text);
-  if (isJsonObject(value) && jsonDepth(value, MAX_DEPTH) <= MAX_DEPTH) return { arguments: value };
+  // Values that are deeper, and numbers beyond the range of numbers, cannot be written back as JSON everywhere.
+  if (isJsonObject(value) && isJson(value)) return { arguments: value };
   return { arguments: {}, invalidArguments: text.toWellFormed() };
 }

@@ -1,5 +1,5 @@
 /** The attachments of all conversations, in an object store. */
-import type { ObjectHead, ObjectStore } from "../ports/object-store.ts";
+import type { ByteRange, ObjectHead, ObjectStore } from "../ports/object-store.ts";
 import { defined } from "../shared/defined.ts";
 import type { AttachmentInfo } from "./attachment.ts";
 
@@ -8,6 +8,9 @@ export interface Owner {
   tenant: string;
   conversationId: string;
 }
+
+/** The description of a stored attachment. `version` changes if another object takes its place. */
+export type StoredInfo = AttachmentInfo & { version: string };
 
 export type Attachment = AttachmentInfo & { bytes: Uint8Array };
 
@@ -21,9 +24,15 @@ export class AttachmentStore {
   }
 
   /** Returns an attachment's description; `null` if this conversation has no such attachment. */
-  async head(owner: Owner, id: string): Promise<AttachmentInfo | null> {
+  async head(owner: Owner, id: string): Promise<StoredInfo | null> {
     const head = await this.objects.head(keyOf(owner, id));
-    return head === null ? null : toInfo(id, head);
+    return head === null ? null : { ...toInfo(id, head), version: head.version };
+  }
+
+  /** Returns bytes of the attachment that `head` described, all or a range; `null` if it is gone or another. */
+  async read(owner: Owner, { id, version }: StoredInfo, range?: ByteRange): Promise<Uint8Array | null> {
+    const object = await this.objects.get(keyOf(owner, id), range);
+    return object?.version === version ? object.bytes : null;
   }
 
   /** As `head`, with the bytes. */

@@ -4,26 +4,21 @@
  * OBJTIME-1  Every operation ends within `OBJECT_TIMEOUT_MS`, with `UNAVAILABLE` where the store has not answered.
  */
 import type { Clock } from "../ports/clock.ts";
-import { withDeadline } from "../ports/deadline.ts";
+import { unanswered, withDeadline } from "../ports/deadline.ts";
 import type { ObjectStore } from "../ports/object-store.ts";
-import { DramatisError } from "../shared/errors.ts";
 
 /** Milliseconds: enough for the largest attachment on a slow day. */
 export const OBJECT_TIMEOUT_MS = 30_000;
 
 /** Returns the store with the time limit. A late answer is discarded; a late write may still take effect. */
 export function objectsInTime(objects: ObjectStore, clock: Pick<Clock, "timer">): ObjectStore {
+  const reason = unanswered("The store of attachments", OBJECT_TIMEOUT_MS);
   const inTime = <Answer>(ask: () => Promise<Answer>) =>
-    withDeadline(clock, OBJECT_TIMEOUT_MS, ask, { reason: silent });
+    withDeadline(clock, OBJECT_TIMEOUT_MS, ask, { reason });
   return {
     put: (key, bytes, facts) => inTime(() => objects.put(key, bytes, facts)),
     head: (key) => inTime(() => objects.head(key)),
-    get: (key) => inTime(() => objects.get(key)),
+    get: (key, range) => inTime(() => objects.get(key, range)),
     delete: (key) => inTime(() => objects.delete(key)),
   };
-}
-
-function silent(): DramatisError {
-  const message = `The attachments did not answer within ${OBJECT_TIMEOUT_MS / 1_000} s. Try again.`;
-  return new DramatisError("UNAVAILABLE", message, { retriable: true });
 }

@@ -1,16 +1,10 @@
-/** The time of a client. */
-export interface ClientClock {
-  /** Milliseconds since the epoch. */
-  now(): number;
-  /** Calls `task` once after a delay. Returns a function that cancels it. */
-  timer(milliseconds: number, task: () => void): () => void;
-}
+/** The runtime's own clock: the system's clock of the ports, without what only servers have. */
+import type { Clock } from "../ports/clock.ts";
 
-/** The runtime's own clock. */
-export const runtimeClock: ClientClock = {
+export const runtimeClock: Pick<Clock, "now" | "timer"> = {
   now: () => Date.now(),
-  timer(milliseconds, task) {
-    const timer = setTimeout(task, milliseconds);
+  timer(milliseconds, callback) {
+    const timer = setTimeout(callback, milliseconds);
     return () => clearTimeout(timer);
   },
 };

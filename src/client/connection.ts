@@ -1,16 +1,19 @@
 /** A live connection to one conversation, for any JavaScript runtime with WebSockets. React code uses `useConversation`. */
 import { PartySocket } from "partysocket";
 import { defined } from "../shared/defined.ts";
+import { createClient } from "./http.ts";
 import {
+  httpOrigin,
   NO_BACKOFF,
   parseHost,
   ReconnectPolicy,
   resumingWebSocket,
   type WebSocketClass,
+  whenBack,
 } from "./reconnect.ts";
 import type { Token } from "./requests.ts";
 import { type ConversationActions, ConversationSession } from "./session.ts";
-import type { LiveConversation } from "./state.ts";
+import { isLost, type LiveConversation } from "./state.ts";
 
 export interface ConnectOptions {
   /** Id of the conversation. */
@@ -43,8 +46,8 @@ export interface ConversationConnection extends ConversationActions {
  * conversation.send("What is 12*(3+4)?");
  */
 export function connectConversation(options: ConnectOptions): ConversationConnection {
-  const { id, host, acknowledgeWithin } = options;
-  const policy = new ReconnectPolicy(options.token);
+  const { id, host, token, acknowledgeWithin } = options;
+  const policy = new ReconnectPolicy(token);
   const session = new ConversationSession(defined({ acknowledgeWithin }));
   const socket = new PartySocket({
     ...parseHost(host),
@@ -52,7 +55,7 @@ export function connectConversation(options: ConnectOptions): ConversationConnec
     basePath: `conversations/${encodeURIComponent(id)}`,
     WebSocket: resumingWebSocket(session.resumeFrom, options.WebSocket),
     maxEnqueuedMessages: 0,
-    protocols: policy.protocols,
+    protocols: policy.nextAttempt,
     shouldReconnectOnClose: policy.shouldReconnect,
   });
   socket.addEventListener("open", () => {
@@ -63,13 +66,28 @@ export function connectConversation(options: ConnectOptions): ConversationConnec
     if (session.received(data)) policy.accepted();
   });
   socket.addEventListener("close", ({ code }) => session.closed({ final: !socket.shouldReconnect, code }));
+  const reconnect = () => {
+    policy.atOnce();
+    socket.reconnect();
+  };
+  const leave = whenBack(() => {
+    if (isLost(session.getSnapshot())) reconnect();
+  });
   const { getSnapshot, subscribe, send, retry, discard, submitToolResult, addHistory } = session;
+  const { stop, cancelTurn, cancel, resume } = session;
   return {
     ...{ getSnapshot, subscribe, send, retry, discard, submitToolResult, addHistory },
-    reconnect: () => {
-      policy.atOnce();
-      socket.reconnect();
+    ...{ stop, cancelTurn, cancel, resume },
+    update: (changes) => {
+      const { conversations } = createClient({ baseUrl: httpOrigin(socket), ...defined({ token }) });
+      return conversations.update(id, changes);
     },
-    close: () => socket.close(),
+    reconnect,
+    close: () => {
+      leave();
+      policy.close();
+      socket.close();
+      session.closed({ final: true });
+    },
   };
 }

@@ -3,7 +3,7 @@ import { PROTOCOL_VERSION } from "../protocol/frames.ts";
 import type { InputIssue } from "../shared/errors.ts";
 
 /**
- * A failed request. `code` is one of the server's, or `NETWORK` (no response), `HTTP` (a response without a problem
+ * A failed request. `code` is one of the server's, which the client also uses for arguments that it refuses, or `NETWORK` (no response), `HTTP` (a response without a problem
  * document), `STREAM_INTERRUPTED` (the stream ended before the turn did) or `UNSUPPORTED` (another protocol version).
  *
  * @example
@@ -41,8 +41,14 @@ export class DramatisClientError extends Error {
 
   /** Reports whether the same request may succeed later. With the same idempotency key it takes effect once. */
   get retriable(): boolean {
-    return (this.status === 0 && this.code !== "UNSUPPORTED") || this.status === 429 || this.status >= 500;
+    const isLost = this.code === "NETWORK" || this.code === "STREAM_INTERRUPTED";
+    return isLost || this.status === 429 || this.status >= 500;
   }
+}
+
+/** Returns the error of an argument that the client refuses by itself. */
+export function wrongInput(code: "INVALID_INPUT" | "NOT_FOUND", detail: string): DramatisClientError {
+  return new DramatisClientError({ code, status: 0, detail });
 }
 
 export const OTHER_VERSION = `The server uses another protocol version than this client (${PROTOCOL_VERSION}). Update the client.`;

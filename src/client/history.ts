@@ -70,6 +70,12 @@ function withMessages(turn: TurnState, added: readonly MessageView[]): TurnState
   return messages.length === 0 ? turn : { ...turn, items: [...messages.map(transcriptItem), ...turn.items] };
 }
 
+function stateOf(result: MoveView["toolResult"]): OperationState["state"] {
+  if (result === undefined) return "running";
+  if (result.success) return "completed";
+  return result.error?.code === "CANCELLED" ? "cancelled" : "failed";
+}
+
 /** Returns the thought and the tool call of a move. A move without a tool call is an answer, which is a message. */
 function itemsOfMove({ id, reasoning, toolCall, toolResult }: MoveView, turnId: string): TurnItem[] {
   if (toolCall === undefined) return [];
@@ -78,7 +84,7 @@ function itemsOfMove({ id, reasoning, toolCall, toolResult }: MoveView, turnId: 
   const operation: OperationState = {
     id: operationId,
     ...{ turnId, name, input },
-    state: toolResult === undefined ? "running" : toolResult.success ? "completed" : "failed",
+    state: stateOf(toolResult),
     ...defined({ result, error }),
   };
   const tool: TurnItem = { type: "tool", id: operationId, operation };

@@ -2,7 +2,13 @@
 
 import type { ContextMessage } from "../model/messages.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
-import type { StartedTurn, StartTurn, SubmittedResult } from "../protocol/conversation-api.ts";
+import type {
+  StartedTurn,
+  StartTurn,
+  StopOptions,
+  SubmittedResult,
+  UpdateConversation,
+} from "../protocol/conversation-api.ts";
 import type { Frame } from "../protocol/frames.ts";
 import type { ToolOutcome } from "../protocol/requests.ts";
 import type {
@@ -11,18 +17,19 @@ import type {
   ConversationSummary,
   ConversationView,
   MessageView,
+  TurnOrder,
   TurnView,
 } from "../protocol/views.ts";
 import { defined } from "../shared/defined.ts";
 import type { PageOptions } from "../shared/page.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
 import { framesOfTurn } from "./event-stream.ts";
-import { apiUrl, authorization, pathOf, type Token } from "./requests.ts";
+import { apiUrl, authorization, checkBaseUrl, pathOf, type Token } from "./requests.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface ClientOptions {
-  /** Address of the server, without a path; the address of the page by default. */
+  /** Address of the server with its scheme, without a path; the address of the page by default. */
   baseUrl?: string;
   /** The runtime's `fetch` by default. */
   fetch?: Fetch;
@@ -34,6 +41,9 @@ export interface RequestOptions {
   signal?: AbortSignal;
 }
 
+/** Options of a request to stop or to resume. `reason` is kept in the journal, at most 500 characters. */
+export type StopRequest = StopOptions & RequestOptions;
+
 export type PageRequest = PageOptions & RequestOptions;
 
 export interface ConversationInput {
@@ -41,6 +51,8 @@ export interface ConversationInput {
   title?: string;
   /** The agent's first project by default. */
   projectId?: string;
+  /** The order of turns that overlap; `parallel` by default. */
+  turns?: TurnOrder;
   /** Earlier messages from elsewhere. They are sent to the model, and are not part of the transcript. */
   history?: ContextMessage[];
 }
@@ -60,6 +72,15 @@ export interface DramatisClient {
     list(options?: PageRequest): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
     create(input: ConversationInput, options?: RequestOptions): Promise<ConversationView>;
     get(id: string, options?: RequestOptions): Promise<ConversationView>;
+    /** Changes the order of turns that overlap. With any order but `queued`, turns that wait begin at once. */
+    update(id: string, changes: UpdateConversation, options?: RequestOptions): Promise<ConversationView>;
+    /**
+     * Stops the conversation with all its active turns. Until it resumes, a message is recorded and not answered. Stopping
+     * it again changes nothing.
+     */
+    cancel(id: string, options?: StopRequest): Promise<ConversationView>;
+    /** Lets a stopped conversation go on with its next message. Fails with `NOT_CANCELLED` if it is not stopped. */
+    resume(id: string, options?: StopRequest): Promise<ConversationView>;
   };
   turns: {
     /** Starts a turn and returns at once. A live connection receives the answer. */
@@ -69,6 +90,11 @@ export interface DramatisClient {
       options?: RequestOptions,
     ): Promise<Pick<StartedTurn, "turnId" | "messageId">>;
     get(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnView>;
+    /**
+     * Stops a turn: it fails with `CANCELLED`, and keeps the text that was shown. Stopping it again returns the same. Fails
+     * with `CONFLICT` if the turn ended by itself.
+     */
+    cancel(conversationId: string, turnId: string, options?: StopRequest): Promise<TurnView>;
   };
   attachments: {
     /**
@@ -111,6 +137,7 @@ export interface DramatisClient {
  * for await (const frame of client.streamTurn(id, { content: "Hello" })) console.log(frame.type);
  */
 export function createClient(options: ClientOptions = {}): DramatisClient {
+  checkBaseUrl(options.baseUrl);
   const { baseUrl, token, fetch: send = (url: string, init: RequestInit) => fetch(url, init) } = options;
 
   async function request(path: string, init: RequestInit, accept = "application/json"): Promise<Response> {
@@ -136,8 +163,13 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     json<Value>(path, defined({ signal }));
   const list = <Value>(path: string, { limit, cursor, order, signal }: PageRequest = {}) =>
     get<Value>(path + query({ limit, cursor, order }), defined({ signal }));
-  const post = <Value>(path: string, body: unknown, { signal }: RequestOptions = {}) =>
-    json<Value>(path, { method: "POST", body: JSON.stringify(body), ...defined({ signal }) });
+  const write = <Value>(method: string, path: string, body: unknown, { signal }: RequestOptions = {}) =>
+    json<Value>(path, { method, body: JSON.stringify(body), ...defined({ signal }) });
+  const post = <Value>(path: string, body: unknown, init?: RequestOptions) =>
+    write<Value>("POST", path, body, init);
+
+  const stop = <Value>(path: string, { reason, ...init }: StopRequest = {}) =>
+    post<Value>(path, defined({ reason }), init);
 
   return {
     agents: {
@@ -148,10 +180,14 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       list: (page) => list("conversations", page),
       create: (input, init) => post("conversations", input, init),
       get: (id, init) => get(pathOf("conversations", id), init),
+      update: (id, changes, init) => write("PATCH", pathOf("conversations", id), changes, init),
+      cancel: (id, options) => stop(pathOf("conversations", id, "cancel"), options),
+      resume: (id, options) => stop(pathOf("conversations", id, "resume"), options),
     },
     turns: {
       start: (id, input, init) => post(pathOf("conversations", id, "turns"), input, init),
       get: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId), init),
+      cancel: (id, turnId, options) => stop(pathOf("conversations", id, "turns", turnId, "cancel"), options),
     },
     attachments: {
       upload(id, file, { name = nameOf(file), signal } = {}) {

@@ -2,7 +2,7 @@
 export type { ToolSpec } from "../model/context.ts";
 export type { ContextMessage } from "../model/messages.ts";
 export type { AgentIdentity } from "../protocol/agent-api.ts";
-export type { StartTurn } from "../protocol/conversation-api.ts";
+export type { StartTurn, StopOptions, UpdateConversation } from "../protocol/conversation-api.ts";
 export type { Frame, FrameType } from "../protocol/frames.ts";
 export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/requests.ts";
 export type {
@@ -14,6 +14,7 @@ export type {
   OperationView,
   Snapshot,
   TurnIssues,
+  TurnOrder,
   TurnSummary,
   TurnView,
   UsageView,
@@ -31,6 +32,7 @@ export {
   type Fetch,
   type PageRequest,
   type RequestOptions,
+  type StopRequest,
   type UploadOptions,
 } from "./http.ts";
 export { pendingCalls } from "./outbox.ts";
@@ -42,11 +44,15 @@ export {
   type ConnectionStatus,
   initialState,
   isAnswering,
+  isStopped,
+  isStopping,
   type LiveConversation,
   type MessageOptions,
   type OperationState,
+  type PendingCall,
   type PendingMessage,
   type PendingResult,
+  type PendingStop,
   type RetryNotice,
   type TranscriptMessage,
   type TurnItem,

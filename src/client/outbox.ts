@@ -1,12 +1,23 @@
 /**
- * The outbox: messages and tool results that this client has sent and the conversation has not recorded. Pure changes.
+ * The outbox: messages, tool results and stops that this client has sent and the conversation has not recorded. Pure changes.
  *
  * CLIENT-4  A pending message stays until the conversation records it or its sender discards it.
  * CLIENT-6  A pending result stays until its call is over.
+ * CLIENT-7  A pending stop stays until its turn is over, or the conversation is as the stop or the resume wants it. Of a
+ *           stop and a resume of the conversation, the newer replaces the older.
  */
 import type { ToolSubmission } from "../protocol/requests.ts";
 import type { WireError } from "../protocol/views.ts";
-import type { LiveConversation, OperationState, PendingMessage, TurnState } from "./state.ts";
+import { wrongInput } from "./errors.ts";
+import {
+  isStopped,
+  type LiveConversation,
+  type OperationState,
+  type PendingCall,
+  type PendingMessage,
+  type PendingStop,
+  type TurnState,
+} from "./state.ts";
 
 /** Adds a message as `sending`. */
 export function addPending(
@@ -27,6 +38,52 @@ export function addResult(state: LiveConversation, result: ToolSubmission): Live
   const { results = [] } = state;
   const others = results.filter(({ operationId }) => operationId !== result.operationId);
   return settleResults({ ...state, error: null, results: [...others, { ...result, status: "sending" }] });
+}
+
+/** Adds a stop or a resume. One that changes nothing is dropped. */
+export function addStop(state: LiveConversation, stop: PendingStop): LiveConversation {
+  const { stops = [] } = state;
+  const turnOf = (other: PendingStop) => (other.type === "turn.cancel" ? other.turnId : null);
+  const isReplaced = (other: PendingStop) => turnOf(other) === turnOf(stop);
+  return settleStops({
+    ...state,
+    error: null,
+    stops: [...stops.filter((other) => !isReplaced(other)), stop],
+  });
+}
+
+/** Removes the stops that have happened. */
+export function settleStops(state: LiveConversation): LiveConversation {
+  const { stops = [], turns, conversation } = state;
+  if (stops.length === 0) return state;
+  const isPending = (stop: PendingStop): boolean => {
+    // A turn that is not known may be about to begin.
+    if (stop.type === "turn.cancel")
+      return turns.every(({ id, status }) => id !== stop.turnId || status === "active");
+    return conversation === null || isStopped(state) !== (stop.type === "conversation.cancel");
+  };
+  const left = stops.filter(isPending);
+  return left.length === stops.length ? state : { ...state, stops: left };
+}
+
+/**
+ * Removes the stop that an error refuses. Returns `null` if there is none. A turn that ended by itself and a conversation
+ * that goes on already are no errors.
+ */
+export function refuseStop(
+  state: LiveConversation,
+  ref: string | undefined,
+  error: WireError,
+): LiveConversation | null {
+  const { stops = [] } = state;
+  const isRefused = (stop: PendingStop) =>
+    stop.type === "turn.cancel"
+      ? stop.turnId === ref
+      : stop.type === "conversation.resume" && error.code === "NOT_CANCELLED";
+  const left = stops.filter((stop) => !isRefused(stop));
+  if (left.length === stops.length) return null;
+  const isHarmless = error.code === "CONFLICT" || error.code === "NOT_CANCELLED";
+  return { ...state, stops: left, ...(isHarmless ? {} : { error }) };
 }
 
 /** Rejects the message or result with this id. Returns `null` if there is none. */
@@ -61,16 +118,34 @@ export function settleResults(state: LiveConversation): LiveConversation {
  * Returns the tool calls that a client must run and for which this client has sent no result.
  *
  * @example
- * for (const { id, input } of pendingCalls(conversation.getSnapshot())) {
- *   conversation.submitToolResult(id, { result: await run(input) });
+ * for (const { operationId, input } of pendingCalls(conversation.getSnapshot())) {
+ *   conversation.submitToolResult(operationId, { result: await run(input) });
  * }
  */
-export function pendingCalls(state: LiveConversation): OperationState[] {
+export function pendingCalls(state: LiveConversation): PendingCall[] {
   const sent = new Set(state.results?.map(({ operationId }) => operationId));
   return state.turns
     .filter(({ status }) => status === "active")
     .flatMap(operationsOf)
-    .filter(({ id, client, state: phase }) => client === true && phase === "running" && !sent.has(id));
+    .filter(({ id, client, state: phase }) => client === true && phase === "running" && !sent.has(id))
+    .map(({ id: operationId, ...call }) => ({ operationId, ...call }));
+}
+
+/** Throws `INVALID_INPUT` for what is no id of a call, `NOT_FOUND` for an id that no loaded turn has. */
+export function checkCallId(state: LiveConversation, operationId: unknown): void {
+  if (typeof operationId !== "string" || operationId === "") {
+    throw wrongInput(
+      "INVALID_INPUT",
+      `submitToolResult needs the \`operationId\` of an item of \`pendingCalls\` as its first argument, and got ${String(operationId)}.`,
+    );
+  }
+  // Before the first snapshot the calls are unknown, and the server decides.
+  if (state.conversation === null) return;
+  if (state.turns.some((turn) => operationsOf(turn).some(({ id }) => id === operationId))) return;
+  throw wrongInput(
+    "NOT_FOUND",
+    `There is no tool call "${operationId}" in this conversation. Use the \`operationId\` of an item of \`pendingCalls\`.`,
+  );
 }
 
 function operationsOf({ items }: TurnState): OperationState[] {

@@ -9,9 +9,12 @@
  *          five seconds, and then at most a quarter of the time since the loss, up to 10 s. Each wait is random, so many
  *          clients that lost their connection together do not return together. A connection that lasts for less than a
  *          second continues the loss before it. `atOnce` ends every wait but that of ADMIT-3.
+ * ADMIT-5  A client that is closed waits for nothing.
+ * ADMIT-6  In a page, a lost connection is tried again at once when the network is back and when the page is shown again.
  */
+import type { Clock } from "../ports/clock.ts";
 import { BEARER_PREFIX, FLOOD_CLOSE, SUBPROTOCOL, UNAUTHORIZED_CLOSE } from "../protocol/frames.ts";
-import { type ClientClock, runtimeClock } from "./clock.ts";
+import { runtimeClock } from "./clock.ts";
 import { currentToken, type Token } from "./requests.ts";
 
 /** A WebSocket constructor, as far as a reconnecting socket uses it. */
@@ -49,7 +52,7 @@ export function waitAfterLoss(lostForMs: number, random: number): number {
 }
 
 export interface ReconnectPorts {
-  clock: ClientClock;
+  clock: Pick<Clock, "now" | "timer">;
   /** Returns a number from 0 up to, not including, 1. */
   random(): number;
 }
@@ -66,6 +69,7 @@ export class ReconnectPolicy {
   #openedAt: number | null = null;
   /** The next attempt does not wait: it is the first one, or it was asked for. */
   #isAtOnce = true;
+  #isClosed = false;
   #endWait: (() => void) | null = null;
 
   constructor(
@@ -76,27 +80,36 @@ export class ReconnectPolicy {
     this.#ports = ports;
   }
 
-  /** Returns the subprotocols of the next attempt, once it may be made. */
-  readonly protocols = async (): Promise<string[]> => {
+  /** Waits until the next attempt is due. Returns its subprotocols, which contain the token of that moment. */
+  readonly nextAttempt = async (): Promise<string[]> => {
     const { clock } = this.#ports;
     await this.#wait(this.#nextWait());
-    // Not to be shortened by `atOnce`.
-    const wait = this.#notBefore - clock.now();
-    if (wait > 0) await new Promise<void>((resolve) => void clock.timer(wait, resolve));
+    // Begins again where `atOnce` ends it.
+    while (!this.#isClosed && this.#notBefore > clock.now()) {
+      await this.#wait(this.#notBefore - clock.now());
+    }
     const token = await currentToken(this.token);
     return token === undefined ? [SUBPROTOCOL] : [SUBPROTOCOL, `${BEARER_PREFIX}${token}`];
   };
 
   /** Ends the wait of the present attempt; without one, the next attempt does not wait. Call it before reconnecting. */
   readonly atOnce = (): void => {
+    this.#isClosed = false;
     this.#lostAt = null;
     this.#openedAt = null;
     if (this.#endWait === null) this.#isAtOnce = true;
     else this.#endWait();
   };
 
+  /** Ends the waits of the present attempt, which a closed socket drops. Call it before closing the socket for good. */
+  readonly close = (): void => {
+    this.#isClosed = true;
+    this.#endWait?.();
+  };
+
   /** Records that the connection is open. */
   opened(): void {
+    this.#isClosed = false;
     this.#openedAt = this.#ports.clock.now();
   }
 
@@ -144,6 +157,27 @@ export class ReconnectPolicy {
   }
 }
 
+/**
+ * Calls the listener when the network of a page is back, and when the page is shown again (ADMIT-5). Returns a function that
+ * ends this. Does nothing outside of pages.
+ */
+export function whenBack(listener: () => void): () => void {
+  // SAFETY: the names are those of pages, where they have these members. This code also runs where no page is.
+  const { window, document } = globalThis as {
+    window?: EventTarget;
+    document?: EventTarget & { visibilityState: string };
+  };
+  const shown = () => {
+    if (document?.visibilityState === "visible") listener();
+  };
+  window?.addEventListener("online", listener);
+  document?.addEventListener("visibilitychange", shown);
+  return () => {
+    window?.removeEventListener("online", listener);
+    document?.removeEventListener("visibilitychange", shown);
+  };
+}
+
 /** Reports whether a close code is final: the same request would fail again. */
 export function isFinalClose(code: number): boolean {
   return code === 1008 || (code >= 4000 && code <= 4999);
@@ -176,4 +210,9 @@ export function parseHost(host: string): { host: string; protocol?: "ws" | "wss"
   if (match === null) return { host };
   const [, scheme, name = host] = match;
   return { host: name, protocol: scheme === "https" || scheme === "wss" ? "wss" : "ws" };
+}
+
+/** Returns the address of the HTTP API beside a socket: `http://` or `https://`, without a path. */
+export function httpOrigin({ roomUrl }: { roomUrl: string }): string {
+  return new URL(roomUrl).origin.replace(/^ws/, "http");
 }

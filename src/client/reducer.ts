@@ -10,9 +10,15 @@
 import type { Frame } from "../protocol/frames.ts";
 import type { MessageView } from "../protocol/views.ts";
 import { defined } from "../shared/defined.ts";
-import { dropPending, reject, settleResults } from "./outbox.ts";
+import { dropPending, refuseStop, reject, settleResults, settleStops } from "./outbox.ts";
 import { fromSnapshot } from "./snapshot.ts";
-import type { LiveConversation, OperationState, TurnState } from "./state.ts";
+import {
+  isAnswering,
+  isStopped,
+  type LiveConversation,
+  type OperationState,
+  type TurnState,
+} from "./state.ts";
 import {
   changeItem,
   changeTurn,
@@ -33,10 +39,23 @@ import {
  * for await (const frame of client.streamTurn(id, { content: "Hello" })) state = applyFrame(state, frame);
  */
 export function applyFrame(state: LiveConversation, frame: Frame): LiveConversation {
-  if (frame.type === "snapshot") return settleResults(fromSnapshot(state, frame.data, frame.seq ?? null));
+  if (frame.type === "snapshot") return settle(fromSnapshot(state, frame.data, frame.seq ?? null));
   if (frame.seq === undefined) return reduce(state, frame);
   if (state.seq !== null && frame.seq <= state.seq) return state;
-  return { ...settleResults(reduce(state, frame)), seq: frame.seq };
+  return { ...settle(reduce(state, frame)), seq: frame.seq };
+}
+
+/** Brings what follows from the turns up to date. */
+function settle(state: LiveConversation): LiveConversation {
+  return settleStops(settleResults(withGate(state)));
+}
+
+/** Shows a conversation as running while turns are active, as the server's views do. */
+function withGate(state: LiveConversation): LiveConversation {
+  const { conversation } = state;
+  if (conversation === null || isStopped(state)) return state;
+  const gate = isAnswering(state) ? "running" : "idle";
+  return gate === conversation.gate ? state : { ...state, conversation: { ...conversation, gate } };
 }
 
 type LiveFrame = Exclude<Frame, { type: "snapshot" }>;
@@ -69,7 +88,7 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
     case "message.user":
       return recordUserMessage(state, frame);
     case "message.started":
-      return inTurn(state, frame, (turn) => startPartial(progressed(turn), frame));
+      return inTurn(state, frame, ({ phase: _over, ...turn }) => startPartial(progressed(turn), frame));
     case "message.delta":
       return inTurn(state, frame, (turn) => extendPartial(turn, frame));
     case "message.reset":
@@ -88,8 +107,12 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
       return inOperation(state, frame, { state: "completed", result: frame.data.result });
     case "tool.failed":
       return inOperation(state, frame, { state: "failed", error: frame.data.error });
+    case "tool.cancelled":
+      return inOperation(state, frame, { state: "cancelled", error: frame.data.error });
     case "error":
       return noteError(state, frame);
+    case "turn.queued":
+      return inTurn(state, frame, (turn) => ({ ...turn, phase: "queued" as const }));
     case "turn.waiting": // The operations of the turn show what it waits for.
     case "pong":
     case "mark": // The session answers it.
@@ -133,9 +156,9 @@ function updateConversation(
   { data }: FrameOf<"conversation.updated">,
 ): LiveConversation {
   if (state.conversation === null) return state;
-  const { title = state.conversation.title, status } = data;
-  const known = isConversationStatus(status) ? { status } : {};
-  return { ...state, conversation: { ...state.conversation, title, ...known } };
+  const { title, gate, turns } = { ...state.conversation, ...data };
+  const known = isConversationStatus(data.status) ? { status: data.status } : {};
+  return { ...state, conversation: { ...state.conversation, title, gate, turns, ...known } };
 }
 
 function isConversationStatus(status?: string): status is "active" | "waiting" | "completed" | "failed" {
@@ -155,9 +178,19 @@ function recordUserMessage(before: LiveConversation, frame: FrameOf<"message.use
 function completeMessage(state: LiveConversation, frame: FrameOf<"message.completed">): LiveConversation {
   const { messageId: id, turnId, time: createdAt } = frame;
   if (id === undefined || turnId === undefined) return state;
-  const { agentId, content, interim } = frame.data;
-  if (interim !== true)
-    return addMessage(state, frame, { id, turnId, role: "agent", content, createdAt, agentId });
+  const { agentId, content, interim, stopped } = frame.data;
+  if (interim !== true) {
+    const message = {
+      id,
+      turnId,
+      role: "agent",
+      content,
+      createdAt,
+      agentId,
+      ...defined({ stopped }),
+    } as const;
+    return addMessage(state, frame, message);
+  }
   return inTurn(state, frame, (turn) =>
     content.trim() === ""
       ? dropItem(progressed(turn), id)
@@ -196,7 +229,7 @@ function requestTool(turn: TurnState, { operationId: id, data }: FrameOf<"tool.r
   return putItem(turn, { type: "tool", id, operation });
 }
 
-/** A durable error in a turn announces a retry. An error with `ref` rejects a pending message or result. */
+/** A durable error in a turn announces a retry. An error with `ref` rejects a pending message or result, or refuses a stop. */
 function noteError(state: LiveConversation, frame: FrameOf<"error">): LiveConversation {
   const { code, message, retriable = false, ref } = frame.data;
   if (frame.turnId !== undefined && frame.seq !== undefined) {
@@ -204,5 +237,6 @@ function noteError(state: LiveConversation, frame: FrameOf<"error">): LiveConver
     return inTurn(state, frame, (turn) => ({ ...turn, retries: [...turn.retries, retry], retrying: true }));
   }
   const error = { code, message, retriable };
-  return (ref === undefined ? null : reject(state, ref, error)) ?? { ...state, error };
+  const rejected = ref === undefined ? null : reject(state, ref, error);
+  return rejected ?? refuseStop(state, ref, error) ?? { ...state, error };
 }

@@ -1,4 +1,5 @@
 /** Address and authorization of requests. */
+import { wrongInput } from "./errors.ts";
 
 /** A bearer token, or a function that returns one. A function is called for each request and each attempt to connect. */
 export type Token = string | (() => string | Promise<string>);
@@ -11,6 +12,17 @@ export async function currentToken(token: Token | undefined): Promise<string | u
 export async function authorization(token: Token | undefined): Promise<Record<string, string>> {
   const bearer = await currentToken(token);
   return bearer === undefined ? {} : { authorization: `Bearer ${bearer}` };
+}
+
+/** Throws `INVALID_INPUT` for an address without a scheme: `fetch` would take its host for one, or for a path. */
+export function checkBaseUrl(baseUrl: string | undefined): void {
+  if (baseUrl === undefined || /^(?:$|\/|https?:\/\/.)/i.test(baseUrl)) return;
+  const [, rest = baseUrl] =
+    /^(?:\w+:)?\/*(.*)$/.exec(baseUrl.includes("://") ? baseUrl : `//${baseUrl}`) ?? [];
+  throw wrongInput(
+    "INVALID_INPUT",
+    `\`baseUrl\` must begin with http:// or https://, and is "${baseUrl}". Write "http://${rest}".`,
+  );
 }
 
 /** Returns the address of a path of the HTTP API. */

@@ -9,16 +9,20 @@
  * SEND-2  A connection resumes after the last applied durable frame.
  * SEND-3  An open connection that leaves a message unrecorded for too long is dead and is replaced.
  * SEND-4  Each `mark` of the server is acknowledged once every frame before it is applied.
+ * SEND-5  A stop or a resume is sent again after each opening, before messages, until it has happened or is refused.
  */
 
+import type { Clock } from "../ports/clock.ts";
+import type { StopOptions, UpdateConversation } from "../protocol/conversation-api.ts";
 import { isOfOtherVersion, PROTOCOL_VERSION, parseFrame, UNAUTHORIZED_CLOSE } from "../protocol/frames.ts";
 import type { ClientFrame, ToolOutcome, ToolSubmission } from "../protocol/requests.ts";
+import type { ConversationView } from "../protocol/views.ts";
 import type { Content } from "../shared/content.ts";
 import { defined } from "../shared/defined.ts";
-import { type ClientClock, runtimeClock } from "./clock.ts";
+import { runtimeClock } from "./clock.ts";
 import { OTHER_VERSION } from "./errors.ts";
 import { addHistory, type HistoryPage } from "./history.ts";
-import { addPending, addResult, dropPending } from "./outbox.ts";
+import { addPending, addResult, addStop, checkCallId, dropPending } from "./outbox.ts";
 import { applyFrame } from "./reducer.ts";
 import {
   initialState,
@@ -26,6 +30,7 @@ import {
   type MessageOptions,
   type PendingMessage,
   type PendingResult,
+  type PendingStop,
 } from "./state.ts";
 
 /** The port to a socket. */
@@ -50,8 +55,27 @@ export interface ConversationActions {
   retry(clientId: string): string | null;
   /** Removes a message that is not recorded. It is not sent again. */
   discard(clientId: string): void;
-  /** Sends the result of a tool that this client runs, and again after a lost connection. Ignored if the call is over. */
+  /**
+   * Sends the result of a tool that this client runs, and again after a lost connection. Ignored if the call is over.
+   * Throws a `DramatisClientError`: `INVALID_INPUT` without an id, `NOT_FOUND` for a call that no loaded turn has.
+   */
   submitToolResult(operationId: string, outcome: ToolOutcome): void;
+  /**
+   * Stops every active turn, also those that wait. A message that is not recorded yet is not affected: discard it. A stop or
+   * a resume is sent once the connection is open, and again after a lost connection, until it has happened: see `isStopping`.
+   */
+  stop(options?: StopOptions): void;
+  /** Stops a turn, as `stop`. Ignored if the turn is over. */
+  cancelTurn(turnId: string, options?: StopOptions): void;
+  /** Stops the conversation with all its turns. Until it resumes, messages are recorded and not answered. */
+  cancel(options?: StopOptions): void;
+  /** Lets a stopped conversation go on with its next message. */
+  resume(options?: StopOptions): void;
+  /**
+   * Changes the order of turns that overlap, with a request over HTTP. The state follows with the next frame. Rejects with a
+   * `DramatisClientError` if the request fails; it is not repeated.
+   */
+  update(changes: UpdateConversation): Promise<ConversationView>;
   /** Adds a page of older messages. */
   addHistory(page: HistoryPage): void;
   /** Connects again at once, also after a final close. */
@@ -59,15 +83,15 @@ export interface ConversationActions {
 }
 
 export interface SessionOptions {
-  /** Time for an open connection to record a message, in milliseconds; 15 000 by default. */
+  /** Time for an open connection to record a message or a stop, in milliseconds; 15 000 by default. */
   acknowledgeWithin?: number;
   /** The runtime's clock by default. */
-  clock?: ClientClock;
+  clock?: Pick<Clock, "now" | "timer">;
 }
 
-export class ConversationSession implements Omit<ConversationActions, "reconnect"> {
+export class ConversationSession implements Omit<ConversationActions, "reconnect" | "update"> {
   readonly #acknowledgeWithin: number;
-  readonly #clock: ClientClock;
+  readonly #clock: Pick<Clock, "now" | "timer">;
   readonly #listeners = new Set<() => void>();
   #state: LiveConversation = initialState;
   #transport: FrameTransport | null = null;
@@ -116,6 +140,7 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
   readonly discard = (clientId: string): void => this.#update(dropPending(this.#state, clientId));
 
   readonly submitToolResult = (operationId: string, outcome: ToolOutcome): void => {
+    checkCallId(this.#state, operationId);
     const result = { operationId, ...outcome };
     this.#update(addResult(this.#state, result));
     if (!this.#sendingResults().some((sending) => sending.operationId === operationId)) return;
@@ -123,12 +148,27 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
     this.#watchAcknowledgement();
   };
 
+  readonly stop = (options?: StopOptions): void => {
+    // The newest first: with the order `queued`, the end of a turn begins the next one that still waits.
+    for (const { id, status } of this.#state.turns.toReversed()) {
+      if (status === "active") this.cancelTurn(id, options);
+    }
+  };
+
+  readonly cancelTurn = (turnId: string, options?: StopOptions): void =>
+    this.#stop({ type: "turn.cancel", turnId, ...options });
+
+  readonly cancel = (options?: StopOptions): void => this.#stop({ type: "conversation.cancel", ...options });
+
+  readonly resume = (options?: StopOptions): void => this.#stop({ type: "conversation.resume", ...options });
+
   readonly addHistory = (page: HistoryPage): void => this.#update(addHistory(this.#state, page));
 
   /** Reports that the socket is open. */
   opened(transport: FrameTransport): void {
     this.#transport = transport;
     this.#update({ ...this.#state, connection: "open" });
+    for (const stop of this.#state.stops ?? []) this.#transmitFrame({ v: PROTOCOL_VERSION, ...stop });
     for (const message of this.#sendingMessages()) this.#transmit(message);
     for (const result of this.#sendingResults()) this.#transmitResult(result);
     this.#watchAcknowledgement();
@@ -173,8 +213,19 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
     return (this.#state.results ?? []).filter(({ status }) => status === "sending");
   }
 
+  /** Counts what an open connection must soon confirm. The stop of an unknown turn may have no effect to wait for. */
   get #sendingCount(): number {
-    return this.#sendingMessages().length + this.#sendingResults().length;
+    const { stops = [], turns } = this.#state;
+    const isKnown = (stop: PendingStop) =>
+      stop.type !== "turn.cancel" || turns.some(({ id }) => id === stop.turnId);
+    return this.#sendingMessages().length + this.#sendingResults().length + stops.filter(isKnown).length;
+  }
+
+  #stop(stop: PendingStop): void {
+    this.#update(addStop(this.#state, stop));
+    if (!this.#state.stops?.includes(stop)) return;
+    this.#transmitFrame({ v: PROTOCOL_VERSION, ...stop });
+    this.#watchAcknowledgement();
   }
 
   #transmit(message: Omit<PendingMessage, "status">): void {

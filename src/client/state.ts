@@ -6,6 +6,7 @@
  */
 
 import type { OutputSpec, ToolSpec } from "../model/context.ts";
+import type { StopOptions } from "../protocol/conversation-api.ts";
 import type { ToolChoice, ToolSubmission } from "../protocol/requests.ts";
 import type {
   ConversationView,
@@ -26,6 +27,12 @@ export type ConnectionStatus = "connecting" | "open" | "reconnecting" | "closed"
 export interface OperationState extends OperationView {
   /** Latest progress report of a running tool. */
   progress?: unknown;
+}
+
+/** A tool call that this client must run. */
+export interface PendingCall extends Omit<OperationState, "id"> {
+  /** The id for `submitToolResult`. */
+  operationId: string;
 }
 
 /** A failed attempt of a turn that is retried. */
@@ -81,6 +88,14 @@ export interface PendingResult extends ToolSubmission {
   refusal?: WireError;
 }
 
+/** A stop of a turn or of the conversation, or a resume, that this client has asked for and that has not happened yet. */
+export type PendingStop = (
+  | { type: "turn.cancel"; turnId: string }
+  | { type: "conversation.cancel" }
+  | { type: "conversation.resume" }
+) &
+  StopOptions;
+
 /** The state of a conversation in a client. */
 export interface LiveConversation {
   /** Number of the last applied durable frame; `null` before the first one. */
@@ -95,6 +110,8 @@ export interface LiveConversation {
   pending: readonly PendingMessage[];
   /** Pending tool results; none if absent. */
   results?: readonly PendingResult[];
+  /** Stops and resumes that have not happened yet; none if absent. */
+  stops?: readonly PendingStop[];
   /** Last error that belongs to no turn and to no pending message or result. */
   error: WireError | null;
 }
@@ -121,6 +138,8 @@ export interface TranscriptMessage {
   id?: string;
   turnId?: string;
   agentId?: string;
+  /** The turn ended while the message streamed; `content` is what was shown. */
+  stopped?: true;
   error?: WireError;
 }
 
@@ -138,9 +157,30 @@ export function visibleMessages(state: LiveConversation): TranscriptMessage[] {
   ];
 }
 
+/** Reports whether there is no connection, and attempts to connect follow. */
+export function isLost({ connection }: LiveConversation): boolean {
+  return connection === "connecting" || connection === "reconnecting";
+}
+
 /** Reports whether a turn is active. */
 export function isAnswering(state: LiveConversation): boolean {
   return state.turns.some((turn) => turn.status === "active");
+}
+
+/**
+ * Reports whether this client stops turns and the conversation has not confirmed it yet: the turn with this id, or each
+ * active turn if there is no id. A Stop button waits while it is `true`.
+ */
+export function isStopping({ turns, stops = [] }: LiveConversation, turnId?: string): boolean {
+  const active = turns.filter(({ id, status }) => status === "active" && id === (turnId ?? id));
+  const isAsked = (id: string) =>
+    stops.some((stop) => stop.type === "conversation.cancel" || ("turnId" in stop && stop.turnId === id));
+  return active.length > 0 && active.every(({ id }) => isAsked(id));
+}
+
+/** Reports whether the conversation is stopped: messages are recorded and not answered until it resumes. */
+export function isStopped({ conversation }: LiveConversation): boolean {
+  return conversation?.gate === "cancelled";
 }
 
 /** Returns the text of content, without its images and files. */

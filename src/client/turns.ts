@@ -57,8 +57,8 @@ export function dropItem(turn: TurnState, id: string): TurnState {
   return { ...turn, items: turn.items.filter((item) => item.id !== id) };
 }
 
-/** Ends a turn. Partial texts without a completed message are removed, as after a reload. */
-export function endTurn(turn: TurnState, outcome: Partial<TurnState>): TurnState {
+/** Ends a turn, which then waits no longer. Partial texts without a completed message are removed, as after a reload. */
+export function endTurn({ phase: _over, ...turn }: TurnState, outcome: Partial<TurnState>): TurnState {
   const items = turn.items.filter((item) => item.type !== "partial");
   return { ...turn, ...outcome, retrying: false, items };
 }

@@ -4,6 +4,8 @@
  *
  * ANSWER-1  The answers of a turn are the same live, replayed, and as `answerOf` reads them from the finished turn.
  * ANSWER-2  An answer omits the calls and results of the agent's own tools.
+ * ANSWER-3  The answer of a turn that was stopped is `cancelled`. It has the text that was shown, unless it must be one JSON
+ *           value.
  */
 
 import type { Frame } from "../protocol/frames.ts";
@@ -23,14 +25,25 @@ export interface ClientCall {
 export interface AnswerOptions {
   /** Position among the turn's answers, from 0. */
   index: number;
-  /** Omits interim messages, and gives the last message only when it is complete: the answer must be one JSON value. */
+  /**
+   * Omits interim and stopped messages, and gives the last message only when it is complete: the answer must be one JSON
+   * value.
+   */
   finalOnly: boolean;
+}
+
+export interface AnswerMessage {
+  content: string;
+  /** Text beside tool calls. */
+  isInterim: boolean;
+  /** The turn ended while the message streamed. */
+  isStopped: boolean;
 }
 
 /** One answer of a turn, so far. */
 export interface TurnAnswer {
-  status: "in_progress" | "completed" | "failed";
-  messages: { content: string; isInterim: boolean }[];
+  status: "in_progress" | "completed" | "failed" | "cancelled";
+  messages: AnswerMessage[];
   calls: ClientCall[];
   /** The `FinishReason` of the model's last reply. */
   finishReason: string;
@@ -45,7 +58,7 @@ export type AnswerEvent =
   /** More text of a message; never empty. */
   | { type: "text"; messageId: string; text: string }
   /** A message is complete. Messages without text have no event. */
-  | { type: "message"; messageId: string; content: string; isInterim: boolean }
+  | ({ type: "message"; messageId: string } & AnswerMessage)
   | { type: "call"; call: ClientCall }
   /** The answer is complete: the turn has ended, or waits for the client's calls. */
   | { type: "end" }
@@ -107,11 +120,11 @@ export class AnswerReader {
         this.#textOf(messageId).reset();
         return [];
       case "message.completed": {
-        const { content, interim = false } = frame.data;
-        if (this.options.finalOnly && interim) return [];
+        const { content, interim = false, stopped = false } = frame.data;
+        if (this.options.finalOnly && (interim || stopped)) return [];
         const rest = this.#text(messageId, this.#textOf(messageId).complete(content));
         if (content === "" || rest.some(({ type }) => type === "failed")) return rest;
-        return [...rest, { type: "message", messageId, content, isInterim: interim }];
+        return [...rest, { type: "message", messageId, content, isInterim: interim, isStopped: stopped }];
       }
       case "tool.requested": {
         const { name, input, client = false } = frame.data;
@@ -153,17 +166,28 @@ export function answerOf(turn: TurnView, { index, finalOnly }: AnswerOptions): T
   if (replies === undefined) return null;
   const last = replies.at(-1) ?? [];
   const calls = clientCalls(last);
-  const isWaiting =
-    calls.length > 0 && last.every(({ toolCall, toolResult }) => toolCall?.client || toolResult);
-  const status = isWaiting ? "completed" : turn.status === "active" ? "in_progress" : turn.status;
+  const isWaiting = calls.length > 0 && last.every((move) => move.toolCall?.client || hasResult(turn, move));
+  const status = isWaiting ? "completed" : statusOf(turn);
   return {
     status,
-    messages: replies.flatMap(messageOf).filter(({ isInterim }) => !isInterim || !finalOnly),
+    messages: replies.flatMap(messageOf).filter((message) => {
+      return !finalOnly || !(message.isInterim || message.isStopped);
+    }),
     calls: status === "completed" ? calls : [],
     finishReason: String(rawOf(last).finishReason ?? "stop"),
     usage: usageOf(replies),
-    ...(status === "failed" ? defined({ error: turn.error }) : {}),
+    ...(status === "failed" || status === "cancelled" ? defined({ error: turn.error }) : {}),
   };
+}
+
+function statusOf({ status, error }: TurnView): TurnAnswer["status"] {
+  if (status === "active") return "in_progress";
+  return status === "failed" && error?.code === "CANCELLED" ? "cancelled" : status;
+}
+
+/** Reports whether a call had a result before its turn ended. */
+function hasResult({ status }: TurnView, { toolResult }: MoveView): boolean {
+  return toolResult !== undefined && !(status === "failed" && toolResult.error?.code === "CANCELLED");
 }
 
 /** Finds the answer with a client's call: its index, and all its calls. Returns `null` for other operations. */
@@ -211,9 +235,9 @@ function clientCalls(reply: Reply): ClientCall[] {
 }
 
 function messageOf(reply: Reply): TurnAnswer["messages"] {
-  const { text } = rawOf(reply);
+  const { text, stopped } = rawOf(reply);
   if (typeof text !== "string" || text === "") return [];
-  return [{ content: text, isInterim: reply[0]?.toolCall !== undefined }];
+  return [{ content: text, isInterim: reply[0]?.toolCall !== undefined, isStopped: stopped === true }];
 }
 
 function rawOf(reply: Reply): JsonObject {

@@ -5,18 +5,12 @@
  *           database has not answered.
  */
 import type { Clock } from "../ports/clock.ts";
-import { withDeadline } from "../ports/deadline.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { unanswered, withDeadline } from "../ports/deadline.ts";
 
 /** Milliseconds. The database's own limit is longer. */
 export const D1_TIMEOUT_MS = 10_000;
 
 /** Runs a query. A later answer is discarded; a later write may still take effect. */
 export function inTime<Answer>(clock: Pick<Clock, "timer">, query: () => Promise<Answer>): Promise<Answer> {
-  return withDeadline(clock, D1_TIMEOUT_MS, query, { reason: silent });
-}
-
-function silent(): DramatisError {
-  const message = `The database did not answer within ${D1_TIMEOUT_MS / 1_000} s. Try again.`;
-  return new DramatisError("UNAVAILABLE", message, { retriable: true });
+  return withDeadline(clock, D1_TIMEOUT_MS, query, { reason: unanswered("The database", D1_TIMEOUT_MS) });
 }

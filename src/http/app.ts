@@ -24,7 +24,7 @@ export interface HttpPorts<Env extends object> {
   authorize: Authorize<Env>;
   /** Runs for every request, so it must be cheap. */
   requestPorts(env: Env): RequestPorts;
-  /** Creates the first agents of the runtime. Must be idempotent. */
+  /** Checks the runtime, and creates or changes the agents that code declares. Must be idempotent. */
   seed(env: Env): Promise<void>;
   limits?: Limits;
   /** Counts the requests of principals; absent = each isolate counts alone. */

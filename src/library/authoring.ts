@@ -51,13 +51,19 @@ export async function checkedPersona(
   { library }: DefinitionKey,
   persona: Persona,
 ): Promise<Persona> {
-  const { identity, tools } = persona;
+  const { identity, memory, tools } = persona;
   const { modelProfileId } = identity;
+  const { compactionProfileId } = memory ?? {};
   if (modelProfileId !== undefined) {
     await resolving("/identity/modelProfileId", async () => {
       const profile = await registry.modelProfile(parseReference(modelProfileId, library));
       await resolveFallbacks(registry, profile);
     });
+  }
+  if (compactionProfileId !== undefined) {
+    await resolving("/memory/compactionProfileId", () =>
+      registry.modelProfile(parseReference(compactionProfileId, library)),
+    );
   }
   const resolved = await Promise.all(
     (tools?.toolIds ?? []).map((tool, index) =>

@@ -58,6 +58,9 @@ export function checkLibrary(library: Contents): void {
       check(`Persona "${id}"`, `/tools/toolIds/${index}`, reference, tool);
     if (modelProfileId !== undefined)
       check(`Persona "${id}"`, "/identity/modelProfileId", modelProfileId, profile);
+    const { compactionProfileId } = definition.memory ?? {};
+    if (compactionProfileId !== undefined)
+      check(`Persona "${id}"`, "/memory/compactionProfileId", compactionProfileId, profile);
   }
   for (const { id, definition } of modelProfiles) {
     for (const [index, reference] of (definition.fallbacks ?? []).entries())

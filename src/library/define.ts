@@ -37,7 +37,7 @@ export interface ToolContext {
   state: ToolState;
   /** Milliseconds since the epoch. */
   now(): number;
-  /** Publishes the call's progress to subscribers. It is not stored, and the model does not see it. */
+  /** Publishes the call's progress to readers of the conversation. It is not stored, and the model does not see it. */
   progress(value: Json): void;
 }
 

@@ -41,11 +41,14 @@ export async function resolveChain(
   complete: (profile: ModelProfile) => ModelProfile = (profile) => profile,
 ): Promise<VersionChain> {
   const persona = await resolvePersona(registry, parsePersonaSource(source));
-  const { identity, tools } = persona.definition;
+  const { identity, memory, tools } = persona.definition;
   const { modelProfileId } = identity;
+  const compactionId = memory?.compactionProfileId;
   const at = <Found>(pointer: string, find: () => Promise<Found>) =>
     placed(`Persona "${nameOf(persona)}", ${pointer}`, find);
-  const [resolvedTools, modelProfile] = await Promise.all([
+  const profileAt = (pointer: string, reference: DefinitionReference) =>
+    at(pointer, () => registry.modelProfile(parseReference(reference, persona.library)));
+  const [resolvedTools, modelProfile, compactionProfile] = await Promise.all([
     Promise.all(
       (tools?.toolIds ?? []).map((tool, index) =>
         at(`/tools/toolIds/${index}`, () => registry.tool(parseReference(tool, persona.library))),
@@ -53,9 +56,8 @@ export async function resolveChain(
     ),
     modelProfileId === undefined
       ? inline("default", defaultProfile)
-      : at("/identity/modelProfileId", () =>
-          registry.modelProfile(parseReference(modelProfileId, persona.library)),
-        ),
+      : profileAt("/identity/modelProfileId", modelProfileId),
+    compactionId === undefined ? undefined : profileAt("/memory/compactionProfileId", compactionId),
   ]);
   refuseEqualNames(resolvedTools);
   const completed = (pin: PinnedProfile) => ({ ...pin, definition: complete(pin.definition) });
@@ -65,6 +67,7 @@ export async function resolveChain(
     tools: resolvedTools,
     modelProfile: completed(modelProfile),
     ...(fallbacks.length === 0 ? {} : { fallbacks }),
+    ...(compactionProfile === undefined ? {} : { compactionProfile: completed(compactionProfile) }),
   };
 }
 

@@ -19,6 +19,10 @@ export const DEFAULT_TOOL_TIMEOUT_MS = 60_000;
 /** Maximum number of fallbacks of a model profile, including the fallbacks of its fallbacks. */
 export const MAX_FALLBACKS = 5;
 
+/** The limits of a context budget, in tokens. */
+const MIN_CONTEXT_TOKENS = 1_000;
+const MAX_CONTEXT_TOKENS = 10_000_000;
+
 const PROVIDER_ALIASES: Record<string, string> = {
   cloudflare: "workers-ai",
   google: "gemini",
@@ -29,6 +33,7 @@ const label = z.string().min(1).max(2_000);
 const timeout = z.int().min(1).max(MAX_TIMEOUT_MS);
 /** US dollars per 1 000 tokens. */
 const price = z.exactOptional(z.number().min(0));
+const contextTokens = z.exactOptional(z.int().min(MIN_CONTEXT_TOKENS).max(MAX_CONTEXT_TOKENS));
 const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
 
 /** A persona. Fields keep their values. */
@@ -44,6 +49,8 @@ export const personaSchema = z.strictObject({
   memory: z.exactOptional(
     z.strictObject({
       recentTurnsLimit: z.exactOptional(z.int().min(1).max(1_000)),
+      contextTokens,
+      compactionProfileId: z.exactOptional(referenceSchema),
       storeSchema: refused("Is not supported: the type of a memory is any text. Remove the field."),
     }),
   ),
@@ -72,6 +79,7 @@ export const modelProfileSchema = z.strictObject({
       idleTimeoutMs: z.exactOptional(timeout),
     }),
   ),
+  contextTokens,
   baseUrl: z.exactOptional(
     z
       .url({ protocol: /^https?$/, error: "A base URL begins with http:// or https://" })

@@ -2,6 +2,7 @@
  * The failure of a model call as data, and the rules for the next step after it. Pure.
  *
  * MERR-1  `rate_limit`, `timeout`, `transient` and `network` are retriable; nothing else is.
+ * MERR-3  A request that exceeds its model's context is recognised by the message: providers have no common code for it.
  */
 import type { ProviderId } from "./profile.ts";
 
@@ -45,6 +46,18 @@ export function isRetriable(category: ErrorCategory): boolean {
 /** Reports whether another model can succeed. */
 export function mayFallBack(category: ErrorCategory): boolean {
   return !SHARED.has(category);
+}
+
+/** The messages of OpenAI and compatible servers, Anthropic, Gemini, Workers AI, Mistral, Groq and llama.cpp. */
+const TOO_LONG = [
+  /(?:maximum|available) context (?:length|size)|context (?:length|window|limit)s? (?:exceeded|limit)/i,
+  /exceeds? (?:the |this model's )?(?:context (?:window|limit|length)|maximum number of (?:input )?tokens)/i,
+  /prompt is too long|reduce the length of the messages|context_length_exceeded/i,
+];
+
+/** Reports whether a call failed because its request exceeds the model's context (MERR-3). */
+export function exceedsContext({ category, message }: Pick<ModelError, "category" | "message">): boolean {
+  return category !== "canceled" && category !== "rate_limit" && TOO_LONG.some((text) => text.test(message));
 }
 
 /** The inputs of a backoff, in milliseconds. */

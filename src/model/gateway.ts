@@ -11,10 +11,25 @@ export interface ModelRequest {
   profile: ModelProfile;
   /** The provider's own body, built by a format adapter or a context hook. */
   body: JsonObject;
+  /**
+   * Media that the body only names: each by the placeholder, of ASCII letters, digits and `_`, that stands in strings of the
+   * body for the media in base64. Only for gateways that stream media.
+   */
+  media?: ReadonlyMap<string, DeferredMedia>;
   /** The caller, for correlation. It reaches no provider. */
   context: CallContext;
   /** Further data for telemetry and policies. It reaches no provider. */
   trace?: RequestTrace;
+}
+
+/** Media that are read while their request is sent. */
+export interface DeferredMedia {
+  /** Bytes. */
+  size: number;
+  /** Reads `length` bytes from `offset`. Rejects if they cannot be read, or are no longer the same. */
+  read(offset: number, length: number): Promise<Uint8Array>;
+  /** Called when the connection has taken the last piece. */
+  sent?(): void;
 }
 
 /** Data about a request, for telemetry and policies. */
@@ -42,4 +57,6 @@ export interface ModelGateway {
    * has breakers of its own.
    */
   accountOf?(profile: ModelProfile): string | undefined;
+  /** Reports whether requests of this profile may have `media`. Without it, bodies contain all media. */
+  streamsMedia?(profile: ModelProfile): boolean;
 }

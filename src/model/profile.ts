@@ -32,6 +32,8 @@ export interface ModelProfile {
     /** Limit of a pause within a reply, in milliseconds; 60 000 when absent. */
     idleTimeoutMs?: number;
   };
+  /** Tokens that a request may have; 60 000 when absent. Leave room for the reply in the model's window. */
+  contextTokens?: number;
   /** Base URL of a compatible server, without a trailing slash. */
   baseUrl?: string;
   /** Name of the environment variable with the key. */

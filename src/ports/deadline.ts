@@ -1,4 +1,5 @@
 /** Waiting that ends with a timer or a signal. */
+import { DramatisError } from "../shared/errors.ts";
 import type { Clock } from "./clock.ts";
 
 /** Implements `Clock.sleep` with `Clock.timer`. */
@@ -103,6 +104,16 @@ export async function withDeadline<Value>(
   } finally {
     deadline.stop();
   }
+}
+
+/**
+ * Returns the `reason` of a deadline by which `what` must answer: a retriable `UNAVAILABLE`.
+ *
+ * @example await withDeadline(clock, 10_000, query, { reason: unanswered("The database", 10_000) })
+ */
+export function unanswered(what: string, milliseconds: number): () => DramatisError {
+  const message = `${what} did not answer within ${milliseconds / 1_000} s. Try again.`;
+  return () => new DramatisError("UNAVAILABLE", message, { retriable: true });
 }
 
 function timedOut(milliseconds: number): DOMException {

@@ -1,20 +1,30 @@
 /**
- * Large objects that are read as a whole, by key. Keys have at most 1 024 bytes of UTF-8.
+ * Large objects that are read as a whole or in parts, by key. Keys have at most 1 024 bytes of UTF-8.
  *
  * OBJECT-1  A read returns the whole object that was put last. Later changes to the caller's bytes do not affect it.
  * OBJECT-2  A missing object is `null`, and deleting it is no error.
+ * OBJECT-3  A read of a range returns that part, which ends at the latest where the object ends. `size` and `version` are
+ *           those of the whole object; every put changes `version`.
  */
 export interface ObjectStore {
   put(key: string, bytes: Uint8Array, facts: ObjectFacts): Promise<void>;
   head(key: string): Promise<ObjectHead | null>;
-  get(key: string): Promise<(ObjectHead & { bytes: Uint8Array }) | null>;
+  get(key: string, range?: ByteRange): Promise<(ObjectHead & { bytes: Uint8Array }) | null>;
   delete(key: string): Promise<void>;
 }
 
 /** Named texts that describe an object, together at most 2 KB. */
 export type ObjectFacts = Readonly<Record<string, string>>;
 
+/** A part of an object, in bytes. It begins within the object. */
+export interface ByteRange {
+  offset: number;
+  length: number;
+}
+
 export interface ObjectHead {
   size: number;
+  /** Identifies what one put stored. */
+  version: string;
   facts: ObjectFacts;
 }

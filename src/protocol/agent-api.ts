@@ -27,8 +27,15 @@ export interface AgentIdentity {
 }
 
 export interface AgentApi {
-  /** `CONFLICT` if the agent exists; `INVALID_INPUT` if the persona does not resolve. */
-  create(principal: Principal, input: CreateAgent): Promise<Result<AgentIdentity>>;
+  /**
+   * `CONFLICT` if the agent exists; `INVALID_INPUT` if the persona does not resolve. With `isDeclaration` an agent that
+   * exists becomes what `input` says if this declaration differs from the one before.
+   */
+  create(
+    principal: Principal,
+    input: CreateAgent,
+    options?: { isDeclaration?: boolean },
+  ): Promise<Result<AgentIdentity>>;
   /** `NOT_FOUND` if the agent was never created. */
   identity(): Promise<Result<AgentIdentity>>;
   /** Changes persona or projects. Existing conversations keep what they pinned. */

@@ -7,7 +7,14 @@ import type { Result } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type { ToolChoice, ToolSubmission } from "./requests.ts";
-import type { ConversationView, JournalEntryView, MessageView, TurnSummary, TurnView } from "./views.ts";
+import type {
+  ConversationView,
+  JournalEntryView,
+  MessageView,
+  TurnOrder,
+  TurnSummary,
+  TurnView,
+} from "./views.ts";
 
 export interface CreateConversation {
   id: string;
@@ -22,6 +29,8 @@ export interface CreateConversation {
    * and 1 MiB, with role, content, name and calls only; the result of each call must follow it.
    */
   history?: ContextMessage[];
+  /** The order of turns that overlap; `parallel` when absent. */
+  turns?: TurnOrder;
   /** `false` keeps the conversation out of the lists of the directory and of its agent. Its id still finds it. */
   listed?: boolean;
   /**
@@ -71,9 +80,20 @@ export interface SubscribeOptions {
   encoding: "sse" | "ndjson";
 }
 
+export interface UpdateConversation {
+  turns: TurnOrder;
+}
+
+export interface StopOptions {
+  /** Kept in the journal; at most 500 characters. */
+  reason?: string;
+}
+
 export interface ConversationApi {
   create(principal: Principal, input: CreateConversation): Promise<Result<ConversationView>>;
   view(principal: Principal): Promise<Result<ConversationView>>;
+  /** Changes how turns that overlap go on, from now on. A turn that waits begins at once unless the order is `queued`. */
+  update(principal: Principal, input: UpdateConversation): Promise<Result<ConversationView>>;
   /** Fails unless this principal may write to the conversation. */
   checkSpeaker(principal: Principal): Promise<Result<null>>;
   startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>>;
@@ -99,6 +119,19 @@ export interface ConversationApi {
    * result, or one of a tool that the client does not run; `NOT_FOUND` for an unknown operation.
    */
   submitToolResults(principal: Principal, results: ToolSubmission[]): Promise<Result<SubmittedResult[]>>;
+  /**
+   * Stops a turn: it fails with `CANCELLED`, its model call is aborted, and its tools are cancelled. What was shown stays.
+   * Stopping it again returns it unchanged. `CONFLICT` if the turn ended by itself, `NOT_FOUND` for an unknown one. Returns
+   * the turn when its end is durable. Whoever may read the conversation may stop it.
+   */
+  cancelTurn(principal: Principal, turnId: string, options?: StopOptions): Promise<Result<TurnView>>;
+  /**
+   * Stops the conversation with all its active turns. From then on a message is recorded in a turn that has failed with
+   * `CANCELLED`, until `resume`. Stopping it again changes nothing.
+   */
+  cancel(principal: Principal, options?: StopOptions): Promise<Result<ConversationView>>;
+  /** Lets a stopped conversation go on with its next message. `NOT_CANCELLED` if it is not stopped. */
+  resume(principal: Principal, options?: StopOptions): Promise<Result<ConversationView>>;
   messages(principal: Principal, options?: PageOptions): Promise<Result<Page<MessageView>>>;
   turns(principal: Principal, options?: PageOptions): Promise<Result<Page<TurnSummary>>>;
   turn(principal: Principal, turnId: string): Promise<Result<TurnView>>;

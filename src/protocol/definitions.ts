@@ -21,6 +21,10 @@ export interface Persona {
   memory?: {
     /** Maximum number of past turns in the model's context; 20 when absent. */
     recentTurnsLimit?: number;
+    /** Tokens of instructions, tools and history in a model call. The model profile may set a lower limit. */
+    contextTokens?: number;
+    /** The model profile that summarises a history which fills its budget; the persona's own when absent. */
+    compactionProfileId?: DefinitionReference;
   };
   tools?: {
     toolIds?: DefinitionReference[];
@@ -79,4 +83,6 @@ export interface VersionChain {
   modelProfile: Pin & { definition: ModelProfile };
   /** The models that answer when the first cannot, in order. */
   fallbacks?: (Pin & { definition: ModelProfile })[];
+  /** The model that summarises the history; the first one when absent. */
+  compactionProfile?: Pin & { definition: ModelProfile };
 }

@@ -29,6 +29,7 @@ export const TOOL_ERROR_CODES = [
   "PERMISSION_DENIED",
   "INVALID_INPUT",
   "AGENT_DECLINED",
+  "CANCELLED",
   "INTERNAL_ERROR",
 ] as const;
 

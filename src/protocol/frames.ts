@@ -1,5 +1,5 @@
 /**
- * The frames of the wire protocol, which WebSocket, server-sent events and RPC subscribers get. Servers and clients share
+ * The frames of the wire protocol, which WebSocket, server-sent events and RPC readers get. Servers and clients share
  * this file.
  *
  * WIRE-1  `seq` is the number of a journal entry. Frames with a `seq` ascend strictly and may skip numbers.
@@ -8,7 +8,7 @@
  */
 import type { Content } from "../shared/content.ts";
 import type { JsonValue } from "../shared/json.ts";
-import type { Snapshot, TurnIssues, WireError } from "./views.ts";
+import type { Snapshot, TurnIssues, TurnOrder, WireError } from "./views.ts";
 
 export const PROTOCOL_VERSION = 1;
 
@@ -16,6 +16,9 @@ export const PROTOCOL_VERSION = 1;
 export const SUBPROTOCOL = "dramatis.v1";
 /** The prefix of the second subprotocol, which carries a token. */
 export const BEARER_PREFIX = "bearer.";
+
+/** The header that names the turn of a UI message stream. */
+export const TURN_HEADER = "x-dramatis-turn";
 
 /** The close code after which a client connects again and continues after its last `seq`. */
 export const CONTINUE_LATER_CLOSE = 1013;
@@ -28,8 +31,15 @@ export const FLOOD_CLOSE = 4429;
 
 interface FrameData {
   snapshot: Snapshot;
-  "conversation.updated": { title?: string | null; status?: string };
+  "conversation.updated": {
+    title?: string | null;
+    status?: string;
+    gate?: "idle" | "cancelled";
+    turns?: TurnOrder;
+  };
   "turn.started": { clientId?: string; agentId: string };
+  /** The turn waits for those before it. `position` is 1 for the next one to begin. */
+  "turn.queued": { position: number };
   /** The turn waits for nothing but results of tools that a client runs. */
   "turn.waiting": { reason: "client-tools" };
   "turn.completed": { issues?: TurnIssues; output?: JsonValue };
@@ -40,11 +50,13 @@ interface FrameData {
   "message.started": { agentId: string };
   "message.delta": { offset: number; text: string };
   "message.reset": { reason: string };
-  "message.completed": { agentId: string; content: string; interim?: true };
+  /** `interim`: text beside tool calls. `stopped`: the turn ended while the message streamed; the content is what was shown. */
+  "message.completed": { agentId: string; content: string; interim?: true; stopped?: true };
   "tool.requested": { name: string; input: unknown; async: boolean; client?: true };
   "tool.progress": { progress: unknown };
   "tool.completed": { result: unknown };
   "tool.failed": { error: WireError };
+  "tool.cancelled": { error: WireError };
   error: { code: string; message: string; retriable?: boolean; ref?: string };
   pong: Record<string, never>;
   /** Asks a client that promised acknowledgements to return this text with an `ack`. */

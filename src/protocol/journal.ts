@@ -1,7 +1,14 @@
 /** The types of journal entries. */
 export const ENTRY_TYPES = [
   "conversation.started",
+  "conversation.updated",
+  "conversation.cancelled",
+  "conversation.resumed",
+  "context.compaction.started",
+  "context.compaction.failed",
+  "context.compacted",
   "turn.started",
+  "turn.queued",
   "turn.resumed",
   "turn.waiting",
   "turn.completed",
@@ -16,6 +23,8 @@ export const ENTRY_TYPES = [
   "tool.interrupted",
   "tool.completed",
   "tool.failed",
+  "tool.cancelled",
+  "tool.late",
 ] as const;
 
 export type EntryType = (typeof ENTRY_TYPES)[number];

@@ -13,6 +13,8 @@ const MAX_CLIENT_TOOLS = 64;
 const MAX_CLIENT_TOOLS_BYTES = 256 * 1024;
 /** Results per submission. */
 const MAX_SUBMISSIONS = 64;
+/** Length of the reason of a stop, in UTF-16 units. */
+const MAX_REASON_LENGTH = 500;
 /** Length of a client's key, in UTF-16 units. */
 export const MAX_KEY_LENGTH = 200;
 
@@ -119,6 +121,12 @@ export const turnFields = {
   output: outputSchema.exactOptional(),
 };
 
+/** The order of turns that overlap; `parallel` when absent. */
+export const turnOrderSchema = z.enum(["parallel", "queued", "interrupt"]);
+
+/** The members of a request to stop a turn, or to stop or resume a conversation. */
+export const stopFields = { reason: z.string().min(1).max(MAX_REASON_LENGTH).exactOptional() };
+
 /** A frame that a client may send over a WebSocket. `id` is the client's idempotency key. */
 export const clientFrameSchema = z.discriminatedUnion("type", [
   z.strictObject({
@@ -131,6 +139,9 @@ export const clientFrameSchema = z.discriminatedUnion("type", [
   z
     .strictObject({ v: version, type: z.literal("tool.result"), operationId: identifier, ...outcomeFields })
     .refine(isOutcome, ONE_OUTCOME),
+  z.strictObject({ v: version, type: z.literal("turn.cancel"), turnId: identifier, ...stopFields }),
+  z.strictObject({ v: version, type: z.literal("conversation.cancel"), ...stopFields }),
+  z.strictObject({ v: version, type: z.literal("conversation.resume"), ...stopFields }),
   z.strictObject({ v: version, type: z.literal("ping") }),
   z.strictObject({ v: version, type: z.literal("ack"), mark: identifier }),
 ]);
@@ -140,6 +151,9 @@ export type ClientFrame = z.infer<typeof clientFrameSchema>;
 export const CLIENT_FRAME_TYPES = [
   "turn.start",
   "tool.result",
+  "turn.cancel",
+  "conversation.cancel",
+  "conversation.resume",
   "ping",
   "ack",
 ] as const satisfies ClientFrame["type"][];

@@ -23,11 +23,18 @@ export interface AttachmentView {
   url: string;
 }
 
+/**
+ * The order of turns that overlap. `parallel`: at the same time. `queued`: one after another, in the order of their messages.
+ * `interrupt`: a new message stops the active turns.
+ */
+export type TurnOrder = "parallel" | "queued" | "interrupt";
+
 export interface ConversationView {
   id: string;
   title: string | null;
   status: "active" | "waiting" | "completed" | "failed";
   gate: "idle" | "running" | "cancelled";
+  turns: TurnOrder;
   agentId: string;
   projectId: string;
   participants: { type: "user" | "agent"; id: string }[];
@@ -37,7 +44,7 @@ export interface ConversationView {
 }
 
 /** A conversation in a list: without what changes with every turn. */
-export type ConversationSummary = Omit<ConversationView, "status" | "gate" | "usage">;
+export type ConversationSummary = Omit<ConversationView, "status" | "gate" | "turns" | "usage">;
 
 /** The usage of model calls, failed attempts included. */
 export interface UsageView {
@@ -65,6 +72,8 @@ export interface MessageView {
   createdAt: string;
   agentId?: string;
   clientId?: string;
+  /** The turn ended while the message streamed; `content` is what was shown. */
+  stopped?: true;
 }
 
 /** The caller that started a turn: a user, another agent in one of its turns, or a workflow run. Only users start turns yet. */
@@ -79,6 +88,8 @@ export interface TurnSummary {
   agentId: string;
   createdAt: string;
   completedAt: string | null;
+  /** The turn waits for those before it. Its place is its place among the queued turns, by creation. */
+  phase?: "queued";
   error?: WireError;
   issues?: TurnIssues;
   /** The data of the answer, where the turn requested data. Absent in lists of turns. */
@@ -155,7 +166,7 @@ export interface OperationView {
   input: unknown;
   /** A client runs the tool: the turn waits for its result. */
   client?: true;
-  state: "running" | "completed" | "failed";
+  state: "running" | "completed" | "failed" | "cancelled";
   result?: unknown;
   error?: WireError;
 }

@@ -1,11 +1,26 @@
-/** Bytes per conversion: a call takes a limited number of arguments. */
-const SLICE = 0x8000;
+const ASCII = new TextEncoder();
+const DIGITS = ASCII.encode("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
+const [PAD = 0] = ASCII.encode("=");
 
 /** Encodes bytes as base64. */
 export function toBase64(bytes: Uint8Array): string {
-  let binary = "";
-  for (let start = 0; start < bytes.length; start += SLICE) {
-    binary += String.fromCharCode(...bytes.subarray(start, start + SLICE));
+  return new TextDecoder().decode(toBase64Bytes(bytes));
+}
+
+/** As `toBase64`, in ASCII. Written by hand: the platforms have no function without a string of the same size. */
+export function toBase64Bytes(bytes: Uint8Array): Uint8Array {
+  const text = new Uint8Array(4 * Math.ceil(bytes.length / 3));
+  for (let from = 0, to = 0; from < bytes.length; from += 3, to += 4) {
+    const bits = (at(bytes, from) << 16) | (at(bytes, from + 1) << 8) | at(bytes, from + 2);
+    text[to] = at(DIGITS, bits >> 18);
+    text[to + 1] = at(DIGITS, (bits >> 12) & 63);
+    text[to + 2] = at(DIGITS, (bits >> 6) & 63);
+    text[to + 3] = at(DIGITS, bits & 63);
   }
-  return btoa(binary);
+  return text.fill(PAD, Math.ceil((bytes.length * 4) / 3));
+}
+
+/** Returns 0 beyond the end. */
+function at(bytes: Uint8Array, index: number): number {
+  return bytes[index] ?? 0;
 }

@@ -3,8 +3,9 @@
  *
  * JSON-1  Text from outside is parsed only if it has at most `MAX_VALUES` values, nests no deeper than its reader takes, and
  *         its whole numbers in quotes do not collide. So parsing it, and one pass over its value, takes milliseconds.
- * JSON-2  A copy of a text's value takes little memory. The engine keeps members with the names of small whole numbers in a
- *         table with a place for each number up to the largest: at most `MAX_EMPTY_PLACES` of a text's places are empty.
+ * JSON-2  A copy of a text's value takes little memory. The engine may keep members with the names of small whole numbers in
+ *         a table with a place for each number up to the largest: the objects of a text have at most `MAX_EMPTY_PLACES`
+ *         empty places.
  */
 
 /** Maximum number of values in a text: members, items and containers. */
@@ -22,10 +23,10 @@ const SEEN = 4_096;
 
 /** Maximum number of empty places in the tables of a text's objects, of 8 bytes each. */
 const MAX_EMPTY_PLACES = 500_000;
-/** Places for each member that are not counted: the engine reserves some for more members. */
+/** Places for each member that do not count as empty: the engine reserves some for more members. */
 const FREE_PLACES = 16;
-/** The engine keeps a table as a map if it would grow beyond these places, or if a number is so far beyond its end. */
-const [MAX_TABLE, MAX_GAP] = [5_000, 1_024];
+/** The engine makes no table for numbers from `MAX_TABLE` on, nor for a first number from `MAX_START` on. */
+const [MAX_TABLE, MAX_START] = [5_000, 1_024];
 
 const [QUOTE, COMMA, COLON, BACKSLASH] = [34, 44, 58, 92];
 const [LIST, LIST_END, OBJECT, OBJECT_END] = [91, 93, 123, 125];
@@ -71,8 +72,8 @@ export function shapeProblem(text: string, maxDepth: number): ShapeProblem | nul
         return tooLarge('objects with few members and whole numbers as names, such as {"1000": 0}');
       depth -= 1;
     }
-    // In JSON, each text stands beside a comma or a bracket.
-    if (values > MAX_VALUES || strings > 2 * MAX_VALUES + 2) return tooLarge(`values: at most ${MAX_VALUES}`);
+    // In JSON, each value has at most two texts: its name and itself.
+    if (values > MAX_VALUES || strings > 2 * MAX_VALUES) return tooLarge(`values: at most ${MAX_VALUES}`);
   }
   return null;
 }
@@ -121,35 +122,20 @@ class Tables {
 
   add(depth: number, number: number): void {
     if (number >= MAX_TABLE) return;
-    const numbers = this.#open[depth];
-    if (numbers === undefined) this.#open[depth] = [number];
-    else numbers.push(number);
+    this.#open[depth] ??= [];
+    this.#open[depth].push(number);
   }
 
   /** Counts the places of the object that ends at a depth; reports whether there are too many. */
   exceedLimit(depth: number): boolean {
-    const numbers = this.#open[depth];
-    if (numbers === undefined) return false;
+    const numbers = this.#open[depth] ?? [];
     this.#open[depth] = undefined;
-    this.#empty += emptyPlaces(numbers);
+    if (numbers.some((number) => number < MAX_START)) {
+      const largest = numbers.reduce((one, other) => Math.max(one, other));
+      this.#empty += Math.max(0, largest - FREE_PLACES * numbers.length);
+    }
     return this.#empty > MAX_EMPTY_PLACES;
   }
-}
-
-/** Returns the empty places of an object's copy. It is filled in ascending order, and its table grows by half. */
-function emptyPlaces(numbers: number[]): number {
-  let places = 0;
-  let members = 0;
-  let last = -1;
-  for (const number of numbers.sort((a, b) => a - b)) {
-    if (number === last) continue;
-    last = number;
-    members += 1;
-    const grown = Math.floor(1.5 * (number + 1)) + 16;
-    if (number >= places && (number - places >= MAX_GAP || grown > MAX_TABLE)) break;
-    if (number >= places) places = grown;
-  }
-  return Math.max(0, places - FREE_PLACES * members);
 }
 
 /** Counts the pairs of whole numbers that end with the same bits. */

@@ -1,7 +1,7 @@
 /** JSON values: their types, a canonical text, and checks at every boundary. Pure. */
 import { DramatisError } from "./errors.ts";
 import { MAX_REPLY_DEPTH, shapeProblem } from "./json-shape.ts";
-import { jsonPointer } from "./validation.ts";
+import { issueAt, jsonPointer } from "./validation.ts";
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 
@@ -36,13 +36,6 @@ export function canonicalJson(value: Json): string {
 
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** Returns the levels of nesting, 0 for a value that is no container. Looks no deeper than one level beyond `limit`. */
-export function jsonDepth(value: Json, limit: number): number {
-  if (typeof value !== "object" || value === null || limit < 0) return 0;
-  const members = Array.isArray(value) ? value : Object.values(value);
-  return 1 + members.reduce<number>((deepest, member) => Math.max(deepest, jsonDepth(member, limit - 1)), 0);
 }
 
 /** Reports whether a value is JSON: plain objects, arrays and finite numbers, nested at most 64 deep. */
@@ -104,7 +97,7 @@ export function checkJson(value: unknown, name: string): void {
   const malformed = findMalformed(value, 1, name);
   if (malformed === null) return;
   throw new DramatisError("INVALID_INPUT", "Text must be well-formed Unicode: no lone surrogates.", {
-    errors: [{ path: jsonPointer(malformed), message: UNICODE_RULE }],
+    errors: [issueAt(jsonPointer(malformed), UNICODE_RULE)],
   });
 }
 

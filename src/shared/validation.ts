@@ -1,9 +1,12 @@
 /** Validation with zod: a parsed value, or `INVALID_INPUT` with one issue per place. */
 import type { z } from "zod";
 import { DramatisError, type InputIssue } from "./errors.ts";
+import { shorten } from "./text.ts";
 
 /** Issues reported per input. */
 const MAX_ISSUES = 20;
+/** Length of an issue's path. Names from outside may have any length. */
+const MAX_PATH_LENGTH = 200;
 
 /** Returns a path as a JSON pointer (RFC 6901) that continues the pointer `base`. */
 export function jsonPointer(path: readonly PropertyKey[], base = ""): string {
@@ -11,6 +14,11 @@ export function jsonPointer(path: readonly PropertyKey[], base = ""): string {
     (pointer, key) => `${pointer}/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`,
     base,
   );
+}
+
+/** Returns an issue, with a path that fits into an answer. */
+export function issueAt(path: string, message: string): InputIssue {
+  return { path: shorten(path, MAX_PATH_LENGTH), message };
 }
 
 /**
@@ -47,10 +55,9 @@ export function issuesText(issues: readonly InputIssue[]): string {
 
 function toIssues(issue: z.core.$ZodIssue, base: string): InputIssue[] {
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.slice(0, MAX_ISSUES).map((key) => ({
-      path: jsonPointer([...issue.path, key], base),
-      message: "Unknown field.",
-    }));
+    return issue.keys
+      .slice(0, MAX_ISSUES)
+      .map((key) => issueAt(jsonPointer([...issue.path, key], base), "Unknown field."));
   }
   if (issue.code === "invalid_union") {
     // If only one alternative has the input's kind, report that one's issues.
@@ -58,5 +65,5 @@ function toIssues(issue: z.core.$ZodIssue, base: string): InputIssue[] {
     if (meant.length === 1)
       return (meant[0] ?? []).flatMap((inner) => toIssues(inner, jsonPointer(issue.path, base)));
   }
-  return [{ path: jsonPointer(issue.path, base), message: issue.message }];
+  return [issueAt(jsonPointer(issue.path, base), issue.message)];
 }

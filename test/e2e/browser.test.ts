@@ -137,6 +137,108 @@ if (hasChromium) {
       expect(await page.getByTestId("message-user").count()).toBe(1);
     });
 
+    it("G18 stops an answer with a button or with Escape; the text stays, marked, and can be asked for again", async () => {
+      const page = await visit();
+      const stops: (() => void)[] = [];
+      await page.routeWebSocket("**/agents/conversation/**", (socket) => {
+        const server = socket.connectToServer();
+        socket.onMessage((message) => {
+          if (String(message).includes("turn.cancel")) stops.push(() => server.send(message));
+          else server.send(message);
+        });
+      });
+      await say(page, "!slow 400 30");
+      await answers(page, "word-5 ", true).waitFor();
+      const [stop, send, composer] = ["stop", "send", "composer"].map((id) => page.getByTestId(id));
+      if (stop === undefined || send === undefined || composer === undefined) throw new Error("Missing.");
+      expect(await send.count()).toBe(0);
+      await composer.fill("And then?");
+      expect([await send.isEnabled(), await stop.isEnabled()]).toEqual([true, true]);
+      await composer.fill("");
+
+      await stop.click();
+      await page.getByText("Stopping…", { exact: true }).waitFor();
+      expect([await stop.isDisabled(), await stop.getAttribute("aria-label")]).toEqual([true, "Stopping…"]);
+      await page.locator("textarea:focus").press("Escape");
+      expect(stops, "it is asked for once").toHaveLength(1);
+      stops.splice(0).forEach((release) => void release());
+      const marks = page.getByTestId("turn-stopped");
+      await page
+        .locator("[aria-live=polite]")
+        .filter({ has: marks.getByText("Stopped") })
+        .waitFor();
+      const shown = await answers(page, "word-5 ", false).textContent();
+      expect(words(400).startsWith(shown ?? "?")).toBe(true);
+      expect([await stop.count(), await page.getByTestId("turn-error").count()]).toEqual([0, 0]);
+
+      await marks.getByRole("button", { name: "Try again" }).click();
+      await answers(page, "word-3 ", true).waitFor();
+      await composer.press("Escape");
+      await expect.poll(() => stops.length).toBe(1);
+      stops.splice(0).forEach((release) => void release());
+      await marks.nth(1).waitFor();
+      const before = await page.locator("[data-turn]").allTextContents();
+      await page.reload();
+      await marks.nth(1).waitFor();
+      expect(await page.locator("[data-turn]").allTextContents()).toEqual(before);
+      expect(await page.getByTestId("message-user").allTextContents()).toEqual([
+        "!slow 400 30",
+        "!slow 400 30",
+      ]);
+    });
+
+    it("G18 shows that a conversation is stopped, and takes messages when it has resumed", async () => {
+      const page = await visit();
+      const client = createClient({ baseUrl: start.url });
+      const { id } = await client.conversations.create({ agentId: "assistant" });
+      await page.goto(`${start.url}/c/${id}`);
+      const composer = page.getByTestId("composer");
+      await composer.fill("!say Back.");
+      await client.conversations.cancel(id);
+      await page.getByRole("status").getByText("This conversation is stopped.").waitFor();
+      expect(await composer.isDisabled()).toBe(true);
+      await page.getByTestId("resume").click();
+      await page.locator("textarea:focus").press("Enter");
+      await answers(page, "Back.", false).waitFor();
+      expect(await page.getByTestId("resume").count()).toBe(0);
+    });
+
+    it("G18 answers one after another when told to by keyboard, shows who waits, and stops one of them alone", async () => {
+      const page = await visit();
+      const client = createClient({ baseUrl: start.url });
+      const { id } = await client.conversations.create({ agentId: "assistant" });
+      await page.goto(`${start.url}/c/${id}`);
+      await page.getByTestId("order").press("Enter");
+      await page.getByRole("radio", { name: "At the same time" }).press("ArrowDown");
+      await page.keyboard.press("Escape");
+      await expect.poll(async () => (await client.conversations.get(id)).turns).toBe("queued");
+
+      await say(page, "!slow 400 30");
+      await answers(page, "word-3 ", true).waitFor();
+      await say(page, "!say Second.");
+      await say(page, "!say Third.");
+      const turns = page.locator("[data-turn]");
+      const waits = page.getByTestId("queued");
+      await waits.nth(1).waitFor();
+      expect(await waits.allTextContents()).toEqual([
+        "Waits for 1 turn before it",
+        "Waits for 2 turns before it",
+      ]);
+      await turns.nth(1).getByRole("button", { name: "Stop this message" }).click();
+      await turns.nth(1).getByText("Stopped", { exact: true }).waitFor();
+      expect(await waits.allTextContents()).toEqual(["Waits for 1 turn before it"]);
+      await turns.nth(0).getByRole("button", { name: "Stop this answer" }).click();
+      await answers(page, "Third.", false).waitFor();
+
+      await say(page, "!slow 300 30");
+      await say(page, "!say Fifth.");
+      await waits.first().waitFor();
+      await page.getByTestId("composer").press("Escape");
+      await page.getByTestId("turn-stopped").nth(3).waitFor();
+      const last = (await turns.last().getAttribute("data-turn")) ?? "";
+      expect((await client.turns.get(id, last)).calls, "a turn that waits does not begin").toEqual([]);
+    });
+
     it("shows a conversation live in two tabs that speak at once", async () => {
       const first = await visit();
       await say(first, "What is 1+1?");
@@ -329,6 +431,33 @@ if (hasChromium) {
       await error.getByRole("button", { name: "Try again" }).click();
       await answers(page, "Here I am.", false).waitFor();
       expect(await page.getByTestId("message-user").allTextContents()).toEqual(["Hello", "Hello"]);
+    });
+
+    it("offers to ask again only what it asked itself: another client may have asked for data", async () => {
+      const overloaded = errorReply(500, { message: "Overloaded." });
+      model.reply(overloaded, overloaded, overloaded);
+      const client = createClient({ baseUrl: start.url });
+      const { id } = await client.conversations.create({ agentId: "assistant" });
+      const output = { name: "author", schema: { type: "object" } };
+      for await (const _ of client.streamTurn(id, { content: "Who wrote Faust?", output }));
+      const page = await visit();
+      await page.goto(`${start.url}/c/${id}`);
+      const error = page.getByTestId("turn-error");
+      await error.getByText("Overloaded.").waitFor();
+      expect(await error.getByRole("button").count()).toBe(0);
+    });
+
+    it("lists a conversation of another client by its first message, with a time", async () => {
+      const client = createClient({ baseUrl: start.url });
+      const { id, createdAt } = await client.conversations.create({ agentId: "assistant" });
+      model.reply(textReply("Goethe."));
+      for await (const _ of client.streamTurn(id, { content: "Who wrote Egmont?" }));
+      const page = await visit();
+      await page.goto(`${start.url}/c/${id}`);
+      const item = page.getByTestId("conversation-item").filter({ hasText: "Who wrote Egmont?" });
+      await item.waitFor();
+      expect(await item.locator("time").getAttribute("datetime")).toBe(createdAt);
+      await expect.poll(() => page.title()).toContain("Who wrote Egmont?");
     });
 
     it("G12 sends an image with the first message, and shows it again after a reload", async () => {

@@ -121,6 +121,37 @@ describe("in the middle of text", () => {
     expect(model.requests).toHaveLength(before + 3);
   });
 
+  it("G18 STOP-1 STOP-3 after the commit of a stop: the turn stays CANCELLED with its text, and no model is asked again", async () => {
+    const id = await newConversation();
+    using watcher = new Watcher(start.url, id);
+    await watcher.until(({ conversation }) => conversation !== null);
+    const question = "Where does it begin?";
+    const asked = () => model.requests.filter(({ body }) => JSON.stringify(body.messages).includes(question));
+    model.reply(stuck);
+    const { turnId } = await client.turns.start(id, { content: question });
+    await sawBeginning(watcher, 0);
+    const stopped = await client.turns.cancel(id, turnId);
+    await killWorker(start.npm.pid ?? 0, start.url);
+
+    expect(stopped).toMatchObject({ status: "failed", error: { code: "CANCELLED" } });
+    await expect
+      .poll(() => client.turns.get(id, turnId).catch(() => null), { timeout: 20_000 })
+      .toEqual(stopped);
+    await watcher.until(({ turns }) => turns.at(-1)?.error?.code === "CANCELLED");
+    expect(await transcript(client, id)).toEqual([
+      { role: "user", content: question },
+      { role: "agent", content: beginning },
+    ]);
+    for await (const _ of client.streamTurn(id, { content: "Go on." }));
+    expect(asked()).toHaveLength(2);
+    expect(asked()[1]?.body.messages?.slice(1)).toMatchObject([
+      { role: "user", content: question },
+      { role: "assistant", content: beginning },
+      { role: "system", content: expect.stringContaining("was stopped") },
+      { role: "user", content: "Go on." },
+    ]);
+  });
+
   it("every process at once: the next start ends the turns, also one that nobody asks for", async () => {
     const golden = await undisturbedTranscript();
     const watched = await newConversation();

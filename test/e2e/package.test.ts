@@ -198,6 +198,16 @@ describe("G2 the README's example, as printed, after `npm init -y` and the print
     expect(told).toContain("--dry-run: exiting now.");
   });
 
+  it("deploys with the configuration of docs/deploy.md, as far as that can be tried without an account", () => {
+    const page = readFileSync(join(ROOT, "docs/deploy.md"), "utf8");
+    const [, configuration = ""] = /^```jsonc\n(.*?)^```$/ms.exec(page) ?? [];
+    write("deploy.jsonc", configuration);
+    const told = run(project, process.execPath, WRANGLER, "deploy", "--dry-run", "--config", "deploy.jsonc");
+    expect(told).toMatch(/env\.DB .*D1 Database/);
+    expect(told).toMatch(/env\.BUCKET .*R2 Bucket/);
+    expect(told).toContain("--dry-run: exiting now.");
+  });
+
   describe("under wrangler dev", () => {
     let server: ChildProcess;
     let url: string;

@@ -83,6 +83,49 @@ describe("G20 G28 a Worker whose configuration declares no bindings", () => {
   });
 });
 
+it("EXPORT-3 a class of the application without storage is in /health, and in the error of a tool that calls it", async () => {
+  const main = join(folder, "forgetful.ts");
+  const from = (path: string) => JSON.stringify(join(ROOT, path));
+  writeFileSync(
+    main,
+    `import { exports } from "cloudflare:workers";
+     import { getAgentByName } from ${from("node_modules/agents/dist/index.js")};
+     import { z } from ${from("node_modules/zod/index.js")};
+     import { defineLibrary, definePersona, defineTool, dramatis, SessionAgent } from ${from("src/index.ts")};
+     export class Shelf extends SessionAgent {}
+     const tool = (name, execute) => defineTool({ name, description: name, input: z.object({}), execute });
+     const tools = [
+       tool("take", async () => (await getAgentByName(exports.Shelf, "acme:a")).name),
+       tool("give", async () => (await getAgentByName(exports.Shef, "acme:a")).name),
+     ];
+     const persona = definePersona("seller", {
+       identity: { systemPrompt: "You sell." },
+       tools: { toolIds: ["take", "give"] },
+     });
+     const app = dramatis({
+       libraries: [defineLibrary("shop", { tools, personas: [persona] })],
+       agents: [{ id: "seller", persona: "shop/seller" }],
+     });
+     export const { Conversation, Agent, Executor } = app;
+     export default app.handler;`,
+  );
+  const baseUrl = await start(await build("forgetful", main));
+  const missing = [{ name: "Shelf", message: expect.stringContaining("add it to `new_sqlite_classes`") }];
+  expect(await (await fetch(`${baseUrl}/health`)).json()).toMatchObject({
+    missing: [{ name: "DB" }, { name: "BUCKET" }, ...missing],
+  });
+  const client = createClient({ baseUrl });
+  const { id } = await client.conversations.create({ agentId: "seller" });
+  const errors: unknown[] = [];
+  for (const name of ["take", "give"])
+    for await (const { type, data } of client.streamTurn(id, { content: `!tool ${name} {}` }))
+      if (type === "tool.failed") errors.push(data);
+  expect(errors).toMatchObject([
+    { error: { message: expect.stringContaining("add the class to `new_sqlite_classes`") } },
+    { error: { message: expect.stringContaining("the Worker does not export") } },
+  ]);
+});
+
 describe("G28 a Worker that exports its classes under other names", () => {
   let bundle: Bundle;
 
@@ -113,10 +156,11 @@ describe("G28 a Worker that exports its classes under other names", () => {
   it("EXPORT-2 reports the class that is not found, at every entrance", async () => {
     const url = await start(bundle);
     expect(await reason(url)).toContain('The Worker does not export a class named "Conversation"');
-    const response = await fetch(`${url}/api/agents/assistant`);
-    expect([response.status, await response.json()]).toMatchObject([
-      503,
-      { code: "UNAVAILABLE", detail: expect.stringContaining('"Agent": export it under this name') },
-    ]);
+    const detail = expect.stringContaining('"Conversation": export it under this name');
+    const body = JSON.stringify({ agentId: "assistant" });
+    for (const [path, init] of [["agents/assistant"], ["conversations", { method: "POST", body }]] as const) {
+      const response = await fetch(`${url}/api/${path}`, init);
+      expect([response.status, await response.json()]).toMatchObject([503, { code: "UNAVAILABLE", detail }]);
+    }
   });
 });

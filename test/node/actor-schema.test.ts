@@ -119,11 +119,16 @@ test("UPGRADE-3 storage of a newer version is UNAVAILABLE, with what to do, and 
     );
   }
   expect(dump(given)).toEqual(before);
-  expect(() =>
-    openOrRefuse(() => {
-      throw new DramatisError("INTERNAL_ERROR", "Something else.");
-    }),
-  ).toThrow("Something else.");
+});
+
+test("UPGRADE-4 an error that is no refusal of the storage ends its opening, whatever its code", () => {
+  for (const code of ["INTERNAL_ERROR", "UNAVAILABLE"] as const) {
+    const opening = () =>
+      openOrRefuse(() => {
+        throw new DramatisError(code, "Something else.");
+      });
+    expect(opening).toThrow("Something else.");
+  }
 });
 
 test("a schema's newest version is that of its last step, or its first", () => {

@@ -1,15 +1,20 @@
 /** The live connection over real sockets, and its session under any order of interruptions. */
+import { once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import * as fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import {
   type ConnectOptions,
   type ConversationConnection,
   connectConversation,
   type Frame,
+  isStopped,
+  isStopping,
   type LiveConversation,
   pendingCalls,
 } from "../../src/client/index.ts";
-import { parseHost, resumeUrl } from "../../src/client/reconnect.ts";
+import { httpOrigin, parseHost, resumeUrl } from "../../src/client/reconnect.ts";
 import { ConversationSession } from "../../src/client/session.ts";
 import { clientFrameSchema } from "../../src/protocol/requests.ts";
 import { conversationView } from "./client-script.ts";
@@ -119,6 +124,26 @@ describe("connectConversation", () => {
     expect(messages).toMatchObject([{ clientId: id }]);
   });
 
+  it("G18 SEND-5: sends a stop over the connection, and again after a loss", async () => {
+    connect();
+    const first = await opened();
+    first.send(
+      JSON.stringify({ v: 1, seq: 5, type: "turn.started", turnId: "turn_5", time, data: { agentId: "a" } }),
+    );
+    await state(({ turns }) => turns.length === 1);
+    connection.stop();
+    const frame = { v: 1, type: "turn.cancel", turnId: "turn_5" };
+    expect(JSON.parse(await first.next())).toEqual(frame);
+    first.cut();
+    const second = await server.connection();
+    expect(JSON.parse(await second.next())).toEqual(frame);
+    const error = { code: "CANCELLED", message: "The turn was stopped.", retriable: true };
+    second.send(
+      JSON.stringify({ v: 1, seq: 6, type: "turn.failed", turnId: "turn_5", time, data: { error } }),
+    );
+    expect((await state(({ stops }) => stops?.length === 0)).turns).toMatchObject([{ error }]);
+  });
+
   it("SEND-3: replaces a connection that leaves a message unrecorded", async () => {
     connect({ acknowledgeWithin: 50 });
     const first = await opened();
@@ -128,6 +153,42 @@ describe("connectConversation", () => {
     expect(second.url.searchParams.get("from")).toBe("4");
     expect(JSON.parse(await second.next())).toMatchObject({ id });
   });
+
+  it.each(["online", "visibilitychange"])(
+    "ADMIT-6 tries again at once on %s, and only while it is lost",
+    async (event) => {
+      const page = Object.assign(new EventTarget(), { visibilityState: "visible" });
+      vi.stubGlobal("window", page);
+      vi.stubGlobal("document", page);
+      // A server that accepts connections and never answers, as behind a network that is away.
+      const away = createServer();
+      away.listen(0, "127.0.0.1");
+      await once(away, "listening");
+      const arrival = () => once(away, "connection") as Promise<[Socket]>;
+      const first = arrival();
+      // SAFETY: a server that listens on TCP has an address with a port.
+      const { port } = away.address() as AddressInfo;
+      connection = connectConversation({ id: "conv_1", host: `http://127.0.0.1:${port}` });
+      const [lost] = await first;
+      const second = arrival();
+      const from = performance.now();
+      page.dispatchEvent(new Event(event));
+      const [again] = await second;
+      expect(performance.now() - from, "without the attempt's own time limit of 4 s").toBeLessThan(2_000);
+      connection.close();
+      page.dispatchEvent(new Event(event));
+      expect(connection.getSnapshot().connection).toBe("closed");
+      for (const socket of [lost, again]) socket.destroy();
+      away.close();
+
+      connect();
+      const socket = await opened();
+      page.dispatchEvent(new Event(event));
+      socket.send(JSON.stringify(recorded(8, "other")));
+      expect(await state(({ seq }) => seq === 8)).toMatchObject({ connection: "open" });
+      vi.unstubAllGlobals();
+    },
+  );
 
   it("stays closed after a final close code, until it is asked to reconnect", async () => {
     connect();
@@ -213,6 +274,20 @@ describe("connectConversation", () => {
     expect((await server.connection()).url.searchParams.get("from")).toBe("4");
     expect(Date.now() - before).toBeGreaterThanOrEqual(4_900);
   });
+
+  it("ADMIT-5: is closed at once while it waits for its next attempt, and leaves no timer", async () => {
+    connect();
+    const first = await opened();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    first.close(4429);
+    await state(({ connection: status }) => status === "reconnecting");
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(vi.getTimerCount()).toBe(1);
+    connection.close();
+    expect(vi.getTimerCount()).toBe(0);
+    expect(connection.getSnapshot().connection).toBe("closed");
+  });
 });
 
 describe("session", () => {
@@ -270,7 +345,9 @@ describe("session", () => {
     receive({ seq: 2, type: "turn.started", turnId: "turn_1", data: { agentId: "a" } });
     receive({ seq: 3, type: "tool.requested", ...ids, data: requested });
     receive({ seq: 4, type: "turn.waiting", turnId: "turn_1", data: { reason: "client-tools" } });
-    expect(pendingCalls(session.getSnapshot())).toMatchObject([{ id: "op_1", name: "ask", input: { n: 1 } }]);
+    expect(pendingCalls(session.getSnapshot())).toMatchObject([
+      { operationId: "op_1", name: "ask", input: { n: 1 } },
+    ]);
     const frame = { v: 1, type: "tool.result", operationId: "op_1", result: "yes" };
     session.submitToolResult("op_1", { result: "yes" });
     expect(pendingCalls(session.getSnapshot()), "it is not to be run twice").toEqual([]);
@@ -299,6 +376,108 @@ describe("session", () => {
     session.closed({ final: true });
   });
 
+  /** A session with one active turn, on a transport that keeps what is sent. */
+  function answering() {
+    const session = new ConversationSession();
+    const sent: object[] = [];
+    const counts = { reconnects: 0 };
+    const receive = (frame: object) => session.received(JSON.stringify({ v: 1, time, ...frame }));
+    const open = () => {
+      sent.splice(0);
+      session.opened({
+        send: (data) => void sent.push(clientFrameSchema.parse(JSON.parse(data))),
+        reconnect: () => (counts.reconnects += 1),
+        close: () => undefined,
+      });
+    };
+    open();
+    receive(snapshot(1));
+    for (const n of [1, 2]) {
+      receive({ seq: 1 + n, type: "turn.started", turnId: `turn_${n}`, data: { agentId: "a" } });
+    }
+    const failed = (seq: number, n: number) =>
+      receive({ seq, type: "turn.failed", turnId: `turn_${n}`, data: { error: { code: "CANCELLED" } } });
+    return { session, sent, counts, receive, open, failed };
+  }
+
+  it("G18 SEND-5 CLIENT-7: a stop is sent once the connection is back, before messages, until its turn is over", () => {
+    const { session, sent, receive, open, failed } = answering();
+    session.closed({ final: false });
+    session.send("And then?", { id: "next" });
+    session.cancelTurn("turn_1", { reason: "Enough." });
+    session.cancelTurn("turn_1");
+    expect(isStopping(session.getSnapshot(), "turn_1")).toBe(true);
+    expect(isStopping(session.getSnapshot()), "the other goes on").toBe(false);
+    const stop = { v: 1, type: "turn.cancel", turnId: "turn_1" };
+    for (let times = 0; times < 2; times++) {
+      open();
+      expect(sent).toEqual([stop, { v: 1, type: "turn.start", id: "next", content: "And then?" }]);
+      session.closed({ final: false });
+    }
+    open();
+    failed(4, 1);
+    expect(session.getSnapshot().stops).toEqual([]);
+    receive(recorded(5, "next"));
+    open();
+    expect(sent).toEqual([]);
+    session.cancelTurn("turn_1");
+    expect([sent, session.getSnapshot().stops], "it is over").toEqual([[], []]);
+
+    session.stop();
+    expect(sent).toEqual(["turn_5", "turn_2"].map((turnId) => ({ v: 1, type: "turn.cancel", turnId })));
+    expect(isStopping(session.getSnapshot())).toBe(true);
+    const conflict = { code: "CONFLICT", message: "It is over.", ref: "turn_2" };
+    receive({ type: "error", data: conflict });
+    expect(session.getSnapshot()).toMatchObject({ error: null, stops: [{ turnId: "turn_5" }] });
+    failed(6, 5);
+    session.cancelTurn("turn_9");
+    receive({ type: "error", data: { code: "NOT_FOUND", message: "None.", ref: "turn_9" } });
+    expect(session.getSnapshot()).toMatchObject({ error: { code: "NOT_FOUND" }, stops: [] });
+    session.closed({ final: true });
+  });
+
+  it("G18 SEND-5 CLIENT-7: of a stop and a resume of the conversation the newer one is sent, until the conversation is so", () => {
+    const { session, sent, receive, open, failed } = answering();
+    session.closed({ final: false });
+    session.resume();
+    expect(session.getSnapshot().stops, "it is not stopped").toEqual([]);
+    session.cancel({ reason: "Lunch." });
+    expect(isStopping(session.getSnapshot())).toBe(true);
+    open();
+    expect(sent).toEqual([{ v: 1, type: "conversation.cancel", reason: "Lunch." }]);
+    failed(4, 1);
+    failed(5, 2);
+    receive({ seq: 6, type: "conversation.updated", data: { gate: "cancelled" } });
+    expect([session.getSnapshot().stops, isStopped(session.getSnapshot())]).toEqual([[], true]);
+
+    session.closed({ final: false });
+    session.resume();
+    session.cancel();
+    session.resume();
+    open();
+    expect(sent).toEqual([{ v: 1, type: "conversation.resume" }]);
+    receive({ type: "error", data: { code: "NOT_CANCELLED", message: "It is not stopped." } });
+    expect(session.getSnapshot()).toMatchObject({ error: null, stops: [] });
+    session.closed({ final: true });
+  });
+
+  it("G18 SEND-3 SEND-5: a snapshot settles the stops of turns that are over, and a stop that stays unconfirmed replaces the connection", async () => {
+    const session = new ConversationSession({ acknowledgeWithin: 20 });
+    const replaced = new Promise<void>((reconnect) => {
+      session.opened({ send: () => undefined, reconnect, close: () => undefined });
+    });
+    session.cancelTurn("turn_7");
+    expect(session.getSnapshot().stops).toHaveLength(1);
+    session.received(JSON.stringify(snapshot(3)));
+    expect(session.getSnapshot().stops).toEqual([]);
+    session.received(
+      JSON.stringify({ v: 1, seq: 4, type: "turn.started", turnId: "turn_8", time, data: { agentId: "a" } }),
+    );
+    session.cancelTurn("turn_8");
+    await replaced;
+    session.closed({ final: true });
+  });
+
   it("SEND-4: a mark is acknowledged once the frames before it are applied", () => {
     const session = new ConversationSession();
     const sent: object[] = [];
@@ -322,6 +501,25 @@ describe("session", () => {
     for (const frame of sent) expect(clientFrameSchema.parse(frame)).toEqual(frame);
     expect(seqs).toEqual([10, 20]);
     session.closed({ final: true });
+  });
+
+  it("refuses a result for no call, and for a call that does not exist, with an error that says what to give", () => {
+    const session = new ConversationSession();
+    session.submitToolResult("op_early", { result: 1 });
+    expect(session.getSnapshot().results, "calls are unknown before the snapshot").toHaveLength(1);
+    session.received(JSON.stringify(snapshot(1)));
+    for (const [id, code] of [
+      [undefined, "INVALID_INPUT"],
+      ["op_9", "NOT_FOUND"],
+    ] as const) {
+      // @ts-expect-error: as a program without types calls it.
+      const submit = () => session.submitToolResult(id, { result: 1 });
+      expect(submit).toThrow(
+        expect.objectContaining({ name: "DramatisClientError", code, retriable: false }),
+      );
+      expect(submit).toThrow("`operationId` of an item of `pendingCalls`");
+    }
+    expect(session.getSnapshot().results).toHaveLength(1);
   });
 
   it("sends with a message the tools that the client runs, also when it is sent again", () => {
@@ -443,6 +641,28 @@ describe("session", () => {
   }
 });
 
+describe("update", () => {
+  it("changes the conversation over HTTP at the address of the socket, with a new token", async () => {
+    const requests: string[] = [];
+    const server = createHttpServer(({ method, url, headers }, response) => {
+      requests.push(`${method} ${url} ${headers.authorization}`);
+      response.setHeader("content-type", "application/json");
+      response.end(JSON.stringify({ ...conversationView, turns: "queued" }));
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    // SAFETY: a server that listens on TCP has an address with a port.
+    const { port } = server.address() as AddressInfo;
+    let issued = 0;
+    const token = () => `token-${++issued}`;
+    const connection = connectConversation({ id: "conv_1", host: `http://127.0.0.1:${port}`, token });
+    expect(await connection.update({ turns: "queued" })).toMatchObject({ turns: "queued" });
+    expect(requests).toEqual([expect.stringMatching(/^PATCH \/api\/conversations\/conv_1 Bearer token-\d$/)]);
+    connection.close();
+    server.closeAllConnections();
+    server.close();
+  });
+});
+
 describe("addresses", () => {
   it.each([
     ["https://example.com/", { host: "example.com", protocol: "wss" }],
@@ -451,6 +671,11 @@ describe("addresses", () => {
     ["example.com", { host: "example.com" }],
   ])("reads %s", (host, expected) => {
     expect(parseHost(host)).toEqual(expected);
+  });
+
+  it("finds the HTTP API beside a socket", () => {
+    expect(httpOrigin({ roomUrl: "ws://127.0.0.1:8787/conversations/c" })).toBe("http://127.0.0.1:8787");
+    expect(httpOrigin({ roomUrl: "wss://example.com/agents/conversation/c" })).toBe("https://example.com");
   });
 
   it("puts the place to resume from into the query, once", () => {

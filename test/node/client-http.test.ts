@@ -112,6 +112,12 @@ describe("requests", () => {
       undefined,
     ],
     [
+      "conversations.update",
+      (client) => client.conversations.update("conv_1", { turns: "queued" }),
+      "PATCH /api/conversations/conv_1",
+      { turns: "queued" },
+    ],
+    [
       "turns.start",
       (client) => client.turns.start("conv_1", { content: "Hello", idempotencyKey: "k1" }),
       "POST /api/conversations/conv_1/turns",
@@ -122,6 +128,24 @@ describe("requests", () => {
       (client) => client.turns.get("conv_1", "t1"),
       "GET /api/conversations/conv_1/turns/t1",
       undefined,
+    ],
+    [
+      "turns.cancel",
+      (client) => client.turns.cancel("conv_1", "t/1", { reason: "Enough." }),
+      "POST /api/conversations/conv_1/turns/t%2F1/cancel",
+      { reason: "Enough." },
+    ],
+    [
+      "conversations.cancel",
+      (client) => client.conversations.cancel("conv_1"),
+      "POST /api/conversations/conv_1/cancel",
+      {},
+    ],
+    [
+      "conversations.resume",
+      (client) => client.conversations.resume("conv_1", { reason: "Back." }),
+      "POST /api/conversations/conv_1/resume",
+      { reason: "Back." },
     ],
     [
       "messages.list",
@@ -315,6 +339,19 @@ describe("streamTurn", () => {
     };
     expect(await collect(createClient({ baseUrl }).streamTurn("c", { content: "Hi" }))).toEqual(frames);
   });
+});
+
+it.each([
+  ["localhost:8931", "http://localhost:8931"],
+  ["127.0.0.1:8931", "http://127.0.0.1:8931"],
+  ["example.com", "http://example.com"],
+  ["ws://example.com", "http://example.com"],
+])("refuses the address %s, and says to write %s", (address, right) => {
+  const create = () => createClient({ baseUrl: address });
+  expect(create).toThrow(expect.objectContaining({ code: "INVALID_INPUT", retriable: false }));
+  expect(create).toThrow(`is "${address}". Write "${right}"`);
+  for (const fine of [right, `${right}/`, "", undefined])
+    createClient(fine === undefined ? {} : { baseUrl: fine });
 });
 
 it("is imported by Node as it is, which strips types and transforms nothing", async () => {

@@ -20,7 +20,7 @@ class Client {
   async attempt(): Promise<number> {
     const from = this.clock.now();
     let isMade = false;
-    const made = this.policy.protocols().then(() => {
+    const made = this.policy.nextAttempt().then(() => {
       isMade = true;
     });
     await this.clock.advance(0);
@@ -131,6 +131,37 @@ describe("ADMIT-4 the wait after a loss", () => {
     expect(await client.attempt(), "after a final close").toBe(0);
     client.policy.shouldReconnect({ code: 4429 });
     client.policy.atOnce();
+    expect(await client.attempt()).toBe(5_000);
+  });
+});
+
+describe("ADMIT-5 a client that is closed", () => {
+  test("waits neither after a loss nor after a close with 4429", async () => {
+    for (const code of [1006, 4429]) {
+      const client = new Client(() => 0.5);
+      await client.attempt();
+      await client.connected(60_000);
+      client.policy.shouldReconnect({ code });
+      const attempt = client.policy.nextAttempt();
+      if (code === 4429) await client.clock.advance(100);
+      expect(client.clock.pending).toBe(1);
+      client.policy.close();
+      await attempt;
+      expect(client.clock.pending).toBe(0);
+    }
+  });
+
+  test("waits again after a close with 4429 when a connection is asked for", async () => {
+    const client = new Client(() => 0.5);
+    await client.attempt();
+    client.policy.shouldReconnect({ code: 4429 });
+    const attempt = client.attempt();
+    client.policy.close();
+    client.policy.atOnce();
+    expect(await attempt).toBe(5_000);
+    client.policy.close();
+    client.policy.atOnce();
+    client.policy.shouldReconnect({ code: 4429 });
     expect(await client.attempt()).toBe(5_000);
   });
 });

@@ -16,6 +16,7 @@ export const conversationView: ConversationView = {
   title: null,
   status: "active",
   gate: "idle",
+  turns: "parallel",
   agentId: "guide",
   projectId: "default",
   participants: [{ type: "user", id: "ada" }],
@@ -23,11 +24,12 @@ export const conversationView: ConversationView = {
 };
 
 type Step =
-  | { kind: "tool"; thought: string | null; fails: boolean }
+  | { kind: "tool"; thought: string | null; end: "completed" | "failed" | "cancelled" }
   | { kind: "text"; chunks: string[]; lostChunks: string[] | null };
 interface TurnScript {
   steps: Step[];
-  end: "completed" | "failed" | "open";
+  /** `stopped`: failed in the middle of a text, which stays. */
+  end: "completed" | "failed" | "stopped" | "open";
 }
 
 const chunks = fc.array(fc.string({ minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 4 });
@@ -35,23 +37,32 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({
     kind: fc.constant("tool" as const),
     thought: fc.option(fc.string({ minLength: 1, maxLength: 10 })),
-    fails: fc.boolean(),
+    end: fc.constantFrom("completed" as const, "failed" as const, "cancelled" as const),
   }),
   fc.record({ kind: fc.constant("text" as const), chunks, lostChunks: fc.option(chunks) }),
 );
 const turnScript: fc.Arbitrary<TurnScript> = fc.record({
   steps: fc.array(step, { maxLength: 4 }),
-  end: fc.constantFrom("completed" as const, "failed" as const, "open" as const),
+  end: fc.constantFrom("completed" as const, "failed" as const, "stopped" as const, "open" as const),
 });
 
-/** Frames of several concurrent turns, in a possible order, up to any point. */
+/** Frames of several concurrent turns, and of stops and resumes of the conversation, in a possible order, up to any point. */
 export const conversationScript: fc.Arbitrary<Wire[]> = fc
   .record({
     turns: fc.array(turnScript, { minLength: 1, maxLength: 4 }),
-    order: fc.array(fc.nat(3), { maxLength: 80 }),
+    gates: fc.constantFrom(0, 1, 2),
+    order: fc.array(fc.nat(4), { maxLength: 80 }),
     length: fc.nat(120),
   })
-  .map(({ turns, order, length }) => number(interleave(turns.map(framesOfTurn), order)).slice(0, length));
+  .map(({ turns, gates, order, length }) => {
+    const all = [...turns.map(framesOfTurn), framesOfGates(gates)];
+    return number(interleave(all, order)).slice(0, length);
+  });
+
+function framesOfGates(count: number): Wire[] {
+  const base = { v: 1, seq: 0, time: "2026-03-01T10:00:00.000Z", type: "conversation.updated" } as const;
+  return (["cancelled", "idle"] as const).slice(0, count).map((gate) => ({ ...base, data: { gate } }));
+}
 
 function framesOfTurn({ steps, end }: TurnScript, index: number): Wire[] {
   const turnId = `turn_${index}`;
@@ -88,11 +99,20 @@ function framesOfTurn({ steps, end }: TurnScript, index: number): Wire[] {
   });
   if (end === "completed") frames.push({ ...base, type: "turn.completed", data: {} });
   if (end === "failed") frames.push({ ...base, type: "turn.failed", data: { error } });
+  if (end === "stopped") {
+    const messageId = `msg_${index}_stopped`;
+    frames.push({ ...base, type: "message.started", messageId, data: { agentId: "guide" } });
+    frames.push(...deltas(["Ha", "lf"], turnId, messageId));
+    const data = { agentId: "guide", content: "Half", stopped: true } as const;
+    frames.push({ ...base, type: "message.completed", messageId, data });
+    const stopped = { code: "CANCELLED", message: "The turn was stopped.", retriable: true };
+    frames.push({ ...base, type: "turn.failed", data: { error: stopped } });
+  }
   return frames;
 }
 
 function framesOfTool(
-  { thought, fails }: Extract<Step, { kind: "tool" }>,
+  { thought, end }: Extract<Step, { kind: "tool" }>,
   ids: { v: 1; seq: number; turnId: string; messageId: string; operationId: string; time: string },
 ): Wire[] {
   const { messageId, operationId, ...base } = ids;
@@ -116,9 +136,9 @@ function framesOfTool(
   });
   frames.push({ ...base, type: "tool.progress", operationId, data: { progress: 0.5 } });
   frames.push(
-    fails
-      ? { ...base, type: "tool.failed", operationId, data: { error } }
-      : { ...base, type: "tool.completed", operationId, data: { result: { found: messageId } } },
+    end === "completed"
+      ? { ...base, type: "tool.completed", operationId, data: { result: { found: messageId } } }
+      : { ...base, type: `tool.${end}`, operationId, data: { error } },
   );
   return frames;
 }
@@ -164,13 +184,19 @@ export function snapshotAt(wire: readonly Wire[], count: number): SnapshotFrame 
     seq: past.findLast(({ seq }) => seq !== undefined)?.seq ?? 0,
     time: "2026-03-01T10:00:00.000Z",
     data: {
-      conversation: conversationView,
+      conversation: { ...conversationView, gate: gateAt(past, turns) },
       turns,
       messages: past.flatMap(messageOf),
       partials: turns.flatMap(({ id, status }) => (status === "active" ? partialsAt(past, id) : [])),
       operations: past.flatMap((frame) => operationAt(past, frame)),
     },
   };
+}
+
+function gateAt(past: readonly Wire[], turns: readonly TurnSummary[]): ConversationView["gate"] {
+  const last = past.findLast((frame) => frame.type === "conversation.updated");
+  if (last?.type === "conversation.updated" && last.data.gate === "cancelled") return "cancelled";
+  return turns.some(({ status }) => status === "active") ? "running" : "idle";
 }
 
 function turnAt(past: readonly Wire[], start: Extract<Wire, { type: "turn.started" }>): TurnSummary {
@@ -193,7 +219,8 @@ function messageOf(frame: Wire): MessageView[] {
   if (frame.type === "message.user")
     return [{ id, turnId, role: "user", createdAt, content: "", ...frame.data }];
   if (frame.type !== "message.completed" || frame.data.interim === true) return [];
-  return [{ id, turnId, role: "agent", createdAt, agentId: frame.data.agentId, content: frame.data.content }];
+  const { agentId, content, stopped } = frame.data;
+  return [{ id, turnId, role: "agent", createdAt, agentId, content, ...(stopped && { stopped }) }];
 }
 
 function partialsAt(past: readonly Wire[], turnId: string): SnapshotFrame["data"]["partials"] {
@@ -214,6 +241,7 @@ function operationAt(past: readonly Wire[], frame: Wire): OperationView[] {
   const view: OperationView = { id, turnId, name: data.name, input: data.input, state: "running" };
   for (const end of past.filter(({ operationId }) => operationId === id)) {
     if (end.type === "tool.completed") return [{ ...view, state: "completed", result: end.data.result }];
+    if (end.type === "tool.cancelled") return [{ ...view, state: "cancelled", error: end.data.error }];
     if (end.type === "tool.failed") return [{ ...view, state: "failed", error: end.data.error }];
   }
   return [view];

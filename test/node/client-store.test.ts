@@ -7,6 +7,7 @@ import {
   type Frame,
   initialState,
   isAnswering,
+  isStopped,
   type LiveConversation,
   type MessageView,
   type TurnItem,
@@ -64,6 +65,7 @@ function partialText(state: LiveConversation): string | undefined {
 function essence(state: LiveConversation) {
   return {
     seq: state.seq,
+    gate: state.conversation?.gate,
     messages: state.messages,
     turns: state.turns.map(({ id, status, agentId, error, items: all }) => ({
       id,
@@ -239,6 +241,70 @@ describe("frames", () => {
     ]);
     expect(state.turns[0]).toMatchObject({ status: "failed", error, completedAt: time });
     expect(items(state).map(({ type }) => type)).toEqual(["message"]);
+  });
+
+  it("G18 STOP-3 VIEW-2 puts the stopped message in the place of its partial, and ends its tools as cancelled", () => {
+    const error = { code: "CANCELLED", message: "It was stopped.", retriable: false };
+    const tool = { v: 1, turnId: "t1", operationId: "o1", time } as const;
+    const running = run([
+      empty,
+      started,
+      question,
+      { ...tool, seq: 3, type: "tool.requested", data: { name: "search", input: {}, async: false } },
+      { ...answerStarted, seq: 4 },
+      delta(0, "Hal"),
+    ]);
+    const before = items(running).map(({ id }) => id);
+    const data = { agentId: "guide", content: "Half", stopped: true } as const;
+    const stopped = run(
+      [
+        { v: 1, seq: 5, type: "message.completed", turnId: "t1", messageId: "m2", time, data },
+        { ...tool, seq: 6, type: "tool.cancelled", data: { error } },
+        { v: 1, seq: 7, type: "turn.failed", turnId: "t1", time, data: { error } },
+        delta(3, "f and more"),
+      ],
+      running,
+    );
+    expect(items(stopped).map(({ id }) => id)).toEqual(before);
+    expect(items(stopped)).toMatchObject([
+      { type: "message" },
+      { type: "tool", operation: { state: "cancelled", error } },
+      { type: "message", message: { content: "Half", stopped: true } },
+    ]);
+    expect(visibleMessages(stopped)).toMatchObject([
+      { role: "user" },
+      { role: "agent", status: "sent", content: "Half", stopped: true },
+    ]);
+    expect(stopped.conversation?.gate).toBe("idle");
+  });
+
+  it("G18 STOP-2 shows whether the conversation runs, is stopped or idle", () => {
+    const updated = (seq: number, gate: "cancelled" | "idle"): Frame => {
+      return { v: 1, seq, type: "conversation.updated", time, data: { gate } };
+    };
+    const running = run([empty, started]);
+    expect(running.conversation?.gate).toBe("running");
+    const stopped = applyFrame(running, updated(4, "cancelled"));
+    expect([stopped.conversation?.gate, isStopped(stopped)]).toEqual(["cancelled", true]);
+    const resumed = applyFrame(stopped, updated(5, "idle"));
+    expect([resumed.conversation?.gate, isStopped(resumed)]).toEqual(["running", false]);
+  });
+
+  it("shows that a turn waits, until it begins or ends", () => {
+    const queued: Frame = { v: 1, seq: 3, type: "turn.queued", turnId: "t1", time, data: { position: 1 } };
+    const waiting = run([empty, started, question, queued]);
+    expect(waiting.turns[0]?.phase).toBe("queued");
+    expect(applyFrame(waiting, { ...answerStarted, seq: 4 }).turns[0]).not.toHaveProperty("phase");
+    const error = { code: "CANCELLED", message: "The turn was stopped.", retriable: true };
+    const stopped = applyFrame(waiting, {
+      v: 1,
+      seq: 4,
+      type: "turn.failed",
+      turnId: "t1",
+      time,
+      data: { error },
+    });
+    expect(stopped.turns[0]).not.toHaveProperty("phase");
   });
 
   it("takes title and status from conversation.updated", () => {
@@ -472,7 +538,14 @@ describe("history", () => {
               toolResult: { success: true, result: [1] },
               createdAt: time,
             },
-            { id: "mv2", sequence: 2, reasoning: "6", createdAt: time },
+            {
+              id: "mv2",
+              sequence: 2,
+              toolCall: { operationId: "o2", name: "search", toolId: null, input: {} },
+              toolResult: { success: false, error: { code: "CANCELLED", message: "No.", retriable: false } },
+              createdAt: time,
+            },
+            { id: "mv3", sequence: 3, reasoning: "6", createdAt: time },
           ],
         },
       ],
@@ -485,6 +558,7 @@ describe("history", () => {
         { type: "message", id: "m6" },
         { type: "thought", text: "I should look." },
         { type: "tool", operation: { name: "search", state: "completed", result: [1] } },
+        { type: "tool", operation: { name: "search", state: "cancelled" } },
       ],
     });
   });

@@ -113,7 +113,7 @@ class Desk {
     const now = desk.clock.now();
     await desk.runtime.create(
       recordOf(await resolveChain(new Registry(desk.#code), persona, profile), { createdAt: now }),
-      seedEvents(history, { sessionId: "tester", userId: "ada", now, ids: desk.ids }),
+      { history: seedEvents(history, { sessionId: "tester", userId: "ada", now, ids: desk.ids }) },
     );
     return desk;
   }
@@ -187,7 +187,7 @@ class Desk {
   }
 
   get waiting(): string[] {
-    return pendingCalls(this.client).map(({ id }) => id);
+    return pendingCalls(this.client).map(({ operationId }) => operationId);
   }
 
   get last() {

@@ -1,8 +1,17 @@
 /** The console's pure parts: routes and display texts. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { agentDescription, agentName, prettyJson, previewOf, titleFrom } from "../../app/src/format.ts";
+import {
+  agentDescription,
+  agentName,
+  prettyJson,
+  previewOf,
+  timeInList,
+  titleFrom,
+} from "../../app/src/format.ts";
 import { conversationPath, routeOf } from "../../app/src/route.ts";
+import { turnsBefore, wasStopped } from "../../app/src/turns.ts";
+import type { TurnState } from "../../src/client/index.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
 
 describe("addresses", () => {
@@ -32,6 +41,14 @@ describe("titles", () => {
   });
 });
 
+it.each([
+  [new Date(2026, 4, 6, 9, 5), "09:05"],
+  [new Date(2026, 3, 7, 9, 5), "7 Apr"],
+  [new Date(2025, 4, 6, 9, 5), "6 May 2025"],
+])("a list shows a time of today, and another day's date", (at, text) => {
+  expect(timeInList(at.toISOString(), new Date(2026, 4, 6, 23, 59), "en-GB")).toBe(text);
+});
+
 describe("values", () => {
   it.each([
     [{ expression: "1+1" }, "1+1"],
@@ -49,6 +66,38 @@ describe("values", () => {
     expect(prettyJson("a\nb")).toBe("a\nb");
     expect(prettyJson({ a: [1] })).toBe('{\n  "a": [\n    1\n  ]\n}');
     expect(prettyJson(undefined)).toBe("");
+  });
+});
+
+describe("turns", () => {
+  const turn = (id: string, rest: Partial<TurnState> = {}): TurnState => ({
+    ...{ id, status: "active", agentId: "guide", createdAt: "2026-03-01T10:00:00.000Z", completedAt: null },
+    ...{ items: [], retries: [], retrying: false },
+    ...rest,
+  });
+
+  it("wait for as many turns as their place in the queue", () => {
+    const queued = { phase: "queued" } as const;
+    const over = { ...queued, status: "failed" } as const;
+    const turns = [turn("a"), turn("b", over), turn("c", queued), turn("d"), turn("e", queued)];
+    expect(turns.map((one) => turnsBefore(turns, one))).toEqual([0, 0, 1, 0, 2]);
+  });
+
+  it("were stopped if their error says so, or their only trace is a stopped message", () => {
+    const error = (code: string) => ({ error: { code, message: "No.", retriable: true } });
+    const message = {
+      id: "m",
+      turnId: "a",
+      role: "agent",
+      content: "Half",
+      createdAt: "",
+      stopped: true,
+    } as const;
+    const items = [{ type: "message", id: "m", message } as const];
+    expect(wasStopped(turn("a", error("CANCELLED")))).toBe(true);
+    expect(wasStopped(turn("a", { ...error("MODEL_FAILED"), items }))).toBe(false);
+    expect(wasStopped(turn("a", { items }))).toBe(true);
+    expect(wasStopped(turn("a"))).toBe(false);
   });
 });
 

@@ -334,11 +334,15 @@ describe("status and gate", () => {
 
   test("what a commit sets is in its head, is kept by later commits, and is shown after a wake", () => {
     const pair = new Pair();
-    pair.change({ status: "completed", gate: "cancelled" });
+    pair.change({ status: "completed", gate: "cancelled", order: "queued" });
     pair.start("first", "go");
     const woken = pair.store.load();
     expect(woken).toEqual(pair.state);
-    expect(woken && conversationView(woken)).toMatchObject({ status: "completed", gate: "cancelled" });
+    expect(woken && conversationView(woken)).toMatchObject({
+      status: "completed",
+      gate: "cancelled",
+      turns: "queued",
+    });
   });
 });
 
@@ -351,6 +355,11 @@ describe("stored forms", () => {
     nanoDollars: fc.nat(),
   });
   const none = { calls: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, nanoDollars: 0 };
+  const count = { turn: fc.nat(), cover: fc.nat(), upTo: fc.nat(), tokens: fc.nat(), startedAt: fc.nat() };
+  const compaction = fc.oneof(
+    fc.record(count),
+    fc.record({ ...count, call: fc.record({ attempt: fc.nat(), notBefore: fc.nat() }) }),
+  );
   const head: fc.Arbitrary<Head> = fc.record({
     turns: fc.nat(9),
     sessions: fc.dictionary(fc.constantFrom("a", "b", "constructor"), fc.nat()),
@@ -361,6 +370,8 @@ describe("stored forms", () => {
     ),
     status: fc.constantFrom("active", "completed", "failed"),
     gate: fc.constantFrom("open", "cancelled"),
+    order: fc.constantFrom("parallel", "queued", "interrupt"),
+    compactions: fc.dictionary(fc.constantFrom("a", "constructor"), compaction),
   });
   const parsed = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value));
 
@@ -383,7 +394,7 @@ describe("stored forms", () => {
       { seq: 5, at, entries: [{ type: "turn.started", turn: 1 }] },
       { ...pair.state, active: [7] },
     );
-    const old = { status: "active", gate: "open" };
+    const old = { status: "active", gate: "open", order: "parallel", compactions: {} };
     expect([0, 1, 2, 3, 4, 5, 9].map((seq) => journal.headAt(seq))).toEqual([
       null,
       { ...old, turns: 0, sessions: {}, active: [], usage: none },
@@ -401,7 +412,7 @@ describe("stored forms", () => {
     ]);
   });
 
-  test("FORM-1 a turn's snapshot comes back as it was, and an older release's is the commit before the turn", () => {
+  test("FORM-1 a turn's snapshot comes back as it was, and an older release's is the turn's first entry", () => {
     const members = fc.record({
       firstSeq: fc.integer({ min: 2 }),
       snapshotSeq: fc.nat(),
@@ -411,7 +422,7 @@ describe("stored forms", () => {
       fc.property(members, ({ other, ...members }) => {
         const turn = { ...members, other };
         expect(currentForm(parsed(storedForm(turn)))).toEqual(parsed(turn));
-        const first = { ...turn, snapshotSeq: turn.firstSeq - 1 };
+        const first = { ...turn, snapshotSeq: turn.firstSeq };
         expect(storedForm(first)).not.toHaveProperty("snapshotSeq");
         const { snapshotSeq: _, ...old } = first;
         expect(currentForm({ ...old, snapshot: 12 })).toEqual(first);

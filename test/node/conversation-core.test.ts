@@ -17,6 +17,7 @@ import {
   MIN_HEARTBEAT_MS,
   NOTICES,
 } from "../../src/agents/conversation/core/limits.ts";
+import { isOpen } from "../../src/agents/conversation/core/operation.ts";
 import {
   baseContext,
   historyBudget,
@@ -35,8 +36,14 @@ import {
   runnableOperations,
   type Turn,
 } from "../../src/agents/conversation/core/state.ts";
+import { step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
-import { turnEvents, turnFromEvents, turnRow } from "../../src/agents/conversation/core/turn-events.ts";
+import {
+  isRecorded,
+  turnEvents,
+  turnFromEvents,
+  turnRow,
+} from "../../src/agents/conversation/core/turn-events.ts";
 import { parseSignal } from "../../src/agents/conversation/door/requests.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
@@ -70,6 +77,7 @@ import {
   stemOf,
   turnId,
 } from "../../src/protocol/ids.ts";
+import type { TurnOrder } from "../../src/protocol/views.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { agent, compaction, user as userEvent } from "../support/events.ts";
 import { PIN, PLAIN_CHAIN, recordOf } from "../support/records.ts";
@@ -112,9 +120,11 @@ const OUTPUT = {
   schema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
 };
 
+const ADA = { type: "user", userId: "ada" } as const;
+
 const user = (content: string, tools: ToolSpec[] = [], output?: OutputSpec): Signal => ({
   type: "conversation.user.message",
-  caller: { type: "user", userId: "ada" },
+  caller: ADA,
   data: {
     content,
     ...(output === undefined ? {} : { output }),
@@ -153,7 +163,7 @@ const attemptFacts: fc.Arbitrary<AttemptFacts> = fc
   .map((facts) => ({ ...facts }));
 
 /** What happens next, chosen without knowing the state; the driver makes a signal of it where it can. */
-const step = fc.oneof(
+const scriptStep = fc.oneof(
   fc.record({
     kind: fc.constant("message" as const),
     content: fc.string({ minLength: 1, unit: "grapheme" }),
@@ -200,8 +210,15 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant("expire" as const) }),
   fc.record({ kind: fc.constant("stale" as const), pick: fc.nat() }),
   fc.record({ kind: fc.constant("recover" as const) }),
+  fc.record({ kind: fc.constant("stop" as const), pick: fc.nat() }),
+  fc.record({ kind: fc.constant("stop all" as const) }),
+  ...Array.from({ length: 3 }, () => fc.record({ kind: fc.constant("resume" as const) })),
+  fc.record({
+    kind: fc.constant("order" as const),
+    order: fc.constantFrom("parallel", "queued", "queued", "interrupt").map((order) => order as TurnOrder),
+  }),
 );
-type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
+type Step = typeof scriptStep extends fc.Arbitrary<infer Value> ? Value : never;
 
 function pickFrom<Item>(items: readonly Item[], pick: number): Item | undefined {
   return items[pick % Math.max(1, items.length)];
@@ -284,6 +301,16 @@ function signalOf(state: ConversationState, next: Step): Signal | null {
     }
     case "recover":
       return { type: "conversation.cmd.recover" };
+    case "stop": {
+      const turn = pickFrom(turns, next.pick);
+      return turn === undefined ? null : { type: "conversation.cancel", caller: ADA, turn: turn.n };
+    }
+    case "stop all":
+      return { type: "conversation.cancel", caller: ADA };
+    case "order":
+      return { type: "conversation.update", caller: ADA, order: next.order };
+    case "resume":
+      return state.gate === "cancelled" ? { type: "conversation.resume", caller: ADA } : null;
     default:
       return next satisfies never;
   }
@@ -312,10 +339,10 @@ class Driver {
   send(signal: Signal): void {
     this.now += 1_000;
     const clientToolTimeoutMs = CLIENT_STEPS * 1_000;
-    const input = { now: this.now, stem: STEM, gate: allowAll, clientToolTimeoutMs };
-    const decisions = plan(this.state, signal, input);
-    expect(plan(this.state, signal, input), "PLAN-1").toEqual(decisions);
-    const transition = reduce(beginTransition(this.state), decisions, this.now);
+    const inProgress = () => ({ shown: this.now % 2_000 === 0 ? "What was shown" : " ", facts: FACTS });
+    const input = { now: this.now, stem: STEM, gate: allowAll, clientToolTimeoutMs, inProgress };
+    expect(plan(this.state, signal, input), "PLAN-1").toEqual(plan(this.state, signal, input));
+    const transition = step(beginTransition(this.state), signal, input);
     if (transition.entries.length === 0) return;
     const { state, row } = this.store.commit(transition, this.now);
     expect(row.seq, "JOURNAL-1").toBe(this.state.seq + 1);
@@ -336,7 +363,7 @@ function drive(script: readonly Step[]): Driver {
 }
 
 describe("the core under random signals", () => {
-  const steps = fc.array(step, { minLength: 1, maxLength: 60 });
+  const steps = fc.array(scriptStep, { minLength: 1, maxLength: 60 });
 
   test("BOUND-1 BEAT-1 A71 PLAN-1 EFFECT-1 EFFECT-4 CLIENTTOOL-3 TURN-1 every active turn calls for its model, its open operations, or waits until a deadline, and what is finished stays so", () => {
     fc.assert(
@@ -357,15 +384,21 @@ describe("the core under random signals", () => {
             [...working, ...running].sort(),
           );
           for (const turn of active) {
-            const isCalled = effects.some((effect) => effect.turn.n === turn.n);
+            const isCalled = effects.some((effect) => "turn" in effect && effect.turn.n === turn.n);
             const waits = openOperations(turn).some(({ deadline }) => deadline !== undefined);
             const isHeld = held.has(turn.n) && effects.length > 0;
-            expect(isCalled || waits || isHeld, "each turn goes on by itself, or after another").toBe(true);
+            const isQueued = turn.queued === true && active.some(({ n, queued }) => n < turn.n && !queued);
+            expect(
+              isCalled || waits || isHeld || isQueued,
+              "each turn goes on by itself, or after another",
+            ).toBe(true);
           }
           const due = (wokeAt: number) => dueIn(driver.state, driver.now, wokeAt);
           if (effects.length === 0) expect(due(0) === null).toBe(active.length === 0);
           else {
-            const youngest = Math.max(...effects.map(({ turn }) => turn.createdAt));
+            const youngest = Math.max(
+              ...effects.map((effect) => ("turn" in effect ? effect.turn.createdAt : 0)),
+            );
             expect(due(0)).toBeLessThanOrEqual(heartbeatIn(driver.now - youngest));
             expect(due(driver.now), "a new life").toBeLessThanOrEqual(MIN_HEARTBEAT_MS);
           }
@@ -399,15 +432,18 @@ describe("the core under random signals", () => {
         const driver = drive(script);
         for (const turn of driver.finished) {
           expect(driver.store.turn(turn.n)).toEqual(turn);
-          if (turn.status !== "completed") continue;
+          if (!isRecorded(turn)) throw new Error("A turn that is over has events.");
           expect(turnFromEvents(turnRow(turn), turnEvents(turn))).toEqual(turn);
+          expect(turn.operations.filter(isOpen)).toEqual([]);
           const moves = turn.replies.flatMap((reply, index) => {
             const next = turn.replies[index + 1]?.item ?? Number.POSITIVE_INFINITY;
             const calls = turn.operations.filter(({ item }) => item > reply.item && item < next);
             if (calls.length === 0) return ["agent_message"];
             return ["tool_call_request", ...calls.map(() => "tool_result")];
           });
-          expect(turnEvents(turn).map(({ action }) => action)).toEqual(["user_message", ...moves]);
+          const note = turn.status === "failed" ? ["system_instruction"] : [];
+          expect(turnEvents(turn).map(({ action }) => action)).toEqual(["user_message", ...moves, ...note]);
+          if (turn.status === "failed") continue;
           const views = movesOf(turn);
           expect(views.map(({ sequence }) => sequence)).toEqual(views.map((_, index) => index + 1));
           expect(views.at(-1)?.reasoning).toBe(turn.replies.at(-1)?.text);
@@ -541,7 +577,7 @@ function finishTurn(driver: Driver, results: readonly string[]): void {
 }
 
 describe("the window of the session", () => {
-  const steps = fc.array(step, { minLength: 1, maxLength: 80 });
+  const steps = fc.array(scriptStep, { minLength: 1, maxLength: 80 });
 
   test("WINDOW-1 WINDOW-3 CONTEXT-1 what memory gives equals what the store gives, and begins with a user's message", () => {
     fc.assert(
@@ -566,18 +602,18 @@ describe("the window of the session", () => {
           const before = driver.state;
           driver.send(signal);
           for (const turn of driver.state.active.values()) {
-            if (!before.active.has(turn.n)) kept.begin(turn, before);
+            if (before.active.get(turn.n)?.snapshotSeq !== turn.snapshotSeq) kept.begin(turn, driver.state);
           }
           for (const turn of driver.finished.slice(finished)) {
             kept.end(turn);
-            if (turn.status === "completed") ends.push(driver.state.seq);
+            ends.push(driver.state.seq);
           }
           for (const turn of driver.state.active.values()) {
             const fresh = windows().messagesFor(turn);
             expect(kept.messagesFor(turn)).toEqual(fresh);
-            const completed = ends.filter((end) => end <= turn.snapshotSeq).length;
+            const ended = ends.filter((end) => end <= turn.snapshotSeq).length;
             expect(fresh.filter(({ role }) => role === "user")).toHaveLength(
-              Math.min(recentTurnsLimit, completed),
+              Math.min(recentTurnsLimit, ended),
             );
             if (fresh.length > 0) expect(fresh[0]?.role).toBe("user");
           }
@@ -1087,6 +1123,21 @@ describe("models, their failures and their answers", () => {
     expect(active(driver).call).toMatchObject({ attempt: 4, profile: 0, before: 2 });
     fail(driver, "auth");
     expect(driver.finished[0]?.error?.code).toBe("MODEL_FAILED");
+    const other = new Driver();
+    other.send(user("go"));
+    fail(other, "transient", FACTS, false, 5_000);
+    fail(other, "transient", FACTS, false, 60_000);
+    expect(active(other).call).toMatchObject({ attempt: 3, profile: 0, deferred: [{ profile: 1 }] });
+  });
+
+  test("FALLBACK-4 a call that comes back after its wait is over begins then, in its record, too", () => {
+    const driver = new Driver();
+    driver.send(user("go"));
+    fail(driver, "transient", FACTS, false, 5_000);
+    driver.now += 60_000;
+    fail(driver, "auth");
+    expect(active(driver).call).toMatchObject({ profile: 0, notBefore: driver.now });
+    expect(viewOf(driver).calls.at(-1)?.startedAt).toBe(new Date(driver.now).toISOString());
   });
 
   test("FALLBACK-2 the next cycle begins with the first model again", () => {
@@ -1249,6 +1300,14 @@ describe("models, their failures and their answers", () => {
     answer(driver, { text: '{"n": 7}' });
     expect(driver.live.find(({ type }) => type === "turn.completed")?.data).toEqual({ output: { n: 7 } });
     expect(viewOf(driver)).toMatchObject({ output: { n: 7 } });
+  });
+
+  test("OUTPUT-1 OUTPUT-2 an answer with a number beyond the range of numbers does not fit", () => {
+    const driver = new Driver();
+    driver.send(user("go", [], OUTPUT));
+    answer(driver, { text: '{"n": 1e400}' });
+    expect(driver.live.at(-1)).toMatchObject({ type: "message.reset", data: { reason: "invalid_output" } });
+    expect(moveMessages(active(driver)).at(-1)?.content).toContain("beyond the range of numbers");
   });
 
   test("CALLS-2 CALLS-3 a failed attempt that was counted is paid for, and rounding hides nothing", () => {
@@ -1457,11 +1516,12 @@ describe("MEDIA-3 attachments that are not given", () => {
       turn,
       call: turn.call,
       history: () => [],
+      onBegin: () => undefined,
       onText: () => undefined,
     };
     const gateway = { stream: () => expect.unreachable("Nothing is asked without what the user sent.") };
     return performModelCall(
-      { clock, gateway, adapters: adapterFor, media },
+      { clock, ids: seededIds(1, clock), gateway, adapters: adapterFor, media },
       input,
       new AbortController().signal,
     );
@@ -1471,7 +1531,7 @@ describe("MEDIA-3 attachments that are not given", () => {
   test("for now are asked for again, as a model is", async () => {
     const quiet = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const fails = async () => Promise.reject(new Error("The bucket is down."));
-    expect(await call({ head: fails, get: fails }, clock)).toMatchObject({
+    expect(await call({ head: fails, read: fails }, clock)).toMatchObject({
       type: "conversation.llm.failed",
       error: { category: "transient", retriable: true },
     });
@@ -1486,7 +1546,7 @@ describe("MEDIA-3 attachments that are not given", () => {
       return () => undefined;
     };
     const timed = { ...clock, timer };
-    const outcome = call({ head: never, get: never }, timed);
+    const outcome = call({ head: never, read: never }, timed);
     await vi.waitFor(() => expect(timers).toHaveLength(1));
     timers[0]?.();
     expect(await outcome).toMatchObject({ type: "conversation.llm.failed", error: { category: "timeout" } });

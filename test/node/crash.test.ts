@@ -6,7 +6,13 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import type { ToolEffect, VersionChain } from "../../src/protocol/definitions.ts";
-import { callPayloads, failingPayloads, repliesSoFar, textPayloads } from "../support/chat-replies.ts";
+import {
+  type ChatRequestBody,
+  callPayloads,
+  failingPayloads,
+  repliesSoFar,
+  textPayloads,
+} from "../support/chat-replies.ts";
 import { runWorld, type World, type WorldOptions } from "../support/crash-world.ts";
 import { Crossings } from "../support/crossings.ts";
 
@@ -285,4 +291,40 @@ describe.each(SCENARIOS)("H1 crash at every boundary: $title", (scenario) => {
       else expect(transcript(world), at).toEqual(transcript(golden.world));
     }
   });
+});
+
+test("SELFCOMPACT-4 EFFECT-2 H1 a crash at every boundary of a compaction: the turns are the same, and it is made once", async () => {
+  const isOrder = ({ messages }: ChatRequestBody) =>
+    messages.at(-1)?.content?.startsWith("This is an order of the platform") ?? false;
+  // Without a space, it is one piece of the stream.
+  const text = Array.from({ length: 300 }, () => "word").join("\n");
+  const run = async (points: number[]) => {
+    let orders = 0;
+    const crossings = new Crossings(points);
+    const world = await runWorld(
+      {
+        library: library(new Map()),
+        persona: { identity: { systemPrompt: "Test." }, memory: { contextTokens: 3_000 } },
+        messages: ["one", "two", "three", "four"],
+        provider(body) {
+          if (!isOrder(body)) return textPayloads(text);
+          orders += 1;
+          return textPayloads("Short.");
+        },
+      },
+      crossings,
+    );
+    return { world, crossings, orders };
+  };
+  const golden = await run([]);
+  expect(golden.world.compactions).toBe(1);
+  expect(golden.orders).toBe(1);
+  expect(golden.world.usage.calls).toBe(5);
+  for (let point = 0; point < golden.crossings.count; point++) {
+    const { world, orders } = await run([point]);
+    const at = `crash at point ${point} (${golden.crossings.names[Math.floor(point / 2)]})`;
+    expect(transcript(world), at).toEqual(transcript(golden.world));
+    expect(world.compactions, at).toBe(1);
+    expect(orders, at).toBeLessThanOrEqual(2);
+  }
 });

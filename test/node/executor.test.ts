@@ -162,7 +162,7 @@ describe("one call", () => {
         result: {
           success: false,
           error: {
-            code: "EXECUTION_FAILED",
+            code: "CANCELLED",
             message: expect.stringContaining("cancelled"),
             retriable: false,
           },
@@ -170,6 +170,52 @@ describe("one call", () => {
       },
       { operationId: other.operationId, result: { error: { code: "TIMEOUT" } } },
     ]);
+  });
+
+  test("TASK-5 BATCH-3 what a tool gives after its cancellation goes to its conversation by name, within its time limit", async () => {
+    const [clock, delivered, late] = [new VirtualClock(), [] as ToolResult[], [] as Promise<unknown>[]];
+    const ends = new Map<string, (value: string) => void>();
+    const send = defineTool({
+      name: "send",
+      description: "Ignores its signal.",
+      effect: "once",
+      input: z.object({}),
+      execute: (_input, { operationId }) => new Promise<string>((resolve) => ends.set(operationId, resolve)),
+    });
+    const library = defineLibrary("test", { tools: [send] });
+    const [soon, never] = [
+      callOf("send", {}, { timeoutMs: 5_000 }),
+      callOf("send", {}, { timeoutMs: 5_000 }),
+    ];
+    const reported: ExecutorReport[] = [];
+    const questions = [[soon.operationId, never.operationId]];
+    await Promise.all([
+      runCalls(
+        {
+          tools: new DeployedCode([library]),
+          clock,
+          state: () => memoryToolState(),
+          deliver: async (_call, result) => {
+            delivered.push(result);
+          },
+          waitUntil: (work) => late.push(work),
+        },
+        { calls: [soon, never] },
+        {
+          report: async (reports) => {
+            reported.push(...reports);
+            return [];
+          },
+          cancelled: async () => questions.shift() ?? [],
+        },
+      ),
+      clock.advance(1_000),
+    ]);
+    expect(reported).toMatchObject([{ result: { success: false } }, { result: { success: false } }]);
+    ends.get(soon.operationId)?.("Sent.");
+    await clock.advance(5_000);
+    await Promise.all(late);
+    expect(delivered).toEqual([{ tool_call_id: soon.toolCallId, success: true, result: "Sent." }]);
   });
 
   test.each([
@@ -362,6 +408,7 @@ describe("BATCH-4 a caller that is lost", () => {
         tools: registry,
         clock,
         state: () => state,
+        waitUntil: () => undefined,
         deliver: async ({ operationId, attempt }, result) => {
           delivered.push([operationId, attempt, result]);
         },
@@ -441,6 +488,7 @@ describe("BATCH-4 a caller that is lost", () => {
         tools: testTools().registry,
         clock,
         state: () => memoryToolState(),
+        waitUntil: () => undefined,
         deliver: async ({ operationId }) => void delivered.push(operationId),
       },
       { calls: [call] },

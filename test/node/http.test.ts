@@ -58,6 +58,23 @@ describe("validation", () => {
     });
   });
 
+  it("clips the names of unknown fields", () => {
+    const fields = Object.fromEntries(
+      Array.from({ length: 100 }, (_, n) => [`${"x".repeat(17_000)}${n}`, 0]),
+    );
+    const given = [fields, { known: fields }, JSON.parse(`{"known": {"${"x".repeat(17_000)}": "a"}}`)];
+    const schema = z.strictObject({ known: z.record(z.string(), z.number()).optional() });
+    const strict = z.strictObject({ known: z.strictObject({}).optional() });
+    for (const one of given)
+      for (const read of [schema, strict]) {
+        if (read.safeParse(one).success) continue;
+        const { message, errors = [] } = errorOf(() => validate(read, one));
+        expect(errors.length).toBeGreaterThan(0);
+        for (const { path } of errors) expect(path).toMatch(/^\/.{100,198}…$/);
+        expect(message.length).toBeLessThan(10_000);
+      }
+  });
+
   it("leaves what a schema says itself", () => {
     const schema = z.strictObject({ agentId: z.string("Say which agent to talk to.") });
     expect(errorOf(() => validate(schema, {})).message).toContain("Say which agent to talk to.");
@@ -407,6 +424,7 @@ function untouchable(authorize: () => never | Promise<Principal | Response>) {
       attachments: tooFar,
       libraries: tooFar,
       directory: tooFar,
+      missing: tooFar,
     }),
     seed: async () => {},
   });
@@ -490,6 +508,7 @@ describe("who may enter", () => {
         attachments: untouched,
         libraries: untouched,
         directory: untouched,
+        missing: () => [],
       }),
       seed: async () => {},
     });

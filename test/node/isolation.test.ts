@@ -1,7 +1,7 @@
 /** Turns under which their actor dies: who is counted, who pauses, who runs alone, and who fails. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Effect, effectsOf } from "../../src/agents/conversation/core/effects.ts";
+import { effectsOfTurns, type TurnEffect } from "../../src/agents/conversation/core/effects.ts";
 import { crashesOf, heldTurns, resumePause } from "../../src/agents/conversation/core/isolation.ts";
 import {
   MAX_ACTIVE_TURNS,
@@ -58,7 +58,7 @@ class World {
   now = 0;
   deaths = 0;
   /** The effects that run, by key. */
-  readonly #running = new Map<string, { due: number; effect: Effect }>();
+  readonly #running = new Map<string, { due: number; effect: TurnEffect }>();
 
   /** Runs until every turn has ended. `deploys` are times at which the actor is killed from outside. */
   run(parts: readonly Part[], deploys: readonly number[] = []): void {
@@ -99,7 +99,7 @@ class World {
   }
 
   #start(): void {
-    const called = effectsOf(this.state);
+    const called = effectsOfTurns(this.state);
     for (const effect of called) {
       if (this.#running.has(effect.key)) continue;
       const { work, kills } = this.#part(effect);
@@ -112,7 +112,7 @@ class World {
       expect(keys.has(key), "ISOLATE-4 what runs stays called for").toBe(true);
   }
 
-  #end(key: string, { effect }: { effect: Effect }): void {
+  #end(key: string, { effect }: { effect: TurnEffect }): void {
     if (this.#part(effect).kills !== undefined) {
       this.#die();
       return;
@@ -130,7 +130,7 @@ class World {
     this.#start();
   }
 
-  #part({ turn }: Effect): Part {
+  #part({ turn }: TurnEffect): Part {
     const part = this.partOf.get(turn.n);
     if (part === undefined) throw new Error("An unknown turn.");
     return part;
@@ -140,11 +140,11 @@ class World {
 const RESTART_MS = 50;
 
 /** The index of an effect among those of its turn. */
-function stepOf({ turn, kind }: Effect): number {
+function stepOf({ turn, kind }: TurnEffect): number {
   return kind === "model" ? 2 * turn.replies.length : 2 * turn.replies.length - 1;
 }
 
-function outcomeOf(effect: Effect, { work }: Part, now: number): EffectSignal {
+function outcomeOf(effect: TurnEffect, { work }: Part, now: number): EffectSignal {
   const { turn } = effect;
   if (effect.kind === "tool") {
     const { item, attempt, toolCallId } = effect.operation;
@@ -304,11 +304,11 @@ describe("held turns", () => {
       world.now += MAX_RESUME_PAUSE_MS;
       world.send({ type: "conversation.cmd.recover" });
     }
-    const [running, ...others] = effectsOf(world.state);
+    const [running, ...others] = effectsOfTurns(world.state);
     if (running === undefined) throw new Error("Nothing runs.");
     expect([running.turn.n, others]).toEqual([1, []]);
     world.send(outcomeOf(running, { at: 0, work: [0] }, world.now));
-    expect(effectsOf(world.state).map(({ turn }) => turn.n)).toEqual([2]);
+    expect(effectsOfTurns(world.state).map(({ turn }) => turn.n)).toEqual([2]);
   });
 
   test("ISOLATE-1 crashes before an outcome do not count", () => {

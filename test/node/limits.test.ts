@@ -4,9 +4,11 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
+/** Rows of the tables that begin with `What`. */
 const rows = readFileSync(join(root, "docs/limits.md"), "utf8")
-  .split("\n")
-  .filter((line) => line.startsWith("| ") && !line.startsWith("| What"))
+  .split("\n\n")
+  .filter((block) => block.startsWith("| What "))
+  .flatMap((table) => table.trim().split("\n").slice(2))
   .map((line) => line.split("|").map((cell) => cell.trim()))
   .map(([, what = "", value = "", effect = "", , constant = ""]) => ({ what, value, effect, constant }));
 

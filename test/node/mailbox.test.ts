@@ -19,6 +19,7 @@ import { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import { newEntry, type OutboxInput, stepOutbox } from "../../src/agents/base/mailbox/outbox-entry.ts";
 import type { MailboxPorts } from "../../src/agents/base/mailbox/ports.ts";
 import { decideReceipt } from "../../src/agents/base/mailbox/receipt.ts";
+import { StorageRefusal } from "../../src/agents/base/storage/schema-upgrade.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
@@ -673,7 +674,7 @@ describe("a mailbox", () => {
   });
 
   test("MAIL-19 UPGRADE-3 storage of a newer release is not written: not now, later, or UNAVAILABLE", async () => {
-    const refusal = new DramatisError("UNAVAILABLE", "of a newer release", { retriable: true });
+    const refusal = new StorageRefusal("of a newer release", { retriable: true });
     for (const of of ["actor", "mailbox"]) {
       const world = open();
       world.mailbox.receives("work", z.null(), () => null);

@@ -2,8 +2,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
+import { MediaBudget } from "../../src/adapters/resilience/media-budget.ts";
 import { type ConversationMedia, conversationMedia } from "../../src/agents/conversation/effects/media.ts";
-import { MediaBudget } from "../../src/agents/conversation/effects/media-budget.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
@@ -26,66 +26,62 @@ const MIB = 1024 * 1024;
 const SECOND = 1_000;
 
 describe("the budget", () => {
-  test("G25 MEDIABUDGET-1 calls with media wait for each other, and fail as retriable when they wait too long", async () => {
+  const { signal } = new AbortController();
+  const limits = { leaseMs: 600 * SECOND, signal };
+
+  test("G25 MEDIABUDGET-1 calls with media wait for each other, except small ones, and a larger one goes alone", async () => {
     const clock = new VirtualClock();
-    const budget = new MediaBudget(12 * MIB);
-    const options = { clock, signal: new AbortController().signal };
-    const held = () => budget.held(clock.now());
-    const release = await budget.reserve(16 * MIB, options);
-    const second = budget.reserve(8 * MIB, options);
-    const third = budget.reserve(MIB, options);
-    (await budget.reserve(0, options))();
-    await clock.advance(5_000);
-    expect(held()).toBe(16 * MIB);
-    release();
-    release();
-    await clock.advance(200);
-    const releaseSecond = await second;
-    const releaseThird = await third;
-    expect(held()).toBe(9 * MIB);
-    releaseThird();
-    (await budget.reserve(4 * MIB, options))();
+    const budget = new MediaBudget(clock);
+    const reserve = (tenant: string, bytes: number) => budget.reserve({ ...limits, tenant, bytes });
+    const release = await reserve("a", 16 * MIB);
     const order: string[] = [];
-    const large = budget.reserve(12 * MIB, options).then(() => order.push("large"));
-    const small = budget.reserve(MIB, options).then(() => order.push("small"));
-    await clock.advance(1_000);
-    expect(order, "a small call does not pass a large one").toEqual([]);
-    releaseSecond();
-    await clock.advance(1_000);
-    await large;
-    await clock.advance(11 * SECOND);
-    await small;
-    expect(order).toEqual(["large", "small"]);
+    const large = reserve("b", 8 * MIB).then((done) => [order.push("large"), done] as const);
+    const medium = reserve("c", 4 * MIB).then((done) => [order.push("medium"), done] as const);
+    for (let call = 0; call < 400; call++) await reserve("a", 16 * 1024);
+    await clock.advance(100 * SECOND);
+    expect([order, budget.held]).toEqual([[], 16 * MIB]);
+    release();
+    release();
+    await clock.advance(SECOND);
+    expect([order, budget.held]).toEqual([["large", "medium"], 12 * MIB]);
+    for (const [, done] of await Promise.all([large, medium])) done();
+    expect(budget.held).toBe(0);
+    expect(clock.pending).toBe(0);
   });
 
-  test("G25 MEDIABUDGET-1 a call that waits too long fails as retriable, and one whose actor is gone loses its place", async () => {
+  test("G25 MEDIABUDGET-2 calls to a silent provider, however many wait, leave the other half to other tenants", async () => {
     const clock = new VirtualClock();
-    const budget = new MediaBudget(12 * MIB);
-    const options = { clock, signal: new AbortController().signal };
-    const gone = { clock: { now: clock.now.bind(clock), sleep: () => new Promise<void>(() => undefined) } };
-    await budget.reserve(12 * MIB, options);
-    void budget.reserve(MIB, { ...options, ...gone });
-    const behind = budget.reserve(MIB, options);
-    await clock.advance(11 * SECOND);
+    const budget = new MediaBudget(clock);
+    const abort = new AbortController();
+    const waiting = Array.from({ length: 400 }, () =>
+      budget.reserve({ tenant: "a", bytes: MIB, leaseMs: 600 * SECOND, signal: abort.signal }),
+    );
+    for (const reserved of waiting) reserved.catch(() => undefined);
+    await clock.advance(SECOND);
+    expect(budget.held).toBe(6 * MIB);
+    await budget.reserve({ ...limits, tenant: "b", bytes: 1_000 });
+    await budget.reserve({ ...limits, tenant: "b", bytes: 6 * MIB });
+    expect(budget.held).toBe(12 * MIB);
+    abort.abort();
+  });
+
+  test("G25 LIMITER-3 a reservation whose actor is gone ends with its lease, and a place soon after", async () => {
+    const clock = new VirtualClock();
+    let isGone = false;
+    const sleep: typeof clock.sleep = (...wait) =>
+      isGone ? new Promise<void>(() => undefined) : clock.sleep(...wait);
+    const budget = new MediaBudget({ now: () => clock.now(), sleep });
+    const claim = { ...limits, tenant: "a", bytes: 12 * MIB, leaseMs: 20 * SECOND };
+    await budget.reserve(claim);
+    isGone = true;
+    void budget.reserve(claim);
+    isGone = false;
+    const behind = budget.reserve(claim);
+    await clock.advance(19 * SECOND);
+    const before = clock.now();
+    await clock.advance(2 * SECOND);
     await behind;
-    const queue = Array.from({ length: 6 }, () => budget.reserve(12 * MIB, options));
-    const late = expect(queue.at(-1)).rejects.toMatchObject({ code: "UNAVAILABLE", retriable: true });
-    for (const reserved of queue) reserved.catch(() => undefined);
-    await clock.advance(40 * SECOND);
-    await late;
-  });
-
-  test("MEDIABUDGET-2 a reservation that nobody releases ends after ten seconds", async () => {
-    const clock = new VirtualClock();
-    const budget = new MediaBudget(12 * MIB);
-    const options = { clock, signal: new AbortController().signal };
-    await budget.reserve(12 * MIB, options);
-    const second = budget.reserve(MIB, options);
-    await clock.advance(9 * SECOND);
-    expect(budget.held(clock.now())).toBe(12 * MIB);
-    await clock.advance(1_100);
-    await second;
-    expect(budget.held(clock.now())).toBe(MIB);
+    expect(clock.now() - before).toBe(2 * SECOND);
   });
 });
 
@@ -120,10 +116,16 @@ class Asked {
   }
 }
 
-/** A conversation with one image of 800 bytes for each turn, in an isolate with room for 1 000 bytes of media. */
+/** Bytes of the image of a turn, and of all media that calls may hold. */
+const IMAGE = 320 * 1024;
+const ROOM = 400 * 1024;
+
+/** A conversation with one image for each turn, in an isolate with room for one image. */
 class World {
   readonly clock = new VirtualClock();
-  readonly budget = new MediaBudget(1_000);
+  readonly budget = new MediaBudget(this.clock, ROOM);
+  /** Lets the provider read the body of a request. */
+  readable: Promise<void> = Promise.resolve();
   /** The requests, in order. */
   readonly asked: Asked[] = [];
   /** The look-ups and reads of attachments, in order. */
@@ -134,7 +136,8 @@ class World {
   readonly #attachments: AttachmentStore;
   readonly #ids = seededIds(3, this.clock);
 
-  constructor() {
+  /** Media are within the body, unless they are `streamed`. */
+  constructor({ streamed = false } = {}) {
     const { clock } = this;
     const objects = new MemoryObjectStore();
     const name = (key: string) => key.slice(-1);
@@ -146,22 +149,26 @@ class World {
         this.lookedUp.push(`head ${name(key)}`);
         return objects.head(key);
       },
-      get: (key) => {
+      get: (key, range) => {
         this.lookedUp.push(`get ${name(key)}`);
-        return objects.get(key);
+        return objects.get(key, range);
       },
     });
-    this.gateway = createModelGateway({
+    const gateway = createModelGateway({
       secret: () => undefined,
       clock,
-      fetch: (_url, { body, signal }) => {
-        const { messages } = JSON.parse(String(body)) as { messages: { content: unknown }[] };
+      fetch: async (_url, { body, signal }) => {
+        await this.readable;
+        const { messages } = JSON.parse(await new Response(body).text()) as {
+          messages: { content: unknown }[];
+        };
         const text = /turn \w/.exec(JSON.stringify(messages.at(-1)))?.[0] ?? "";
         const asked = new Asked(text, signal as AbortSignal);
         this.asked.push(asked);
         return asked.answered;
       },
     });
+    this.gateway = streamed ? gateway : { stream: gateway.stream };
     const database = new NodeSqlDatabase();
     const { media } = conversationMedia(watched, () => ({ tenant: "test", id: "conv_test" }));
     if (media === undefined) throw new Error("A store has media.");
@@ -183,11 +190,19 @@ class World {
     });
     const definition = { provider: "openai", modelId: "m", baseUrl: "http://provider/v1" } as const;
     const modelProfile = { ...PLAIN_CHAIN.modelProfile, definition };
-    void this.runtime.create(recordOf({ ...PLAIN_CHAIN, modelProfile }, { createdAt: clock.now() }));
+    const fallbacks = [{ ...modelProfile, definition: { ...definition, modelId: "other" } }];
+    const chain = { ...PLAIN_CHAIN, modelProfile, fallbacks };
+    void this.runtime.create(recordOf(chain, { createdAt: clock.now() }));
+  }
+
+  /** The ports of a model call in this isolate. */
+  get ports() {
+    const { clock, gateway, media, budget } = this;
+    return { clock, gateway, media, ids: this.#ids, adapters: adapterFor, mediaBudget: budget };
   }
 
   get held(): number {
-    return this.budget.held(this.clock.now());
+    return this.budget.held;
   }
 
   /** The texts that the provider was asked for, in order. */
@@ -199,7 +214,9 @@ class World {
   async image(text: string, mediaType = "image/png"): Promise<Content> {
     const id = `att_01ARZ3NDEKTSV4RRFFQ69G5FA${text.at(-1)?.toUpperCase()}`;
     const owner = { tenant: "test", conversationId: "conv_test" };
-    await this.#attachments.put(owner, { id, mediaType, bytes: new Uint8Array(800) });
+    if ((await this.#attachments.head(owner, id)) === null) {
+      await this.#attachments.put(owner, { id, mediaType, bytes: new Uint8Array(IMAGE) });
+    }
     const type = mediaType.startsWith("image/") ? "image" : "file";
     return [
       { type: "text", text },
@@ -228,13 +245,13 @@ describe("G25 MEDIABUDGET-1 two turns with attachments at the same time", () => 
     await world.say("turn C");
     await world.clock.advance(5 * SECOND);
     expect(world.texts.sort()).toEqual(["turn A", "turn C"]);
-    expect(world.held).toBe(800);
+    expect(world.held).toBe(IMAGE);
     expect(world.lookedUp.filter((call) => call.endsWith("A"))).toEqual(["head A", "head A", "get A"]);
     world.asked.find(({ text }) => text === "turn A")?.complete();
     await world.clock.advance(SECOND);
     expect(world.turn(first).status).toBe("completed");
     expect(world.texts.at(-1)).toBe("turn B");
-    expect(world.held).toBe(800);
+    expect(world.held).toBe(IMAGE);
     world.asked.at(-1)?.complete();
     await world.clock.advance(SECOND);
     expect(world.turn(second)).toMatchObject({ status: "completed", calls: [{ outcome: { attempts: 1 } }] });
@@ -251,29 +268,106 @@ describe("G25 MEDIABUDGET-1 two turns with attachments at the same time", () => 
     world.asked[0]?.begin();
     await world.clock.advance(SECOND);
     expect(world.texts).toEqual(["turn A", "turn B"]);
-    expect(world.held).toBe(800);
+    expect(world.held).toBe(IMAGE);
   });
 
-  test("a provider that is silent holds the second for ten seconds", async () => {
-    const world = new World();
+  test("do not wait for a body that has been sent in pieces, but for one that the provider does not read", async () => {
+    const world = new World({ streamed: true });
+    let read = () => {};
+    world.readable = new Promise((resolve) => {
+      read = resolve;
+    });
     await world.say(await world.image("turn A"));
     await world.say(await world.image("turn B"));
-    await world.clock.advance(9 * SECOND);
-    expect(world.texts).toEqual(["turn A"]);
-    await world.clock.advance(2 * SECOND);
+    await world.clock.advance(50 * SECOND);
+    expect(world.held).toBe(IMAGE);
+    expect(world.texts).toEqual([]);
+    read();
+    await world.clock.advance(SECOND);
     expect(world.texts).toEqual(["turn A", "turn B"]);
+    expect(world.held).toBe(0);
   });
 
-  test("one that waits too long behind others fails its attempt, and is tried again", async () => {
+  test("keep their order", async () => {
     const world = new World();
-    for (const name of ["A", "B", "C", "D", "E"]) await world.say(await world.image(`turn ${name}`));
-    const attempt = () => [...world.runtime.state.active.values()].at(-1)?.call?.attempt;
-    await world.clock.advance(29 * SECOND);
-    expect(attempt()).toBe(1);
+    const names = ["A", "B", "C", "D", "E"];
+    for (const name of names) await world.say(await world.image(`turn ${name}`));
+    for (const [count] of names.entries()) {
+      await world.clock.advance(20 * SECOND);
+      expect(world.asked).toHaveLength(count + 1);
+      world.asked[count]?.complete();
+    }
+    expect(world.texts).toEqual(names.map((name) => `turn ${name}`));
+  });
+});
+
+describe("G25 a call that waits for memory, with a healthy provider and a fallback", () => {
+  /** Begins a turn while another tenant holds all memory. */
+  async function begun(world: World) {
+    const { signal } = new AbortController();
+    const all = { tenant: "other", bytes: ROOM, leaseMs: 1_000 * SECOND, signal };
+    const release = await world.budget.reserve(all);
+    const startedAt = world.clock.now();
+    return { id: await world.say(await world.image("turn A")), release, startedAt };
+  }
+
+  test("CALLROOM-1 keeps its place, and its attempt begins when it has memory", async () => {
+    const world = new World();
+    const { id, release, startedAt } = await begun(world);
+    await world.clock.advance(SECOND);
+    const behind = world.budget.reserve({
+      tenant: "later",
+      bytes: ROOM,
+      leaseMs: 1_000 * SECOND,
+      signal: new AbortController().signal,
+    });
+    await world.clock.advance(109 * SECOND);
+    expect(world.asked).toEqual([]);
+    release();
+    await world.clock.advance(50 * SECOND);
+    expect(world.texts).toEqual(["turn A"]);
+    world.asked[0]?.complete();
+    await world.clock.advance(SECOND);
+    (await behind)();
+    const { status, calls } = world.turn(id);
+    expect(status).toBe("completed");
+    expect(calls).toMatchObject([{ outcome: { ok: true, attempts: 1 } }]);
+    expect((calls?.[0]?.outcome?.startedAt ?? 0) - startedAt).toBeGreaterThanOrEqual(110 * SECOND);
+  });
+
+  test("CALLROOM-2 FALLBACK-1 without memory in time it fails as retriable, and no model has failed", async () => {
+    const world = new World();
+    const { id } = await begun(world);
+    await world.clock.advance(119 * SECOND);
+    expect(world.turn(id).status).toBe("active");
     await world.clock.advance(2 * SECOND);
-    expect(attempt()).toBe(2);
-    await world.clock.advance(15 * SECOND);
-    expect(world.texts).toEqual(["turn A", "turn B", "turn C", "turn D", "turn E"]);
+    expect(world.turn(id)).toMatchObject({
+      status: "failed",
+      error: {
+        code: "UNAVAILABLE",
+        retriable: true,
+        message: "The memory for attachments was busy for 120 s. Send the message again.",
+      },
+    });
+    expect(world.turn(id).calls ?? []).toEqual([]);
+    expect(world.asked).toEqual([]);
+    expect(world.clock.pending).toBe(0);
+  });
+
+  test("CALLROOM-2 after an attempt that failed, the record of that attempt stays as it is", async () => {
+    const world = new World();
+    const id = await world.say(await world.image("turn A"));
+    await world.clock.advance(SECOND);
+    world.asked[0]?.fail(500);
+    const { signal } = new AbortController();
+    void world.budget.reserve({ tenant: "other", bytes: ROOM, leaseMs: 1_000 * SECOND, signal });
+    await world.clock.advance(130 * SECOND);
+    expect(world.turn(id)).toMatchObject({
+      status: "failed",
+      error: { code: "UNAVAILABLE" },
+      calls: [{ outcome: { ok: false, attempts: 1 } }],
+    });
+    expect(world.asked).toHaveLength(1);
   });
 });
 
@@ -295,7 +389,7 @@ describe("G25 MEDIABUDGET-1 a call with media that fails holds nothing", () => {
   ])("%s", async (_, content, answer) => {
     const world = new World();
     const id = await world.say(await content(world));
-    for (let step = 0; step < 200 && world.turn(id).status === "active"; step++) {
+    for (let step = 0; step < 400 && world.turn(id).status === "active"; step++) {
       await world.clock.advance(SECOND);
       world.asked.splice(0).forEach(answer);
     }
@@ -320,8 +414,15 @@ describe("G25 MEDIABUDGET-1 a call with media that fails holds nothing", () => {
     if (turn?.call == null) throw new Error("A turn calls its model.");
     const controller = new AbortController();
     const outcome = performModelCall(
-      { clock: world.clock, gateway: world.gateway, adapters: adapterFor, media, mediaBudget: world.budget },
-      { record: runtime.state.record, turn, call: turn.call, history: () => [], onText: () => undefined },
+      { ...world.ports, media },
+      {
+        record: runtime.state.record,
+        turn,
+        call: turn.call,
+        history: () => [],
+        onBegin: () => undefined,
+        onText: () => undefined,
+      },
       controller.signal,
     );
     return { outcome, abort: () => controller.abort(new DOMException("No.", "AbortError")) };
@@ -339,13 +440,24 @@ describe("G25 MEDIABUDGET-1 a call with media that fails holds nothing", () => {
     second.abort();
     expect(await second.outcome).toMatchObject(CANCELED);
     expect(world.clock.pending, "without its deadline and its wait").toBe(pending - 2);
-    expect(world.held).toBe(800);
+    expect(world.held).toBe(IMAGE);
     world.asked[0]?.complete();
     await world.clock.advance(SECOND);
     expect(world.asked).toHaveLength(2);
     world.asked[1]?.complete();
     for (const { outcome } of [first, third])
       expect(await outcome).toMatchObject({ type: "conversation.llm.completed" });
+    expect(world.held).toBe(0);
+    expect(world.clock.pending).toBe(0);
+  });
+
+  test("MEDIA-4 whose attachment is replaced while it is sent fails as retriable, and not as its provider", async () => {
+    const world = new World({ streamed: true });
+    const { outcome } = await call(world, { ...world.media, read: async () => null });
+    expect(await outcome).toMatchObject({
+      type: "conversation.llm.failed",
+      error: { category: "transient", message: expect.stringContaining("deleted or replaced") },
+    });
     expect(world.held).toBe(0);
     expect(world.clock.pending).toBe(0);
   });
@@ -358,10 +470,10 @@ describe("G25 MEDIABUDGET-1 a call with media that fails holds nothing", () => {
     });
     const aborted = await call(world, {
       head: (id) => (moment === "looked up" ? late : Promise.resolve()).then(() => world.media.head(id)),
-      get: (id) => late.then(() => world.media.get(id)),
+      read: (info, range) => late.then(() => world.media.read(info, range)),
     });
     await world.clock.advance(SECOND);
-    expect(world.held).toBe(moment === "read" ? 800 : 0);
+    expect(world.held).toBe(moment === "read" ? IMAGE : 0);
     aborted.abort();
     expect(await aborted.outcome).toMatchObject(CANCELED);
     expect(world.held).toBe(0);

@@ -1,10 +1,13 @@
 /** The media of a conversation: what content may name, and what a model is given. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { PIECE_BYTES } from "../../src/adapters/gateway/request-body.ts";
 import {
   type ConversationMedia,
   checkMedia,
   MAX_MEDIA_BYTES,
+  MediaReads,
+  mediaBytes,
   withMedia,
 } from "../../src/agents/conversation/effects/media.ts";
 import { addressIssue, mediaTypeOf } from "../../src/attachments/attachment.ts";
@@ -12,6 +15,7 @@ import { AttachmentStore } from "../../src/attachments/attachment-store.ts";
 import { eventToMessage, messageToEvent } from "../../src/memory/session/events.ts";
 import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
 import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
+import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { objectStoreContract } from "../support/object-store-contract.ts";
 
 const MINE = { tenant: "acme", conversationId: "conv_01JD0000000000000000000000" };
@@ -23,7 +27,7 @@ const id = (n: number) => `att_01JD00000000000000000000${String(n).padStart(2, "
 const url = (n: number) => `attachment:${id(n)}`;
 
 function mediaOf(store: AttachmentStore, owner = MINE): ConversationMedia {
-  return { head: (id) => store.head(owner, id), get: (id) => store.get(owner, id) };
+  return { head: (id) => store.head(owner, id), read: (info, range) => store.read(owner, info, range) };
 }
 
 async function stored(sizes: readonly number[], mediaType = "image/png"): Promise<AttachmentStore> {
@@ -158,6 +162,37 @@ describe("what a model is given", () => {
       }),
       { numRuns: 20 },
     );
+  });
+
+  it("MEDIA-2 MEDIA-4 attachments other than texts are deferred, and read as they were looked up, or not at all", async () => {
+    const store = await stored([4, 5]);
+    const text = { id: id(2), mediaType: "text/plain", bytes: new Uint8Array([65]) };
+    await store.put(MINE, text);
+    const media = mediaOf(store);
+    const reads = new MediaReads(media, seededIds(1, { now: () => 1 }), () => undefined);
+    const messages = [said(image(url(0)), image(url(1)), { type: "file", source: { url: url(2) } })];
+    const [message] = await withMedia(messages, media, reads);
+    const [first, second] = [...reads.deferred].toReversed();
+    expect(message?.parts).toMatchObject([
+      { source: { base64: first?.[0] }, mediaType: "image/png", name: "é0.png" },
+      { source: { base64: second?.[0] } },
+      { source: { base64: "QQ==" } },
+    ]);
+    expect(first?.[0]).not.toBe(second?.[0]);
+    expect(await first?.[1].read(1, 2)).toEqual(new Uint8Array(2));
+    expect([first?.[1].size, second?.[1].size, reads.signal.aborted]).toEqual([4, 5, false]);
+    await store.put(MINE, { id: id(0), mediaType: "image/png", bytes: new Uint8Array(4) });
+    const changed = { code: "UNAVAILABLE", retriable: true, message: expect.stringContaining("replaced") };
+    await expect(first?.[1].read(3, 1)).rejects.toMatchObject(changed);
+    expect(reads.signal.reason).toMatchObject(changed);
+  });
+
+  it("MEDIABUDGET-1 a call that streams holds one piece of its deferred media, and its texts", async () => {
+    const store = await stored([2 * PIECE_BYTES, 100]);
+    await store.put(MINE, { id: id(2), mediaType: "text/plain", bytes: new Uint8Array(7) });
+    const messages = [said(image(url(0)), image(url(1)), { type: "file", source: { url: url(2) } })];
+    expect(await mediaBytes(messages, mediaOf(store), false)).toBe(2 * PIECE_BYTES + 107);
+    expect(await mediaBytes(messages, mediaOf(store), true)).toBe(PIECE_BYTES + 7);
   });
 
   it("EVENT-3 a message with media that becomes an event and a message again keeps them", () => {

@@ -21,6 +21,7 @@ import { beginTransition } from "../../src/agents/conversation/core/transition.t
 import { EffectRunner } from "../../src/agents/conversation/effects/effect-runner.ts";
 import type { ModelDelta } from "../../src/model/reply.ts";
 import { allowAll } from "../../src/policy/gate.ts";
+import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { BatchCaller, ToolInvocation } from "../../src/protocol/executor-api.ts";
@@ -91,6 +92,7 @@ function stage(onProgress: () => void = () => undefined, preview?: Turn) {
   }
   const effects = new EffectRunner({
     clock,
+    ids: seededIds(1, clock),
     gateway: { stream: preview === undefined ? unused : callTools },
     adapters: adapterFor,
     executor: {
@@ -101,6 +103,7 @@ function stage(onProgress: () => void = () => undefined, preview?: Turn) {
     },
     record: () => RECORD,
     history: () => [],
+    compaction: { turnOf: unused, history: unused, report: unused },
     preview: () => preview,
     report: (...outcomes) => {
       reported.push(outcomes);

@@ -20,6 +20,7 @@ import {
   startedAt,
   toolCallId,
 } from "../../src/compat/openai/ids.ts";
+import { callArguments } from "../../src/compat/openai/input.ts";
 import { ResponseEventEncoder } from "../../src/compat/openai/response-events.ts";
 import { responseObject } from "../../src/compat/openai/response-object.ts";
 import { responseInput, responseSchema } from "../../src/compat/openai/response-request.ts";
@@ -47,6 +48,8 @@ interface ReplyPlan {
 interface TurnPlan {
   replies: ReplyPlan[];
   isFailed: boolean;
+  /** It failed because it was stopped, in the middle of its last reply. */
+  isStopped: boolean;
 }
 
 const texts = fc.oneof(
@@ -78,17 +81,26 @@ const reply: fc.Arbitrary<ReplyPlan> = fc
     attempts: isDiverging ? other : prefixes.map((length) => [...plan.text].slice(0, length).join("")),
   }));
 const turns: fc.Arbitrary<TurnPlan> = fc
-  .record({ before: fc.array(reply, { maxLength: 3 }), last: reply, isFailed: fc.boolean() })
-  .map(({ before, last, isFailed }) => ({
+  .record({
+    before: fc.array(reply, { maxLength: 3 }),
+    last: reply,
+    isFailed: fc.boolean(),
+    isStopped: fc.boolean(),
+  })
+  .map(({ before, last, isFailed, isStopped }) => ({
     replies: [...before, { ...last, text: last.text.trim() === "" ? "Done." : last.text, calls: [] }],
     isFailed,
+    isStopped: isFailed && isStopped,
   }));
+
+const FAILED = { code: "MODEL_FAILED", message: "No.", retriable: false };
+const STOPPED = { code: "CANCELLED", message: "The turn was stopped.", retriable: true };
 
 const opId = (reply: number, call: number) => `op_${ULID}${reply}${call}`;
 const msgId = (reply: number) => `msg_${ULID}0${reply}`;
 
 /** The turn's log as frames: `isLive` has the deltas and the texts that were taken back, a replay has neither. */
-function framesOf({ replies, isFailed }: TurnPlan, isLive = true): Frame[] {
+function framesOf({ replies, isFailed, isStopped }: TurnPlan, isLive = true): Frame[] {
   const base = { v: 1, turnId: TURN, time: TIME } as const;
   const frames: Frame[] = [
     { ...base, type: "turn.started", data: { agentId: "guide" } },
@@ -103,12 +115,13 @@ function framesOf({ replies, isFailed }: TurnPlan, isLive = true): Frame[] {
       frames.push({ ...message, type: "message.reset", data: { reason: "retry" } });
     }
     if (isLive) frames.push(...deltas(message, text, cuts).slice(0, cuts.length));
-    if (isLast && isFailed) return;
+    if (isLast && isFailed && !isStopped) return;
     const interim = calls.length > 0 ? { interim: true as const } : {};
+    const stopped = isLast && isStopped ? { stopped: true as const } : {};
     frames.push({
       ...message,
       type: "message.completed",
-      data: { agentId: "guide", content: text, ...interim },
+      data: { agentId: "guide", content: text, ...interim, ...stopped },
     });
     calls.forEach(({ name, input, isClient }, call) => {
       const data = { name, input, async: false, ...(isClient ? { client: true as const } : {}) };
@@ -127,10 +140,9 @@ function framesOf({ replies, isFailed }: TurnPlan, isLive = true): Frame[] {
       frames.push({ ...base, type: "turn.waiting", data: { reason: "client-tools" } }, ...results(true));
     }
   });
-  const error = { code: "MODEL_FAILED", message: "No.", retriable: false };
   frames.push(
     isFailed
-      ? { ...base, type: "turn.failed", data: { error } }
+      ? { ...base, type: "turn.failed", data: { error: isStopped ? STOPPED : FAILED } }
       : { ...base, type: "turn.completed", data: {} },
   );
   return frames.map((frame, index) =>
@@ -151,11 +163,12 @@ function deltas(
   });
 }
 
-function viewOf({ replies, isFailed }: TurnPlan): TurnView {
-  const whole = isFailed ? replies.slice(0, -1) : replies;
+function viewOf({ replies, isFailed, isStopped }: TurnPlan): TurnView {
+  const whole = isFailed && !isStopped ? replies.slice(0, -1) : replies;
   const moves = whole.flatMap(({ text, calls }, index): Omit<MoveView, "sequence">[] => {
     const finishReason = calls.length > 0 ? "tool_calls" : "stop";
-    const raw = { text, toolCalls: [], finishReason, usage: { inputTokens: 3, outputTokens: 1 } };
+    const stopped = isStopped && index === replies.length - 1 ? { stopped: true } : {};
+    const raw = { text, toolCalls: [], finishReason, usage: { inputTokens: 3, outputTokens: 1 }, ...stopped };
     if (calls.length === 0) return [{ id: msgId(index), raw, createdAt: TIME }];
     return calls.map(({ name, input, isClient, isFailed: failed }, call) => ({
       id: opId(index, call),
@@ -177,7 +190,7 @@ function viewOf({ replies, isFailed }: TurnPlan): TurnView {
     agentId: "guide",
     createdAt: TIME,
     completedAt: TIME,
-    ...(isFailed ? { error: { code: "MODEL_FAILED", message: "No.", retriable: false } } : {}),
+    ...(isFailed ? { error: isStopped ? STOPPED : FAILED } : {}),
     conversationId: CONVERSATION,
     answer: isFailed ? null : (replies.at(-1)?.text ?? null),
     caller: { type: "user", userId: "ada" },
@@ -313,6 +326,44 @@ describe("AnswerReader", () => {
     });
   });
 
+  test("ANSWER-3 the answer of a turn that was stopped is cancelled, with the text that was shown", () => {
+    fc.assert(
+      fc.property(turns, (plan) => {
+        fc.pre(plan.isStopped);
+        const view = viewOf(plan);
+        const part = answerCount(view) - 1;
+        for (const finalOnly of [false, true]) {
+          const events = eventsOf(plan, part, { finalOnly, isLive: false });
+          const found = answerOf(view, addressOf(part, finalOnly));
+          expect(events.at(-1)).toEqual({ type: "failed", error: STOPPED });
+          expect([found?.status, found?.error]).toEqual(["cancelled", STOPPED]);
+          expect(found?.messages.map(({ content }) => content)).toEqual(sentTexts(events));
+          expect(found?.messages.some(({ isStopped }) => isStopped)).toBe(!finalOnly);
+        }
+      }),
+      RUNS,
+    );
+  });
+
+  test("ANSWER-1 ANSWER-3 a turn that was stopped while tools of the agent ran beside the client's has no answer with calls", () => {
+    const move = (n: number, toolCall: object, error?: object): MoveView =>
+      ({
+        id: opId(0, n),
+        sequence: n + 1,
+        ...(n === 0 ? { raw: { text: "", finishReason: "tool_calls" } } : {}),
+        createdAt: TIME,
+        toolCall: { operationId: opId(0, n), name: "look", toolId: null, input: {}, ...toolCall },
+        toolResult: error === undefined ? { success: true } : { success: false, error },
+      }) as MoveView;
+    const cancelled = { code: "CANCELLED", message: "Stopped.", retriable: false };
+    const stopped = viewOf({ replies: [], isFailed: true, isStopped: true });
+    const during = { ...stopped, moves: [move(0, { client: true }, cancelled), move(1, {}, cancelled)] };
+    expect(answerOf(during, addressOf(0))).toMatchObject({ status: "cancelled", calls: [] });
+    const waiting = { ...stopped, moves: [move(0, { client: true }, cancelled), move(1, {})] };
+    expect(answerOf(waiting, addressOf(0))).toMatchObject({ status: "completed", calls: [{ name: "look" }] });
+    expect(answerOf(waiting, addressOf(1))).toMatchObject({ status: "cancelled", calls: [] });
+  });
+
   test("ANSWER-2 of an answer that must be one value only the last message is said, and it is never taken back", () => {
     fc.assert(
       fc.property(turns, (plan) => {
@@ -371,6 +422,15 @@ describe("chat completions", () => {
 });
 
 describe("what a history says of calls", () => {
+  test("a number beyond the range of numbers is refused with its place, as it would be stored as null", () => {
+    expect(callArguments('{"a": [1e308]}', "/x")).toEqual({ a: [1e308] });
+    expect(() => callArguments('{"a": [1e400]}', "/x")).toThrow(
+      expect.objectContaining({
+        options: { errors: [{ path: "/x", message: expect.stringContaining("range of a double") }] },
+      }),
+    );
+  });
+
   const chat = (text: string) => {
     const call = { id: "c", type: "function", function: { name: "f", arguments: text } };
     const messages = [
@@ -503,8 +563,8 @@ describe("UI message streams", () => {
           if (chunk.type === "finish-step") expect(open).toBeNull();
         }
         expect(chunks[0]).toEqual({ type: "start", messageId: TURN });
-        expect(chunks.at(-1)?.type).toBe("finish");
-        expect(chunks.filter(({ type }) => type === "start" || type === "finish")).toHaveLength(2);
+        expect(chunks.at(-1)?.type).toBe(plan.isStopped ? "abort" : "finish");
+        expect(chunks.filter(({ type }) => ["start", "finish", "abort"].includes(type))).toHaveLength(2);
       }),
       { numRuns: 60 },
     );

@@ -3,7 +3,8 @@ import { describe, expect, test } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import type { Client, ConnectionMemory } from "../../src/agents/conversation/door/client.ts";
 import { type ConnectionPorts, receiveFrame } from "../../src/agents/conversation/door/connections.ts";
-import { createOutflows, Outflow } from "../../src/agents/conversation/door/outflow.ts";
+import { MAX_READERS } from "../../src/agents/conversation/door/limits.ts";
+import { createOutflows, Outflow, stallMs } from "../../src/agents/conversation/door/outflow.ts";
 import { ConversationReaders } from "../../src/agents/conversation/door/readers.ts";
 import { messageOf } from "../../src/agents/conversation/door/requests.ts";
 import type { CursorStart, FrameCursor, Take } from "../../src/agents/conversation/reads/frame-cursor.ts";
@@ -185,6 +186,29 @@ describe("G25 READER-1 a WebSocket whose client promised acknowledgements", () =
     expect(socket.seqs).toEqual(world.seqs());
   });
 
+  test("READER-3 gets everything by acknowledging the newest mark only, which counts for all before it", async () => {
+    const world = conversation();
+    for (let n = 0; n < 60; n++) await world.say(20 * KIB);
+    const socket = world.connect(true, 0);
+    const before = socket.length;
+    expect(world.acknowledge(socket)).toBe(true);
+    expect(socket.length - before, "a window is free again").toBeGreaterThan(200 * KIB);
+    while (world.acknowledge(socket)) expect(socket.closed).toBeUndefined();
+    expect(socket.seqs).toEqual(world.seqs());
+  });
+
+  test("is not closed while it acknowledges now and then, however long it is behind", async () => {
+    const world = conversation();
+    for (let n = 0; n < 60; n++) await world.say(50 * KIB);
+    const socket = world.connect(true, 0);
+    for (let acked = 0; acked < socket.marks.length; acked++) {
+      await world.clock.advance(4_000);
+      expect(socket.closed).toBeUndefined();
+      expect(world.acknowledge(socket, acked)).toBe(true);
+    }
+    expect(socket.seqs).toEqual(world.seqs());
+  });
+
   test("gets a long frame only once it has acknowledged all before it", async () => {
     const world = conversation();
     await world.say(10 * KIB);
@@ -331,7 +355,158 @@ test("G25 READER-2 a WebSocket without acknowledgements waits while other reader
   expect(socket.seqs).toEqual(world.seqs());
 });
 
+describe("G25 READER-2 WebSockets without acknowledgements whose clients read everything", () => {
+  test("are not closed below their window, however many there are", async () => {
+    const world = conversation(["ok"]);
+    const sockets = Array.from({ length: 24 }, () => world.connect(false));
+    for (let n = 0; n < 80; n++) {
+      await world.say(12 * KIB);
+      await world.clock.advance(10_000);
+    }
+    for (const { closed, length } of sockets) {
+      expect(closed).toBeUndefined();
+      expect(length).toBeGreaterThan(960 * KIB);
+    }
+  });
+
+  test("get later messages although all their snapshots together fill what the isolate may have", async () => {
+    const world = conversation(["ok"]);
+    for (let n = 0; n < 15; n++) {
+      await world.say(20 * KIB);
+      await world.clock.advance(2_000);
+    }
+    const sockets = Array.from({ length: 80 }, () => world.connect(false));
+    for (let n = 0; n < 6; n++) {
+      await world.say(KIB);
+      await world.clock.advance(5_000);
+    }
+    const last = world.runtime.state.seq;
+    for (const { closed, seqs } of sockets) expect([closed, seqs.at(-1)]).toEqual([undefined, last]);
+  });
+});
+
+test("G25 OUTFLOW-2 READER-2 many WebSockets that do not read get no more than the total at once, and each its first frame soon", async () => {
+  const world = conversation();
+  for (let n = 0; n < 16; n++) await world.say(240 * KIB);
+  const sockets = Array.from({ length: 40 }, (_, n) => world.connect(false, n % 2 === 0 ? 0 : undefined));
+  const sent = sockets.reduce((sum, { length }) => sum + length, 0);
+  expect(sent).toBeLessThan((16 * 1024 + 40 * 16) * KIB);
+  await world.clock.advance(15_000);
+  for (const { length } of sockets) expect(length).toBeGreaterThan(200 * KIB);
+  await world.clock.advance(60_000);
+  const waiting = sockets.filter(({ seqs, closed }) => seqs.length < 16 && closed === undefined);
+  // Only those that have their snapshot, and for which no frame waits, are open.
+  expect(waiting.every(({ frames }) => frames[0]?.type === "snapshot")).toBe(true);
+});
+
+test("READER-1 a reader that catches up reads little more than it gets", async () => {
+  const counter = new CostCounter();
+  const world = conversation(["ok"], counter);
+  for (let n = 0; n < 100; n++) {
+    await world.say(8 * KIB);
+    await world.clock.advance(2_000);
+  }
+  counter.reset();
+  const socket = world.connect(true, 0);
+  for (let acked = 0; acked < socket.marks.length; acked++) world.acknowledge(socket, acked);
+  expect(counter.cost.statements / 100).toBeLessThan(5);
+  expect(socket.seqs).toEqual(world.seqs());
+});
+
+test("TEXT-2 readers that begin while a text is in progress share one snapshot, which has the text", async () => {
+  const counter = new CostCounter();
+  const world = conversation(Array(50).fill("word "), counter);
+  await world.say(20 * KIB);
+  await world.clock.advance(6_000);
+  await world.say(10);
+  await world.clock.advance(1_000);
+  const inProgress = () => world.runtime.deltas.partials();
+  expect(inProgress()).toMatchObject([{ text: expect.stringMatching(/^(word ){5,}$/) }]);
+  const taken = Array.from({ length: 10 }, () => {
+    counter.reset();
+    const texts: FrameText[] = [];
+    const cursor = world.readers.cursor({});
+    cursor.catchUp((text, frame) => {
+      expect(JSON.parse(text.text)).toEqual(frame);
+      if (frame.type === "snapshot") expect(frame.data.partials).toEqual(inProgress());
+      return texts.push(text) > 0;
+    });
+    return { texts, statements: counter.cost.statements };
+  });
+  const [first] = taken;
+  for (const { texts, statements } of taken.slice(1)) {
+    expect(texts[0]).toBe(first?.texts[0]);
+    expect(statements).toBe(0);
+  }
+  const bytes = first?.texts[0]?.bytes("sse") ?? new Uint8Array();
+  expect(new TextDecoder().decode(bytes)).toMatch(new RegExp(`^id: ${world.runtime.state.seq}\n`));
+  const before = inProgress();
+  await world.clock.advance(500);
+  expect(inProgress()).not.toEqual(before);
+  const later: Frame[] = [];
+  world.readers.cursor({}).catchUp((_, frame) => later.push(frame) > 0);
+  expect(later).toMatchObject([{ data: { partials: inProgress() } }]);
+});
+
+describe("event streams", () => {
+  const options = { principal: ADA, encoding: "sse" } as const;
+
+  test(`are at most ${MAX_READERS}, beside any number of WebSockets; turns whose streams begin count`, async () => {
+    const world = conversation(["ok"]);
+    for (let n = 0; n < 3; n++) world.connect(true);
+    for (let n = 1; n < MAX_READERS; n++) world.readers.stream({}, options);
+    const { readers } = world;
+    let start: () => void = () => undefined;
+    const started = new Promise<void>((resolve) => {
+      start = resolve;
+    });
+    const turn = readers.streamTurn(options, async () => {
+      await started;
+      const turnId = await world.say(10);
+      return { turnId, messageId: "", from: 0, repeated: false };
+    });
+    expect(() => readers.stream({}, options)).toThrow("256 readers");
+    start();
+    const { frames } = await turn;
+    expect(() => readers.stream({}, options)).toThrow("256 readers");
+    await frames.cancel();
+    readers.stream({}, options);
+    expect(() => readers.stream({}, options)).toThrow("256 readers");
+  });
+
+  test("that have expired make room for a new one", async () => {
+    const world = conversation();
+    const principal = { ...ADA, expiresAt: world.clock.now() + 1_000 };
+    for (let n = 0; n < MAX_READERS; n++) world.readers.stream({}, { ...options, principal });
+    await world.clock.advance(999);
+    expect(() => world.readers.stream({}, options)).toThrow("256 readers");
+    await world.clock.advance(1_000);
+    world.readers.stream({}, options);
+  });
+});
+
 describe("G25 SUB-2 a stream", () => {
+  test("waits without reading anything while other readers hold what the isolate has, then continues", async () => {
+    const counter = new CostCounter();
+    const world = conversation(["ok"], counter);
+    for (let n = 0; n < 10; n++) {
+      await world.say(20 * KIB);
+      await world.clock.advance(2_000);
+    }
+    const { confirmed } = world.outflows;
+    const other = {};
+    confirmed.note(other, 17 * 1024 * KIB, world.clock.now());
+    const reader = world.readers.stream({ from: 0 }, { principal: ADA, encoding: "ndjson" }).getReader();
+    let received = (await reader.read()).value?.length ?? 0;
+    counter.reset();
+    await world.clock.advance(4_000);
+    expect(counter.cost.statements).toBe(0);
+    confirmed.note(other, 0, world.clock.now());
+    await world.clock.advance(250);
+    while (received < 200 * KIB) received += (await reader.read()).value?.length ?? 0;
+    await reader.cancel();
+  });
+
   test("holds a little of what its reader does not take, and is cut off; the reader continues after its last frame", async () => {
     const world = conversation();
     for (let n = 0; n < 8; n++) await world.say(100 * KIB);
@@ -367,7 +542,7 @@ describe("G25 SUB-2 a stream", () => {
   });
 });
 
-/** A subscriber that takes a frame, or refuses it, as `mayTake` decides. */
+/** A reader that takes a frame, or refuses it, as `mayTake` decides. */
 class Follower {
   readonly frames: Frame[] = [];
   /** Frames that it was asked to take. */
@@ -417,7 +592,7 @@ class Follower {
   }
 }
 
-describe("a subscriber", () => {
+describe("a reader", () => {
   const WORDS = Array.from({ length: 30 }, (_, n) => `${n} `);
   const always = () => true;
 
@@ -604,5 +779,35 @@ describe("G25 OUTFLOW-2 all readers of an isolate", () => {
     expect(outflow.admits(late, 0, 8 * KIB, 59_000)).toBe(true);
     expect(outflow.admits(late, 0, 100 * KIB, 60_000)).toBe(true);
     expect(outflow.total).toBe(0);
+  });
+
+  test("count for a minute after their last change, whichever came first", () => {
+    const outflow = new Outflow({ window: 100 * KIB, total: 300 * KIB });
+    const [one, two] = [{}, {}];
+    outflow.note(one, 200 * KIB, 0);
+    outflow.note(two, 100 * KIB, 1_000);
+    outflow.note(one, 150 * KIB, 59_000);
+    expect(outflow.admits({}, 0, 350 * KIB, 60_500)).toBe(false);
+    expect(outflow.admits({}, 0, 350 * KIB, 61_500)).toBe(true);
+    expect(outflow.total).toBe(134 * KIB);
+  });
+
+  test("let a frame pass that is longer than all may hold, once there is half the room", () => {
+    const outflow = new Outflow({ window: 100 * KIB, total: 300 * KIB });
+    expect(outflow.admits({}, 0, 900 * KIB, 0)).toBe(true);
+    outflow.note({}, 100 * KIB, 0);
+    outflow.note({}, 100 * KIB, 0);
+    expect(outflow.admits({}, 0, 900 * KIB, 0)).toBe(false);
+  });
+
+  test("leave half of it to those that hold little", () => {
+    const outflow = new Outflow({ window: 100 * KIB, total: 300 * KIB });
+    for (let n = 0; n < 2; n++) outflow.note({}, 75 * KIB, 0);
+    const admits = (held: number) => outflow.admits({}, held, 40 * KIB, 0);
+    expect([admits(0), admits(16 * KIB), admits(17 * KIB)]).toEqual([true, true, false]);
+  });
+
+  test("have a second more for every 64 Ki units, beside five", () => {
+    expect([0, 64, 640].map((length) => stallMs(length * 1_024))).toEqual([5_000, 6_024, 15_240]);
   });
 });

@@ -85,6 +85,7 @@ describe("assembling a reply", () => {
     ["[1]", { arguments: {}, invalidArguments: "[1]" }],
     ["null", { arguments: {}, invalidArguments: "null" }],
     ['"{}"', { arguments: {}, invalidArguments: '"{}"' }],
+    ['{"a":[-1e400]}', { arguments: {}, invalidArguments: '{"a":[-1e400]}' }],
   ])("arguments %j", (input, expected) => {
     const outcome = assemble([
       { type: "tool-call", index: 0, id: "c", name: "a", arguments: input.slice(0, 3) },

@@ -10,7 +10,7 @@ import {
   type Verdict,
 } from "../../src/adapters/resilience/breaker.ts";
 import { HostGuards, hostKey } from "../../src/adapters/resilience/host-guards.ts";
-import { ConcurrencyLimiter, GONE_AFTER_MS, type Slot } from "../../src/adapters/resilience/limiter.ts";
+import { type Claim, GONE_AFTER_MS, Limiter, type Slot } from "../../src/adapters/resilience/limiter.ts";
 import { type FailedAttempt, nextStep } from "../../src/adapters/resilience/next-step.ts";
 import { completeResilience, requestDeadline } from "../../src/adapters/resilience/profile.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
@@ -239,16 +239,21 @@ describe("a breaker", () => {
     expect(hostKey({ provider: "workers-ai" })).toBe("workers-ai");
     const guards = new HostGuards(new VirtualClock(), { breaker: { failures: 1 } });
     const { signal } = new AbortController();
-    const fail = async (host: string) => (await guards.enter(profile(host), 1, signal)).leave("failed");
+    const fail = async (host: string) =>
+      (await guards.enter(profile(host), { leaseMs: 1, signal })).leave("failed");
     await fail("first");
-    await expect(guards.enter(profile("first"), 1, signal)).rejects.toThrowError(/in a row/);
-    await expect(guards.enter({ ...profile("first"), modelId: "n" }, 1, signal)).resolves.toBeDefined();
-    await expect(guards.enter(profile("first"), 1, signal, "account")).resolves.toBeDefined();
+    await expect(guards.enter(profile("first"), { leaseMs: 1, signal })).rejects.toThrowError(/in a row/);
+    await expect(
+      guards.enter({ ...profile("first"), modelId: "n" }, { leaseMs: 1, signal }),
+    ).resolves.toBeDefined();
+    await expect(
+      guards.enter(profile("first"), { leaseMs: 1, signal, account: "account" }),
+    ).resolves.toBeDefined();
     const keyed = { ...profile("first"), apiKeySecret: "OTHER_KEY" };
-    await expect(guards.enter(keyed, 1, signal)).resolves.toBeDefined();
+    await expect(guards.enter(keyed, { leaseMs: 1, signal })).resolves.toBeDefined();
     for (let n = 0; n < 1_000; n++) await fail(`host-${n}`);
-    await expect(guards.enter(profile("first"), 1, signal)).resolves.toBeDefined();
-    await expect(guards.enter(profile("host-999"), 1, signal)).rejects.toThrowError(/in a row/);
+    await expect(guards.enter(profile("first"), { leaseMs: 1, signal })).resolves.toBeDefined();
+    await expect(guards.enter(profile("host-999"), { leaseMs: 1, signal })).rejects.toThrowError(/in a row/);
   });
 });
 
@@ -263,10 +268,13 @@ describe("a line of calls", () => {
   const steps = fc.array(fc.tuple(step, fc.boolean()), { minLength: 10, maxLength: 60 });
   const limits = fc.record({ concurrent: fc.integer({ min: 1, max: 3 }), queued: fc.nat(4) });
 
+  const clock = new VirtualClock();
+  const one: Claim = { tenant: "t", leaseMs: 1_000 };
+
   test("LIMITER-1 LIMITER-2 LIMITER-4 never above the limit, in order, and no slot is lost", () => {
     fc.assert(
       fc.property(limits, steps, (limit, actions) => {
-        const limiter = new ConcurrencyLimiter(limit, () => 0);
+        const limiter = new Limiter({ total: limit.concurrent, queued: limit.queued }, clock);
         const holders: Slot[] = [];
         const spent: Slot[] = [];
         let waiting: Slot[] = [];
@@ -274,8 +282,8 @@ describe("a line of calls", () => {
           switch (action.type) {
             case "ask": {
               const isFull = holders.length >= limit.concurrent && waiting.length >= limit.queued;
-              if (isFull) expect(() => limiter.claim(1_000)).toThrowError(/are waiting/);
-              else waiting.push(limiter.claim(1_000));
+              if (isFull) expect(() => limiter.claim(one)).toThrowError(/are waiting/);
+              else waiting.push(limiter.claim(one));
               break;
             }
             case "release": {
@@ -318,17 +326,17 @@ describe("a line of calls", () => {
   const byPlace = (line: readonly Slot[]) => (one: Slot, other: Slot) =>
     line.indexOf(one) - line.indexOf(other);
 
-  test("LIMITER-3 a slot whose holder is gone comes back when its lease is over, and the line goes on", () => {
-    let now = 0;
-    const limiter = new ConcurrencyLimiter({ concurrent: 1, queued: 5 }, () => now);
-    const lost = limiter.claim(GONE_AFTER_MS * 2);
-    const gone = limiter.claim(1_000);
-    const waiting = limiter.claim(1_000);
-    now = GONE_AFTER_MS - 1;
+  test("LIMITER-3 a slot whose holder is gone comes back when its lease is over, and the line goes on", async () => {
+    const clock = new VirtualClock();
+    const limiter = new Limiter({ total: 1, queued: 5 }, clock);
+    const lost = limiter.claim({ ...one, leaseMs: GONE_AFTER_MS * 2 });
+    const gone = limiter.claim(one);
+    const waiting = limiter.claim(one);
+    await clock.advance(GONE_AFTER_MS - 1);
     expect(waiting.take()).toBe(false);
-    now = GONE_AFTER_MS * 2 - 2;
+    await clock.advance(GONE_AFTER_MS - 1);
     expect(waiting.take()).toBe(false);
-    now = GONE_AFTER_MS * 2;
+    await clock.advance(2);
     expect(waiting.take()).toBe(true);
     lost.release();
     expect(gone.take()).toBe(false);
@@ -338,18 +346,153 @@ describe("a line of calls", () => {
     expect(limiter.isIdle).toBe(true);
   });
 
+  /** Grants slots of a limiter one at a time to calls that wait, each by its name, and returns the names in order. */
+  function served(limiter: Limiter, holder: Slot, waiting: Map<string, Slot>): string[] {
+    const order: string[] = [];
+    for (let held: Slot | undefined = holder; held !== undefined; ) {
+      held.release();
+      const next: [string, Slot] | undefined = [...waiting].find(([, slot]) => slot.take());
+      if (next !== undefined) {
+        order.push(next[0]);
+        waiting.delete(next[0]);
+      }
+      held = next?.[1];
+    }
+    expect(limiter.isIdle).toBe(true);
+    return order;
+  }
+
+  test("LIMITER-2 tenants take turns, whatever they have waiting, and one that leaves loses no turn", () => {
+    const limiter = new Limiter({ total: 1 }, clock);
+    const claim = (tenant: string) => limiter.claim({ ...one, tenant });
+    const holder = claim("a");
+    for (const left of Array.from({ length: 9 }, () => claim("b"))) left.release();
+    const waiting = new Map(
+      ["a1", "a2", "a3", "a4", "b1", "b2", "c1"].map((name) => [name, claim(name.slice(0, 1))]),
+    );
+    expect(served(limiter, holder, waiting)).toEqual(["b1", "c1", "a1", "b2", "a2", "a3", "a4"]);
+  });
+
+  test("LIMITER-2 a tenant that claims again after each of its calls does not pass the others", () => {
+    const limiter = new Limiter({ total: 1 }, clock);
+    const claim = (tenant: string) => limiter.claim({ ...one, tenant });
+    let eager = claim("eager");
+    const waiting = claim("patient");
+    eager.release();
+    eager = claim("eager");
+    expect([eager.take(), waiting.take()]).toEqual([false, true]);
+    const next = claim("patient");
+    waiting.release();
+    expect([next.take(), eager.take()]).toEqual([false, true]);
+  });
+
+  test("LIMITER-4 a tenant's first call waits also in a queue that others fill", () => {
+    const limiter = new Limiter({ total: 1, queued: 2 }, clock);
+    const claim = (tenant: string) => limiter.claim({ ...one, tenant });
+    const holder = claim("a");
+    for (const _ of [1, 2]) claim("a");
+    expect(() => claim("a")).toThrowError(/are waiting/);
+    const first = claim("b");
+    expect(() => claim("b")).toThrowError(/are waiting/);
+    holder.release();
+    expect(first.take()).toBe(true);
+  });
+
+  test("LIMITER-1 LIMITER-5 a tenant holds its share at most, or one larger claim, and delays nobody else then", () => {
+    const limiter = new Limiter({ total: 12, perTenant: 6 }, clock);
+    const claim = (tenant: string, units: number) => limiter.claim({ ...one, tenant, units });
+    const large = claim("a", 8);
+    expect(limiter.held).toBe(8);
+    const waiting = Array.from({ length: 400 }, () => claim("a", 1));
+    expect(limiter.held).toBe(8);
+    const other = claim("b", 4);
+    expect(limiter.held).toBe(12);
+    large.release();
+    expect(waiting.filter((slot) => slot.take())).toHaveLength(6);
+    other.release();
+    expect(waiting.filter((slot) => slot.take()).length, "the share is the limit also without others").toBe(
+      6,
+    );
+  });
+
+  test("LIMITER-5 a tenant at its share delays others not even in later turns, and its small calls pass its large one not for ever", () => {
+    const limiter = new Limiter({ total: 12, perTenant: 6 }, clock);
+    const claim = (tenant: string, units: number) => limiter.claim({ ...one, tenant, units });
+    claim("a", 4);
+    const large = claim("a", 5);
+    for (let n = 0; n < 3; n++) claim("b", 1);
+    expect(limiter.held).toBe(7);
+    const passing = Array.from({ length: 20 }, () => {
+      const slot = claim("a", 1);
+      const passes = slot.take();
+      slot.release();
+      return passes;
+    });
+    expect(passing.indexOf(false)).toBe(12);
+    expect(large.take()).toBe(false);
+  });
+
+  test("LIMITER-5 small calls pass a large one that waits for room, but not for ever", () => {
+    const limiter = new Limiter({ total: 12, perTenant: 6 }, clock);
+    const claim = (tenant: string, units: number) => limiter.claim({ ...one, tenant, units });
+    const first = claim("a", 2);
+    const large = claim("b", 16);
+    const passing = Array.from({ length: 20 }, (_, n) => {
+      const slot = claim(`c${n}`, 1);
+      const passes = slot.take();
+      if (passes) slot.release();
+      return passes;
+    });
+    expect(passing.filter(Boolean)).toHaveLength(12);
+    expect(passing.indexOf(false)).toBe(12);
+    first.release();
+    expect(large.take()).toBe(true);
+    expect(limiter.held).toBe(16);
+  });
+
+  test("LIMITER-1 LIMITER-5 weights and tenants: never above the limits, and every call is granted in the end", () => {
+    const claims = fc.array(
+      fc.record({ tenant: fc.constantFrom("a", "b", "c"), units: fc.integer({ min: 1, max: 15 }) }),
+      { minLength: 1, maxLength: 40 },
+    );
+    fc.assert(
+      fc.property(claims, fc.infiniteStream(fc.nat(100)), (given, numbers) => {
+        const limiter = new Limiter({ total: 12, perTenant: 6 }, clock);
+        const calls = given.map((claim) => ({ ...claim, slot: limiter.claim({ ...one, ...claim }) }));
+        let waiting = calls;
+        let holding: typeof calls = [];
+        while (waiting.length + holding.length > 0) {
+          const taken = waiting.filter(({ slot }) => slot.take());
+          waiting = waiting.filter((call) => !taken.includes(call));
+          holding.push(...taken);
+          const sum = (list: typeof calls) => list.reduce((total, { units }) => total + units, 0);
+          expect(limiter.held).toBe(sum(holding));
+          if (holding.length > 1) expect(sum(holding)).toBeLessThanOrEqual(12);
+          for (const own of Map.groupBy(holding, ({ tenant }) => tenant).values())
+            if (own.length > 1) expect(sum(own)).toBeLessThanOrEqual(6);
+          expect(holding.length, "with nothing held, somebody is granted").toBeGreaterThan(0);
+          const [ends] = holding.splice((numbers.next().value ?? 0) % holding.length, 1);
+          ends?.slot.release();
+          holding = [...holding];
+        }
+        expect(limiter.isIdle).toBe(true);
+      }),
+      RUNS,
+    );
+  });
+
   test("LIMITER-2 an abort leaves the line", async () => {
     const clock = new VirtualClock();
     const guards = new HostGuards(clock, { concurrency: { concurrent: 1, queued: 1 } });
     const profile = { provider: "openai", modelId: "m" } as const;
     const { signal } = new AbortController();
     const controller = new AbortController();
-    const pass = await guards.enter(profile, 60_000, signal);
+    const pass = await guards.enter(profile, { leaseMs: 60_000, signal });
     const reason = new Error("gone");
-    const leaving = guards.enter(profile, 60_000, controller.signal);
+    const leaving = guards.enter(profile, { leaseMs: 60_000, signal: controller.signal });
     controller.abort(reason);
     await expect(leaving).rejects.toBe(reason);
-    const next = guards.enter(profile, 60_000, signal);
+    const next = guards.enter(profile, { leaseMs: 60_000, signal });
     pass.leave("alive");
     pass.leave("alive");
     await clock.runNext();

@@ -6,7 +6,8 @@ import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import type { MetricsSink, RequestMetrics } from "../../src/adapters/resilience/telemetry.ts";
-import { MAX_CALLS_PER_REPLY } from "../../src/agents/conversation/core/limits.ts";
+import { effectsOf } from "../../src/agents/conversation/core/effects.ts";
+import { MAX_CALLS_PER_REPLY, MAX_SHOWN_LENGTH } from "../../src/agents/conversation/core/limits.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
@@ -68,12 +69,15 @@ test("RUN-4 a reply too large to be stored fails its turn for good, and the conv
     ["failed", "TOO_LARGE"],
     ["completed", undefined],
   ]);
-  expect(calls).toBe(2);
+  // The third summarises the history, which the first turn has filled.
+  expect(calls).toBe(3);
   expect(turns[0]).toMatchObject({
     usage: { inputTokens: 5, outputTokens: 6 },
     calls: [{ outcome: { ok: false } }],
   });
-  expect(client.messages.map(({ content }) => content)).toEqual([
+  const [, shown] = client.messages;
+  expect(shown).toMatchObject({ content: "x".repeat(MAX_SHOWN_LENGTH), stopped: true });
+  expect(client.messages.filter((message) => message !== shown).map(({ content }) => content)).toEqual([
     "Tell me everything",
     "Shorter, please",
     "Fine.",
@@ -104,6 +108,32 @@ test("EFFECT-2 an effect that runs is not started again; a new life starts the o
   expect(stage.asked).toBe(1);
   await stage.begin().runtime.wake();
   await stage.until(() => stage.asked === 2);
+});
+
+test("EFFECT-6 RUN-3 a turn that waits for another after crashes starts when the other has an outcome", async () => {
+  const stage = new Stage();
+  const { runtime } = stage.begin();
+  const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
+  const persona = { identity: { systemPrompt: "Test." } };
+  await runtime.create(
+    recordOf(await resolveChain(new Registry(stage.code), persona, profile), {
+      createdAt: stage.clock.now(),
+    }),
+  );
+  const held = [{ gate: "hold" }];
+  const first = { key: "first", replies: [{ attempts: [held, held, held, held, [{ text: "Done." }]] }] };
+  for (const script of [first, { key: "second", replies: [held] }])
+    await runtime.accept(messageOfAda(JSON.stringify(script)));
+  await stage.until(() => stage.asked === 2);
+  for (let crash = 1; crash <= 3; crash++) {
+    await stage.begin().runtime.wake();
+    await stage.until(() => stage.asked === 2 + 2 * crash);
+  }
+  const { runtime: last } = stage.begin();
+  await last.wake();
+  expect(effectsOf(last.state).map((effect) => "turn" in effect && effect.turn.n)).toEqual([1]);
+  await stage.until(() => last.state.active.size === 1);
+  await stage.until(() => stage.asked === 10);
 });
 
 test("A43 a gateway that never answers and ignores its abort holds up no turn: three attempts, then it fails", async () => {

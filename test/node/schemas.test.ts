@@ -4,14 +4,16 @@ import fc from "fast-check";
 import { RE2JS } from "re2js";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { checkTurnSchemas, violations } from "../../src/agents/conversation/core/planning/schema-check.ts";
+import { checkTurnSchemas } from "../../src/agents/conversation/core/planning/schema-check.ts";
 import { inputSchemaIssues } from "../../src/library/input-schema.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../src/shared/json.ts";
 import { checkValue } from "../../src/shared/json-schema/check-value.ts";
 import { Meter, Spent } from "../../src/shared/json-schema/meter.ts";
-import { Patterns } from "../../src/shared/json-schema/pattern.ts";
+import { Patterns, stepsOfMatch } from "../../src/shared/json-schema/pattern.ts";
 import { toEngineSyntax, UnsupportedPattern } from "../../src/shared/json-schema/pattern-syntax.ts";
 import { readSchema } from "../../src/shared/json-schema/read-schema.ts";
+import { checkBudget, violations } from "../../src/shared/json-schema/violations.ts";
+import { HOSTILE_CALLS, HOSTILE_TOOLS } from "../support/hostile-schemas.ts";
 
 const compilePattern = (source: string) => new Patterns().compile(source);
 
@@ -48,11 +50,22 @@ describe("PATTERN-1 a pattern", () => {
     expect(size).toBeLessThan(1_500);
   });
 
+  test.each(["a{0,500}", "(?:a{0,20}){30}", "(?:ab?){0,200}"])(
+    "with many rounds counts all parts of its program: %s",
+    (pattern) => {
+      const { size } = compilePattern(pattern);
+      const { source } = toEngineSyntax(pattern);
+      expect(size).toBeGreaterThanOrEqual(RE2JS.compile(source).programSize() - 4);
+    },
+  );
+
   test.each<[pattern: string, yes: string, no: string]>([
     ["^[a-z0-9]+(-[a-z0-9]+)*$", "a-b-1", "a--b"],
     ["^\\S+@\\S+\\.\\S+$", "ada@example.com", "ada"],
     ["\\bfoo\\b", "a foo", "food"],
     ["^a{02}b{00,01}$", "aab", "a{02}"],
+    [`^a{${"0".repeat(45)}2}$`, "aa", `a{${"0".repeat(45)}2}`],
+    [`^a{${"0".repeat(45)}1,${"0".repeat(45)}2}?b$`, "aab", "aaab"],
     ["^(?!.*--)[a-z-]{1,63}$", "a-b", "a--b"],
     ["^(?=.*\\d)(?=.*[A-Z])(?!.*\\s).{8,}$", "Password1", "password1"],
     ["^\\p{Lu}\\p{L}*( \\p{L}+)?$", "Ünal Ær", "ünal"],
@@ -68,6 +81,17 @@ describe("PATTERN-1 a pattern", () => {
   ])("means what it means in JavaScript: %s", (pattern, yes, no) => {
     for (const text of [yes, no]) expect(new RegExp(pattern, "u").test(text)).toBe(text === yes);
     for (const text of [yes, no]) expect(compilePattern(pattern).test(text)).toBe(text === yes);
+  });
+
+  test("with more than ten lookaheads is refused, however short they are", () => {
+    const { searches } = compilePattern(`^${"(?=)".repeat(10)}`);
+    expect(searches).toBe(11);
+    expect(() => compilePattern(`^${"(?!b)".repeat(11)}`)).toThrow(/^Must have at most 10 lookaheads/);
+  });
+
+  test("costs steps for each search of a text, also of an empty one", () => {
+    expect(stepsOfMatch(compilePattern("b"), "")).toBeGreaterThanOrEqual(30);
+    expect(stepsOfMatch(compilePattern(`^${"(?=)".repeat(10)}`), "")).toBeGreaterThanOrEqual(11 * 30);
   });
 
   test("of the formats that zod writes is taken", () => {
@@ -189,6 +213,9 @@ describe("EFFORT-1 a value", () => {
   const named = (count: number): Json => Object.fromEntries(list(count).map((n) => [`k${n}`, 1]));
   const doubling = { type: "object", properties: { a: { allOf: [{ $ref: "#" }, { $ref: "#" }] } } };
   const email = { type: "object", properties: { a: { pattern: "^\\S+@\\S+\\.\\S+$" } } };
+  const short = { type: "object", properties: { a: { items: { pattern: "b" } } } };
+  const decimals = { type: "object", properties: { a: { items: { multipleOf: 0.1 } } } };
+  const tiny = { type: "object", properties: { a: { items: { multipleOf: 5e-324 } } } };
 
   test.each<[what: string, schema: JsonObject, value: Json]>([
     ["that doubles the schemas at each level", doubling, nested(60)],
@@ -197,6 +224,9 @@ describe("EFFORT-1 a value", () => {
     ["compared with itself", { properties: { a: { uniqueItems: true } } }, { a: list(15_000) }],
     ["compared with many", { properties: { a: { items: { enum: list(5_000) } } } }, { a: list(2_000) }],
     ["with very many names", { type: "object", propertyNames: { maxLength: 9 } }, named(30_000)],
+    ["of very many short texts, for a pattern", short, { a: list(10_000).map(() => "") }],
+    ["of very many decimals", decimals, { a: list(10_000).map((n) => Number(n) + 0.5) }],
+    ["of large numbers, to be divided by a tiny one", tiny, { a: list(1_000).map(() => 1e308) }],
   ])("%s is refused as too large", (_, schema, value) => {
     expect(violations(schema, value)).toEqual([expect.stringContaining("too large to be checked")]);
   });
@@ -216,11 +246,101 @@ describe("EFFORT-1 a value", () => {
 
   test("shares one budget with the other calls of its reply", () => {
     const schema = { type: "object", properties: { a: { items: {} } } };
-    const budget = new Meter(400_000);
-    const answers = list(4).map(() => violations(schema, { a: list(15_000) }, budget));
+    const budget = checkBudget();
+    const answers = list(4).map(() => violations(schema, { a: list(10_000) }, budget));
     expect(answers.slice(0, 2)).toEqual([[], []]);
     expect(answers.slice(2).flat()).toHaveLength(2);
-    expect(budget.spent).toBeLessThanOrEqual(400_000);
+    expect(budget.spent).toBeLessThanOrEqual(250_000);
+  });
+
+  test.each(Object.entries(HOSTILE_CALLS))(
+    "of a hostile reply takes no more than one budget, or its schema is refused: %s",
+    (_, { schema, reply }) => {
+      const given = JSON.parse(JSON.stringify({ schema, reply }));
+      if (inputSchemaIssues(given.schema).length > 0) return;
+      const budget = checkBudget();
+      for (let call = 0; call < HOSTILE_TOOLS; call++)
+        expect(violations(given.schema, given.reply, budget)).not.toEqual([]);
+      expect(budget.spent).toBeLessThanOrEqual(250_000);
+    },
+  );
+
+  const stepsOf = (schema: JsonObject, value: Json) => {
+    const { issues: _issues, ...read } = readSchema(schema);
+    const meter = new Meter(1_000_000);
+    checkValue(read, value, meter);
+    return meter.spent;
+  };
+
+  test("costs steps for each type in a list, and none for names that depend on names that it lacks", () => {
+    const types = ["null", "object", "array", "string", "boolean"];
+    expect(stepsOf({ type: [...types, "number"] }, 1)).toBeGreaterThan(stepsOf({ type: "number" }, 1) + 5);
+    const names = list(900).map((n) => `k${n}`);
+    for (const keyword of ["dependentSchemas", "dependentRequired"]) {
+      const dependents = Object.fromEntries(names.map((name) => [name, keyword.endsWith("s") ? true : []]));
+      const schema = { [keyword]: dependents };
+      expect(stepsOf(schema, {})).toBeLessThan(50);
+      expect(stepsOf(schema, { a: 1 })).toBeLessThan(50);
+    }
+  });
+
+  test("costs steps for each format, also of an empty text", () => {
+    expect(stepsOf({ format: "uri-reference" }, "")).toBeGreaterThan(stepsOf({}, "") + 9);
+  });
+
+  test("with whole numbers as names is noted in no object, which would hold a table for them", () => {
+    const made = vi.spyOn(Object, "create");
+    const schema = { allOf: [{ properties: { 1023: true } }], unevaluatedProperties: false };
+    const { issues: _issues, ...read } = readSchema(schema);
+    made.mockClear();
+    expect(checkValue(read, { 1023: 1 }, new Meter(1_000))).toEqual([]);
+    expect(made).not.toHaveBeenCalled();
+    made.mockRestore();
+  });
+
+  test("that is a number beyond the range of a double is a multiple of nothing", () => {
+    const infinite = JSON.parse('{"a": 1e400, "b": -1e400}');
+    for (const divisor of [0.3, 1, Number.POSITIVE_INFINITY])
+      expect(violations({ additionalProperties: { multipleOf: divisor } }, infinite)).toHaveLength(2);
+  });
+
+  test.each<[value: number, divisor: number, isMultiple: boolean]>([
+    ...[
+      [0.3, 0.1, true],
+      [1.1, 0.1, true],
+      [19.99, 0.01, true],
+      [1e21, 0.7, false],
+      [7e20, 0.7, true],
+    ],
+    ...[
+      [1.15, 0.1, false],
+      [1e-7, 1e-8, true],
+      [0, 0.1, true],
+      [-4.5, 1.5, true],
+      [123456789.123, 0.001, true],
+    ],
+  ] as [number, number, boolean][])(
+    "%d is compared with multiples of %d as decimals",
+    (value, multipleOf, isMultiple) => {
+      expect(violations({ properties: { a: { multipleOf } } }, { a: value })).toHaveLength(
+        isMultiple ? 0 : 1,
+      );
+    },
+  );
+
+  test("has the length that JSON Schema counts: characters, and lone surrogates", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: "binary" }),
+        fc.string({ unit: fc.constantFrom("a", "\ud83d", "\ude00") }),
+        (one, other) => {
+          const text = one + other;
+          const length = [...text].length;
+          const schema = { properties: { a: { minLength: length, maxLength: length } } };
+          expect(violations(schema, { a: text })).toEqual([]);
+        },
+      ),
+    );
   });
 
   test("with very many violations, and long names and values in them, gets few and short ones", () => {
@@ -283,6 +403,13 @@ describe("INSCHEMA-1 a schema", () => {
   });
 });
 
+test("INSCHEMA-1 the place of a problem is clipped where its names are long", () => {
+  const schema = { type: "object", properties: { ["x".repeat(17_000)]: { type: "text" } } };
+  expect(inputSchemaIssues(schema, "/x")).toEqual([
+    { path: expect.stringMatching(/^\/x\/properties\/x{150,190}…$/), message: expect.any(String) },
+  ]);
+});
+
 describe("PATTERN-2 the patterns of a request", () => {
   const objectOf = (patterns: readonly string[]): JsonObject => ({
     type: "object",
@@ -309,6 +436,7 @@ describe("PATTERN-2 the patterns of a request", () => {
       },
     ],
     ["counted repetitions", { tools: toolsOf(64, (tool) => times(7, (n) => `a{700}${tool}-${n}`)) }],
+    ["very many short patterns", { tools: toolsOf(1, () => times(1_200, (n) => `b${n}`)) }],
     ["short patterns", { tools: toolsOf(64, (tool) => times(100, (n) => `${tool}-${n}`)) }],
     [
       "patterns that the engine refuses",
@@ -344,6 +472,17 @@ describe("PATTERN-2 the patterns of a request", () => {
     expect(() =>
       checkTurnSchemas({ tools: toolsOf(64, (tool) => [...usual, ...own(tool)]), output }),
     ).not.toThrow();
+  });
+
+  test("take steps for each program, so that few short ones fit", () => {
+    const spent = (source: string) => {
+      const patterns = new Patterns();
+      patterns.compile(source);
+      return patterns.spent;
+    };
+    expect(spent("b")).toBeGreaterThan(1_000);
+    expect(spent("^(?=b)(?=c)d")).toBeGreaterThan(3 * 1_000);
+    expect(spent(".*".repeat(200))).toBeGreaterThan(2 * spent("a*".repeat(200)));
   });
 
   test("take the same steps whether a pattern is in memory or not", () => {
@@ -490,6 +629,62 @@ describe("any schema that is accepted", () => {
   const whole = fc
     .tuple(schema, defs)
     .map(([given, $defs]): JsonObject => ({ ...(isJsonObject(given) ? given : {}), $defs }));
+
+  test.each<[what: string, schema: JsonObject, yes: Json, no: Json]>([
+    [
+      "what a condition evaluated",
+      { if: { properties: { a: { const: 1 } }, required: ["a"] }, unevaluatedProperties: false },
+      { a: 1 },
+      { a: 2 },
+    ],
+    [
+      "what a condition's branch evaluated",
+      {
+        if: { required: ["a"] },
+        // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema
+        then: { properties: { a: true, b: true } },
+        unevaluatedProperties: false,
+      },
+      { a: 1, b: 2 },
+      { b: 2 },
+    ],
+    [
+      "items that were evaluated",
+      { prefixItems: [{ type: "number" }], unevaluatedItems: { type: "string" } },
+      [1, "a"],
+      [1, 2],
+    ],
+    [
+      "items that others contain",
+      { contains: { type: "number" }, unevaluatedItems: false },
+      [1, 2],
+      [1, "a"],
+    ],
+  ])("INSCHEMA-2 leaves to the unevaluated keywords all but %s", (_, given, yes, no) => {
+    const { issues: _issues, ...read } = readSchema(given);
+    expect(checkValue(read, yes, new Meter(1_000_000))).toEqual([]);
+    expect(checkValue(read, no, new Meter(1_000_000))).not.toEqual([]);
+  });
+
+  test("EFFORT-1 each member costs steps, also where no schema applies to it", () => {
+    const value = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`m${n}`, 1]));
+    const meter = new Meter(1_000_000);
+    const { issues: _issues, ...read } = readSchema({ type: "object", properties: { a: true } });
+    checkValue(read, value, meter);
+    expect(meter.spent).toBeGreaterThan(4_000);
+  });
+
+  test("EFFORT-1 parts that apply to one value in four levels, at each of sixty levels, are too large", () => {
+    const $defs = { level: { properties: { x: { anyOf: [{ allOf: [{ $ref: "#/$defs/level" }] }] } } } };
+    const { issues: _issues, ...read } = readSchema({ $ref: "#/$defs/level", $defs });
+    const nested = (levels: number) => {
+      let value: Json = {};
+      for (let level = 0; level < levels; level++) value = { x: value };
+      return value;
+    };
+    expect(checkValue(read, nested(40), new Meter(1_000_000))).toEqual([]);
+    expect(() => checkValue(read, nested(60), new Meter(1_000_000))).toThrow(Spent);
+  });
 
   test("INSCHEMA-2 means what it means to another validator", () => {
     let checked = 0;

@@ -71,7 +71,7 @@ test.each([
   if (name.includes("recorded")) stores.keyValue.put("dramatis:sessions", 1);
   writeDesignRows(stores.database);
   const store = storeOf(stores);
-  expect(store.list().items).toEqual([
+  expect(store.list({ order: "asc" }).items).toEqual([
     { id: "s-1", agent_id: "helper", created_at: 10, updated_at: 30, metadata: '{"topic":"weather"}' },
     { id: "s-2", agent_id: "helper", created_at: 20, updated_at: 20, metadata: null },
   ]);

@@ -82,7 +82,7 @@ function open() {
     },
     publish: ({ added }) => {
       log.push(`published ${added}; stored ${rows().length}; in memory ${shell.state?.length}`);
-      if (platform.breaksOnPublish) throw new Error("The subscriber is broken.");
+      if (platform.breaksOnPublish) throw new Error("The reader is broken.");
     },
     start: (effects) => {
       for (const { entry } of effects) log.push(`started ${entry}`);
@@ -146,6 +146,16 @@ describe("the shell of an actor", () => {
     });
     await unit.release();
     expect([rows(), shell.state]).toEqual([["a"], ["a"]]);
+  });
+
+  test("STAGE-2 the stages of a unit write one wake-up", async () => {
+    const { shell, database, platform } = open();
+    const unit = shell.begin();
+    database.transaction(() => {
+      for (const add of ["a", "b", "c"]) unit.stage([{ add }]);
+    });
+    await unit.release();
+    expect(platform.armed).toBe(1);
   });
 
   test("STAGE-4 a release starts nothing that a later stage of the unit has ended", async () => {
@@ -234,7 +244,7 @@ describe("the shell of an actor", () => {
     expect(rows()).toEqual(["a", "b"]);
   });
 
-  test("RUN-3 a subscriber that fails does not stop the effects, and each heartbeat starts all of them", async () => {
+  test("RUN-3 a reader that fails does not stop the effects, and each heartbeat starts all of them", async () => {
     const { shell, log, platform } = open();
     platform.breaksOnPublish = true;
     await shell.commit([{ add: "a" }]);
@@ -282,6 +292,17 @@ describe("the shell of an actor", () => {
     expect(rows()).toEqual(["lost bad"]);
     shell.retryUnsaved();
     expect(rows()).toEqual(["lost bad"]);
+  });
+
+  test("RUN-4 an outcome that is reported again, alone or with others, is committed once", () => {
+    const { shell, platform, rows } = open();
+    const [first, second] = [{ add: "a" }, { add: "b" }];
+    platform.isDown = true;
+    for (let time = 0; time < 3; time++) expect(shell.report([first])).toBe(false);
+    platform.isDown = false;
+    expect(shell.report([first, second])).toBe(true);
+    shell.retryUnsaved();
+    expect(rows()).toEqual(["a", "b"]);
   });
 
   test("RUN-7 signals that are due but cannot be committed are tried again a second later, not at once", async () => {

@@ -143,7 +143,8 @@ class World {
       gateway: createModelGateway({
         secret: () => undefined,
         clock: this.#life,
-        fetch: (_url, init) => fetchOf(JSON.parse(String(init.body)), init.signal as AbortSignal),
+        fetch: async (_url, init) =>
+          fetchOf(JSON.parse(await new Response(init.body).text()), init.signal as AbortSignal),
       }),
       adapters: adapterFor,
       executor: localExecutor(this.code, this.#life),
@@ -360,7 +361,7 @@ describe("OBJTIME-1 MEDIA-3 attachments that are silent for ever", () => {
       put: never,
       delete: never,
       head: (key) => (++asked > answers ? never() : objects.head(key)),
-      get: (key) => (++asked > answers ? never() : objects.get(key)),
+      get: (key, range) => (++asked > answers ? never() : objects.get(key, range)),
     };
     const owner = { tenant: "test", conversationId: "conv_test" };
     const bytes = new Uint8Array([1]);
@@ -372,6 +373,19 @@ describe("OBJTIME-1 MEDIA-3 attachments that are silent for ever", () => {
       })),
     );
   }
+
+  test.each<[string, (objects: ObjectStore) => Promise<unknown>]>([
+    ["write", (objects) => objects.put("key", new Uint8Array([1]), { contentType: "image/png" })],
+    ["look-up", (objects) => objects.head("key")],
+    ["read", (objects) => objects.get("key")],
+    ["deletion", (objects) => objects.delete("key")],
+  ])("end each %s in time", async (_, ask) => {
+    const clock = new VirtualClock();
+    const silent: ObjectStore = { put: never, head: never, get: never, delete: never };
+    const answer = ask(objectsInTime(silent, clock)).catch((error: unknown) => error);
+    await clock.advance(OBJECT_TIMEOUT_MS);
+    expect(await answer).toMatchObject({ code: "UNAVAILABLE", retriable: true });
+  });
 
   test("refuse a message in time: its turn does not begin", async () => {
     const world = await open(0);

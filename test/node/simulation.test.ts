@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { generatePlan } from "../simulation/generate.ts";
 import type { FaultKind, Plan } from "../simulation/plan.ts";
-import { PLANTED } from "../simulation/planted.ts";
+import { PLANTED, PLANTED_STOPS } from "../simulation/planted.ts";
 import { Random } from "../simulation/random.ts";
 import { reductions, shrink } from "../simulation/shrink.ts";
 import { fingerprint, reportOf, shrinkTrial, type Trial, tryPlan, trySeeds } from "../simulation/simulate.ts";
@@ -70,10 +70,18 @@ describe("defects that a simulation found", () => {
 });
 
 describe("H1 the harness finds what is planted", () => {
-  test.each(PLANTED)("$defect", async ({ variant, plan, property }) => {
+  test.each([...PLANTED, ...PLANTED_STOPS])("$defect", async ({ variant, plan, property }) => {
     await expectClean(plan);
     const { violations } = await tryPlan(plan, variant);
     expect(violations.map((violation) => violation.property)).toContain(property);
+  });
+
+  test.each(PLANTED_STOPS)("random seeds find $defect", async ({ variant, property, seeds }) => {
+    for (let seed = 1; seed <= seeds; seed++) {
+      const { violations } = await tryPlan(generatePlan(seed), variant);
+      if (violations.some((violation) => violation.property === property)) return;
+    }
+    expect.fail(`${seeds} seeds found nothing.`);
   });
 
   test("random seeds find a forgotten key too, and the plan shrinks to the message and what repeats it", async () => {

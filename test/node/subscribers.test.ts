@@ -1,4 +1,4 @@
-/** Frames on their way to subscribers: text in pieces, and connections that cannot be opened. */
+/** Frames on their way to readers: text in pieces, and connections that cannot be opened. */
 import { describe, expect, test } from "vitest";
 import type { Client } from "../../src/agents/conversation/door/client.ts";
 import { type ConnectionPorts, openConnection } from "../../src/agents/conversation/door/connections.ts";

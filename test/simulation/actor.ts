@@ -4,13 +4,16 @@
  * a wake-up that is set in the current transaction.
  */
 import type { Connection } from "agents";
+import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
 import type { ConnectionMemory } from "../../src/agents/conversation/door/client.ts";
 import { openConnection, receiveFrame } from "../../src/agents/conversation/door/connections.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { asResult, DramatisError } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
+import { unnamedWaits } from "./check-waits.ts";
 import { Crash, InjectedError } from "./faults.ts";
+import { nextStep } from "./history.ts";
 import { type ActorSurroundings, Life, type LifeHost } from "./life.ts";
 import type { ActorTools } from "./tools.ts";
 
@@ -43,12 +46,15 @@ export class Actor implements LifeHost {
   /** Time of the armed wake-up; `null` if none is armed, `undefined` until it is read again. */
   #due: number | null | undefined;
   #wasIdle = false;
+  #looked: ConversationState | null = null;
+  #newest = 0;
   /** Number of lives. */
   lives = 0;
 
   constructor(readonly surroundings: ActorSurroundings) {
     this.database.run("CREATE TABLE _alarm (id INTEGER PRIMARY KEY, due INTEGER NOT NULL)");
-    new Life(this).runtime.create(surroundings.record, surroundings.history);
+    const { record, history, order, variant } = surroundings;
+    new Life(this).runtime.create(record, { history, order: variant.order?.(order) ?? order });
   }
 
   /** The current life, if there is one. */
@@ -127,6 +133,15 @@ export class Actor implements LifeHost {
   /** Does the platform's work between two events: wake-ups and evictions. */
   tend(): void {
     this.#watchAlarm();
+    try {
+      this.#tendLife();
+    } catch (error) {
+      // The state had to be read again, and a fault struck.
+      if (!(error instanceof Crash || error instanceof InjectedError)) throw error;
+    }
+  }
+
+  #tendLife(): void {
     const life = this.living;
     const isIdle = life !== null && !life.isAtWork;
     if (isIdle && !this.#wasIdle) {
@@ -137,6 +152,26 @@ export class Actor implements LifeHost {
       }
     }
     this.#wasIdle = isIdle;
+    this.#look();
+  }
+
+  /** Looks for turns that wait for nothing. */
+  #look(): void {
+    const { records, conversation } = this.surroundings;
+    const state = this.living?.runtime.state ?? null;
+    if (state === null || state === this.#looked) return;
+    this.#looked = state;
+    for (const n of unnamedWaits(state)) records.stuck.push(`${conversation}: turn ${n}`);
+  }
+
+  onCommit(): void {
+    const { records, conversation, clock } = this.surroundings;
+    const [row] = this.database.all<{ seq: number }>("SELECT max(seq) AS seq FROM journal");
+    const seq = row?.seq ?? 0;
+    if (seq <= this.#newest) return;
+    this.#newest = seq;
+    const { lives: life } = this;
+    records.commits.push({ conversation, seq, step: nextStep(records), at: clock.elapsed, life });
   }
 
   get armed(): boolean {
@@ -234,7 +269,8 @@ export class Actor implements LifeHost {
       plane.fire(twice);
       await this.call(handle);
     } catch (error) {
-      if (!(error instanceof ActorLost)) throw error;
+      // The platform repeats a wake-up that failed.
+      if (!(error instanceof ActorLost || error instanceof InjectedError)) throw error;
     }
   }
 

@@ -50,8 +50,8 @@ export function checkFallbacks(scope: Scope): void {
         fail("fallbacks", `${round} goes back to ${MODELS[profile]} without need.`);
     });
     const last = own.at(-1)?.profile ?? 0;
-    // A withdrawn answer is retried by the same model.
-    const first = own[0]?.wantsData ? own[0].profile : 0;
+    // A withdrawn answer, and a reply that gave way to a newer message, are retried by the same model.
+    const first = own[0]?.wantsData || hasNewer(own[0], calls) ? (own[0]?.profile ?? 0) : 0;
     const earlier = own.filter(({ profile }) => profile < last);
     const used = earlier.reduce(
       (sum, call) => sum + (call.failure === DEFERRING ? ATTEMPTS : attemptsUsed([call])),
@@ -62,6 +62,13 @@ export function checkFallbacks(scope: Scope): void {
   }
 }
 
+/** Reports whether a request contains a newer message that the turn's requests before it did not. */
+function hasNewer(call: ModelCallRecord | undefined, calls: readonly ModelCallRecord[]): boolean {
+  if (call === undefined) return false;
+  const before = calls.findLast(({ tag, step }) => tag === call.tag && step < call.step);
+  return call.newer.length > (before?.newer.length ?? 0);
+}
+
 export function checkCalls(scope: Scope): void {
   const { history, outcome, fail } = scope;
   const deaths = Math.max(0, outcome.lives - 1);
@@ -70,7 +77,9 @@ export function checkCalls(scope: Scope): void {
   for (const turn of outcome.turns) {
     const seen = history.modelCalls.filter(({ tag }) => tag === tagIn(turn.input));
     const attempts = turn.calls.reduce((sum, call) => sum + (call.outcome?.attempts ?? 0), 0);
-    if (attempts > seen.length + unseen || attempts < seen.length - deaths)
+    // An attempt may be stopped before its request arrives.
+    const stopped = turn.error?.code === "CANCELLED" ? 1 : 0;
+    if (attempts > seen.length + unseen + stopped || attempts < seen.length - deaths)
       fail("calls", `${turn.id} records ${attempts} attempts of ${seen.length} requests.`);
     for (const call of turn.calls) {
       const { requestId, outcome: end } = call;

@@ -19,7 +19,8 @@ export function checkClientTools(scope: Scope): void {
       if (toolResult === undefined && turn.status === "completed")
         fail("client results", `${operationId} has no result.`);
       checkAnswers(submissions, toolResult, scope);
-      if (toolResult !== undefined) checkResult(operationId, toolResult, move, submissions, scope);
+      if (toolResult !== undefined)
+        checkResult(operationId, toolResult, move, submissions, turn.status === "failed", scope);
     }
   }
   for (const operationId of byOperation.keys()) fail("client results", `${operationId} is not recorded.`);
@@ -32,11 +33,14 @@ function checkResult(
   recorded: Recorded,
   move: MoveView,
   submissions: readonly Submission[],
+  isFailed: boolean,
   scope: Scope,
 ): void {
   if (submissions.some(({ outcome }) => isRecorded(recorded, outcome))) return;
   const { code, message } = recorded.error ?? {};
   if (code === "TIMEOUT" && mayBeLate(move, submissions, scope)) return;
+  // The turn ended before there was a result.
+  if (code === "CANCELLED" && isFailed) return;
   scope.fail("client results", `${operationId} has a result that nobody gave: ${code} ${message}`);
 }
 

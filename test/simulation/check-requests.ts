@@ -1,12 +1,13 @@
 /**
- * Checks what the model is given: the turns that were completed before the cycle began, in order, then the turn's own
- * message and its moves so far. Pure.
+ * Checks what the model is given: the turns that were over before the cycle began, in order, what it is told of those that
+ * were active, then the turn's own message and its moves so far. The agent's session has the same turns, whole. Pure.
  */
 import { isDeepStrictEqual } from "node:util";
 import { textOf } from "../../src/client/state.ts";
 import type { MessageView, MoveView, TurnView } from "../../src/protocol/views.ts";
 import { saidBefore } from "./said-before.ts";
 import { type Scope, tagIn } from "./scope.ts";
+import { TurnTimeline, type TurnTimes } from "./turn-times.ts";
 
 /** A message of a request. Of a user's message, only the first word counts: images change the rest. */
 export interface Said {
@@ -16,10 +17,12 @@ export interface Said {
   calls: string[];
 }
 
+/** Other active turns that a request describes. */
+const MAX_TOLD = 8;
+
 export function checkRequests(scope: Scope): void {
   const { history, outcome, conversation, fail } = scope;
-  const began = seqsOf(scope, "turn.started");
-  const completed = seqsOf(scope, "turn.completed");
+  const timeline = new TurnTimeline(scope);
   const seeded = saidBefore(history.plan.conversations[conversation]?.history ?? 0).map(
     ({ role, content, toolCalls = [] }) =>
       said(
@@ -28,14 +31,23 @@ export function checkRequests(scope: Scope): void {
         toolCalls.map(({ name }) => name),
       ),
   );
-  for (const turn of outcome.turns) {
-    const beganAt = began.get(turn.id) ?? 0;
-    const earlier = outcome.turns
-      .filter(({ id }) => (completed.get(id) ?? Infinity) < beganAt)
-      .sort((one, other) => (completed.get(one.id) ?? 0) - (completed.get(other.id) ?? 0));
-    const before = [...seeded, ...earlier.flatMap((one) => turnSaid(one, outcome.messages))];
+  const recorded = [
+    ...timeline.turns.map(({ turn, ended }) => ({ seq: ended, messages: turnSaid(turn, outcome.messages) })),
+    ...lateSaid(scope),
+  ]
+    .filter(({ seq }) => seq !== Infinity)
+    .sort((one, other) => one.seq - other.seq);
+  const all = [...seeded, ...recorded.flatMap(({ messages }) => messages)];
+  if (!isDeepStrictEqual(outcome.session, all))
+    fail("session", `The session has ${textsOf(outcome.session)}, not ${textsOf(all)}.`);
+  for (const { turn, tag, began } of timeline.turns) {
+    const before = [
+      ...seeded,
+      ...recorded.filter(({ seq }) => seq < began).flatMap(({ messages }) => messages),
+      ...besidesSaid(turn, began, timeline),
+    ];
     const own = movesSaid(turn.moves);
-    for (const call of history.modelCalls.filter(({ tag }) => tag === tagIn(turn.input))) {
+    for (const call of history.modelCalls.filter((one) => one.tag === tag)) {
       if (!isDeepStrictEqual(call.before, before)) {
         fail(
           "context",
@@ -51,23 +63,75 @@ export function checkRequests(scope: Scope): void {
   }
 }
 
+/** Returns the notes on results of stopped calls, each with its place in the journal. */
+function lateSaid({ history, outcome }: Scope): { seq: number; messages: Said[] }[] {
+  return outcome.journal.flatMap(({ type, seq, operationId = "" }) => {
+    if (type !== "tool.late") return [];
+    const run = history.toolRuns.find((one) => one.operationId === operationId);
+    const text = lateText(run?.tool ?? "", JSON.stringify(run?.answer));
+    return [{ seq, messages: [{ role: "system", text, calls: [] }] }];
+  });
+}
+
+function lateText(tool: string, result: string): string {
+  return `late: ${tool} ${result}`;
+}
+
+/** Returns the note on the turns that were active when a turn began. */
+function besidesSaid({ id }: TurnView, began: number, timeline: TurnTimeline): Said[] {
+  const others = timeline.turns.filter(
+    (other) => other.turn.id !== id && other.began < began && other.ended > began,
+  );
+  if (others.length === 0) return [];
+  const told = others.slice(-MAX_TOLD).map(({ turn, tag }: TurnTimes) => {
+    const running = timeline
+      .openAt(turn, began)
+      .map(({ name, input }) => `${name}(${JSON.stringify(input)})`);
+    return `${tag} [${running.join(", ")}]`;
+  });
+  return [{ role: "system", text: besidesText(told, others.length - told.length), calls: [] }];
+}
+
+function besidesText(told: readonly string[], left: number): string {
+  return ["besides", ...told, ...(left > 0 ? [`and ${left}`] : [])].join("; ");
+}
+
 export function said(role: string, text: string, calls: string[] = []): Said {
+  if (role === "system") return { role, text: noteSaid(text), calls };
   return { role, text: role === "user" ? (text.split(" ")[0] ?? "") : text, calls };
 }
 
-function seqsOf({ outcome }: Scope, type: string): Map<string | undefined, number> {
-  return new Map(
-    outcome.journal.filter((entry) => entry.type === type).map(({ turnId, seq }) => [turnId, seq]),
-  );
+/** Returns the content of a note: on other turns, or on the end of one. */
+function noteSaid(text: string): string {
+  if (text.startsWith("Other turns of this conversation")) {
+    const told = [...text.matchAll(/^- The user said: (".*?[^\\]")\.(?: Running: (.*)\.)?$/gm)];
+    const left = /^And (\d+) earlier ones\.$/m.exec(text)?.[1] ?? 0;
+    const lines = told.map(([, said = '""', running = ""]) => `${tagIn(JSON.parse(said))} [${running}]`);
+    return besidesText(lines, Number(left));
+  }
+  const [, tool, result = ""] =
+    /^"(.*)" was stopped with an unknown outcome before\. .* Its result: (.*)$/s.exec(text) ?? [];
+  if (tool !== undefined) return lateText(tool, result);
+  const [, stopped, failed] =
+    /^This turn has no answer\. (.*) What was shown of it is above\.$|^This turn failed before its answer: (.*)$/s.exec(
+      text,
+    ) ?? [];
+  return endText(stopped ?? failed ?? text);
 }
 
-/** Returns the messages of a completed turn. */
+function endText(message: string): string {
+  return `ended: ${message}`;
+}
+
+/** Returns the messages of a turn that is over. */
 function turnSaid(turn: TurnView, messages: readonly MessageView[]): Said[] {
   const answer = messages.filter(({ role, turnId }) => role === "agent" && turnId === turn.id);
+  const note: Said = { role: "system", text: endText(turn.error?.message ?? ""), calls: [] };
   return [
     said("user", textOf(turn.input)),
     ...movesSaid(turn.moves).flat(),
     ...answer.map(({ content }) => said("assistant", textOf(content))),
+    ...(turn.status === "failed" ? [note] : []),
   ];
 }
 

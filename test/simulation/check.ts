@@ -13,12 +13,15 @@ import {
   localFailures,
 } from "./check-calls.ts";
 import { checkClientTools } from "./check-client-tools.ts";
+import { checkOverlap } from "./check-order.ts";
 import { checkRequests } from "./check-requests.ts";
+import { checkStops } from "./check-stops.ts";
 import { checkTools } from "./check-tools.ts";
 import type { ConnectionRecord, History, ModelCallRecord, Outcome } from "./history.ts";
 import { OUTPUT_TRIES } from "./model-script.ts";
 import type { Property, Violation } from "./properties.ts";
 import { type Scope, sentIn, tagIn } from "./scope.ts";
+import { ENDS } from "./turn-times.ts";
 
 export function check(history: History): Violation[] {
   const found: Violation[] = [];
@@ -40,10 +43,13 @@ export function check(history: History): Violation[] {
     checkUsage(scope);
     checkContext(scope);
     checkRequests(scope);
+    checkStops(scope);
+    checkOverlap(scope);
     checkData(scope);
     checkTexts(scope);
     checkViews(scope);
   });
+  for (const turn of history.stuck) fail("waits", `${turn} waits for nothing.`);
   checkIds(history, fail);
   for (const connection of history.connections) checkFrames(connection, history, fail);
   return found;
@@ -135,6 +141,9 @@ function isExplained(turnId: string, code: string, calls: readonly ModelCallReco
         unfit.length >= OUTPUT_TRIES || unfit.some(({ unfit }) => unfit === "cut off" || unfit === "refused")
       );
     }
+    // `checkStops` explains it.
+    case "CANCELLED":
+      return true;
     case "RECOVERY_EXHAUSTED":
       return isExhausted(turnId, scope);
     default:
@@ -169,7 +178,7 @@ function checkJournal({ outcome, fail }: Scope): void {
     if (turnId === undefined) return;
     const bound = bounds.get(turnId) ?? { started: 0, ended: 0 };
     bounds.set(turnId, bound);
-    if (bound.ended > 0 && entry.type !== "turn.finalized")
+    if (bound.ended > 0 && entry.type !== "turn.finalized" && entry.type !== "tool.late")
       fail("journal", `${entry.type} ${entry.seq} after the end.`);
     if (entry.type === "turn.started") bound.started += 1;
     else if (bound.started !== 1)
@@ -178,26 +187,39 @@ function checkJournal({ outcome, fail }: Scope): void {
   });
   for (const [turn, { ended }] of bounds) if (ended !== 1) fail("ends", `${turn} ended ${ended} times.`);
   for (const turn of outcome.turns) {
-    if (turn.status !== "completed") continue;
+    if (turn.status === "active") continue;
     const own = outcome.journal.filter((entry) => entry.turnId === turn.id);
     const count = (type: string) => own.filter((entry) => entry.type === type).length;
-    if (count("message.started") !== count("message.completed"))
+    if (turn.status === "completed" && count("message.started") !== count("message.completed"))
       fail("journal", `Messages of ${turn.id} do not pair.`);
-    if (count("tool.requested") !== count("tool.completed") + count("tool.failed")) {
-      fail("journal", `Tool calls of ${turn.id} do not pair.`);
+    for (const [id, calls] of Map.groupBy(own, ({ operationId }) => operationId)) {
+      const ends = calls.filter(({ type }) => ENDS.has(type));
+      if (id !== undefined && ends.length !== 1) fail("journal", `${id} has ${ends.length} results.`);
+      if (ends.some(({ type }) => type === "tool.cancelled") && turn.status !== "failed")
+        fail("journal", `${id} is cancelled, and its turn is not.`);
     }
   }
 }
 
 function checkTexts({ history, outcome, fail }: Scope): void {
   for (const turn of outcome.turns) {
-    const said = history.modelCalls.filter(
-      ({ tag, failure }) => tag === tagIn(turn.input) && failure === undefined,
-    );
+    const calls = history.modelCalls.filter(({ tag }) => tag === tagIn(turn.input));
+    const said = calls.filter(({ failure }) => failure === undefined);
     const texts = new Set<string>([...said.map(({ text }) => text), ...Object.values(NOTICES)]);
-    const answers = outcome.messages.filter(({ role, turnId }) => role === "agent" && turnId === turn.id);
+    const own = outcome.messages.filter(({ role, turnId }) => role === "agent" && turnId === turn.id);
+    const [stopped, answers] = [
+      own.filter((message) => message.stopped),
+      own.filter((message) => !message.stopped),
+    ];
     if (answers.length !== (turn.status === "completed" ? 1 : 0))
       fail("text", `${turn.id} has ${answers.length} answers.`);
+    if (stopped.length > (turn.status === "failed" ? 1 : 0))
+      fail("text", `${turn.id} has ${stopped.length} stopped messages.`);
+    for (const { content } of stopped) {
+      if (!calls.some(({ text }) => text.startsWith(String(content))))
+        fail("text", `${turn.id} was stopped in ${JSON.stringify(content)}.`);
+      texts.add(String(content));
+    }
     for (const { content } of answers) {
       if (!texts.has(String(content))) fail("text", `${turn.id} says ${JSON.stringify(content)}.`);
     }
@@ -216,7 +238,7 @@ function checkFrames(connection: ConnectionRecord, history: History, fail: Scope
 }
 
 /** Journal entries without a frame. */
-const SILENT = new Set(["conversation.started", "turn.resumed", "tool.interrupted"]);
+const SILENT = new Set(["conversation.started", "turn.resumed", "tool.interrupted", "tool.late"]);
 
 /** A connection must receive every durable frame after its start once, in order. */
 function checkNumbers(

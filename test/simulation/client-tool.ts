@@ -1,6 +1,6 @@
 /** The tool that simulated clients run. */
 
-import type { OperationState } from "../../src/client/state.ts";
+import type { PendingCall } from "../../src/client/state.ts";
 import type { ToolSpec } from "../../src/model/context.ts";
 import type { ToolOutcome } from "../../src/protocol/requests.ts";
 import type { ClientSurroundings } from "./client.ts";
@@ -36,7 +36,7 @@ export class ClientToolRunner {
     this.#calls = plannedCalls(world.history.plan);
   }
 
-  run({ id, input }: Pick<OperationState, "id" | "input">): void {
+  run({ operationId: id, input }: Pick<PendingCall, "operationId" | "input">): void {
     const call = callOf(input);
     const plan = this.#calls.get(call);
     const isOwn = call.startsWith(`#${this.world.conversation}.${this.world.client}.`);

@@ -5,13 +5,16 @@ import type { StartTurn } from "../../src/protocol/conversation-api.ts";
 import type { MediaPart } from "../../src/shared/content.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { type Actor, TENANT } from "./actor.ts";
+import { ClientActs } from "./client-acts.ts";
 import { ClientToolRunner, toolsOf } from "./client-tool.ts";
 import type { WorldClock } from "./clocks.ts";
 import type { FaultPlane } from "./faults.ts";
-import type { History, SentMessage, Submission } from "./history.ts";
+import type { ActRecord, History, SentMessage, Submission } from "./history.ts";
 import type { Images } from "./images.ts";
 import { OUTPUT, tagOf, words } from "./model-script.ts";
+import type { Moments } from "./moments.ts";
 import type { ClientPlan, MessagePlan } from "./plan.ts";
+import { Requests } from "./requests.ts";
 
 export interface ClientSurroundings {
   actor: Actor;
@@ -22,17 +25,18 @@ export interface ClientSurroundings {
   plane: FaultPlane;
   history: History;
   images: Images;
+  moments: Moments;
   note(conversation: number, text: string): void;
 }
 
 /** Delay before a retry, in milliseconds. */
 export const RETRY_MS = 1_000;
-/** Time to wait for a response, in milliseconds. */
-export const PATIENCE_MS = 10_000;
 
 export abstract class Client {
   protected gone = false;
   protected readonly tools: ClientToolRunner;
+  protected readonly requests: Requests;
+  protected readonly acts: ClientActs;
 
   constructor(protected readonly world: ClientSurroundings) {
     this.tools = new ClientToolRunner(
@@ -40,6 +44,11 @@ export abstract class Client {
       () => this.gone,
       (submission) => this.submit(submission),
     );
+    this.requests = new Requests(world);
+    this.acts = new ClientActs(world, this.requests, {
+      isGone: () => this.gone,
+      perform: (act) => this.perform(act),
+    });
     const { clock, plan } = world;
     clock.timer(plan.joins, () => void this.begin());
     if (plan.leaves !== undefined) clock.timer(plan.joins + plan.leaves, () => this.leave());
@@ -60,6 +69,7 @@ export abstract class Client {
 
   private async begin(): Promise<void> {
     this.arrive();
+    this.acts.begin();
     for (const [index, message] of this.world.plan.messages.entries()) {
       await this.world.clock.sleep(message.pause);
       if (this.gone) return;
@@ -104,6 +114,11 @@ export abstract class Client {
   protected leave(): void {
     this.gone = true;
     this.note("leaves");
+  }
+
+  /** Stops, resumes or reorders, over a connection of its own. Returns `false` where that has to be a request. */
+  protected perform(_act: ActRecord): boolean {
+    return false;
   }
 
   protected abstract arrive(): void;

@@ -1,5 +1,6 @@
 /** Generates a plan from a seed. Most plans are small, because a short failing plan is easier to understand. */
 import {
+  type ActPlan,
   type CallPlan,
   type ClientPlan,
   type ConversationPlan,
@@ -8,6 +9,7 @@ import {
   type FaultKind,
   type MessagePlan,
   MODEL_FAILURES,
+  MOMENTS,
   type Plan,
   PORTS,
   type Port,
@@ -40,10 +42,12 @@ function faultCount(shape: Random): number {
 }
 
 function conversationPlan(random: Random): ConversationPlan {
+  const order = random.fork("order");
   return {
     maxMoves: random.chance(0.2) ? random.int(1, 2) : 8,
     ...(random.chance(0.35) ? { fallbacks: random.int(1, 2) } : {}),
     ...(random.chance(0.2) ? { history: random.int(1, 3) } : {}),
+    ...(order.chance(0.4) ? { order: order.pick(["queued", "interrupt"] as const) } : {}),
     clients: random.list(random.small(1, 3), (index) => clientPlan(random.fork(`client ${index}`))),
   };
 }
@@ -64,7 +68,43 @@ function clientPlan(random: Random): ClientPlan {
     messages: random.list(random.small(channel === "socket" ? 0 : 1, 4), (index) =>
       messagePlan(random.fork(`message ${index}`)),
     ),
+    ...actsPlan(random.fork("acts")),
   };
+}
+
+function actsPlan(random: Random): Pick<ClientPlan, "acts"> {
+  if (random.chance(0.7)) return {};
+  return { acts: random.list(random.small(1, 3), (index) => actPlan(random.fork(`act ${index}`))).flat() };
+}
+
+/** A stopped conversation mostly resumes, so that most messages get an answer. */
+function actPlan(random: Random): ActPlan[] {
+  const moment = (pause: number) => ({
+    ...(random.chance(0.8) ? { upon: random.pick(MOMENTS) } : {}),
+    nth: random.small(1, 4),
+    pause,
+    ...(random.chance(0.25) ? { again: random.small(0, 500) } : {}),
+  });
+  const pause = random.chance(0.5) ? random.small(0, 60) : random.small(0, 4_000);
+  switch (random.pick(["stop turn", "stop turn", "stop turn", "stop", "reorder"] as const)) {
+    case "stop turn":
+      return [
+        { does: "stop turn", whose: random.pick(["own", "own", "other", "past"] as const), ...moment(pause) },
+      ];
+    case "stop": {
+      const stop: ActPlan = { does: "stop", ...moment(pause) };
+      if (random.chance(0.15)) return [stop];
+      return [stop, { ...stop, does: "resume", pause: pause + random.small(0, 5_000) }];
+    }
+    case "reorder":
+      return [
+        {
+          does: "reorder",
+          order: random.pick(["parallel", "queued", "queued", "interrupt"] as const),
+          ...moment(pause),
+        },
+      ];
+  }
 }
 
 function messagePlan(random: Random): MessagePlan {

@@ -6,11 +6,11 @@ import type { UsageTotals } from "../../src/model/usage.ts";
 import type { ToolResult } from "../../src/protocol/executor-api.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { ToolOutcome } from "../../src/protocol/requests.ts";
-import type { JournalEntryView, MessageView, TurnView } from "../../src/protocol/views.ts";
+import type { JournalEntryView, MessageView, TurnOrder, TurnView } from "../../src/protocol/views.ts";
 import type { Content } from "../../src/shared/content.ts";
 import type { Json } from "../../src/shared/json.ts";
 import type { Said } from "./check-requests.ts";
-import type { Fault, ModelFailure, Plan, ToolName, UnfitAnswer } from "./plan.ts";
+import type { ActPlan, Fault, ModelFailure, Plan, ToolName, UnfitAnswer } from "./plan.ts";
 
 /** A user's message. */
 export interface SentMessage {
@@ -52,6 +52,14 @@ export interface ModelCallRecord {
   before: Said[];
   /** The messages after the turn's own, without withdrawn answers. */
   moves: Said[];
+  /** Prefixes of the newer messages that the request contains. */
+  newer: string[];
+  /** Number of the life that made it. */
+  life: number;
+  /** As in `CommitRecord`. */
+  step: number;
+  /** The end of its connection as the provider saw it. Absent if it never ended. */
+  over?: { how: "complete" | "aborted" | "lost"; step: number };
   /** Images of the message in the request, and those that it reported as missing. */
   images: number;
   missing: number;
@@ -79,8 +87,48 @@ export interface ToolRun {
   call: string;
   tool: ToolName;
   operationId: string;
+  /** As in `CommitRecord`. */
+  step: number;
+  /** When it ended; absent if it never did. */
+  over?: { step: number; at: number };
+  /** When its signal was aborted: by a cancellation, or by the end of its time limit. */
+  aborted?: { step: number; at: number };
   /** Result; absent if it failed or did not end. */
   answer?: Json;
+}
+
+/** A stop, a resume or a change of the order by a client. */
+export interface ActRecord {
+  conversation: number;
+  user: string;
+  does: ActPlan["does"];
+  turnId?: string;
+  order?: TurnOrder;
+  reason: string;
+  /** As in `CommitRecord`. */
+  step: number;
+  /** The response: done, or refused with this code. Absent without one. */
+  answer?: { what: "done" | (string & {}); step: number };
+}
+
+/** A commit of an actor. */
+export interface CommitRecord {
+  conversation: number;
+  /** Number of its first journal entry. */
+  seq: number;
+  /** Its place among everything that was recorded. */
+  step: number;
+  /** Milliseconds since the run began. */
+  at: number;
+  /** Number of the life that made it. */
+  life: number;
+}
+
+/** Operations that an actor gave its executor. */
+export interface DispatchRecord {
+  conversation: number;
+  operationIds: string[];
+  step: number;
 }
 
 /** One connection of a client, as the client saw it. */
@@ -113,6 +161,8 @@ export interface Outcome {
   turns: TurnView[];
   messages: MessageView[];
   journal: JournalEntryView[];
+  /** The messages of the agent's session. */
+  session: Said[];
   toolState: Record<string, Json>;
   /** Last usage that the directory received. */
   published: UsageTotals | undefined;
@@ -132,6 +182,15 @@ export interface History {
   modelCalls: ModelCallRecord[];
   toolRuns: ToolRun[];
   submissions: Submission[];
+  acts: ActRecord[];
+  commits: CommitRecord[];
+  dispatches: DispatchRecord[];
+  /** Operations whose cancellation their executor got, once each time. */
+  cancellations: string[];
+  /** Turns that were active and waited for nothing. */
+  stuck: string[];
+  /** Number of the newest record. */
+  steps: number;
   /** Results reported by the executor, by operation. */
   reported: Map<string, ToolResult[]>;
   connections: ConnectionRecord[];
@@ -140,4 +199,10 @@ export interface History {
   outcomes: Outcome[];
   /** Duration in simulated milliseconds. */
   elapsed: number;
+}
+
+/** Returns the place of a new record. */
+export function nextStep(history: History): number {
+  history.steps += 1;
+  return history.steps;
 }

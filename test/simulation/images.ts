@@ -38,7 +38,10 @@ export class Images {
   mediaFor(caller: Caller): ConversationMedia {
     const store = new AttachmentStore(this.#reached(caller));
     const owner = ownerOf(caller.conversation);
-    return { head: (id) => store.head(owner, id), get: (id) => store.get(owner, id) };
+    return {
+      head: (id) => store.head(owner, id),
+      read: (info, range) => store.read(owner, info, range),
+    };
   }
 
   #reached(caller: Caller): ObjectStore {
@@ -46,7 +49,7 @@ export class Images {
       put: (key, bytes, facts) => this.#objects.put(key, bytes, facts),
       delete: (key) => this.#objects.delete(key),
       head: (key) => this.#carried(caller, "object.head", key, () => this.#objects.head(key)),
-      get: (key) => this.#carried(caller, "object.get", key, () => this.#objects.get(key)),
+      get: (key, range) => this.#carried(caller, "object.get", key, () => this.#objects.get(key, range)),
     };
   }
 

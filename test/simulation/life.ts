@@ -9,6 +9,7 @@ import type { ConnectionMemory } from "../../src/agents/conversation/door/client
 import type { ConnectionPorts } from "../../src/agents/conversation/door/connections.ts";
 import { createOutflows } from "../../src/agents/conversation/door/outflow.ts";
 import { ConversationReaders } from "../../src/agents/conversation/door/readers.ts";
+import { Stops } from "../../src/agents/conversation/door/stops.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { UsageMirror } from "../../src/agents/conversation/mirror/usage-mirror.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
@@ -21,11 +22,14 @@ import type { KeyValue } from "../../src/ports/key-value.ts";
 import type { ActorDatabase } from "../../src/ports/sql-database.ts";
 import type { TaskExecutor } from "../../src/protocol/executor-api.ts";
 import { endsTurn } from "../../src/protocol/frames.ts";
+import type { TurnOrder } from "../../src/protocol/views.ts";
 import { noMail } from "../support/no-mail.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "./client-tool.ts";
 import { MortalClock, type WorldClock } from "./clocks.ts";
 import { Crash, type FaultPlane, InjectedError } from "./faults.ts";
+import { type History, nextStep } from "./history.ts";
 import type { Caller } from "./model.ts";
+import type { Moments } from "./moments.ts";
 import type { Port } from "./plan.ts";
 import type { PutUsage } from "./usage-directory.ts";
 
@@ -41,6 +45,8 @@ export interface Variant {
   fetch?(fetch: Fetch): Fetch;
   directory?(put: PutUsage): PutUsage;
   submit?(submit: Submit): Submit;
+  /** Replaces the order of turns that a conversation begins with. */
+  order?(order: TurnOrder): TurnOrder;
 }
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 type Submit = ConversationRuntime["submit"];
@@ -58,6 +64,10 @@ export interface ActorSurroundings {
   /** Seeded history. */
   history: readonly SessionEvent[];
   executor(caller: Caller): TaskExecutor;
+  records: History;
+  moments: Moments;
+  /** The order of turns that overlap, at first. */
+  order: TurnOrder;
   note(conversation: number, text: string): void;
   variant: Variant;
 }
@@ -67,16 +77,21 @@ export interface LifeHost {
   readonly surroundings: ActorSurroundings;
   readonly database: ActorDatabase;
   readonly keyValue: KeyValue;
+  /** Number of lives so far. */
+  readonly lives: number;
   connections(): Iterable<Connection<ConnectionMemory>>;
   /** Arms the wake-up in the open transaction. */
   arm(milliseconds: number): void;
   disarm(): void;
+  /** Notes the newest commit. */
+  onCommit(): void;
   onDeath(): void;
 }
 
 /** One life of an actor. All of its ports fail once it ends. */
 export class Life implements Caller {
   readonly conversation: number;
+  readonly life: number;
   readonly clock: MortalClock;
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
@@ -94,6 +109,7 @@ export class Life implements Caller {
   constructor(private readonly actor: LifeHost) {
     const { clock, conversation } = actor.surroundings;
     this.conversation = conversation;
+    this.life = actor.lives;
     this.clock = new MortalClock(clock);
     this.death = new Promise<never>((_, reject) => (this.#reject = reject));
     this.death.catch(() => undefined);
@@ -149,10 +165,15 @@ export class Life implements Caller {
   }
 
   #runtimePorts(): ConstructorParameters<typeof ConversationRuntime>[0] {
-    const { variant, ids, fetch, media, executor } = this.actor.surroundings;
+    const { variant, ids, fetch, media, executor, moments } = this.actor.surroundings;
     const publish: Publish = (frames) =>
       this.cross("publish", () => {
         if (frames.some(endsTurn)) this.#usage.changed();
+        for (const { type } of frames) {
+          if (type === "turn.queued") moments.note(this.conversation, "queued");
+          if (type === "turn.waiting") moments.note(this.conversation, "waiting");
+          if (type === "turn.completed" || type === "turn.failed") moments.note(this.conversation, "over");
+        }
         this.followers.publish(frames);
       });
     const reach = fetch(this);
@@ -172,13 +193,25 @@ export class Life implements Caller {
         fetch: variant.fetch?.(reach) ?? reach,
       }),
       adapters: adapterFor,
-      executor: variant.executor?.(tools) ?? tools,
+      executor: this.#dispatching(variant.executor?.(tools) ?? tools),
       gate: allowAll,
       media: media(this),
       clientToolTimeoutMs: CLIENT_TOOL_TIMEOUT_MS,
       ...noMail,
       armWakeup: async (milliseconds) => arm(milliseconds),
       publish: variant.publish?.(publish) ?? publish,
+    };
+  }
+
+  #dispatching(executor: TaskExecutor): TaskExecutor {
+    const { records } = this.actor.surroundings;
+    return {
+      run: (calls, caller) => {
+        const operationIds = calls.map(({ operationId }) => operationId);
+        const { conversation } = this;
+        if (this.alive) records.dispatches.push({ conversation, operationIds, step: nextStep(records) });
+        return executor.run(calls, caller);
+      },
     };
   }
 
@@ -225,13 +258,15 @@ export class Life implements Caller {
       all: (statement, ...values) => this.cross("sql.all", () => database.all(statement, ...values)),
       each: (statement, ...values) => this.cross("sql.each", () => database.each(statement, ...values)),
       transaction: (body) =>
-        this.cross("sql.transaction", () =>
-          database.transaction(() => {
+        this.cross("sql.transaction", () => {
+          const committed = database.transaction(() => {
             const result = body();
             this.cross("sql.commit", () => undefined);
             return result;
-          }),
-        ),
+          });
+          if (!database.isInTransaction()) this.actor.onCommit();
+          return committed;
+        }),
       isInTransaction: () => database.isInTransaction(),
     };
   }
@@ -248,7 +283,7 @@ export class Life implements Caller {
 
   /** Same values as in the actor's class on the platform. */
   #connectionPorts(): ConnectionPorts {
-    const { runtime, clock, followers } = this;
+    const { runtime, queries, clock, followers } = this;
     return {
       cursor: (_principal, start) => followers.cursor(start),
       readers: followers.sockets,
@@ -261,6 +296,7 @@ export class Life implements Caller {
           caller: { type: "user", userId },
           data,
         }),
+      stops: new Stops({ runtime, queries, stateFor: () => runtime.state }),
       submitResult: async (_principal, { v: _v, type: _type, ...result }) => {
         await this.submit([result]);
       },

@@ -1,6 +1,7 @@
 /** Parser of requests to the simulated model: the message to answer, and the progress of the turn. */
 
 import { type Said, said } from "./check-requests.ts";
+import { tagIn } from "./scope.ts";
 
 export interface RequestBody {
   model: string;
@@ -16,9 +17,12 @@ interface RequestMessage {
   tool_calls?: { function: { name: string } }[];
 }
 
+/** The beginning of what a request says of newer messages. */
+const NEWER = "Meanwhile the user also said";
+
 export interface ReadRequest {
   tag: string;
-  /** Number of replies so far, including withdrawn ones. */
+  /** Number of replies so far, including withdrawn ones and those that gave way to a newer message. */
   round: number;
   /** Number of withdrawn answers. */
   withdrawn: number;
@@ -26,6 +30,8 @@ export interface ReadRequest {
   before: Said[];
   /** Messages after it, without withdrawn answers. */
   moves: Said[];
+  /** Prefixes of the newer messages that it contains. */
+  newer: string[];
   images: string[];
   /** Images that the request reports as missing. */
   missing: number;
@@ -34,30 +40,48 @@ export interface ReadRequest {
 export function readRequest({ messages }: RequestBody): ReadRequest {
   const start = messages.findLastIndex(({ role }) => role === "user");
   const moves = messages.slice(start + 1);
-  const isCorrection = (message: RequestMessage | undefined) => message?.role === "system";
-  // An empty answer is not sent back; only the complaint about it is.
+  const isAddition = (message: RequestMessage | undefined) =>
+    message?.role === "system" && textIn(message).startsWith(NEWER);
+  const isCorrection = (message: RequestMessage | undefined) =>
+    message?.role === "system" && !isAddition(message);
+  // An empty answer is not sent back; only the complaint about it is. Of a reply that gave way to a newer message, only
+  // that message is.
   const replies = moves.filter(
     (message, index) =>
-      message.role === "assistant" || (isCorrection(message) && moves[index - 1]?.role !== "assistant"),
+      message.role === "assistant" ||
+      isAddition(message) ||
+      (isCorrection(message) && moves[index - 1]?.role !== "assistant"),
   );
   const parts = partsOf(messages[start]);
-  const text = parts.map((part) => part.text ?? "").join(" ");
+  const text = textIn(messages[start]);
   return {
     tag: text.split(" ")[0] ?? "",
     round: replies.length,
     withdrawn: moves.filter(isCorrection).length,
     before: messages.slice(1, start).map(saidIn),
     moves: moves.filter(({ role, tool_calls }) => role === "tool" || tool_calls !== undefined).map(saidIn),
+    newer: moves.filter(isAddition).flatMap(newerIn),
     images: parts.flatMap(({ image_url }) => image_url?.url ?? []),
     missing: text.split("is no longer there").length - 1,
   };
 }
 
+/** Returns the prefixes of the messages that an addition lists. */
+function newerIn(message: RequestMessage): string[] {
+  const listed = textIn(message).matchAll(/^- (".*")$/gm);
+  return [...listed].map(([, text = '""']) => tagIn(JSON.parse(text)));
+}
+
+function textIn(message: RequestMessage | undefined): string {
+  return partsOf(message)
+    .map((part) => part.text ?? "")
+    .join(" ");
+}
+
 function saidIn(message: RequestMessage): Said {
-  const text = partsOf(message).map((part) => part.text ?? "");
   return said(
     message.role,
-    text.join(" "),
+    textIn(message),
     (message.tool_calls ?? []).map((call) => call.function.name),
   );
 }

@@ -2,16 +2,19 @@
 import type { WorldClock } from "./clocks.ts";
 import type { FaultPlane } from "./faults.ts";
 import { InjectedError } from "./faults.ts";
-import type { History, ModelCallRecord } from "./history.ts";
+import { type History, type ModelCallRecord, nextStep } from "./history.ts";
 import { type RequestBody, readRequest } from "./model-request.ts";
 import { type Answer, answerOf, dataOf, tagOf, words } from "./model-script.ts";
 import { MODELS } from "./models.ts";
+import type { Moments } from "./moments.ts";
 import type { Fault, MessagePlan, Plan, ReplyPlan } from "./plan.ts";
 
 /** The part of an actor's life that the network uses. */
 export interface Caller {
   readonly alive: boolean;
   readonly conversation: number;
+  /** Number of the life. */
+  readonly life: number;
   die(): void;
 }
 
@@ -31,6 +34,7 @@ export class Model {
     private readonly clock: WorldClock,
     private readonly plane: FaultPlane,
     private readonly history: History,
+    private readonly moments: Moments,
     private readonly note: (conversation: number, text: string) => void,
   ) {
     plan.conversations.forEach(({ clients }, conversation) => {
@@ -68,20 +72,23 @@ export class Model {
       await this.clock.sleep(wait);
       if (!caller.alive) return hang(null);
       if (signal?.aborted) throw signal.reason;
-      const answer = this.#answer(caller.conversation, JSON.parse(String(body)));
+      const answer = this.#answer(caller, JSON.parse(await new Response(body).text()));
       if (crash !== undefined) {
         this.plane.fire(crash);
         caller.die();
         return hang(null);
       }
-      if (answer.end === "refused") throw new InjectedError("connection refused");
+      if (answer.end === "refused") {
+        this.#end(answer.record, "complete");
+        throw new InjectedError("connection refused");
+      }
       return new Response(this.#stream(caller, answer, signal ?? null), answer);
     };
   }
 
-  #answer(conversation: number, body: RequestBody): Feed {
+  #answer({ conversation, life }: Caller, body: RequestBody): Feed {
     const { tool_choice, tools, response_format, model } = body;
-    const { tag, round, withdrawn, images, missing, before, moves } = readRequest(body);
+    const { tag, round, withdrawn, images, missing, before, moves, newer } = readRequest(body);
     const key = `${tag}.${round}`;
     const call = (this.#asked.get(key) ?? 0) + 1;
     this.#asked.set(key, call);
@@ -109,12 +116,16 @@ export class Model {
       isCounted: false,
       before,
       moves,
+      newer,
+      life,
+      step: nextStep(this.history),
       images: images.length,
       missing,
       wantsData,
       ...(unfit === undefined ? {} : { unfit }),
     };
     this.history.modelCalls.push(record);
+    this.moments.note(conversation, "asked");
     this.note(
       conversation,
       `${model} asked for ${key}, call ${call}${failure === undefined ? "" : `: ${failure}`}${unfit === undefined ? "" : `, ${unfit}`}`,
@@ -134,14 +145,16 @@ export class Model {
 
   #stream(caller: Caller, answer: Feed, signal: AbortSignal | null): ReadableStream<Uint8Array> {
     let isOver = false;
-    signal?.addEventListener("abort", () => (isOver = true), { once: true });
+    const abort = () => {
+      isOver = true;
+      this.#end(answer.record, caller.alive ? "aborted" : "lost");
+    };
+    signal?.addEventListener("abort", abort, { once: true });
     return new ReadableStream({
       start: (controller) => {
         void this.#feed(caller, answer, controller, () => isOver || !caller.alive);
       },
-      cancel: () => {
-        isOver = true;
-      },
+      cancel: abort,
     });
   }
 
@@ -154,7 +167,7 @@ export class Model {
     const encoder = new TextEncoder();
     for (const [index, piece] of pieces.entries()) {
       if (pace > 0) await this.clock.sleep(pace);
-      if (isOver()) return;
+      if (isOver()) return this.#end(record, "lost");
       let dies: Extract<Fault, { kind: "crash" }> | undefined;
       for (const fault of this.plane.cross(caller.conversation, "model.piece")) {
         if (fault.kind === "crash") dies = fault;
@@ -164,6 +177,7 @@ export class Model {
           // Unread data is lost with the connection.
           const unread = 1 - (controller.desiredSize ?? 1);
           if (usageAt !== undefined && usageAt >= index - unread) record.isCounted = false;
+          this.#end(record, "complete");
           return controller.error(new InjectedError("connection reset"));
         }
         if (fault.kind === "delay") await this.clock.sleep(fault.ms);
@@ -172,13 +186,22 @@ export class Model {
       if (dies?.when !== "before") {
         controller.enqueue(encoder.encode(piece));
         if (index === usageAt) record.isCounted = true;
+        if (index === 0) this.moments.note(caller.conversation, "streaming");
       }
       if (dies === undefined) continue;
       this.plane.fire(dies);
       caller.die();
       return;
     }
-    if (end === "complete" && !isOver()) controller.close();
+    if (end !== "complete" || isOver()) return;
+    this.#end(record, "complete");
+    controller.close();
+  }
+
+  #end(record: ModelCallRecord, how: "complete" | "aborted" | "lost"): void {
+    if (record.over !== undefined) return;
+    record.over = { how, step: nextStep(this.history) };
+    if (how === "aborted") this.note(record.conversation, `the request ${record.requestId} is aborted`);
   }
 }
 

@@ -3,6 +3,8 @@
  * Plans are shrunk, printed and kept as tests.
  */
 
+import type { TurnOrder } from "../../src/protocol/views.ts";
+
 /** All times are in milliseconds. */
 export interface Plan {
   /** Seed of the identifiers. */
@@ -18,6 +20,8 @@ export interface ConversationPlan {
   fallbacks?: number;
   /** Seeded exchanges; none by default. */
   history?: number;
+  /** How turns that overlap go on at first; `parallel` by default. */
+  order?: TurnOrder;
   clients: ClientPlan[];
 }
 
@@ -37,7 +41,32 @@ export interface ClientPlan {
   /** Interruptions of its connection. */
   absences: { at: number; ms: number }[];
   messages: MessagePlan[];
+  /** Stops, resumes and changes of the order, each independent of the others; none by default. */
+  acts?: ActPlan[];
 }
+
+export interface ActPlan {
+  does: "stop turn" | "stop" | "resume" | "reorder";
+  /** The turn to stop: one of the client's own that is active, one of another client, or one that may be over. */
+  whose?: "own" | "other" | "past";
+  /** The new order; `parallel` by default. */
+  order?: TurnOrder;
+  /** The moment that it waits for; when the client joins, by default. */
+  upon?: Moment;
+  /** The count of the moment, from 1. */
+  nth: number;
+  /** Delay after the moment. */
+  pause: number;
+  /** Delay after which the same is sent once more; it is not, by default. */
+  again?: number;
+}
+
+/**
+ * Moments of a conversation's turns: one is queued; a model was asked and has not answered; a piece of its reply is there;
+ * a tool runs; a turn waits for its client; one is over.
+ */
+export const MOMENTS = ["queued", "asked", "streaming", "tool", "waiting", "over"] as const;
+export type Moment = (typeof MOMENTS)[number];
 
 export interface MessagePlan {
   /** Condition for sending the next message. */

@@ -1,8 +1,9 @@
 /** Planted defects at the ports of a simulated conversation, and plans under which they violate a property. */
-import type { SqlValue } from "../../src/ports/sql-database.ts";
+import type { ActorDatabase, SqlValue } from "../../src/ports/sql-database.ts";
 import type { ExecutorReport } from "../../src/protocol/executor-api.ts";
 import type { Variant } from "./life.ts";
 import type {
+  ActPlan,
   CallPlan,
   ConversationPlan,
   Fault,
@@ -57,6 +58,9 @@ const withFaults = (...faults: Omit<Fault, "conversation">[]): Plan => ({
 });
 const crashAt = (port: Fault["port"], nth: number): Plan =>
   withFaults({ port, nth, kind: "crash", when: "after" } as Omit<Fault, "conversation">);
+
+/** A message whose answer takes more than half a second. */
+const SLOW: Partial<MessagePlan> = { replies: [{ failures: [], length: 30, pace: 30, calls: [] }] };
 
 interface Planted {
   defect: string;
@@ -234,6 +238,73 @@ export const PLANTED: Planted[] = [
   },
 ];
 
+/** Defects of stops and of turns that overlap. Random seeds find each of them, too: the first within `seeds`. */
+export const PLANTED_STOPS: (Planted & { seeds: number })[] = [
+  {
+    defect: "a stop that is forgotten by a crash",
+    property: "stops",
+    seeds: 60,
+    plan: {
+      ...talking([SLOW], { acts: [stopUpon("streaming", 40)] }),
+      faults: [{ conversation: 0, port: "idle", nth: 1, kind: "crash", when: "before" }],
+    },
+    variant: { database: forgettingStops },
+  },
+  {
+    defect: "a queued turn that begins early",
+    property: "queue",
+    seeds: 60,
+    plan: talking([SLOW, {}], { order: "queued" }),
+    variant: { order: () => "parallel" },
+  },
+  {
+    defect: "a tool that goes on when its turn is stopped",
+    property: "over",
+    seeds: 200,
+    plan: talking([{ replies: [calling({ tool: "charge", ms: 5_000 })] }], { acts: [stopUpon("tool", 400)] }),
+    variant: {
+      executor: (executor) => ({
+        run: (calls, caller) =>
+          executor.run(calls, { ...caller, cancelled: () => new Promise(() => undefined) }),
+      }),
+    },
+  },
+  {
+    defect: "a model call that goes on when its turn is stopped",
+    property: "over",
+    seeds: 60,
+    // The stop comes while the request travels.
+    plan: talking([SLOW], { acts: [{ does: "stop turn", whose: "own", nth: 1, pause: 110 }] }),
+    variant: {
+      fetch:
+        (fetch) =>
+        (url, { signal: _signal, ...init }) =>
+          fetch(url, init),
+    },
+  },
+  {
+    defect: "an interrupted turn whose end is left out",
+    property: "context",
+    seeds: 60,
+    plan: talking([SLOW, {}], { order: "interrupt" }),
+    variant: { fetch: sending(withoutMessage("This turn has no answer.")) },
+  },
+  {
+    defect: "a newer message that is not shown",
+    property: "newer",
+    seeds: 200,
+    plan: talking([{ replies: [{ ...calling({ tool: "charge" }), length: 20, pace: 20 }] }, {}], {}),
+    variant: { fetch: sending(withoutMessage("Meanwhile the user also said")) },
+  },
+  {
+    defect: "turns that know nothing of each other",
+    property: "context",
+    seeds: 60,
+    plan: talking([SLOW, {}], {}),
+    variant: { fetch: sending(withoutMessage("Other turns of this conversation")) },
+  },
+];
+
 /** One message of a user who repeats the request until it gets a response. */
 function saying(message: Partial<MessagePlan>, conversation: Partial<ConversationPlan> = {}): Plan {
   const plain: MessagePlan = { waitsFor: "answer", pause: 0, length: 2, replies: [] };
@@ -253,9 +324,72 @@ function calling(call: Partial<CallPlan>): ReplyPlan {
   return { failures: [], length: 3, pace: 0, calls: [{ ...plain, ...call }] };
 }
 
+/** Messages of one user, each 100 ms after the one before it. */
+function talking(
+  messages: Partial<MessagePlan>[],
+  { acts = [], ...conversation }: Partial<ConversationPlan> & { acts?: ActPlan[] },
+): Plan {
+  const { conversations, ...plan } = saying({}, conversation);
+  const plain: MessagePlan = { waitsFor: "acknowledgement", pause: 100, length: 2, replies: [] };
+  return {
+    ...plan,
+    conversations: conversations.map((own) => ({
+      ...own,
+      clients: own.clients.map((client) => ({
+        ...client,
+        acts,
+        messages: messages.map((message) => ({ ...plain, ...message })),
+      })),
+    })),
+  };
+}
+
+function stopUpon(upon: NonNullable<ActPlan["upon"]>, pause: number): ActPlan {
+  return { does: "stop turn", whose: "own", upon, nth: 1, pause };
+}
+
+/** Leaves out the messages of a request that begin with a text. */
+function withoutMessage(start: string): (body: string) => string {
+  return (body) => {
+    const { messages, ...rest }: { messages: { content: unknown }[] } = JSON.parse(body);
+    const left = messages.filter(({ content }) => !JSON.stringify(content).includes(start));
+    return JSON.stringify({ ...rest, messages: left });
+  };
+}
+
+/** Rolls the commits of stops back, and claims that they succeeded. */
+function forgettingStops(database: ActorDatabase): ActorDatabase {
+  const forgotten = new Error("Forgotten.");
+  let isStop = false;
+  return {
+    ...database,
+    run: (statement, ...values) => {
+      const [, , entries = ""] = values;
+      if (statement.startsWith("INSERT INTO journal")) isStop = /turn.failed.*"by"/s.test(String(entries));
+      return database.run(statement, ...values);
+    },
+    transaction: (body) => {
+      let result: ReturnType<typeof body> | undefined;
+      isStop = false;
+      try {
+        return database.transaction(() => {
+          result = body();
+          if (isStop) throw forgotten;
+          return result;
+        });
+      } catch (error) {
+        if (error !== forgotten) throw error;
+        // SAFETY: the body has returned it.
+        return result as ReturnType<typeof body>;
+      }
+    },
+  };
+}
+
 /** Replaces the body of a request. */
 function sending(change: (body: string) => string): NonNullable<Variant["fetch"]> {
-  return (fetch) => (url, init) => fetch(url, { ...init, body: change(String(init.body)) });
+  return (fetch) => async (url, init) =>
+    fetch(url, { ...init, body: change(await new Response(init.body ?? null).text()) });
 }
 
 function leavingAfter(ms: number): Plan["conversations"] {

@@ -30,8 +30,20 @@ export const PROPERTIES = {
     "Every request that a provider saw is an attempt of exactly one recorded call, but for those that a crash cut off.",
   usage:
     "What providers counted counts once: in the turn, in the conversation's totals, and in what the directory was told.",
+  stops:
+    "An acknowledged stop holds, also after a crash; a turn is CANCELLED only by those who stopped or interrupted it, and the journal names them.",
+  stopped:
+    "While a conversation is stopped no turn is active, no model is asked, and a message gets a turn that has failed with CANCELLED.",
+  over: "For a turn that is over, or has not begun, no model is asked and no operation starts; what runs when it is stopped is aborted, once.",
+  queue:
+    "Queued turns begin in the order of their messages, when no other works, and then at once; a turn that waits for its client holds nobody.",
+  interrupt: "Where messages interrupt, a turn begins at once, and alone.",
+  newer:
+    "A call that must not run twice is made only in reply to a request with all that its user had said by then.",
+  session: "A session holds whole turns only, in the order of their ends.",
+  waits: "Every active turn works, names an operation or a deadline, or waits for a turn that does.",
   context:
-    "A request carries the turns that were completed before its cycle began, in order, its own moves so far, and every image, or that it is gone.",
+    "A request carries the turns that were over before its cycle began, in order, what it may know of those that were active, its own moves so far, and every image, or that it is gone.",
   data: "A turn that demands data completes with an answer that fits, or fails after as many tries as are allowed.",
   "client results":
     "A call of a client's tool has a result that a client gave, and the one that was acknowledged, or was left unanswered.",

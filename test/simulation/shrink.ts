@@ -43,7 +43,8 @@ export function* reductions(plan: Plan): Generator<Plan> {
     if (path[0] === "conversations" && path.length === 1) continue;
     if (Array.isArray(list)) yield* cuts(list, (shorter) => replaced(plan, path, shorter));
   }
-  for (const path of pathsOf(plan, (_, key) => key === "leaves")) yield replaced(plan, path, undefined);
+  for (const path of pathsOf(plan, (_, key) => OPTIONAL.has(String(key))))
+    yield replaced(plan, path, undefined);
   for (const path of pathsOf(plan, (value) => value === "answer" || value === "acknowledgement")) {
     if (path.at(-1) === "waitsFor") yield replaced(plan, path, "nothing");
   }
@@ -58,6 +59,8 @@ export function* reductions(plan: Plan): Generator<Plan> {
   }
 }
 
+/** Members whose absence makes a plan simpler. */
+const OPTIONAL = new Set(["leaves", "order", "upon", "again"]);
 /** Numbers that are not sizes stay unchanged. */
 const FIXED = new Set(["seed", "conversation"]);
 const LEAST: ReadonlyMap<string, number> = new Map([

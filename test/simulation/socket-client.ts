@@ -6,13 +6,21 @@ import { ConversationSession, type FrameTransport } from "../../src/client/sessi
 import type { LiveConversation, PendingResult } from "../../src/client/state.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { ActorLost, type ServerSocket } from "./actor.ts";
-import { Client, type ClientSurroundings, PATIENCE_MS, RETRY_MS } from "./client.ts";
-import type { ConnectionRecord, SentMessage, Submission } from "./history.ts";
+import { Client, type ClientSurroundings, RETRY_MS } from "./client.ts";
+import type { ActRecord, ConnectionRecord, SentMessage, Submission } from "./history.ts";
 import { Link } from "./link.ts";
 import type { MessagePlan } from "./plan.ts";
+import { PATIENCE_MS } from "./requests.ts";
 
 /** Time after which a silent connection counts as broken, in milliseconds. */
 const SILENCE_MS = 60_000;
+
+/** The frames of acts. */
+const FRAMES: Partial<Record<ActRecord["does"], string>> = {
+  "stop turn": "turn.cancel",
+  stop: "conversation.cancel",
+  resume: "conversation.resume",
+};
 
 type Item = { type: "open" } | { type: "text"; text: string } | { type: "close"; code: number };
 
@@ -62,6 +70,16 @@ export class SocketClient extends Client {
 
   protected override submit({ operationId, outcome }: Submission): void {
     this.#session.submitToolResult(operationId, outcome);
+  }
+
+  /** Sends a frame while it is connected; there is none for the order of turns. */
+  protected override perform({ does, turnId, reason }: ActRecord): boolean {
+    const type = FRAMES[does];
+    if (this.#connection === null || type === undefined) return false;
+    const stop = does === "resume" ? {} : { reason };
+    const frame = { v: 1, type, ...(turnId === undefined ? {} : { turnId }), ...stop };
+    this.#connection.transport.send(JSON.stringify(frame));
+    return true;
   }
 
   protected override async say(sent: SentMessage, plan: MessagePlan): Promise<void> {

@@ -25,10 +25,11 @@ import type {
 } from "../../src/protocol/executor-api.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";
-import type { History, ToolRun } from "./history.ts";
+import { type History, nextStep, type ToolRun } from "./history.ts";
 import { Link } from "./link.ts";
 import type { Caller } from "./model.ts";
 import { MODELS, profileOf } from "./models.ts";
+import type { Moments } from "./moments.ts";
 import type { CallPlan, Plan, ToolName } from "./plan.ts";
 import { plannedCalls } from "./planned-calls.ts";
 
@@ -46,7 +47,15 @@ const SILENCE_MS = 30_000;
 
 type Note = (conversation: number, text: string) => void;
 
-export function toolLibrary(plan: Plan, clock: WorldClock, history: History, note: Note): Library {
+interface ToolSurroundings {
+  clock: WorldClock;
+  history: History;
+  moments: Moments;
+  note: Note;
+}
+
+export function toolLibrary(plan: Plan, { clock, history, moments, note }: ToolSurroundings): Library {
+  const now = () => ({ step: nextStep(history), at: clock.elapsed });
   const calls = plannedCalls(plan);
   const tool = (name: ToolName) =>
     defineTool({
@@ -57,10 +66,13 @@ export function toolLibrary(plan: Plan, clock: WorldClock, history: History, not
       timeoutMs: TIMEOUT_MS,
       async execute({ call }, context) {
         const conversation = Number(call.slice(1).split(".")[0]);
-        const run: ToolRun = { conversation, call, tool: name, operationId: context.operationId };
+        const { operationId, signal } = context;
+        const run: ToolRun = { conversation, call, tool: name, operationId, step: nextStep(history) };
+        signal.addEventListener("abort", () => (run.aborted = now()), { once: true });
         history.toolRuns.push(run);
         note(conversation, `tool ${name} begins ${call}`);
-        const answer = await perform(calls.get(call), run, context, clock);
+        moments.note(conversation, "tool");
+        const answer = await perform(calls.get(call), run, context, clock).finally(() => (run.over = now()));
         run.answer = answer;
         note(conversation, `tool ${name} answers ${call}`);
         return answer;
@@ -123,6 +135,7 @@ export function executorFor(caller: Caller, surroundings: ExecutorSurroundings):
     tools: code,
     clock,
     state: () => conversationToolState(() => connect(conversation)),
+    waitUntil: () => undefined,
     deliver: ({ operationId, attempt }: ToolInvocation, result: ToolResult) => {
       keepResult(surroundings.history, { operationId, result });
       return deliverResult(clock, () => lateResults(caller, surroundings), { operationId, attempt, result });
@@ -207,6 +220,7 @@ class Connection implements BatchCaller {
 
   async cancelled(): Promise<string[]> {
     const ids = await this.actor.cancelled();
+    this.surroundings.history.cancellations.push(...ids);
     await this.surroundings.clock.sleep(LATENCY_MS);
     return ids;
   }

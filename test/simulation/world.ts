@@ -9,11 +9,13 @@ import { initialState, type LiveConversation, textOf } from "../../src/client/st
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
+import { eventToMessage } from "../../src/memory/session/events.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { Page, PageOptions } from "../../src/shared/page.ts";
 import { Actor, TENANT } from "./actor.ts";
+import { said } from "./check-requests.ts";
 import type { Client } from "./client.ts";
 import { WorldClock } from "./clocks.ts";
 import { Crash, FaultPlane, InjectedError } from "./faults.ts";
@@ -23,6 +25,7 @@ import { Images } from "./images.ts";
 import type { Life, Variant } from "./life.ts";
 import { Model } from "./model.ts";
 import { MODELS, profileOf } from "./models.ts";
+import { Moments } from "./moments.ts";
 import type { ConversationPlan, Plan } from "./plan.ts";
 import { seedOf } from "./said-before.ts";
 import { SocketClient } from "./socket-client.ts";
@@ -48,6 +51,12 @@ export async function runPlan(plan: Plan, variant: Variant = {}): Promise<Histor
     modelCalls: [],
     toolRuns: [],
     submissions: [],
+    acts: [],
+    commits: [],
+    dispatches: [],
+    cancellations: [],
+    stuck: [],
+    steps: 0,
     reported: new Map(),
     connections: [],
     incidents: [],
@@ -104,9 +113,10 @@ interface PlacedClient {
 }
 
 async function build(plan: Plan, { clock, plane, history, note, variant }: Surroundings) {
-  const code = new DeployedCode([toolLibrary(plan, clock, history, note)]);
+  const moments = new Moments();
+  const code = new DeployedCode([toolLibrary(plan, { clock, history, moments, note })]);
   const ids = seededIds(plan.seed, clock);
-  const model = new Model(plan, clock, plane, history, note);
+  const model = new Model(plan, clock, plane, history, moments, note);
   const images = new Images(clock, plane);
   const directory = new UsageDirectory(clock, plane);
   const actors: Actor[] = [];
@@ -134,6 +144,9 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
             return target.tools();
           },
         }),
+      records: history,
+      moments,
+      order: own.order ?? "parallel",
       note,
       variant,
     });
@@ -149,6 +162,7 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
         plane,
         history,
         images,
+        moments,
         note,
       };
       clients.push({ conversation, client, program: new Program(surroundings) });
@@ -226,6 +240,16 @@ async function outcomeOf(
       turns: allOf((options) => queries.turns(options)).map(({ id }) => queries.turn(state, id)),
       messages: allOf((options) => queries.messages(state, options)),
       journal: allOf((options) => queries.journal(state, options)),
+      session: runtime.store.events
+        .load(AGENT, { limit: 10_000, maxBytes: Number.MAX_SAFE_INTEGER })
+        .flatMap((event) => eventToMessage(event) ?? [])
+        .map(({ role, content, toolCalls = [] }) =>
+          said(
+            role,
+            content,
+            toolCalls.map(({ name }) => name),
+          ),
+        ),
       toolState: Object.fromEntries(runtime.toolState.list("").map(({ key, value }) => [key, value])),
       clients: clients.map((client) => clientOutcome(client, life)),
       replayed: resumed(life, { ...initialState, seq: 0 }),

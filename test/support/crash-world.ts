@@ -17,8 +17,10 @@ import type { Library } from "../../src/library/define.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
+import { isCompaction } from "../../src/memory/session/types.ts";
 import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
 import type { ModelGateway } from "../../src/model/gateway.ts";
+import type { UsageTotals } from "../../src/model/usage.ts";
 import { allowAll, type Gate } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
@@ -68,6 +70,9 @@ export interface World {
   /** State of the client at the end, after all reconnections. */
   readonly client: LiveConversation;
   readonly lives: number;
+  /** The compactions in the session. */
+  readonly compactions: number;
+  readonly usage: UsageTotals;
 }
 
 const USER = { type: "user", userId: "ada" } as const;
@@ -164,8 +169,8 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
 
   /** Gives the client's results for displayed calls, as often as they are displayed. */
   async function answer(): Promise<void> {
-    const results = pendingCalls(client).map(({ id, name, input }) => ({
-      operationId: id,
+    const results = pendingCalls(client).map(({ operationId, name, input }) => ({
+      operationId,
       result: options.client?.run(name, input) ?? null,
     }));
     if (results.length === 0) return;
@@ -208,7 +213,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
       if (crossings.crashed) continue;
       await answer();
       if (crossings.crashed) continue;
-      if (!life.runtime.busy) break;
+      if (!life.runtime.busy && !life.runtime.isCompacting) break;
       if (step % 20 !== 19) continue;
       const due = clock.now() + (life.runtime.dueIn ?? 0);
       if (clock.nextDue !== undefined && clock.nextDue <= due) {
@@ -225,7 +230,8 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
   reconnect({ runtime: life.runtime, queries });
   const { items } = queries.turns();
   const turns = items.map(({ id }) => queries.turn(life.runtime.state, id));
-  return { turns, client, lives };
+  const compactions = life.runtime.store.events.load("tester", { limit: 1_000 }).filter(isCompaction).length;
+  return { turns, client, lives, compactions, usage: life.runtime.state.usage };
 }
 
 /** Runs all promise reactions that are ready. */

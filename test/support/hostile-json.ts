@@ -164,6 +164,13 @@ export const HOSTILE_SHAPES = {
   "quotes only": '"'.repeat(1_900_000),
 } as const;
 
+/** Returns the levels of nesting, 0 for a value that is no container. Looks no deeper than one level beyond `limit`. */
+export function jsonDepth(value: unknown, limit: number): number {
+  if (typeof value !== "object" || value === null || limit < 0) return 0;
+  const members = Array.isArray(value) ? value : Object.values(value);
+  return 1 + members.reduce<number>((deepest, member) => Math.max(deepest, jsonDepth(member, limit - 1)), 0);
+}
+
 /** Returns the number of values as a text's reader counts them: containers, and commas between members. */
 export function valuesIn(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;

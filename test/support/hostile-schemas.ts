@@ -14,6 +14,16 @@ const nested = (levels: number): object => (levels === 0 ? {} : { a: nested(leve
 const twice = (name: string) => ({ allOf: [{ $ref: `#/$defs/${name}` }, { $ref: `#/$defs/${name}` }] });
 const defs = Object.fromEntries(range(9, (n) => [`d${n}`, n === 8 ? { minLength: 1 } : twice(`d${n + 1}`)]));
 
+const LEVELS = 180;
+/** Definitions that refer to the next one; the last evaluates a name. */
+const marksOf = (name: string) =>
+  Object.fromEntries(
+    range(LEVELS, (n) => [
+      `d${n}`,
+      n === LEVELS - 1 ? { properties: { [name]: true } } : { $ref: `#/$defs/d${n + 1}` },
+    ]),
+  );
+
 /** Schemas that double, compare or describe very much. */
 export const HOSTILE_SCHEMAS: Readonly<Record<string, HostileCase>> = {
   "doubles at each level of the value": {
@@ -113,4 +123,65 @@ export const HOSTILE_PATTERNS: Readonly<Record<string, HostileCase>> = {
   ),
   "a lookahead in the middle": text("^(?:a(?=a)|a)*$", "a".repeat(50)),
   "a back-reference": text("^(a+)\\1+$", "a".repeat(50)),
+};
+
+/** The number of tools that a sender brings with a schema of `HOSTILE_CALLS`; a reply calls each of them once. */
+export const HOSTILE_TOOLS = 4;
+
+/** A schema that a call's arguments are checked against, and do not fit. */
+const inCall = (part: object, more: object = {}) => inObject(part, { required: ["missing"], ...more });
+
+/** Schemas of tools, and the arguments of each call. */
+export const HOSTILE_CALLS: Readonly<Record<string, HostileCase>> = {
+  "very many lookaheads": {
+    schema: inCall({ items: { pattern: `^${"(?=)".repeat(122)}` } }),
+    reply: { a: range(20_000, () => "") },
+  },
+  "very many lookaheads that find": {
+    schema: inCall({ items: { pattern: `^${"(?!b)".repeat(99)}` } }),
+    reply: { a: range(20_000, () => "a") },
+  },
+  "as many lookaheads as are accepted": {
+    schema: inCall({ items: { pattern: `^${"(?=)".repeat(10)}` } }),
+    reply: { a: range(20_000, () => "") },
+  },
+  "very many patterns of names": {
+    schema: inCall({
+      patternProperties: Object.fromEntries(
+        range(1_200, (n) => [`${String.fromCharCode(0x4e00 + n)}?`, true]),
+      ),
+    }),
+    reply: { a: Object.fromEntries(range(2_000, (n) => [String.fromCharCode(0x100 + n), 1])) },
+  },
+  "many patterns of names": {
+    schema: inCall({
+      patternProperties: Object.fromEntries(range(150, (n) => [`${String.fromCharCode(0x4e00 + n)}?`, true])),
+    }),
+    reply: { a: Object.fromEntries(range(2_000, (n) => [String.fromCharCode(0x100 + n), 1])) },
+  },
+  "a short pattern": { schema: inCall({ items: { pattern: "b" } }), reply: { a: range(40_000, () => "") } },
+  "a boundary": { schema: inCall({ items: { pattern: "\\b" } }), reply: { a: range(40_000, () => "") } },
+  "multiples of a decimal": {
+    schema: inCall({ items: { multipleOf: 0.1 } }),
+    reply: { a: range(20_000, (n) => n + 0.5) },
+  },
+  "marks of whole numbers": {
+    schema: inCall(
+      { items: { $ref: "#/$defs/d0", unevaluatedProperties: false } },
+      { $defs: marksOf("1023") },
+    ),
+    reply: { a: range(300, () => ({ 1023: 1 })) },
+  },
+  "names that depend on names": {
+    schema: inCall({ items: { dependentSchemas: Object.fromEntries(range(900, (n) => [`k${n}`, true])) } }),
+    reply: { a: range(2_000, () => ({})) },
+  },
+  "lists of types": {
+    schema: inCall({ items: { allOf: range(900, () => ({ type: ["null", "object", "array", "string"] })) } }),
+    reply: { a: range(2_000, () => 1.5) },
+  },
+  "lengths of long texts": {
+    schema: inCall({ allOf: range(900, () => ({ minLength: 1 })) }),
+    reply: { a: "\u00e9".repeat(100_000) },
+  },
 };

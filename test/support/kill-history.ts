@@ -156,6 +156,7 @@ function snapshot(): Frame {
     title: null,
     status: "active",
     gate: "idle",
+    turns: "parallel",
     agentId: "actor",
     projectId: "default",
     participants: [],

@@ -17,7 +17,8 @@ export function localExecutor(
   state: (context: CallContext) => ToolState = statePerConversation(),
   deliver: BatchPorts["deliver"] = async () => undefined,
 ): TaskExecutor {
-  return { run: (calls, caller) => runCalls({ tools, clock, state, deliver }, { calls }, caller) };
+  const ports = { tools, clock, state, deliver, waitUntil: () => undefined };
+  return { run: (calls, caller) => runCalls(ports, { calls }, caller) };
 }
 
 function statePerConversation(): (context: CallContext) => ToolState {

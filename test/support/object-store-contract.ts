@@ -6,13 +6,14 @@ import type { ObjectStore } from "../../src/ports/object-store.ts";
 export function objectStoreContract(storeOf: () => ObjectStore): void {
   const key = (name: string) => `contract/${crypto.randomUUID()}/${name}`;
   const bytes = new Uint8Array([0, 255, 1, 2]);
+  const version = expect.any(String);
   const facts = { mediaType: "image/png", name: "caf%C3%A9.png" };
 
   it("OBJECT-1 an object comes back as it was put", async () => {
     const [store, at] = [storeOf(), key("a")];
     await store.put(at, bytes, facts);
-    expect(await store.get(at)).toEqual({ size: 4, facts, bytes });
-    expect(await store.head(at)).toEqual({ size: 4, facts });
+    expect(await store.get(at)).toEqual({ size: 4, version, facts, bytes });
+    expect(await store.head(at)).toEqual({ size: 4, version, facts });
   });
 
   it("OBJECT-1 one that is changed afterwards stays as it was put", async () => {
@@ -27,7 +28,12 @@ export function objectStoreContract(storeOf: () => ObjectStore): void {
     const [store, at] = [storeOf(), key("a")];
     await store.put(at, bytes, facts);
     await store.put(at, new Uint8Array(), {});
-    expect(await store.get(at)).toEqual({ size: 0, facts: {}, bytes: new Uint8Array() });
+    expect(await store.get(at)).toEqual({
+      size: 0,
+      version,
+      facts: {},
+      bytes: new Uint8Array(),
+    });
   });
 
   it("OBJECT-2 what does not exist is null, and deleting it no error", async () => {
@@ -37,5 +43,15 @@ export function objectStoreContract(storeOf: () => ObjectStore): void {
     await store.put(at, bytes, facts);
     await store.delete(at);
     expect([await store.get(at), await store.head(at)]).toEqual([null, null]);
+  });
+
+  it("OBJECT-3 a range is that part of the object, up to its end, and every put changes the version", async () => {
+    const [store, at] = [storeOf(), key("a")];
+    await store.put(at, bytes, facts);
+    const head = await store.head(at);
+    expect(await store.get(at, { offset: 1, length: 2 })).toEqual({ ...head, bytes: bytes.slice(1, 3) });
+    expect(await store.get(at, { offset: 2, length: 9 })).toEqual({ ...head, bytes: bytes.slice(2) });
+    await store.put(at, bytes, facts);
+    expect((await store.get(at, { offset: 0, length: 1 }))?.version).not.toBe(head?.version);
   });
 }

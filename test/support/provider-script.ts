@@ -10,6 +10,8 @@ export interface Script {
   replies: ReplyScript[];
   /** Reply to a request that may not call tools; same as any other by default. */
   final?: AttemptScript;
+  /** Reply to an order to summarise a history that ends with this script. It is recorded as reply -1. */
+  summary?: AttemptScript;
 }
 
 /** The response to one model call. `attempts` is for repeated calls; the last one answers all later ones too. */
@@ -51,6 +53,13 @@ export interface RequestRecord {
   /** Number of earlier requests for that reply. */
   attempt: number;
   body: RecordedBody;
+}
+
+/** The end of an exchange with the provider: complete, or aborted by either side. */
+export interface CloseRecord {
+  reply: number;
+  /** Milliseconds since the epoch. */
+  at: number;
 }
 
 /** A run of a tool, as the tool reported it. */

@@ -3,6 +3,7 @@
  * (`provider-script.ts`). Its second port is for the tests:
  *
  *   GET  /requests/KEY?count=N            returns the requests of a script, once there are N
+ *   GET  /closes/KEY?count=N              returns the ends of its exchanges, once there are N
  *   POST /runs/KEY                        records a run of a tool
  *   GET  /runs/KEY?count=N                returns the runs, once there are N
  *   GET  /gates/KEY/NAME                  waits until the gate is open
@@ -23,6 +24,7 @@ import {
 } from "./openai-server.ts";
 import type {
   AttemptScript,
+  CloseRecord,
   RecordedBody,
   RequestRecord,
   RunRecord,
@@ -81,6 +83,7 @@ class Gate {
 /** The state of one script. */
 class Play {
   readonly requests = new Log<RequestRecord>();
+  readonly closes = new Log<CloseRecord>();
   readonly runs = new Log<RunRecord>();
   readonly #gates = new Map<string, Gate>();
   document: unknown = null;
@@ -122,16 +125,20 @@ export async function startScriptedProvider(): Promise<ScriptedProvider> {
   };
 }
 
+/** The index of a summary among the replies of a script. */
+const SUMMARY = -1;
+
 function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play): Reply {
   // SAFETY: only tests send requests here, and they assert the parts of the body that they use.
   const body = request.body as unknown as RecordedBody;
   const start = body.messages.findLastIndex(({ role }) => role === "user");
   const script = parseScript(body.messages[start]?.content);
-  if (script === null) return errorReply(400, { message: "The last user message is no script." });
+  if (script === null) return summaryReply(body, playOf);
   const reply = body.messages.slice(start).filter(({ role }) => role === "assistant").length;
   const play = playOf(script.key);
   const attempt = play.requests.count((before) => before.reply === reply);
   play.requests.add({ reply, attempt, body });
+  void request.closed.then(() => play.closes.add({ reply, at: Date.now() }));
   const isFinal = body.tools === undefined || body.tool_choice === "none";
   const chosen = (isFinal ? script.final : undefined) ?? script.replies[reply] ?? script.replies.at(-1);
   const attempts = chosen === undefined ? [] : "attempts" in chosen ? chosen.attempts : [chosen];
@@ -139,6 +146,17 @@ function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play):
   return answer === undefined
     ? errorReply(400, { message: "The script has no reply." })
     : toReply(answer, play, reply);
+}
+
+/** Replies to an order to summarise as the newest script before it says. */
+function summaryReply(body: RecordedBody, playOf: (key: string) => Play): Reply {
+  const scripts = body.messages.map(({ role, content }) => (role === "user" ? parseScript(content) : null));
+  const script = scripts.findLast((found) => found !== null);
+  if (script?.summary === undefined)
+    return errorReply(400, { message: "The last user message is no script." });
+  const play = playOf(script.key);
+  play.requests.add({ reply: SUMMARY, attempt: 0, body });
+  return toReply(script.summary, play, SUMMARY);
 }
 
 /** Returns the script of a message, from its text or from its text part beside an image. */
@@ -191,6 +209,8 @@ async function answerControl(
   switch (`${request.method} ${what}${detail === undefined ? "" : `/${detail}`}`) {
     case "GET requests":
       return void json(await play.requests.reach(count));
+    case "GET closes":
+      return void json(await play.closes.reach(count));
     case "GET runs":
       return void json(await play.runs.reach(count));
     case "POST runs":

@@ -15,6 +15,13 @@ export interface StrictServer {
 /** Throws the reason why an API refuses a body. */
 type Rules = (body: JsonObject) => void;
 
+/** Throws the reason why the API at a path refuses a body. */
+export function checkByRules(path: string, body: JsonObject): void {
+  const api = APIS.find(({ matches }) => matches.test(path));
+  if (api === undefined) throw new Error(`no API at ${path}`);
+  api.rules(body);
+}
+
 export async function startStrictServer(): Promise<StrictServer> {
   const server = createServer(async (request, response) => {
     const path = new URL(request.url ?? "/", "http://host").pathname;

@@ -380,8 +380,7 @@ export function turnStoreContract(withPorts: WithPorts, runs: number): void {
       expect(statementsOf(() => store.turns.facts(2))).toBe(1);
       // The row, the texts of the turn itself, its events, and their contents.
       expect(statementsOf(() => store.turn(1))).toBe(4);
-      // The row, its parts, and the texts of all members.
-      expect(statementsOf(() => store.turn(2))).toBe(3);
+      expect(statementsOf(() => store.turn(2))).toBe(4);
       expect(statementsOf(() => store.events.loadWindow("tester", EVERYTHING))).toBe(2);
     });
   });

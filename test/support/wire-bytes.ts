@@ -49,7 +49,7 @@ function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   });
 }
 
-const ATTEMPT = { signal: new AbortController().signal, received() {}, waiting() {} };
+const ATTEMPT = { signal: new AbortController().signal, reading() {}, received() {}, waiting() {} };
 
 /** Decodes a body with the gateway's parser and the provider's decoder. */
 export async function decodeBytes(

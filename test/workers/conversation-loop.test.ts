@@ -750,7 +750,7 @@ describe("the core", () => {
       return reduce(beginTransition(state), decisions, input.now).state;
     }, start);
     expect(decided).toEqual([
-      ["START_TURN", "CALL_LLM"],
+      ["START_TURN", "BEGIN_TURN"],
       ["RECORD_ATTEMPT", "RETRY_LLM"],
       // A crash in the pause before an attempt interrupts nothing.
       [],

@@ -752,11 +752,12 @@ describe("what survives", () => {
     expect(await texts()).toEqual({ count: 4, size: 4 * (size + 2) });
     const client = await interrupt(set);
     await play.reached("hold", 2);
-    const [, , , again] = await play.requests();
-    const results = again?.body.messages
-      .filter(({ role }) => role === "tool")
-      .map(({ content }) => content?.length);
-    expect(results).toEqual([size + 2, size + 2, size + 2, size + 2, 12]);
+    const [before, again] = (await play.requests())
+      .slice(2)
+      .map(({ body }) => body.messages.filter(({ role }) => role === "tool"));
+    expect(again, "a crash changes no form of a result").toEqual(before);
+    expect(again?.map(({ content }) => (content?.length ?? 0) < size)).toEqual(Array(5).fill(true));
+    expect(again?.at(-1)?.content).toHaveLength(12);
     await play.open("hold");
     await client.frame("turn.finalized");
     const { moves } = await conversation.turn(turnId);

@@ -362,7 +362,7 @@ describe("what tools show", () => {
     },
   );
 
-  test("An output of 1 MiB is shown, told to the model, kept and replayed", async () => {
+  test("MOVES-2 An output of 1 MiB is shown, kept and replayed, and shortened for the model", async () => {
     const conversation = await open();
     const size = 1_048_574;
     const { play, turnId } = await conversation.play({
@@ -371,7 +371,9 @@ describe("what tools show", () => {
     const turn = await conversation.ended(turnId);
     expect(turn.moves[0]?.toolResult?.result).toHaveLength(size);
     const [, second] = await play.requests(2);
-    expect(second?.body.messages.at(-1)?.content).toHaveLength(size + 2);
+    const told = second?.body.messages.at(-1)?.content ?? "";
+    expect(told.length).toBeGreaterThan(100_000);
+    expect(told.length).toBeLessThan(size / 2);
     await conversation.evict();
     const client = await conversation.connect({ from: 0 });
     const { data } = await client.frame("tool.completed");
@@ -690,7 +692,7 @@ describe("tools that the client runs", () => {
     await client.frame("snapshot");
     const started = await conversation.play({ replies: [...replies, answered] }, { tools: [ASK] });
     await client.frame("turn.waiting");
-    const operations = pendingCalls(client.state).map(({ id }) => id);
+    const operations = pendingCalls(client.state).map(({ operationId }) => operationId);
     return { conversation, client, operations, ...started };
   }
 
@@ -727,7 +729,7 @@ describe("tools that the client runs", () => {
     const back = await conversation.connect();
     const { data } = await back.frame("snapshot");
     expect(data.operations).toMatchObject([{ id: operations[0], client: true, state: "running" }]);
-    const [operationId = ""] = pendingCalls(back.state).map(({ id }) => id);
+    const [operationId = ""] = pendingCalls(back.state).map(({ operationId }) => operationId);
     expect(await conversation.result(operationId, { result: null })).toEqual([200, { operationId, turnId }]);
     await back.frame("turn.finalized");
     expect(await conversation.result(operationId, { result: null })).toEqual([200, { operationId, turnId }]);

@@ -5,7 +5,7 @@
 
 import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
@@ -85,7 +85,7 @@ class CountedConversation {
           agents: [{ id: "assistant", chain: this.chain }],
           createdAt: systemClock.now(),
         }),
-        history,
+        history === undefined ? {} : { history },
       );
     });
   }
@@ -161,10 +161,11 @@ class CountedConversation {
 /** A conversation nobody used before, inside a Durable Object. */
 async function inFreshConversation<Value>(
   body: (conversation: CountedConversation) => Promise<Value>,
+  memory: { contextTokens?: number } = {},
 ): Promise<Value> {
   const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
   const toolIds = ["cost/double", "cost/charge"];
-  const persona = { identity: { systemPrompt: "Test." }, tools: { toolIds } };
+  const persona = { identity: { systemPrompt: "Test." }, memory, tools: { toolIds } };
   const chain = await resolveChain(new Registry(code), persona, profile);
   return runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_instance, { storage }) =>
     body(new CountedConversation(storage, chain)),
@@ -276,6 +277,24 @@ describe("H5 constant cost", () => {
       return conversation.turn("hello");
     });
     expect(cost).toEqual({ statements: 7, rowsWritten: 7, rowsRead: 6 });
+  });
+
+  test("H5 SELFCOMPACT-2 a turn pays for no compaction that it does not start; the first compaction costs 4 rows", async () => {
+    const cost = await inFreshConversation(
+      async (conversation) => {
+        conversation.create();
+        const turns = [await conversation.turn("x ".repeat(400))];
+        while (!conversation.runtime.isCompacting) turns.push(await conversation.turn("x ".repeat(400)));
+        await vi.waitFor(() => expect(conversation.runtime.isCompacting).toBe(false));
+        const { statements, rowsWritten } = conversation.counter.cost;
+        return { before: turns.at(-2), whole: { statements, rowsWritten } };
+      },
+      { contextTokens: 2_000 },
+    );
+    expect(cost.before).toMatchObject({ statements: 7, rowsWritten: 7 });
+    // The turn, and the compaction: its journal row, its event with the entry in the index, and the index itself.
+    expect(cost.whole.rowsWritten).toBe(7 + 4);
+    expect(cost.whole.statements).toBe(7 + 7);
   });
 
   test("H5 a turn with three rounds of a pure tool: at most 16 statements and 24 rows", async () => {

@@ -4,7 +4,7 @@
  */
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { FLOOD, MAX_FRAME_LENGTH, MAX_SUBSCRIBERS } from "../../src/agents/conversation/door/limits.ts";
+import { FLOOD, MAX_FRAME_LENGTH, MAX_READERS } from "../../src/agents/conversation/door/limits.ts";
 import protocolV1 from "../fixtures/protocol-v1.json";
 import { Play } from "./provider.ts";
 import { actorOf, sign, TokenServer } from "./token-server.ts";
@@ -236,9 +236,9 @@ describe("floods", () => {
     },
   );
 
-  test(`At most ${MAX_SUBSCRIBERS} watch a conversation; one more is refused until one has left`, async () => {
+  test(`At most ${MAX_READERS} watch a conversation; one more is refused until one has left`, async () => {
     const clients: Client[] = [];
-    while (clients.length < MAX_SUBSCRIBERS) {
+    while (clients.length < MAX_READERS) {
       clients.push(...(await Promise.all(Array.from({ length: 32 }, () => opened("/conversations/")))));
     }
     const refused = await server.connect(token, `/conversations/${id}`);
@@ -254,11 +254,11 @@ describe("floods", () => {
     for (const client of clients) client.close();
   });
 
-  test(`At most ${MAX_SUBSCRIBERS} streams of events are open at once; one more is 429 until one has ended`, async () => {
+  test(`At most ${MAX_READERS} streams of events are open at once; one more is 429 until one has ended`, async () => {
     const wait = stopClock();
     const until = seconds() + 60;
     const streams: SseReader[] = [];
-    while (streams.length < MAX_SUBSCRIBERS) {
+    while (streams.length < MAX_READERS) {
       streams.push(...(await Promise.all(Array.from({ length: 32 }, () => stream(until)))));
     }
     const one = () => server.as(token, `/api/conversations/${id}/events`);
@@ -344,8 +344,8 @@ describe("protocol versions", () => {
       expect(client.framesOf("error").map(({ data }) => [data.ref, data.code, data.message])).toEqual([
         ["a", "UNSUPPORTED", expect.stringContaining('"v": 1')],
         ["b", "UNSUPPORTED", expect.stringContaining('"v": 1')],
-        ["c", "INVALID_SIGNAL", expect.stringContaining("turn.start, tool.result, ping")],
-        ["d", "INVALID_SIGNAL", expect.stringContaining("turn.start, tool.result, ping")],
+        ["c", "INVALID_SIGNAL", expect.stringContaining("turn.start, tool.result, turn.cancel")],
+        ["d", "INVALID_SIGNAL", expect.stringContaining("turn.start, tool.result, turn.cancel")],
       ]);
       client.close();
     },

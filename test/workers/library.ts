@@ -129,7 +129,7 @@ export const testLibrary = defineLibrary("test", {
       provider: "openai",
       modelId: "scripted",
       baseUrl: env.PROVIDER_URL,
-      executionConfig: { timeoutMs: 250 },
+      executionConfig: { timeoutMs: 1_000 },
     }),
   ],
   personas: [

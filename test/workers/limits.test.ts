@@ -350,7 +350,8 @@ describe("G6 pages of other origins", () => {
         const response = await open(path, from(origin, init), principal);
         expect(corsHeaders(response)).toEqual({
           "access-control-allow-origin": origin,
-          "access-control-expose-headers": "Location,Retry-After,X-Dramatis-Conversation,X-Should-Retry",
+          "access-control-expose-headers":
+            "Location,Retry-After,X-Dramatis-Conversation,X-Dramatis-Turn,X-Should-Retry",
         });
         expect(response.headers.get("vary")).toBe("Origin");
       }
@@ -370,7 +371,8 @@ describe("G6 pages of other origins", () => {
         "access-control-allow-origin": "https://app.example",
         "access-control-allow-methods": "GET,HEAD,POST,PUT,PATCH,DELETE",
         "access-control-allow-headers": HEADERS,
-        "access-control-expose-headers": "Location,Retry-After,X-Dramatis-Conversation,X-Should-Retry",
+        "access-control-expose-headers":
+          "Location,Retry-After,X-Dramatis-Conversation,X-Dramatis-Turn,X-Should-Retry",
         "access-control-max-age": "600",
       });
     }
@@ -425,10 +427,10 @@ describe("calls of a model's host", () => {
     const guards = new HostGuards(systemClock, { concurrency: { concurrent: 1, queued: 5 } });
     const order: string[] = [];
     const [holder, first, second] = [newActor(), newActor(), newActor()];
-    const pass = await runInDurableObject(holder, () => guards.enter(profile, 60_000, signal));
+    const pass = await runInDurableObject(holder, () => guards.enter(profile, { leaseMs: 60_000, signal }));
     const call = (actor: typeof holder, name: string) =>
       runInDurableObject(actor, async (_, { storage }) => {
-        const own: Pass = await guards.enter(profile, 60_000, signal);
+        const own: Pass = await guards.enter(profile, { leaseMs: 60_000, signal });
         order.push(`${name} begins`);
         // What follows a grant is the waiting actor's own: its storage, its timers.
         await storage.put("name", name);

@@ -207,6 +207,32 @@ describe("API-1 answers fit the document", () => {
     await ask("openAiChatCompletion", "/v1/chat/completions", body({ model: agent, messages: [], n: 2 }));
   });
 
+  test("of stops, by HTTP and by the OpenAI protocol", async () => {
+    const id = idOf(await ask("createConversation", "/api/conversations", body({ agentId: agent })));
+    const base = `/api/conversations/${id}`;
+    const order = (turns: string) => ({ method: "PATCH", body: JSON.stringify({ turns }) });
+    await ask("updateConversation", base, order("random"));
+    await ask("updateConversation", base, order("queued"));
+    const play = new Play({ replies: [[{ text: "Half" }, { gate: "never" }]] });
+    const started = await ask("startTurn", `${base}/turns`, body({ content: play.content }));
+    await play.reached("never");
+    const turn = `${base}/turns/${String(Reflect.get(Object(started), "turnId"))}`;
+    await ask("cancelTurn", `${turn}/cancel`, body({ reason: "Enough." }));
+    await ask("getTurn", turn);
+    await ask("cancelConversation", `${base}/cancel`);
+    const response = await ask(
+      "openAiCreateResponse",
+      "/v1/responses",
+      body({ conversation: id, input: "Hi." }),
+    );
+    await ask("openAiCancelResponse", `/v1/responses/${idOf(response)}/cancel`);
+    await ask("listMessages", `${base}/messages`);
+    await ask("listJournal", `${base}/journal`);
+    await ask("followConversation", `${base}/events`);
+    await ask("resumeConversation", `${base}/resume`);
+    await ask("resumeConversation", `${base}/resume`);
+  });
+
   test("of libraries", async () => {
     const bodies = {
       Persona: ["personas", { id: "p", identity: { systemPrompt: "Hi." } }],

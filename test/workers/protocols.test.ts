@@ -855,7 +855,8 @@ describe("H9 the AI SDK", () => {
 
   test("UISTREAM-1 a chat that comes back takes up the turn in progress, and none where there is none", async () => {
     const play = new Play({ replies: [[{ text: "Half" }, { gate: "shown" }, { text: " and half." }]] });
-    const first = chatOf(ours()).chat;
+    // Its `stop` leaves the stream, and the turn goes on.
+    const first = chatOf(new DefaultChatTransport({ api, fetch: fetchAs(ADA) })).chat;
     const sent = first.sendMessage({ text: play.content });
     await play.reached("shown");
     await first.stop();

@@ -1,6 +1,6 @@
 /** The scripted provider's own side, as tests and their tools see it from inside workerd. */
 import { env } from "cloudflare:workers";
-import type { RequestRecord, RunRecord, Script } from "../support/provider-script.ts";
+import type { CloseRecord, RequestRecord, RunRecord, Script } from "../support/provider-script.ts";
 
 async function control(method: "GET" | "POST", path: string, body?: unknown, signal?: AbortSignal) {
   const response = await fetch(`${env.PROVIDER_CONTROL_URL}${path}`, {
@@ -64,6 +64,12 @@ export class Play {
   async requests(count = 0): Promise<RequestRecord[]> {
     // SAFETY: the provider answers what `provider-script.ts` declares.
     return (await control("GET", `/requests/${this.key}?count=${count}`)) as RequestRecord[];
+  }
+
+  /** The ends of exchanges so far, once there are `count`. */
+  async closes(count = 0): Promise<CloseRecord[]> {
+    // SAFETY: the provider answers what `provider-script.ts` declares.
+    return (await control("GET", `/closes/${this.key}?count=${count}`)) as CloseRecord[];
   }
 
   /** The runs of tools so far, once there are `count`. */

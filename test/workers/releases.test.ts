@@ -14,6 +14,7 @@ import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/dur
 import type { ActorAddress, Envelope } from "../../src/protocol/envelope.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
 import { user } from "../support/events.ts";
 import { RECORDED_ENDS } from "../support/releases/ends.ts";
 import {
@@ -26,7 +27,7 @@ import {
 import { RECORDED_PROVIDER } from "../support/releases/library.ts";
 import { asRecorded, directoryViews } from "../support/releases/views.ts";
 import { openGate, runsOf } from "./provider.ts";
-import { createConversation, request, TestConversation } from "./world.ts";
+import { createAgent, createConversation, request, TestConversation } from "./world.ts";
 
 type Released = Recording & { release: string };
 
@@ -149,6 +150,8 @@ describe.each(recorded("conversation"))("G4 conversation $name of $release on wo
     await client.frame("turn.finalized", (frame: Frame) => frame.turnId === turnId);
     expect(client.frames.slice(0, frames?.length)).toMatchObject(frames ?? []);
     expect(client.state.messages.at(-1)).toMatchObject({ content: "And after that?" });
+    // The recordings have large results, and open readers of all of them would wait for each other.
+    client.close();
   });
 });
 
@@ -181,8 +184,23 @@ test.each(recorded("conversation").filter(({ name }) => name === "during-model-c
   },
 );
 
-/** An envelope to it, the last copy too, is told to come later. */
-async function expectTurnedAway(stub: DurableObjectStub, to: ActorAddress): Promise<void> {
+test("UPGRADE-4 another UNAVAILABLE of a conversation's start ends that start only: the next one serves requests and envelopes", async () => {
+  const { stub, path, id } = await createConversation(await createAgent("test/handy"));
+  await evictDurableObject(stub);
+  const reading = await runInDurableObject(stub, (_, { storage }) =>
+    vi.spyOn(storage.kv, "get").mockImplementationOnce(() => {
+      throw new DramatisError("UNAVAILABLE", "A part of the platform is away.", { retriable: true });
+    }),
+  );
+  expect((await request(path)).status).toBe(500);
+  expect(reading).toHaveBeenCalledOnce();
+  expect((await request(path)).status).toBe(200);
+  const answer = await receive(stub, { kind: "conversation", tenant: "test", id }, false);
+  expect(answer).toMatchObject({ error: { message: expect.stringContaining("unheard.of") } });
+});
+
+/** Sends an envelope of a type that no actor receives. */
+function receive(stub: DurableObjectStub, to: ActorAddress, last: boolean) {
   // SAFETY: every actor is one; the type of its stub nests too deep for an envelope's JSON.
   const peer = stub as unknown as MailboxPeer;
   const envelope: Envelope = {
@@ -193,8 +211,13 @@ async function expectTurnedAway(stub: DurableObjectStub, to: ActorAddress): Prom
     body: null,
     sentAt: Date.now(),
   };
+  return peer.receive(envelope, { number: last ? 10 : 1, last });
+}
+
+/** An envelope to it, the last copy too, is told to come later. */
+async function expectTurnedAway(stub: DurableObjectStub, to: ActorAddress): Promise<void> {
   for (const last of [false, true]) {
-    expect(await peer.receive(envelope, { number: last ? 10 : 1, last })).toMatchObject({
+    expect(await receive(stub, to, last)).toMatchObject({
       type: "busy",
       error: { code: "UNAVAILABLE" },
     });

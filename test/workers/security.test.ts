@@ -82,6 +82,9 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   createConversation: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
   listConversations: same(MAY),
   getConversation: READ,
+  updateConversation: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  cancelConversation: READ,
+  resumeConversation: READ,
   listMessages: READ,
   listJournal: READ,
   uploadAttachment: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
@@ -90,6 +93,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   submitToolResult: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   listTurns: READ,
   getTurn: READ,
+  cancelTurn: READ,
   followConversation: READ,
   chat: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   resumeChat: READ,
@@ -98,6 +102,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   openAiChatCompletion: { stranger: NO_MODEL, outsider: MAY, operator: MAY },
   openAiCreateResponse: { stranger: NO_MODEL, outsider: MAY, operator: MAY },
   openAiGetResponse: READ,
+  openAiCancelResponse: READ,
   connect: same(NO_SOCKET),
   connectSdk: same(NO_SOCKET),
   listDeadLetters: { stranger: MAY, outsider: FORBIDDEN, operator: MAY },
@@ -119,6 +124,10 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   changeAgent: () => ({ projectIds: ["taken-over"] }),
   createConversation: ({ agent }) => ({ agentId: agent }),
   startTurn: () => ({ content: "Let me in." }),
+  updateConversation: () => ({ turns: "queued" }),
+  cancelConversation: () => ({}),
+  resumeConversation: () => ({}),
+  cancelTurn: () => ({}),
   chat: () => ({ messages: [{ id: "mine", role: "user", parts: [{ type: "text", text: "Let me in." }] }] }),
   openAiChatCompletion: ({ agent }) => ({
     model: agent,
@@ -377,7 +386,8 @@ describe("G7 a good token of someone else", () => {
     for (const operation of OPERATIONS) {
       if (EXPECTED[operation.id]?.[guest] === MAY) continue;
       // Of what one may read, one may know that it is there.
-      const isSpeech = ["startTurn", "uploadAttachment", "submitToolResult", "chat"].includes(operation.id);
+      const isSpeech =
+        EXPECTED[operation.id]?.operator === FORBIDDEN && operation.path.includes("/conversations/");
       if (isSpeech && guest === "operator") continue;
       const [real, none] = [await request(operation, token), await request(operation, token, NOTHING)];
       expect(await whole(real, ids), operation.id).toBe(await whole(none, NOTHING));

@@ -84,7 +84,7 @@ describe("SessionAgent", () => {
     expect(await columns()).toEqual({ sessions, events });
   });
 
-  it("M2 M23 creates, gets and lists sessions: last updated first, metadata as JSON, times in whole milliseconds", async () => {
+  it("M2 M23 creates, gets and lists sessions: created last first, metadata as JSON, times in whole milliseconds", async () => {
     const stub = await freshAgent("agent-of-m2");
     const before = Date.now();
     const first = await stub.createSession({ topic: "ä", nested: { n: [1] } });
@@ -107,7 +107,7 @@ describe("SessionAgent", () => {
     expect(await listed()).toEqual([second, first]);
     await expect.poll(() => Date.now()).toBeGreaterThan(stored?.updated_at ?? 0);
     await stub.appendEvents(first, users(1));
-    expect(await listed()).toEqual([first, second]);
+    expect(await listed()).toEqual([second, first]);
     const touched = await stub.getSession(first);
     expect(touched?.updated_at).toBeGreaterThan(touched?.created_at ?? 0);
   });
@@ -203,7 +203,7 @@ describe("SessionAgent", () => {
     });
     await evictDurableObject(bare);
     const stub = await freshAgent(name);
-    expect((await stub.listSessions()).items.map(({ id }) => id)).toEqual(["s-1", "s-2"]);
+    expect((await stub.listSessions()).items.map(({ id }) => id)).toEqual(["s-2", "s-1"]);
     expect(await stub.loadEvents("s-1")).toEqual(DESIGN_READ);
     await stub.appendEvents("s-1", [...(await stub.loadEvents("s-1")), user("next")]);
     await evictDurableObject(stub);
@@ -247,7 +247,7 @@ describe("SessionAgent", () => {
     const bad: [string, PageOptions][] = [
       ["/options/limit", { limit: 201 }],
       ["/options/order", { order: "newest" as "asc" }],
-      ["/cursor", { cursor: "nonsense" }],
+      ["/options/cursor", { cursor: "" }],
     ];
     for (const [path, options] of bad) {
       expect(await failureOf(() => stub.listSessions(options))).toMatchObject({
@@ -697,6 +697,29 @@ describe("the sessions of a conversation", () => {
 });
 
 describe("the cost of sessions", () => {
+  it("M2 SESSIONS-4 a page of sessions reads its own rows and one more, in both orders", async () => {
+    await runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, { storage }) => {
+      const counter = new CostCounter();
+      const db = new DurableSqlDatabase(countingStorage(storage, counter));
+      const sessions = new SqlSessionTable(db);
+      const events = new EventStore(db, new LongText(db));
+      const store = new SessionStore({ db, sessions, events, clock: systemClock, ids: systemIds });
+      sessions.createTable();
+      for (let n = 0; n < 1_000; n++) store.create("agent");
+      for (const order of ["asc", "desc"] as const) {
+        for (let cursor: string | undefined = undefined, page = 0; page < 3; page++) {
+          counter.reset();
+          ({ nextCursor: cursor } = store.list({
+            order,
+            limit: 200,
+            ...(cursor === undefined ? {} : { cursor }),
+          }));
+          expect(counter.cost).toEqual({ statements: 1, rowsRead: 201, rowsWritten: 0 });
+        }
+      }
+    });
+  });
+
   it("EVENTS-1 SESSIONS-3 one event is one row, and one in the index of ids if there is one; a batch is one statement, and one more for the session's counter", async () => {
     await runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, { storage }) => {
       const counter = new CostCounter();

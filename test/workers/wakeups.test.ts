@@ -6,6 +6,9 @@ import type { Sleeper } from "./worker.ts";
 
 const MINUTE = 60_000;
 
+/** Makes each change of a job fail. */
+const FULL = "CREATE TRIGGER full BEFORE UPDATE ON cf_agents_jobs BEGIN SELECT RAISE(ABORT, 'full'); END";
+
 /** Runs `body` inside a new actor. */
 function asleep<Value>(body: (sleeper: Sleeper, storage: DurableObjectStorage) => Promise<Value>) {
   const stub = exports.Sleeper.getByName(crypto.randomUUID());
@@ -137,6 +140,34 @@ describe("WAKE-5 an early handler", () => {
       expect(sleeper.woken).toEqual(["early"]);
     }));
 
+  test("costs one row and one alarm for each call; a call by the alarm costs two rows and three alarms", () =>
+    asleep(async (sleeper, storage) => {
+      const cursors: { rowsWritten: number }[] = [];
+      const exec = storage.sql.exec.bind(storage.sql);
+      vi.spyOn(storage.sql, "exec").mockImplementation((statement, ...values) => {
+        const cursor = exec<never>(statement, ...values);
+        cursors.push(cursor);
+        return cursor;
+      });
+      const alarms = [vi.spyOn(storage, "setAlarm"), vi.spyOn(storage, "deleteAlarm")];
+      const costOf = async (call: () => Promise<unknown>) => {
+        cursors.length = 0;
+        for (const alarm of alarms) alarm.mockClear();
+        await call();
+        const rows = cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
+        return { rows, alarms: alarms.reduce((sum, { mock }) => sum + mock.calls.length, 0) };
+      };
+      sleeper.again = MINUTE;
+      await sleeper.wakeups.arm("early", 300);
+      const byTimer = async () => {
+        await called(sleeper, "early");
+        await sleeper.wakeups.arm("early", MINUTE);
+      };
+      expect(await costOf(byTimer)).toEqual({ rows: 1, alarms: 1 });
+      wait(MINUTE);
+      expect(await costOf(() => ring(sleeper))).toEqual({ rows: 2, alarms: 3 });
+    }));
+
   test("that waits for long is called by the alarm, which keeps the actor in memory", () =>
     asleep(async (sleeper, storage) => {
       const timers = vi.spyOn(globalThis, "setTimeout");
@@ -174,9 +205,7 @@ describe("WAKE-5 an early handler", () => {
       const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
       sleeper.again = 1_000;
       await sleeper.wakeups.arm("early", 300);
-      storage.sql.exec(
-        "CREATE TRIGGER full BEFORE UPDATE ON cf_agents_jobs BEGIN SELECT RAISE(ABORT, 'full'); END",
-      );
+      storage.sql.exec(FULL);
       await called(sleeper, "early");
       expect(jobs(storage)).toEqual([["early", 300]]);
       storage.sql.exec("DROP TRIGGER full");
@@ -237,6 +266,16 @@ describe("WAKE-4 while the alarm is late", () => {
       expect(sleeper.woken).toEqual(["first", "first"]);
     }));
 
+  test("a job that its handler asked for at once is another job, which a later request does not replace", () =>
+    asleep(async (sleeper, storage) => {
+      await sleeper.wakeups.arm("first", 0);
+      sleeper.again = 0;
+      await ring(sleeper);
+      const before = jobs(storage);
+      await sleeper.wakeups.arm("first", MINUTE);
+      expect(jobs(storage)).toEqual(before);
+    }));
+
   test("a request during the handler's run wins over the time that the handler returns", () =>
     asleep(async (sleeper, storage) => {
       vi.spyOn(storage, "setAlarm").mockResolvedValue();
@@ -290,4 +329,61 @@ describe("WAKE-6 a job comes no later than its handler asked for", () => {
       await sleeper.wakeups.arm("first", HOUR);
       expect(jobs(storage)).toEqual([["first", 0]]);
     }));
+
+  test.each<[what: string, requested: number, again: number | null, time: number]>([
+    ["later than the job, and sooner than the handler asks", 500, MINUTE, 500],
+    ["later than the job, where the handler asks for nothing", 500, null, 500],
+    ["sooner than the job, and than the handler asks", 100, MINUTE, 100],
+    ["sooner than the job, where the handler asks for nothing", 100, null, 100],
+    ["later than the handler asks", 200, 50, 50],
+    ["at the time of the job", 300, MINUTE, 301],
+  ])("where a timer calls the handler, and a request comes meanwhile: %s", (_, requested, again, time) =>
+    asleep(async (sleeper, storage) => {
+      sleeper.again = again;
+      await sleeper.wakeups.arm("early", 300);
+      await new Promise<void>((resolve) => {
+        sleeper.onWake = () => {
+          void sleeper.wakeups.arm("early", requested);
+          resolve();
+        };
+      });
+      expect(jobs(storage)).toEqual([["early", time]]);
+      sleeper.wakeups.disarm("early");
+    }),
+  );
+
+  test("where a timer has called the handler, the job could not be moved, and a later request comes", () =>
+    asleep(async (sleeper, storage) => {
+      const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
+      sleeper.again = MINUTE;
+      await sleeper.wakeups.arm("early", 300);
+      storage.sql.exec(FULL);
+      await new Promise<void>((resolve) => {
+        sleeper.onWake = () => resolve();
+      });
+      storage.sql.exec("DROP TRIGGER full");
+      await sleeper.wakeups.arm("early", HOUR);
+      expect(jobs(storage)).toEqual([["early", MINUTE]]);
+      expect(logged).toHaveBeenCalledTimes(1);
+      logged.mockRestore();
+    }));
 });
+
+test("WAKE-1 a request at the time of a job whose handler runs throws if it cannot be written", () =>
+  asleep(async (sleeper, storage) => {
+    const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    await sleeper.wakeups.arm("first", 0);
+    let thrown: unknown;
+    sleeper.onWake = () => {
+      storage.sql.exec(FULL);
+      try {
+        void sleeper.wakeups.arm("first", 0).catch(() => undefined);
+      } catch (error) {
+        thrown = error;
+      }
+      storage.sql.exec("DROP TRIGGER full");
+    };
+    await ring(sleeper);
+    expect(thrown).toEqual(new Error('The wake-up "first" could not be written.'));
+    logged.mockRestore();
+  }));

@@ -3,6 +3,7 @@ import { DurableObject, env as environment } from "cloudflare:workers";
 import { Lifecycle } from "agents/lifecycle";
 import { z } from "zod";
 import { workersAIAdapter } from "../../src/adapters/formats/workers-ai/adapter.ts";
+import type { Interceptor } from "../../src/adapters/resilience/interceptors.ts";
 import { NotNow } from "../../src/agents/base/mailbox/handlers.ts";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import { SessionAgent } from "../../src/agents/base/session-agent.ts";
@@ -17,6 +18,16 @@ import { releaseLibrary } from "../support/releases/library.ts";
 import { testLibrary } from "./library.ts";
 import { passGate, reportRun } from "./provider.ts";
 
+/** Deletes the large attachments of a conversation after they were looked up, where a message asks for it. */
+const deletesAttachments: Interceptor = {
+  async beforeSend({ body, media, context: { tenant, conversationId } }) {
+    if (media === undefined || !JSON.stringify(body).includes("delete the large one")) return undefined;
+    const { objects } = await environment.BUCKET.list({ prefix: `${tenant}/${conversationId}/attachments/` });
+    await environment.BUCKET.delete(objects.filter(({ size }) => size > 1_000).map(({ key }) => key));
+    return undefined;
+  },
+};
+
 const app = dramatis({
   libraries: [testLibrary, releaseLibrary({ report: reportRun, pass: passGate })],
   // Tests name their principal; a request that names none is the local one's.
@@ -25,7 +36,11 @@ const app = dramatis({
     // SAFETY: only tests reach this Worker.
     return principal === null ? localAuthorize(request, env) : (JSON.parse(principal) as Principal);
   },
-  models: { allowedHosts: [new URL(environment.PROVIDER_URL).origin], allowedSecrets: ["SOME_API_KEY"] },
+  models: {
+    allowedHosts: [new URL(environment.PROVIDER_URL).origin],
+    allowedSecrets: ["SOME_API_KEY"],
+    resilience: { interceptors: [deletesAttachments] },
+  },
   // Tests send as many requests as they like; those of limits have applications of their own.
   limits: { requests: false },
 });

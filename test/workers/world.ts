@@ -35,6 +35,11 @@ async function call<Body>(method: string, path: string, status: number, body?: u
   return JSON.parse(text) as Body;
 }
 
+/** The part of a problem document that tests read. */
+interface Problem {
+  code?: string;
+}
+
 /** Creates an agent; returns its id. */
 export async function createAgent(persona: string | Persona): Promise<string> {
   const { id } = await call<{ id: string }>("POST", "/api/agents", 201, { persona });
@@ -129,6 +134,27 @@ export class TestConversation {
     const response = await request(`${this.path}/turns`, { method: "POST", body: JSON.stringify(body) });
     const { code } = await response.json<{ code: string }>();
     return { status: response.status, code };
+  }
+
+  /** Stops a turn; the status and the body of the answer. */
+  stop(turnId: string, body?: object, principal = ADA): Promise<[status: number, body: TurnView & Problem]> {
+    return this.#post(`/turns/${turnId}/cancel`, body, principal);
+  }
+
+  /** Stops or resumes the conversation; the status and the body of the answer. */
+  gate(
+    what: "cancel" | "resume",
+    body?: object,
+    principal = ADA,
+  ): Promise<[status: number, body: ConversationView & Problem]> {
+    return this.#post(`/${what}`, body, principal);
+  }
+
+  async #post<Body>(path: string, body: object | undefined, principal: Principal): Promise<[number, Body]> {
+    const init = { method: "POST", ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
+    const response = await request(`${this.path}${path}`, init, principal);
+    // SAFETY: what the API answers, as its own types say; tests assert the rest.
+    return [response.status, (await response.json()) as Body];
   }
 
   view(): Promise<ConversationView> {

@@ -1,8 +1,12 @@
-/** The editor of a message. Enter sends, Shift+Enter starts a new line. A message that fails to send returns to the editor. */
+/**
+ * The editor of a message. Enter sends, Shift+Enter starts a new line, Escape stops the answers in progress. A message that
+ * fails to send returns to the editor.
+ */
 import {
   type ClipboardEvent,
   type DragEvent,
   type KeyboardEvent,
+  useCallback,
   useEffect,
   useLayoutEffect,
   useRef,
@@ -11,25 +15,35 @@ import {
 import type { Draft } from "../content.ts";
 import { ChosenFiles } from "./chosen-files.tsx";
 import { Icon } from "./icon.tsx";
+import { StopButton } from "./stop-button.tsx";
 
 interface ComposerProps {
   /** Sends the draft. Resolves to `false` if that fails; the draft then returns to the editor. */
   onSend: (draft: Draft) => boolean | Promise<boolean>;
+  /** The answers in progress; absent if there is none. */
+  answering?: { count: number; stopping: boolean; onStop: () => void } | undefined;
   disabled?: boolean;
+  placeholder?: string;
   note?: string | undefined;
 }
 
 const EMPTY: Draft = { text: "", files: [] };
 
-export function Composer({ onSend, disabled = false, note }: ComposerProps) {
+export function Composer(props: ComposerProps) {
+  const { onSend, answering, disabled = false, placeholder = "Write a message", note } = props;
   const [{ text, files }, setDraft] = useState(EMPTY);
   const field = useRef<HTMLTextAreaElement>(null);
   const chooser = useRef<HTMLInputElement>(null);
   const empty = text.trim() === "" && files.length === 0;
 
+  /** Puts the cursor into the editor, but not on a phone: the keyboard would cover the page. */
+  const focus = useCallback(() => {
+    if (window.matchMedia("(pointer: fine)").matches) field.current?.focus();
+  }, []);
+
   useEffect(() => {
-    if (!disabled && window.matchMedia("(pointer: fine)").matches) field.current?.focus();
-  }, [disabled]);
+    if (!disabled) focus();
+  }, [disabled, focus]);
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: the height follows the text.
   useLayoutEffect(() => {
@@ -52,8 +66,16 @@ export function Composer({ onSend, disabled = false, note }: ComposerProps) {
     setDraft((newer) => (newer.text === "" && newer.files.length === 0 ? { text, files } : newer));
   }
 
+  function stop() {
+    if (answering === undefined || answering.stopping) return;
+    answering.onStop();
+    focus();
+  }
+
   function onKeyDown(event: KeyboardEvent) {
-    if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
+    if (event.nativeEvent.isComposing) return;
+    if (event.key === "Escape") stop();
+    if (event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
     void submit();
   }
@@ -111,29 +133,43 @@ export function Composer({ onSend, disabled = false, note }: ComposerProps) {
             onChange={(event) => write(event.target.value)}
             onKeyDown={onKeyDown}
             onPaste={onPaste}
-            placeholder="Write a message"
+            placeholder={placeholder}
             aria-label="Message"
             aria-describedby="composer-help"
             enterKeyHint="send"
             data-testid="composer"
             className="max-h-48 min-h-9 flex-1 resize-none bg-transparent px-2 py-1.5 outline-none placeholder:text-muted"
           />
-          <button
-            type="submit"
-            disabled={empty || disabled}
-            aria-label="Send"
-            data-testid="send"
-            className="flex size-9 shrink-0 items-center justify-center rounded-xl bg-accent text-on-accent disabled:bg-line disabled:text-muted"
-          >
-            <Icon name="send" className="size-5" />
-          </button>
+          {answering !== undefined && (
+            <StopButton
+              label={answering.count === 1 ? "Stop" : `Stop all ${answering.count} turns`}
+              stopping={answering.stopping}
+              onStop={stop}
+            />
+          )}
+          {(answering === undefined || !empty) && (
+            <button
+              type="submit"
+              disabled={empty || disabled}
+              aria-label="Send"
+              data-testid="send"
+              className="flex size-9 shrink-0 items-center justify-center rounded-xl bg-accent text-on-accent disabled:bg-line disabled:text-muted"
+            >
+              <Icon name="send" className="size-5" />
+            </button>
+          )}
         </div>
       </div>
-      <p id="composer-help" className="mt-1.5 px-2 text-xs text-muted">
+      <p id="composer-help" className={`mt-1.5 px-2 text-xs text-muted ${disabled ? "invisible" : ""}`}>
         {note ?? (
           <span className="pointer-coarse:hidden">
             <kbd className="font-sans">Enter</kbd> to send, <kbd className="font-sans">Shift+Enter</kbd> for a
             new line
+            {answering !== undefined && (
+              <>
+                , <kbd className="font-sans">Esc</kbd> to stop
+              </>
+            )}
           </span>
         )}
       </p>

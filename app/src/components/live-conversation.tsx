@@ -5,10 +5,14 @@ import { useConversation } from "../../../src/client/react/use-conversation.ts";
 import { contentOf, type Draft } from "../content.ts";
 import { takeFirstMessage } from "../first-message.ts";
 import { agentName, messageOf, wordsOf } from "../format.ts";
+import { useTitle } from "../hooks/use-title.ts";
+import { newMessageId } from "../own-message.ts";
 import { Composer } from "./composer.tsx";
 import { ConnectionIndicator } from "./connection-indicator.tsx";
 import { ErrorNote } from "./error-note.tsx";
+import { OrderMenu } from "./order-menu.tsx";
 import { PageHeader } from "./page-header.tsx";
+import { StoppedBar } from "./stopped-bar.tsx";
 import { Timeline } from "./timeline.tsx";
 
 interface LiveConversationProps {
@@ -20,15 +24,16 @@ interface LiveConversationProps {
 
 export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversationProps) {
   const conversation = useConversation(id);
-  const { state, status, send, reconnect } = conversation;
+  const { state, status, stopping, stopped, send, stop, resume, update, reconnect } = conversation;
   const view = state.conversation;
   const agent = agents?.find((candidate) => candidate.id === view?.agentId);
   const name = agent === undefined ? wordsOf(view?.agentId ?? "") : agentName(agent);
-  const title = view?.title ?? (view === null ? "" : "Untitled conversation");
+  const found = useTitle(id, view?.title);
+  const title = view === null ? "" : found;
 
   useEffect(() => {
     const first = takeFirstMessage(id);
-    if (first !== undefined) send(first);
+    if (first !== undefined) send(first, { id: newMessageId() });
   }, [id, send]);
 
   useRenamed(view?.title, onRenamed);
@@ -45,7 +50,7 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
     async (draft: Draft) => {
       setError(undefined);
       try {
-        send(await contentOf(id, draft));
+        send(await contentOf(id, draft), { id: newMessageId() });
         return true;
       } catch (reason) {
         setError(reason);
@@ -55,10 +60,14 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
     [id, send],
   );
 
+  const count = state.turns.filter((turn) => turn.status === "active").length;
+  const offline = status !== "open" && view !== null;
+
   return (
     <>
       <PageHeader title={title} subtitle={name} onMenu={onMenu}>
         <ConnectionIndicator status={status} onReconnect={reconnect} />
+        {view !== null && <OrderMenu value={view.turns} onChange={(turns) => update({ turns })} />}
       </PageHeader>
       <Timeline id={id} conversation={conversation} agentName={name} />
       {error !== undefined && (
@@ -66,16 +75,25 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
           <ErrorNote text={messageOf(error)} />
         </div>
       )}
+      <StoppedBar
+        stopped={stopped}
+        resuming={state.stops?.some(({ type }) => type === "conversation.resume") ?? false}
+        onResume={() => resume()}
+      />
       <Composer
         onSend={sendDraft}
-        note={status === "open" || view === null ? undefined : offlineNote(status)}
+        answering={count === 0 ? undefined : { count, stopping, onStop: () => stop() }}
+        disabled={stopped}
+        {...(stopped ? { placeholder: "Resume to write a message" } : {})}
+        note={offline ? offlineNote(status, stopping) : stopping ? "Stopping…" : undefined}
       />
     </>
   );
 }
 
-/** Messages wait for the connection. After a final close the reader has to reconnect. */
-function offlineNote(status: ConnectionStatus): string {
+/** Messages and stops wait for the connection. After a final close the reader has to reconnect. */
+function offlineNote(status: ConnectionStatus, stopping: boolean): string {
+  if (stopping) return "Offline. The answer stops when you reconnect.";
   return status === "closed" || status === "unauthorized"
     ? "Offline. Reconnect to send messages."
     : "Offline. Messages send when you reconnect.";

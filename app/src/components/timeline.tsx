@@ -1,10 +1,12 @@
 /** The loaded turns of a conversation, and its pending messages. */
 import { useCallback, useEffect, useRef } from "react";
-import type { Content } from "../../../src/client/index.ts";
+import { type Content, isStopping } from "../../../src/client/index.ts";
 import type { UseConversationResult } from "../../../src/client/react/use-conversation.ts";
 import { ConversationId } from "../conversation-id.ts";
 import { useHistory } from "../hooks/use-history.ts";
 import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
+import { newMessageId } from "../own-message.ts";
+import { turnsBefore } from "../turns.ts";
 import { EmptyConversation } from "./empty-conversation.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { HistoryLoader } from "./history-loader.tsx";
@@ -19,12 +21,13 @@ interface TimelineProps {
 }
 
 export function Timeline({ id, conversation, agentName }: TimelineProps) {
-  const { state, send, retry, discard } = conversation;
+  const { state, stopped, send, cancelTurn, retry, discard } = conversation;
   const { turns, pending, error } = state;
   const history = useHistory(id, conversation);
   const { scroller, content, atEnd, toEnd } = usePinnedScroll(turns[0]?.id);
-  const sendContent = useCallback((sent: Content) => void send(sent), [send]);
+  const sendContent = useCallback((sent: Content) => void send(sent, { id: newMessageId() }), [send]);
   const empty = state.conversation !== null && turns.length === 0 && pending.length === 0;
+  const several = turns.filter(({ status }) => status === "active").length > 1;
   useJumpOnSend(pending.length, toEnd);
 
   return (
@@ -32,11 +35,19 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
       <div ref={scroller} className="h-full overflow-y-auto [overflow-anchor:none]">
         <div ref={content} className="mx-auto flex min-h-full max-w-3xl flex-col px-4 pt-6 pb-4">
           {turns.length > 0 && <HistoryLoader history={history} scroller={scroller} />}
-          {empty && <EmptyConversation agentName={agentName} onPick={sendContent} />}
+          {empty && <EmptyConversation agentName={agentName} onPick={stopped ? undefined : sendContent} />}
           <ConversationId value={id}>
             <div role="log" aria-live="off" aria-label="Messages" className="space-y-8">
               {turns.map((turn) => (
-                <TurnBlock key={turn.id} turn={turn} agentName={agentName} onSend={sendContent} />
+                <TurnBlock
+                  key={turn.id}
+                  turn={turn}
+                  agentName={agentName}
+                  waitsFor={turnsBefore(turns, turn)}
+                  stopping={isStopping(state, turn.id)}
+                  onStop={several ? cancelTurn : undefined}
+                  onSend={stopped ? undefined : sendContent}
+                />
               ))}
               {pending.map((message) => (
                 <PendingItem key={message.clientId} message={message} onRetry={retry} onDiscard={discard} />

@@ -6,12 +6,12 @@ import { JsonView } from "./json-view.tsx";
 
 type Look = { text: string; icon: IconName; className: string };
 
-const looks: Record<OperationState["state"] | "waiting" | "stopped", Look> = {
+const looks: Record<OperationState["state"] | "waiting", Look> = {
   running: { text: "Running", icon: "spinner", className: "text-muted" },
   waiting: { text: "Waiting for the client", icon: "clock", className: "text-caution" },
   completed: { text: "Done", icon: "check", className: "text-accent" },
   failed: { text: "Failed", icon: "cross", className: "text-danger" },
-  stopped: { text: "Stopped", icon: "cross", className: "text-muted" },
+  cancelled: { text: "Stopped", icon: "cross", className: "text-muted" },
 };
 
 interface ToolCardProps {
@@ -59,6 +59,6 @@ export function ToolCard({ operation, active }: ToolCardProps) {
 
 function lookOf({ state, client }: OperationState, active: boolean): keyof typeof looks {
   if (state !== "running") return state;
-  if (!active) return "stopped";
+  if (!active) return "cancelled";
   return client === true ? "waiting" : "running";
 }

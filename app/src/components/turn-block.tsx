@@ -4,34 +4,50 @@
  */
 import { memo, useState } from "react";
 import type { Content, TurnItem, TurnState } from "../../../src/client/index.ts";
+import { isOwnMessage } from "../own-message.ts";
+import { wasStopped } from "../turns.ts";
 import { AgentMessage } from "./agent-message.tsx";
 import { Thinking } from "./thinking.tsx";
 import { Thought } from "./thought.tsx";
 import { ToolCard } from "./tool-card.tsx";
 import { TurnError } from "./turn-error.tsx";
 import { TurnNotes } from "./turn-notes.tsx";
+import { TurnProgress } from "./turn-progress.tsx";
+import { TurnStopped } from "./turn-stopped.tsx";
 import { UserMessage } from "./user-message.tsx";
 
 interface TurnBlockProps {
   turn: TurnState;
   agentName: string;
-  onSend: (content: Content) => void;
+  /** Turns that this one waits for; 0 if it runs or is over. */
+  waitsFor: number;
+  /** The turn is being stopped. */
+  stopping: boolean;
+  /** Stops this turn alone; absent unless others are active, too. */
+  onStop: ((turnId: string) => void) | undefined;
+  /** Sends a message; absent while the conversation is stopped. */
+  onSend: ((content: Content) => void) | undefined;
 }
 
-export const TurnBlock = memo(function TurnBlock({ turn, agentName, onSend }: TurnBlockProps) {
+export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
+  const { turn, agentName, waitsFor, stopping, onStop, onSend } = props;
   const active = turn.status === "active";
   const [live] = useState(active);
   const question = questionOf(turn);
+  const onRetry = question === null || onSend === undefined ? undefined : () => onSend(question);
+  const thinks = active && waitsFor === 0 && !turn.retrying && !showsProgress(turn.items);
   return (
     <section aria-live={live ? "polite" : "off"} data-turn={turn.id} className="space-y-4">
       {turn.items.map((item) => (
         <Item key={item.id} item={item} agentName={agentName} active={active} />
       ))}
-      {active && !turn.retrying && !showsProgress(turn.items) && <Thinking agentName={agentName} />}
+      {thinks && <Thinking agentName={agentName} />}
       <TurnNotes turn={turn} />
-      {turn.error !== undefined && (
-        <TurnError error={turn.error} onRetry={question === null ? undefined : () => onSend(question)} />
+      {active && onStop !== undefined && (
+        <TurnProgress waitsFor={waitsFor} stopping={stopping} onStop={() => onStop(turn.id)} />
       )}
+      {wasStopped(turn) && <TurnStopped onRetry={onRetry} />}
+      {turn.error !== undefined && !wasStopped(turn) && <TurnError error={turn.error} onRetry={onRetry} />}
     </section>
   );
 });
@@ -76,7 +92,8 @@ function showsProgress(items: readonly TurnItem[]): boolean {
   );
 }
 
+/** Returns the content to send again; `null` if the sender may have given options, which a turn does not show. */
 function questionOf({ items }: TurnState): Content | null {
   const item = items.find((candidate) => candidate.type === "message" && candidate.message.role === "user");
-  return item?.type === "message" ? item.message.content : null;
+  return item?.type === "message" && isOwnMessage(item.message.clientId) ? item.message.content : null;
 }

@@ -4,7 +4,7 @@ import { Icon } from "./icon.tsx";
 
 interface TurnErrorProps {
   error: WireError;
-  /** Sends the message again; absent if the message is not loaded. */
+  /** Sends the message again; absent if the message is not loaded, or another client sent it. */
   onRetry: (() => void) | undefined;
 }
 

@@ -5,6 +5,8 @@
  *             middle of it. A heartbeat counts as a sign of life.
  * DEADLINE-2  Pauses of the consumer do not count as silence of the server.
  * DEADLINE-3  No timer outlives the attempt.
+ * DEADLINE-4  The limit until the reply begins starts when the body has been sent. Before, it limits the time in which the
+ *             server takes one piece of the body; the time in which a piece is read does not count.
  */
 
 import { MODEL_TIMEOUT_MS, type ModelProfile } from "../../model/profile.ts";
@@ -23,6 +25,7 @@ export class AttemptDeadlines {
   readonly #clock: Pick<Clock, "timer" | "now">;
   readonly #idleMs: number;
   readonly #total: Deadline;
+  readonly #firstMs: number;
   #stopFirst: (() => void) | undefined;
   #stopIdle: (() => void) | undefined;
   /** Since when the consumer has waited for a piece, in milliseconds; `undefined` while it does not wait. */
@@ -40,14 +43,20 @@ export class AttemptDeadlines {
       outer,
       reason: () => timeout(`The model took longer than ${timeoutMs} ms.`),
     });
-    this.#stopFirst = clock.timer(firstByteTimeoutMs, () =>
-      this.#total.abort(timeout(`The model did not begin to answer within ${firstByteTimeoutMs} ms.`)),
-    );
+    this.#firstMs = firstByteTimeoutMs;
+    this.#stopFirst = this.#watchFirst();
   }
 
   /** Aborts with a `ModelFailure` when time is up, and with the outer signal. */
   get signal(): AbortSignal {
     return this.#total.signal;
+  }
+
+  /** Notes that a piece of the body is read, or that it was and the server may take it. */
+  reading(isReading: boolean): void {
+    if (this.#stopFirst === undefined) return;
+    this.#stopFirst();
+    this.#stopFirst = isReading ? () => undefined : this.#watchFirst();
   }
 
   /** Notes that a piece of the reply, or a heartbeat, arrived. From then on only the idle limit and the total apply. */
@@ -69,6 +78,12 @@ export class AttemptDeadlines {
     this.received();
     this.#stopIdle?.();
     this.#total.stop();
+  }
+
+  #watchFirst(): () => void {
+    return this.#clock.timer(this.#firstMs, () =>
+      this.#total.abort(timeout(`The model did not begin to answer within ${this.#firstMs} ms.`)),
+    );
   }
 
   /** One timer serves all pauses: a timer for each would cost more than reading. */

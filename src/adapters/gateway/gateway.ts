@@ -36,11 +36,12 @@ export function createModelGateway(ports: GatewayPorts): ModelGateway {
   return {
     stream: (request, signal) => streamReply(request, ports, signal),
     accountOf: (profile) => accountOf(profile, ports),
+    streamsMedia: ({ provider }) => httpProvider(provider) !== undefined,
   };
 }
 
 /** Returns a fingerprint of the key for requests of this profile; `undefined` if there is none. */
-export function accountOf(profile: ModelProfile, ports: Pick<GatewayPorts, "secret">): string | undefined {
+function accountOf(profile: ModelProfile, ports: Pick<GatewayPorts, "secret">): string | undefined {
   const key = keyOf(profile, ports);
   return key === undefined ? undefined : fingerprint(key);
 }
@@ -65,6 +66,7 @@ async function* streamReply(
   const attempt = new AttemptDeadlines(ports.clock, request.profile.executionConfig, signal);
   try {
     attempt.signal.throwIfAborted();
+    checkMedia(request);
     for await (const arrival of transportOf(provider)(request, ports, attempt)) {
       attempt.signal.throwIfAborted();
       if ("response" in arrival) {
@@ -116,6 +118,12 @@ function transportOf(provider: ProviderId): Transport {
     default:
       throw new ModelFailure("validation", `There is no transport for the provider "${provider}".`);
   }
+}
+
+/** Throws `ModelFailure` for media that the transport would not read: an interceptor chose another provider. */
+function checkMedia({ profile: { provider }, media }: ModelRequest): void {
+  if (media === undefined || media.size === 0 || httpProvider(provider) !== undefined) return;
+  throw new ModelFailure("validation", `The provider "${provider}" takes media only within the body.`);
 }
 
 /** Removes the key of a request from everything that the provider reported (GATE-3). */

@@ -14,8 +14,9 @@ import {
 } from "../errors/model-errors.ts";
 import { responseInfo, retryAfterMs } from "../errors/response-info.ts";
 import { eventData, MAX_REPLY_BYTES } from "./events.ts";
-import { baseUrlOf, type HttpProvider, httpProvider } from "./http-providers.ts";
-import type { AttemptWatch, GatewayPorts, Transport } from "./ports.ts";
+import { baseUrlOf, type HttpCall, type HttpProvider, httpProvider } from "./http-providers.ts";
+import type { Arrival, AttemptWatch, GatewayPorts, Transport } from "./ports.ts";
+import { type RequestBody, requestBody } from "./request-body.ts";
 import { readBeginning, readText, reasonOf } from "./stream-reader.ts";
 import { keyNameOf, mayReceiveKey } from "./trusted-hosts.ts";
 
@@ -38,7 +39,20 @@ export const httpTransport: Transport = async function* (request, ports, attempt
     );
   }
   const call: Call = { ...request, provider, ports, attempt };
-  const response = await post(call);
+  const { body, ...target } = provider.call(call);
+  const outgoing = requestBody({ ...call, body }, { onReading: (isReading) => attempt.reading(isReading) });
+  try {
+    yield* exchange(call, target, outgoing);
+  } finally {
+    outgoing.stop();
+  }
+};
+
+type Target = Omit<HttpCall, "body">;
+
+async function* exchange(call: Call, target: Target, outgoing: RequestBody): AsyncGenerator<Arrival> {
+  const { ports, attempt } = call;
+  const response = await post(call, target, outgoing);
   const { headers, body } = response;
   const info = responseInfo(response.status, headers, ports.clock.now());
   yield { response: info };
@@ -54,7 +68,7 @@ export const httpTransport: Transport = async function* (request, ports, attempt
   } else {
     yield { payloads: eventData(body, attempt) };
   }
-};
+}
 
 /** Returns the key for requests of this profile. */
 export function keyOf(profile: ModelProfile, { secret }: Pick<GatewayPorts, "secret">): string | undefined {
@@ -62,19 +76,19 @@ export function keyOf(profile: ModelProfile, { secret }: Pick<GatewayPorts, "sec
   return name === undefined ? undefined : secret(name)?.trim() || undefined;
 }
 
-async function post(call: Call): Promise<Response> {
+async function post(call: Call, { path, headers }: Target, outgoing: RequestBody): Promise<Response> {
   const { profile, provider, ports, attempt } = call;
   const { href, origin } = baseUrlOf(profile, provider);
-  const { path, headers, body } = provider.call(call);
   const init: RequestInit = {
     method: "POST",
     headers: {
       "content-type": "application/json",
       accept: "text/event-stream, application/json",
       ...headers,
+      ...outgoing.headers,
       ...authorization(call),
     },
-    body: JSON.stringify(body),
+    ...outgoing.init,
     signal: attempt.signal,
     // A redirect could carry the key to another host.
     redirect: "manual",

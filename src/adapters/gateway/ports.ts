@@ -25,7 +25,7 @@ export interface GatewayPorts {
 }
 
 /** One attempt, as its transport sees it: its signal, and the reports that its deadlines need. */
-export type AttemptWatch = Pick<AttemptDeadlines, "signal" | "received" | "waiting">;
+export type AttemptWatch = Pick<AttemptDeadlines, "signal" | "reading" | "received" | "waiting">;
 
 /**
  * A step of a response. `response` comes once and first, `payloads` follow in order. A transport passes its payloads one

@@ -2,6 +2,7 @@
 
 import type { ModelError } from "../../model/error.ts";
 import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
+import type { ModelProfile } from "../../model/profile.ts";
 import type { ModelDelta } from "../../model/reply.ts";
 import { race } from "../../ports/deadline.ts";
 import type { Ids } from "../../ports/ids.ts";
@@ -31,7 +32,7 @@ export function guardGateway(
   async function* stream(request: ModelRequest, signal: AbortSignal): AsyncGenerator<ModelDelta, void> {
     yield* runAttempt(gateway, guarding, request, request.trace?.requestId ?? ids.ulid(), signal);
   }
-  return { stream };
+  return { stream, streamsMedia: (profile) => gateway.streamsMedia?.(profile) ?? false };
 }
 
 export interface AttemptEnd {
@@ -67,7 +68,13 @@ export async function* runAttempt(
     } else {
       const { request } = prepared;
       const account = gateway.accountOf?.(request.profile);
-      pass = await guards?.enter(request.profile, leaseOf(request), signal, account);
+      const { tenant } = given.context;
+      pass = await guards?.enter(request.profile, {
+        tenant,
+        leaseMs: leaseOf(request.profile),
+        account,
+        signal,
+      });
       end.sent = true;
       let failure: ModelError | undefined;
       for await (const delta of gateway.stream(request, signal)) {
@@ -100,6 +107,7 @@ function incomplete(reply: Partial<CompletedAttempt>, { profile }: ModelRequest)
   return incompleteReply(profile.provider);
 }
 
-function leaseOf({ profile: { executionConfig } }: ModelRequest): number {
+/** Returns the lease of units that one attempt holds, in milliseconds. */
+export function leaseOf({ executionConfig }: Pick<ModelProfile, "executionConfig">): number {
   return (executionConfig?.timeoutMs ?? TIMEOUTS.timeoutMs) + LEASE_MARGIN_MS;
 }

@@ -24,7 +24,14 @@ import {
   record,
   type Verdict,
 } from "./breaker.ts";
-import { type ConcurrencyLimit, ConcurrencyLimiter } from "./limiter.ts";
+import { Limiter } from "./limiter.ts";
+
+export interface ConcurrencyLimit {
+  /** Maximum number of concurrent calls. */
+  concurrent: number;
+  /** Maximum number of waiting calls. A tenant's first call may wait beyond it. */
+  queued: number;
+}
 
 export interface HostGuardOptions {
   /**
@@ -40,8 +47,6 @@ export interface HostGuardOptions {
 const MAX_BREAKERS = 1_000;
 /** Every healthy model server begins to answer within this time, in milliseconds. */
 const PATIENCE_MS = 10_000;
-/** The interval at which a waiting call polls for a slot, in milliseconds. */
-const POLL_MS = 20;
 
 const schema = z.strictObject({
   breaker: z
@@ -71,10 +76,22 @@ export interface Pass {
   leave(end: CallEnd): void;
 }
 
+/** A call that wants to be made. */
+export interface Entry {
+  /** Calls of different tenants take turns; those without one are of the same. */
+  tenant?: string;
+  /** Milliseconds. Exceeds the longest duration of the call. */
+  leaseMs: number;
+  /** Identifies the key that the call uses; the name of the key's variable when absent. */
+  account?: string | undefined;
+  /** Ends the wait. */
+  signal: AbortSignal;
+}
+
 export class HostGuards {
   readonly #settings: z.output<typeof schema>;
   readonly #breakers = new Map<string, BreakerState>();
-  readonly #limiters = new Map<string, ConcurrencyLimiter>();
+  readonly #limiters = new Map<string, Limiter>();
 
   /** Throws `INVALID_INPUT` for invalid options. */
   constructor(
@@ -85,13 +102,12 @@ export class HostGuards {
   }
 
   /**
-   * Waits for permission to call this profile's model. `leaseMs` exceeds the longest duration of the call. `account`
-   * identifies the key that the call uses; the name of the key's variable when absent. Throws `ModelFailure` if the model
-   * must not be called now, or the signal's reason.
+   * Waits for permission to call this profile's model. Throws `ModelFailure` if the model must not be called now, or the
+   * signal's reason.
    */
-  async enter(profile: ModelProfile, leaseMs: number, signal: AbortSignal, account?: string): Promise<Pass> {
+  async enter(profile: ModelProfile, { account, ...entry }: Entry): Promise<Pass> {
     const key = breakerKey(profile, account);
-    const release = await this.#slot(hostKey(profile), leaseMs, signal);
+    const release = await this.#slot(hostKey(profile), entry);
     const enteredAt = this.clock.now();
     let isOver = false;
     try {
@@ -111,21 +127,23 @@ export class HostGuards {
     }
   }
 
-  async #slot(key: string, leaseMs: number, signal: AbortSignal): Promise<() => void> {
+  async #slot(key: string, { tenant = "", leaseMs, signal }: Entry): Promise<() => void> {
     const { concurrency } = this.#settings;
     if (concurrency === false) return () => undefined;
-    const limiter = this.#limiters.get(key) ?? new ConcurrencyLimiter(concurrency, () => this.clock.now());
+    const { concurrent: total, queued } = concurrency;
+    const limiter = this.#limiters.get(key) ?? new Limiter({ total, queued }, this.clock);
     this.#limiters.set(key, limiter);
-    const slot = limiter.claim(leaseMs);
-    const release = () => {
-      slot.release();
+    const forget = () => {
       if (limiter.isIdle && this.#limiters.get(key) === limiter) this.#limiters.delete(key);
     };
     try {
-      while (!slot.take()) await this.clock.sleep(POLL_MS, signal);
-      return release;
+      const release = await limiter.enter({ tenant, leaseMs }, signal);
+      return () => {
+        release();
+        forget();
+      };
     } catch (error) {
-      release();
+      forget();
       throw error;
     }
   }

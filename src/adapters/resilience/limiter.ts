@@ -1,83 +1,211 @@
 /**
- * Limits the concurrent calls to one host in one isolate; further calls wait in a queue. Waiting calls poll: actors of one
- * isolate cannot wake each other, because the continuation of a promise would run in the wrong actor.
+ * Shares units among the concurrent calls of one isolate: slots of a host, or bytes of memory. Calls without room wait in a
+ * queue. Waiting calls poll: actors of one isolate cannot wake each other, because the continuation of a promise would run in
+ * the wrong actor.
  *
- * LIMITER-1  At most `concurrent` calls hold a slot.
- * LIMITER-2  Slots are given in order of arrival. A call that stops waiting leaves the queue and costs nobody a slot.
- * LIMITER-3  A slot that is not released becomes free when its lease ends. A waiting call that has not polled for
+ * LIMITER-1  Calls hold at most `total` units together, and the calls of one tenant at most `perTenant`. A larger claim is
+ *            granted while no other call, or no other call of its tenant, holds any.
+ * LIMITER-2  Tenants take turns, and the calls of a tenant are granted in order of arrival. A call that stops waiting leaves
+ *            the queue and costs nobody a unit or a turn.
+ * LIMITER-3  A claim that is not released becomes free when its lease ends. A waiting call that has not polled for
  *            `GONE_AFTER_MS` loses its place.
- * LIMITER-4  With a full queue, a call fails at once.
+ * LIMITER-4  With a full queue, a call fails at once, unless all that wait are of other tenants.
+ * LIMITER-5  A call may pass one that waits for more room, until `total` units have passed that one. A tenant that holds its
+ *            share delays no other tenant.
  */
+import type { Clock } from "../../ports/clock.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
 
-export interface ConcurrencyLimit {
-  /** Maximum number of concurrent calls. */
-  concurrent: number;
-  /** Maximum number of waiting calls. */
-  queued: number;
+export interface Limit {
+  /** Units that all calls may hold together. */
+  total: number;
+  /** Units that the calls of one tenant may hold together; `total` when absent. */
+  perTenant?: number;
+  /** Maximum number of waiting calls; any number when absent. */
+  queued?: number;
 }
 
-/** A call's claim to a slot. */
+export interface Claim {
+  /** 1 when absent. */
+  units?: number;
+  tenant: string;
+  /** Milliseconds. Exceeds the time for which the call holds the units. */
+  leaseMs: number;
+}
+
+/** A call's claim in the queue, or granted. */
 export interface Slot {
-  /** Takes the slot if one is free and no other call has waited longer. Reports whether the call holds a slot. */
+  /** The number of calls that wait before this one. */
+  readonly ahead: number;
+  /** Takes the units if it is the call's turn. Reports whether the call holds them. */
   take(): boolean;
-  /** Releases the slot, or leaves the queue. */
+  /** Releases the units, or leaves the queue. */
   release(): void;
 }
 
 /** Milliseconds. */
 export const GONE_AFTER_MS = 5_000;
+/** The interval at which the first waiting call polls, in milliseconds. The others poll less often, the further behind. */
+const POLL_MS = 20;
+const MAX_POLL_MS = 500;
 
-interface Place {
-  leaseMs: number;
+interface Place extends Required<Claim> {
+  /** The tenant's turn in which the call is granted. */
+  turn: number;
+  /** Units that passed the call while it waited. */
+  passed: number;
   /** The end of a holder's lease; for a waiting call, the time at which it counts as gone. */
   until: number;
 }
 
-export class ConcurrencyLimiter {
+export class Limiter {
   readonly #held = new Set<Place>();
-  readonly #queue = new Set<Place>();
+  /** In the order of turns, then of arrival. */
+  #queue: Place[] = [];
+  /** The newest turn that was granted, of all tenants and of each that may have a claim to wait for its next one. */
+  #turn = 0;
+  readonly #turns = new Map<string, number>();
 
   constructor(
-    private readonly limit: ConcurrencyLimit,
-    private readonly now: () => number,
+    private readonly limit: Limit,
+    private readonly clock: Pick<Clock, "now" | "sleep">,
   ) {}
 
-  /** No call holds a slot and none waits. */
+  /** No call holds units and none waits. */
   get isIdle(): boolean {
-    return this.#held.size === 0 && this.#queue.size === 0;
+    return this.#held.size === 0 && this.#queue.length === 0;
   }
 
-  /** Claims a slot for a call that takes less than `leaseMs`. Throws `ModelFailure` if the queue is full. */
-  claim(leaseMs: number): Slot {
-    const place: Place = { leaseMs, until: 0 };
-    if (!this.#take(place) && this.#queue.size > this.limit.queued) {
-      this.#queue.delete(place);
-      throw new ModelFailure("rate_limit", "Too many calls to this model server are waiting.");
+  /** The units that calls hold. */
+  get held(): number {
+    this.#forgetLost();
+    return sumOf(this.#held);
+  }
+
+  /** Waits for units. Returns a function that releases them. Throws as `claim` does, and the signal's reason. */
+  async enter(claim: Claim, signal: AbortSignal): Promise<() => void> {
+    const slot = this.claim(claim);
+    try {
+      while (!slot.take()) await this.clock.sleep(Math.min(MAX_POLL_MS, POLL_MS * (1 + slot.ahead)), signal);
+      return slot.release;
+    } catch (error) {
+      slot.release();
+      throw error;
+    }
+  }
+
+  /** Claims units, which the call then holds or waits for. Throws `ModelFailure` if the queue is full. */
+  claim({ units = 1, tenant, leaseMs }: Claim): Slot {
+    const { queued = Number.POSITIVE_INFINITY } = this.limit;
+    const place: Place = { units, tenant, leaseMs, turn: this.#nextTurn(tenant), passed: 0, until: 0 };
+    if (!this.#take(place) && this.#queue.length > queued) {
+      const others = this.#without(place);
+      if (others.length === 0 || others.some((other) => other.tenant === tenant)) {
+        this.#queue = others;
+        throw new ModelFailure("rate_limit", "Too many calls to this model server are waiting.");
+      }
     }
     let isOver = false;
+    const ahead = () => Math.max(0, this.#queue.indexOf(place));
     return {
+      get ahead() {
+        return ahead();
+      },
       take: () => !isOver && this.#take(place),
       release: () => {
+        if (isOver) return;
         isOver = true;
         this.#held.delete(place);
-        this.#queue.delete(place);
+        this.#queue = this.#without(place);
       },
     };
   }
 
   #take(place: Place): boolean {
     if (this.#held.has(place)) return true;
-    const now = this.now();
-    for (const lost of this.#held) if (lost.until <= now) this.#held.delete(lost);
-    for (const gone of this.#queue) if (gone !== place && gone.until <= now) this.#queue.delete(gone);
+    const now = this.clock.now();
     place.until = now + GONE_AFTER_MS;
-    this.#queue.add(place);
-    const ahead = [...this.#queue].indexOf(place);
-    if (ahead >= this.limit.concurrent - this.#held.size) return false;
-    this.#queue.delete(place);
+    this.#forgetLost();
+    if (!this.#queue.includes(place)) {
+      const behind = this.#queue.findIndex(({ turn }) => turn > place.turn);
+      this.#queue.splice(behind < 0 ? this.#queue.length : behind, 0, place);
+    }
+    if (!this.#isNext(place)) return false;
+    this.#queue = this.#without(place);
     place.until = now + place.leaseMs;
     this.#held.add(place);
+    this.#grantTurn(place);
     return true;
   }
+
+  /** Reports whether there is room for a waiting call and for those before it that it must not pass. Notes whom it passes. */
+  #isNext(place: Place): boolean {
+    const { total, perTenant = total } = this.limit;
+    const shares = new Map<string, number>();
+    for (const { tenant, units } of this.#held) shares.set(tenant, (shares.get(tenant) ?? 0) + units);
+    let room = total - sumOf(this.#held);
+    const passed: Place[] = [];
+    /** The units that may still pass the calls that wait: for all tenants, and for each. */
+    let mayPass = Number.POSITIVE_INFINITY;
+    const mayPassOwn = new Map<string, number>();
+    for (const call of this.#queue) {
+      if (room <= 0) return false;
+      const { tenant, units } = call;
+      const share = shares.get(tenant) ?? 0;
+      const isInShare = share === 0 || share + units <= perTenant;
+      const hasRoom = units <= room || room === total;
+      const ownLimit = mayPassOwn.get(tenant) ?? Number.POSITIVE_INFINITY;
+      if (isInShare && hasRoom && units <= Math.min(mayPass, ownLimit)) {
+        if (call === place) {
+          for (const waiting of passed) waiting.passed += units;
+          return true;
+        }
+        room -= units;
+        shares.set(tenant, share + units);
+        continue;
+      }
+      if (call === place) return false;
+      const left = total - call.passed;
+      if (isInShare) mayPass = Math.min(mayPass, left);
+      else mayPassOwn.set(tenant, Math.min(ownLimit, left));
+      if (isInShare || tenant === place.tenant) passed.push(call);
+    }
+    return false;
+  }
+
+  #nextTurn(tenant: string): number {
+    const granted = this.#turns.get(tenant) ?? -1;
+    const own = this.#queue.findLast((place) => place.tenant === tenant)?.turn ?? granted;
+    return Math.max(this.#presentTurn(), 1 + Math.max(own, granted));
+  }
+
+  /** Returns the turn that is granted now: an older one than the newest if its call was passed. */
+  #presentTurn(): number {
+    return Math.min(this.#turn, this.#queue[0]?.turn ?? this.#turn);
+  }
+
+  #grantTurn({ tenant, turn }: Place): void {
+    this.#turn = Math.max(this.#turn, turn);
+    this.#turns.set(tenant, Math.max(turn, this.#turns.get(tenant) ?? 0));
+    const present = this.#presentTurn();
+    for (const [other, last] of this.#turns) if (last < present) this.#turns.delete(other);
+  }
+
+  #without(place: Place): Place[] {
+    return this.#queue.filter((other) => other !== place);
+  }
+
+  /** Removes the calls whose lease is over, and those that no longer poll. */
+  #forgetLost(): void {
+    const now = this.clock.now();
+    for (const lost of this.#held) if (lost.until <= now) this.#held.delete(lost);
+    if (this.#queue.some(({ until }) => until <= now))
+      this.#queue = this.#queue.filter(({ until }) => until > now);
+  }
+}
+
+function sumOf(places: Iterable<Place>): number {
+  let sum = 0;
+  for (const { units } of places) sum += units;
+  return sum;
 }

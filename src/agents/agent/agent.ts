@@ -3,6 +3,8 @@
  *
  * IDENT-1  An agent is created once. Its id never refers to another agent.
  * IDENT-2  A persona that does not resolve is refused when it is given, not when it is used.
+ * IDENT-3  A declaration in code changes the agent only if it differs from the declaration before. What was changed over
+ *          HTTP stays until then.
  */
 
 import { z } from "zod";
@@ -23,8 +25,10 @@ import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
+import { canonicalJson, type Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
+import { sha256Hex } from "../../shared/sha256.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
@@ -90,7 +94,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       return ports.deadLetters(this.env);
     }
 
-    async create(principal: Principal, input: CreateAgent) {
+    async create(principal: Principal, input: CreateAgent, { isDeclaration = false } = {}) {
       return asResult(async () => {
         checkAuthor(principal);
         const { tenant } = principal;
@@ -98,9 +102,22 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         const checked = await this.#checkPersona(persona, tenant);
         const now = toIso(systemClock.now());
         const identity = { id, tenant, persona: checked, projectIds, createdAt: now, updatedAt: now };
+        if (isDeclaration) return this.#declare(identity);
         await this.#commit(() => this.#store.create(identity));
         return identity;
       });
+    }
+
+    /** Creates the agent, or changes it if the declaration is new (IDENT-3). */
+    async #declare(declared: AgentIdentity): Promise<AgentIdentity> {
+      const { persona, projectIds } = declared;
+      // SAFETY: a persona has passed its schema, which admits only JSON values.
+      const hash = await sha256Hex(canonicalJson({ persona, projectIds } as unknown as Json));
+      const current = this.#store.find();
+      if (current !== undefined && this.#store.declaration() === hash) return current;
+      const next = current === undefined ? declared : changed(current, { persona, projectIds });
+      await this.#commit(() => this.#store.declare(next, hash));
+      return next;
     }
 
     async identity() {
@@ -112,14 +129,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         checkAuthor(principal);
         const { persona: given, projectIds } = validate(changeSchema, change);
         const persona = given === undefined ? undefined : await this.#checkPersona(given, principal.tenant);
-        const current = this.#store.identity();
-        // The directory keeps the newest update, so its time must ascend even if the clock does not.
-        const updatedAt = Math.max(systemClock.now(), Date.parse(current.updatedAt) + 1);
-        const identity: AgentIdentity = {
-          ...current,
-          ...defined({ persona, projectIds }),
-          updatedAt: toIso(updatedAt),
-        };
+        const identity = changed(this.#store.identity(), defined({ persona, projectIds }));
         await this.#commit(() => this.#store.update(identity));
         return identity;
       });
@@ -170,6 +180,15 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       await this.#listing.publish();
     }
   };
+}
+
+/** The directory keeps the newest update, so its time must ascend even if the clock does not. */
+function changed(
+  current: AgentIdentity,
+  change: Partial<Pick<AgentIdentity, "persona" | "projectIds">>,
+): AgentIdentity {
+  const updatedAt = Math.max(systemClock.now(), Date.parse(current.updatedAt) + 1);
+  return { ...current, ...change, updatedAt: toIso(updatedAt) };
 }
 
 function checkAuthor(principal: Principal): void {

@@ -11,6 +11,8 @@ import { type ActorSchema, type ActorStores, VersionedRecord } from "../base/sto
 export const AGENT_SCHEMA: ActorSchema = { of: "agent", first: 1, steps: [] };
 
 const IDENTITY_KEY = "identity";
+/** The hash of the newest declaration in code; absent for an agent that code never declared. */
+const DECLARED_KEY = "declared";
 
 const CREATE =
   "CREATE TABLE IF NOT EXISTS conversations (id TEXT PRIMARY KEY, added_at INTEGER NOT NULL) WITHOUT ROWID";
@@ -56,9 +58,29 @@ export class AgentStore {
     this.#identity.put(identity);
   }
 
+  /** Stores the identity that a declaration in code made, and the hash of the declaration. */
+  declare(identity: AgentIdentity, hash: string): void {
+    const { database, keyValue } = this.stores;
+    database.transaction(() => {
+      database.run(CREATE);
+      this.#identity.put(identity);
+      keyValue.put(DECLARED_KEY, hash);
+    });
+  }
+
+  /** Returns the hash of the newest declaration in code; `undefined` if there was none. */
+  declaration(): string | undefined {
+    return this.stores.keyValue.get<string>(DECLARED_KEY);
+  }
+
+  /** Returns `undefined` if the agent was never created. */
+  find(): AgentIdentity | undefined {
+    return this.#identity.get();
+  }
+
   /** Throws `NOT_FOUND` if the agent was never created, `UNAVAILABLE` if a newer release stored it. */
   identity(): AgentIdentity {
-    const identity = this.#identity.get();
+    const identity = this.find();
     if (identity === undefined) throw new DramatisError("NOT_FOUND", `There is no agent "${this.idOf()}".`);
     return identity;
   }

@@ -128,8 +128,7 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
   }
 
   /**
-   * Returns a page of the sessions, last updated first, at most 200. A session that is updated while you read the pages may
-   * be missing from the rest of them; with `order: "asc"` none is missing.
+   * Returns a page of the sessions, created last first, at most 200.
    *
    * @example const { items, nextCursor } = await agent.listSessions({ limit: 100 });
    */

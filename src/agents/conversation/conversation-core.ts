@@ -1,18 +1,24 @@
 /** The core of a conversation, as its shell calls it: decisions, store, and the effects that a state calls for. */
-import type { Gate } from "../../policy/gate.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ActorCore, Commit } from "../base/runtime/actor-core.ts";
-import { dueIn, type Effect, effectsOf, effectsOfTurn, endedEffects } from "./core/effects.ts";
+import type { PlanInput } from "./core/decisions.ts";
+import {
+  compactionEffects,
+  dueIn,
+  type Effect,
+  effectsOf,
+  effectsOfTurn,
+  endedEffects,
+} from "./core/effects.ts";
 import { heldTurns } from "./core/isolation.ts";
 import type { JournalRow } from "./core/journal-entry.ts";
-import { plan } from "./core/planning/plan.ts";
-import { reduce } from "./core/reducer.ts";
 import type { Signal } from "./core/signals.ts";
 import type { ConversationState, Turn } from "./core/state.ts";
+import { step } from "./core/step.ts";
 import { beginTransition, type Transition } from "./core/transition.ts";
 import type { ConversationDatabase } from "./store/conversation-database.ts";
 
@@ -22,11 +28,9 @@ export interface ConversationCommit extends Commit<ConversationState> {
   readonly row: JournalRow;
 }
 
-export interface PlanningPorts {
+export interface PlanningPorts
+  extends Pick<PlanInput, "gate" | "clientToolTimeoutMs" | "inProgress" | "sizesAfter"> {
   ids: Ids;
-  gate: Gate;
-  /** Time limit of a tool that a client runs, in milliseconds; ten minutes when absent. */
-  clientToolTimeoutMs?: number;
 }
 
 export class ConversationCore
@@ -51,12 +55,12 @@ export class ConversationCore
 
   /** Throws `INTERNAL_ERROR` for a defect. Planning is pure, so it would repeat: unlike a failure of the store, it is final. */
   plan(state: ConversationState, signals: readonly Signal[], now: number): Transition {
-    const { ids, gate, clientToolTimeoutMs } = this.ports;
-    const input = { now, gate, ...defined({ clientToolTimeoutMs }) };
+    const { ids, gate, clientToolTimeoutMs, inProgress, sizesAfter } = this.ports;
+    const input = { now, gate, ...defined({ clientToolTimeoutMs, inProgress, sizesAfter }) };
     try {
       return signals.reduce<Transition>((current, signal) => {
         const stem = signal.type === "conversation.user.message" ? stemOf(ids.ulid()) : "";
-        return reduce(current, plan(current.state, signal, { ...input, stem }), now);
+        return step(current, signal, { ...input, stem });
       }, beginTransition(state));
     } catch (cause) {
       if (cause instanceof DramatisError) throw cause;
@@ -75,34 +79,56 @@ export class ConversationCore
   }
 
   /** A turn that was held is of the work that a commit touched if the commit lets it go on. */
-  effectsAfter(commits: readonly ConversationCommit[], { active }: ConversationState): Effect[] {
+  effectsAfter(commits: readonly ConversationCommit[], state: ConversationState): Effect[] {
+    const { active } = state;
     const [held, released] = [heldTurns(active), new Set(touchedBy(commits).keys())];
     for (const { before } of commits) for (const n of heldTurns(before.active)) released.add(n);
-    return [...released].flatMap((n) => {
+    const ofTurns = [...released].flatMap((n) => {
       const turn = held.has(n) ? undefined : active.get(n);
       return turn === undefined ? [] : effectsOfTurn(turn);
     });
+    const known = new Set(commits.slice(0, 1).flatMap(({ before }) => compactionKeys(before)));
+    return [...ofTurns, ...compactionEffects(state).filter(({ key }) => !known.has(key))];
   }
 
-  endedBy(commits: readonly ConversationCommit[], { active }: ConversationState): string[] {
-    return [...touchedBy(commits)].flatMap(([n, before]) => endedEffects(before, active.get(n)));
+  endedBy(commits: readonly ConversationCommit[], state: ConversationState): string[] {
+    const ofTurns = [...touchedBy(commits)].flatMap(([n, before]) =>
+      endedEffects(before, state.active.get(n)),
+    );
+    const left = new Set(compactionKeys(state));
+    const compactions = commits.slice(0, 1).flatMap(({ before }) => compactionKeys(before));
+    return [...ofTurns, ...compactions.filter((key) => !left.has(key))];
   }
 
   isCurrent(state: ConversationState): boolean {
     return this.store.isCurrent(state);
   }
 
-  /** An outcome holds back all effects of its turn. */
+  /** An outcome holds back all effects of its turn, or the compaction of its session. */
   concerns(outcome: Signal, effect: Effect): boolean {
+    if (effect.kind === "compaction") return "session" in outcome && outcome.session === effect.session;
     return "turn" in outcome && outcome.turn === effect.turn.n;
   }
 
-  /** Fails the turn of outcomes that can never be committed. The outcomes of one effect belong to one turn. */
+  /**
+   * Fails the turn, or gives up the compaction, of outcomes that can never be committed. The outcomes of one effect belong
+   * to one of them.
+   */
   abandon([first]: readonly Signal[], error: ErrorData): Signal[] {
+    if (first !== undefined && "session" in first) {
+      const { session, cover, attempt, facts } = first;
+      const failure = { category: "unknown", message: error.message, retriable: false } as const;
+      const address = { session, cover, attempt, ...defined({ facts }) };
+      return [{ type: "conversation.compaction.failed", ...address, error: failure }];
+    }
     if (first === undefined || !("turn" in first)) return [];
     const facts = "facts" in first && first.facts !== undefined ? { facts: first.facts } : {};
     return [{ type: "conversation.cmd.abandon", turn: first.turn, error, ...facts }];
   }
+}
+
+function compactionKeys(state: ConversationState): string[] {
+  return compactionEffects(state).map(({ key }) => key);
 }
 
 /** Returns the turns that commits touched, each as it was before the first of them; `undefined` for a new turn. */

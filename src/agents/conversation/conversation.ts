@@ -16,24 +16,25 @@ import type {
   CreateConversation,
   StartedTurn,
   StartTurn,
+  StopOptions,
   SubmittedResult,
   SubscribeOptions,
+  UpdateConversation,
 } from "../../protocol/conversation-api.ts";
 import type { TaskResult, TaskResultApi, ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
 import { taskResultSchema } from "../../protocol/executor-reports.ts";
-import { endsTurn, UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
+import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { TurnView } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
-import { asDone, asResult, type DramatisError, type Result, unwrap } from "../../shared/errors.ts";
+import { asDone, asResult, type Result, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
-import { isRefusal } from "../base/storage/schema-upgrade.ts";
-import { Wakeups } from "../base/timers/wakeups.ts";
+import { StorageRefusal } from "../base/storage/schema-upgrade.ts";
 import type { ConversationState } from "./core/state.ts";
 import { checkReader, checkSpeaker, noConversationAt } from "./door/access.ts";
 import type { Client, ConnectionMemory } from "./door/client.ts";
@@ -47,25 +48,21 @@ import {
   parseCreate,
 } from "./door/create-conversation.ts";
 import { createOutflows } from "./door/outflow.ts";
-import { ConversationReaders } from "./door/readers.ts";
 import {
   messageOf,
   parseSignal,
   parseSubmissions,
   startTurnSchema,
   subscribeSchema,
+  updateSchema,
 } from "./door/requests.ts";
 import { seedEvents } from "./door/seed-history.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
-import { conversationMedia } from "./effects/media.ts";
-import { MediaBudget } from "./effects/media-budget.ts";
-import { Announcement } from "./mirror/announcement.ts";
-import { UsageMirror } from "./mirror/usage-mirror.ts";
+import { Stops } from "./door/stops.ts";
+import { ConversationParts } from "./parts.ts";
 import type { ConversationClassPorts } from "./ports.ts";
 import { usageView } from "./reads/call-views.ts";
-import { ConversationQueries } from "./reads/queries.ts";
 import { conversationView } from "./reads/views.ts";
-import { ConversationRuntime } from "./runtime.ts";
 
 /** Creates the class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(
@@ -74,70 +71,34 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   ctx: DurableObjectState,
   env: Env,
 ) => SessionAgent<Env> & ConversationApi & ToolStateApi & TaskResultApi {
-  const { adapters, gate, metrics, turnLimit, clientToolTimeoutMs } = ports;
-  const outflows = createOutflows();
-  const mediaBudget = new MediaBudget();
+  const shared = { outflows: createOutflows() };
   return class Conversation
     extends GuardedSessionAgent<Env>
     implements ConversationApi, ToolStateApi, TaskResultApi
   {
     static override readonly options = { sendIdentityOnConnect: false };
 
-    /** The names are stored with the jobs: never change them. `window` wakes active turns. */
-    readonly #wakeups = new Wakeups(
-      {
-        window: () => {
-          this.#runtime.reconcile();
-          const times = [this.#runtime.dueIn, this.#usage.wake()].filter((time) => time !== null);
-          return times.length === 0 ? null : Math.min(...times);
-        },
-        directory: () => this.#announcement.listing.wake(),
-        registration: () => this.#announcement.noteAgain(),
-        expiry: () => this.#readers.expire(),
-      },
-      { early: ["window"] },
-    );
-    readonly #announcement = new Announcement({
-      record: () => this.#runtime.state.record,
-      directory: () => ports.directory(this.env),
-      send: (envelope) => this.mailbox.send(envelope),
-      transaction: (body) => this.ctx.storage.transactionSync(body),
-      clock: systemClock,
-      wakeup: this.#wakeups.named("directory"),
-    });
-    readonly #usage = new UsageMirror({
-      state: () => this.#runtime.state,
-      directory: () => ports.directory(this.env),
-      clock: systemClock,
-      disarm: () => this.#wakeups.disarm("window"),
-    });
-    readonly #runtime = new ConversationRuntime({
+    readonly #parts = new ConversationParts({
+      ...ports,
       ...durableStorage(this.ctx.storage),
       clock: systemClock,
       ids: systemIds,
+      shared,
       gateway: ports.gateway(this.env),
-      adapters,
       executor: ports.executor(this.env),
-      ...conversationMedia(ports.attachments(this.env), () => this.#runtime.state.record),
-      gate,
-      mediaBudget,
-      ...defined({ metrics, turnLimit, clientToolTimeoutMs }),
-      armWakeup: (milliseconds) => this.#wakeups.arm("window", milliseconds),
+      attachments: ports.attachments(this.env),
+      directory: () => ports.directory(this.env),
       send: (envelope) => this.mailbox.send(envelope),
-      announce: (record) => this.#announcement.note(record),
-      publish: (frames) => {
-        if (frames.some(endsTurn)) this.#usage.changed();
-        this.#readers.publish(frames);
-      },
+      clients: () => this.#clients(),
+      waitUntil: (work) => this.ctx.waitUntil(work),
     });
-    readonly #queries = new ConversationQueries(this.#runtime.store);
-    readonly #readers: ConversationReaders = new ConversationReaders({
+    readonly #runtime = this.#parts.runtime;
+    readonly #queries = this.#parts.queries;
+    readonly #readers = this.#parts.readers;
+    readonly #stops = new Stops({
       runtime: this.#runtime,
       queries: this.#queries,
-      outflows,
-      clients: () => this.#clients(),
-      onExpiring: (at) => this.ctx.waitUntil(this.#expireAt(at)),
-      clock: systemClock,
+      stateFor: (principal) => this.#stateFor(principal),
     });
     readonly #connectionPorts: ConnectionPorts = {
       cursor: (principal, start) => {
@@ -145,6 +106,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         return this.#readers.cursor(start);
       },
       readers: this.#readers.sockets,
+      stops: this.#stops,
       startTurn: (principal, input) => this.#accept(principal, input),
       submitResult: async (principal, { v: _v, type: _type, ...result }) => {
         await this.#submit(principal, [result]);
@@ -159,11 +121,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     });
 
     /** The error of every entrance while the storage is of a newer release; `null` otherwise. */
-    #refusal: DramatisError | null = null;
+    #refusal: StorageRefusal | null = null;
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
-      this.lifecycle.use(this.#wakeups);
+      this.lifecycle.use(this.#parts.wakeups);
       this.lifecycle.use(this.#guard);
     }
 
@@ -190,7 +152,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         await this.#runtime.wake();
       } catch (error) {
         // Every entrance answers with this error, and the wake-up job tries again.
-        if (!isRefusal(error)) throw error;
+        if (!(error instanceof StorageRefusal)) throw error;
         this.#refusal = error;
         console.error(error);
       }
@@ -211,8 +173,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const now = systemClock.now();
         const record = conversationRecord(principal, request, part, now);
         const origin = { sessionId: agentId, userId: principal.subject, now, ids: systemIds };
-        await this.#runtime.create(record, seedEvents(request.history ?? [], origin));
-        if (record.listed !== false) await this.#announcement.listing.publish();
+        const history = seedEvents(request.history ?? [], origin);
+        await this.#runtime.create(record, { history, ...defined({ order: request.turns }) });
+        if (record.listed !== false) await this.#parts.announcement.listing.publish();
         return conversationView(this.#runtime.state);
       });
     }
@@ -222,6 +185,15 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         ...conversationView(state),
         usage: usageView(state.usage),
       }));
+    }
+
+    async update(principal: Principal, input: UpdateConversation) {
+      return asResult(async () => {
+        this.#checkSpeaker(principal);
+        const { turns } = validate(updateSchema, input);
+        await this.#runtime.reorder({ type: "user", userId: principal.subject }, turns);
+        return conversationView(this.#runtime.state);
+      });
     }
 
     async checkSpeaker(principal: Principal) {
@@ -249,6 +221,18 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async submitToolResults(principal: Principal, results: ToolSubmission[]) {
       return asResult(() => this.#submit(principal, results));
+    }
+
+    async cancelTurn(principal: Principal, turnId: string, options: StopOptions = {}) {
+      return asResult(() => this.#stops.cancelTurn(principal, turnId, options));
+    }
+
+    async cancel(principal: Principal, options: StopOptions = {}) {
+      return asResult(() => this.#stops.cancel(principal, options));
+    }
+
+    async resume(principal: Principal, options: StopOptions = {}) {
+      return asResult(() => this.#stops.resume(principal, options));
     }
 
     async ingest(principal: Principal, signals: unknown): Promise<Result<Result<StartedTurn>[]>> {
@@ -324,7 +308,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       const { principal, options } = entrance;
       openConnection(this.#connectionPorts, connection, principal, options);
       const { expiresAt } = principal;
-      if (expiresAt !== undefined && connection.state !== null) await this.#expireAt(expiresAt);
+      if (expiresAt !== undefined && connection.state !== null) await this.#parts.expireAt(expiresAt);
     }
 
     override async onMessage(connection: Client, message: WSMessage): Promise<void> {
@@ -337,11 +321,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     override onRequest(): Response {
       return new Response("Not found", { status: 404 });
-    }
-
-    /** Wakes the actor when the authority of a subscriber ends. */
-    async #expireAt(time: number): Promise<void> {
-      await this.#wakeups.arm("expiry", Math.max(0, time - systemClock.now()));
     }
 
     #clients(): Iterable<Client> {

@@ -1,9 +1,6 @@
 /**
  * A conversation: takes messages and results of clients' tools, and connects the shell with the conversation's core, store
  * and effects. Runs unchanged in a Durable Object and in Node.
- *
- * RUN-5  Limit all turns, from every caller and entrance. Count only turns that began: neither repeated nor refused
- *        messages.
  */
 
 import { type MetricsSink, reportMetrics } from "../../adapters/resilience/telemetry.ts";
@@ -16,33 +13,44 @@ import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import { messageId, turnId } from "../../protocol/ids.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
-import { parseContent } from "../../shared/content.ts";
+import type { Caller, TurnOrder } from "../../protocol/views.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
+import type { RateLimit } from "../../shared/token-bucket.ts";
 import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import { ActorShell } from "../base/runtime/shell.ts";
 import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
+import { Acceptance } from "./acceptance.ts";
 import { type ConversationCommit, ConversationCore, type PlanningPorts } from "./conversation-core.ts";
+import type { CallInProgress } from "./core/decisions.ts";
 import type { Effect } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
 import { takesByName } from "./core/operation.ts";
 import { isRepeated } from "./core/planning/results.ts";
-import { checkTurnSchemas } from "./core/planning/schema-check.ts";
-import type { EffectSignal, Signal, UserMessage } from "./core/signals.ts";
-import type { ConversationIdentity, ConversationState, Turn } from "./core/state.ts";
+import type { AttemptFacts, EffectSignal, Signal, Stop, UserMessage } from "./core/signals.ts";
+import {
+  type CallingTurn,
+  type ConversationIdentity,
+  type ConversationState,
+  runningCompactions,
+  type Turn,
+} from "./core/state.ts";
 import type { Transition } from "./core/transition.ts";
-import { checkRepeated, checkReplyTo, operationAt, startedTurn } from "./door/message-checks.ts";
+import { operationAt } from "./door/message-checks.ts";
 import { TurnEnds } from "./door/turn-ends.ts";
 import { metricsOfClosedCalls } from "./effects/call-metrics.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
 import { type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
-import { checkNewMedia, hasMedia } from "./effects/media.ts";
-import type { ModelCallPorts } from "./effects/model-call.ts";
+import type { ModelCallPorts } from "./effects/model-attempt.ts";
+import type { CompactedTurn } from "./effects/model-call.ts";
 import { SessionWindows } from "./effects/session-windows.ts";
 import { ConversationDatabase } from "./store/conversation-database.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
 
-export interface ConversationPorts extends ModelCallPorts, PlanningPorts, WakeupPorts {
+export interface ConversationPorts
+  extends ModelCallPorts,
+    Omit<PlanningPorts, "inProgress" | "sizesAfter">,
+    WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
   executor: TaskExecutor;
@@ -50,12 +58,21 @@ export interface ConversationPorts extends ModelCallPorts, PlanningPorts, Wakeup
   turnLimit?: RateLimit;
   /** Receives the metrics of every model call that is over. */
   metrics?: MetricsSink;
-  /** Publishes frames to all subscribers, in order. */
+  /** Publishes frames to all readers, in order. */
   publish: (frames: Frame[]) => void;
+  /** Gets a commit that changed the usage without a turn's end. */
+  onUsage?: () => void;
   /** As `Mailbox.send`. */
   send(envelope: NewEnvelope): Promise<void>;
   /** Notes a new conversation for its agent and the directory, in the transaction that creates it. Returns the wake-ups. */
   announce(record: ConversationIdentity): readonly Promise<void>[];
+}
+
+/** The beginning of a conversation, beside its record. */
+export interface Beginning {
+  history?: readonly SessionEvent[];
+  /** `parallel` when absent. */
+  order?: TurnOrder;
 }
 
 /** A unit of work of a conversation. */
@@ -70,18 +87,18 @@ export class ConversationRuntime {
   readonly #effects: EffectRunner;
   readonly #windows: SessionWindows;
   readonly #toolState: ToolStateStore;
-  #turnBucket: TokenBucket | null;
+  readonly #acceptance: Acceptance;
 
   constructor(private readonly ports: ConversationPorts) {
-    const { database, keyValue, clock, turnLimit } = ports;
+    const { database, keyValue, clock } = ports;
     this.store = new ConversationDatabase(database, keyValue);
     this.deltas = new DeltaBuffer(ports);
     this.ends = new TurnEnds(clock);
     this.#windows = new SessionWindows(this.store, () => this.state.record);
     this.#effects = new EffectRunner(this.#effectPorts());
     this.#toolState = new ToolStateStore(keyValue);
-    this.#turnBucket = turnLimit === undefined ? null : tokenBucket(turnLimit);
-    this.#shell = new ActorShell(new ConversationCore(this.store, ports, clock.now()), {
+    this.#acceptance = new Acceptance({ ...ports, store: this.store });
+    this.#shell = new ActorShell(this.#core(), {
       clock,
       transaction: (body) => database.transaction(body),
       isInTransaction: () => database.isInTransaction(),
@@ -113,6 +130,12 @@ export class ConversationRuntime {
     return (this.#shell.state?.active.size ?? 0) > 0;
   }
 
+  /** Reports whether a session is being compacted. */
+  get isCompacting(): boolean {
+    const { state } = this.#shell;
+    return state !== null && runningCompactions(state).length > 0;
+  }
+
   /** In how many milliseconds `reconcile` must be called again; `null` if it need not be. */
   get dueIn(): number | null {
     return this.#shell.dueIn;
@@ -133,25 +156,25 @@ export class ConversationRuntime {
    * Creates the conversation, with a history from elsewhere. Announces it if lists contain it. Resolves when the wake-ups of
    * the announcement are armed.
    */
-  create(record: ConversationIdentity, history?: readonly SessionEvent[]): Promise<void> {
-    return this.#shell.commitBy((unit) => this.stageCreation(unit, record, history));
+  create(record: ConversationIdentity, beginning: Beginning = {}): Promise<void> {
+    return this.#shell.commitBy((unit) => this.stageCreation(unit, record, beginning));
   }
 
   /** Creates the conversation as `create` does, in a unit of work. */
   stageCreation(
     unit: ConversationUnit,
     record: ConversationIdentity,
-    history?: readonly SessionEvent[],
+    { history, order }: Beginning = {},
   ): void {
     unit.create(() => ({
-      state: this.store.create(record, history),
+      state: this.store.create(record, history, order),
       sent: record.listed === false ? [] : this.ports.announce(record),
     }));
   }
 
   /** Resumes what a crash interrupted. Call it once, when the actor wakes. */
   async wake(): Promise<void> {
-    if (this.busy) await this.#shell.resume([{ type: "conversation.cmd.recover" }]);
+    if (this.busy || this.isCompacting) await this.#shell.resume([{ type: "conversation.cmd.recover" }]);
   }
 
   /**
@@ -178,15 +201,12 @@ export class ConversationRuntime {
    * Resolves when the turn is durable and its wake-up armed.
    */
   async accept(signal: UserMessage): Promise<StartedTurn> {
-    const content = parseContent(signal.data.content);
-    checkTurnSchemas(signal.data);
-    // Before the key is looked up for good: nothing may come between that and the commit.
-    if (hasMedia(content)) {
-      await checkNewMedia(content, this.ports.media, () => this.#turnOfKey(signal) !== undefined);
-    }
+    const checked = this.#acceptance.check(signal);
+    // Without attachments the commit belongs to the caller's own step: nothing may come in between.
+    if (checked !== undefined) await checked;
     let accepted: StartedTurn | undefined;
     const committed = this.#shell.commitBy((unit) => {
-      accepted = this.#stageAccepted(unit, signal);
+      accepted = this.#acceptance.stage(unit, signal);
     });
     await committed;
     if (accepted === undefined) throw new Error("A committed message was accepted.");
@@ -198,15 +218,8 @@ export class ConversationRuntime {
    * asynchronous.
    */
   stageMessage(unit: ConversationUnit, signal: UserMessage): StartedTurn {
-    const content = parseContent(signal.data.content);
-    checkTurnSchemas(signal.data);
-    if (hasMedia(content)) {
-      throw new DramatisError(
-        "UNSUPPORTED",
-        "An envelope cannot bring attachments. Send their addresses as text.",
-      );
-    }
-    return this.#stageAccepted(unit, signal);
+    this.#acceptance.checkNow(signal);
+    return this.#acceptance.stage(unit, signal);
   }
 
   /**
@@ -235,64 +248,93 @@ export class ConversationRuntime {
 
   /**
    * Commits the result of an operation whose executor lost this actor; changes nothing if the operation does not wait for
-   * this attempt any more. Throws `NOT_FOUND` for an unknown operation. Resolves when the result is durable.
+   * this attempt any more. The success of a cancelled `once` operation becomes a note to the model, once (OP-6). Throws `NOT_FOUND` for an unknown operation. Resolves when the result is durable.
    */
   async takeResult({ operationId, attempt, result }: TaskResult): Promise<void> {
     this.#shell.retryUnsaved();
     const { turn, operation } = operationAt(operationId, (n) => this.#turn(n));
+    const { item, name, status } = operation;
+    if (status === "cancelled") {
+      if (operation.effect !== "once" || !result.success || this.store.hasLateResult(operationId)) return;
+      const { n, agentId: sessionId } = turn;
+      const late = { turn: n, item, sessionId, operationId, name, result };
+      await this.#shell.commit([{ type: "conversation.tool.late", ...late }]);
+      return;
+    }
     if (!takesByName(operation, result, turn.recoveries)) return;
-    const { item } = operation;
     await this.#shell.commit([{ type: "conversation.tool.completed", turn: turn.n, item, attempt, result }]);
   }
 
-  /** Stages a message whose content was checked, unless its key has started a turn. */
-  #stageAccepted(unit: ConversationUnit, signal: UserMessage): StartedTurn {
-    const turnOf = (n: number) => unit.state.active.get(n) ?? this.store.turn(n);
-    const known = this.#turnOfKey(signal);
-    if (known !== undefined) return startedTurn(checkRepeated(turnOf(known), signal), true);
-    checkReplyTo(signal.data.replyToMessageId, turnOf);
-    const begun = unit.state.turns - (unit.base?.turns ?? 0);
-    this.#checkRate(begun + 1);
-    unit.stage([signal]);
-    const turn = unit.state.active.get(unit.state.turns);
-    if (turn === undefined) throw new Error("An accepted message has started a turn.");
-    return startedTurn(turn, false);
+  /**
+   * Stops a turn. Stopping it again changes nothing. Throws `CONFLICT` for one that ended by itself. Resolves when its end
+   * is durable.
+   */
+  async cancelTurn({ n, status, error }: Turn, stop: Stop): Promise<void> {
+    if (status === "active") await this.#shell.commit([{ type: "conversation.cancel", turn: n, ...stop }]);
+    else if (error?.code !== "CANCELLED")
+      throw new DramatisError("CONFLICT", `It is too late to stop this turn: it has ${status}.`);
   }
 
-  #turnOfKey({ id: key, caller }: UserMessage): number | undefined {
-    return key === undefined ? undefined : this.store.turnOfKey(caller, key);
+  /** Changes how turns that overlap go on. Resolves when that is durable. */
+  async reorder(caller: Caller, order: TurnOrder): Promise<void> {
+    await this.#shell.commit([{ type: "conversation.update", caller, order }]);
   }
 
-  /** Throws `RATE_LIMITED` if the bucket has not as many turns. */
-  #checkRate(turns: number): void {
-    const now = this.ports.clock.now();
-    let bucket = this.#turnBucket;
-    for (let turn = 0; bucket !== null && turn < turns; turn++) {
-      const taken = takeToken(bucket, 1, now);
-      if (!taken.allowed) throw tooManyTurns(taken.retryAfter);
-      ({ bucket } = taken);
-    }
+  /** Stops the conversation with all its turns. Stopping it again changes nothing. Resolves when that is durable. */
+  async cancel(stop: Stop): Promise<void> {
+    await this.#shell.commit([{ type: "conversation.cancel", ...stop }]);
+  }
+
+  /** Lets the conversation go on. Throws `NOT_CANCELLED` if it is not stopped. Resolves when that is durable. */
+  async resume(stop: Stop): Promise<void> {
+    await this.#shell.commit([{ type: "conversation.resume", ...stop }]);
   }
 
   #turn(n: number): Turn | null {
     return this.state.active.get(n) ?? this.store.turn(n);
   }
 
+  #compactedTurn(n: number): CompactedTurn {
+    const found = this.store.turns.get(n);
+    if (found === null) throw new Error(`Turn ${n} began a compaction, but its row is missing.`);
+    return found.turn;
+  }
+
   #publish({ before, state, transition, row }: ConversationCommit): void {
     const { record } = state;
-    const begun = state.turns - before.turns;
-    if (begun > 0 && this.#turnBucket !== null) {
-      this.#turnBucket = takeToken(this.#turnBucket, begun, this.ports.clock.now()).bucket;
-    }
+    this.#acceptance.count(state.turns - before.turns);
+    for (const { sessionId } of transition.notes) this.#windows.forget(sessionId);
     for (const turn of transition.touched.values()) {
-      if (!before.active.has(turn.n)) this.#windows.begin(turn, before);
+      if (before.active.get(turn.n)?.snapshotSeq !== turn.snapshotSeq) this.#windows.begin(turn, state);
       for (const metrics of metricsOfClosedCalls(record, before.active.get(turn.n), turn))
         reportMetrics(this.ports.metrics, metrics);
       if (turn.status === "active") continue;
       this.#windows.end(turn);
       this.ends.note(turn);
     }
+    if (before.compactions !== state.compactions) this.ports.onUsage?.();
     this.deltas.publish(framesOf(row, 0, (n) => transition.touched.get(n)));
+  }
+
+  #core(): ConversationCore {
+    const inProgress = (turn: CallingTurn): CallInProgress => ({
+      shown: this.deltas.textOf(messageId(turn, turn.call.item)),
+      ...defined({ facts: this.#effects.factsOf(turn) ?? this.#unsavedFacts(turn) }),
+    });
+    const sizesAfter = (turn: Turn, high: number) => this.#windows.sizesAfter(turn, high);
+    const ports = { ...this.ports, inProgress, sizesAfter };
+    return new ConversationCore(this.store, ports, this.ports.clock.now());
+  }
+
+  /** Returns the measurements of a turn's model call whose outcome could not be committed yet. */
+  #unsavedFacts({ n, call }: CallingTurn): AttemptFacts | undefined {
+    for (const signal of this.#shell.unsaved) {
+      const isModel =
+        signal.type === "conversation.llm.completed" || signal.type === "conversation.llm.failed";
+      if (isModel && signal.turn === n && signal.item === call.item && signal.attempt === call.attempt)
+        return signal.facts;
+    }
+    return undefined;
   }
 
   #effectPorts(): EffectPorts {
@@ -301,6 +343,11 @@ export class ConversationRuntime {
       ...this.ports,
       record: () => this.state.record,
       history: (turn) => this.#windows.messagesFor(turn),
+      compaction: {
+        turnOf: ({ compaction: { turn } }) => this.#compactedTurn(turn),
+        history: ({ compaction }, turn) => this.#windows.messagesBefore(compaction, turn),
+        report: (outcome) => this.#shell.report([outcome]),
+      },
       preview: (signal) => this.#preview(signal),
       report: (...outcomes) => this.#shell.report(outcomes),
       onText: (turn, item, text) => this.deltas.append(turnId(turn), messageId(turn, item), text),
@@ -319,9 +366,4 @@ export class ConversationRuntime {
       return undefined;
     }
   }
-}
-
-function tooManyTurns(retryAfter: number): DramatisError {
-  const message = `Too many turns in a short time. Try again in ${Math.ceil(retryAfter / 1000)} s.`;
-  return new DramatisError("RATE_LIMITED", message, { retriable: true, retryAfter });
 }

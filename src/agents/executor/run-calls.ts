@@ -3,21 +3,23 @@
  *
  * BATCH-1  Every call gives exactly one result, and no progress after it.
  * BATCH-2  No call waits for another.
- * BATCH-3  A call that its caller cancels ends within a second; the others go on.
+ * BATCH-3  A call that its caller cancels ends within a second; the others go on. If its tool succeeds all the same, within
+ *          the call's time limit, the result goes to `deliver`.
  * BATCH-4  A caller that is lost stops no call: one that fails a report twice, or takes none for 10 seconds. From then on
  *          each result goes to `deliver`, and progress is dropped. One that cannot store a result is not lost: that
  *          result goes to `deliver`.
  */
 import type { Clock } from "../../ports/clock.ts";
-import { withDeadline } from "../../ports/deadline.ts";
+import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { BatchCaller, ExecutorReport, ToolInvocation, ToolResult } from "../../protocol/executor-api.ts";
-import { DramatisError } from "../../shared/errors.ts";
 import { ReportQueue } from "./report-queue.ts";
 import { runTool, type ToolPorts } from "./run-tool.ts";
 
 export interface BatchPorts extends ToolPorts {
-  /** Sends a result to the conversation of its call when the caller is lost. Never rejects. */
+  /** Sends a result to the conversation of its call by name: when the caller is lost, or has cancelled the call. Never rejects. */
   deliver(call: ToolInvocation, result: ToolResult): Promise<void>;
+  /** Keeps the executor alive for work beyond the batch. */
+  waitUntil(work: Promise<unknown>): void;
 }
 
 /** Milliseconds before a batch asks for cancellations: most are over by then, and save the request. */
@@ -47,7 +49,9 @@ export async function runCalls(
     if (!isCallerLost) {
       try {
         const sending = (signal: AbortSignal) => report(ports.clock, caller, reports, signal);
-        const unsaved = await withDeadline(ports.clock, REPORT_MS, sending, { reason: silent });
+        const unsaved = await withDeadline(ports.clock, REPORT_MS, sending, {
+          reason: unanswered("The caller", REPORT_MS),
+        });
         return deliver(reports.filter(({ operationId }) => unsaved.includes(operationId)));
       } catch (error) {
         isCallerLost = true;
@@ -64,7 +68,10 @@ export async function runCalls(
     calls.map(async (call) => {
       const { operationId } = call;
       const { signal } = running.get(operationId) ?? new AbortController();
-      const result = await runTool(ports, call, signal, (progress) => queue.add({ operationId, progress }));
+      const result = await runTool(ports, call, signal, {
+        onProgress: (progress) => queue.add({ operationId, progress }),
+        onAbandoned: (late) => ports.waitUntil(deliverLate(ports, call, late)),
+      });
       queue.add({ operationId, result });
     }),
   );
@@ -73,9 +80,14 @@ export async function runCalls(
   await Promise.all(deliveries);
 }
 
-function silent(): DramatisError {
-  const message = `The caller of a batch took no report within ${REPORT_MS} ms.`;
-  return new DramatisError("UNAVAILABLE", message, { retriable: true });
+/** Delivers the success of a tool that goes on after its cancellation. Never rejects. */
+async function deliverLate(
+  ports: BatchPorts,
+  call: ToolInvocation,
+  late: Promise<ToolResult>,
+): Promise<void> {
+  const result = await withDeadline(ports.clock, call.timeoutMs, () => late).catch(() => undefined);
+  if (result !== undefined) await ports.deliver(call, result);
 }
 
 /**

@@ -3,9 +3,10 @@
  *
  * TASK-1  Input that does not match the tool's schema never reaches its code.
  * TASK-2  A call ends when its time is up or it is cancelled, even if the tool continues. Later results and progress are
- *         dropped.
+ *         dropped, but for the result of a tool that goes on after a cancellation (TASK-5).
  * TASK-3  An error carries the tool's message and code, never a stack.
  * TASK-4  Whatever a tool throws becomes a valid error: an unknown code is `EXECUTION_FAILED`, the message is text.
+ * TASK-5  What a tool that ignores its cancellation gives in the end is told to `onAbandoned`.
  */
 
 import type { Tool } from "../../library/define.ts";
@@ -18,6 +19,7 @@ import { MAX_OUTPUT_BYTES, TOOL_ERROR_CODES } from "../../protocol/executor-api.
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
+import { unreachableClass } from "../base/lookup/class-problems.ts";
 import { MAX_PROGRESS_BYTES, toJson } from "./output.ts";
 
 export interface ToolPorts {
@@ -32,17 +34,29 @@ const NO_MESSAGE = "The tool failed without a message.";
 /** Characters of an exception in the log. */
 const MAX_LOGGED = 2_000;
 
-/** Runs `call`. `onProgress` gets the tool's progress reports while it runs. */
+/** Receives the reports of a call while it runs, and afterwards. */
+export interface CallListener {
+  onProgress(progress: Json): void;
+  /** Gets the success of a tool that goes on although its call was cancelled. Rejects if there is none. */
+  onAbandoned(result: Promise<ToolResult>): void;
+}
+
+/** Runs `call` to its result. */
 export async function runTool(
   { tools, clock, state }: ToolPorts,
   call: ToolInvocation,
   signal: AbortSignal,
-  onProgress: (progress: Json) => void,
+  { onProgress, onAbandoned }: CallListener,
 ): Promise<ToolResult> {
   let running = true;
+  let work: Promise<unknown> | undefined;
+  const succeeded = (value: unknown): ToolResult => {
+    const result = toJson(value, "The tool's output", MAX_OUTPUT_BYTES);
+    return { tool_call_id: call.toolCallId, success: true, result };
+  };
   try {
-    const run = async (ended: AbortSignal) =>
-      findTool(tools, call).run(call.input, {
+    const run = async (ended: AbortSignal) => {
+      work = findTool(tools, call).run(call.input, {
         operationId: call.operationId,
         signal: ended,
         context: call.context,
@@ -53,14 +67,17 @@ export async function runTool(
           if (running) onProgress(progress);
         },
       });
+      return work;
+    };
     const value = await withDeadline(clock, call.timeoutMs, run, {
       outer: signal,
       reason: () => timedOut(call),
     });
-    const result = toJson(value, "The tool's output", MAX_OUTPUT_BYTES);
-    return { tool_call_id: call.toolCallId, success: true, result };
+    return succeeded(value);
   } catch (error) {
-    return failedResult(call.toolCallId, signal.aborted ? new ToolError("The call was cancelled.") : error);
+    if (!signal.aborted) return failedResult(call.toolCallId, error);
+    if (work !== undefined) onAbandoned(work.then(succeeded));
+    return failedResult(call.toolCallId, new ToolError("The call was cancelled.", { code: "CANCELLED" }));
   } finally {
     running = false;
   }
@@ -107,7 +124,12 @@ function describe(error: unknown): { code: unknown; message: unknown; retriable:
     "A tool failed:",
     error instanceof Error ? String(error.stack).slice(0, MAX_LOGGED) : typeof error,
   );
-  const message = error instanceof Error ? error.message : typeof error === "string" ? error : "";
+  const message =
+    error instanceof Error
+      ? (unreachableClass(error) ?? error.message)
+      : typeof error === "string"
+        ? error
+        : "";
   return { code: "EXECUTION_FAILED", message, retriable: false };
 }
 

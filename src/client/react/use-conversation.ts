@@ -5,12 +5,25 @@
 import { useAgent } from "agents/react";
 import { PartySocket } from "partysocket";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { defined } from "../../shared/defined.ts";
 import type { ConnectOptions } from "../connection.ts";
-import { isFinalClose, NO_BACKOFF, parseHost, ReconnectPolicy, resumingWebSocket } from "../reconnect.ts";
+import { createClient } from "../http.ts";
+import {
+  httpOrigin,
+  isFinalClose,
+  NO_BACKOFF,
+  parseHost,
+  ReconnectPolicy,
+  resumingWebSocket,
+  whenBack,
+} from "../reconnect.ts";
 import { type ConversationActions, ConversationSession } from "../session.ts";
 import {
   type ConnectionStatus,
   isAnswering,
+  isLost,
+  isStopped,
+  isStopping,
   type LiveConversation,
   type TranscriptMessage,
   visibleMessages,
@@ -28,8 +41,12 @@ export interface UseConversationResult extends ConversationActions {
   /** Recorded, streaming and pending messages. */
   messages: TranscriptMessage[];
   status: ConnectionStatus;
-  /** `true` while a turn is active. */
+  /** `true` while a turn is active: show a Stop button, which calls `stop`. */
   answering: boolean;
+  /** `true` while this client stops every active turn and the conversation has not confirmed it: disable the Stop button. */
+  stopping: boolean;
+  /** `true` while the conversation is stopped and answers no message: show a button that calls `resume`. */
+  stopped: boolean;
 }
 
 /**
@@ -38,11 +55,12 @@ export interface UseConversationResult extends ConversationActions {
  *
  * @example
  * function Chat({ id }: { id: string }) {
- *   const { messages, send, answering } = useConversation(id);
+ *   const { messages, send, answering, stop, stopping } = useConversation(id);
  *   return (
  *     <>
  *       {messages.map(({ key, role, content }) => <p key={key}>{role}: {textOf(content)}</p>)}
- *       <button disabled={answering} onClick={() => send("Hello")}>Say hello</button>
+ *       <button onClick={() => send("Hello")}>Say hello</button>
+ *       {answering && <button disabled={stopping} onClick={() => stop()}>Stop</button>}
  *     </>
  *   );
  * }
@@ -53,12 +71,13 @@ export function useConversation(id: string, options: UseConversationOptions = {}
   useEffect(() => {
     policy.token = token;
   }, [policy, token]);
+  useEffect(() => policy.close, [policy]);
   const agent = useAgent({
     agent: "conversation",
     name: id,
     ...address(options.host),
     ...NO_BACKOFF,
-    protocols: policy.protocols,
+    protocols: policy.nextAttempt,
     WebSocket: socketClass,
     maxEnqueuedMessages: 0,
     onOpen: ({ target }) => {
@@ -82,13 +101,35 @@ export function useConversation(id: string, options: UseConversationOptions = {}
   const messages = useMemo(() => visibleMessages(state), [state]);
   const actions = useMemo((): ConversationActions => {
     const { send, retry, discard, submitToolResult, addHistory } = session;
+    const { stop, cancelTurn, cancel, resume } = session;
     const reconnect = () => {
       policy.atOnce();
       agent.reconnect();
     };
-    return { send, retry, discard, submitToolResult, addHistory, reconnect };
-  }, [session, policy, agent]);
-  return { state, messages, status: state.connection, answering: isAnswering(state), ...actions };
+    const update: ConversationActions["update"] = (changes) => {
+      const { token } = policy;
+      const { conversations } = createClient({ baseUrl: httpOrigin(agent), ...defined({ token }) });
+      return conversations.update(id, changes);
+    };
+    const stops = { stop, cancelTurn, cancel, resume };
+    return { send, retry, discard, submitToolResult, addHistory, update, reconnect, ...stops };
+  }, [id, session, policy, agent]);
+  useEffect(
+    () =>
+      whenBack(() => {
+        if (isLost(session.getSnapshot())) actions.reconnect();
+      }),
+    [session, actions],
+  );
+  return {
+    state,
+    messages,
+    status: state.connection,
+    answering: isAnswering(state),
+    stopping: isStopping(state),
+    stopped: isStopped(state),
+    ...actions,
+  };
 }
 
 /** Keeps one session per conversation. A new id gets a new session in the same render. */

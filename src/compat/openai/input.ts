@@ -10,7 +10,7 @@ import type { ToolSubmission } from "../../protocol/requests.ts";
 import { type Content, isBlank } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { checkJson, isJsonObject, type JsonObject, parseJsonText } from "../../shared/json.ts";
+import { checkJson, isJson, isJsonObject, type JsonObject, parseJsonText } from "../../shared/json.ts";
 import { parseCallId } from "./ids.ts";
 
 export type InputItem =
@@ -129,12 +129,12 @@ export function callArguments(text: string, path: string): JsonObject {
   try {
     const value = text.trim() === "" ? {} : parseJsonText(text, "The text");
     checkJson(value, "The object");
-    if (isJsonObject(value)) return value;
+    if (isJsonObject(value) && isJson(value)) return value;
   } catch (error) {
     if (error instanceof DramatisError) throw invalidInput(path, error.message);
     throw error;
   }
-  throw invalidInput(path, "Must be a JSON object.");
+  throw invalidInput(path, "Must be a JSON object, with numbers within the range of a double.");
 }
 
 export function invalidInput(path: string, message: string): DramatisError {

@@ -85,7 +85,8 @@ export class ResponseEventEncoder implements AnswerEncoder<ResponseEvent> {
   end(answer: TurnAnswer): ResponseEvent[] {
     const response = responseObject(this.address, this.model, answer);
     const { status } = response;
-    const type = status === "failed" || status === "incomplete" ? status : "completed";
+    // The protocol has no event for a cancelled response. Clients take the text that they got of an incomplete one.
+    const type = status === "cancelled" ? "incomplete" : status === "in_progress" ? "completed" : status;
     return this.#numbered([{ type: `response.${type}`, response }]);
   }
 

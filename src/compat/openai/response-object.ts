@@ -51,7 +51,7 @@ export function messageItem(
     id: itemId("msg", address, itemIndex),
     type: "message",
     role: "assistant",
-    status: message === null ? "in_progress" : "completed",
+    status: message === null ? "in_progress" : message.isStopped ? "incomplete" : "completed",
     content: message === null ? [] : [outputText(message.content)],
     phase: message && (message.isInterim ? "commentary" : "final_answer"),
   };

@@ -3,7 +3,7 @@
  * one of its steps.
  *
  * UISTREAM-1  A stream is a pure function of the turn's frames. It begins with `start`, whose `messageId` is the turn's id,
- *             and ends with `finish`.
+ *             and ends with `finish`, or with `abort` if the turn was stopped.
  * UISTREAM-2  Parts open and close within one step, and steps do not overlap.
  * UISTREAM-3  If a repeated call changes the text, `reset-step` withdraws the step. The shown text is always a prefix of the
  *             message's text, and in the end all of it.
@@ -23,6 +23,7 @@ export type UiChunk =
   | ({ type: "tool-output-error"; errorText: string } & ToolCall)
   | { type: "data-tool-progress"; data: { toolCallId: string; progress: unknown }; transient: true }
   | { type: "error"; errorText: string }
+  | { type: "abort"; reason: string }
   | { type: "finish"; finishReason: "stop" | "error" };
 
 /** The agent runs its own tools, and the page does not declare them. */
@@ -84,11 +85,15 @@ export class UiMessageEncoder {
       case "tool.completed":
         return [{ type: "tool-output-available", output: frame.data.result, ...call }];
       case "tool.failed":
+      case "tool.cancelled":
         return [{ type: "tool-output-error", errorText: frame.data.error.message, ...call }];
       case "turn.completed":
         return [...this.#endStep(), { type: "finish", finishReason: "stop" }];
-      case "turn.failed":
-        return this.fail(frame.data.error);
+      case "turn.failed": {
+        const { error } = frame.data;
+        if (error.code !== "CANCELLED") return this.fail(error);
+        return [...this.#endStep(), { type: "abort", reason: error.message }];
+      }
       default:
         return [];
     }

@@ -27,7 +27,13 @@ export function allowOrigins({ origins }: CorsOptions): MiddlewareHandler {
   const mark = cors({
     origin: [...origins],
     allowMethods: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
-    exposeHeaders: ["Location", "Retry-After", "X-Dramatis-Conversation", "X-Should-Retry"],
+    exposeHeaders: [
+      "Location",
+      "Retry-After",
+      "X-Dramatis-Conversation",
+      "X-Dramatis-Turn",
+      "X-Should-Retry",
+    ],
     maxAge: MAX_AGE_SECONDS,
   });
   return async (context, next) => {

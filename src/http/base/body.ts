@@ -23,6 +23,15 @@ export async function readBody<Schema extends z.ZodType>(
   return validate(schema, await readJson(req.raw, Math.min(maxBodyBytes, maxBytes)));
 }
 
+/** Reads and validates a body that may be absent or empty: it counts as `{}`. Throws as `readBody`. */
+export async function readOptionalBody<Schema extends z.ZodType>(
+  { req, var: { maxBodyBytes } }: Context<HttpEnv>,
+  schema: Schema,
+): Promise<z.output<Schema>> {
+  const bytes = await readBytes(req.raw, maxBodyBytes);
+  return validate(schema, bytes.length === 0 ? {} : parseBody(bytes));
+}
+
 /** Reads the body as JSON. Throws `TOO_LARGE`, `INVALID_JSON` or, for lone surrogates, `INVALID_INPUT`. */
 export async function readJson(request: Request, maxBytes: number): Promise<unknown> {
   return parseBody(await readBytes(request, maxBytes));

@@ -16,12 +16,21 @@ export interface RequestPorts {
   deadLetters(): DeadLetterDirectory;
   attachments(): AttachmentStore;
   libraries(tenant: string): LibraryPorts;
+  missing(): MissingPart[];
+}
+
+/** A part of the configuration that the runtime serves without. Contains no secret: strangers may read it. */
+export interface MissingPart {
+  /** The name of a binding, a variable or a class. */
+  name: string;
+  /** Names the parts that do not work, and the line to add. */
+  message: string;
 }
 
 export interface HttpEnv {
   Variables: RequestPorts & {
     clock: Clock;
-    /** Creates the first agents of the runtime. Does nothing after it has succeeded once. */
+    /** Checks the runtime, and declares its agents. Does nothing after it has succeeded once. */
     seed(): Promise<void>;
     /** Maximum size of a body, in bytes. */
     maxBodyBytes: number;

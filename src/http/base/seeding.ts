@@ -1,8 +1,11 @@
 /**
- * Creation of the agents that every runtime has. The first request that needs agents creates them, so a runtime whose
- * `/health` is never called has them too.
+ * The first use of a runtime: its checks, and the agents that code declares. The first request that needs agents does this,
+ * so a runtime whose `/health` is never called is checked too.
+ *
+ * READY-1  A request that needs agents gets `UNAVAILABLE` with the reason while the runtime is not ready.
  */
 import type { Context, Next } from "hono";
+import { DramatisError } from "../../shared/errors.ts";
 import type { HttpEnv } from "./context.ts";
 
 /**
@@ -20,12 +23,19 @@ export function untilDone<Env extends object>(
   };
 }
 
-/** Seeds before the handler runs. A failure is logged and reported by `/health`; the request goes on. */
+/** Seeds before the handler runs. Throws as `ready`. */
 export async function seeded(context: Context<HttpEnv>, next: Next): Promise<void> {
-  try {
-    await context.var.seed();
-  } catch (error) {
-    console.error("The first agents could not be created:", error);
-  }
+  await ready(context.var.seed);
   await next();
+}
+
+/** Seeds. Throws `UNAVAILABLE` with the reason if that fails, which is also logged. */
+export async function ready(seed: () => Promise<void>): Promise<void> {
+  try {
+    await seed();
+  } catch (cause) {
+    console.error("The runtime is not ready:", cause);
+    const reason = cause instanceof DramatisError ? cause.message : "Its agents could not be created.";
+    throw new DramatisError("UNAVAILABLE", `The runtime is not ready. ${reason}`, { cause });
+  }
 }

@@ -49,7 +49,7 @@ export const completionOperations: readonly ApiOperation[] = [
     answers: [
       { status: 200, description: "The completion, or its chunks.", body: completion, stream: chunk },
     ],
-    errors: [...TURN_ERRORS, "MODEL_FAILED", "RECOVERY_EXHAUSTED"],
+    errors: [...TURN_ERRORS, "CANCELLED", "MODEL_FAILED", "RECOVERY_EXHAUSTED"],
     errorFormat: "openai",
   },
 ];

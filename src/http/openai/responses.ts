@@ -47,6 +47,8 @@ const event = z
   .looseObject({ type: z.string(), sequence_number: z.int() })
   .meta({ id: "OpenAiResponseEvent", description: "A streaming event of the OpenAI API's responses." });
 
+const responseParams = z.object({ id: z.string().meta({ description: "Id of a response." }) });
+
 export const responseOperations: readonly ApiOperation[] = [
   {
     id: "openAiCreateResponse",
@@ -68,7 +70,7 @@ export const responseOperations: readonly ApiOperation[] = [
     path: ONE,
     tag: "openai",
     summary: "Read a response again",
-    params: z.object({ id: z.string().meta({ description: "Id of a response." }) }),
+    params: responseParams,
     query: z.object({
       stream: z
         .string()
@@ -77,6 +79,19 @@ export const responseOperations: readonly ApiOperation[] = [
     }),
     answers: [{ status: 200, description: "The response so far.", body: response, stream: event }],
     errors: ["NOT_FOUND", "INVALID_INPUT"],
+    errorFormat: "openai",
+  },
+  {
+    id: "openAiCancelResponse",
+    method: "post",
+    path: `${ONE}/cancel`,
+    tag: "openai",
+    summary: "Stop a response",
+    description:
+      "Stops the turn of the response. The response has the status `cancelled` and the text that was shown. Stopping it again answers the same; one that ended by itself is `conflict`.",
+    params: responseParams,
+    answers: [{ status: 200, description: "The response.", body: response }],
+    errors: ["NOT_FOUND", "CONFLICT"],
     errorFormat: "openai",
   },
 ];
@@ -98,6 +113,13 @@ export function responseRoutes(app: HttpRoutes): void {
     if (context.req.query("stream") === "true") {
       return streamed(context, pendingAnswer(context.var, address, turn.agentId));
     }
+    return json(responseObject(address, turn.agentId, answerOf(turn, address)));
+  });
+
+  app.post(`${ONE}/cancel`, async (context) => {
+    const { address } = await findResponse(context.var, context.req.param("id"));
+    const conversation = await findConversation(context.var, address.conversationId);
+    const turn = unwrap(await conversation.cancelTurn(context.var.principal, address.turnId));
     return json(responseObject(address, turn.agentId, answerOf(turn, address)));
   });
 }

@@ -73,7 +73,7 @@ export function pathTemplate(path: string): string {
 }
 
 function operationObject(operation: ApiOperation): ZodOpenApiOperationObject {
-  const { id, tag, summary, description, params, query, headers, body, open } = operation;
+  const { id, tag, summary, description, params, query, headers, body, optionalBody, open } = operation;
   return {
     operationId: id,
     tags: [tag],
@@ -86,7 +86,7 @@ function operationObject(operation: ApiOperation): ZodOpenApiOperationObject {
       requestBody:
         body === undefined
           ? undefined
-          : { required: true, content: { "application/json": { schema: body } } },
+          : { required: optionalBody !== true, content: { "application/json": { schema: body } } },
     }),
   };
 }

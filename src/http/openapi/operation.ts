@@ -32,6 +32,8 @@ export interface ApiOperation {
   headers?: z.ZodObject;
   /** The schema that validates the body. */
   body?: z.ZodType;
+  /** The body may be absent. */
+  optionalBody?: true;
   answers: readonly ApiResponse[];
   /** Error codes in addition to those of every operation. */
   errors?: readonly ProblemCode[];

@@ -10,7 +10,7 @@ import { personaSchema } from "../../library/schemas.ts";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
 import type { SubmittedResult } from "../../protocol/conversation-api.ts";
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
-import { clientFrameSchema } from "../../protocol/requests.ts";
+import { clientFrameSchema, turnOrderSchema } from "../../protocol/requests.ts";
 import type {
   AttachmentView,
   ConversationSummary,
@@ -93,9 +93,13 @@ export const conversation: z.ZodType<ConversationView> = z
   .strictObject({
     ...summary,
     status: z.enum(["active", "waiting", "completed", "failed"]),
+    turns: turnOrderSchema.meta({
+      description:
+        "How turns that overlap go on: at the same time, one after another, or a new message stops the active turns.",
+    }),
     gate: z
       .enum(["idle", "running", "cancelled"])
-      .meta({ description: "`running`: turns are active. `cancelled`: the conversation was cancelled." }),
+      .meta({ description: "`running`: turns are active. `cancelled`: the conversation is stopped." }),
     usage: z.exactOptional(usage),
   })
   .meta({ id: "Conversation" });
@@ -109,6 +113,11 @@ export const message: z.ZodType<MessageView> = z
     createdAt: time,
     agentId: z.exactOptional(ids.agent),
     clientId: z.exactOptional(z.string().meta({ description: "The sender's idempotency key." })),
+    stopped: z.exactOptional(
+      z.literal(true).meta({
+        description: "The turn ended while the message streamed; `content` is what was shown.",
+      }),
+    ),
   })
   .meta({ id: "Message" });
 
@@ -231,7 +240,7 @@ export const frame = z
   .meta({
     id: "Frame",
     description:
-      "A message to subscribers. In a stream of server-sent events each `data:` is a frame and each `id:` its `seq`; on a WebSocket each message is a frame. Frames with a `seq` are durable and can be read again.",
+      "A message to readers of a conversation. In a stream of server-sent events each `data:` is a frame and each `id:` its `seq`; on a WebSocket each message is a frame. Frames with a `seq` are durable and can be read again.",
     example: {
       v: 1,
       type: "message.delta",

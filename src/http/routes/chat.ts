@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import { z } from "zod";
 import { type UiChunk, UiMessageEncoder } from "../../compat/ui-message/chunks.ts";
 import { chatSchema, chatTurn } from "../../compat/ui-message/request.ts";
-import type { Frame } from "../../protocol/frames.ts";
+import { type Frame, TURN_HEADER } from "../../protocol/frames.ts";
 import { DramatisError, toErrorData, unwrap } from "../../shared/errors.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
@@ -30,7 +30,7 @@ export const chatOperations: readonly ApiOperation[] = [
     tag: "events",
     summary: "Start a turn with `useChat`",
     description:
-      "Takes the requests of the AI SDK's `DefaultChatTransport`. Only the last message is read; its id is the idempotency key. Leaving the stream does not end the turn.",
+      "Takes the requests of the AI SDK's `DefaultChatTransport`. Only the last message is read; its id is the idempotency key. The header `x-dramatis-turn` names the turn, which `POST …/turns/:turnId/cancel` stops; leaving the stream does not.",
     params: conversationParams,
     body: chatSchema,
     answers: [{ status: 200, description: "The turn.", type: "text/event-stream", body: chunk }],
@@ -82,7 +82,8 @@ function streamed(
 ): Promise<Response> {
   const { principal } = context.var;
   const source = { conversation: () => conversationOf(context), principal, turnId };
-  return sse(context, (signal) => payloads(turnFrames(source, { ...start, signal })), HEADERS);
+  const headers = { ...HEADERS, [TURN_HEADER]: turnId };
+  return sse(context, (signal) => payloads(turnFrames(source, { ...start, signal })), headers);
 }
 
 async function* payloads(frames: AsyncIterable<Frame>): AsyncGenerator<{ data: string }, void> {

@@ -5,10 +5,11 @@ import { z } from "zod";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import { historySchema } from "../../protocol/history.ts";
 import { type Participant, participantSchema } from "../../protocol/participants.ts";
+import { stopFields, turnOrderSchema } from "../../protocol/requests.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
-import { readBody } from "../base/body.ts";
+import { readBody, readOptionalBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
@@ -27,6 +28,7 @@ const createSchema = z
     participants: z.exactOptional(z.array(participantSchema).max(MAX_PARTICIPANTS)),
     title: z.exactOptional(z.string().min(1).max(200)),
     projectId: z.exactOptional(definitionIdSchema),
+    turns: z.exactOptional(turnOrderSchema),
     history: historySchema.exactOptional().meta({
       description:
         "Earlier messages from elsewhere. The model sees them; the transcript does not show them. At most 1 MiB. Each call must be followed by its result, with the call's id in `toolCallId`.",
@@ -42,7 +44,16 @@ const createSchema = z
     { path: ["participants"], message: "Must contain exactly one agent." },
   );
 
+const updateSchema = z.strictObject({ turns: turnOrderSchema });
+
 export const conversationParams = z.object({ id: ids.conversation });
+
+/** The body of a request to stop or to resume. */
+export const stopSchema = z
+  .strictObject({
+    reason: stopFields.reason.meta({ description: "Kept in the journal. At most 500 characters." }),
+  })
+  .meta({ example: { reason: "Wrong question." } });
 
 export const conversationOperations: readonly ApiOperation[] = [
   {
@@ -78,6 +89,47 @@ export const conversationOperations: readonly ApiOperation[] = [
     params: conversationParams,
     answers: ok("The conversation.", conversation),
     errors: ["NOT_FOUND"],
+  },
+  {
+    id: "updateConversation",
+    method: "patch",
+    path: CONVERSATION,
+    tag: "conversations",
+    summary: "Change how turns that overlap go on",
+    description:
+      "`parallel`: at the same time. `queued`: one after another. `interrupt`: a new message stops the active turns.",
+    params: conversationParams,
+    body: updateSchema.meta({ example: { turns: "queued" } }),
+    answers: ok("The conversation.", conversation),
+    errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
+  },
+  {
+    id: "cancelConversation",
+    method: "post",
+    path: `${CONVERSATION}/cancel`,
+    tag: "conversations",
+    summary: "Stop a conversation with its active turns",
+    description:
+      "Each active turn fails with `CANCELLED`. From then on a message is recorded in a turn that has failed with `CANCELLED`, until the conversation resumes. Stopping it again changes nothing. The body may be absent.",
+    params: conversationParams,
+    body: stopSchema,
+    optionalBody: true,
+    answers: ok("The conversation is stopped.", conversation),
+    errors: [...BODY_ERRORS, "NOT_FOUND"],
+  },
+  {
+    id: "resumeConversation",
+    method: "post",
+    path: `${CONVERSATION}/resume`,
+    tag: "conversations",
+    summary: "Resume a stopped conversation",
+    description:
+      "The next message runs. Turns that were stopped do not go on. `NOT_CANCELLED` if the conversation is not stopped. The body may be absent.",
+    params: conversationParams,
+    body: stopSchema,
+    optionalBody: true,
+    answers: ok("The conversation goes on.", conversation),
+    errors: [...BODY_ERRORS, "NOT_FOUND", "NOT_CANCELLED"],
   },
   {
     id: "listMessages",
@@ -125,6 +177,24 @@ export function conversationRoutes(app: HttpRoutes): void {
   app.get(CONVERSATION, async (context) => {
     const conversation = await conversationOf(context);
     return json(unwrap(await conversation.view(context.var.principal)));
+  });
+
+  app.patch(CONVERSATION, async (context) => {
+    const input = await readBody(context, updateSchema);
+    const conversation = await conversationOf(context);
+    return json(unwrap(await conversation.update(context.var.principal, input)));
+  });
+
+  app.post(`${CONVERSATION}/cancel`, async (context) => {
+    const conversation = await conversationOf(context);
+    const options = await readOptionalBody(context, stopSchema);
+    return json(unwrap(await conversation.cancel(context.var.principal, options)));
+  });
+
+  app.post(`${CONVERSATION}/resume`, async (context) => {
+    const conversation = await conversationOf(context);
+    const options = await readOptionalBody(context, stopSchema);
+    return json(unwrap(await conversation.resume(context.var.principal, options)));
   });
 
   app.get(`${CONVERSATION}/messages`, async (context) => {

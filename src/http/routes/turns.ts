@@ -11,14 +11,14 @@ import {
 } from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
 import { unwrap } from "../../shared/errors.ts";
-import { readBody } from "../base/body.ts";
+import { readBody, readOptionalBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
 import { events, json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { ids } from "../openapi/scalars.ts";
 import { acceptedTurn, content, frame, submittedResult, turn, turnSummary } from "../openapi/views.ts";
-import { CONVERSATION, conversationOf, conversationParams } from "./conversations.ts";
+import { CONVERSATION, conversationOf, conversationParams, stopSchema } from "./conversations.ts";
 
 const TURNS = `${CONVERSATION}/turns` as const;
 const TURN = `${TURNS}/:turnId` as const;
@@ -89,6 +89,20 @@ export const turnOperations: readonly ApiOperation[] = [
     errors: ["NOT_FOUND"],
   },
   {
+    id: "cancelTurn",
+    method: "post",
+    path: `${TURN}/cancel`,
+    tag: "turns",
+    summary: "Stop a turn",
+    description:
+      "The turn fails with `CANCELLED`: its model call is aborted, its tools are cancelled, and the text that was shown stays as a message with `stopped`. Stopping it again answers the same. `CONFLICT` if the turn ended by itself. Only this request, and stopping the conversation, stop a turn: a closed connection does not. The body may be absent.",
+    params: turnParams,
+    body: stopSchema,
+    optionalBody: true,
+    answers: ok("The turn is stopped.", turn),
+    errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
+  },
+  {
     id: "submitToolResult",
     method: "post",
     path: RESULT,
@@ -132,6 +146,13 @@ export function turnRoutes(app: HttpRoutes): void {
     const { turnId } = pathParams(turnParams, context.req);
     const conversation = await conversationOf(context);
     return json(unwrap(await conversation.turn(context.var.principal, turnId)));
+  });
+
+  app.post(`${TURN}/cancel`, async (context) => {
+    const { turnId } = pathParams(turnParams, context.req);
+    const conversation = await conversationOf(context);
+    const options = await readOptionalBody(context, stopSchema);
+    return json(unwrap(await conversation.cancelTurn(context.var.principal, turnId, options)));
   });
 
   app.post(RESULT, async (context) => {

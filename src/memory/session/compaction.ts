@@ -126,7 +126,7 @@ export async function compactSession(
   const rounds = roundsOf(store, sessionId, window, from, plan, options);
   const summary = await summarised(rounds, plan, options, signal);
   const expected = { newest, from, before: plan.cover, count };
-  const eventId = store.appendCompaction(sessionId, `${HEADER}${summary}`, expected);
+  const eventId = store.appendCompaction(sessionId, summaryContent(summary), expected);
   return { eventId, compactedEventCount: plan.cover, summary };
 }
 
@@ -245,6 +245,11 @@ function boundaryOf(left: readonly SessionEvent[], after: number, keepTurns: num
 
 function messagesOf(events: readonly SessionEvent[], measure: Measure): ContextMessage[] {
   return pairedParts(events, measure).map(({ message }) => message);
+}
+
+/** Returns the content of a compaction event. */
+export function summaryContent(summary: string): string {
+  return `${HEADER}${summary}`;
 }
 
 function withoutHeader(content: string): string {

@@ -56,13 +56,12 @@ export const schemas = {
   sessionMetadata: jsonObject.optional(),
   events: z.array(z.preprocess(withoutUndefined, event)).max(MAX_EVENTS_PER_CALL),
   eventIds: z.array(z.string().max(MAX_ID_LENGTH)).max(MAX_EVENTS_PER_CALL),
-  /** The store checks the cursor. */
   listOptions: z
     .preprocess(
       withoutUndefined,
       z.strictObject({
         limit: z.int().min(1).max(MAX_PAGE_SIZE).exactOptional(),
-        cursor: z.string().exactOptional(),
+        cursor: identifier.exactOptional(),
         order: z.enum(["asc", "desc"]).exactOptional(),
       }),
     )

@@ -7,16 +7,14 @@
  * SESSIONS-3  An id names one event of its session. Appending skips an event that is there, so a caller may send a batch
  *            again. An event that is there with other content is refused with `CONFLICT`; its number and its time do not
  *            count as content.
- * SESSIONS-4  Sessions are listed in pages, by their last update. A session that is updated between two pages moves to
- *            the end of an ascending list, so that list misses none.
+ * SESSIONS-4  Sessions are listed in pages, by id, so the newest come first or last. A page reads its own rows only.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
-import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Facts } from "../../shared/json.ts";
-import { encodeCursor, listRange, type Page, type PageOptions, pageOf } from "../../shared/page.ts";
+import { DEFAULT_PAGE_SIZE, type Page, type PageOptions, pageOf } from "../../shared/page.ts";
 import { contentText } from "./event-rows.ts";
 import type { EventStore, EventWindow, LoadWindowOptions } from "./event-store.ts";
 import type { SessionTable } from "./session-table.ts";
@@ -62,15 +60,14 @@ export class SessionStore {
     return this.ports.sessions.get(sessionId) ?? null;
   }
 
-  /** Returns a page of the sessions, by default those last updated first (SESSIONS-4). */
-  list(options: PageOptions = {}): Page<StoredSession> {
-    const range = listRange({ order: "desc", ...defined(options) });
-    const rows = this.ports.sessions.list({ ...range, limit: range.limit + 1 });
+  /** Returns a page of the sessions, by default those created last first (SESSIONS-4). A cursor is a session's id. */
+  list({ order = "desc", limit = DEFAULT_PAGE_SIZE, cursor }: PageOptions = {}): Page<StoredSession> {
+    const rows = this.ports.sessions.list({ order, after: cursor, limit: limit + 1 });
     return pageOf(
       rows,
-      range.limit,
+      limit,
       (row) => row,
-      ({ updated_at, id }) => encodeCursor({ createdAt: updated_at, id }),
+      ({ id }) => id,
     );
   }
 

@@ -2,7 +2,7 @@
 
 import { textBatches } from "../../ports/sql-batches.ts";
 import type { SqlDatabase } from "../../ports/sql-database.ts";
-import { bothOrders, type ListRange } from "../../shared/page.ts";
+import { bothOrders } from "../../shared/page.ts";
 import type { StoredSession } from "./types.ts";
 
 /** The result of a reservation. */
@@ -13,12 +13,19 @@ export interface Reservation {
   known: number[];
 }
 
+/** At most `limit` sessions in this order of their ids: those that follow `after`, or the first ones. */
+export interface SessionRange {
+  order: "asc" | "desc";
+  limit: number;
+  after?: string | undefined;
+}
+
 /** The sessions of an actor. An actor may derive them instead of storing rows. */
 export interface SessionTable {
   insert(session: StoredSession): void;
   get(sessionId: string): StoredSession | undefined;
-  /** Returns sessions by their last update, then by id. The range's `createdAt` is the last update. */
-  list(range: ListRange): StoredSession[];
+  /** Returns sessions by id. */
+  list(range: SessionRange): StoredSession[];
   delete(sessionId: string): void;
   /**
    * Reserves a sequence number for each id of an event, records `now` as the session's last update, and finds the events
@@ -37,12 +44,11 @@ const INSERT = `INSERT INTO cf_agents_sessions (id, agent_id, created_at, update
 const COLUMNS = "id, agent_id, created_at, updated_at, metadata";
 const SELECT = `SELECT ${COLUMNS} FROM cf_agents_sessions WHERE id = ?`;
 const LIST = bothOrders(
-  (
-    comparison,
-    order,
-  ) => `SELECT ${COLUMNS} FROM cf_agents_sessions WHERE (updated_at, id) ${comparison} (?, ?)
-  ORDER BY updated_at ${order}, id ${order} LIMIT ?`,
+  (comparison, order) =>
+    `SELECT ${COLUMNS} FROM cf_agents_sessions WHERE id ${comparison} ? ORDER BY id ${order} LIMIT ?`,
 );
+/** SQLite sorts bytes behind every text. */
+const BEFORE_FIRST = { asc: "", desc: new Uint8Array() };
 const DELETE = "DELETE FROM cf_agents_sessions WHERE id = ?";
 const RESERVE = `UPDATE cf_agents_sessions
   SET next_seq = next_seq + json_array_length(?1), updated_at = max(updated_at, ?2) WHERE id = ?3
@@ -67,8 +73,8 @@ export class SqlSessionTable implements SessionTable {
     return this.db.all<StoredSession>(SELECT, sessionId)[0];
   }
 
-  list({ order, after, limit }: ListRange): StoredSession[] {
-    return this.db.all<StoredSession>(LIST[order], after.createdAt, after.id, limit);
+  list({ order, after, limit }: SessionRange): StoredSession[] {
+    return this.db.all<StoredSession>(LIST[order], after ?? BEFORE_FIRST[order], limit);
   }
 
   delete(sessionId: string): void {

@@ -79,7 +79,7 @@ export type StoredSession = {
   agent_id: string;
   created_at: number;
   updated_at: number;
-  /** JSON. */
+  /** The object that `createSession` got, as JSON text; `null` without one. */
   metadata: string | null;
 };
 

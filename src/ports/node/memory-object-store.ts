@@ -1,23 +1,29 @@
 /** The `ObjectStore` of Node, in memory. */
-import type { ObjectFacts, ObjectHead, ObjectStore } from "../object-store.ts";
+import type { ByteRange, ObjectFacts, ObjectHead, ObjectStore } from "../object-store.ts";
 
 export class MemoryObjectStore implements ObjectStore {
-  readonly #objects = new Map<string, { bytes: Uint8Array; facts: ObjectFacts }>();
+  readonly #objects = new Map<string, { bytes: Uint8Array; version: string; facts: ObjectFacts }>();
+  #puts = 0;
 
   async put(key: string, bytes: Uint8Array, facts: ObjectFacts): Promise<void> {
-    this.#objects.set(key, { bytes: bytes.slice(), facts: { ...facts } });
+    this.#puts += 1;
+    this.#objects.set(key, { bytes: bytes.slice(), version: String(this.#puts), facts: { ...facts } });
   }
 
   async head(key: string): Promise<ObjectHead | null> {
     const object = this.#objects.get(key);
-    return object === undefined ? null : { size: object.bytes.byteLength, facts: { ...object.facts } };
+    if (object === undefined) return null;
+    const { bytes, version, facts } = object;
+    return { size: bytes.byteLength, version, facts: { ...facts } };
   }
 
-  async get(key: string): Promise<(ObjectHead & { bytes: Uint8Array }) | null> {
+  async get(key: string, range?: ByteRange): Promise<(ObjectHead & { bytes: Uint8Array }) | null> {
     const object = this.#objects.get(key);
     if (object === undefined) return null;
-    const { bytes, facts } = object;
-    return { size: bytes.byteLength, facts: { ...facts }, bytes: bytes.slice() };
+    const { bytes, version, facts } = object;
+    const { offset, length } = range ?? { offset: 0, length: bytes.byteLength };
+    const part = bytes.slice(offset, offset + length);
+    return { size: bytes.byteLength, version, facts: { ...facts }, bytes: part };
   }
 
   async delete(key: string): Promise<void> {

@@ -1,5 +1,6 @@
 /** The `ObjectStore` of a Worker: an R2 bucket. */
-import type { ObjectFacts, ObjectHead, ObjectStore } from "../object-store.ts";
+import { defined } from "../../shared/defined.ts";
+import type { ByteRange, ObjectFacts, ObjectHead, ObjectStore } from "../object-store.ts";
 
 export class R2ObjectStore implements ObjectStore {
   constructor(private readonly bucket: R2Bucket) {}
@@ -13,8 +14,8 @@ export class R2ObjectStore implements ObjectStore {
     return object === null ? null : headOf(object);
   }
 
-  async get(key: string): Promise<(ObjectHead & { bytes: Uint8Array }) | null> {
-    const object = await this.bucket.get(key);
+  async get(key: string, range?: ByteRange): Promise<(ObjectHead & { bytes: Uint8Array }) | null> {
+    const object = await this.bucket.get(key, defined({ range }));
     return object === null ? null : { ...headOf(object), bytes: new Uint8Array(await object.arrayBuffer()) };
   }
 
@@ -23,6 +24,6 @@ export class R2ObjectStore implements ObjectStore {
   }
 }
 
-function headOf({ size, customMetadata = {} }: R2Object): ObjectHead {
-  return { size, facts: customMetadata };
+function headOf({ size, version, customMetadata = {} }: R2Object): ObjectHead {
+  return { size, version, facts: customMetadata };
 }

@@ -6,9 +6,10 @@
  */
 import { format as formats } from "@cfworker/json-schema";
 import { isJsonObject, type Json, type JsonObject } from "../json.ts";
+import { shorten } from "../text.ts";
 import { jsonPointer } from "../validation.ts";
 import { type Meter, Spent } from "./meter.ts";
-import type { Pattern } from "./pattern.ts";
+import { type Pattern, stepsOfMatch } from "./pattern.ts";
 import type { ReadSchema, Schema, SchemaNode } from "./schema.ts";
 import { areEqual, CHARACTERS_PER_STEP, duplicates, isMultipleOf } from "./values.ts";
 
@@ -37,11 +38,11 @@ const MAX_FORMATTED = 4_096;
 /** Formats that are not checked: a check of these runs an expression of the value's own, or has no bound. */
 const UNCHECKED_FORMATS = ["regex", "url"];
 
-/** Names of members, or indexes of items, that a schema evaluated. Has no prototype. */
-type Evaluated = Record<string, true>;
+/** Names of members, or indexes of items, that a schema evaluated. No object: the value's own names would be its members. */
+type Evaluated = Set<string | number>;
 
 /** Where no schema asks what others evaluated, nothing is noted. */
-const UNUSED: Evaluated = Object.freeze(Object.create(null));
+const UNUSED: Evaluated = new Set();
 
 /** Returns the violations of a value; none if it fits. Throws `Spent`. */
 export function checkValue({ root, hasUnevaluated }: ReadSchema, value: Json, meter: Meter): Violation[] {
@@ -86,7 +87,7 @@ class Check {
   }
 
   #none(): Evaluated {
-    return this.hasUnevaluated ? Object.create(null) : UNUSED;
+    return this.hasUnevaluated ? new Set() : UNUSED;
   }
 
   /** Applies a schema to a member or an item. */
@@ -101,14 +102,14 @@ class Check {
   #try(schema: Schema, value: Json, evaluated: Evaluated): Violation[] | null {
     const [found, count] = [this.#found, this.#count];
     const inner = this.#none();
-    // Where no more violations are kept, none are described.
+    // Once `MAX_VIOLATIONS` are kept, skip the messages of others.
     this.#found = found.length < MAX_VIOLATIONS ? [] : found;
     const fits = this.#apply(schema, value, inner);
     const tried = this.#found;
     this.#found = found;
     this.#count = count;
     if (!fits) return tried;
-    if (this.hasUnevaluated) for (const key of Object.keys(inner)) this.#mark(evaluated, key);
+    for (const key of inner) this.#mark(evaluated, key);
     return null;
   }
 
@@ -147,7 +148,8 @@ class Check {
   }
 
   #fixed({ type, const: fixed, enum: values }: SchemaNode, value: Json): void {
-    if (type !== undefined && ![type].flat().some((name) => isOfType(value, name)))
+    if (Array.isArray(type)) this.meter.spend(type.length);
+    if (type !== undefined && !isOfType(value, type))
       this.#add(
         () => `Instance type "${typeOf(value)}" is invalid. Expected "${[type].flat().join('", "')}"`,
       );
@@ -168,7 +170,7 @@ class Check {
     if (pattern !== undefined && !this.#matches(pattern, value))
       this.#add(() => "String does not match pattern");
     if (format === undefined || !Object.hasOwn(formats, format) || UNCHECKED_FORMATS.includes(format)) return;
-    this.meter.spend(Math.min(value.length, MAX_FORMATTED));
+    this.meter.spend(APPLICATION + Math.min(value.length, MAX_FORMATTED));
     if (value.length > MAX_FORMATTED)
       this.#add(() => `String is too long for format "${format}" (${value.length} > ${MAX_FORMATTED})`);
     else if (formats[format]?.(value) === false) this.#add(() => `String does not match format "${format}"`);
@@ -205,8 +207,7 @@ class Check {
     this.#contained(schema, value, evaluated);
     if (unevaluatedItems === undefined) return;
     for (const [index, item] of value.entries())
-      if (evaluated[index] === undefined && this.#applyAt(index, unevaluatedItems, item))
-        this.#mark(evaluated, index);
+      if (!evaluated.has(index) && this.#applyAt(index, unevaluatedItems, item)) this.#mark(evaluated, index);
   }
 
   #contained(
@@ -243,14 +244,14 @@ class Check {
     for (const [name, member] of Object.entries(value)) {
       this.meter.spend(MEMBER);
       const applied: Schema[] = [];
-      const own = properties !== undefined && Object.hasOwn(properties, name) ? properties[name] : undefined;
-      if (own !== undefined) applied.push(own);
+      const named = own(properties, name);
+      if (named !== undefined) applied.push(named);
       for (const source in patterns) {
         const [pattern, one] = [patterns[source], patternProperties[source]];
         if (pattern !== undefined && one !== undefined && this.#matches(pattern, name)) applied.push(one);
       }
       if (applied.length === 0 && additionalProperties !== undefined) applied.push(additionalProperties);
-      if (applied.length === 0 && unevaluatedProperties !== undefined && evaluated[name] === undefined)
+      if (applied.length === 0 && unevaluatedProperties !== undefined && !evaluated.has(name))
         applied.push(unevaluatedProperties);
       for (const one of applied) this.#applyAt(name, one, member);
       if (applied.length > 0) this.#mark(evaluated, name);
@@ -270,27 +271,35 @@ class Check {
     if (maxProperties !== undefined && names.length > maxProperties)
       this.#add(() => `Instance has more than ${maxProperties} properties`);
     if (propertyNames !== undefined) for (const name of names) this.#applyAt(name, propertyNames, name);
-    for (const [name, others] of Object.entries(schema.dependentRequired ?? {})) {
-      this.meter.spend(1 + others.length);
-      const missing = Object.hasOwn(value, name) && others.find((other) => !Object.hasOwn(value, other));
-      if (typeof missing === "string")
-        this.#add(() => `Instance has "${this.#shown(name)}" but does not have "${this.#shown(missing)}"`);
-    }
-    for (const [name, dependent] of Object.entries(schema.dependentSchemas ?? {})) {
-      this.meter.spend(1);
-      if (Object.hasOwn(value, name)) this.#require(dependent, value, evaluated);
-    }
+    if (schema.dependentRequired !== undefined || schema.dependentSchemas !== undefined)
+      for (const name of names) this.#dependents(name, schema, value, evaluated);
+  }
+
+  /** Checks what the presence of a name requires. */
+  #dependents(
+    name: string,
+    { dependentRequired, dependentSchemas }: SchemaNode,
+    value: JsonObject,
+    evaluated: Evaluated,
+  ): void {
+    this.meter.spend(MEMBER);
+    const others = own(dependentRequired, name) ?? [];
+    this.meter.spend(others.length);
+    const missing = others.find((other) => !Object.hasOwn(value, other));
+    if (missing !== undefined)
+      this.#add(() => `Instance has "${this.#shown(name)}" but does not have "${this.#shown(missing)}"`);
+    this.#require(own(dependentSchemas, name), value, evaluated);
   }
 
   #matches(pattern: Pattern, text: string): boolean {
-    this.meter.spend(pattern.size * (text.length + 1));
+    this.meter.spend(stepsOfMatch(pattern, text));
     return pattern.test(text);
   }
 
   #mark(evaluated: Evaluated, key: string | number): void {
     if (!this.hasUnevaluated) return;
     this.meter.spend(MARK);
-    evaluated[key] = true;
+    evaluated.add(key);
   }
 
   #add(message: () => string): void {
@@ -299,7 +308,7 @@ class Check {
     if (this.#found.length >= MAX_VIOLATIONS) return;
     const path = jsonPointer(this.#path);
     this.meter.spend(APPLICATION + path.length / CHARACTERS_PER_STEP);
-    this.#found.push({ path: clipped(path) || "/", message: message() });
+    this.#found.push({ path: shorten(path, MAX_SHOWN) || "/", message: message() });
   }
 
   #addAll(found: readonly Violation[]): void {
@@ -310,25 +319,32 @@ class Check {
   /** Returns a text for a message. */
   #shown(text: string): string {
     this.meter.spend(text.length / CHARACTERS_PER_STEP);
-    return clipped(text);
+    return shorten(text, MAX_SHOWN);
   }
 }
 
-function clipped(text: string): string {
-  return text.length <= MAX_SHOWN ? text : `${text.slice(0, MAX_SHOWN).toWellFormed()}…`;
+/** Returns a member of an object with names from outside. */
+function own<Value>(from: Readonly<Record<string, Value>> | undefined, name: string): Value | undefined {
+  return from !== undefined && Object.hasOwn(from, name) ? from[name] : undefined;
 }
 
+/** Counts characters. An iterator of them takes ten times as long. */
 function codePoints(text: string): number {
-  let count = 0;
-  for (const _ of text) count += 1;
+  let count = text.length;
+  for (let at = 1; at < text.length; at++)
+    if (isLow(text.charCodeAt(at)) && isHigh(text.charCodeAt(at - 1))) count -= 1;
   return count;
 }
+
+const isHigh = (unit: number) => unit >= 0xd800 && unit < 0xdc00;
+const isLow = (unit: number) => unit >= 0xdc00 && unit < 0xe000;
 
 function typeOf(value: Json): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
 }
 
-function isOfType(value: Json, type: string): boolean {
+function isOfType(value: Json, type: string | readonly string[]): boolean {
+  if (typeof type !== "string") return type.some((one) => isOfType(value, one));
   return type === "integer" ? Number.isInteger(value) : typeOf(value) === type;
 }

@@ -19,6 +19,8 @@ export interface EnginePattern {
 
 /** Levels of groups in each other. */
 const MAX_DEPTH = 20;
+/** Lookaheads at the beginning of a pattern: each is a search of its own. */
+const MAX_CONDITIONS = 10;
 /** Rounds of a counted repetition. The engine supports no more. */
 const MAX_ROUNDS = 1_000;
 /** Size of a Unicode property: it is a table of many ranges. */
@@ -89,6 +91,10 @@ class Translator {
     this.#take("^");
     const conditions: (Part & { isNegated: boolean })[] = [];
     while (this.#sees("(?=") || this.#sees("(?!")) {
+      if (conditions.length === MAX_CONDITIONS)
+        throw new UnsupportedPattern(
+          `Must have at most ${MAX_CONDITIONS} lookaheads. Use several schemas in allOf instead.`,
+        );
       const isNegated = this.#sees("(?!");
       this.#at += "(?=".length;
       const { source, size } = this.#body();
@@ -124,7 +130,9 @@ class Translator {
 
   #repeated({ source, size }: Part): Part {
     if (!QUANTIFIER_STARTS.has(this.#chars[this.#at] ?? "")) return { source, size };
-    const rest = this.#chars.slice(this.#at, this.#at + 40).join("");
+    const isCounted = this.#sees("{");
+    const end = isCounted ? this.#chars.indexOf("}", this.#at) : this.#at;
+    const rest = this.#chars.slice(this.#at, end + "}?".length).join("");
     const [written = "", least, comma, most] = /^(?:[*+?]|\{(\d+)(,?)(\d*)\})\??/.exec(rest) ?? [];
     this.#at += written.length;
     // The engine takes a number with leading zeros for text.

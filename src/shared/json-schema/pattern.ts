@@ -1,9 +1,10 @@
 /**
  * Regular expressions from outside, on an engine without backtracking. Pure.
  *
- * PATTERN-1  A match takes at most `size` steps for each character of the text, whatever the pattern and the text are. A
- *            pattern that the engine cannot match in this way is refused, and the message says what to change.
- * PATTERN-2  Compiling takes at most the steps of a budget: they are taken before anything reads the pattern. The schemas of
+ * PATTERN-1  A match takes at most `size` steps for each character of the text, and some for each of its searches, whatever
+ *            the pattern and the text are. A pattern that the engine cannot match in this way is refused, and the message says
+ *            what to change.
+ * PATTERN-2  Compiling takes at most the steps of a budget: those of a part are taken before it is done. The schemas of
  *            one request share a budget, equal patterns count once, and a pattern in memory is not compiled again.
  */
 import { RE2JS } from "re2js";
@@ -18,10 +19,15 @@ const MAX_SIZE = 1_500;
 
 /** Limit of the steps of compiling a request's patterns: about 50 milliseconds. */
 const MAX_COMPILE_STEPS = 1_000_000;
-/** Steps for each character of a pattern, and for each part of its program. */
-const [STEPS_OF_CHARACTER, STEPS_OF_PART] = [40, 20];
+/** Steps for each character of a pattern, and for each part of its programs. */
+const [STEPS_OF_CHARACTER, STEPS_OF_PART] = [15, 20];
+/** Steps for each program, and for each character of it in the engine's syntax. */
+const [STEPS_OF_PROGRAM, STEPS_OF_ENGINE_CHARACTER] = [1_000, 8];
 /** Steps for a property of Unicode, which has up to 700 ranges, and for another escape, which has up to 11. */
 const [STEPS_OF_PROPERTY, STEPS_OF_ESCAPE] = [5_000, 250];
+
+/** Steps of a search, whatever the text is: the engine prepares each. */
+const STEPS_OF_SEARCH = 30;
 
 /** Patterns that are remembered while a schema holds them. */
 const MAX_REMEMBERED = 10_000;
@@ -30,8 +36,17 @@ const MAX_REMEMBERED = 10_000;
 export interface Pattern {
   /** Steps for each character of a text, at most. */
   readonly size: number;
+  /** Searches of a text, at most: one for each condition, and one more. */
+  readonly searches: number;
+  /** Steps of compiling it. */
+  readonly compileSteps: number;
   /** Reports whether the pattern matches a part of the text, as `RegExp.test` does. */
   test(text: string): boolean;
+}
+
+/** Returns the steps of matching a text, at most. */
+export function stepsOfMatch({ size, searches }: Pattern, text: string): number {
+  return searches * STEPS_OF_SEARCH + size * (text.length + 1);
 }
 
 const compiledPatterns = new WeakValues<string, Pattern>(MAX_REMEMBERED);
@@ -65,7 +80,7 @@ function compile(source: string, meter: Meter): Pattern {
   meter.spend(stepsOfReading(source));
   const found = compiledPatterns.get(source);
   if (found !== undefined) {
-    meter.spend(found.size * STEPS_OF_PART);
+    meter.spend(found.compileSteps);
     return found;
   }
   const { source: translated, size, conditions } = toEngineSyntax(source);
@@ -73,11 +88,17 @@ function compile(source: string, meter: Meter): Pattern {
     throw new UnsupportedPattern(
       `Must have at most ${MAX_SIZE} parts with its counted repetitions written out. It has ${size}.`,
     );
-  meter.spend(size * STEPS_OF_PART);
+  const searches = 1 + conditions.length;
+  const length = conditions.reduce((sum, condition) => sum + condition.source.length, translated.length);
+  const compileSteps =
+    size * STEPS_OF_PART + searches * STEPS_OF_PROGRAM + length * STEPS_OF_ENGINE_CHARACTER;
+  meter.spend(compileSteps);
   const matcher = compiled(translated);
   const checks = conditions.map((condition) => ({ ...condition, matcher: compiled(condition.source) }));
   const pattern: Pattern = {
     size,
+    searches,
+    compileSteps,
     test: (text) =>
       checks.every((check) => finds(check.matcher, text) !== check.isNegated) && finds(matcher, text),
   };

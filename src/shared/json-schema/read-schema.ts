@@ -10,7 +10,7 @@
 import { defined } from "../defined.ts";
 import type { InputIssue } from "../errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../json.ts";
-import { jsonPointer } from "../validation.ts";
+import { issueAt, jsonPointer } from "../validation.ts";
 import { isChecked, keywordProblem } from "./keywords.ts";
 import { Spent } from "./meter.ts";
 import { type Pattern, Patterns } from "./pattern.ts";
@@ -193,7 +193,7 @@ class Reader {
   }
 
   #report(path: string, message: string): void {
-    if (this.issues.length < MAX_ISSUES) this.issues.push({ path: this.base + path, message });
+    if (this.issues.length < MAX_ISSUES) this.issues.push(issueAt(this.base + path, message));
   }
 }
 

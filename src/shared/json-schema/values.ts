@@ -4,6 +4,8 @@ import type { Meter } from "./meter.ts";
 
 /** Characters that one step compares or copies. */
 export const CHARACTERS_PER_STEP = 8;
+/** Steps of dividing two decimals, and more where they are too large for whole numbers. */
+const [DECIMALS, LARGE_DECIMALS] = [20, 60];
 
 /** Compares two values. Stops at the first difference. */
 export function areEqual(one: Json, other: Json, meter: Meter): boolean {
@@ -55,23 +57,26 @@ function spendOn(value: Json, meter: Meter): void {
     }
 }
 
-/** Reports whether a number is a multiple of another, as decimals. */
+/** Reports whether a number is a multiple of another, as decimals. Numbers beyond the range of a double are of none. */
 export function isMultipleOf(value: number, divisor: number, meter: Meter): boolean {
   meter.spend(1);
+  if (!Number.isFinite(value) || !Number.isFinite(divisor)) return false;
   if (Number.isSafeInteger(value) && Number.isSafeInteger(divisor)) return value % divisor === 0;
-  const [units, exponent] = decimal(value);
-  const [divisorUnits, divisorExponent] = decimal(divisor);
+  meter.spend(DECIMALS);
+  const [digits, exponent] = decimal(value);
+  const [divisorDigits, divisorExponent] = decimal(divisor);
   const lowest = Math.min(exponent, divisorExponent);
-  meter.spend(10 + (Math.max(exponent, divisorExponent) - lowest) / 2);
-  return (
-    (units * 10n ** BigInt(exponent - lowest)) % (divisorUnits * 10n ** BigInt(divisorExponent - lowest)) ===
-    0n
-  );
+  const units = Number(digits) * 10 ** (exponent - lowest);
+  const divisorUnits = Number(divisorDigits) * 10 ** (divisorExponent - lowest);
+  if (Number.isSafeInteger(units) && Number.isSafeInteger(divisorUnits)) return units % divisorUnits === 0;
+  meter.spend(LARGE_DECIMALS + (Math.max(exponent, divisorExponent) - lowest) / 2);
+  const large = BigInt(digits) * 10n ** BigInt(exponent - lowest);
+  return large % (BigInt(divisorDigits) * 10n ** BigInt(divisorExponent - lowest)) === 0n;
 }
 
-/** Returns a number as a whole number of units, and the power of ten of a unit. */
-function decimal(value: number): [units: bigint, exponent: number] {
+/** Returns a number's digits as a whole number, and the power of ten of its last digit. */
+function decimal(value: number): [digits: string, exponent: number] {
   const [digits = "0", exponent = "0"] = String(Math.abs(value)).split("e");
   const [, fraction = ""] = digits.split(".");
-  return [BigInt(digits.replace(".", "")), Number(exponent) - fraction.length];
+  return [digits.replace(".", ""), Number(exponent) - fraction.length];
 }

@@ -87,7 +87,7 @@ class Take {
       ],
       createdAt: stage.clock.now(),
     } satisfies ConversationIdentity;
-    await life.runtime.create(record, history);
+    await life.runtime.create(record, { history });
     return take;
   }
 

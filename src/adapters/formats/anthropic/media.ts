@@ -2,7 +2,7 @@
 import type { ContextPart } from "../../../model/messages.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { filled } from "../common/json.ts";
-import { plainType, type ResolvedMedia, requireHttps, resolveMedia } from "../common/media.ts";
+import { isText, plainType, type ResolvedMedia, requireHttps, resolveMedia } from "../common/media.ts";
 import { unsupported } from "../common/request.ts";
 
 const IMAGES = new Set(["image/jpeg", "image/png", "image/gif", "image/webp"]);
@@ -30,8 +30,7 @@ function documentSource(media: ResolvedMedia, mediaType: string | undefined): Js
     throw unsupported("anthropic", `a file of the type "${mediaType}" by its address, only PDF`);
   }
   if (mediaType === PDF) return byValue(media.base64, PDF);
-  const isText = mediaType?.startsWith("text/") || mediaType === "application/json";
-  const text = isText ? decoded(media.base64) : undefined;
+  const text = isText(mediaType) ? decoded(media.base64) : undefined;
   if (text !== undefined) return { type: "text", media_type: "text/plain", data: text };
   throw unsupported("anthropic", `a file of the type "${mediaType}", only PDF and text in UTF-8`);
 }

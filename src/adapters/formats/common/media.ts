@@ -56,6 +56,11 @@ export function plainType(mediaType: string | undefined): string | undefined {
   return plain === "image/jpg" ? "image/jpeg" : plain;
 }
 
+/** Reports whether a format may send media of this type as text: it then needs the data itself. */
+export function isText(mediaType: string | undefined): boolean {
+  return mediaType !== undefined && (mediaType.startsWith("text/") || mediaType === "application/json");
+}
+
 /** Types of images, by the ending of a name where it is not the type's own. */
 const IMAGE_ENDINGS: ReadonlyMap<string, string> = new Map([
   ["jpg", "jpeg"],

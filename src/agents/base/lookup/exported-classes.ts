@@ -3,9 +3,12 @@
  *
  * EXPORT-1  A class is found by its name: a binding of that name in `env`, otherwise the export of that name.
  * EXPORT-2  A class that cannot be reached is an error that names the class and the line to change.
+ * EXPORT-3  `/health` lists exported Durable Object classes without storage, and a tool that calls one fails with the line to
+ *           change.
  */
 import { exports } from "cloudflare:workers";
 import { DramatisError, type ErrorCode } from "../../../shared/errors.ts";
+import { notExported, withoutStorage } from "./class-problems.ts";
 
 /** The actors of `dramatis()`, which every application exports. */
 const ACTORS = ["Conversation", "Agent"];
@@ -26,25 +29,20 @@ export function namespaceOf(env: object, name: string, code: ErrorCode): unknown
   if (isNamespace(bound)) return bound;
   const exported = ownMember(exports, name);
   if (isNamespace(exported)) return exported;
-  if (exported === undefined) throw notExported(name, code);
-  throw new DramatisError(
-    code,
-    `"${name}" is exported, but is no Durable Object class with storage: add it to \`new_sqlite_classes\` in the \`migrations\` of the Worker's configuration.`,
-  );
+  throw new DramatisError(code, exported === undefined ? notExported(name) : withoutStorage(name));
+}
+
+/** Returns the names of exported Durable Object classes that have no storage, in the order of their names. */
+export function classesWithoutStorage(): string[] {
+  const hasNoStorage = (name: string) => tagOf(ownMember(exports, name)).endsWith("DurableObjectClass]");
+  return Object.keys(exports).filter(hasNoStorage).sort();
 }
 
 /** Returns a stub of a `WorkerEntrypoint` class. Throws `UNAVAILABLE` unless the class can be reached. */
 export function entrypointOf(env: object, name: string): unknown {
   const found = ownMember(env, name) ?? ownMember(exports, name);
-  if (found === undefined) throw notExported(name, "UNAVAILABLE");
+  if (found === undefined) throw new DramatisError("UNAVAILABLE", notExported(name));
   return found;
-}
-
-function notExported(name: string, code: ErrorCode): DramatisError {
-  return new DramatisError(
-    code,
-    `The Worker does not export a class named "${name}": export it under this name from the main module, as in \`export const { Conversation, Agent, Executor } = app;\`.`,
-  );
 }
 
 /** Returns the member; `undefined` for one that every object inherits. */
@@ -54,5 +52,9 @@ function ownMember(owner: object, name: string): unknown {
 
 /** Checks the class tag. A stub of an entrypoint has every member, so members do not tell the two apart. */
 function isNamespace(value: unknown): boolean {
-  return Object.prototype.toString.call(value).endsWith("DurableObjectNamespace]");
+  return tagOf(value).endsWith("DurableObjectNamespace]");
+}
+
+function tagOf(value: unknown): string {
+  return Object.prototype.toString.call(value);
 }

@@ -14,7 +14,7 @@ import { DramatisError } from "../../../shared/errors.ts";
 import { isOperationId } from "../../../shared/identifiers.ts";
 import type { Page, PageOptions } from "../../../shared/page.ts";
 import { validate } from "../../../shared/validation.ts";
-import { type ActorSchema, isRefusal, REFUSED_RETRY_MS, upgrade } from "../storage/schema-upgrade.ts";
+import { type ActorSchema, REFUSED_RETRY_MS, StorageRefusal, upgrade } from "../storage/schema-upgrade.ts";
 import { deadLetterPageSchema, deadLetterView } from "./dead-letter.ts";
 import { DeadLetterMirror } from "./dead-letter-mirror.ts";
 import { Handlers, type OutcomeHandler, type ReceiveHandler } from "./handlers.ts";
@@ -131,12 +131,12 @@ export class Mailbox {
     this.#letters.publish();
   }
 
-  #refusal(): DramatisError | null {
+  #refusal(): StorageRefusal | null {
     try {
       this.#checkStorage();
       return null;
     } catch (error) {
-      if (isRefusal(error)) return error;
+      if (error instanceof StorageRefusal) return error;
       throw error;
     }
   }

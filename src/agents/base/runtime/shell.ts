@@ -50,6 +50,11 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     return loaded;
   }
 
+  /** The outcomes that could not be committed yet. */
+  get unsaved(): readonly Signal[] {
+    return this.#unsaved.flat();
+  }
+
   /** In how many milliseconds `reconcile` must be called again; `null` if it need not be. */
   get dueIn(): number | null {
     const { state } = this;
@@ -198,7 +203,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
       try {
         this.ports.publish(commit);
       } catch (error) {
-        // A subscriber that fails must not stop the effects of a committed change.
+        // A reader that fails must not stop the effects of a committed change.
         console.error(error);
       }
     }

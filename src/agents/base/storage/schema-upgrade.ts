@@ -6,13 +6,21 @@
  *            whole step; after a crash between two steps the next wake continues with the second.
  * UPGRADE-2  Storage that is up to date costs no statement beyond reading the value that contains its version.
  * UPGRADE-3  Storage of a newer version than the code's is refused with `UNAVAILABLE`, and nothing is written to it.
+ * UPGRADE-4  An actor keeps a refusal of its storage for its life. Every other error of its start ends that start only.
  */
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 
-/** Interval between checks of storage that was of a newer release, in milliseconds. Only another deploy helps. */
+/** Interval between checks of storage that was refused, in milliseconds. */
 export const REFUSED_RETRY_MS = 60_000;
+
+/** Storage that this code cannot use: a newer release wrote it, or another program did. */
+export class StorageRefusal extends DramatisError {
+  constructor(message: string, options?: { retriable: boolean }) {
+    super("UNAVAILABLE", message, options);
+  }
+}
 
 /** Both halves of an actor's storage, which share their transactions. */
 export interface ActorStores {
@@ -56,8 +64,7 @@ export function upgrade(
 ): boolean {
   const newest = newestVersion(schema);
   if (stored > newest) {
-    throw new DramatisError(
-      "UNAVAILABLE",
+    throw new StorageRefusal(
       `The storage of this ${schema.of} has schema version ${stored} of a newer release; this code supports up to ${newest}. Deploy that release again, or a later one.`,
       { retriable: true },
     );
@@ -106,14 +113,9 @@ export function openOrRefuse<Opened>(open: () => Opened): () => Opened {
     const opened = open();
     return () => opened;
   } catch (error) {
-    if (!isRefusal(error)) throw error;
+    if (!(error instanceof StorageRefusal)) throw error;
     return () => {
       throw error;
     };
   }
-}
-
-/** Reports whether an error refuses storage that is newer than the code. */
-export function isRefusal(error: unknown): error is DramatisError {
-  return error instanceof DramatisError && error.code === "UNAVAILABLE";
 }

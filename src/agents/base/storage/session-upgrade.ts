@@ -8,8 +8,7 @@
  *         The message has the remedy.
  */
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
-import { DramatisError } from "../../../shared/errors.ts";
-import type { ActorStores } from "./schema-upgrade.ts";
+import { type ActorStores, StorageRefusal } from "./schema-upgrade.ts";
 
 type Table = "cf_agents_sessions" | "cf_agents_events";
 
@@ -64,7 +63,7 @@ function alignEvents(database: SqlDatabase): void {
   if (shared !== undefined) {
     const { session_id, seq } = shared;
     const message = `Two events of the session "${session_id}" have the number ${seq}. Give one of them another \`seq\` with a statement of your own.`;
-    throw new DramatisError("UNAVAILABLE", message);
+    throw new StorageRefusal(message);
   }
   database.run(SET_EVENTS_ASIDE);
   database.run(CREATE_EVENTS);
@@ -97,7 +96,7 @@ function shapeOf(database: SqlDatabase, table: Table): { columns: string[]; key:
   };
 }
 
-function foreign(table: Table, columns: readonly string[]): DramatisError {
+function foreign(table: Table, columns: readonly string[]): StorageRefusal {
   const message = `This actor has a table "${table}" of another origin, with the columns ${columns.join(", ")}. Rename or drop it with a statement of your own: the actor creates its table at the next start.`;
-  return new DramatisError("UNAVAILABLE", message);
+  return new StorageRefusal(message);
 }

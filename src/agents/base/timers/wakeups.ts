@@ -12,12 +12,12 @@
  * WAKE-5  For a wait of a few seconds, a timer calls an early handler shortly before its job is due, and moves the job. So
  *         while the actor is awake, the job does not fire: one row and one alarm are written instead of two rows and three
  *         alarms. Without the timer, after a crash, the job fires.
- * WAKE-6  A job comes no later than its handler asked for, whatever is requested meanwhile.
+ * WAKE-6  A job comes no later than its handler asked for, and no later than was requested while the handler ran.
  */
 
 import { LifecycleCapability, type LifecycleJobContext, type LifecycleJobOutcome } from "agents/lifecycle";
 import { systemClock } from "../../../ports/system.ts";
-import { isRefusal, REFUSED_RETRY_MS } from "../storage/schema-upgrade.ts";
+import { REFUSED_RETRY_MS, StorageRefusal } from "../storage/schema-upgrade.ts";
 
 /** Does what is due. Returns the milliseconds until the next call, or `null` when nothing is left to wake for. */
 export type WakeupHandler = () => number | null;
@@ -45,7 +45,7 @@ const ID_PREFIX = "dramatis:";
 /** A job whose handler was called. Times are milliseconds since the epoch. */
 interface HandledJob {
   readonly time: number;
-  /** The time that the handler asked for; infinity while it runs, and where it asked for none. */
+  /** The time that the handler asked for, never `time`; infinity while it runs, and where it asked for none. */
   next: number;
 }
 
@@ -83,15 +83,7 @@ export class Wakeups extends LifecycleCapability {
 
   /** As `Wakeup.arm`. */
   arm(name: string, milliseconds: number): Promise<void> {
-    const { jobs } = this.lifecycle;
-    const id = `${ID_PREFIX}${name}`;
-    const job = jobs.get(id);
-    const wished = timeIn(milliseconds);
-    // The queue has yet to remove a handled job. A push replaces it, and wins over what its handler returns.
-    const handled = this.#handled.get(name);
-    const isOver = job !== undefined && handled?.time === job.time;
-    if (job !== undefined && !isOver && job.time <= wished) return this.#alarm ?? this.#setting(jobs.rearm());
-    return this.#push(name, isOver ? Math.max(Math.min(wished, handled.next), job.time + 1) : wished);
+    return this.#armAt(name, timeIn(milliseconds));
   }
 
   /** As `Wakeup.disarm`. */
@@ -101,23 +93,39 @@ export class Wakeups extends LifecycleCapability {
   }
 
   onJob({ job }: LifecycleJobContext): LifecycleJobOutcome {
-    const handled: HandledJob = { time: job.time, next: Number.POSITIVE_INFINITY };
-    this.#handled.set(job.fn, handled);
-    const again = this.#run(job.fn);
-    if (again === null) return undefined;
-    handled.next = Math.max(timeIn(again), job.time + 1);
+    const handled = this.#handle(job.fn, job.time);
+    if (handled.next === Number.POSITIVE_INFINITY) return undefined;
     // The queue drops the answer of a handler whose job was replaced while it ran.
     if (this.#handled.get(job.fn) === handled) this.#startTimer(job.fn, handled.next);
-    else this.#armAgain(job.fn, again);
+    else this.#armAgain(job.fn, handled.next);
     return { rescheduleAt: handled.next };
   }
 
-  #armAgain(name: string, milliseconds: number): void {
+  #armAt(name: string, wished: number): Promise<void> {
+    const { jobs } = this.lifecycle;
+    const job = jobs.get(`${ID_PREFIX}${name}`);
+    // A handled job is about to be removed or moved. A push replaces it, and wins over what its handler returns.
+    const handled = this.#handled.get(name);
+    const isOver = job !== undefined && handled?.time === job.time;
+    if (job !== undefined && !isOver && job.time <= wished) return this.#alarm ?? this.#setting(jobs.rearm());
+    return this.#push(name, isOver ? otherThan(job.time, Math.min(wished, handled.next)) : wished);
+  }
+
+  #armAgain(name: string, time: number): void {
     try {
-      this.arm(name, milliseconds).catch((error: unknown) => console.error(error));
+      this.#armAt(name, time).catch((error: unknown) => console.error(error));
     } catch (error) {
       console.error(error);
     }
+  }
+
+  /** Calls the handler of the job that is due at `time`. Until the job is removed or replaced, requests replace it. */
+  #handle(name: string, time: number): HandledJob {
+    const handled: HandledJob = { time, next: Number.POSITIVE_INFINITY };
+    this.#handled.set(name, handled);
+    const again = this.#run(name);
+    if (again !== null) handled.next = otherThan(time, timeIn(again));
+    return handled;
   }
 
   dispose(): void {
@@ -156,14 +164,12 @@ export class Wakeups extends LifecycleCapability {
 
   /** Calls the handler of the job that is due at `time`, and moves the job. If that fails, the job fires. */
   #callEarly(name: string, time: number): void {
-    // The transaction that wrote the job may have rolled back, and another request or the alarm may have replaced it.
-    const isDue = () => this.lifecycle.jobs.get(`${ID_PREFIX}${name}`)?.time === time;
     try {
-      if (!isDue() || this.#handled.get(name)?.time === time) return;
-      const again = this.#run(name);
-      if (!isDue()) return;
-      if (again === null) this.disarm(name);
-      else this.#push(name, timeIn(again)).catch((error: unknown) => console.error(error));
+      // The transaction that wrote the job may have rolled back, and another request or the alarm may have replaced it.
+      if (this.lifecycle.jobs.get(`${ID_PREFIX}${name}`)?.time !== time) return;
+      const handled = this.#handle(name, time);
+      if (handled.next !== Number.POSITIVE_INFINITY) this.#armAgain(name, handled.next);
+      else if (this.#handled.get(name) === handled) this.disarm(name);
     } catch (error) {
       console.error(error);
     }
@@ -183,7 +189,7 @@ export class Wakeups extends LifecycleCapability {
       return this.handlers[name]?.() ?? null;
     } catch (error) {
       console.error(error);
-      return isRefusal(error) ? REFUSED_RETRY_MS : RETRY_MS;
+      return error instanceof StorageRefusal ? REFUSED_RETRY_MS : RETRY_MS;
     }
   }
 }
@@ -191,6 +197,11 @@ export class Wakeups extends LifecycleCapability {
 /** Returns the time of a job. */
 function timeIn(milliseconds: number): number {
   return Math.floor(systemClock.now() + Math.min(milliseconds, MAX_AHEAD_MS));
+}
+
+/** Returns a time, or one millisecond later where it is `taken`: jobs of one name are told apart by their times. */
+function otherThan(taken: number, time: number): number {
+  return time === taken ? time + 1 : time;
 }
 
 /** Milliseconds from the call of an early handler to the time of its job. A timer that is later than this has lost. */

@@ -4,13 +4,15 @@
  * CALLS-1  Each call is recorded once, however many attempts it took and whether or not it succeeded; a fallback is a
  *          call of its own.
  * CALLS-2  Count usage of failed attempts too, where the provider counted it.
- * CALLS-3  The totals of turns and conversations are the sums of their calls, to the billionth of a dollar.
+ * CALLS-3  The totals of turns are the sums of their calls, to the billionth of a dollar; those of a conversation are the
+ *          sums of its turns' calls and its calls for summaries.
  */
 
 import { profileAt } from "../../../library/version-chain.ts";
 import type { RequestOutcome } from "../../../model/call-record.ts";
 import { nanoDollarsOf } from "../../../model/cost.ts";
 import type { ErrorCategory } from "../../../model/error.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import { addUsage, type UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -99,6 +101,22 @@ export function totalsOf(calls: readonly CallRecord[] = [], chain: VersionChain)
     cachedInputTokens: sum(({ usage }) => usage?.cachedInputTokens),
     outputTokens: sum(({ usage }) => usage?.outputTokens),
     nanoDollars: sum(({ usage, profile }) => nanoDollarsOf(usage, profileAt(chain, profile))),
+  };
+}
+
+/** Adds the attempts of a call that no turn records: their usage, and the call itself with its last attempt. */
+export function withSummaryCall(
+  totals: UsageTotals,
+  { usage }: Pick<AttemptFacts, "usage">,
+  profile: ModelProfile,
+  isLast: boolean,
+): UsageTotals {
+  return {
+    calls: totals.calls + (isLast ? 1 : 0),
+    inputTokens: totals.inputTokens + (usage?.inputTokens ?? 0),
+    cachedInputTokens: totals.cachedInputTokens + (usage?.cachedInputTokens ?? 0),
+    outputTokens: totals.outputTokens + (usage?.outputTokens ?? 0),
+    nanoDollars: totals.nanoDollars + (nanoDollarsOf(usage, profile) ?? 0),
   };
 }
 

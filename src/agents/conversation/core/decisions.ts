@@ -1,13 +1,16 @@
 /** The input and the output of planning. Every change of a conversation's state is one of these decisions. */
 
+import type { Cut, WindowSizes } from "../../../memory/session/cut.ts";
 import type { ModelReply } from "../../../model/reply.ts";
 import type { Gate } from "../../../policy/gate.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
+import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { AttemptOutcome } from "./calls.ts";
 import type { Operation } from "./operation.ts";
-import type { DeferredModel, TurnRequest } from "./state.ts";
+import type { AttemptFacts, LateResult } from "./signals.ts";
+import type { CallingTurn, ConversationGate, DeferredModel, Turn, TurnRequest } from "./state.ts";
 
 /** The input of planning beside the state and the signal. */
 export interface PlanInput {
@@ -18,16 +21,55 @@ export interface PlanInput {
   gate: Gate;
   /** Time limit of a tool that a client runs, in milliseconds; ten minutes when absent. */
   clientToolTimeoutMs?: number;
+  /** Returns the sizes of the window that a turn leaves behind; `null` where they are unknown or within `high` tokens. */
+  sizesAfter?: (turn: Turn, high: number) => WindowSizes | null;
+  /** Returns what is known of a turn's model call while it runs; when absent, nothing is. */
+  inProgress?: (turn: CallingTurn) => CallInProgress;
+}
+
+/** Decisions about the compaction of a session. */
+export type CompactionDecision =
+  | ({ type: "START_COMPACTION"; session: string; turn: number; upTo: number } & Cut)
+  /** Replace the covered events by the summary. */
+  | { type: "COMPACT_SESSION"; session: string; content: string; tokens: number; facts: AttemptFacts }
+  | {
+      type: "RETRY_COMPACTION";
+      session: string;
+      notBefore: number;
+      error: FailureText;
+      facts?: AttemptFacts;
+    }
+  /** Keep the history as it is, and remember that it was tried. */
+  | { type: "GIVE_UP_COMPACTION"; session: string; error: FailureText; facts?: AttemptFacts };
+
+/** A failure in a journal entry. */
+export type FailureText = Pick<ErrorData, "code" | "message">;
+
+/** A model call that runs, or has just ended. */
+export interface CallInProgress {
+  /** The text that was shown of its reply. */
+  shown: string;
+  /** The measurements of its attempt; absent while none runs. */
+  facts?: AttemptFacts;
 }
 
 export type AgentDecision =
   | ({ type: "START_TURN"; turn: number } & TurnRequest)
+  /** Keep the turn waiting for those before it. */
+  | { type: "QUEUE_TURN"; turn: number }
+  /** Begin a turn's first cycle. `besides` tells the model of the other active turns. */
+  | { type: "BEGIN_TURN"; turn: number; besides?: string }
+  /** Remember a newer message of the turn's caller. */
+  | { type: "NOTE_NEWER"; turn: number; message: string }
+  /** Withdraw the reply, tell the model of the newer messages, and call it again, into the same message. */
+  | { type: "RECONSIDER"; turn: number }
+  | { type: "SET_ORDER"; order: TurnOrder; by: Caller }
   /** Call the model, into a new message. A `final` call gets no tools. */
   | { type: "CALL_LLM"; turn: number; final: boolean }
   /** Record the outcome of an attempt of the present call. */
   | ({ type: "RECORD_ATTEMPT"; turn: number } & AttemptOutcome)
-  /** Repeat a failed attempt, into the same message. `reset` withdraws text that was streamed. */
-  | { type: "RETRY_LLM"; turn: number; error: ErrorData; notBefore: number; reset: boolean }
+  /** Repeat a failed attempt, into the same message. `reset` withdraws text that was streamed, `halve` cuts the history. */
+  | { type: "RETRY_LLM"; turn: number; error: ErrorData; notBefore: number; reset: boolean; halve?: true }
   /** Call another model of the chain, into the same message. `to` is the model's name. */
   | {
       type: "FALL_BACK";
@@ -49,13 +91,18 @@ export type AgentDecision =
   /** Wait until `deadline` for the result of a run that the actor no longer follows. */
   | { type: "INTERRUPT_TASK"; turn: number; item: number; deadline: number }
   | { type: "RESUME_FROM_TOOL"; turn: number; item: number; result: ToolResult }
+  /** Tell the model of a result that came after its turn was over. */
+  | ({ type: "NOTE_LATE_RESULT" } & Omit<LateResult, "type">)
   /** Wait: only results from a client are missing. */
   | { type: "WAIT_FOR_CLIENT"; turn: number }
   /** Record the reply that ends the turn. */
   | { type: "APPEND_MESSAGE"; turn: number; reply: ModelReply }
   | { type: "COMPLETE_TURN"; turn: number }
-  | { type: "FAIL_TURN"; turn: number; error: ErrorData }
+  /** End the turn. `shown` is the text of its message in progress; `by` and `reason` are those of a stop. */
+  | { type: "FAIL_TURN"; turn: number; error: ErrorData; shown?: string; by?: Caller; reason?: string }
+  | { type: "SET_GATE"; gate: ConversationGate; by: Caller; reason?: string }
   /** Continue after a crash, no earlier than `notBefore`. `reset` withdraws text that may have been streamed. */
   | { type: "RESUME_TURN"; turn: number; notBefore: number; reset: boolean }
+  | CompactionDecision
   /** Send an envelope to another actor, beside a decision that gives a journal entry. */
   | { type: "SEND"; envelope: NewEnvelope };

@@ -13,30 +13,57 @@ import { heartbeatIn } from "./heartbeat.ts";
 import { heldTurns } from "./isolation.ts";
 import type { Operation } from "./operation.ts";
 import {
+  type CallingTurn,
   type ConversationState,
   type ModelCall,
   openOperations,
+  type RunningCompaction,
   runnableOperations,
+  runningCompactions,
+  type Standing,
   type Turn,
 } from "./state.ts";
 
 export type ModelCallEffect = { kind: "model"; key: string; turn: Turn; call: ModelCall };
 export type OperationEffect = { kind: "tool"; key: string; turn: Turn; operation: Operation };
+/** A call for the summary of a session. */
+export type CompactionEffect = {
+  kind: "compaction";
+  key: string;
+  session: string;
+  compaction: RunningCompaction;
+};
+
+/** An effect that a turn calls for. */
+export type TurnEffect = ModelCallEffect | OperationEffect;
 
 /** `key` identifies the work: two effects with the same key are the same attempt. */
-export type Effect = ModelCallEffect | OperationEffect;
+export type Effect = TurnEffect | CompactionEffect;
 
-export function effectsOf({ active }: ConversationState): Effect[] {
+export function effectsOf(state: ConversationState): Effect[] {
+  return [...effectsOfTurns(state), ...compactionEffects(state)];
+}
+
+/** Returns the effects that the turns of a state call for. */
+export function effectsOfTurns({ active }: Pick<ConversationState, "active">): TurnEffect[] {
   const held = heldTurns(active);
   return [...active.values()].flatMap((turn) => (held.has(turn.n) ? [] : effectsOfTurn(turn)));
 }
 
+/** Returns the calls for summaries that a state calls for. */
+export function compactionEffects(state: Pick<Standing, "compactions">): CompactionEffect[] {
+  return runningCompactions(state).map(({ session, compaction }) => {
+    const key = `compaction:${session}:${compaction.cover}:${compaction.call.attempt}`;
+    return { kind: "compaction", key, session, compaction };
+  });
+}
+
 /** Returns the effects that a turn calls for unless it is held. */
-export function effectsOfTurn(turn: Turn): Effect[] {
+export function effectsOfTurn(turn: Turn): TurnEffect[] {
   const { n, status, call } = turn;
   if (status !== "active") return [];
   const operations = runnableOperations(turn).map(
-    (operation): Effect => ({
+    (operation): TurnEffect => ({
       kind: "tool",
       key: `tool:${n}:${operation.item}:${operation.attempt}`,
       turn,
@@ -44,7 +71,12 @@ export function effectsOfTurn(turn: Turn): Effect[] {
     }),
   );
   if (call === null) return operations;
-  return [{ kind: "model", key: `model:${n}:${call.item}:${call.attempt}`, turn, call }, ...operations];
+  return [{ kind: "model", key: modelKey({ n, call }), turn, call }, ...operations];
+}
+
+/** Returns the key of a turn's model call. */
+export function modelKey({ n, call }: Pick<CallingTurn, "n" | "call">): string {
+  return `model:${n}:${call.item}:${call.attempt}`;
 }
 
 /** Returns the keys of the effects that a turn no longer calls for. A new turn has no `before`, one that is over no `after`. */
@@ -55,14 +87,19 @@ export function endedEffects(before: Turn | undefined, after: Turn | undefined):
 }
 
 /**
- * Returns in how many milliseconds the actor must wake; `null` while no turn is active. Effects are as old as their turn, or
- * as this life of the actor, which began at `wokeAt` and started them anew.
+ * Returns in how many milliseconds the actor must wake; `null` while no turn is active and no compaction runs. Effects are
+ * as old as their turn or compaction, or as this life of the actor, which began at `wokeAt` and started them anew.
  */
 export function dueIn(state: ConversationState, now: number, wokeAt: number): number | null {
-  if (state.active.size === 0) return null;
+  const compactions = runningCompactions(state);
+  if (state.active.size === 0 && compactions.length === 0) return null;
   const deadlines = [...state.active.values()].flatMap((turn) =>
     openOperations(turn).map(({ deadline = Number.POSITIVE_INFINITY }) => deadline),
   );
-  const heartbeats = effectsOf(state).map(({ turn }) => heartbeatIn(now - Math.max(turn.createdAt, wokeAt)));
+  const begun = [
+    ...effectsOfTurns(state).map(({ turn }) => turn.createdAt),
+    ...compactions.map(({ compaction }) => compaction.startedAt),
+  ];
+  const heartbeats = begun.map((at) => heartbeatIn(now - Math.max(at, wokeAt)));
   return Math.max(0, Math.min(...heartbeats, ...deadlines.map((deadline) => deadline - now)));
 }

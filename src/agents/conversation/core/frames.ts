@@ -4,7 +4,7 @@
 
 import { type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
-import type { WireError } from "../../../protocol/views.ts";
+import type { TurnOrder, WireError } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import { isJsonObject } from "../../../shared/json.ts";
@@ -22,9 +22,11 @@ export function framesOf(row: JournalRow, after: number, turnOf: TurnLookup): Fr
   const time = toIso(row.at);
   return row.entries.flatMap((entry, index) => {
     const seq = row.seq + index;
-    if (seq <= after || entry.turn === undefined) return [];
+    if (seq <= after) return [];
+    const base = { v: PROTOCOL_VERSION, seq, time } as const;
+    if (entry.turn === undefined) return conversationFrame(entry, base) ?? [];
     const turn = turnOf(entry.turn);
-    return turn === undefined ? [] : (frameOf(entry, turn, { v: PROTOCOL_VERSION, seq, time }) ?? []);
+    return turn === undefined ? [] : (frameOf(entry, turn, base) ?? []);
   });
 }
 
@@ -37,6 +39,24 @@ export function idsOf({ type, item }: JournalEntry, turn: TurnKey) {
     : { ...ids, messageId: messageId(turn, item) };
 }
 
+/** Returns the frame of an entry without a turn. */
+function conversationFrame(
+  { type, data }: JournalEntry,
+  base: { v: 1; seq: number; time: string },
+): Frame | null {
+  switch (type) {
+    case "conversation.updated":
+      // SAFETY: the reducer wrote the entry's data.
+      return { ...base, type, data: { turns: (data as { turns: TurnOrder }).turns } };
+    case "conversation.cancelled":
+      return { ...base, type: "conversation.updated", data: { gate: "cancelled" } };
+    case "conversation.resumed":
+      return { ...base, type: "conversation.updated", data: { gate: "idle" } };
+    default:
+      return null;
+  }
+}
+
 function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; time: string }): Frame | null {
   const { type, item, data } = entry;
   const common = { ...base, ...idsOf(entry, turn) };
@@ -46,6 +66,9 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
   switch (type) {
     case "turn.started":
       return { ...common, type, data: { ...client, agentId } };
+    case "turn.queued":
+      // SAFETY: the reducer wrote the entry's data.
+      return { ...common, type, data: { position: (data as { position: number }).position } };
     case "turn.waiting":
       return { ...common, type, data: { reason: "client-tools" } };
     case "turn.completed":
@@ -62,8 +85,7 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
       return { ...common, type, data: { reason: text(data, "reason") } };
     case "message.completed": {
       const content = turn.replies.find((reply) => reply.item === item)?.text ?? "";
-      const interim = data === undefined ? {} : { interim: true as const };
-      return { ...common, type, data: { agentId, content, ...interim } };
+      return { ...common, type, data: { agentId, content, ...messageMarks(data) } };
     }
     case "llm.call.failed": {
       const [code, message] = [text(data, "code"), text(data, "message")];
@@ -76,14 +98,33 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
     case "tool.completed":
       return { ...common, type, data: { result: operation()?.result?.result ?? null } };
     case "tool.failed":
+    case "tool.cancelled":
       return { ...common, type, data: { error: wireError(operation()?.result?.error) } };
     case "conversation.started":
+    case "conversation.updated":
+    case "conversation.cancelled":
+    case "conversation.resumed":
+    case "context.compaction.started":
+    case "context.compaction.failed":
+    case "context.compacted":
     case "turn.resumed":
     case "tool.interrupted":
+    case "tool.late":
       return null;
     default:
       return type satisfies never;
   }
+}
+
+/** Reports whether the data of a completed message's entry mark it as text beside tool calls. */
+export function isInterim(data: JournalEntry["data"]): boolean {
+  return isJsonObject(data) && data.interim === true;
+}
+
+/** Returns the marks of a completed message from its entry's data. */
+function messageMarks(data: JournalEntry["data"]): { interim?: true; stopped?: true } {
+  const isStopped = isJsonObject(data) && data.stopped === true;
+  return { ...(isInterim(data) ? { interim: true } : {}), ...(isStopped ? { stopped: true } : {}) };
 }
 
 /** Marks an operation that the client must run, as a member; nothing for other operations. */

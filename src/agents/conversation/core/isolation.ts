@@ -6,7 +6,7 @@
  * ISOLATE-2  The more crashes turns have in common, the fewer of them run at a time, from the fourth crash on a single
  *            one; those with fewer crashes go first. So a turn that kills its actor ends up alone, and fails alone.
  * ISOLATE-3  A turn begins again at once after its first crash, and after a pause that grows with each further one.
- * ISOLATE-4  A turn that runs is never held because another one has ended.
+ * ISOLATE-4  When a turn ends, no running turn is paused.
  */
 import { MAX_RESUME_PAUSE_MS, RESUME_PAUSE_MS, RUNNING_AFTER_CRASHES } from "./limits.ts";
 import { runnableOperations, type Turn } from "./state.ts";

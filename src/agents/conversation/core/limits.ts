@@ -12,10 +12,6 @@ export const MAX_BACKOFF_MS = 60_000;
 export const MAX_OUTPUT_REPAIRS = 2;
 /** Length of a withdrawn answer that is sent back to the model. */
 export const MAX_WITHDRAWN_LENGTH = 64 * 1024;
-/** Steps of checking one value against its schema (`Meter`). A value that needs more is refused as too large. */
-export const MAX_CHECK_STEPS = 250_000;
-/** Steps of checking the arguments of all tool calls of one reply. */
-export const MAX_REPLY_CHECK_STEPS = 1_000_000;
 /** Length of a turn's output schema, as JSON. */
 export const MAX_OUTPUT_SCHEMA = 64 * 1024;
 /** Length of a reply's native parts, as JSON. Longer ones are dropped: the reply is kept as text and calls. */
@@ -50,6 +46,23 @@ export const CLIENT_TOOL_TIMEOUT_MS = 600_000;
 
 /** Time for which a reply that calls only pure tools may stay uncommitted while they run, in milliseconds. */
 export const PURE_WINDOW_MS = 50;
+
+/** Length of the text that is kept of a message that was cut off. */
+export const MAX_SHOWN_LENGTH = 256 * 1024;
+/** Length of a message that another one replies to, in what the model is told of it. */
+export const MAX_QUOTED_LENGTH = 2_000;
+/** Other active turns that a model is told of. */
+export const MAX_NOTED_TURNS = 8;
+/** Length of what it is told of a message, or of the operations of a turn. */
+export const MAX_NOTED_LENGTH = 400;
+
+/** Parts of a history's budget: above the first it is compacted, and the newest turns within the second are kept. */
+export const COMPACT_ABOVE = 0.8;
+export const COMPACT_KEEP = 0.4;
+/** Target length of a summary as a part of the context's budget. A summary of more than twice as much is refused. */
+export const SUMMARY_SHARE = 0.1;
+/** Part of the context's budget that the moves of a turn have in any case. */
+export const MOVES_SHARE = 0.25;
 
 /** Texts in place of an empty answer. */
 export const NOTICES = {

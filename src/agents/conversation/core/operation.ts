@@ -8,6 +8,10 @@
  *       crash another reply may have taken its place, with another call under the same operation id.
  * OP-4  A failure by name does not settle an operation that runs again after a crash: it may be the earlier run's, such as
  *       a timeout.
+ * OP-5  An operation without a result when its turn ends gets the error `CANCELLED`. The outcome of a `once` call that has
+ *       started is then unknown, and the error says so.
+ * OP-6  If a cancelled `once` call succeeds later all the same, the next cycle sees a note with its result: one, however
+ *       often the result comes.
  */
 import type { ToolEffect } from "../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
@@ -22,9 +26,10 @@ export type OperationMode = "sync" | "async";
 
 /**
  * `pending`: the attempt runs, or is about to. `interrupted`: the actor died under an attempt that must not run again,
- * and its executor may still deliver the result. `completed` and `failed`: there is a result.
+ * and its executor may still deliver the result. `completed` and `failed`: there is a result. `cancelled`: the turn ended
+ * before there was one, and the result says so.
  */
-export type OperationStatus = "pending" | "interrupted" | "completed" | "failed";
+export type OperationStatus = "pending" | "interrupted" | "completed" | "failed" | "cancelled";
 
 /** One tool call that the model requested. Times are milliseconds since the epoch. */
 export interface Operation {
@@ -86,6 +91,19 @@ export function takesByName(
 export function settled(operation: Operation, result: ToolResult, now: number): Operation {
   const { notBefore: _notBefore, deadline: _deadline, ...rest } = operation;
   return { ...rest, status: statusOf(result), result, completedAt: now };
+}
+
+/** Returns an open operation whose turn ends (OP-5). */
+export function cancelled(operation: Operation, now: number): Operation {
+  const { name, toolCallId, effect, status, target, notBefore = now } = operation;
+  const hasStarted = status === "interrupted" || (target === "code" && notBefore <= now);
+  const message =
+    effect === "once" && hasStarted
+      ? `Outcome unknown: "${name}" was stopped while it ran, and it may have taken effect.`
+      : `"${name}" was stopped before it had a result.`;
+  const error = { code: "CANCELLED" as const, message, retriable: false };
+  const result: ToolResult = { tool_call_id: toolCallId, success: false, error };
+  return { ...settled(operation, result, now), status: "cancelled" };
 }
 
 /** Returns the status of an operation with this result. */

@@ -2,7 +2,7 @@
  * The reducer: applies decisions to the state. Pure.
  *
  * TURN-1  A terminal status never changes.
- * TURN-2  Each message that starts ends: completed, or with its turn.
+ * TURN-2  Each message that starts ends: completed, or with its turn. Each operation has a result when its turn is over.
  * TURN-3  A turn has one user message and any number of agent messages.
  */
 
@@ -10,15 +10,27 @@ import { profileAt } from "../../../library/version-chain.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { ModelReply } from "../../../model/reply.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
+import type { Caller } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
+import type { JsonObject } from "../../../shared/json.ts";
 import { movedTotals, totalsOf, withAttempt, withoutOpenCall } from "./calls.ts";
-import type { AgentDecision } from "./decisions.ts";
+import { reduceCompaction, withoutRunning } from "./compaction.ts";
+import type { AgentDecision, CompactionDecision } from "./decisions.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import { type Operation, settled } from "./operation.ts";
+import { cancelled, isOpen, type Operation, settled } from "./operation.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
-import { chainOf, type ModelCall, runnableOperations, type Turn } from "./state.ts";
+import {
+  chainOf,
+  type ModelCall,
+  nextEvent,
+  openOperations,
+  queuedTurns,
+  runnableOperations,
+  type Turn,
+} from "./state.ts";
 import { type Transition, withTurn } from "./transition.ts";
+import { lateResultEvent } from "./turn-events.ts";
 
 export function reduce(transition: Transition, decisions: readonly AgentDecision[], now: number): Transition {
   return decisions.reduce((current, decision) => applyDecision(current, decision, now), transition);
@@ -29,6 +41,10 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
   if (decision.type === "SEND") {
     return { ...transition, envelopes: [...transition.envelopes, decision.envelope] };
   }
+  if (decision.type === "SET_GATE") return setGate(transition, decision);
+  if (decision.type === "SET_ORDER") return setOrder(transition, decision);
+  if (decision.type === "NOTE_LATE_RESULT") return noteLateResult(transition, decision, now);
+  if (isCompactionDecision(decision)) return reduceCompaction(transition, decision, now);
   const { state } = transition;
   const turn = state.active.get(decision.turn);
   if (turn === undefined) return transition;
@@ -49,6 +65,36 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
   const resetIf = (reason: string, { reset }: { reset: boolean }) =>
     reset ? [entry("message.reset", call?.item, { reason })] : [];
   switch (decision.type) {
+    case "QUEUE_TURN": {
+      const position = queuedTurns(state).length + 1;
+      return change({ queued: true }, entry("turn.queued", undefined, { position }));
+    }
+    case "BEGIN_TURN": {
+      const { queued, ...waited } = turn;
+      const call = { item: items, attempt: 1, notBefore: now, final: false };
+      const snapshotSeq = queued ? state.seq + transition.entries.length + 1 : turn.snapshotSeq;
+      const begun = {
+        ...waited,
+        snapshotSeq,
+        call,
+        items: items + 1,
+        ...defined({ besides: decision.besides }),
+      };
+      return withTurn(transition, begun, [entry("message.started", items)]);
+    }
+    case "NOTE_NEWER":
+      return change({ newer: [...(turn.newer ?? []), decision.message] });
+    case "RECONSIDER": {
+      if (call === null) return transition;
+      const { newer: messages = [], ...informed } = withoutPaused(turn);
+      const next = {
+        ...informed,
+        ...withOutcome(turn),
+        call: nextAttempt(call, { before: call.attempt, notBefore: now }),
+        additions: [...(turn.additions ?? []), { after: turn.replies.length, messages }],
+      };
+      return withTurn(transition, next, [entry("message.reset", call.item, { reason: "newer_message" })]);
+    }
     case "CALL_LLM": {
       const first = { item: items, attempt: 1, notBefore: now, final: decision.final };
       return change({ call: first, items: items + 1 }, entry("message.started", items));
@@ -60,10 +106,13 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     }
     case "RETRY_LLM": {
       if (call === null) return transition;
+      const { notBefore, halve } = decision;
       const { code, message } = decision.error;
       return outcome(
         decision,
-        { call: nextAttempt(call, { notBefore: decision.notBefore }) },
+        halve
+          ? { call: nextAttempt(call, { before: call.attempt, notBefore }), halved: true }
+          : { call: nextAttempt(call, { notBefore }) },
         entry("llm.call.failed", call.item, { attempt: call.attempt, code, message }),
         ...resetIf("retry", decision),
       );
@@ -158,17 +207,32 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         entry("message.completed", call?.item),
       );
     case "COMPLETE_TURN": {
-      const { repairs: _withdrawn, ...kept } = turn;
-      return withTurn(transition, { ...kept, status: "completed", completedAt: now, call: null }, [
+      return withTurn(transition, { ...over(turn, now), status: "completed" }, [
         entry("turn.completed"),
         entry("turn.finalized"),
       ]);
     }
     case "FAIL_TURN": {
-      const { error } = decision;
-      const closed = withoutOpenCall(withoutPaused(turn), now);
-      const failed: Turn = { ...closed, status: "failed", completedAt: now, call: null, error };
-      return withTurn(transition, failed, [entry("turn.failed")]);
+      const { error, shown, by, reason } = decision;
+      const { replies } = turn;
+      const isCutOff = call !== null && shown !== undefined;
+      const last = isCutOff
+        ? [{ item: call.item, text: shown, finishReason: "other", stopped: true, at: now } as const]
+        : [];
+      const failed: Turn = {
+        ...over(withoutOpenCall(withoutPaused(turn), now), now),
+        replies: [...replies, ...last],
+        operations: turn.operations.map((operation) =>
+          isOpen(operation) ? cancelled(operation, now) : operation,
+        ),
+        status: "failed",
+        error,
+      };
+      return withTurn(transition, failed, [
+        ...last.map(({ item }) => entry("message.completed", item, { stopped: true })),
+        ...openOperations(turn).map(({ item }) => entry("tool.cancelled", item)),
+        entry("turn.failed", undefined, by && stopData(by, reason)),
+      ]);
     }
     case "RESUME_TURN":
       return begin(
@@ -180,6 +244,10 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     default:
       return decision satisfies never;
   }
+}
+
+function isCompactionDecision(decision: AgentDecision): decision is CompactionDecision {
+  return "session" in decision;
 }
 
 function startTurn(
@@ -194,7 +262,7 @@ function startTurn(
     status: "active",
     createdAt: now,
     firstSeq: state.seq + entries.length + 1,
-    snapshotSeq: state.seq,
+    snapshotSeq: state.seq + entries.length + 1,
     items: 1,
     call: null,
     replies: [],
@@ -208,6 +276,57 @@ function startTurn(
     { type: "turn.started", turn: n },
     { type: "message.user", turn: n, item: 0 },
   ]);
+}
+
+function noteLateResult(
+  transition: Transition,
+  { turn, item, operationId, sessionId, name, result }: Extract<AgentDecision, { type: "NOTE_LATE_RESULT" }>,
+  now: number,
+): Transition {
+  const { state } = transition;
+  const seq = nextEvent(state.sessions, sessionId);
+  const note = lateResultEvent({ sessionId, seq, operationId, name, result }, now);
+  return {
+    ...transition,
+    state: { ...state, sessions: { ...state.sessions, [sessionId]: seq + 1 } },
+    entries: [...transition.entries, { type: "tool.late", turn, item }],
+    notes: [...transition.notes, note],
+    late: [...transition.late, operationId],
+  };
+}
+
+function setGate(
+  transition: Transition,
+  { gate, by, reason }: Extract<AgentDecision, { type: "SET_GATE" }>,
+): Transition {
+  const type = gate === "cancelled" ? "conversation.cancelled" : "conversation.resumed";
+  return {
+    ...transition,
+    state: { ...transition.state, gate, compactions: withoutRunning(transition.state) },
+    entries: [...transition.entries, { type, data: stopData(by, reason) }],
+  };
+}
+
+function setOrder(
+  transition: Transition,
+  { order, by }: Extract<AgentDecision, { type: "SET_ORDER" }>,
+): Transition {
+  return {
+    ...transition,
+    state: { ...transition.state, order },
+    entries: [...transition.entries, { type: "conversation.updated", data: { turns: order, by } }],
+  };
+}
+
+/** Returns who stopped or resumed something, and why. */
+function stopData(by: Caller, reason: string | undefined): JsonObject {
+  return { by, ...defined({ reason }) };
+}
+
+/** Returns a turn that ends, without what only an active turn needs. */
+function over(turn: Turn, now: number): Turn {
+  const { repairs, additions, newer, besides, replied, queued, halved, ...kept } = turn;
+  return { ...kept, completedAt: now, call: null };
 }
 
 /** Returns the turn's operations with one of them changed. */

@@ -9,8 +9,9 @@ import type { TokenUsage } from "../../../model/usage.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { ToolOutcome } from "../../../protocol/requests.ts";
-import type { Caller } from "../../../protocol/views.ts";
+import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
+import type { RepliedMessage } from "./state.ts";
 
 /** A user's message: starts a turn. */
 export interface UserMessage {
@@ -19,6 +20,8 @@ export interface UserMessage {
   id?: string;
   caller: Caller;
   data: Omit<StartTurn, "idempotencyKey">;
+  /** The message that it replies to. */
+  replied?: RepliedMessage;
 }
 
 /** Measurements of one attempt of a model call. Times are milliseconds since the epoch. */
@@ -37,12 +40,13 @@ export interface AttemptFacts {
 }
 
 /** The attempt that a report of a model call answers. */
-interface Attempt {
+interface AttemptAddress {
   turn: number;
   item: number;
   attempt: number;
-  facts: AttemptFacts;
 }
+
+type Attempt = AttemptAddress & { facts: AttemptFacts };
 
 export type ModelCompleted = { type: "conversation.llm.completed"; reply: ModelReply } & Attempt;
 
@@ -52,6 +56,12 @@ export type ModelFailed = {
   /** Text was streamed and must be withdrawn. */
   streamed: boolean;
 } & Attempt;
+
+/** An attempt that could not begin. The model is not to blame, and no other model could be called either. */
+export interface ModelNotCalled extends AttemptAddress {
+  type: "conversation.llm.not_called";
+  error: ErrorData;
+}
 
 /** The result of an attempt that the executor ran. */
 export interface ToolCompleted {
@@ -63,7 +73,44 @@ export interface ToolCompleted {
 }
 
 /** The outcome of an effect, addressed to the turn that called for it. */
-export type EffectSignal = ModelCompleted | ModelFailed | ToolCompleted;
+export type EffectSignal = ModelCompleted | ModelFailed | ModelNotCalled | ToolCompleted;
+
+/** The result of an operation that was cancelled, and whose tool went on. Its turn is over. */
+export interface LateResult {
+  type: "conversation.tool.late";
+  turn: number;
+  item: number;
+  /** The session of the turn's agent. */
+  sessionId: string;
+  /** The id of the operation, and the name of its tool. */
+  operationId: string;
+  name: string;
+  result: ToolResult;
+}
+
+/** The compaction and the attempt that a report answers. */
+interface SummaryAttempt {
+  session: string;
+  cover: number;
+  attempt: number;
+}
+
+/** The reply of a model that was called for a summary. */
+export type SummaryCompleted = {
+  type: "conversation.compaction.completed";
+  reply: ModelReply;
+  facts: AttemptFacts;
+} & SummaryAttempt;
+
+/** `facts` is absent where no call was made. */
+export type SummaryFailed = {
+  type: "conversation.compaction.failed";
+  error: Pick<ModelError, "category" | "message" | "retriable" | "retryAfterMs">;
+  facts?: AttemptFacts;
+} & SummaryAttempt;
+
+/** The outcome of a call for a summary. */
+export type CompactionSignal = SummaryCompleted | SummaryFailed;
 
 /** The result of a tool that a client ran. */
 export interface ClientResult {
@@ -92,4 +139,39 @@ export interface Abandon {
   facts?: AttemptFacts;
 }
 
-export type Signal = UserMessage | EffectSignal | ClientResult | Expiry | Recovery | Abandon;
+/** The author of a stop or a resume, and the reason. */
+export interface Stop {
+  caller: Caller;
+  reason?: string;
+}
+
+/** Stops a turn, or the conversation: its turns end, and none begins until it resumes. */
+export interface Cancel extends Stop {
+  type: "conversation.cancel";
+  turn?: number;
+}
+
+/** Lets a conversation that was stopped go on with its next message. */
+export interface Resume extends Stop {
+  type: "conversation.resume";
+}
+
+/** Changes how turns that overlap go on. */
+export interface Reorder {
+  type: "conversation.update";
+  caller: Caller;
+  order: TurnOrder;
+}
+
+export type Signal =
+  | UserMessage
+  | Reorder
+  | Cancel
+  | Resume
+  | EffectSignal
+  | LateResult
+  | CompactionSignal
+  | ClientResult
+  | Expiry
+  | Recovery
+  | Abandon;

@@ -12,7 +12,7 @@ import type { FinishReason, RateLimitFeedback } from "../../../model/reply.ts";
 import { NO_USAGE, type TokenUsage, type UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { turnId } from "../../../protocol/ids.ts";
-import type { Caller, TurnIssues } from "../../../protocol/views.ts";
+import type { Caller, TurnIssues, TurnOrder } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
@@ -51,13 +51,42 @@ export type ConversationGate = "open" | "cancelled";
 export interface Standing {
   readonly status: ConversationStatus;
   readonly gate: ConversationGate;
+  readonly order: TurnOrder;
   /** Number of the newest turn. */
   readonly turns: number;
   /** The next event's sequence number, by session. */
   readonly sessions: Readonly<Record<string, number>>;
   /** Totals of all model calls. */
   readonly usage: UsageTotals;
+  /** The compactions that run or were given up, by session. */
+  readonly compactions: Readonly<Record<string, SessionCompaction>>;
 }
+
+/** A compaction of a session: one that runs, or one that was given up. */
+export interface SessionCompaction {
+  /** Number of the turn whose end began it. */
+  readonly turn: number;
+  /** The events below this number are to be covered. */
+  readonly cover: number;
+  /** The session's next event when it began. */
+  readonly upTo: number;
+  /** Tokens of what the summary is to replace. */
+  readonly tokens: number;
+  readonly startedAt: number;
+  /** The model call; absent once the compaction was given up. */
+  readonly call?: SummaryCall;
+}
+
+/** A call for a summary. */
+export interface SummaryCall {
+  /** From 1. */
+  readonly attempt: number;
+  /** Earliest start of the attempt. */
+  readonly notBefore: number;
+}
+
+/** A compaction that runs. */
+export type RunningCompaction = SessionCompaction & { readonly call: SummaryCall };
 
 /** The part of the state in every journal row. A wake reads the newest row only. */
 export interface Head extends Standing {
@@ -102,9 +131,11 @@ export interface StoredMember {
 export const NEW_STANDING: Standing = {
   status: "active",
   gate: "open",
+  order: "parallel",
   turns: 0,
   sessions: {},
   usage: NO_USAGE,
+  compactions: {},
 };
 
 /** A turn, active or finished, with its content. */
@@ -117,6 +148,8 @@ export interface Turn {
   readonly clientId?: string;
   readonly input: Content;
   readonly replyTo?: string;
+  /** The message that `replyTo` names, for the model. */
+  readonly replied?: RepliedMessage;
   /** The schema of the answer. Absent = any text. */
   readonly output?: OutputSpec;
   /** Tools that the client runs. */
@@ -128,17 +161,27 @@ export interface Turn {
   readonly completedAt?: number;
   /** Number of the turn's first journal entry. */
   readonly firstSeq: number;
-  /** Number of the newest journal entry when the cycle began: the model sees what was committed by then. */
+  /** Number of the journal entry with which the cycle began: the model sees what its commit and earlier ones have stored. */
   readonly snapshotSeq: number;
-  /** The place of a completed turn's events in the session of its agent. */
+  /** The turn waits for those before it (ORDER-1). */
+  readonly queued?: true;
+  /** The note for the model on the other turns that were active when the cycle began. Absent = there was none. */
+  readonly besides?: string;
+  /** The model's provider found the request too long: the history is cut to half. */
+  readonly halved?: true;
+  /** Messages of the same caller that arrived since then, in other turns (ORDER-4). */
+  readonly newer?: readonly string[];
+  /** The place of the turn's events in the session of its agent, once the turn is over. Turns that failed in releases up to 0.3 have none. */
   readonly events?: { readonly from: number; readonly count: number };
   /** Next free item index. The user's message is item 0. */
   readonly items: number;
   /** The model call in progress; `null` while tools run and when the turn is over. */
   readonly call: ModelCall | null;
   readonly replies: readonly Reply[];
-  /** Answers that did not fit `output`. Removed when the turn completes. */
+  /** Answers that did not fit `output`. Removed when the turn ends. */
   readonly repairs?: readonly Repair[];
+  /** The notes for the model on newer messages. Removed when the turn ends. */
+  readonly additions?: readonly Addition[];
   /** The reply that the model's provider paused and `call` continues. */
   readonly paused?: PausedReply;
   /** Number of continuations of paused replies; 0 when absent. */
@@ -154,10 +197,26 @@ export interface Turn {
   readonly error?: ErrorData;
 }
 
+/** A message that another one replies to. */
+export interface RepliedMessage {
+  readonly role: "user" | "agent";
+  /** At most `MAX_QUOTED_LENGTH`. */
+  readonly text: string;
+}
+
 /** The members of a turn that its user's message sets. */
 export type TurnRequest = Pick<
   Turn,
-  "stem" | "agentId" | "caller" | "clientId" | "input" | "replyTo" | "output" | "tools" | "toolChoice"
+  | "stem"
+  | "agentId"
+  | "caller"
+  | "clientId"
+  | "input"
+  | "replyTo"
+  | "replied"
+  | "output"
+  | "tools"
+  | "toolChoice"
 >;
 
 /** A turn that waits for the model. */
@@ -200,6 +259,8 @@ export interface Reply {
   readonly providerMessageId?: string;
   /** The reply in its provider's own format, to be sent back to that provider. */
   readonly native?: NativeReply;
+  /** The reply was cut off: the turn was stopped or failed while it streamed. The text is what was shown. */
+  readonly stopped?: true;
   readonly at: number;
 }
 
@@ -213,6 +274,12 @@ export interface Repair {
   /** The answer's text, as it is sent back to the model. */
   readonly text: string;
   readonly problem: string;
+}
+
+/** Messages of the turn's caller that the model is told of after a number of replies. */
+export interface Addition {
+  readonly after: number;
+  readonly messages: readonly string[];
 }
 
 /** One call of a model, with all of its attempts. A fallback to another model is another call. */
@@ -253,7 +320,7 @@ export function chainOf({ agents }: Pick<ConversationIdentity, "agents">, agentI
 /** Returns the context of a turn's model and tool calls. */
 export function callContext(
   { tenant, projectId, id: conversationId }: ConversationIdentity,
-  turn: Turn,
+  turn: Pick<Turn, "n" | "stem" | "agentId">,
 ): CallContext {
   return { tenant, projectId, agentId: turn.agentId, conversationId, turnId: turnId(turn) };
 }
@@ -263,9 +330,29 @@ export function nextEvent(sessions: Readonly<Record<string, number>>, sessionId:
   return Object.hasOwn(sessions, sessionId) ? (sessions[sessionId] ?? 0) : 0;
 }
 
+/** Returns the compaction of a session that runs or was given up. */
+export function compactionOf(
+  { compactions }: Pick<Standing, "compactions">,
+  sessionId: string,
+): SessionCompaction | undefined {
+  return Object.hasOwn(compactions, sessionId) ? compactions[sessionId] : undefined;
+}
+
+/** Returns the compactions that run, each with its session. */
+export function runningCompactions({ compactions }: Pick<Standing, "compactions">) {
+  return Object.entries(compactions).flatMap(([session, { call, ...compaction }]) =>
+    call === undefined ? [] : [{ session, compaction: { ...compaction, call } }],
+  );
+}
+
 /** Returns the tool calls that the reply with this index requested. */
 export function operationsOf({ operations }: Pick<Turn, "operations">, reply: number): Operation[] {
   return operations.filter((operation) => operation.reply === reply);
+}
+
+/** Returns the turns that wait for others, in order. */
+export function queuedTurns({ active }: Pick<ConversationState, "active">): Turn[] {
+  return [...active.values()].filter(({ queued }) => queued).sort((one, other) => one.n - other.n);
 }
 
 /** Returns the operations without a result. */

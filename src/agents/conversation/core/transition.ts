@@ -1,5 +1,6 @@
 /** A change of a conversation that is about to be committed. */
 
+import type { SessionEvent } from "../../../memory/session/types.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import type { JournalEntry } from "./journal-entry.ts";
@@ -11,10 +12,14 @@ export interface Transition {
   /** `state.seq` is still that of the last commit. */
   readonly state: ConversationState;
   readonly entries: readonly JournalEntry[];
-  /** Turns that changed, in their newest form. A completed one also gives its session events. */
+  /** Turns that changed, in their newest form. One that is over also gives its session events. */
   readonly touched: ReadonlyMap<number, Turn>;
   /** Idempotency keys to remember. */
   readonly keys: readonly SeenKey[];
+  /** Events that belong to no turn, each with its number. */
+  readonly notes: readonly SessionEvent[];
+  /** Operations whose late result is noted: a second one is not. */
+  readonly late: readonly string[];
   /** Envelopes to send. */
   readonly envelopes: readonly NewEnvelope[];
 }
@@ -28,17 +33,18 @@ export interface SeenKey {
 
 /** Returns a transition without changes, to apply decisions to. */
 export function beginTransition(state: ConversationState): Transition {
-  return { state, entries: [], touched: new Map(), keys: [], envelopes: [] };
+  return { state, entries: [], touched: new Map(), keys: [], notes: [], late: [], envelopes: [] };
 }
 
-/** Adds a turn's new form and its entries. Reserves the sequence numbers of a completed turn's events. */
+/** Adds a turn's new form and its entries. Reserves the sequence numbers of the events of a turn that is over. */
 export function withTurn(transition: Transition, turn: Turn, entries: readonly JournalEntry[]): Transition {
   const active = new Map(transition.state.active);
   let { sessions } = transition.state;
   let touched = turn;
-  if (turn.status === "active") active.set(turn.n, turn);
-  else active.delete(turn.n);
-  if (turn.status === "completed") {
+  if (turn.status === "active") {
+    active.set(turn.n, turn);
+  } else {
+    active.delete(turn.n);
     const from = nextEvent(sessions, turn.agentId);
     const count = sessionEventCount(turn);
     touched = { ...turn, events: { from, count } };

@@ -1,9 +1,9 @@
 /**
- * A completed turn as session events, and back. From then on the events own the content; the turn's row keeps the rest.
+ * A turn that is over as session events, and back. From then on the events own the content; the turn's row keeps the rest.
  *
- * RECORD-1  `turnFromEvents(turnRow(t), turnEvents(t))` equals `t` for every completed turn `t`.
+ * RECORD-1  `turnFromEvents(turnRow(t), turnEvents(t))` equals `t` for every turn `t` that is over.
  * RECORD-2  A turn gives one user event, then per reply either one call request followed by one result per call, or one
- *           agent message.
+ *           agent message. After a turn that failed, a note tells the model so.
  */
 
 import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
@@ -16,13 +16,18 @@ import { originOf } from "./caller.ts";
 import { type Operation, packOperation, type StoredOperation, unpackOperation } from "./operation.ts";
 import { finalReply, operationsOf, type Reply, type Turn } from "./state.ts";
 
-/** The members of a completed turn that its row keeps. */
-export type TurnRow = Omit<
-  Turn,
-  "input" | "replies" | "operations" | "call" | "repairs" | "paused" | "status"
->;
+/** The members of a turn that is over, whose events have its content, that its row keeps. */
+export type TurnRow = Omit<RecordedTurn, "input" | "replies" | "operations" | "call" | "repairs" | "paused">;
 
-export function turnRow(turn: Turn): TurnRow {
+/** A turn that is over and whose content is in its session's events. */
+export type RecordedTurn = Turn & { readonly events: NonNullable<Turn["events"]> };
+
+/** Reports whether the content of a turn is in its session's events. */
+export function isRecorded(turn: Turn): turn is RecordedTurn {
+  return turn.events !== undefined;
+}
+
+export function turnRow(turn: RecordedTurn): TurnRow {
   const {
     input: _input,
     replies: _replies,
@@ -30,21 +35,20 @@ export function turnRow(turn: Turn): TurnRow {
     call: _call,
     repairs: _repairs,
     paused: _paused,
-    status: _status,
     ...rest
   } = turn;
   return rest;
 }
 
 /** Returns the number of events that `turnEvents` gives. */
-export function sessionEventCount({ replies, operations }: Turn): number {
-  return 1 + replies.length + operations.length;
+export function sessionEventCount({ status, replies, operations }: Turn): number {
+  return 1 + replies.length + operations.length + (status === "failed" ? 1 : 0);
 }
 
 /** The members of an operation that the metadata of its reply's event keeps. */
 type EventOperation = Pick<
   StoredOperation,
-  "tool" | "effect" | "target" | "mode" | "attempt" | "client" | "timeoutMs" | "invalidArguments"
+  "tool" | "effect" | "target" | "mode" | "status" | "attempt" | "client" | "timeoutMs" | "invalidArguments"
 >;
 
 /** The metadata of a reply's event: the reply without its text, and its operations in order. */
@@ -69,10 +73,10 @@ export function messageEvent(turn: Turn): SessionEvent {
   };
 }
 
-/** The events of completed turns: the store takes them first, then the window of the session. */
+/** The events of turns that are over: the store takes them first, then the window of the session. */
 const eventsOfTurns = new WeakMap<Turn, SessionEvent[]>();
 
-/** Returns the session events of a completed turn, in order, numbered from `turn.events.from`. */
+/** Returns the session events of a turn that is over, in order, numbered from `turn.events.from`. */
 export function turnEvents(turn: Turn): SessionEvent[] {
   const known = eventsOfTurns.get(turn);
   if (known !== undefined) return known;
@@ -83,10 +87,60 @@ export function turnEvents(turn: Turn): SessionEvent[] {
       replyEvent(turn, index),
       ...operationsOf(turn, index).map((operation) => resultEvent(turn, operation)),
     ]),
+    ...(turn.status === "failed" ? [failureEvent(turn)] : []),
   ];
   const numbered = events.map((event, index) => ({ ...event, seq: from + index }));
   eventsOfTurns.set(turn, numbered);
   return numbered;
+}
+
+/** Length of an error's message in the note to the model, in UTF-16 units. */
+const MAX_NOTED = 500;
+
+/** Returns the note that tells the model how a turn without an answer ended, without its number. */
+function failureEvent(turn: Turn): SessionEvent {
+  const { error, completedAt, items } = turn;
+  const message = (error?.message ?? "").slice(0, MAX_NOTED).toWellFormed();
+  const content =
+    error?.code === "CANCELLED"
+      ? `This turn has no answer. ${message} What was shown of it is above.`
+      : `This turn failed before its answer: ${message}`;
+  return {
+    id: messageId(turn, items),
+    sessionId: turn.agentId,
+    seq: 0,
+    content,
+    timestamp: completedAt ?? turn.createdAt,
+    action: EventAction.SYSTEM_INSTRUCTION,
+    metadata: { origin: "platform" },
+  };
+}
+
+/** Length of a late result in the note to the model, as JSON. */
+const MAX_NOTED_RESULT = 8_192;
+
+/** Returns the note that tells the model of a result that came after its turn was over. */
+export function lateResultEvent(
+  {
+    sessionId,
+    seq,
+    operationId,
+    name,
+    result,
+  }: { sessionId: string; seq: number; operationId: string; name: string; result: ToolResult },
+  now: number,
+): SessionEvent {
+  const json = JSON.stringify(result.result ?? null);
+  const text = json.length <= MAX_NOTED_RESULT ? json : `${json.slice(0, MAX_NOTED_RESULT).toWellFormed()}…`;
+  return {
+    id: `late_${operationId}`,
+    sessionId,
+    seq,
+    content: `"${name}" was stopped with an unknown outcome before. It went on, and it took effect. Its result: ${text}`,
+    timestamp: now,
+    action: EventAction.SYSTEM_INSTRUCTION,
+    metadata: { origin: "platform" },
+  };
 }
 
 /** Returns the event of a reply, without its number. */
@@ -129,11 +183,14 @@ export function resultEvent(turn: Turn, operation: Operation): SessionEvent {
 function replyMetadata({ agentId }: Turn, reply: Reply, operations: readonly Operation[]): ReplyMetadata {
   const { item: _item, text: _text, at, ...facts } = reply;
   const stored = operations.map((operation): EventOperation => {
-    const { tool, effect, target, mode, attempt, timeoutMs, invalidArguments } = packOperation(operation, at);
+    const { tool, effect, target, mode, status, attempt, timeoutMs, invalidArguments } = packOperation(
+      operation,
+      at,
+    );
     return {
       tool,
       effect,
-      ...defined({ target, mode, attempt }),
+      ...defined({ target, mode, status, attempt }),
       timeoutMs,
       ...defined({ invalidArguments }),
     };
@@ -186,7 +243,7 @@ export function turnFromEvents(row: TurnRow, events: readonly SessionEvent[]): T
       default:
     }
   }
-  return { ...row, status: "completed", input, call: null, replies, operations };
+  return { ...row, input, call: null, replies, operations };
 }
 
 function storedResult(toolCallId: string, success: boolean, content: string): ToolResult {

@@ -40,9 +40,9 @@ export function messageLength(message: WSMessage): number {
   return typeof message === "string" ? message.length : message.byteLength;
 }
 
-/** A frame's id, or its operation's, where it follows at most its version and its type. */
+/** A frame's id, or that of its operation or turn, where it follows at most its version and its type. */
 const HEAD =
-  /^\s*\{(?:\s*"(?:v|type)"\s*:\s*(?:"[^"\\]*"|\d+)\s*,)*\s*"(?:id|operationId)"\s*:\s*"([^"\\]*)"/;
+  /^\s*\{(?:\s*"(?:v|type)"\s*:\s*(?:"[^"\\]*"|\d+)\s*,)*\s*"(?:id|operationId|turnId)"\s*:\s*"([^"\\]*)"/;
 /** Characters in which the id is searched. */
 const HEAD_LENGTH = 1_000;
 
@@ -53,10 +53,10 @@ export function refInHead(message: WSMessage): string | undefined {
   return refOf({ id });
 }
 
-/** Returns the id of a frame, or of its operation, for the error to name; `undefined` where it is not a valid id. */
+/** Returns the id of a frame, or of its operation or turn, for the error to name; `undefined` where it is not a valid id. */
 export function refOf(value: unknown): string | undefined {
   if (!isJsonObject(value)) return undefined;
-  const id = value.id ?? value.operationId;
+  const id = value.id ?? value.operationId ?? value.turnId;
   if (typeof id !== "string") return undefined;
   return id !== "" && id.length <= MAX_KEY_LENGTH && id.isWellFormed() ? id : undefined;
 }

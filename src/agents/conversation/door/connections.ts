@@ -15,7 +15,7 @@
 
 import type { WSMessage } from "agents";
 import type { Clock } from "../../../ports/clock.ts";
-import type { StartedTurn, StartTurn } from "../../../protocol/conversation-api.ts";
+import type { StartedTurn, StartTurn, StopOptions } from "../../../protocol/conversation-api.ts";
 import { CONTINUE_LATER_CLOSE, FLOOD_CLOSE, NOT_FOUND_CLOSE } from "../../../protocol/frames.ts";
 import type { ClientFrame } from "../../../protocol/requests.ts";
 import type { WireError } from "../../../protocol/views.ts";
@@ -28,17 +28,19 @@ import type { CursorStart, FrameCursor } from "../reads/frame-cursor.ts";
 import { type Client, closeUnauthorized } from "./client.ts";
 import { messageLength, parseClientFrame, parseMessage, refInHead, refOf } from "./client-frames.ts";
 import { type Allowance, spend } from "./flood.ts";
-import { MAX_SUBSCRIBERS } from "./limits.ts";
+import { MAX_READERS } from "./limits.ts";
 import type { SocketReaders } from "./socket-readers.ts";
-import { tooManySubscribers } from "./subscribers.ts";
+import type { Stops } from "./stops.ts";
+import { tooManyReaders } from "./stream-readers.ts";
 
 export interface ConnectionPorts {
-  /** Returns the beginning of a subscription. Throws `NOT_FOUND` for a principal that may not read. */
+  /** Returns the place at which a reader begins. Throws `NOT_FOUND` for a principal that may not read. */
   cursor(principal: Principal, start: CursorStart): FrameCursor;
   readers: Pick<SocketReaders, "open" | "answer" | "acknowledge" | "closed">;
   startTurn(principal: Principal, input: StartTurn): Promise<StartedTurn>;
   /** Resolves when the result is recorded, now or before. */
   submitResult(principal: Principal, frame: Extract<ClientFrame, { type: "tool.result" }>): Promise<void>;
+  stops: Pick<Stops, "cancelTurn" | "cancel" | "resume">;
   /** Returns the number of open connections, a new one included. */
   connections(): number;
   clock: Pick<Clock, "now">;
@@ -54,8 +56,8 @@ export function openConnection(
     const { code, retriable } = sendLast(ports, client, error);
     client.close(closeCode ?? (retriable ? CONTINUE_LATER_CLOSE : NOT_FOUND_CLOSE), code);
   };
-  if (ports.connections() > MAX_SUBSCRIBERS) {
-    refuse(tooManySubscribers(), FLOOD_CLOSE);
+  if (ports.connections() > MAX_READERS) {
+    refuse(tooManyReaders(), FLOOD_CLOSE);
     return;
   }
   if (hasExpired(principal, ports.clock.now())) {
@@ -127,6 +129,15 @@ export async function receiveFrame(
       case "tool.result":
         await ports.submitResult(principal, frame);
         return;
+      case "turn.cancel":
+        await ports.stops.cancelTurn(principal, frame.turnId, reasonOf(frame));
+        return;
+      case "conversation.cancel":
+        await ports.stops.cancel(principal, reasonOf(frame));
+        return;
+      case "conversation.resume":
+        await ports.stops.resume(principal, reasonOf(frame));
+        return;
       default:
         frame satisfies never;
     }
@@ -134,6 +145,10 @@ export async function receiveFrame(
     const data = { ...toWire(error), ...defined({ ref }) };
     ports.readers.answer(client, ephemeralFrame("error", data, {}, ports.clock.now()));
   }
+}
+
+function reasonOf({ reason }: StopOptions): StopOptions {
+  return defined({ reason });
 }
 
 /** Starts a turn. */

@@ -2,11 +2,12 @@
 
 import { z } from "zod";
 import type { Clock } from "../../../ports/clock.ts";
-import { withDeadline } from "../../../ports/deadline.ts";
+import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import type { AgentApi } from "../../../protocol/agent-api.ts";
 import type { CreateConversation } from "../../../protocol/conversation-api.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { historySchema } from "../../../protocol/history.ts";
+import { turnOrderSchema } from "../../../protocol/requests.ts";
 import { isBlank } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
@@ -36,6 +37,7 @@ const createConversationSchema = z.strictObject({
   projectId: definitionIdSchema.optional(),
   users: z.array(z.string().min(1).max(200)).max(100).optional(),
   history: historySchema.exactOptional(),
+  turns: turnOrderSchema.optional(),
   listed: z.boolean().optional(),
   fingerprint: z.string().min(1).max(200).optional(),
 });
@@ -57,10 +59,7 @@ export function agentPart(
   clock: Pick<Clock, "timer">,
   agent: () => Promise<Pick<AgentApi, "persona">>,
 ): Promise<AgentPart> {
-  const reason = () => {
-    const message = `The agent did not answer within ${AGENT_TIMEOUT_MS / 1_000} s. Try again.`;
-    return new DramatisError("UNAVAILABLE", message, { retriable: true });
-  };
+  const reason = unanswered("The agent", AGENT_TIMEOUT_MS);
   return withDeadline(clock, AGENT_TIMEOUT_MS, async () => (await agent()).persona(), { reason });
 }
 

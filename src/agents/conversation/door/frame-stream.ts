@@ -8,7 +8,6 @@
  * SUB-4  After `SILENCE_MS` without bytes a stream of server-sent events gets a comment, between two events.
  */
 
-import type { Clock } from "../../../ports/clock.ts";
 import type { SubscribeOptions } from "../../../protocol/conversation-api.ts";
 import { KEEP_ALIVE, SILENCE_MS } from "../../../protocol/event-stream.ts";
 import type { Frame } from "../../../protocol/frames.ts";
@@ -16,17 +15,15 @@ import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import { ephemeralFrame } from "../core/frames.ts";
 import type { FrameCursor, Take } from "../reads/frame-cursor.ts";
 import { FrameText } from "../reads/frame-texts.ts";
-import { CHECK_MS, type Outflow, stallMs } from "./outflow.ts";
-import type { Subscribers } from "./subscribers.ts";
+import { Stall, type StallPorts } from "./stall.ts";
+import type { StreamedReader, StreamReaders } from "./stream-readers.ts";
 
-export interface StreamOptions {
+export interface StreamOptions extends StallPorts {
   principal: Principal;
   encoding: SubscribeOptions["encoding"];
   cursor: FrameCursor;
   /** Frames that follow the cursor's place. */
   frames?: readonly Frame[];
-  outflow: Outflow;
-  clock: Pick<Clock, "now" | "timer">;
 }
 
 type Controller = ReadableStreamDefaultController<Uint8Array>;
@@ -39,32 +36,41 @@ const PIECE = 16 * 1024;
 const PROBE = new TextEncoder().encode(":\n\n");
 
 /** Returns the frames of a cursor as bytes. */
-export function frameStream(subscribers: Subscribers, options: StreamOptions): ReadableStream<Uint8Array> {
+export function frameStream(readers: StreamReaders, options: StreamOptions): ReadableStream<Uint8Array> {
   const size = ({ byteLength }: Uint8Array) => byteLength;
-  return new ReadableStream(new FrameSource(subscribers, options), { highWaterMark: HIGH_WATER_MARK, size });
+  return new ReadableStream(new FrameSource(readers, options), { highWaterMark: HIGH_WATER_MARK, size });
 }
 
 /** The source of a stream: `start`, `pull` and `cancel` are called by `ReadableStream`. */
-class FrameSource {
-  readonly #listener = (frames: readonly Frame[]) => this.#publish(frames);
+class FrameSource implements StreamedReader {
+  readonly expiresAt: number | undefined;
+  readonly #stall: Stall;
   #controller: Controller | undefined;
   /** The pieces of a long frame that are not in the stream yet. */
   #rest: Iterator<Uint8Array> | undefined;
   #isWriting = false;
-  #progressAt = 0;
   #writtenAt = 0;
-  #stopTimer: (() => void) | undefined;
   #stopSilence: (() => void) | undefined;
 
   constructor(
-    private readonly subscribers: Subscribers,
+    private readonly readers: StreamReaders,
     private readonly options: StreamOptions,
-  ) {}
+  ) {
+    this.expiresAt = options.principal.expiresAt;
+    this.#stall = new Stall(this, options, {
+      held: () => Math.max(0, HIGH_WATER_MARK - this.#room),
+      advance: () => this.#attempt(() => this.#advance()),
+      cut: () => {
+        const message = "The reader fell behind; resume from the last sequence number.";
+        this.#end(() => this.#controller?.error(new Error(message)));
+      },
+    });
+  }
 
   start(controller: Controller): void {
-    const { cursor, frames = [], principal, encoding } = this.options;
+    const { cursor, frames = [], encoding } = this.options;
     this.#controller = controller;
-    this.subscribers.add(this.#listener, principal.expiresAt);
+    this.readers.add(this);
     this.#attempt(() => {
       if (this.#hasExpired()) return;
       if (encoding === "sse") this.#awaitSilence(SILENCE_MS);
@@ -74,7 +80,7 @@ class FrameSource {
   }
 
   pull(): void {
-    this.#progressAt = this.options.clock.now();
+    this.#stall.progress();
     this.#attempt(() => this.#advance());
   }
 
@@ -82,15 +88,19 @@ class FrameSource {
     this.#leave();
   }
 
-  #publish(frames: readonly Frame[]): void {
-    const { encoding, cursor } = this.options;
+  publish(frames: readonly Frame[]): void {
     this.#attempt(() => {
       if (this.#hasExpired()) return;
-      // A write fails if the reader has left. Without frames, a comment is the only possible write.
-      const isProbe = frames.length === 0 && encoding === "sse" && this.#rest === undefined;
-      if (isProbe && this.#room > 0) this.#write(PROBE);
-      cursor.offer(frames, this.#take);
+      this.options.cursor.offer(frames, this.#take);
       this.#advance();
+    });
+  }
+
+  sweep(): void {
+    this.#attempt(() => {
+      if (this.#hasExpired()) return;
+      // A write fails if the client has left. Without frames, a comment is the only possible write.
+      if (this.options.encoding === "sse" && this.#rest === undefined && this.#room > 0) this.#write(PROBE);
     });
   }
 
@@ -101,7 +111,7 @@ class FrameSource {
     try {
       write();
     } catch (error) {
-      // The reader has left, and the stream is closed. Otherwise the frames cannot be read: the stream ends.
+      // The client has left, and the stream is closed. Otherwise the frames cannot be read: the stream ends.
       this.#leave();
       this.#controller?.error(error);
     } finally {
@@ -113,20 +123,19 @@ class FrameSource {
   #advance(): void {
     const { cursor } = this.options;
     this.#writeRest();
-    if (this.#rest === undefined && this.#room > 0) cursor.catchUp(this.#take);
-    this.#noteHeld();
+    const mayTake = this.#rest === undefined && this.#room > 0 && this.#stall.hasRoom();
+    if (mayTake) cursor.catchUp(this.#take, () => this.#room);
+    this.#stall.note();
     if (this.#rest === undefined && cursor.isOver) this.#end(() => this.#controller?.close());
-    else if (this.#rest !== undefined || cursor.isBehind) this.#watch();
-    else this.#stopWatch();
+    else this.#stall.watch(this.#rest !== undefined || cursor.isBehind);
   }
 
   readonly #take: Take = (frame) => {
-    const { clock, encoding, outflow } = this.options;
     if (this.#rest !== undefined || this.#room <= 0) return false;
-    if (!outflow.admits(this, this.#held, Math.min(frame.text.length, PIECE), clock.now())) return false;
-    this.#rest = piecesOf(frame.bytes(encoding));
+    if (!this.#stall.admits(Math.min(frame.text.length, PIECE))) return false;
+    this.#rest = piecesOf(frame.bytes(this.options.encoding));
     this.#writeRest();
-    this.#noteHeld();
+    this.#stall.note();
     return true;
   };
 
@@ -140,40 +149,11 @@ class FrameSource {
 
   #write(bytes: Uint8Array): void {
     this.#writtenAt = this.options.clock.now();
-    if (this.#held === 0) this.#progressAt = this.#writtenAt;
     this.#controller?.enqueue(bytes);
   }
 
   get #room(): number {
     return this.#controller?.desiredSize ?? 0;
-  }
-
-  get #held(): number {
-    return Math.max(0, HIGH_WATER_MARK - this.#room);
-  }
-
-  #noteHeld(): void {
-    const { outflow, clock } = this.options;
-    outflow.note(this, this.#held, clock.now());
-  }
-
-  /** Looks after the stream again in a moment, while its reader waits. */
-  #watch(): void {
-    this.#stopTimer ??= this.options.clock.timer(CHECK_MS, () => {
-      this.#stopTimer = undefined;
-      const held = this.#held;
-      if (held > 0 && this.options.clock.now() - this.#progressAt > stallMs(held)) {
-        const message = "The reader fell behind; resume from the last sequence number.";
-        this.#end(() => this.#controller?.error(new Error(message)));
-      } else {
-        this.#attempt(() => this.#advance());
-      }
-    });
-  }
-
-  #stopWatch(): void {
-    this.#stopTimer?.();
-    this.#stopTimer = undefined;
   }
 
   #awaitSilence(milliseconds: number): void {
@@ -189,10 +169,9 @@ class FrameSource {
   }
 
   #leave(): void {
-    this.#stopWatch();
+    this.#stall.end(true);
     this.#stopSilence?.();
-    this.subscribers.remove(this.#listener);
-    this.options.outflow.note(this, 0, this.options.clock.now());
+    this.readers.remove(this);
   }
 
   #end(close: () => void): void {

@@ -11,4 +11,4 @@ export const FLOOD = {
   length: { burst: 8 * 1024 * 1024, perMinute: 60 * 1024 * 1024 },
 } as const;
 /** Open WebSockets of a conversation; also its open streams of server-sent events. */
-export const MAX_SUBSCRIBERS = 256;
+export const MAX_READERS = 256;

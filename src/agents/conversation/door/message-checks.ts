@@ -1,11 +1,13 @@
 /** Checks of messages and tool results against the turns of their conversation, and the answer to an accepted message. */
 import type { StartedTurn } from "../../../protocol/conversation-api.ts";
 import { messageId, resolveId, turnId } from "../../../protocol/ids.ts";
+import { plainText } from "../../../shared/content.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
+import { MAX_QUOTED_LENGTH } from "../core/limits.ts";
 import type { Operation } from "../core/operation.ts";
 import type { UserMessage } from "../core/signals.ts";
-import { finalReply, type Turn } from "../core/state.ts";
+import { finalReply, type RepliedMessage, type Turn } from "../core/state.ts";
 
 /** Returns a turn by its number; `null` for an unknown number. */
 type TurnOf = (n: number) => Turn | null;
@@ -18,11 +20,17 @@ export function operationAt(id: string, turnOf: TurnOf): { turn: Turn; operation
   throw new DramatisError("NOT_FOUND", `This conversation has no operation "${id}".`);
 }
 
-/** Throws `INVALID_INPUT` unless the id names a message of the transcript. */
-export function checkReplyTo(id: string | undefined, turnOf: TurnOf): void {
-  if (id === undefined) return;
+/**
+ * Returns the message that a message replies to; `undefined` where it replies to none. Throws `INVALID_INPUT` unless the id
+ * names a message of the transcript.
+ */
+export function repliedMessage(id: string | undefined, turnOf: TurnOf): RepliedMessage | undefined {
+  if (id === undefined) return undefined;
   const found = resolveId(id, "msg", turnOf);
-  if (found !== null && [0, finalReply(found.turn)?.item].includes(found.item)) return;
+  const quoted = (text: string) => text.slice(0, MAX_QUOTED_LENGTH).toWellFormed();
+  if (found?.item === 0) return { role: "user", text: quoted(plainText(found.turn.input)) };
+  const reply = found === null ? undefined : finalReply(found.turn);
+  if (reply !== undefined && reply.item === found?.item) return { role: "agent", text: quoted(reply.text) };
   throw new DramatisError("INVALID_INPUT", `This conversation has no message "${id}" to reply to.`, {
     errors: [{ path: "/replyToMessageId", message: "Must be the id of a message of this conversation." }],
   });

@@ -3,30 +3,33 @@
  * units.
  *
  * OUTFLOW-1  A reader holds at most its window, or a single longer frame.
- * OUTFLOW-2  All readers together hold at most `total`, and beside it the first `GUARANTEED` of each: a few stalled readers do
- *        not stop the small traffic of the others.
+ * OUTFLOW-2  All readers together hold at most `total`, and beside it the first `GUARANTEED` of each: the small traffic of a
+ *        reader never waits for others. Half of the total is for readers that hold no more than that, so a few that hold
+ *        much do not keep the others from their first long frame.
  */
 
 interface Limits {
-  /** Length that one reader may hold. */
+  /** Length that one reader may hold; at most half of the total. */
   window: number;
-  /** Length that all readers together may hold. */
+  /** Length that all readers together may hold beside what each is guaranteed. */
   total: number;
+  /** Milliseconds for which a length counts after it was noted. */
+  countedMs?: (length: number) => number;
 }
 
 /** Length that a reader may hold however much the others hold. */
-const GUARANTEED = 16 * 1024;
+export const GUARANTEED = 16 * 1024;
 /** Milliseconds after its last change for which a reader counts: the actor of a reader may be gone without a word. */
 const COUNTED_MS = 60_000;
 
 export class Outflow {
-  /** The length that each reader holds, the least recently changed first. */
-  readonly #held = new Map<object, { length: number; at: number }>();
+  /** The length that each reader is charged, and the time until which it counts. */
+  readonly #charges = new Map<object, { length: number; until: number }>();
   #total = 0;
 
   constructor(private readonly limits: Limits) {}
 
-  /** Length that all readers hold. */
+  /** Length that all readers are charged. */
   get total(): number {
     return this.#total;
   }
@@ -34,12 +37,10 @@ export class Outflow {
   /** Reports whether a reader that holds `held` may get a frame of this length. */
   admits(reader: object, held: number, length: number, now: number): boolean {
     if (held + length <= GUARANTEED) return true;
-    const { total } = this.limits;
     if (this.exceedsWindow(held, length)) return false;
+    if (this.#hasRoom(reader, held, length)) return true;
     this.#forget(now);
-    const others = this.#total - (this.#held.get(reader)?.length ?? 0);
-    // Otherwise a frame longer than the total would wait for ever.
-    return others + held + Math.min(length, total / 2) <= total;
+    return this.#hasRoom(reader, held, length);
   }
 
   /** Reports whether a reader that holds `held` may never get a frame of this length, unless it holds less. */
@@ -47,19 +48,41 @@ export class Outflow {
     return held > 0 && held + length > this.limits.window;
   }
 
-  /** Records what a reader holds now. */
-  note(reader: object, length: number, now: number): void {
-    this.#total += length - (this.#held.get(reader)?.length ?? 0);
-    this.#held.delete(reader);
-    if (length > 0) this.#held.set(reader, { length, at: now });
+  /** Returns the length that a reader that holds `held` may get at most, but for one longer frame when it holds nothing. */
+  room(held: number): number {
+    return this.limits.window - held;
+  }
+
+  /** Records what a reader holds since a time. */
+  note(reader: object, length: number, since: number): void {
+    this.#discharge(reader);
+    const charge = chargeOf(length);
+    if (charge === 0) return;
+    const { countedMs = () => COUNTED_MS } = this.limits;
+    this.#charges.set(reader, { length: charge, until: since + countedMs(length) });
+    this.#total += charge;
+  }
+
+  #hasRoom(reader: object, held: number, length: number): boolean {
+    const half = this.limits.total / 2;
+    const others = this.#total - (this.#charges.get(reader)?.length ?? 0);
+    // Otherwise a frame longer than the total would wait for ever.
+    const charge = Math.min(chargeOf(held + length), half);
+    return others + charge <= (held > GUARANTEED ? half : this.limits.total);
   }
 
   #forget(now: number): void {
-    for (const [reader, { at }] of this.#held) {
-      if (at + COUNTED_MS > now) return;
-      this.note(reader, 0, now);
-    }
+    for (const [reader, { until }] of this.#charges) if (until <= now) this.#discharge(reader);
   }
+
+  #discharge(reader: object): void {
+    this.#total -= this.#charges.get(reader)?.length ?? 0;
+    this.#charges.delete(reader);
+  }
+}
+
+function chargeOf(length: number): number {
+  return Math.max(0, length - GUARANTEED);
 }
 
 /** The limits of one isolate, by the kind of reader. */
@@ -73,14 +96,22 @@ export interface Outflows {
 export function createOutflows(): Outflows {
   return {
     confirmed: new Outflow({ window: 256 * 1024, total: 16 * 1024 * 1024 }),
-    unconfirmed: new Outflow({ window: 4 * 1024 * 1024, total: 16 * 1024 * 1024 }),
+    unconfirmed: new Outflow({ window: 4 * 1024 * 1024, total: 16 * 1024 * 1024, countedMs }),
   };
+}
+
+/** Milliseconds without progress after which a reader that holds `length` is cut off. */
+export function stallMs(length: number): number {
+  return 5_000 + length / 64;
 }
 
 /** Milliseconds between two looks at a reader that waits. */
 export const CHECK_MS = 250;
 
-/** Milliseconds without progress after which a reader that holds `length` is cut off. */
-export function stallMs(length: number): number {
-  return 5_000 + length / 64;
+/**
+ * Milliseconds for which a length counts after it was sent to a client without acknowledgements: as long as it may take to
+ * read it, and until the look at a reader that waited all the time.
+ */
+export function countedMs(length: number): number {
+  return stallMs(length) + CHECK_MS;
 }

@@ -1,4 +1,4 @@
-/** All who follow a conversation: its WebSockets, and its byte streams. */
+/** The readers of a conversation, who follow its frames: its WebSockets, and its byte streams. */
 import type { Clock } from "../../../ports/clock.ts";
 import type { StartedTurn } from "../../../protocol/conversation-api.ts";
 import type { Frame } from "../../../protocol/frames.ts";
@@ -8,39 +8,43 @@ import type { Client } from "./client.ts";
 import { frameStream, type StreamOptions } from "./frame-stream.ts";
 import type { Outflows } from "./outflow.ts";
 import { SocketReaders } from "./socket-readers.ts";
-import { Subscribers } from "./subscribers.ts";
+import { StreamReaders } from "./stream-readers.ts";
 
 export interface ReadersPorts extends Omit<CursorPorts, "texts" | "clock"> {
   clock: Pick<Clock, "now" | "timer">;
   outflows: Outflows;
   /** Returns the open WebSockets. */
   clients(): Iterable<Client>;
-  /** Gets the expiry of a new stream. Publish at expiry, even an empty batch, so that the stream ends. */
+  /** Gets the expiry of a new stream. Call `expire` then, so that the stream ends. */
   onExpiring(at: number): void;
 }
 
-type StreamReader = Pick<StreamOptions, "principal" | "encoding">;
+type StreamTarget = Pick<StreamOptions, "principal" | "encoding">;
 
 export class ConversationReaders {
   readonly sockets: SocketReaders;
-  readonly #subscribers: Subscribers;
+  readonly #streams: StreamReaders;
+  /** The frames since each turn whose stream begins in a moment. */
+  readonly #starting = new Set<Frame[]>();
   readonly #texts = new FrameTexts();
 
   constructor(private readonly ports: ReadersPorts) {
     this.sockets = new SocketReaders({ ...ports, cursor: (start) => this.cursor(start) });
-    this.#subscribers = new Subscribers(ports.onExpiring);
-    this.#subscribers.add((frames) => this.sockets.publish(frames));
+    this.#streams = new StreamReaders(ports.onExpiring);
   }
 
   /** Ends the readers that have expired. Returns the milliseconds until the next expiry; `null` if no reader expires. */
   expire(): number | null {
-    this.publish([]);
-    const next = Math.min(this.#subscribers.nextExpiry, this.sockets.nextExpiry);
+    this.sockets.expire();
+    this.#streams.sweep();
+    const next = Math.min(this.#streams.nextExpiry, this.sockets.nextExpiry);
     return next === Infinity ? null : Math.max(0, next - this.ports.clock.now());
   }
 
   publish(frames: readonly Frame[]): void {
-    this.#subscribers.publish(frames);
+    for (const collected of this.#starting) collected.push(...frames);
+    this.#streams.publish(frames);
+    this.sockets.publish(frames);
   }
 
   cursor(start: CursorStart): FrameCursor {
@@ -48,10 +52,10 @@ export class ConversationReaders {
     return new FrameCursor({ runtime, queries, texts: this.#texts, clock }, start);
   }
 
-  /** Returns the frames from a place on as bytes. Throws `RATE_LIMITED` if there are `MAX_SUBSCRIBERS` streams. */
-  stream(start: CursorStart, reader: StreamReader): ReadableStream<Uint8Array> {
-    this.#subscribers.checkRoom();
-    return this.#stream(start, reader);
+  /** Returns the frames from a place on as bytes. Throws `RATE_LIMITED` if there are `MAX_READERS` streams. */
+  stream(start: CursorStart, target: StreamTarget): ReadableStream<Uint8Array> {
+    this.#streams.checkRoom(this.#starting.size);
+    return this.#stream(start, target);
   }
 
   /**
@@ -59,28 +63,32 @@ export class ConversationReaders {
    * as `start` does.
    */
   async streamTurn(
-    reader: StreamReader,
+    target: StreamTarget,
     start: () => Promise<StartedTurn>,
   ): Promise<StartedTurn & { frames: ReadableStream<Uint8Array> }> {
-    this.#subscribers.checkRoom();
-    return this.#subscribers.collect(async (frames) => {
+    this.#streams.checkRoom(this.#starting.size);
+    const frames: Frame[] = [];
+    this.#starting.add(frames);
+    try {
       const started = await start();
       const { turnId, from } = started;
       // The frames of a turn that had begun before come from the journal.
       const isNew = frames.some((frame) => frame.type === "turn.started" && frame.turnId === turnId);
       const stream = isNew
-        ? this.#stream({ from, turnId, has: "entries" }, { ...reader, frames })
-        : this.#stream({ from, turnId }, reader);
+        ? this.#stream({ from, turnId, has: "entries" }, { ...target, frames })
+        : this.#stream({ from, turnId }, target);
       return { ...started, frames: stream };
-    });
+    } finally {
+      this.#starting.delete(frames);
+    }
   }
 
   #stream(
     start: CursorStart,
-    options: StreamReader & Pick<StreamOptions, "frames">,
+    options: StreamTarget & Pick<StreamOptions, "frames">,
   ): ReadableStream<Uint8Array> {
     const { outflows, clock } = this.ports;
     const cursor = this.cursor(start);
-    return frameStream(this.#subscribers, { ...options, cursor, outflow: outflows.confirmed, clock });
+    return frameStream(this.#streams, { ...options, cursor, outflow: outflows.confirmed, clock });
   }
 }

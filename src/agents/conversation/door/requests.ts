@@ -11,9 +11,11 @@ import {
   identifier,
   MAX_KEY_LENGTH,
   outputSchema,
+  stopFields,
   submissionsSchema,
   type ToolSubmission,
   turnFields,
+  turnOrderSchema,
 } from "../../../protocol/requests.ts";
 import { contentSchema } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -38,6 +40,11 @@ export const startTurnSchema = z
     ...(tools === undefined || tools.length === 0 ? {} : { tools }),
     ...(toolChoice === undefined || toolChoice === "auto" ? {} : { toolChoice }),
   }));
+
+export const updateSchema = z.strictObject({ turns: turnOrderSchema });
+
+/** Callers by RPC may give `undefined` for what they leave out. */
+export const stopSchema = z.strictObject(stopFields).partial().transform(defined);
 
 export const subscribeSchema = z.strictObject({
   from: z.int().min(0).optional(),

@@ -1,11 +1,10 @@
 /** The RPC methods for sessions: other actors may read a conversation's session, but only its turns write it. */
 import type { SessionStorage } from "../../../memory/session/session-store.ts";
-import type { SessionTable } from "../../../memory/session/session-table.ts";
+import type { SessionRange, SessionTable } from "../../../memory/session/session-table.ts";
 import type { StoredSession } from "../../../memory/session/types.ts";
 import { systemClock, systemIds } from "../../../ports/system.ts";
 import { DurableKeyValue, DurableSqlDatabase } from "../../../ports/workers/durable-storage.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import type { ListRange } from "../../../shared/page.ts";
 import { SessionAgent } from "../../base/session-agent.ts";
 import { ConversationDatabase } from "../store/conversation-database.ts";
 
@@ -52,15 +51,10 @@ class ConversationSessions implements SessionTable {
     return this.#all().find((session) => session.id === sessionId);
   }
 
-  /** All sessions of a conversation have the same last update. */
-  list({ order, after, limit }: ListRange): StoredSession[] {
-    const ascending = this.#all().sort((one, other) => (one.id < other.id ? -1 : 1));
-    const isLater = ({ updated_at: at, id }: StoredSession) =>
-      at > after.createdAt || (at === after.createdAt && id > after.id);
-    const isEarlier = ({ updated_at: at, id }: StoredSession) =>
-      at < after.createdAt || (at === after.createdAt && id < after.id);
-    const listed = order === "asc" ? ascending.filter(isLater) : ascending.reverse().filter(isEarlier);
-    return listed.slice(0, limit);
+  list({ order, after, limit }: SessionRange): StoredSession[] {
+    const isBefore = (one: string, other: string) => (order === "asc" ? one < other : one > other);
+    const listed = this.#all().filter(({ id }) => after === undefined || isBefore(after, id));
+    return listed.sort((one, other) => (isBefore(one.id, other.id) ? -1 : 1)).slice(0, limit);
   }
 
   #all(): StoredSession[] {

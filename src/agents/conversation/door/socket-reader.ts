@@ -7,19 +7,21 @@
  *           The rest waits in the journal until it acknowledges. A client that acknowledges nothing while frames wait is
  *           closed with 1013.
  * READER-2  A client that promised none gets the window of `unconfirmed` over one connection, and is then closed with 1013.
- *           It connects again and continues after its last `seq`.
+ *           It connects again and continues after its last `seq`. Only what it got a moment ago counts against other
+ *           readers, and `GUARANTEED` of small frames never wait for them. A client that takes more at once than there is
+ *           room for is closed when it has waited for as long as a reader may take for what it got.
  * READER-3  An eviction of the actor loses neither the place of a reader nor its marks.
  * READER-4  What the server answers to a client's own frames counts as frames do. Beside a full window a client gets
  *           `MAX_ANSWERS` of it, and is then closed with 1013.
  */
 
-import type { Clock } from "../../../ports/clock.ts";
 import { CONTINUE_LATER_CLOSE, type Frame } from "../../../protocol/frames.ts";
 import { toBase64 } from "../../../shared/base64.ts";
 import { defined } from "../../../shared/defined.ts";
 import { ephemeralFrame } from "../core/frames.ts";
 import type { FrameCursor, Take } from "../reads/frame-cursor.ts";
-import { CHECK_MS, type Outflow, stallMs } from "./outflow.ts";
+import { countedMs, GUARANTEED } from "./outflow.ts";
+import { Stall, type StallPorts } from "./stall.ts";
 
 /** Length of frames between two marks, in UTF-16 units. */
 const MARK_LENGTH = 32 * 1024;
@@ -47,9 +49,7 @@ export interface Socket {
   close(code: number, reason: string): void;
 }
 
-export interface ReaderPorts {
-  outflow: Outflow;
-  clock: Pick<Clock, "now" | "timer">;
+export interface ReaderPorts extends StallPorts {
   /** Keeps facts with the connection. */
   keep(flow: Flow): void;
 }
@@ -70,10 +70,9 @@ export class SocketReader {
   readonly #marked: Stretch[];
   /** The frames behind the last mark. */
   #unmarked: Stretch;
-  /** Length of the frame that was refused last. */
-  #refused = 0;
-  #progressAt: number;
-  #stopTimer: (() => void) | undefined;
+  /** The latest frames to a client without acknowledgements. */
+  #lately = { length: 0, small: 0, since: 0 };
+  readonly #stall: Stall;
   #isClosed = false;
 
   /** `flow` is that of an earlier life of the actor if `isRestored`, otherwise a new one. */
@@ -90,7 +89,14 @@ export class SocketReader {
     // After a wake the length is unknown. So a mark follows the next frame, and a full window has no room for answers.
     const restored = { length: acks ? MARK_LENGTH : WAKE_LENGTH, answers: MAX_ANSWERS };
     this.#unmarked = isRestored ? restored : NOTHING;
-    this.#progressAt = ports.clock.now();
+    this.#stall = new Stall(socket, ports, {
+      held: () => this.#underWay,
+      since: () => (acks ? ports.clock.now() : this.#lately.since),
+      // Nothing shows that such a client does not read, and so little harms nobody.
+      spared: acks ? 0 : GUARANTEED,
+      advance: () => this.#retry(),
+      cut: () => this.#cut("The client does not read."),
+    });
   }
 
   /** Sends published frames, or notes that the reader is behind. */
@@ -105,9 +111,10 @@ export class SocketReader {
     if (this.#isClosed) return;
     const { outflow, clock } = this.ports;
     const { length } = text;
-    const isAdmitted =
-      outflow.admits(this.socket, this.#held, length, clock.now()) ||
-      (this.#flow.acks && this.#answers + length <= MAX_ANSWERS);
+    const isAdmitted = this.#flow.acks
+      ? outflow.admits(this.socket, this.#underWay, length, clock.now()) ||
+        this.#answers + length <= MAX_ANSWERS
+      : !outflow.exceedsWindow(this.#used, length);
     if (isAdmitted) this.#sendCounted(text, length);
     else this.#cut("The client does not read its answers.");
   }
@@ -119,8 +126,8 @@ export class SocketReader {
     if (this.#isClosed || count === 0) return false;
     this.#marked.splice(0, count);
     this.#flow = { ...this.#flow, marks: marks.slice(count) };
-    this.#progressAt = this.ports.clock.now();
-    this.#noteHeld();
+    this.#stall.progress();
+    this.#stall.note();
     this.#keep();
     this.advance();
     return true;
@@ -128,33 +135,31 @@ export class SocketReader {
 
   /** Sends what the reader has missed, as far as it may have it now. */
   advance(): void {
-    const { cursor, ports } = this;
+    const { cursor } = this;
     if (this.#isClosed) return;
-    const mayTake = () => ports.outflow.admits(this.socket, this.#held, this.#refused, ports.clock.now());
-    if (cursor.isBehind && mayTake()) {
-      this.#refused = 0;
-      cursor.catchUp(this.#take);
-    }
-    if (cursor.isBehind) this.#wait();
-    else this.#stopWatch();
+    if (cursor.isBehind && this.#stall.hasRoom()) cursor.catchUp(this.#take, () => this.#room);
+    if (this.#isClosed) return;
+    // Without a mark under way, no acknowledgement would make room.
+    if (cursor.isBehind && this.#unmarked.length > 0 && this.#marked.length === 0) this.#mark();
+    this.#stall.watch(cursor.isBehind);
     if (this.#flow.seq !== this.#waitingSeq) this.#keep();
   }
 
   /** Forgets the socket. What it holds still counts for a while, unless it is `closed`. */
   leave(isClosed: boolean): void {
     this.#isClosed = true;
-    this.#stopWatch();
-    if (isClosed) this.ports.outflow.note(this.socket, 0, this.ports.clock.now());
+    this.#stall.end(isClosed);
   }
 
   readonly #take: Take = ({ text }) => {
-    const { outflow, clock } = this.ports;
-    const { length } = text;
-    if (!outflow.admits(this.socket, this.#held, length, clock.now())) {
-      this.#refused = length;
+    if (!this.#flow.acks && this.ports.outflow.exceedsWindow(this.#used, text.length)) {
+      this.#cut("Too much for a connection without acknowledgements.");
       return false;
     }
+    if (!this.#isSmall(text.length) && !this.#stall.admits(text.length)) return false;
     this.#sendCounted(text, 0);
+    // Such a client waits for other readers only.
+    if (!this.#flow.acks) this.#stall.progress();
     return true;
   };
 
@@ -162,43 +167,32 @@ export class SocketReader {
     const before = this.#unmarked;
     this.#send(text);
     this.#unmarked = { length: before.length + text.length, answers: before.answers + answers };
-    this.#noteHeld();
+    if (!this.#flow.acks) this.#noteSent(text.length);
+    this.#stall.note();
     if (this.#unmarked.length >= MARK_LENGTH) this.#mark();
   }
 
-  #wait(): void {
-    const { acks } = this.#flow;
-    if (!acks && this.ports.outflow.exceedsWindow(this.#held, this.#refused)) {
-      this.#cut("Too much for a connection without acknowledgements.");
-      return;
+  #noteSent(length: number): void {
+    const { length: before, small, since } = this.#recent;
+    this.#lately = {
+      length: before + length,
+      small: this.#isSmall(length) ? small + length : small,
+      since,
+    };
+  }
+
+  /** Reports whether a frame for a client without acknowledgements is part of what each is guaranteed. */
+  #isSmall(length: number): boolean {
+    return !this.#flow.acks && this.#recent.small + length <= GUARANTEED;
+  }
+
+  #retry(): void {
+    try {
+      this.advance();
+    } catch (error) {
+      console.error(error);
+      this.#cut("The frames cannot be read for now.");
     }
-    // Without a mark under way, no acknowledgement would make room.
-    if (this.#unmarked.length > 0 && this.#marked.length === 0) this.#mark();
-    if (this.#stopTimer !== undefined) return;
-    this.#progressAt = this.ports.clock.now();
-    this.#watch();
-  }
-
-  /** Looks after the reader again in a moment, while it waits. */
-  #watch(): void {
-    const { clock } = this.ports;
-    this.#stopTimer = clock.timer(CHECK_MS, () => {
-      const held = this.#held;
-      if (held > 0 && clock.now() - this.#progressAt > stallMs(held))
-        return this.#cut("The client does not read.");
-      this.#watch();
-      try {
-        this.advance();
-      } catch (error) {
-        console.error(error);
-        this.#cut("The frames cannot be read for now.");
-      }
-    });
-  }
-
-  #stopWatch(): void {
-    this.#stopTimer?.();
-    this.#stopTimer = undefined;
   }
 
   #cut(reason: string): void {
@@ -226,19 +220,31 @@ export class SocketReader {
     }
   }
 
-  get #held(): number {
+  /** Length of the window that the connection has used. */
+  get #used(): number {
     const { length } = this.#unmarked;
     return this.#marked.reduce((sum, marked) => sum + marked.length, this.#flow.spent + length);
+  }
+
+  /** Length that may be under way to the client. */
+  get #underWay(): number {
+    return this.#flow.acks ? this.#used : this.#recent.length;
+  }
+
+  /** The frames to a client without acknowledgements that may still be under way: all of them, the small ones, their beginning. */
+  get #recent(): { length: number; small: number; since: number } {
+    const { length, since } = this.#lately;
+    const now = this.ports.clock.now();
+    return now - since < countedMs(length) ? this.#lately : { length: 0, small: 0, since: now };
+  }
+
+  get #room(): number {
+    return this.ports.outflow.room(this.#used);
   }
 
   /** Length of the answers under way. */
   get #answers(): number {
     return this.#marked.reduce((sum, { answers }) => sum + answers, this.#unmarked.answers);
-  }
-
-  #noteHeld(): void {
-    const { outflow, clock } = this.ports;
-    outflow.note(this.socket, this.#held, clock.now());
   }
 
   get #waitingSeq(): number | undefined {

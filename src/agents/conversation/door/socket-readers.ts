@@ -45,14 +45,21 @@ export class SocketReaders {
     }
   }
 
-  /** Sends frames to every connection. Closes expired connections, even with no frames to send. */
+  /** Sends frames to every connection that has not expired, and closes the others. */
   publish(frames: readonly Frame[]): void {
+    for (const client of this.expire()) this.#attempt(client, (reader) => reader.publish(frames));
+  }
+
+  /** Closes the connections that have expired. Returns the others. */
+  expire(): Client[] {
     const now = this.ports.clock.now();
+    const [expired, others]: [Client[], Client[]] = [[], []];
     for (const client of this.ports.clients()) {
       if (client.state === null) continue;
-      if (hasExpired(client.state.principal, now)) closeUnauthorized(client);
-      else this.#attempt(client, (reader) => reader.publish(frames));
+      (hasExpired(client.state.principal, now) ? expired : others).push(client);
     }
+    for (const client of expired) closeUnauthorized(client);
+    return others;
   }
 
   /** Sends the answer to a frame of a client; closes a connection that has no reader. */

@@ -90,6 +90,13 @@ export class DeltaBuffer {
     });
   }
 
+  /** Returns the whole text of a message in progress, with what waits to be published; nothing for another message. */
+  textOf(messageId: string): string {
+    const { pieces, waiting } = this.#live.get(messageId) ?? { pieces: [], waiting: "" };
+    const text = pieces.map(({ data }) => data.text).join("") + waiting;
+    return text.slice(0, wholeLength(text, text.length));
+  }
+
   /** Returns the messages in progress, with the length of the text that was published. */
   lengths(): { messageId: string; turnId: string; length: number }[] {
     return [...this.#live].map(([messageId, { turnId, sent }]) => ({ messageId, turnId, length: sent }));

@@ -11,21 +11,39 @@ import type { TaskExecutor } from "../../../protocol/executor-api.ts";
 import { operationId } from "../../../protocol/ids.ts";
 import type { Json } from "../../../shared/json.ts";
 import { RunningEffects } from "../../base/runtime/running.ts";
-import { type Effect, effectsOfTurn, type ModelCallEffect, type OperationEffect } from "../core/effects.ts";
+import {
+  type CompactionEffect,
+  type Effect,
+  effectsOfTurn,
+  type ModelCallEffect,
+  modelKey,
+  type OperationEffect,
+} from "../core/effects.ts";
 import { PURE_WINDOW_MS } from "../core/limits.ts";
-import type { EffectSignal } from "../core/signals.ts";
-import { type ConversationIdentity, openOperations, type Turn } from "../core/state.ts";
-import { type ModelCallPorts, performModelCall } from "./model-call.ts";
+import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
+import { type CallingTurn, type ConversationIdentity, openOperations, type Turn } from "../core/state.ts";
+import type { ModelCallPorts } from "./model-attempt.ts";
+import { type CompactedTurn, performModelCall, performSummary } from "./model-call.ts";
 import { ToolBatch, type ToolReports } from "./tool-batch.ts";
 
 /** Outcomes of one turn that are committed together. */
 export type Outcomes = [EffectSignal, ...EffectSignal[]];
+
+export interface CompactionPorts {
+  /** Returns the turn whose end began a compaction. */
+  turnOf(effect: CompactionEffect): CompactedTurn;
+  /** Returns the history that a compaction is to cover. */
+  history(effect: CompactionEffect, turn: CompactedTurn): ContextMessage[];
+  /** As `EffectPorts.report`. */
+  report(outcome: CompactionSignal): boolean;
+}
 
 export interface EffectPorts extends ModelCallPorts {
   executor: TaskExecutor;
   record(): ConversationIdentity;
   /** Returns the window of the session for a turn's model calls. */
   history(turn: Turn): ContextMessage[];
+  compaction: CompactionPorts;
   /** Returns the turn as it would be after a signal, without a commit; `undefined` where that cannot be planned. */
   preview(signal: EffectSignal): Turn | undefined;
   /** Commits outcomes. Reports whether they are stored, and not kept for another try. Never throws. */
@@ -44,6 +62,8 @@ interface EarlyReports {
 
 export class EffectRunner {
   readonly #running = new RunningEffects();
+  /** The measurements so far of the model calls that run, by key. */
+  readonly #attempts = new Map<string, () => AttemptFacts>();
 
   constructor(private readonly ports: EffectPorts) {}
 
@@ -52,6 +72,8 @@ export class EffectRunner {
     for (const effect of effects) {
       if (effect.kind === "model")
         void this.#running.run(effect.key, (signal) => this.#callModel(effect, signal));
+      if (effect.kind === "compaction")
+        void this.#running.run(effect.key, (signal) => this.#summarise(effect, signal));
     }
     for (const [turn, ofTurn] of Map.groupBy(operationEffects(effects), (effect) => effect.turn)) {
       void this.#runTools(turn, ofTurn, {
@@ -61,24 +83,42 @@ export class EffectRunner {
     }
   }
 
+  /** Returns the measurements of the attempt that a turn's model call makes now; `undefined` while none runs. */
+  factsOf(turn: CallingTurn): AttemptFacts | undefined {
+    return this.#attempts.get(modelKey(turn))?.();
+  }
+
   /** Aborts the effects of these keys that run. */
   abort(keys: Iterable<string>): void {
     for (const key of keys) this.#running.abort(key);
   }
 
-  async #callModel({ turn, call }: ModelCallEffect, signal: AbortSignal): Promise<void> {
+  async #callModel({ key, turn, call }: ModelCallEffect, signal: AbortSignal): Promise<void> {
     const { ports } = this;
     const input = {
       record: ports.record(),
       turn,
       call,
       history: () => ports.history(turn),
+      onBegin: (facts: () => AttemptFacts) => this.#attempts.set(key, facts),
       onText: (text: string) => ports.onText(turn, call.item, text),
     };
-    const outcome = await performModelCall(ports, input, signal);
-    const { results, progress } = await this.#runEarly(outcome, signal);
-    ports.report(outcome, ...results);
-    for (const [id, value] of progress) ports.onProgress(turn, id, value);
+    try {
+      const outcome = await performModelCall(ports, input, signal);
+      const { results, progress } = await this.#runEarly(outcome, signal);
+      ports.report(outcome, ...results);
+      for (const [id, value] of progress) ports.onProgress(turn, id, value);
+    } finally {
+      // Until then a stop counts the attempt, whose outcome is not committed.
+      this.#attempts.delete(key);
+    }
+  }
+
+  async #summarise(effect: CompactionEffect, signal: AbortSignal): Promise<void> {
+    const { compaction, ...ports } = this.ports;
+    const turn = compaction.turnOf(effect);
+    const history = () => compaction.history(effect, turn);
+    compaction.report(await performSummary(ports, { record: ports.record(), effect, turn, history }, signal));
   }
 
   /** Runs the tools of a reply that calls only pure ones, before the reply is committed (EFFECT-3). */

@@ -4,19 +4,27 @@
  * MEDIA-1  A turn begins only if every attachment that it names belongs to its conversation, and is an image where an
  *          image part names it.
  * MEDIA-2  A model gets attachments by value. Those beyond `MAX_MEDIA_BYTES`, oldest first, and those that are gone, are
- *          replaced by a text that says so.
+ *          replaced by a text that says so. Where the gateway streams media, attachments other than texts are read while the
+ *          request is sent, and the body holds placeholders.
  * MEDIA-3  Attachments that cannot be reached for now are not gone: the sender gets `UNAVAILABLE`, and the attempt of a
  *          model call fails as if its provider had failed.
+ * MEDIA-4  An attachment that was deleted or replaced since its request was built, or that cannot be read, ends the attempt
+ *          with the retriable error `UNAVAILABLE`, whatever the provider did. The next attempt looks it up again.
  */
 
+import { isText } from "../../../adapters/formats/common/media.ts";
+import { PIECE_BYTES } from "../../../adapters/gateway/request-body.ts";
 import {
   type AttachmentInfo,
   addressIssue,
   attachmentIdOf,
   readDataUrl,
 } from "../../../attachments/attachment.ts";
-import type { Attachment, AttachmentStore } from "../../../attachments/attachment-store.ts";
+import type { AttachmentStore, StoredInfo } from "../../../attachments/attachment-store.ts";
+import type { DeferredMedia } from "../../../model/gateway.ts";
 import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
+import type { Ids } from "../../../ports/ids.ts";
+import type { ByteRange } from "../../../ports/object-store.ts";
 import { toBase64 } from "../../../shared/base64.ts";
 import { type Content, type MediaPart, plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -26,8 +34,9 @@ import type { ConversationIdentity } from "../core/state.ts";
 
 /** The attachments of one conversation; `null` for an id that it does not have. */
 export interface ConversationMedia {
-  head(id: string): Promise<AttachmentInfo | null>;
-  get(id: string): Promise<Attachment | null>;
+  head(id: string): Promise<StoredInfo | null>;
+  /** Returns bytes of the attachment that `head` described, all or a range; `null` if it is gone or another. */
+  read(info: StoredInfo, range?: ByteRange): Promise<Uint8Array | null>;
 }
 
 /** Restricts a store to one conversation; returns nothing where there is no store. */
@@ -40,19 +49,24 @@ export function conversationMedia(
     const { tenant, id: conversationId } = record();
     return { tenant, conversationId };
   };
-  return { media: { head: (id) => store.head(owner(), id), get: (id) => store.get(owner(), id) } };
+  return {
+    media: {
+      head: (id) => store.head(owner(), id),
+      read: (info, range) => store.read(owner(), info, range),
+    },
+  };
 }
 
 /** Returns the media with each attachment looked up once: an attachment never changes. For one model call. */
 export function lookedUpOnce(media: ConversationMedia): ConversationMedia {
-  const heads = new Map<string, Promise<AttachmentInfo | null>>();
+  const heads = new Map<string, Promise<StoredInfo | null>>();
   return {
     head(id) {
       const head = heads.get(id) ?? media.head(id);
       heads.set(id, head);
       return head;
     },
-    get: (id) => media.get(id),
+    read: (info, range) => media.read(info, range),
   };
 }
 
@@ -107,10 +121,11 @@ async function attachmentIssue(
   return `Is ${info.mediaType}, not an image: send it as a file.`;
 }
 
-/** Returns the messages with their media by value. Throws `UNAVAILABLE` where media cannot be reached for now. */
+/** Returns the messages with their media by value, or with placeholders for those that `reads` defers. Throws `UNAVAILABLE` where media cannot be reached for now. */
 export async function withMedia(
   messages: readonly ContextMessage[],
   media: ConversationMedia | undefined,
+  reads?: MediaReads,
 ): Promise<ContextMessage[]> {
   if (messages.every(({ parts }) => parts === undefined)) return [...messages];
   let left = MAX_MEDIA_BYTES;
@@ -118,65 +133,123 @@ export async function withMedia(
   for (const message of messages.toReversed()) {
     const parts: ContextPart[] = [];
     for (const part of (message.parts ?? []).toReversed()) {
-      const given = await resolve(part, media, left);
-      left -= byteLength(given);
-      parts.unshift(given);
+      const given = await resolve(part, media, left, reads);
+      left -= given.bytes;
+      parts.unshift(given.part);
     }
     resolved.unshift(message.parts === undefined ? message : { ...message, content: textIn(parts), parts });
   }
   return resolved;
 }
 
-/** Returns the bytes of media that `withMedia` would fetch or decode, at most `MAX_MEDIA_BYTES`. */
+/** Returns the bytes of media that a request would hold at a time, at most `MAX_MEDIA_BYTES`. */
 export async function mediaBytes(
   messages: readonly ContextMessage[],
   media: ConversationMedia | undefined,
+  isStreamed: boolean,
 ): Promise<number> {
   const parts = messages.flatMap((message) => message.parts ?? []);
   const sizes = await Promise.all(
     parts.map(async (part) => {
-      if (part.type === "text" || !("url" in part.source)) return 0;
+      if (part.type === "text" || !("url" in part.source)) return { whole: 0, deferred: 0 };
       const { url } = part.source;
       const id = attachmentIdOf(url);
-      if (id === undefined) return url.startsWith("data:") ? url.length : 0;
-      return (await reached(media, (store) => store.head(id)))?.size ?? 0;
+      if (id === undefined) return { whole: url.startsWith("data:") ? url.length : 0, deferred: 0 };
+      const info = await reached(media, (store) => store.head(id));
+      const size = info?.size ?? 0;
+      return isStreamed && info !== null && isDeferred(info)
+        ? { whole: 0, deferred: size }
+        : { whole: size, deferred: 0 };
     }),
   );
-  return Math.min(
-    MAX_MEDIA_BYTES,
-    sizes.reduce<number>((sum, size) => sum + size, 0),
-  );
+  const whole = sizes.reduce((sum, size) => sum + size.whole, 0);
+  const deferred = sizes.reduce((sum, size) => sum + size.deferred, 0);
+  return Math.min(MAX_MEDIA_BYTES, whole + Math.min(PIECE_BYTES, deferred));
 }
 
 async function resolve(
   part: ContextPart,
   media: ConversationMedia | undefined,
   maxBytes: number,
-): Promise<ContextPart> {
-  if (part.type === "text" || !("url" in part.source)) return part;
+  reads: MediaReads | undefined,
+): Promise<{ part: ContextPart; bytes: number }> {
+  if (part.type === "text" || !("url" in part.source)) return { part, bytes: byteLength(part) };
   const { type, source } = part;
-  const replaced = (why: string): ContextPart => {
+  const replaced = (why: string) => {
     const name = part.name === undefined ? "" : ` "${part.name}"`;
-    return { type: "text", text: `[The ${type}${name} ${why}.]` };
+    return { part: { type: "text" as const, text: `[The ${type}${name} ${why}.]` }, bytes: 0 };
   };
   const tooLarge = "is not sent again, to save room";
   const inline = readDataUrl(source.url);
   if (inline !== undefined) {
     const given = { ...part, mediaType: inline.mediaType, source: { base64: inline.base64 } };
-    return byteLength(given) <= maxBytes ? given : replaced(tooLarge);
+    const bytes = byteLength(given);
+    return bytes <= maxBytes ? { part: given, bytes } : replaced(tooLarge);
   }
   const id = attachmentIdOf(source.url);
-  if (id === undefined) return part;
+  if (id === undefined) return { part, bytes: 0 };
   const info = await reached(media, (store) => store.head(id));
-  if (info !== null && info.size > maxBytes) return replaced(tooLarge);
-  const attachment = info === null ? null : await reached(media, (store) => store.get(id));
-  if (attachment === null) return replaced("is no longer there");
-  return {
-    type,
-    mediaType: attachment.mediaType,
-    ...defined({ name: part.name ?? attachment.name }),
-    source: { base64: toBase64(attachment.bytes) },
-  };
+  if (info === null) return replaced(GONE);
+  if (info.size > maxBytes) return replaced(tooLarge);
+  const base64 = reads !== undefined && isDeferred(info) ? reads.defer(info) : await wholly(info, media);
+  if (base64 === null) return replaced(GONE);
+  const { mediaType, size: bytes } = info;
+  const name = part.name ?? info.name;
+  return { part: { type, mediaType, ...defined({ name }), source: { base64 } }, bytes };
+}
+
+const GONE = "is no longer there";
+
+/** Reports whether an attachment is read only while its request is sent: formats need texts before. */
+function isDeferred({ mediaType }: AttachmentInfo): boolean {
+  return !isText(mediaType);
+}
+
+async function wholly(info: StoredInfo, media: ConversationMedia | undefined): Promise<string | null> {
+  const bytes = await reached(media, (store) => store.read(info));
+  return bytes && toBase64(bytes);
+}
+
+/** The attachments of one request that are read while it is sent. */
+export class MediaReads {
+  readonly deferred = new Map<string, DeferredMedia>();
+  readonly #broken = new AbortController();
+  #sent = 0;
+
+  /** `onSent` is called when all media have left. */
+  constructor(
+    private readonly media: ConversationMedia | undefined,
+    private readonly ids: Ids,
+    private readonly onSent: () => void,
+  ) {}
+
+  /** Aborts when an attachment could not be read, with the error: `UNAVAILABLE`, retriable. */
+  get signal(): AbortSignal {
+    return this.#broken.signal;
+  }
+
+  /** Returns the placeholder for an attachment in base64. */
+  defer(info: StoredInfo): string {
+    const placeholder = `media_${this.ids.ulid()}`;
+    const read = (offset: number, length: number) =>
+      this.#read(info, { offset, length }).catch((error: unknown) => {
+        this.#broken.abort(error);
+        throw error;
+      });
+    const sent = () => {
+      this.#sent += 1;
+      if (this.#sent === this.deferred.size) this.onSent();
+    };
+    this.deferred.set(placeholder, { size: info.size, read, sent });
+    return placeholder;
+  }
+
+  async #read(info: StoredInfo, range: ByteRange): Promise<Uint8Array> {
+    const bytes = await reached(this.media, (store) => store.read(info, range));
+    if (bytes !== null) return bytes;
+    const message = "An attachment was deleted or replaced while it was sent. Try again.";
+    throw new DramatisError("UNAVAILABLE", message, { retriable: true });
+  }
 }
 
 /** Returns the text that an adapter sends for a message whose media are all replaced. */

@@ -8,9 +8,12 @@
  * WINDOW-2  Only small windows are kept; a large one is read when it is needed.
  */
 import { recentTurnsLimit } from "../../../library/persona.ts";
+import { compactionProfile, profileAt } from "../../../library/version-chain.ts";
+import { sizesOf, type WindowSizes } from "../../../memory/session/cut.ts";
 import type { EventStore, EventWindow } from "../../../memory/session/event-store.ts";
 import { lastTurns, selectHistory } from "../../../memory/session/history.ts";
-import { KnownEvents } from "../../../memory/session/measure.ts";
+import { KnownEvents, measuring } from "../../../memory/session/measure.ts";
+import { messageTokens } from "../../../memory/session/tokens.ts";
 import type { SessionEvent } from "../../../memory/session/types.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
@@ -31,51 +34,116 @@ interface Kept extends EventWindow {
   upTo: number;
 }
 
+/** The sizes of a window that is too large to be kept. */
+interface Large extends WindowSizes {
+  upTo: number;
+}
+
+/** The history of a cycle, and how it was cut. */
+interface Cycle {
+  budget: number;
+  isHalved: boolean;
+  messages: ContextMessage[];
+}
+
 export class SessionWindow {
   #kept: Kept | null = null;
-  /** The histories of cycles in progress: all calls of a cycle see the same. */
-  readonly #cycles = new Map<number, ContextMessage[]>();
+  /** The sizes of the newest window, if it is not kept. */
+  #large: Large | null = null;
+  /** The histories of cycles in progress: all calls of a cycle see the same, unless their budgets differ. */
+  readonly #cycles = new Map<number, Cycle>();
   /** Measurements of the events in the present window. */
   readonly #known = new KnownEvents();
+  readonly #measure = measuring({ maxResultTokens: MAX_PAST_RESULT_TOKENS, known: this.#known });
 
   constructor(private readonly events: EventStore) {}
 
   /** Returns the history that a turn's cycle sees: the events before the number that `position` returns. */
   messagesFor(turn: Turn, chain: VersionChain, position: () => number): ContextMessage[] {
-    const known = this.#cycles.get(turn.n);
-    if (known !== undefined) return known;
+    const { n, agentId, tools, halved: isHalved = false, call } = turn;
+    const budget = historyBudget(chain, tools, profileAt(chain, call?.profile ?? 0));
+    const known = this.#cycles.get(n);
+    if (known?.budget === budget && known.isHalved === isHalved) return known.messages;
     const maxTurns = recentTurnsLimit(chain.persona.definition);
     const kept = this.#kept;
     const upTo = position();
-    const window = kept?.upTo === upTo ? kept : this.#read(turn, upTo, maxTurns);
+    const window = kept?.upTo === upTo ? kept : this.#read(agentId, upTo, maxTurns);
+    const select = (tokenBudget: number) => this.#select(window, { tokenBudget, maxTurns });
+    const whole = select(Math.max(1, budget));
+    const messages = isHalved ? select(Math.max(1, sumOf(whole) / 2)) : whole;
     if (window !== kept) this.#keep({ ...window, upTo });
-    const { messages } = selectHistory(window, {
-      tokenBudget: historyBudget(chain, turn.tools),
-      maxTurns,
-      maxResultTokens: MAX_PAST_RESULT_TOKENS,
-      known: this.#known,
-    });
     this.#known.keepOnly(window.events);
-    this.#cycles.set(turn.n, messages);
+    this.#cycles.set(n, { budget, isHalved, messages });
     return messages;
   }
 
-  /** Ends a turn's cycle. Adds a completed turn to the window. */
-  end(turn: Turn, chain: VersionChain): void {
-    this.#cycles.delete(turn.n);
-    const kept = this.#kept;
-    if (turn.events === undefined || kept === null) return;
-    const { from, count } = turn.events;
-    if (kept.upTo !== from) {
-      this.#kept = null;
-      return;
-    }
-    const events = [...kept.events, ...turnEvents(turn)];
-    const turns = recentTurnsLimit(chain.persona.definition);
-    this.#keep({ ...kept, ...lastTurns({ ...kept, events }, turns), upTo: from + count });
+  /**
+   * Returns the history that a compaction covers: the events before `cover` in the window up to `upTo`, which has one turn
+   * more than that of the next turn. So it begins as the window of the turn before.
+   */
+  messagesBefore(
+    { cover, upTo }: { cover: number; upTo: number },
+    { agentId, tools }: Pick<Turn, "agentId" | "tools">,
+    chain: VersionChain,
+  ): ContextMessage[] {
+    const maxTurns = recentTurnsLimit(chain.persona.definition) + 1;
+    const window = lastTurns(this.#read(agentId, upTo, maxTurns), maxTurns);
+    const events = window.events.filter(({ seq }) => seq < cover);
+    return this.#select(
+      { ...window, events },
+      { tokenBudget: Math.max(1, historyBudget(chain, tools, compactionProfile(chain))) },
+    );
   }
 
-  #read({ agentId }: Turn, before: number, maxTurns: number): EventWindow {
+  /**
+   * Returns the sizes of the window after a turn that ends; `null` if it has at most `high` tokens, or what is in memory does
+   * not tell.
+   */
+  sizesAfter(turn: Turn, high: number): WindowSizes | null {
+    const from = turn.events?.from;
+    const [kept, large] = [this.#kept, this.#large];
+    if (kept !== null && kept.upTo === from) {
+      const events = [...kept.events, ...turnEvents(turn)];
+      const most = events.reduce((sum, event) => sum + (this.#measure(event)?.mostTokens ?? 0), 0);
+      return most <= high ? null : sizesOf(events, this.#measure);
+    }
+    return large !== null && large.upTo === from ? this.#grown(large, turn) : null;
+  }
+
+  /** Ends a turn's cycle. Adds a turn that is over to the window. */
+  end(turn: Turn, chain: VersionChain): void {
+    this.#cycles.delete(turn.n);
+    if (turn.events === undefined) return;
+    const { from, count } = turn.events;
+    const maxTurns = recentTurnsLimit(chain.persona.definition);
+    const [kept, large] = [this.#kept, this.#large];
+    this.forget();
+    if (kept !== null && kept.upTo === from) {
+      const events = [...kept.events, ...turnEvents(turn)];
+      this.#keep({ ...kept, ...lastTurns({ ...kept, events }, maxTurns), upTo: from + count });
+    } else if (large !== null && large.upTo === from) {
+      const { turns, ...others } = this.#grown(large, turn);
+      this.#large = { ...others, turns: turns.slice(-maxTurns), upTo: from + count };
+    }
+  }
+
+  /** Forgets the window: the store has another one now. */
+  forget(): void {
+    this.#kept = null;
+    this.#large = null;
+  }
+
+  #grown(large: Large, turn: Turn): WindowSizes {
+    const { turns } = sizesOf(turnEvents(turn), this.#measure);
+    return { ...large, turns: [...large.turns, ...turns] };
+  }
+
+  #select(window: EventWindow, limits: { tokenBudget: number; maxTurns?: number }): ContextMessage[] {
+    const known = { maxResultTokens: MAX_PAST_RESULT_TOKENS, known: this.#known };
+    return selectHistory(window, { ...limits, ...known }).messages;
+  }
+
+  #read(agentId: string, before: number, maxTurns: number): EventWindow {
     return this.events.loadWindow(agentId, {
       before,
       userMessages: maxTurns,
@@ -85,8 +153,14 @@ export class SessionWindow {
   }
 
   #keep(window: Kept): void {
-    this.#kept = windowLength(window.events) <= MAX_KEPT_LENGTH ? window : null;
+    this.forget();
+    if (windowLength(window.events) <= MAX_KEPT_LENGTH) this.#kept = window;
+    else this.#large = { ...sizesOf(window.events, this.#measure), upTo: window.upTo };
   }
+}
+
+function sumOf(messages: readonly ContextMessage[]): number {
+  return messages.reduce((sum, message) => sum + messageTokens(message), 0);
 }
 
 /** Lengths of events, which never change. */

@@ -1,9 +1,10 @@
 /**
  * The windows of a conversation's sessions, one per agent, and the places where cycles began in them.
  *
- * WINDOW-3  A cycle sees its session as it was at the commit before the cycle: whichever turns complete meanwhile, and
- *           after a crash, too.
+ * WINDOW-3  A cycle sees its session as its first commit left it: whichever turns complete meanwhile, and after a crash,
+ *           too.
  */
+import type { WindowSizes } from "../../../memory/session/cut.ts";
 import type { EventStore } from "../../../memory/session/event-store.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import {
@@ -11,6 +12,7 @@ import {
   type ConversationState,
   chainOf,
   nextEvent,
+  type SessionCompaction,
   type Turn,
 } from "../core/state.ts";
 import { SessionWindow } from "./session-window.ts";
@@ -32,14 +34,32 @@ export class SessionWindows {
     private readonly record: () => ConversationIdentity,
   ) {}
 
-  /** Notes where a turn's cycle begins, so that no statement must find it. `before` is the state before its commit. */
-  begin({ n, agentId, snapshotSeq }: Turn, before: Pick<ConversationState, "seq" | "sessions">): void {
-    if (snapshotSeq === before.seq) this.#positions.set(n, nextEvent(before.sessions, agentId));
+  /** Notes where a turn's cycle begins, so that no statement must find it. `state` is the one after its commit. */
+  begin({ n, agentId }: Turn, { sessions }: Pick<ConversationState, "sessions">): void {
+    this.#positions.set(n, nextEvent(sessions, agentId));
   }
 
   /** Returns the history that a turn's cycle sees. */
   messagesFor(turn: Turn): ContextMessage[] {
     return this.#of(turn).messagesFor(turn, this.#chain(turn), () => this.#positionOf(turn));
+  }
+
+  /** Returns the history that a compaction covers. */
+  messagesBefore(
+    compaction: Pick<SessionCompaction, "cover" | "upTo">,
+    turn: Pick<Turn, "agentId" | "tools">,
+  ): ContextMessage[] {
+    return this.#of(turn).messagesBefore(compaction, turn, this.#chain(turn));
+  }
+
+  /** As `SessionWindow.sizesAfter`. */
+  sizesAfter(turn: Turn, high: number): WindowSizes | null {
+    return this.#of(turn).sizesAfter(turn, high);
+  }
+
+  /** Forgets the window of a session that was compacted. */
+  forget(sessionId: string): void {
+    this.#windows.get(sessionId)?.forget();
   }
 
   /** Ends a turn's cycle. Adds a completed turn to the window of its session. */
@@ -52,13 +72,13 @@ export class SessionWindows {
     const known = this.#positions.get(n);
     if (known !== undefined) return known;
     const head = this.store.journal.headAt(snapshotSeq);
-    if (head === null) throw new Error(`Turn ${n} begins after entry ${snapshotSeq}, which is missing.`);
+    if (head === null) throw new Error(`Turn ${n} begins with entry ${snapshotSeq}, which is missing.`);
     const position = nextEvent(head.sessions, agentId);
     this.#positions.set(n, position);
     return position;
   }
 
-  #of({ agentId }: Turn): SessionWindow {
+  #of({ agentId }: Pick<Turn, "agentId">): SessionWindow {
     const known = this.#windows.get(agentId);
     if (known !== undefined) return known;
     const window = new SessionWindow(this.store.events);
@@ -66,7 +86,7 @@ export class SessionWindows {
     return window;
   }
 
-  #chain({ agentId }: Turn) {
+  #chain({ agentId }: Pick<Turn, "agentId">) {
     return chainOf(this.record(), agentId);
   }
 }

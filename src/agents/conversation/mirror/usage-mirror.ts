@@ -8,7 +8,7 @@
 import type { Directory } from "../../../d1/directory.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { Mirror } from "../../base/mirror/mirror.ts";
-import { type ConversationState, primaryAgent } from "../core/state.ts";
+import { type ConversationState, primaryAgent, runningCompactions } from "../core/state.ts";
 
 export interface UsageMirrorPorts {
   clock: Pick<Clock, "now">;
@@ -17,6 +17,11 @@ export interface UsageMirrorPorts {
   directory(): Directory | null;
   /** Takes back the wake-up of the active window. */
   disarm(): void;
+}
+
+/** Reports whether the conversation itself needs no wake-up. */
+function dueNever(state: ConversationState): boolean {
+  return state.active.size === 0 && runningCompactions(state).length === 0;
 }
 
 export class UsageMirror {
@@ -35,13 +40,13 @@ export class UsageMirror {
         // The active window is open: its wake-up is armed.
         arm: async () => undefined,
         disarm: () => {
-          if (ports.state().active.size === 0) ports.disarm();
+          if (dueNever(ports.state())) ports.disarm();
         },
       },
     });
   }
 
-  /** Notes that a turn has ended: its calls count now. */
+  /** Notes that a turn or a call for a summary has ended: its calls count now. */
   changed(): void {
     void this.#mirror.note();
   }

@@ -1,9 +1,9 @@
 /**
- * The place of one subscriber in the frames of a conversation.
+ * The place of one reader in the frames of a conversation.
  *
- * CURSOR-1  A subscriber first gets a snapshot, or, with `from`, the frames after that number; then every durable frame
+ * CURSOR-1  A reader first gets a snapshot, or, with `from`, the frames after that number; then every durable frame
  *           once, in order, and the text in progress without a gap.
- * CURSOR-2  Nothing is queued: what a subscriber cannot take now is read from the journal and the texts in progress when it
+ * CURSOR-2  Nothing is queued: what a reader cannot take now is read from the journal and the texts in progress when it
  *           can. Frames that are neither, such as progress, are dropped.
  */
 
@@ -35,7 +35,7 @@ export interface CursorStart {
   from?: number | undefined;
   /** Only this turn's frames, to its last. */
   turnId?: string | undefined;
-  /** The subscriber has everything up to `from`: all entries, or also the text in progress. */
+  /** The reader has everything up to `from`: all entries, or also the text in progress. */
   has?: "entries" | "texts";
 }
 
@@ -48,7 +48,7 @@ const MAX_SNAPSHOT_TEXT = 64 * 1024;
 export class FrameCursor {
   #seq: number | undefined;
   readonly #turnId: string | undefined;
-  /** Length of the text that the subscriber has, by the id of its message. */
+  /** Length of the text that the reader has, by the id of its message. */
   readonly #offsets = new Map<string, number>();
   #isBehind: boolean;
   #isOver = false;
@@ -64,22 +64,22 @@ export class FrameCursor {
     for (const { messageId, length } of this.#inProgress()) this.#offsets.set(messageId, length);
   }
 
-  /** Number of the last entry whose frames the subscriber has; `undefined` before the snapshot. */
+  /** Number of the last entry whose frames the reader has; `undefined` before the snapshot. */
   get seq(): number | undefined {
     return this.#seq;
   }
 
-  /** The subscriber refused a frame, or has not had its beginning. */
+  /** The reader refused a frame, or has not had its beginning. */
   get isBehind(): boolean {
     return this.#isBehind;
   }
 
-  /** The subscriber has the last frame of its turn. */
+  /** The reader has the last frame of its turn. */
   get isOver(): boolean {
     return this.#isOver;
   }
 
-  /** Passes published frames on to a subscriber that is not behind. It is behind if it refuses one. */
+  /** Passes published frames on to a reader that is not behind. It is behind if it refuses one. */
   offer(frames: readonly Frame[], take: Take): void {
     for (const frame of frames) {
       if (this.#isBehind || this.#isOver) return;
@@ -88,28 +88,41 @@ export class FrameCursor {
     }
   }
 
-  /** Passes on what the subscriber has missed, until it refuses a frame or nothing is missing. */
-  catchUp(take: Take): void {
+  /**
+   * Passes on what the reader has missed, until it refuses a frame or nothing is missing. `room` returns the length that the
+   * reader may take at that moment: little more is read.
+   */
+  catchUp(take: Take, room = () => Infinity): void {
     if (!this.#isBehind || this.#isOver) return;
     if (this.#seq === undefined && !this.#passSnapshot(take)) return;
-    if (!this.#passEntries(take) || !this.#passTexts(take)) return;
+    if (!this.#passEntries(take, room) || !this.#passTexts(take)) return;
     this.#isBehind = false;
   }
 
   #passSnapshot(take: Take): boolean {
     const { runtime, queries, clock, texts } = this.ports;
     const { state, deltas } = runtime;
-    const make = (): Frame => {
-      const data = queries.snapshot(state, deltas.partials(MAX_SNAPSHOT_TEXT));
-      return { v: PROTOCOL_VERSION, seq: state.seq, type: "snapshot", time: toIso(clock.now()), data };
-    };
-    return this.#pass(deltas.lengths().length > 0 ? make() : texts.snapshot(state, make), take);
+    const snapshot = texts.snapshot(state, {
+      bare: () => ({
+        v: PROTOCOL_VERSION,
+        seq: state.seq,
+        type: "snapshot",
+        time: toIso(clock.now()),
+        data: queries.snapshot(state, []),
+      }),
+      length: deltas.lengths().reduce((sum, { length }) => sum + length, 0),
+      partials: () => deltas.partials(MAX_SNAPSHOT_TEXT),
+    });
+    return this.#pass(snapshot, take);
   }
 
-  #passEntries(take: Take): boolean {
+  #passEntries(take: Take, room: () => number): boolean {
     const { runtime, queries } = this.ports;
-    for (let done = false; !done && !this.#isOver; ) {
-      const slice = queries.replay(runtime.state, this.#seq ?? 0);
+    const { state } = runtime;
+    for (let done = (this.#seq ?? 0) >= state.seq; !done && !this.#isOver; ) {
+      const length = room();
+      if (length <= 0) return false;
+      const slice = queries.replay(state, this.#seq ?? 0, length);
       for (const frame of slice.frames) {
         if (this.#isOwn(frame) && !this.#pass(frame, take)) return false;
         if (this.#isOver) return true;
@@ -145,7 +158,7 @@ export class FrameCursor {
     return this.#turnId === undefined || turnId === this.#turnId;
   }
 
-  /** Returns the part of a published frame that the subscriber misses, `later` if it misses something before it. */
+  /** Returns the part of a published frame that the reader misses, `later` if it misses something before it. */
   #missing(frame: Frame): Frame | "later" | null {
     if (frame.seq !== undefined) return this.#seq === undefined || frame.seq > this.#seq ? frame : null;
     if (frame.type !== "message.delta") return frame;

@@ -2,9 +2,11 @@
  * The JSON of frames, made once for all readers.
  *
  * TEXT-1  Readers of a long frame share its text and its bytes while one of them holds it.
+ * TEXT-2  Readers that begin share a snapshot, also while text is in progress.
  */
 import type { SubscribeOptions } from "../../../protocol/conversation-api.ts";
 import type { Frame } from "../../../protocol/frames.ts";
+import type { Snapshot } from "../../../protocol/views.ts";
 import { WeakValues } from "../../../shared/weak-values.ts";
 import type { ConversationState } from "../core/state.ts";
 
@@ -34,18 +36,36 @@ export class FrameText {
   }
 }
 
+type SnapshotFrame = Extract<Frame, { type: "snapshot" }>;
+
+interface SnapshotParts {
+  /** Makes the snapshot without text in progress. */
+  bare(): SnapshotFrame;
+  /** Length of the text in progress. */
+  length: number;
+  partials(): Snapshot["partials"];
+}
+
 export class FrameTexts {
   readonly #byFrame = new WeakMap<Frame, WeakRef<FrameText>>();
   readonly #long = new WeakValues<number, FrameText>(MAX_LONG);
-  readonly #snapshots = new WeakMap<ConversationState, WeakRef<Frame>>();
+  readonly #snapshots = new WeakMap<ConversationState, WeakRef<SnapshotFrame>>();
+  /** The newest snapshot with text in progress, by the one without; `length` is that of all text in progress then. */
+  readonly #withTexts = new WeakMap<SnapshotFrame, { length: number; frame: WeakRef<SnapshotFrame> }>();
 
-  /** Returns the snapshot of a state without text in progress, made once while a reader holds it. */
-  snapshot(state: ConversationState, make: () => Frame): Frame {
+  /** Returns the snapshot of a state. It is made once, and its text in progress once for each `length` of that. */
+  snapshot(state: ConversationState, { bare, length, partials }: SnapshotParts): SnapshotFrame {
     const known = this.#snapshots.get(state)?.deref();
-    if (known !== undefined) return known;
-    const made = make();
-    this.#snapshots.set(state, new WeakRef(made));
-    return made;
+    const base = known ?? bare();
+    if (known === undefined) this.#snapshots.set(state, new WeakRef(base));
+    if (length === 0) return base;
+    const last = this.#withTexts.get(base);
+    const reusable = last?.length === length ? last.frame.deref() : undefined;
+    if (reusable !== undefined) return reusable;
+    const frame: SnapshotFrame = { ...base, data: { ...base.data, partials: partials() } };
+    this.#byFrame.set(frame, new WeakRef(new FrameText(withPartials(this.of(base).text, frame), frame.seq)));
+    this.#withTexts.set(base, { length, frame: new WeakRef(frame) });
+    return frame;
   }
 
   of(frame: Frame): FrameText {
@@ -58,4 +78,9 @@ export class FrameTexts {
     if (seq !== undefined && made.text.length >= LONG) this.#long.set(seq, made);
     return made;
   }
+}
+
+/** Returns the JSON of a snapshot from that of the same one without text in progress, which ends with its `partials`. */
+function withPartials(bare: string, { data }: SnapshotFrame): string {
+  return `${bare.slice(0, -"[]}}".length)}${JSON.stringify(data.partials)}}}`;
 }

@@ -116,14 +116,21 @@ export class ConversationQueries {
       conversation: conversationView(state),
       turns: turns.map(answeredTurnView),
       messages: items.reverse(),
-      partials,
       operations: operationsWithin(turns, limit),
+      partials,
     };
   }
 
-  /** Returns a slice of the frames after entry `after`, and the last entry of the slice; `done` if that is the newest. */
-  replay(state: ConversationState, after: number): { frames: Frame[]; upTo: number; done: boolean } {
-    const reader = this.#reader(state, REPLAY_LENGTH);
+  /**
+   * Returns a slice of the frames after entry `after`, of turns with about `limit` units, and the last entry of the slice;
+   * `done` if that is the newest.
+   */
+  replay(
+    state: ConversationState,
+    after: number,
+    limit = Infinity,
+  ): { frames: Frame[]; upTo: number; done: boolean } {
+    const reader = this.#reader(state, Math.min(limit, REPLAY_LENGTH));
     const frames: Frame[] = [];
     let upTo: number | undefined;
     for (const row of this.store.journal.forward(after + 1, SLICE)) {

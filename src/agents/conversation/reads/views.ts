@@ -15,7 +15,7 @@ import type {
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
-import { clientMark, idsOf, wireError } from "../core/frames.ts";
+import { clientMark, idsOf, isInterim, wireError } from "../core/frames.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
 import type { Operation } from "../core/operation.ts";
 import {
@@ -34,11 +34,11 @@ import type { TurnFacts } from "../store/turn-reading.ts";
 import { callViews, turnCost, turnUsage } from "./call-views.ts";
 
 export function conversationView(
-  state: Pick<ConversationState, "record" | "status" | "gate" | "active">,
+  state: Pick<ConversationState, "record" | "status" | "gate" | "order" | "active">,
 ): ConversationView {
-  const { record, status, gate, active } = state;
+  const { record, status, gate, order: turns, active } = state;
   const running = active.size > 0 ? "running" : "idle";
-  return { ...conversationSummary(record), status, gate: gate === "open" ? running : gate };
+  return { ...conversationSummary(record), status, gate: gate === "open" ? running : gate, turns };
 }
 
 /** Returns what lists contain of a conversation. */
@@ -60,22 +60,25 @@ export function messageView(turn: Turn, item: number, at: number): MessageView |
   const { input, clientId, agentId } = turn;
   if (item === 0) return { ...base, role: "user", content: input, ...defined({ clientId }) };
   const reply = turn.replies.find((candidate) => candidate.item === item);
-  return reply === undefined ? null : { ...base, role: "agent", content: reply.text, agentId };
+  if (reply === undefined) return null;
+  const { text: content, stopped } = reply;
+  return { ...base, role: "agent", content, agentId, ...defined({ stopped }) };
 }
 
 /** Reports whether an entry adds a message to the transcript. */
 export function isTranscriptEntry({ type, data }: JournalEntry): boolean {
-  return type === "message.user" || (type === "message.completed" && data === undefined);
+  return type === "message.user" || (type === "message.completed" && !isInterim(data));
 }
 
 export function turnSummaryView(turn: TurnFacts): TurnSummary {
-  const { status, agentId, createdAt, completedAt, error } = turn;
+  const { status, agentId, createdAt, completedAt, queued, error } = turn;
   return {
     id: turnId(turn),
     status,
     agentId,
     createdAt: toIso(createdAt),
     completedAt: completedAt === undefined ? null : toIso(completedAt),
+    ...(queued ? { phase: "queued" as const } : {}),
     ...(error === undefined ? {} : { error: wireError(error) }),
     ...issuesOf(turn),
   };
@@ -145,7 +148,7 @@ function toolParts(turn: Turn, operation: Operation): Pick<MoveView, "toolCall" 
 }
 
 function rawReply(reply: Reply, operations: readonly Operation[]): Json {
-  const { text, reasoning, finishReason, usage, providerMessageId: id } = reply;
+  const { text, reasoning, finishReason, usage, stopped, providerMessageId: id } = reply;
   return {
     text,
     ...defined({ reasoning }),
@@ -156,14 +159,15 @@ function rawReply(reply: Reply, operations: readonly Operation[]): Json {
     })),
     finishReason,
     ...(usage === undefined ? {} : { usage: { ...usage } }),
-    ...defined({ id }),
+    ...defined({ id, stopped }),
   };
 }
 
-export function operationView(turn: Turn, { item, name, input, target, result }: Operation): OperationView {
+export function operationView(turn: Turn, operation: Operation): OperationView {
+  const { item, name, input, target, status, result } = operation;
   const base = { id: operationId(turn, item), turnId: turnId(turn), name, input, ...clientMark(target) };
-  if (result === undefined) return { ...base, state: "running" };
-  return { ...base, state: result.success ? "completed" : "failed", ...outcomeView(result) };
+  if (status === "pending" || status === "interrupted") return { ...base, state: "running" };
+  return { ...base, state: status, ...(result && outcomeView(result)) };
 }
 
 function outcomeView({

@@ -13,7 +13,7 @@ import { LongText } from "../../../memory/session/long-text.ts";
 import type { SessionEvent } from "../../../memory/session/types.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
-import type { Caller } from "../../../protocol/views.ts";
+import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import { callerKey } from "../core/caller.ts";
@@ -27,7 +27,7 @@ import {
   type Turn,
 } from "../core/state.ts";
 import type { Transition } from "../core/transition.ts";
-import { type TurnRow, turnEvents, turnFromEvents } from "../core/turn-events.ts";
+import { isRecorded, type TurnRow, turnEvents, turnFromEvents } from "../core/turn-events.ts";
 import { CREATE_JOURNAL, Journal } from "./journal.ts";
 import { CONVERSATION_SCHEMA, RECORD_KEY } from "./schema.ts";
 import type { StoredTurn } from "./turn-reading.ts";
@@ -80,7 +80,11 @@ export class ConversationDatabase {
    * Creates the tables and the record, and appends `history` to the session of the primary agent. Throws `CONFLICT` if the
    * conversation exists.
    */
-  create(record: ConversationIdentity, history: readonly SessionEvent[] = []): ConversationState {
+  create(
+    record: ConversationIdentity,
+    history: readonly SessionEvent[] = [],
+    order: TurnOrder = NEW_STANDING.order,
+  ): ConversationState {
     return this.database.transaction(() => {
       if (this.#record.get() !== undefined) {
         throw new DramatisError("CONFLICT", "This conversation exists already.");
@@ -92,7 +96,7 @@ export class ConversationDatabase {
       const row: JournalRow = { seq: 1, at: record.createdAt, entries: [{ type: "conversation.started" }] };
       const { id: sessionId } = primaryAgent(record);
       const sessions = history.length === 0 ? {} : { [sessionId]: history.length };
-      const standing = { ...NEW_STANDING, sessions };
+      const standing = { ...NEW_STANDING, order, sessions };
       this.journal.append(row, { ...standing, active: [] });
       this.events.append(sessionId, 0, history);
       return { ...standing, record, seq: lastSeq(row), active: new Map(), stored: new Map() };
@@ -101,7 +105,7 @@ export class ConversationDatabase {
 
   /** Writes a transition made at `now` in the current transaction, but for its envelopes, which the mailbox writes. */
   commit(transition: Transition, now: number): Committed {
-    const { state: next, entries, touched, keys } = transition;
+    const { state: next, entries, touched, keys, notes, late } = transition;
     const row: JournalRow = { seq: next.seq + 1, at: now, entries: [...entries] };
     const active = [...next.active.keys()].sort((a, b) => a - b);
     const stored = new Map(next.stored);
@@ -110,9 +114,11 @@ export class ConversationDatabase {
       const written = this.turns.put(turn, next.stored.get(turn.n));
       if (turn.status === "active" && written.stored !== undefined) stored.set(turn.n, written.stored);
       else stored.delete(turn.n);
-      if (turn.events === undefined) continue;
+      if (!isRecorded(turn)) continue;
       this.events.append(turn.agentId, turn.events.from, turnEvents(turn), written.contents);
     }
+    for (const note of notes) this.events.append(note.sessionId, note.seq, [note]);
+    for (const operationId of late) this.keyValue.put(lateKey(operationId), 1);
     for (const { caller, key, turn } of keys) this.keyValue.put(seenKey(caller, key), turn);
     return { state: { ...next, seq: lastSeq(row), stored }, row };
   }
@@ -128,6 +134,11 @@ export class ConversationDatabase {
     return this.keyValue.get<number>(seenKey(caller, key));
   }
 
+  /** Reports whether a late result of an operation was noted. */
+  hasLateResult(operationId: string): boolean {
+    return this.keyValue.get(lateKey(operationId)) !== undefined;
+  }
+
   /** Returns a turn with all of its content; `null` for an unknown number. */
   turn(n: number): Turn | null {
     const found = this.turns.get(n);
@@ -135,15 +146,18 @@ export class ConversationDatabase {
   }
 
   #withContent(turn: StoredTurn): Turn {
-    return turn.status === "completed" ? turnFromEvents(turn, this.#eventsOf(turn)) : turn;
+    return turn.events === undefined ? turn : turnFromEvents(turn, this.#eventsOf(turn));
   }
 
   #eventsOf({ agentId, events }: TurnRow): SessionEvent[] {
-    if (events === undefined) return [];
     const { from, count } = events;
     const options = { before: from + count, limit: count, maxBytes: Number.MAX_SAFE_INTEGER };
     return this.events.load(agentId, options).filter((event) => event.seq >= from);
   }
+}
+
+function lateKey(operationId: string): string {
+  return `late:${operationId}`;
 }
 
 function seenKey(caller: Caller, key: string): string {

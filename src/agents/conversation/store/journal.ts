@@ -74,12 +74,25 @@ type PackedHead = {
   st?: Head["status"];
   /** Gate. */
   g?: Head["gate"];
+  /** Order. */
+  o?: Head["order"];
+  /** Compactions. */
+  c?: Head["compactions"];
 };
 /** The head in rows of releases up to 0.3.0. */
 type OldHead = [turns: number, sessions: Head["sessions"], active: Head["active"], usage?: PackedUsage];
 type PackedEntry = [type: EntryType, turn?: number | null, item?: number | null, data?: Json];
 
-export function packHead({ turns, sessions, active, usage, status, gate }: Head): PackedHead {
+export function packHead({
+  turns,
+  sessions,
+  active,
+  usage,
+  status,
+  gate,
+  order,
+  compactions,
+}: Head): PackedHead {
   return defined({
     n: turns === 0 ? undefined : turns,
     s: Object.keys(sessions).length === 0 ? undefined : sessions,
@@ -87,6 +100,8 @@ export function packHead({ turns, sessions, active, usage, status, gate }: Head)
     u: usage.calls === 0 ? undefined : packUsage(usage),
     st: status === NEW_STANDING.status ? undefined : status,
     g: gate === NEW_STANDING.gate ? undefined : gate,
+    o: order === NEW_STANDING.order ? undefined : order,
+    c: Object.keys(compactions).length === 0 ? undefined : compactions,
   });
 }
 
@@ -95,9 +110,13 @@ export function unpackHead(packed: PackedHead | OldHead): Head {
     const [n, s, a, u] = packed;
     return unpackHead({ n, s, a, ...defined({ u }) });
   }
-  const { n: turns, s: sessions, a: active = [], u, st: status, g: gate } = packed;
+  const { n: turns, s: sessions, a: active = [], u, st: status, g: gate, o: order, c: compactions } = packed;
   const usage = u && unpackUsage(u);
-  return { ...NEW_STANDING, ...defined({ turns, sessions, usage, status, gate }), active };
+  return {
+    ...NEW_STANDING,
+    ...defined({ turns, sessions, usage, status, gate, order, compactions }),
+    active,
+  };
 }
 
 function packUsage({

@@ -8,12 +8,12 @@ import type { Turn } from "../core/state.ts";
 
 type Snapshot = Pick<Turn, "firstSeq" | "snapshotSeq">;
 
-/** Leaves out what `currentForm` adds: the first cycle of a turn begins right before its first entry. */
+/** Leaves out what `currentForm` adds: the first cycle of a turn begins with its first entry. */
 export function storedForm<Members extends Snapshot>(
   turn: Members,
 ): Omit<Members, "snapshotSeq"> & Partial<Snapshot> {
   const { snapshotSeq, ...others } = turn;
-  return snapshotSeq === turn.firstSeq - 1 ? others : turn;
+  return snapshotSeq === turn.firstSeq ? others : turn;
 }
 
 /**
@@ -25,5 +25,5 @@ export function currentForm<Members extends { firstSeq: number }>(
 ): Members & Snapshot {
   const { snapshot: _position, ...others } = stored;
   // SAFETY: `Members` are the members of today's form.
-  return { snapshotSeq: others.firstSeq - 1, ...others } as unknown as Members & Snapshot;
+  return { snapshotSeq: others.firstSeq, ...others } as unknown as Members & Snapshot;
 }

@@ -7,15 +7,15 @@
  *
  * TURNROW-1  A turn read back equals the turn that was written, after any number of commits.
  * TURNROW-2  A commit writes an active turn's row, which has at most about `ROW_BYTES`, and the texts that are new.
- * TURNROW-3  A text that the turn no longer refers to is deleted by the same commit. A completed turn keeps those that its
- *            row or its events refer to.
+ * TURNROW-3  A text that the turn no longer refers to is deleted by the same commit. A turn whose content is in events
+ *            keeps those that its row or its events refer to.
  */
 import type { TextReference } from "../../../memory/session/long-text.ts";
 import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import { fitsUtf8, utf8Length } from "../../../shared/utf8.ts";
 import { packOperation } from "../core/operation.ts";
 import { issuesOf, type StoredParts, type Turn } from "../core/state.ts";
-import { turnRow } from "../core/turn-events.ts";
+import { isRecorded, type RecordedTurn, turnRow } from "../core/turn-events.ts";
 import { type PackedCall, packCall } from "./call-rows.ts";
 import { storedForm } from "./turn-forms.ts";
 import { memberKey, type NewTexts, type PackedMembers, packMembers } from "./turn-members.ts";
@@ -43,7 +43,7 @@ export interface PackedTurn {
   dropped: string[];
   /** The parts outside the row after the commit; `undefined` where there are none, and for a turn that is over. */
   stored: StoredParts | undefined;
-  /** The texts that a completed turn's events have as their contents, by event id. */
+  /** The texts that the turn's events have as their contents, by event id; none while it is active. */
   contents: ReadonlyMap<string, TextReference>;
 }
 
@@ -51,7 +51,7 @@ const NO_PARTS: StoredParts = { parts: [], moved: new Map(), texts: new Map() };
 
 /** Packs a turn. `before` has the parts that are outside its row already. */
 export function packTurn(turn: Turn, before: StoredParts = NO_PARTS): PackedTurn {
-  return turn.status === "completed" ? packCompleted(turn, before) : packWhole(turn, before);
+  return isRecorded(turn) ? packRecorded(turn, before) : packWhole(turn, before);
 }
 
 /** Returns the name of an element of a list. */
@@ -117,7 +117,7 @@ function packWhole(turn: Turn, before: StoredParts): PackedTurn {
   return { body, texts, dropped, stored, contents: new Map() };
 }
 
-function packCompleted(turn: Turn, before: StoredParts): PackedTurn {
+function packRecorded(turn: RecordedTurn, before: StoredParts): PackedTurn {
   const texts: NewTexts = new Map();
   const id = turnId(turn);
   const own = { id, limit: LARGE_BYTES, before: before.texts.get(id) };

@@ -9,13 +9,13 @@ import { currentForm } from "./turn-forms.ts";
 import { type PackedMembers, referencesOf, type StoredMembers, unpackMembers } from "./turn-members.ts";
 import { elementId, LISTS, type ListName, type PackedLists, partKey, placeOf } from "./turn-packing.ts";
 
-/** A row as read: a whole turn, or a completed one whose content is in the session's events. */
-export type StoredTurn = (Turn & { status: "active" | "failed" }) | (TurnRow & { status: "completed" });
+/** A row as read: a whole turn, or one whose content is in its session's events. */
+export type StoredTurn = (Turn & { readonly events?: never }) | TurnRow;
 
 /** The members of a turn that lists show. */
 export type TurnFacts = Pick<
   Turn,
-  "n" | "stem" | "status" | "agentId" | "createdAt" | "completedAt" | "error" | "issues"
+  "n" | "stem" | "status" | "agentId" | "createdAt" | "completedAt" | "queued" | "error" | "issues"
 >;
 
 /** The columns of a turn's row; the body is JSON. */

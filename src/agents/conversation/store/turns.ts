@@ -1,6 +1,6 @@
 /**
- * The table `turns`: one row per turn. An active or failed turn's content is in its row and in the texts that the row
- * refers to; the row of a completed turn keeps what its session events do not.
+ * The table `turns`: one row per turn. An active turn's content is in its row and in the texts that the row refers to; the
+ * row of a turn that is over keeps what its session events do not. Turns that failed in releases up to 0.3 have no events.
  *
  * ROW-1  A row that has become short leaves no pieces of its long form behind.
  */
@@ -34,7 +34,7 @@ const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 export interface Written {
   /** The parts outside the row: pass them with the turn's next form. */
   stored: StoredParts | undefined;
-  /** The texts that a completed turn's events refer to as their contents, by event id. */
+  /** The texts that the events of a turn that is over refer to as their contents, by event id. */
   contents: ReadonlyMap<string, TextReference>;
 }
 

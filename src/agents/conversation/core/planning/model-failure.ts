@@ -2,39 +2,43 @@
  * Planning after a failed attempt of a model call: retry, fall back to the next model, or fail the turn.
  *
  * FALLBACK-1  Fall back when a model has failed for good with a failure that another model may not have: not for an
- *             invalid request, a refusal for safety, or a cancellation.
+ *             invalid request, a refusal for safety, a cancellation, or a call that could not begin.
  * FALLBACK-2  Each model has all attempts of its own, and each cycle begins with the first model.
  * FALLBACK-3  A turn that no model answered fails with the last failure, and names the failures before it.
  * FALLBACK-4  When a provider requests a longer wait than the backoff, call the next model at once. If all of these fail
  *             too, the call comes back when the wait is over: a wait never costs a model its attempts.
+ * FITS-1  A request that exceeds its model's context is repeated once in a turn, with its history cut to half. The retry
+ *         does not count against the model's attempts. The rest of the turn keeps this cut.
  */
 
 import { profileAt } from "../../../../library/version-chain.ts";
-import { backoffMs, type ModelError, mayFallBack } from "../../../../model/error.ts";
+import { backoffMs, exceedsContext, type ModelError, mayFallBack } from "../../../../model/error.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { MAX_BACKOFF_MS, MODEL_ATTEMPTS, MODEL_BACKOFF_MS } from "../limits.ts";
 import type { ModelFailed } from "../signals.ts";
 import { type CallingTurn, type ConversationState, chainOf, type DeferredModel } from "../state.ts";
+import { failTurn } from "./cancel.ts";
 
 export function planModelFailure(
   state: ConversationState,
   turn: CallingTurn,
   { error, facts, streamed: reset }: ModelFailed,
-  { now }: PlanInput,
+  input: PlanInput,
 ): AgentDecision[] {
   const { n, call } = turn;
   const chain = chainOf(state.record, turn.agentId);
   const record = (isLast: boolean): AgentDecision => {
     return { type: "RECORD_ATTEMPT", turn: n, facts, category: error.category, isLast };
   };
-  const next = nextModel(chain, turn, error, now);
+  if (exceedsContext(error) && !turn.halved) {
+    const retry = { turn: n, error: describe(error), notBefore: input.now, reset, halve: true } as const;
+    return [record(false), { type: "RETRY_LLM", ...retry }];
+  }
+  const next = nextModel(chain, turn, error, input.now);
   if (next === undefined) {
-    return [
-      record(true),
-      { type: "FAIL_TURN", turn: n, error: describe(error, earlierFailures(chain, turn)) },
-    ];
+    return [record(true), failTurn(turn, describe(error, earlierFailures(chain, turn)), input)];
   }
   const { model, deferred } = next;
   const { profile, notBefore } = model;
@@ -77,9 +81,9 @@ function nextModel(
 }
 
 /** Returns the waits before the next attempt, in milliseconds. The provider can lengthen its own, but not shorten it. */
-function delayAfter(
+export function delayAfter(
   tried: number,
-  { retryAfterMs: requestedMs }: ModelError,
+  { retryAfterMs: requestedMs }: Pick<ModelError, "retryAfterMs">,
 ): { scheduledMs: number; delayMs: number } {
   const scheduledMs = MODEL_BACKOFF_MS[tried - 1] ?? MAX_BACKOFF_MS;
   const delayMs = backoffMs({

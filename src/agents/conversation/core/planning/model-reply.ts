@@ -13,7 +13,8 @@ import { maxMovesPerTurn } from "../../../../library/persona.ts";
 import { isContinuable } from "../../../../model/joined-reply.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
 import { defined } from "../../../../shared/defined.ts";
-import { MAX_DEPTH, parseJson } from "../../../../shared/json.ts";
+import { isJson, MAX_DEPTH, parseJson } from "../../../../shared/json.ts";
+import { checkBudget, violations } from "../../../../shared/json-schema/violations.ts";
 import { shapeProblem } from "../../../../shared/json-shape.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import {
@@ -28,7 +29,6 @@ import { wholeReply } from "../paused-reply.ts";
 import type { ModelCompleted } from "../signals.ts";
 import { type CallingTurn, type ConversationState, chainOf, type Turn } from "../state.ts";
 import { planNext } from "./results.ts";
-import { replyMeter, violations } from "./schema-check.ts";
 import { checkToolCall } from "./tool-call.ts";
 
 export function planModelReply(
@@ -44,12 +44,15 @@ export function planModelReply(
   const reply = ended(whole);
   if (reply.toolCalls.length === 0 || call.final) return [record, ...planAnswer(turn, reply)];
   const toolCalls = reply.toolCalls.slice(0, MAX_CALLS_PER_REPLY);
+  if (turn.newer !== undefined && callsOnce(state, turn, toolCalls)) {
+    return [record, { type: "RECONSIDER", turn: n }];
+  }
   const decisions: AgentDecision[] = [
     record,
     { type: "RECORD_MOVE", turn: n, reply: kept(reply, { text: reply.text, toolCalls }) },
   ];
   const used = new Set(turn.operations.map(({ toolCallId }) => toolCallId));
-  const budget = replyMeter();
+  const budget = checkBudget();
   const pending: Pick<Operation, "target">[] = [];
   for (const toolCall of toolCalls) {
     const id = unusedId(toolCall.id, used);
@@ -58,6 +61,16 @@ export function planModelReply(
     decisions.push({ type: "DISPATCH_TASK", turn: n, operation });
   }
   return [...decisions, ...planNext(state, turn, pending, turn.replies.length + 1)];
+}
+
+/** Reports whether a reply calls a tool of the agent that must not run twice. */
+function callsOnce(
+  { record }: ConversationState,
+  { agentId }: Turn,
+  calls: ModelReply["toolCalls"],
+): boolean {
+  const once = chainOf(record, agentId).tools.filter(({ definition }) => definition.effect === "once");
+  return calls.some((call) => once.some(({ definition }) => definition.name === call.name));
 }
 
 /** Reports whether a reply is to be continued (PAUSE-2). One whose parts are too long to be kept cannot be. */
@@ -112,6 +125,7 @@ function problemOf(schema: NonNullable<Turn["output"]>["schema"], text: string):
   if (shape !== null) return `the answer ${shape.what}`;
   const value = parseJson(text);
   if (value === undefined) return "the answer is not JSON";
+  if (!isJson(value)) return "the answer has a number beyond the range of numbers";
   const found = violations(schema, value) ?? ["the schema cannot be checked"];
   return found.length === 0 ? null : found.join("; ");
 }

@@ -7,10 +7,13 @@
  */
 
 import type { AgentDecision, PlanInput } from "../decisions.ts";
-import type { ModelCompleted, ModelFailed, Signal } from "../signals.ts";
+import type { ModelCompleted, ModelFailed, ModelNotCalled, Signal } from "../signals.ts";
 import type { CallingTurn, ConversationState } from "../state.ts";
+import { planCancel, planResume } from "./cancel.ts";
+import { planCompactionRecovery, planSummary } from "./compaction.ts";
 import { planModelFailure } from "./model-failure.ts";
 import { planModelReply } from "./model-reply.ts";
+import { planReorder } from "./order.ts";
 import { planAbandon, planExpiry, planRecovery } from "./recovery.ts";
 import { planClientResult, planToolResult } from "./results.ts";
 import { planUserMessage } from "./user-message.ts";
@@ -19,6 +22,12 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
   switch (signal.type) {
     case "conversation.user.message":
       return planUserMessage(state, signal, input);
+    case "conversation.cancel":
+      return planCancel(state, signal, input);
+    case "conversation.resume":
+      return planResume(state, signal);
+    case "conversation.update":
+      return planReorder(state, signal);
     case "conversation.llm.completed": {
       const turn = callingTurn(state, signal);
       return turn === undefined ? [] : planModelReply(state, turn, signal, input);
@@ -27,16 +36,27 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       const turn = callingTurn(state, signal);
       return turn === undefined ? [] : planModelFailure(state, turn, signal, input);
     }
+    case "conversation.llm.not_called": {
+      const turn = callingTurn(state, signal);
+      return turn === undefined ? [] : [{ type: "FAIL_TURN", turn: turn.n, error: signal.error }];
+    }
+    case "conversation.compaction.completed":
+    case "conversation.compaction.failed":
+      return planSummary(state, signal, input);
     case "conversation.tool.completed":
       return planToolResult(state, signal);
+    case "conversation.tool.late": {
+      const { type: _type, ...late } = signal;
+      return [{ type: "NOTE_LATE_RESULT", ...late }];
+    }
     case "conversation.tool.submitted":
       return planClientResult(state, signal);
     case "conversation.cmd.expire":
       return planExpiry(state, input);
     case "conversation.cmd.recover":
-      return planRecovery(state, input);
+      return [...planRecovery(state, input), ...planCompactionRecovery(state, input)];
     case "conversation.cmd.abandon":
-      return planAbandon(state, signal);
+      return planAbandon(state, signal, input);
     default:
       return signal satisfies never;
   }
@@ -45,7 +65,7 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
 /** Returns the turn whose present attempt the signal answers; `undefined` for a late or repeated signal. */
 function callingTurn(
   { active }: ConversationState,
-  { turn: n, item, attempt }: ModelCompleted | ModelFailed,
+  { turn: n, item, attempt }: ModelCompleted | ModelFailed | ModelNotCalled,
 ): CallingTurn | undefined {
   const turn = active.get(n);
   const call = turn?.call ?? null;

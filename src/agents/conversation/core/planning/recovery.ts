@@ -14,16 +14,18 @@ import { LATE_RESULT_MS, MAX_RECOVERIES } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import type { Abandon } from "../signals.ts";
 import { type ConversationState, openOperations, runnableOperations, type Turn } from "../state.ts";
+import { failTurn } from "./cancel.ts";
 import { resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
 /** Resumes the active turns after a crash. */
-export function planRecovery(state: ConversationState, { now }: PlanInput): AgentDecision[] {
+export function planRecovery(state: ConversationState, input: PlanInput): AgentDecision[] {
   const held = heldTurns(state.active);
-  return [...state.active.values()].flatMap((turn) => (held.has(turn.n) ? [] : recoverTurn(turn, now)));
+  return [...state.active.values()].flatMap((turn) => (held.has(turn.n) ? [] : recoverTurn(turn, input)));
 }
 
-function recoverTurn(turn: Turn, now: number): AgentDecision[] {
+function recoverTurn(turn: Turn, input: PlanInput): AgentDecision[] {
+  const { now } = input;
   const { n, call, paused } = turn;
   const running = runnableOperations(turn).filter(({ notBefore = now }) => notBefore <= now);
   // The text of a paused reply was shown, and a crash takes it back, also while its call waits.
@@ -32,7 +34,7 @@ function recoverTurn(turn: Turn, now: number): AgentDecision[] {
   const crashes = crashesOf(turn) + 1;
   if (crashes > MAX_RECOVERIES) {
     const message = `The actor was interrupted ${crashes} times during this turn, without progress in between. Send the message again.`;
-    return [{ type: "FAIL_TURN", turn: n, error: { code: "RECOVERY_EXHAUSTED", message, retriable: true } }];
+    return [failTurn(turn, { code: "RECOVERY_EXHAUSTED", message, retriable: true }, input)];
   }
   const deadline = now + LATE_RESULT_MS;
   return [
@@ -62,9 +64,14 @@ function expired({ status, toolCallId, name, timeoutMs }: Operation) {
 }
 
 /** Fails a turn whose outcome can never be stored. */
-export function planAbandon(state: ConversationState, { turn, error, facts }: Abandon): AgentDecision[] {
-  if (!state.active.has(turn)) return [];
-  const fail: AgentDecision = { type: "FAIL_TURN", turn, error };
+export function planAbandon(
+  state: ConversationState,
+  { turn: n, error, facts }: Abandon,
+  input: PlanInput,
+): AgentDecision[] {
+  const turn = state.active.get(n);
+  if (turn === undefined) return [];
+  const fail = failTurn(turn, error, input);
   if (facts === undefined) return [fail];
-  return [{ type: "RECORD_ATTEMPT", turn, facts, category: "unknown", isLast: true }, fail];
+  return [{ type: "RECORD_ATTEMPT", turn: n, facts, category: "unknown", isLast: true }, fail];
 }

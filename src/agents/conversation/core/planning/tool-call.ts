@@ -13,11 +13,11 @@ import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-ap
 import { defined } from "../../../../shared/defined.ts";
 import { isJsonObject } from "../../../../shared/json.ts";
 import type { Meter } from "../../../../shared/json-schema/meter.ts";
+import { violations } from "../../../../shared/json-schema/violations.ts";
 import type { PlanInput } from "../decisions.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import { type ConversationIdentity, chainOf, type Turn } from "../state.ts";
-import { violations } from "./schema-check.ts";
 
 interface Refusal {
   code: ToolErrorCode;

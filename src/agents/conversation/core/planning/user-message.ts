@@ -9,13 +9,16 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { MAX_ACTIVE_CONTENT, MAX_ACTIVE_TURNS } from "../limits.ts";
 import type { UserMessage } from "../signals.ts";
 import { type ConversationState, primaryAgent } from "../state.ts";
+import { NOT_RUN } from "./cancel.ts";
+import { planStart, type Start } from "./order.ts";
 
 /** Throws `TOO_MANY_TURNS` if the conversation takes no more content, `INVALID_INPUT` for tools that cannot be used. */
 export function planUserMessage(
   state: ConversationState,
-  { id: clientId, caller, data }: UserMessage,
-  { stem }: PlanInput,
+  signal: UserMessage,
+  input: PlanInput,
 ): AgentDecision[] {
+  const { id: clientId, caller, data, replied } = signal;
   const { content, replyToMessageId: replyTo, output, tools, toolChoice } = data;
   const { id: agentId, chain } = primaryAgent(state.record);
   if (state.active.size >= MAX_ACTIVE_TURNS) {
@@ -27,19 +30,26 @@ export function planUserMessage(
   const turn = state.turns + 1;
   if (turn > MAX_TURN_NUMBER) throw tooMany("This conversation is full; start a new one.", false);
   checkClientTools(chain, tools, toolChoice);
+  const { before, after } = state.gate === "cancelled" ? refuse(turn) : planStart(state, turn, signal, input);
   return [
+    ...before,
     {
       type: "START_TURN",
       turn,
-      stem,
+      stem: input.stem,
       agentId,
       caller,
       ...defined({ clientId }),
       input: content,
-      ...defined({ replyTo, output, tools, toolChoice }),
+      ...defined({ replyTo, replied, output, tools, toolChoice }),
     },
-    { type: "CALL_LLM", turn, final: false },
+    ...after,
   ];
+}
+
+/** Plans the turn of a message to a conversation that is stopped. */
+function refuse(turn: number): Start {
+  return { before: [], after: [{ type: "FAIL_TURN", turn, error: NOT_RUN }] };
 }
 
 /** Throws `INVALID_INPUT` for a tool with the name of one of the agent's, and for the choice of an unknown tool. */

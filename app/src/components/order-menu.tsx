@@ -1,0 +1,83 @@
+/** The setting of a conversation for messages that arrive during an answer. The browser's popover handles focus and Escape. */
+import { useEffect, useId, useState } from "react";
+import type { TurnOrder } from "../../../src/client/index.ts";
+import { messageOf } from "../format.ts";
+import { ErrorNote } from "./error-note.tsx";
+import { Icon } from "./icon.tsx";
+
+const orders: { value: TurnOrder; name: string; meaning: string }[] = [
+  { value: "parallel", name: "At the same time", meaning: "The agent answers it at once." },
+  { value: "queued", name: "One after another", meaning: "It waits until the answers before it are done." },
+  { value: "interrupt", name: "Newest only", meaning: "It stops the answer in progress." },
+];
+
+interface OrderMenuProps {
+  value: TurnOrder;
+  /** Rejects if the setting cannot be changed. */
+  onChange: (order: TurnOrder) => Promise<unknown>;
+}
+
+export function OrderMenu({ value, onChange }: OrderMenuProps) {
+  const id = useId();
+  const [chosen, setChosen] = useState<TurnOrder | null>(null);
+  const [error, setError] = useState<unknown>(undefined);
+
+  // The conversation confirms a choice, or another client has chosen.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new value replaces the choice.
+  useEffect(() => setChosen(null), [value]);
+
+  async function choose(order: TurnOrder) {
+    setChosen(order);
+    setError(undefined);
+    try {
+      await onChange(order);
+    } catch (reason) {
+      setError(reason);
+      setChosen(null);
+    }
+  }
+
+  return (
+    <>
+      <button
+        type="button"
+        popoverTarget={id}
+        aria-label="Order of answers"
+        title="Order of answers"
+        data-testid="order"
+        className="-mr-2 shrink-0 rounded-lg p-2 text-muted hover:text-ink"
+      >
+        <Icon name="settings" className="size-5" />
+      </button>
+      <div
+        id={id}
+        popover="auto"
+        className="fixed inset-auto top-15 right-3 m-0 w-88 max-w-[calc(100vw-1.5rem)] rounded-2xl border border-line bg-surface p-2 text-ink shadow-lg"
+      >
+        <fieldset>
+          <legend className="px-3 pt-2 pb-1 text-sm font-semibold">A new message during an answer</legend>
+          {orders.map(({ value: order, name, meaning }) => (
+            <label
+              key={order}
+              className="flex items-start gap-3 rounded-xl px-3 py-2 hover:bg-sunken has-checked:bg-tint"
+            >
+              <input
+                type="radio"
+                name={id}
+                value={order}
+                checked={order === (chosen ?? value)}
+                onChange={() => void choose(order)}
+                className="mt-0.5 size-4 shrink-0 accent-accent"
+              />
+              <span className="min-w-0 flex-1">
+                <span className="block text-sm font-medium">{name}</span>
+                <span className="block text-xs text-muted">{meaning}</span>
+              </span>
+            </label>
+          ))}
+        </fieldset>
+        {error !== undefined && <ErrorNote text={messageOf(error)} />}
+      </div>
+    </>
+  );
+}

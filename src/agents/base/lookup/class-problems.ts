@@ -1,0 +1,26 @@
+/** Explanations for classes of actors that cannot be reached: the fault, and the line to change. */
+
+/** Explains a class that the Worker does not export. */
+export function notExported(name: string): string {
+  return `The Worker does not export a class named "${name}": export it under this name from the main module, as in \`export const { Conversation, Agent, Executor } = app;\`.`;
+}
+
+/** Explains an exported class that the configuration does not declare. */
+export function withoutStorage(name: string): string {
+  return `"${name}" is exported, but is no Durable Object class with storage: add it to \`new_sqlite_classes\` in the \`migrations\` of the Worker's configuration.`;
+}
+
+/**
+ * Explains the error that `getAgentByName` and the platform throw for a class that cannot be reached; `undefined` for any
+ * other error. The error does not name the class.
+ */
+export function unreachableClass(error: Error): string | undefined {
+  if (!(error instanceof TypeError)) return undefined;
+  if (/\b(?:idFromName|getByName) is not a function$/.test(error.message)) {
+    return "The tool calls an actor whose class is no Durable Object class with storage: add the class to `new_sqlite_classes` in the `migrations` of the Worker's configuration. `GET /health` lists such classes.";
+  }
+  if (/^Cannot read properties of undefined \(reading '(?:idFromName|getByName)'\)$/.test(error.message)) {
+    return "The tool calls an actor whose class the Worker does not export: export the class under its name from the main module.";
+  }
+  return undefined;
+}

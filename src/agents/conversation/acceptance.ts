@@ -1,0 +1,107 @@
+/**
+ * Accepts the messages that start turns: what they contain, whether they repeat another, and how many may come.
+ *
+ * RUN-5  Limit all turns, from every caller and entrance. Count only turns that began: neither repeated nor refused
+ *        messages.
+ */
+import type { Clock } from "../../ports/clock.ts";
+import type { StartedTurn } from "../../protocol/conversation-api.ts";
+import { parseContent } from "../../shared/content.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
+import { checkTurnSchemas } from "./core/planning/schema-check.ts";
+import type { Signal, UserMessage } from "./core/signals.ts";
+import type { ConversationState, Turn } from "./core/state.ts";
+import type { Transition } from "./core/transition.ts";
+import { checkRepeated, repliedMessage, startedTurn } from "./door/message-checks.ts";
+import { type ConversationMedia, checkNewMedia, hasMedia } from "./effects/media.ts";
+
+export interface AcceptancePorts {
+  clock: Pick<Clock, "now">;
+  store: {
+    turn(n: number): Turn | null;
+    turnOfKey(caller: UserMessage["caller"], key: string): number | undefined;
+  };
+  /** Absent where attachments are not stored. */
+  media?: ConversationMedia;
+  /** Rate of accepted turns; absent = no limit. The count is in memory and starts anew when the actor wakes. */
+  turnLimit?: RateLimit;
+}
+
+/** The unit of work that takes a message. */
+export interface AcceptingUnit {
+  readonly base: ConversationState | null;
+  readonly state: ConversationState;
+  readonly commits: readonly { readonly transition: Transition }[];
+  stage(signals: readonly Signal[]): void;
+}
+
+export class Acceptance {
+  #bucket: TokenBucket | null;
+
+  constructor(private readonly ports: AcceptancePorts) {
+    this.#bucket = ports.turnLimit === undefined ? null : tokenBucket(ports.turnLimit);
+  }
+
+  /** Checks a message's content and schemas. Throws what is wrong with them. Returns a promise for attachments only. */
+  check(signal: UserMessage): Promise<void> | undefined {
+    const content = parseContent(signal.data.content);
+    checkTurnSchemas(signal.data);
+    // Before the key is looked up for good: nothing may come between that and the commit.
+    if (!hasMedia(content)) return undefined;
+    return checkNewMedia(content, this.ports.media, () => this.#turnOfKey(signal) !== undefined);
+  }
+
+  /** As `check`. Throws `UNSUPPORTED` for attachments: their check is asynchronous. */
+  checkNow(signal: UserMessage): void {
+    const content = parseContent(signal.data.content);
+    checkTurnSchemas(signal.data);
+    if (!hasMedia(content)) return;
+    throw new DramatisError(
+      "UNSUPPORTED",
+      "An envelope cannot bring attachments. Send their addresses as text.",
+    );
+  }
+
+  /** Stages a message that was checked, unless its key has started a turn. */
+  stage(unit: AcceptingUnit, signal: UserMessage): StartedTurn {
+    const turnOf = (n: number) => unit.state.active.get(n) ?? this.ports.store.turn(n);
+    const known = this.#turnOfKey(signal);
+    if (known !== undefined) return startedTurn(checkRepeated(turnOf(known), signal), true);
+    const replied = repliedMessage(signal.data.replyToMessageId, turnOf);
+    const begun = unit.state.turns - (unit.base?.turns ?? 0);
+    this.#checkRate(begun + 1);
+    unit.stage([{ ...signal, ...defined({ replied }) }]);
+    // In a conversation that is stopped the turn is over at once. A statement could fail, and the message is committed.
+    const turn = unit.commits.at(-1)?.transition.touched.get(unit.state.turns);
+    if (turn === undefined) throw new Error("An accepted message has started a turn.");
+    return startedTurn(turn, false);
+  }
+
+  /** Counts turns that a commit began. */
+  count(turns: number): void {
+    if (turns === 0 || this.#bucket === null) return;
+    this.#bucket = takeToken(this.#bucket, turns, this.ports.clock.now()).bucket;
+  }
+
+  #turnOfKey({ id: key, caller }: UserMessage): number | undefined {
+    return key === undefined ? undefined : this.ports.store.turnOfKey(caller, key);
+  }
+
+  /** Throws `RATE_LIMITED` if the bucket has not as many turns. */
+  #checkRate(turns: number): void {
+    const now = this.ports.clock.now();
+    let bucket = this.#bucket;
+    for (let turn = 0; bucket !== null && turn < turns; turn++) {
+      const taken = takeToken(bucket, 1, now);
+      if (!taken.allowed) throw tooManyTurns(taken.retryAfter);
+      ({ bucket } = taken);
+    }
+  }
+}
+
+function tooManyTurns(retryAfter: number): DramatisError {
+  const message = `Too many turns in a short time. Try again in ${Math.ceil(retryAfter / 1000)} s.`;
+  return new DramatisError("RATE_LIMITED", message, { retriable: true, retryAfter });
+}

@@ -1,0 +1,78 @@
+/**
+ * Planning the end of turns before their answer: stopped by a user, or failed. Pure.
+ *
+ * STOP-1  A turn that is stopped ends with `CANCELLED` in the same commit. Its model call is aborted, and each of its
+ *         operations without a result is cancelled once (OP-5). Stopping it again changes nothing.
+ * STOP-2  A conversation that is stopped ends all its turns and begins none until it resumes: a message is recorded in a
+ *         turn that has failed with `CANCELLED`.
+ * STOP-3  The text that was shown of a message in progress stays, marked as stopped.
+ */
+
+import { defined } from "../../../../shared/defined.ts";
+import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
+import { wholeLength } from "../../../../shared/text.ts";
+import type { AgentDecision, CallInProgress, PlanInput } from "../decisions.ts";
+import { MAX_SHOWN_LENGTH } from "../limits.ts";
+import type { Cancel, Resume, Stop } from "../signals.ts";
+import type { ConversationState, Turn } from "../state.ts";
+
+/** The error of a turn that was stopped. */
+const STOPPED: ErrorData = { code: "CANCELLED", message: "The turn was stopped.", retriable: true };
+
+/** The error of a message to a conversation that is stopped. */
+export const NOT_RUN: ErrorData = {
+  code: "CANCELLED",
+  message:
+    "The conversation is stopped, so the message was not answered. Resume the conversation, then send it again.",
+  retriable: true,
+};
+
+/** Stops a turn, or the conversation with all its turns. */
+export function planCancel(
+  state: ConversationState,
+  { turn: n, caller: by, reason }: Cancel,
+  input: PlanInput,
+): AgentDecision[] {
+  const stop = (turn: Turn) => stopTurn(turn, STOPPED, { caller: by, ...defined({ reason }) }, input);
+  if (n !== undefined) {
+    const turn = state.active.get(n);
+    return turn === undefined ? [] : stop(turn);
+  }
+  const ends = [...state.active.values()].flatMap(stop);
+  if (state.gate === "cancelled") return ends;
+  return [...ends, { type: "SET_GATE", gate: "cancelled", by, ...defined({ reason }) }];
+}
+
+/** Ends a turn that is stopped, with the record of its model call. */
+export function stopTurn(
+  turn: Turn,
+  error: ErrorData,
+  { caller: by, reason }: Stop,
+  input: PlanInput,
+): AgentDecision[] {
+  const { facts } = progressOf(turn, input);
+  const end = { ...failTurn(turn, error, input), by, ...defined({ reason }) };
+  if (facts === undefined) return [end];
+  return [{ type: "RECORD_ATTEMPT", turn: turn.n, facts, category: "canceled", isLast: true }, end];
+}
+
+/** Throws `NOT_CANCELLED` if the conversation is not stopped. */
+export function planResume({ gate }: ConversationState, { caller: by, reason }: Resume): AgentDecision[] {
+  if (gate === "cancelled") return [{ type: "SET_GATE", gate: "open", by, ...defined({ reason }) }];
+  throw new DramatisError("NOT_CANCELLED", "The conversation is not stopped, so it cannot resume.");
+}
+
+/** Returns the decision that ends a turn with an error, and keeps what was shown (STOP-3). */
+export function failTurn(
+  turn: Turn,
+  error: ErrorData,
+  input: PlanInput,
+): Extract<AgentDecision, { type: "FAIL_TURN" }> {
+  const { shown } = progressOf(turn, input);
+  const kept = shown.slice(0, wholeLength(shown, MAX_SHOWN_LENGTH));
+  return { type: "FAIL_TURN", turn: turn.n, error, ...(kept.trim() === "" ? {} : { shown: kept }) };
+}
+
+function progressOf({ call, ...turn }: Turn, { inProgress }: PlanInput): CallInProgress {
+  return call === null || inProgress === undefined ? { shown: "" } : inProgress({ ...turn, call });
+}

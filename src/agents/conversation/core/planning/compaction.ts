@@ -1,0 +1,148 @@
+/**
+ * Planning the compaction of a session: a summary by a model replaces the older turns of a history that fills its budget.
+ * Pure.
+ *
+ * SELFCOMPACT-1  A turn that ends starts a compaction if the history exceeds `COMPACT_ABOVE` of its budget. The compaction
+ *                covers whole turns, and keeps the newest ones within `COMPACT_KEEP` of the budget. A conversation that is
+ *                stopped starts none, and a stop ends those that run.
+ * SELFCOMPACT-2  No turn waits for a compaction, and a cycle that has begun keeps its history. Until the compaction commits,
+ *                history is cut as before.
+ * SELFCOMPACT-3  A history is tried once. A compaction is given up after a failure that the usual attempts do not cure, or a
+ *                summary that is not shorter than what it replaces. The next one starts when its cut has passed all of this
+ *                history.
+ * SELFCOMPACT-4  A crash repeats the call for a summary as its next attempt, so a call that kills its actor is given up.
+ */
+import { contextTokens } from "../../../../library/version-chain.ts";
+import { summaryContent } from "../../../../memory/session/compaction.ts";
+import { type Cut, cutOf, type WindowSizes } from "../../../../memory/session/cut.ts";
+import { estimateTokens } from "../../../../memory/session/tokens.ts";
+import type { ModelReply } from "../../../../model/reply.ts";
+import type { VersionChain } from "../../../../protocol/definitions.ts";
+import { defined } from "../../../../shared/defined.ts";
+import type { AgentDecision, CompactionDecision, FailureText, PlanInput } from "../decisions.ts";
+import { COMPACT_ABOVE, COMPACT_KEEP, MODEL_ATTEMPTS, SUMMARY_SHARE } from "../limits.ts";
+import type { CompactionSignal, SummaryCompleted, SummaryFailed } from "../signals.ts";
+import {
+  type ConversationState,
+  chainOf,
+  compactionOf,
+  nextEvent,
+  type RunningCompaction,
+  runningCompactions,
+  type Turn,
+} from "../state.ts";
+import type { Transition } from "../transition.ts";
+import { historyBudget } from "./context.ts";
+import { delayAfter } from "./model-failure.ts";
+
+/** Starts the compactions that the end of turns makes due. Call it after every change. */
+export function planCompactions(
+  before: Transition,
+  { state, touched }: Transition,
+  input: PlanInput,
+): AgentDecision[] {
+  if (state.gate !== "open") return [];
+  const ended = [...touched.values()].filter(
+    (turn) => turn.status !== "active" && before.touched.get(turn.n) !== turn,
+  );
+  return ended.flatMap((turn) => startAfter(state, turn, input));
+}
+
+function startAfter(state: ConversationState, turn: Turn, { sizesAfter }: PlanInput): AgentDecision[] {
+  const { n, agentId: session } = turn;
+  const known = compactionOf(state, session);
+  if (sizesAfter === undefined || known?.call !== undefined) return [];
+  const budget = historyBudget(chainOf(state.record, session), turn.tools);
+  const sizes = budget > 0 ? sizesAfter(turn, highMark(budget)) : null;
+  const cut = sizes === null ? null : dueCut(sizes, budget);
+  if (cut === null || (known !== undefined && cut.cover < known.upTo)) return [];
+  return [{ type: "START_COMPACTION", session, turn: n, upTo: nextEvent(state.sessions, session), ...cut }];
+}
+
+/** Returns the cut of a history within `budget` tokens; `null` where none is due. */
+export function dueCut(sizes: WindowSizes, budget: number): Cut | null {
+  const limits = { high: highMark(budget), keep: budget * COMPACT_KEEP, least: 2 * budget * SUMMARY_SHARE };
+  return cutOf(sizes, limits);
+}
+
+function highMark(budget: number): number {
+  return budget * COMPACT_ABOVE;
+}
+
+/** Returns the target length of a summary, in tokens. */
+export function summaryTokens(chain: VersionChain): number {
+  return Math.ceil(contextTokens(chain) * SUMMARY_SHARE);
+}
+
+/** Plans after the outcome of a call for a summary. */
+export function planSummary(
+  state: ConversationState,
+  signal: CompactionSignal,
+  input: PlanInput,
+): AgentDecision[] {
+  const { session, cover, attempt } = signal;
+  const compaction = compactionOf(state, session);
+  if (compaction?.call?.attempt !== attempt || compaction.cover !== cover) return [];
+  const running: RunningCompaction = { ...compaction, call: compaction.call };
+  return [
+    signal.type === "conversation.compaction.completed"
+      ? accepted(state, running, signal, input)
+      : afterFailure(running, signal, input),
+  ];
+}
+
+function accepted(
+  { record }: ConversationState,
+  compaction: RunningCompaction,
+  { session, reply, facts }: SummaryCompleted,
+  { now }: PlanInput,
+): CompactionDecision {
+  const content = summaryContent(reply.text.trim());
+  const tokens = estimateTokens(content);
+  const problem = problemOf(reply, tokens, compaction, summaryTokens(chainOf(record, session)));
+  if (problem === null) return { type: "COMPACT_SESSION", session, content, tokens, facts };
+  const error = { code: "MODEL_FAILED", message: problem } as const;
+  // The next attempt forbids calls.
+  const mayRetry = reply.toolCalls.length > 0 && compaction.call.attempt < MODEL_ATTEMPTS;
+  return mayRetry
+    ? { type: "RETRY_COMPACTION", session, notBefore: now, error, facts }
+    : { type: "GIVE_UP_COMPACTION", session, error, facts };
+}
+
+/** Describes why a reply is no summary; `null` for a summary. */
+function problemOf(
+  { toolCalls, finishReason, text }: ModelReply,
+  tokens: number,
+  { tokens: before }: RunningCompaction,
+  target: number,
+): string | null {
+  if (toolCalls.length > 0) return "The model called tools instead of giving a summary.";
+  if (finishReason !== "stop") return `The summary was not finished (${finishReason}).`;
+  if (text.trim() === "") return "The model gave no summary.";
+  const most = Math.min(2 * target, before);
+  return tokens < most ? null : `The summary has ${tokens} tokens; it must have fewer than ${most}.`;
+}
+
+function afterFailure(
+  { call: { attempt } }: RunningCompaction,
+  { session, error, facts }: SummaryFailed,
+  { now }: PlanInput,
+): CompactionDecision {
+  const text: FailureText = { code: "MODEL_FAILED", message: error.message };
+  const told = { session, error: text, ...defined({ facts }) };
+  if (!error.retriable || attempt >= MODEL_ATTEMPTS) return { type: "GIVE_UP_COMPACTION", ...told };
+  return { type: "RETRY_COMPACTION", ...told, notBefore: now + delayAfter(attempt, error).delayMs };
+}
+
+/** Repeats the calls for summaries that a crash interrupted (SELFCOMPACT-4). */
+export function planCompactionRecovery(state: ConversationState, { now }: PlanInput): AgentDecision[] {
+  return runningCompactions(state).flatMap(({ session, compaction: { call } }): AgentDecision[] => {
+    if (call.notBefore > now) return [];
+    const error: FailureText = {
+      code: "RECOVERY_EXHAUSTED",
+      message: "The actor was interrupted during the call for a summary.",
+    };
+    if (call.attempt >= MODEL_ATTEMPTS) return [{ type: "GIVE_UP_COMPACTION", session, error }];
+    return [{ type: "RETRY_COMPACTION", session, notBefore: now, error }];
+  });
+}

@@ -1,0 +1,111 @@
+/**
+ * The moves of a turn as they are sent: results that exceed the budget give way. Pure.
+ *
+ * MOVES-1  Within the budget, moves are sent whole. When a round of results exceeds it, the oldest results become stubs
+ *          until half of the budget is used: later rounds fit again, and the beginning of the requests stays equal for long.
+ * MOVES-2  The results of the newest round are never stubs. If they exceed the budget by themselves, each is shortened to
+ *          an equal share.
+ * MOVES-3  The form of a round depends on this round and earlier ones only, so a later call, also after a crash, sends it
+ *          in the same form, or as stubs.
+ */
+import { shortenedContent } from "../../../../memory/session/shorten.ts";
+import { estimateTokens, messageTokens, mostTokens } from "../../../../memory/session/tokens.ts";
+import type { ContextMessage } from "../../../../model/messages.ts";
+
+/** The content of a result in place of one that was left out. */
+function stubOf(content: string): string {
+  return JSON.stringify(
+    `(Left out: ${content.length} characters of an earlier result of this turn, to make room for newer ones.)`,
+  );
+}
+
+/** Tokens of a stub, at most. */
+const STUB_TOKENS = 40;
+/** A result is never shortened to less. Tokens. */
+const MIN_RESULT_TOKENS = 128;
+
+/** Returns the messages with the results that `room` tokens do not hold as stubs. */
+export function fittedMoves(messages: readonly ContextMessage[], room: number): readonly ContextMessage[] {
+  if (messages.reduce((sum, message) => sum + messageTokens(message, mostTokens), 0) <= room) return messages;
+  const fitted = [...messages];
+  const tokens = messages.map(tokensOf);
+  let total = 0;
+  let stubs = 0;
+  for (let start = 0; start < messages.length; ) {
+    const end = endOfRound(messages, start);
+    for (let index = start; index < end; index++) total += tokens[index] ?? 0;
+    if (total > room) {
+      for (; stubs < start && total > room / 2; stubs++) total -= leaveOut(fitted, tokens, stubs);
+      if (total > room) total -= shorten(fitted, tokens, { start, end }, total - room);
+    }
+    start = end;
+  }
+  return fitted;
+}
+
+/** Returns the end of the round that begins at `start`: behind the last of its results. */
+function endOfRound(messages: readonly ContextMessage[], start: number): number {
+  let end = start + 1;
+  while (messages[end]?.role === "tool") end += 1;
+  return end;
+}
+
+/** Replaces a result by a stub, if that is shorter. Returns the tokens that this saves. */
+function leaveOut(messages: ContextMessage[], tokens: number[], index: number): number {
+  const message = messages[index];
+  const before = tokens[index] ?? 0;
+  if (message?.role !== "tool" || before <= STUB_TOKENS) return 0;
+  const stub = { ...message, content: stubOf(message.content) };
+  messages[index] = stub;
+  const after = messageTokens(stub);
+  tokens[index] = after;
+  return before - after;
+}
+
+/** Shortens the results of a round that is too large by `excess` tokens. Returns the tokens that this saves. */
+function shorten(
+  messages: ContextMessage[],
+  tokens: number[],
+  { start, end }: { start: number; end: number },
+  excess: number,
+): number {
+  const results = [...messages.keys()].slice(start, end).filter((index) => messages[index]?.role === "tool");
+  const share = shareOf(
+    results.map((index) => tokens[index] ?? 0),
+    excess,
+  );
+  let saved = 0;
+  for (const index of results) {
+    const message = messages[index];
+    const before = tokens[index] ?? 0;
+    if (message === undefined || before <= share) continue;
+    const shorter = { ...message, content: shortenedContent(message.content, share, estimateTokens) };
+    messages[index] = shorter;
+    const after = messageTokens(shorter);
+    tokens[index] = after;
+    saved += before - after;
+  }
+  return saved;
+}
+
+/** Returns the size to which the larger ones of several sizes must shrink to save `excess`. */
+function shareOf(sizes: readonly number[], excess: number): number {
+  let left = sizes.reduce((sum, size) => sum + size, 0) - excess;
+  const ascending = sizes.toSorted((one, other) => one - other);
+  for (const [index, size] of ascending.entries()) {
+    const share = left / (ascending.length - index);
+    if (size > share) return Math.max(MIN_RESULT_TOKENS, Math.floor(share));
+    left -= size;
+  }
+  return Number.POSITIVE_INFINITY;
+}
+
+/** Tokens of messages, which never change: each further call of a turn repeats them. */
+const known = new WeakMap<ContextMessage, number>();
+
+/** Returns the tokens of a message, counted once. */
+export function tokensOf(message: ContextMessage): number {
+  const tokens = known.get(message) ?? messageTokens(message);
+  known.set(message, tokens);
+  return tokens;
+}

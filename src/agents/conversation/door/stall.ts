@@ -1,0 +1,93 @@
+/**
+ * One reader in the outflow of its isolate: what it may get now, and the end of a reader that takes nothing while frames wait
+ * for it.
+ */
+import type { Clock } from "../../../ports/clock.ts";
+import { CHECK_MS, type Outflow, stallMs } from "./outflow.ts";
+
+export interface StallPorts {
+  outflow: Outflow;
+  clock: Pick<Clock, "now" | "timer">;
+}
+
+interface Reader {
+  /** Returns the length that the reader has got and may not have taken. */
+  held(): number;
+  /** Returns the time since which the reader holds this; by default now. */
+  since?(): number;
+  /** Length that the reader may hold for any time. */
+  spared?: number;
+  /** Gives the reader what it may have now. */
+  advance(): void;
+  /** Ends a reader that has taken nothing for too long. */
+  cut(): void;
+}
+
+export class Stall {
+  /** Length of the frame that was refused last, until it is admitted. */
+  #refused = 0;
+  #progressAt = 0;
+  #stopTimer: (() => void) | undefined;
+
+  /** `key` stands for the reader in the outflow. */
+  constructor(
+    private readonly key: object,
+    private readonly ports: StallPorts,
+    private readonly reader: Reader,
+  ) {}
+
+  /** Reports whether the reader may get a frame of this length now. */
+  admits(length: number): boolean {
+    const { outflow, clock } = this.ports;
+    const isAdmitted = outflow.admits(this.key, this.reader.held(), length, clock.now());
+    this.#refused = isAdmitted ? 0 : length;
+    return isAdmitted;
+  }
+
+  /** Reports whether there is room for the frame that was refused. Until then it need not be read again. */
+  hasRoom(): boolean {
+    return this.admits(this.#refused);
+  }
+
+  /** Records that the reader holds more or less than before. */
+  note(): void {
+    const { outflow, clock } = this.ports;
+    outflow.note(this.key, this.reader.held(), this.reader.since?.() ?? clock.now());
+  }
+
+  /** Records that the reader has taken something. */
+  progress(): void {
+    this.#progressAt = this.ports.clock.now();
+  }
+
+  /** Looks after the reader now and then while frames wait for it. */
+  watch(isWaiting: boolean): void {
+    if (!isWaiting) this.#stop();
+    else if (this.#stopTimer === undefined) {
+      this.progress();
+      this.#look();
+    }
+  }
+
+  /** Ends the look after the reader. What it holds counts on for a while unless it `isGone`. */
+  end(isGone: boolean): void {
+    this.#stop();
+    if (isGone) this.ports.outflow.note(this.key, 0, 0);
+  }
+
+  #look(): void {
+    const { clock } = this.ports;
+    const { spared = 0 } = this.reader;
+    this.#stopTimer = clock.timer(CHECK_MS, () => {
+      const held = this.reader.held();
+      if (held > spared && clock.now() - this.#progressAt > stallMs(held)) return this.reader.cut();
+      this.#look();
+      this.reader.advance();
+    });
+  }
+
+  #stop(): void {
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
+  }
+}

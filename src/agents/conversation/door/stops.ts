@@ -1,0 +1,55 @@
+/**
+ * Stops and resumes, for all entrances of a conversation.
+ *
+ * STOP-4  Whoever may read a conversation may stop and resume it, and its journal names who did.
+ */
+import type { StopOptions } from "../../../protocol/conversation-api.ts";
+import type { ConversationView, TurnView } from "../../../protocol/views.ts";
+import type { Principal } from "../../../shared/principal.ts";
+import { validate } from "../../../shared/validation.ts";
+import type { Stop } from "../core/signals.ts";
+import type { ConversationState, Turn } from "../core/state.ts";
+import type { ConversationQueries } from "../reads/queries.ts";
+import { conversationView } from "../reads/views.ts";
+import { stopSchema } from "./requests.ts";
+
+export interface StopsPorts {
+  runtime: {
+    readonly state: ConversationState;
+    cancelTurn(turn: Turn, stop: Stop): Promise<void>;
+    cancel(stop: Stop): Promise<void>;
+    resume(stop: Stop): Promise<void>;
+  };
+  queries: ConversationQueries;
+  /** Throws `NOT_FOUND` unless the conversation exists and this principal may read it. */
+  stateFor(principal: Principal): ConversationState;
+}
+
+export class Stops {
+  constructor(private readonly ports: StopsPorts) {}
+
+  /** Throws `INVALID_INPUT` for invalid options, `NOT_FOUND` for an unknown turn, `CONFLICT` for one that ended by itself. */
+  async cancelTurn(principal: Principal, turnId: string, options: StopOptions): Promise<TurnView> {
+    const { runtime, queries } = this.ports;
+    const stop = this.#stop(principal, options);
+    await runtime.cancelTurn(queries.requireTurn(runtime.state, turnId), stop);
+    return queries.turn(runtime.state, turnId);
+  }
+
+  /** Throws `INVALID_INPUT` for invalid options. */
+  async cancel(principal: Principal, options: StopOptions): Promise<ConversationView> {
+    await this.ports.runtime.cancel(this.#stop(principal, options));
+    return conversationView(this.ports.runtime.state);
+  }
+
+  /** Throws `INVALID_INPUT` for invalid options, `NOT_CANCELLED` if the conversation is not stopped. */
+  async resume(principal: Principal, options: StopOptions): Promise<ConversationView> {
+    await this.ports.runtime.resume(this.#stop(principal, options));
+    return conversationView(this.ports.runtime.state);
+  }
+
+  #stop(principal: Principal, options: StopOptions): Stop {
+    this.ports.stateFor(principal);
+    return { caller: { type: "user", userId: principal.subject }, ...validate(stopSchema, options) };
+  }
+}

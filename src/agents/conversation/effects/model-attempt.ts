@@ -1,0 +1,179 @@
+/**
+ * One attempt of a model call: waits out the backoff, builds the request, streams the reply, and returns the outcome with the
+ * attempt's measurements. Never throws; a timeout is a failure like any other.
+ *
+ * CALLROOM-1  A call waits in its place for memory for its media, at most for the time limit of an attempt. The attempt, its
+ *             record and its own time limit begin when the memory is reserved.
+ * CALLROOM-2  A call without memory in that time makes no attempt: its turn fails as retriable, and no model is blamed.
+ */
+
+import { modelError } from "../../../adapters/errors/model-errors.ts";
+import { ReplyAccumulator } from "../../../adapters/reply.ts";
+import { leaseOf } from "../../../adapters/resilience/guarded-gateway.ts";
+import type { MediaBudget } from "../../../adapters/resilience/media-budget.ts";
+import type { ModelContext } from "../../../model/context.ts";
+import type { ModelError } from "../../../model/error.ts";
+import type { AdapterLookup } from "../../../model/format-adapter.ts";
+import type { ModelGateway } from "../../../model/gateway.ts";
+import type { ContextMessage } from "../../../model/messages.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
+import { MODEL_TIMEOUT_MS } from "../../../model/profile.ts";
+import type { ModelReply, ResponseInfo } from "../../../model/reply.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import { withDeadline } from "../../../ports/deadline.ts";
+import type { Ids } from "../../../ports/ids.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
+import type { CallContext } from "../../../shared/identifiers.ts";
+import type { AttemptFacts } from "../core/signals.ts";
+import { type ConversationMedia, lookedUpOnce, MediaReads, mediaBytes, withMedia } from "./media.ts";
+
+/** The reason why a call that waits for memory gives up. */
+const NO_ROOM = Symbol("no room");
+
+export interface ModelCallPorts {
+  clock: Clock;
+  /** Makes the placeholders of media. */
+  ids: Ids;
+  gateway: ModelGateway;
+  adapters: AdapterLookup;
+  /** Absent where attachments are not stored. */
+  media?: ConversationMedia;
+  /** The memory for media; unlimited when absent. */
+  mediaBudget?: MediaBudget;
+}
+
+/** A request: a context, and the messages that follow it. */
+export interface AttemptRequest {
+  base: ModelContext;
+  moves: readonly ContextMessage[];
+}
+
+export interface AttemptInput {
+  profile: ModelProfile;
+  context: CallContext;
+  /** Earliest start of the attempt. */
+  notBefore: number;
+  /** Reads what is sent. Called after the backoff. */
+  request: () => AttemptRequest;
+  /** Gets a reader of the attempt's measurements when the attempt begins. */
+  onBegin?: (facts: () => AttemptFacts) => void;
+  onText?: (text: string) => void;
+}
+
+/** The outcome of an attempt: `streamed` reports whether text was streamed. `notCalled` is the error if none was made. */
+export type AttemptResult = { notCalled: ErrorData } | MadeAttempt;
+
+type MadeAttempt = { notCalled?: never; facts: AttemptFacts; streamed: boolean } & (
+  | { ok: true; reply: ModelReply }
+  | { ok: false; error: ModelError }
+);
+
+export async function performAttempt(
+  { clock, ids, gateway, adapters, media, mediaBudget }: ModelCallPorts,
+  { profile, context, notBefore, request, onBegin, onText }: AttemptInput,
+  signal: AbortSignal,
+): Promise<AttemptResult> {
+  const timeoutMs = profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS;
+  const observed: Partial<AttemptFacts> = {};
+  let startedAt = clock.now();
+  let streamed = false;
+  let isOver = false;
+  const facts = (): AttemptFacts => ({ ...observed, startedAt, finishedAt: clock.now() });
+  const failed = (error: ModelError): AttemptResult => {
+    const { status, requestId } = error;
+    return { ok: false, error, facts: { ...facts(), ...defined({ status, requestId }) }, streamed };
+  };
+
+  let release = () => {};
+
+  const isStreamed = () => gateway.streamsMedia?.(profile) ?? false;
+  const attachments = media && lookedUpOnce(media);
+  const within = <Value>(work: (limit: AbortSignal) => Promise<Value>, reason?: () => unknown) =>
+    withDeadline(clock, timeoutMs, work, { outer: signal, ...defined({ reason }) });
+
+  /** Reserves memory for the media of messages. Throws `NO_ROOM` if there is none in time. */
+  async function reserve(messages: readonly ContextMessage[], budget: MediaBudget): Promise<void> {
+    const bytes = await within(() => mediaBytes(messages, attachments, isStreamed()));
+    const claim = { bytes, tenant: context.tenant, leaseMs: leaseOf(profile) };
+    const reserved = async (limit: AbortSignal) => {
+      release = await budget.reserve({ ...claim, signal: limit });
+      if (isOver) release();
+    };
+    await within(reserved, () => NO_ROOM);
+    startedAt = clock.now();
+  }
+
+  async function perform({ base, moves }: AttemptRequest, limit: AbortSignal): Promise<AttemptResult> {
+    const adapter = adapters(profile.provider);
+    const reads = new MediaReads(attachments, ids, () => release());
+    const messages = await withMedia(base.messages, attachments, isStreamed() ? reads : undefined);
+    const first = adapter.buildRequest(profile, { ...base, messages });
+    const body = moves.length === 0 ? first : adapter.extend(profile, first, moves);
+    limit.throwIfAborted();
+    const reply = new ReplyAccumulator(profile.provider);
+    const sent = { profile, body, context, ...(reads.deferred.size > 0 && { media: reads.deferred }) };
+    for await (const delta of gateway.stream(sent, AbortSignal.any([limit, reads.signal]))) {
+      reply.add(delta);
+      // The request is sent.
+      release();
+      if (isOver) continue;
+      if (delta.type === "response") observeResponse(observed, delta.response);
+      if (delta.type === "usage") observed.usage = delta.usage;
+      if (delta.type !== "text" || delta.text === "") continue;
+      observed.firstTextAt ??= clock.now();
+      streamed = true;
+      onText?.(delta.text);
+    }
+    const outcome = reply.outcome();
+    if (outcome.ok) return { ok: true, reply: outcome.reply, facts: facts(), streamed };
+    // The provider is not to blame.
+    reads.signal.throwIfAborted();
+    return failed(outcome.error);
+  }
+
+  try {
+    const wait = notBefore - clock.now();
+    if (wait > 0) await clock.sleep(wait, signal);
+    startedAt = clock.now();
+    const sent = request();
+    // Attachments or a gateway that never answer must not hold up the work for ever.
+    if (mediaBudget !== undefined && sent.base.messages.some(({ parts }) => parts !== undefined))
+      await reserve(sent.base.messages, mediaBudget);
+    onBegin?.(facts);
+    return await within((limit) => perform(sent, limit));
+  } catch (error) {
+    if (error === NO_ROOM) {
+      const message = `The memory for attachments was busy for ${timeoutMs / 1_000} s. Send the message again.`;
+      return { notCalled: { code: "UNAVAILABLE", message, retriable: true } };
+    }
+    return failed(asModelError(error, profile));
+  } finally {
+    isOver = true;
+    release();
+  }
+}
+
+function observeResponse(observed: Partial<AttemptFacts>, response: ResponseInfo): void {
+  const { status, requestId, rateLimit } = response;
+  if (status !== undefined) observed.status = status;
+  if (requestId !== undefined) observed.requestId = requestId;
+  if (rateLimit?.isRateLimited) observed.rateLimit = rateLimit;
+}
+
+/** Converts what the adapter, an abort or a defect threw. The message of a defect stays in the log. */
+function asModelError(error: unknown, { provider }: ModelProfile): ModelError {
+  if (error instanceof DramatisError && error.code === "UNSUPPORTED") {
+    return modelError(provider, "validation", error.message);
+  }
+  if (error instanceof DramatisError && error.retriable)
+    return modelError(provider, "transient", error.message);
+  if (error instanceof DOMException && error.name === "TimeoutError") {
+    return modelError(provider, "timeout", error.message);
+  }
+  if (error instanceof DOMException && error.name === "AbortError") {
+    return modelError(provider, "canceled", "The call was cancelled.");
+  }
+  console.error(error);
+  return modelError(provider, "unknown", "The request could not be made.");
+}

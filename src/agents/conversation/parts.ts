@@ -1,0 +1,94 @@
+/** The parts of a conversation's actor, connected with each other and with the platform. */
+import type { AttachmentStore } from "../../attachments/attachment-store.ts";
+import type { Directory } from "../../d1/directory.ts";
+import { endsTurn } from "../../protocol/frames.ts";
+import { Wakeups } from "../base/timers/wakeups.ts";
+import type { Client } from "./door/client.ts";
+import type { Outflows } from "./door/outflow.ts";
+import { ConversationReaders } from "./door/readers.ts";
+import { conversationMedia } from "./effects/media.ts";
+import { Announcement } from "./mirror/announcement.ts";
+import { UsageMirror } from "./mirror/usage-mirror.ts";
+import { ConversationQueries } from "./reads/queries.ts";
+import { type ConversationPorts, ConversationRuntime } from "./runtime.ts";
+
+/** The ports of the runtime that the parts provide themselves. */
+type Own = "media" | "armWakeup" | "announce" | "publish";
+
+export interface PartsPorts extends Omit<ConversationPorts, Own> {
+  /** The budgets that the conversations of an isolate share. */
+  shared: { outflows: Outflows };
+  /** `null` where attachments are not stored. */
+  attachments: AttachmentStore | null;
+  /** Returns `null` where there is no directory. */
+  directory(): Directory | null;
+  /** Returns the open WebSockets. */
+  clients(): Iterable<Client>;
+  /** Keeps the actor alive for work. */
+  waitUntil(work: Promise<unknown>): void;
+}
+
+export class ConversationParts {
+  /** The names are stored with the jobs: never change them. `window` wakes active turns. */
+  readonly wakeups = new Wakeups(
+    {
+      window: () => {
+        this.runtime.reconcile();
+        const times = [this.runtime.dueIn, this.usage.wake()].filter((time) => time !== null);
+        return times.length === 0 ? null : Math.min(...times);
+      },
+      directory: () => this.announcement.listing.wake(),
+      registration: () => this.announcement.noteAgain(),
+      expiry: () => this.readers.expire(),
+    },
+    { early: ["window"] },
+  );
+  readonly announcement: Announcement;
+  readonly usage: UsageMirror;
+  readonly runtime: ConversationRuntime;
+  readonly queries: ConversationQueries;
+  readonly readers: ConversationReaders;
+
+  constructor(private readonly ports: PartsPorts) {
+    const { shared, attachments, directory, clients, database, send, clock } = ports;
+    this.announcement = new Announcement({
+      record: () => this.runtime.state.record,
+      directory,
+      send,
+      transaction: (body) => database.transaction(body),
+      clock,
+      wakeup: this.wakeups.named("directory"),
+    });
+    this.usage = new UsageMirror({
+      state: () => this.runtime.state,
+      directory,
+      clock,
+      disarm: () => this.wakeups.disarm("window"),
+    });
+    this.runtime = new ConversationRuntime({
+      ...ports,
+      ...conversationMedia(attachments, () => this.runtime.state.record),
+      armWakeup: (milliseconds) => this.wakeups.arm("window", milliseconds),
+      announce: (record) => this.announcement.note(record),
+      onUsage: () => this.usage.changed(),
+      publish: (frames) => {
+        if (frames.some(endsTurn)) this.usage.changed();
+        this.readers.publish(frames);
+      },
+    });
+    this.queries = new ConversationQueries(this.runtime.store);
+    this.readers = new ConversationReaders({
+      runtime: this.runtime,
+      queries: this.queries,
+      outflows: shared.outflows,
+      clients,
+      onExpiring: (at) => ports.waitUntil(this.expireAt(at)),
+      clock,
+    });
+  }
+
+  /** Wakes the actor when the authority of a reader ends. */
+  async expireAt(time: number): Promise<void> {
+    await this.wakeups.arm("expiry", Math.max(0, time - this.ports.clock.now()));
+  }
+}

@@ -1,0 +1,46 @@
+/** Checks JSON values from outside against JSON Schemas. A check ends when its budget is used up (EFFORT-1). */
+import type { Json, JsonObject } from "../json.ts";
+import { issuesText } from "../validation.ts";
+import { checkValue } from "./check-value.ts";
+import { Meter, Spent } from "./meter.ts";
+import { readSchema } from "./read-schema.ts";
+import type { ReadSchema } from "./schema.ts";
+
+/** Steps of checks that run without a break, such as those of all tool calls of one reply. They block the isolate. */
+const MAX_CHECK_STEPS = 250_000;
+
+const TOO_LARGE =
+  "/: Is too large to be checked against this schema, together with what is checked beside it: give less, and shorter texts where the schema has a pattern";
+
+/** Returns the budget of checks that run without a break. */
+export function checkBudget(): Meter {
+  return new Meter(MAX_CHECK_STEPS);
+}
+
+/**
+ * Returns a value's violations as `path: message`; empty where it fits, `null` where the schema cannot be checked. Takes the
+ * steps of the check from `budget`.
+ */
+export function violations(schema: JsonObject, value: Json, budget = checkBudget()): string[] | null {
+  const read = readOnce(schema);
+  if (read === null) return null;
+  try {
+    return checkValue(read, value, budget).map(({ path, message }) => `${path}: ${message}`);
+  } catch (error) {
+    if (error instanceof Spent) return [TOO_LARGE];
+    throw error;
+  }
+}
+
+/** Schemas that were read, for as long as they are in memory: pinned schemas are used again and again. */
+const known = new WeakMap<JsonObject, ReadSchema | null>();
+
+function readOnce(schema: JsonObject): ReadSchema | null {
+  const found = known.get(schema);
+  if (found !== undefined) return found;
+  const { issues, ...read } = readSchema(schema);
+  if (issues.length > 0) console.error("A schema cannot be checked:", issuesText(issues));
+  const usable = issues.length > 0 ? null : read;
+  known.set(schema, usable);
+  return usable;
+}

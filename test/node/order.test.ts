@@ -1,0 +1,284 @@
+/** Turns that overlap: in parallel, one after another, or with the newer message first. */
+import { setImmediate } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
+import { type OpenRequest, SteeredConversation } from "../support/steered-model.ts";
+
+/** A library with a tool `book` that must not run twice; `booked` has the days. */
+function calendar() {
+  const booked: string[] = [];
+  const book = defineTool({
+    name: "book",
+    description: "Books a day.",
+    effect: "once",
+    input: z.object({ day: z.string() }),
+    execute: async ({ day }) => {
+      booked.push(day);
+      return `Booked ${day}.`;
+    },
+  });
+  return { booked, library: defineLibrary("calendar", { tools: [book] }) };
+}
+
+const ADA = { type: "user", userId: "ada" } as const;
+const completed =
+  (turnId: string) =>
+  (frame: Frame): boolean =>
+    frame.type === "turn.completed" && frame.turnId === turnId;
+const shows = (text: string) => (frame: Frame) =>
+  frame.type === "message.delta" && frame.data.text.includes(text);
+/** Returns roles and texts of a request, without the instructions. */
+const saidIn = ({ messages }: OpenRequest) =>
+  messages.slice(1).map(({ role, content }) => `${role}: ${content}`);
+
+function answer(request: OpenRequest, text: string): void {
+  request.say(text);
+  request.end();
+}
+
+describe("queued", () => {
+  test("ORDER-1 turns run one at a time, in order; a stop begins the next one", async () => {
+    const room = await SteeredConversation.create(calendar().library, { order: "queued" });
+    const [a, b, c] = [await room.say("A"), await room.say("B"), await room.say("C")];
+    const first = await room.request();
+    expect(room.untaken).toBe(0);
+    expect([a, b, c].map((id) => room.turn(id).phase)).toEqual([undefined, "queued", "queued"]);
+    expect(room.frames.flatMap(({ type, data }) => (type === "turn.queued" ? [data] : []))).toEqual([
+      { position: 1 },
+      { position: 2 },
+    ]);
+    first.say("Half an ");
+    await room.until(shows("Half an"));
+    await room.stop(a);
+    expect(first.isAborted()).toBe(true);
+    expect(room.turn(a)).toMatchObject({ status: "failed", error: { code: "CANCELLED" } });
+    const second = await room.request();
+    expect(saidIn(second).slice(0, 2)).toEqual(["user: A", "assistant: Half an "]);
+    expect(saidIn(second).at(-1)).toBe("user: B");
+    answer(second, "About B.");
+    await room.until(completed(b));
+    const third = await room.request();
+    expect(saidIn(third).slice(-3)).toEqual(["user: B", "assistant: About B.", "user: C"]);
+  });
+
+  test("ORDER-1 STOP-2 a stop of the conversation ends the waiting turns too, and their texts are kept", async () => {
+    const room = await SteeredConversation.create(calendar().library, { order: "queued" });
+    const ids = [await room.say("A"), await room.say("B"), await room.say("C")];
+    await room.request();
+    await room.stopAll();
+    expect(ids.map((id) => room.turn(id).error?.code)).toEqual(["CANCELLED", "CANCELLED", "CANCELLED"]);
+    expect(room.untaken).toBe(0);
+    await room.runtime.resume({ caller: ADA });
+    await room.say("D");
+    const request = await room.request();
+    expect(saidIn(request).filter((text) => text.startsWith("user"))).toEqual([
+      "user: A",
+      "user: B",
+      "user: C",
+      "user: D",
+    ]);
+  });
+
+  test("ORDER-1 turns that wait begin at once when the order becomes parallel", async () => {
+    const room = await SteeredConversation.create(calendar().library, { order: "queued" });
+    await room.say("A");
+    await room.say("B");
+    await room.request();
+    await room.runtime.reorder(ADA, "parallel");
+    expect(saidIn(await room.request()).at(-1)).toBe("user: B");
+    expect(room.frames.some(({ type, data }) => type === "conversation.updated" && "turns" in data)).toBe(
+      true,
+    );
+  });
+
+  test("ORDER-3 of turns that begin together, each later one is told of the earlier ones", async () => {
+    const room = await SteeredConversation.create(calendar().library, { order: "queued" });
+    for (const text of ["A", "B", "C"]) await room.say(text);
+    await room.request();
+    await room.runtime.reorder(ADA, "parallel");
+    await room.request();
+    const [note] = saidIn(await room.request());
+    expect(note).toContain('"A"');
+    expect(note).toContain('"B"');
+  });
+
+  test("ORDER-4 a turn hears of a message that waits behind it before it books", async () => {
+    const { booked, library } = calendar();
+    const room = await SteeredConversation.create(library, { order: "queued" });
+    await room.say("Book Monday");
+    const first = await room.request();
+    await room.say("no, Tuesday");
+    first.call(["book", { day: "Monday" }]);
+    expect(saidIn(await room.request()).at(-1)).toContain('"no, Tuesday"');
+    expect(booked).toEqual([]);
+  });
+});
+
+describe("interrupt", () => {
+  test("STOP-3 DELTA-2 a stop between the halves of a character keeps what stands before it", async () => {
+    const room = await SteeredConversation.create(calendar().library, { order: "interrupt" });
+    const a = await room.say("Smile");
+    (await room.request()).say("Here: \ud83d");
+    await room.until(shows("Here: "));
+    await room.stop(a);
+    await room.say("And?");
+    expect(saidIn(await room.request())[1]).toBe("assistant: Here: ");
+  });
+
+  test("ORDER-2 a message stops the active turn, and sees what it has shown", async () => {
+    const room = await SteeredConversation.create(calendar().library, { order: "interrupt" });
+    const a = await room.say("Tell me all about it");
+    const first = await room.request();
+    first.say("It began ");
+    await room.until(shows("It began"));
+    const b = await room.say("Shorter");
+    expect(first.isAborted()).toBe(true);
+    expect(room.turn(a)).toMatchObject({ status: "failed", error: { code: "CANCELLED" } });
+    const second = await room.request();
+    expect(saidIn(second)).toEqual([
+      "user: Tell me all about it",
+      "assistant: It began ",
+      expect.stringMatching(/^system: .*A newer message interrupted the turn/),
+      "user: Shorter",
+    ]);
+    answer(second, "Fine.");
+    await room.until(completed(b));
+  });
+});
+
+test("A30 the model gets the message that another one replies to, also outside its window, in that turn only", async () => {
+  const room = await SteeredConversation.create(calendar().library);
+  const a = await room.say("Monday or Tuesday?");
+  answer(await room.request(), "Tuesday suits me better.");
+  await room.until(completed(a));
+  const [replyToMessageId = ""] = room.turn(a).agentMessageIds;
+  const b = await room.say("Then that one", { replyToMessageId });
+  const request = await room.request();
+  expect(saidIn(request).slice(-2)).toEqual([
+    'system: The next message replies to this message of yours: "Tuesday suits me better."',
+    "user: Then that one",
+  ]);
+  answer(request, "Good.");
+  await room.until(completed(b));
+  await room.say("And mine", { replyToMessageId: room.turn(b).userMessageId });
+  const said = saidIn(await room.request());
+  expect(said.filter((text) => text.startsWith("system"))).toEqual([
+    'system: The next message replies to this message of a user: "Then that one"',
+  ]);
+});
+
+describe("parallel", () => {
+  test("ORDER-3 A21 H2 a turn is told what the others were asked and what they run; no later turn repeats it", async () => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const look = defineTool({
+      name: "look",
+      description: "Looks it up.",
+      effect: "pure",
+      input: z.object({ what: z.string() }),
+      execute: () => held,
+    });
+    const room = await SteeredConversation.create(defineLibrary("desk", { tools: [look] }));
+    const a = await room.say("Find the invoice");
+    (await room.request()).call(["look", { what: "invoice 12" }]);
+    await room.until(({ type }) => type === "tool.requested");
+    const b = await room.say("Are you there?");
+    const second = await room.request();
+    const [note, own] = saidIn(second);
+    expect(note).toMatch(/^system: Other turns of this conversation are in progress/);
+    expect(note).toContain('"Find the invoice"');
+    expect(note).toContain('look({"what":"invoice 12"})');
+    expect(own).toBe("user: Are you there?");
+    answer(second, "Yes.");
+    await room.until(completed(b));
+    release();
+    answer(await room.request(), "Found.");
+    await room.until(completed(a));
+    await room.say("Thanks");
+    expect(saidIn(await room.request())).not.toContainEqual(expect.stringContaining("Other turns"));
+  });
+
+  test('ORDER-4 "Book Monday", then "no, Tuesday": one booking', async () => {
+    const { booked, library } = calendar();
+    const room = await SteeredConversation.create(library);
+    const a = await room.say("Book Monday");
+    const first = await room.request();
+    const b = await room.say("no, Tuesday");
+    const second = await room.request();
+    first.call(["book", { day: "Monday" }]);
+    const again = await room.request();
+    expect(saidIn(again).at(-1)).toMatch(/^system: Meanwhile the user also said.*\n- "no, Tuesday"/);
+    expect(booked).toEqual([]);
+    answer(again, "Tuesday it is.");
+    await room.until(completed(a));
+    second.call(["book", { day: "Tuesday" }]);
+    answer(await room.request(), "Booked Tuesday.");
+    await room.until(completed(b));
+    expect(booked).toEqual(["Tuesday"]);
+  });
+
+  test("ORDER-4 a message that arrives while a tool runs is seen before the booking, too", async () => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const { booked, library } = calendar();
+    const look = defineTool({
+      name: "look",
+      description: "Looks it up.",
+      effect: "idempotent",
+      input: z.object({}),
+      execute: () => held,
+    });
+    const room = await SteeredConversation.create(
+      defineLibrary("calendar", { tools: [...library.tools, look] }),
+    );
+    await room.say("Book a free day");
+    (await room.request()).call(["look", {}]);
+    await room.until(({ type }) => type === "tool.requested");
+    await room.say("but not Monday");
+    await room.request();
+    release();
+    (await room.request()).call(["book", { day: "Monday" }]);
+    expect(saidIn(await room.request()).at(-1)).toContain('"but not Monday"');
+    expect(booked).toEqual([]);
+  });
+
+  test("STOP-1 a stop counts the model call whose pure tools run before its reply is committed", async () => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const began = Promise.withResolvers<void>();
+    const look = defineTool({
+      name: "look",
+      description: "Looks it up.",
+      effect: "pure",
+      input: z.object({}),
+      execute: () => {
+        began.resolve();
+        return held;
+      },
+    });
+    const room = await SteeredConversation.create(defineLibrary("desk", { tools: [look] }));
+    const a = await room.say("Look it up");
+    (await room.request()).call(["look", {}]);
+    await began.promise;
+    await room.stop(a);
+    release();
+    expect(room.turn(a).calls).toMatchObject([{ outcome: { attempts: 1 } }]);
+  });
+
+  test("ORDER-4 a turn that has seen the newer message books, and tools that may run again are not held back", async () => {
+    const { booked, library } = calendar();
+    const room = await SteeredConversation.create(library);
+    const a = await room.say("Book Monday");
+    const first = await room.request();
+    await room.say("And a coffee, please");
+    await room.request();
+    first.call(["book", { day: "Monday" }]);
+    (await room.request()).call(["book", { day: "Monday" }]);
+    answer(await room.request(), "Booked.");
+    await room.until(completed(a));
+    await setImmediate();
+    expect(booked).toEqual(["Monday"]);
+  });
+});

@@ -1,0 +1,151 @@
+/** Turns that are stopped: what ends with them, what stays, and what comes too late. */
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
+import { SteeredConversation } from "../support/steered-model.ts";
+
+const ADA = { type: "user", userId: "ada" } as const;
+const ofType =
+  (type: Frame["type"]) =>
+  (frame: Frame): boolean =>
+    frame.type === type;
+
+/** A library with a `once` tool that ignores its signal until the test lets it end, and one that obeys. */
+function office() {
+  const sent = Promise.withResolvers<string>();
+  const [begun, aborted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const mail = defineTool({
+    name: "mail",
+    description: "Sends a mail.",
+    effect: "once",
+    input: z.object({ to: z.string() }),
+    execute: () => {
+      begun.resolve();
+      return sent.promise;
+    },
+  });
+  const count = defineTool({
+    name: "count",
+    description: "Counts.",
+    effect: "idempotent",
+    input: z.object({}),
+    execute: (_input, { signal }) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener("abort", () => {
+          aborted.resolve();
+          reject(signal.reason);
+        });
+      }),
+  });
+  return {
+    send: sent.resolve,
+    begun: begun.promise,
+    aborted: aborted.promise,
+    library: defineLibrary("office", { tools: [mail, count] }),
+  };
+}
+
+describe("a stop", () => {
+  test("STOP-1 OP-5 E14 cancels each running operation once; that of a `once` tool has an unknown outcome", async () => {
+    const { library, aborted } = office();
+    const room = await SteeredConversation.create(library);
+    const id = await room.say("Mail Ben and count");
+    (await room.request()).call(["mail", { to: "Ben" }], ["count", {}]);
+    await room.until(ofType("tool.requested"));
+    await room.stop(id);
+    await room.stop(id);
+    const cancelled = room.frames.filter(ofType("tool.cancelled"));
+    expect(cancelled.map(({ data }) => ("error" in data ? data.error : null))).toEqual([
+      { code: "CANCELLED", message: expect.stringContaining("Outcome unknown"), retriable: false },
+      { code: "CANCELLED", message: '"count" was stopped before it had a result.', retriable: false },
+    ]);
+    expect(room.frames.filter(ofType("turn.failed"))).toHaveLength(1);
+    const { status, error, moves } = room.turn(id);
+    expect({ status, code: error?.code }).toEqual({ status: "failed", code: "CANCELLED" });
+    expect(moves.map(({ toolResult }) => toolResult?.error?.code)).toEqual(["CANCELLED", "CANCELLED"]);
+    await room.say("Try again");
+    const request = await room.request();
+    const texts = request.messages.map(({ role, content }) => `${role} ${content}`);
+    expect(texts.filter((text) => text.startsWith("tool"))).toEqual([
+      expect.stringContaining("Outcome unknown"),
+      expect.stringContaining("was stopped before it had a result"),
+    ]);
+    expect(texts.at(-2)).toMatch(/^system .*The turn was stopped\./);
+    await aborted;
+  });
+
+  test("OP-6 the success of a stopped `once` tool is told to the next cycle, once", async () => {
+    const { library, send, begun } = office();
+    const room = await SteeredConversation.create(library);
+    const id = await room.say("Mail Ben");
+    (await room.request()).call(["mail", { to: "Ben" }]);
+    await begun;
+    await room.stop(id);
+    send("receipt 7");
+    const operationId = room.frames.find(ofType("tool.cancelled"))?.operationId ?? "";
+    const result = { tool_call_id: "call_0", success: true, result: "receipt 7" };
+    for (let copy = 0; copy < 5; copy++) await room.runtime.takeResult({ operationId, attempt: 1, result });
+    await room.say("Was it sent?");
+    const notes = (await room.request()).messages.filter(({ content }) => `${content}`.includes("receipt 7"));
+    expect(notes).toEqual([{ role: "system", content: expect.stringContaining("it took effect") }]);
+    expect(
+      room.queries.journal(room.runtime.state).items.filter(({ type }) => type === "tool.late"),
+    ).toHaveLength(1);
+  });
+
+  test("STOP-2 E15 E16 a stopped conversation calls no model until it resumes, and answers no message of that time", async () => {
+    const room = await SteeredConversation.create(office().library);
+    await room.say("A");
+    await room.say("B");
+    const requests = [await room.request(), await room.request()];
+    await room.stopAll();
+    await room.stopAll();
+    expect(requests.map((request) => request.isAborted())).toEqual([true, true]);
+    const refused = await room.say("C");
+    expect(room.turn(refused)).toMatchObject({ status: "failed", error: { code: "CANCELLED" } });
+    await room.runtime.resume({ caller: ADA });
+    await expect(room.runtime.resume({ caller: ADA })).rejects.toMatchObject({ code: "NOT_CANCELLED" });
+    expect(room.untaken).toBe(0);
+    await room.say("D");
+    const { messages } = await room.request();
+    expect(messages.filter(({ role }) => role === "user").map(({ content }) => content)).toEqual([
+      "A",
+      "B",
+      "C",
+      "D",
+    ]);
+    expect(
+      room.queries.journal(room.runtime.state).items.filter(({ type }) => type.startsWith("conversation.")),
+    ).toMatchObject([
+      { type: "conversation.started" },
+      { type: "conversation.cancelled", data: { by: ADA } },
+      { type: "conversation.resumed", data: { by: ADA } },
+    ]);
+  });
+
+  test("STOP-3 text that was shown stays as a stopped message, also where the model failed in its middle", async () => {
+    const room = await SteeredConversation.create(office().library);
+    const id = await room.say("Tell me");
+    const request = await room.request();
+    request.say("Once upon");
+    request.say(" a time");
+    await room.until(({ type, data }) => type === "message.delta" && data.text.includes("time"));
+    await room.stop(id);
+    const [message] = room.queries.messages(room.runtime.state).items.filter(({ role }) => role === "agent");
+    expect(message).toMatchObject({ content: "Once upon a time", stopped: true });
+    expect(room.turn(id)).toMatchObject({ answer: null, agentMessageIds: [message?.id] });
+    expect(room.turn(id).calls).toMatchObject([{ outcome: { ok: false, errorCategory: "canceled" } }]);
+    await expect(room.stop(await answered(room))).rejects.toMatchObject({ code: "CONFLICT" });
+  });
+});
+
+/** Returns the id of a turn that has completed. */
+async function answered(room: SteeredConversation): Promise<string> {
+  const id = await room.say("Hello");
+  const request = await room.request();
+  request.say("Hi.");
+  request.end();
+  await room.until((frame) => frame.type === "turn.completed" && frame.turnId === id);
+  return id;
+}

@@ -1,0 +1,217 @@
+/** Checks of stops and resumes: what was acknowledged, what ended by them, and what runs no more. Pure. */
+import type { JournalEntryView } from "../../src/protocol/views.ts";
+import { isJsonObject } from "../../src/shared/json.ts";
+import type { ActRecord, ConnectionRecord, ToolRun } from "./history.ts";
+import type { Scope } from "./scope.ts";
+import { namedUser, TurnTimeline, type TurnTimes } from "./turn-times.ts";
+
+/** Time in which a tool must get the signal that it is cancelled, in milliseconds. */
+const CANCEL_MS = 1_000;
+
+export function checkStops(scope: Scope): void {
+  const timeline = new TurnTimeline(scope);
+  checkAnswers(scope, timeline);
+  checkReasons(scope, timeline);
+  checkStopped(scope, timeline);
+  checkWork(scope, timeline);
+  checkAborts(scope, timeline);
+  checkCancellations(scope);
+  checkShown(scope, timeline);
+}
+
+const isCancelled = ({ turn }: TurnTimes) => turn.error?.code === "CANCELLED";
+
+/** An acknowledged stop holds for ever; a refused one came too late. */
+function checkAnswers({ history, conversation, fail }: Scope, timeline: TurnTimeline): void {
+  for (const act of history.acts) {
+    if (act.conversation !== conversation || act.answer === undefined) continue;
+    const { what, step } = act.answer;
+    const said = `${act.does} ${act.turnId ?? ""} was answered ${what}`;
+    const found = timeline.standingsBetween(act.step, step);
+    switch (act.does) {
+      case "stop turn": {
+        const times = timeline.turns.find(({ turn }) => turn.id === act.turnId);
+        const isOver = times !== undefined && timeline.stepOf(times.ended) < step;
+        if (what !== "done" && what !== "CONFLICT") fail("stops", `${said}.`);
+        if (times === undefined || !isOver) fail("stops", `${said}, and the turn was not over.`);
+        else if (isCancelled(times) !== (what === "done"))
+          fail("stops", `${said}, and the turn has ${times.turn.status} ${times.turn.error?.code ?? ""}.`);
+        break;
+      }
+      case "stop":
+        if (what !== "done" || !found.some(({ isStopped }) => isStopped))
+          fail("stops", `${said}, and the conversation was not stopped.`);
+        break;
+      case "resume":
+        if ((what !== "done" && what !== "NOT_CANCELLED") || !found.some(({ isStopped }) => !isStopped))
+          fail("stops", `${said}, and the conversation was stopped.`);
+        break;
+      case "reorder":
+        if (what !== "done" || !found.some(({ order }) => order === act.order))
+          fail("stops", `${said}, and the order is another.`);
+        break;
+      default:
+        act.does satisfies never;
+    }
+  }
+}
+
+/** A turn ends with CANCELLED only where somebody stopped it, or interrupted it, or the conversation was stopped. */
+function checkReasons(scope: Scope, timeline: TurnTimeline): void {
+  const { history, conversation, outcome, fail } = scope;
+  const acts = history.acts.filter((act) => act.conversation === conversation);
+  for (const times of timeline.turns) {
+    if (!isCancelled(times)) continue;
+    const { turn, started, ended } = times;
+    if (timeline.standingAt(started).isStopped) continue;
+    const entry = outcome.journal.find(({ seq }) => seq === ended);
+    const row = timeline.rowOf(ended);
+    const asked = (does: ActRecord["does"], by: string | undefined, turnId?: string) =>
+      acts.some(
+        (act) =>
+          act.does === does && act.user === by && act.turnId === turnId && act.step < timeline.stepOf(ended),
+      );
+    const by = entry && namedUser(entry);
+    const stop = row.find(({ type }) => type === "conversation.cancelled");
+    const isInterrupted = timeline.standingAt(ended).order === "interrupt" && startsTurn(row, ended);
+    if (isInterrupted || asked("stop turn", by, turn.id)) continue;
+    if (stop === undefined || namedUser(stop) !== by || !asked("stop", by))
+      fail("stops", `${turn.id} is CANCELLED, and nobody stopped it.`);
+  }
+  for (const entry of outcome.journal) {
+    const does = entry.type === "conversation.resumed" ? "resume" : "stop";
+    if (entry.type !== "conversation.resumed" && entry.type !== "conversation.cancelled") continue;
+    if (!acts.some((act) => act.does === does && act.user === namedUser(entry)))
+      fail("stops", `${entry.type} ${entry.seq} was wanted by nobody.`);
+  }
+}
+
+function startsTurn(row: readonly JournalEntryView[], after: number): boolean {
+  return row.some(({ type, seq }) => type === "turn.started" && seq > after);
+}
+
+/** While a conversation is stopped no turn is active, none begins, and a message gets a turn that has failed. */
+function checkStopped({ history, conversation, fail }: Scope, timeline: TurnTimeline): void {
+  const { standings, turns } = timeline;
+  for (const [index, { seq, isStopped }] of standings.entries()) {
+    if (!isStopped) continue;
+    const until = standings[index + 1]?.seq ?? Infinity;
+    for (const { turn, started, began, ended } of turns) {
+      if (started < seq && ended > seq) fail("stopped", `${turn.id} is active in a stopped conversation.`);
+      if (began >= seq && began < until) fail("stopped", `${turn.id} begins in a stopped conversation.`);
+      if (started < seq || started >= until) continue;
+      const isRefused =
+        turn.error?.code === "CANCELLED" && timeline.commitOf(ended)?.seq === timeline.commitOf(started)?.seq;
+      if (!isRefused) fail("stopped", `${turn.id} is ${turn.status} in a stopped conversation.`);
+    }
+    const [from, to] = [timeline.stepOf(seq), timeline.stepOf(until)];
+    for (const call of history.modelCalls) {
+      if (call.conversation === conversation && call.step > from && call.step < to)
+        fail("stopped", `${call.requestId} was made in a stopped conversation.`);
+    }
+  }
+}
+
+/** No model call is made and no operation starts for a turn that is over, or that has not begun. */
+function checkWork({ history, conversation, fail }: Scope, timeline: TurnTimeline): void {
+  for (const { turn, tag, began, ended } of timeline.turns) {
+    const [from, to] = [timeline.stepOf(began), timeline.stepOf(ended)];
+    for (const call of history.modelCalls) {
+      if (call.tag !== tag) continue;
+      if (call.step > to) fail("over", `${call.requestId} was made after the end of its turn.`);
+      if (call.step < from) fail("over", `${call.requestId} was made before its turn began.`);
+    }
+    const prefix = `op_${turn.id.slice("turn_".length)}_`;
+    for (const dispatch of history.dispatches) {
+      if (dispatch.conversation !== conversation || dispatch.step < to) continue;
+      if (dispatch.operationIds.some((id) => id.startsWith(prefix)))
+        fail("over", `${dispatch.operationIds.join(", ")} started after the end of the turn.`);
+    }
+  }
+}
+
+/** When a turn ends, the model request in progress is aborted, and so are the tools that run. */
+function checkAborts(scope: Scope, timeline: TurnTimeline): void {
+  const { history, outcome, conversation, fail } = scope;
+  const isQuiet = !history.fired.some(
+    (fault) => fault.conversation === conversation && fault.port.startsWith("tool."),
+  );
+  for (const times of timeline.turns) {
+    const commit = times.ended === Infinity ? undefined : timeline.commitOf(times.ended);
+    if (commit === undefined || !isCancelled(times)) continue;
+    for (const { tag, step, over, life, requestId } of history.modelCalls) {
+      if (tag !== times.tag || step > commit.step || life !== commit.life) continue;
+      // The connections of a life that has died since are lost.
+      const goesOn =
+        over === undefined ? life === outcome.lives : over.step > commit.step && over.how === "complete";
+      if (goesOn) fail("over", `${requestId} goes on after the end of its turn.`);
+    }
+    if (outcome.lives > 1 || !isQuiet) continue;
+    const left = (run: ToolRun) => run.step < commit.step && (run.over?.step ?? Infinity) > commit.step;
+    for (const run of runsOf(times, scope).filter(left)) {
+      const due = commit.at + CANCEL_MS;
+      if ((run.aborted?.at ?? Infinity) > due && (run.over?.at ?? Infinity) > due)
+        fail("over", `${run.operationId} was not cancelled within ${CANCEL_MS} ms.`);
+    }
+  }
+}
+
+function runsOf({ tag }: TurnTimes, { history }: Scope): ToolRun[] {
+  return history.toolRuns.filter(({ call }) => call.startsWith(`${tag}.`));
+}
+
+/** An executor gets each cancellation once. A call that was stopped before it started has never run. */
+function checkCancellations({ history, outcome, fail }: Scope): void {
+  const counts = Map.groupBy(history.cancellations, (id) => id);
+  for (const { toolCall, toolResult } of outcome.turns.flatMap(({ moves }) => moves)) {
+    if (toolCall === undefined) continue;
+    const { operationId } = toolCall;
+    const times = counts.get(operationId)?.length ?? 0;
+    if (times > 1) fail("over", `${operationId} was cancelled ${times} times.`);
+    const late = outcome.journal.filter((one) => one.type === "tool.late" && one.operationId === operationId);
+    if (late.length > 1) fail("over", `${operationId} has ${late.length} late results.`);
+    const { code, message = "" } = toolResult?.error ?? {};
+    if (code !== "CANCELLED" || toolCall.name !== "charge" || message.startsWith("Outcome unknown")) continue;
+    if (history.toolRuns.some((run) => run.operationId === operationId))
+      fail("over", `${operationId} ran, and its result says that it did not start.`);
+  }
+}
+
+/** A stopped turn keeps what any client has seen of its last message, unless that was withdrawn. */
+function checkShown({ history, outcome, conversation, fail }: Scope, timeline: TurnTimeline): void {
+  for (const times of timeline.turns) {
+    if (!isCancelled(times)) continue;
+    const own = outcome.journal.filter(({ turnId }) => turnId === times.turn.id);
+    const id = own.findLast(({ type }) => type === "message.started")?.messageId;
+    if (id === undefined || own.some((one) => isInterim(one, id))) continue;
+    const withdrawn =
+      own.findLast(({ type, messageId }) => type === "message.reset" && messageId === id)?.seq ?? 0;
+    const kept = String(outcome.messages.find((message) => message.id === id)?.content ?? "");
+    for (const connection of history.connections) {
+      if (connection.conversation !== conversation) continue;
+      const shown = shownOf(connection, id, withdrawn);
+      if (shown.trim() !== "" && !kept.startsWith(shown))
+        fail("text", `${id} was shown as ${JSON.stringify(shown)}, and is kept as ${JSON.stringify(kept)}.`);
+    }
+  }
+}
+
+/** Reports whether an entry ends a message that its turn goes on from. */
+function isInterim({ type, messageId, data }: JournalEntryView, id: string): boolean {
+  return type === "message.completed" && messageId === id && isJsonObject(data) && data.interim === true;
+}
+
+/** Returns the text of a message that a connection got since entry `withdrawn`. */
+function shownOf({ from, frames }: ConnectionRecord, id: string, withdrawn: number): string {
+  let text = "";
+  let seq = from ?? 0;
+  for (const frame of frames) {
+    seq = frame.seq ?? seq;
+    if (frame.type === "snapshot")
+      text = frame.data.partials.find(({ messageId }) => messageId === id)?.text ?? "";
+    if (frame.messageId !== id) continue;
+    if (frame.type === "message.reset" || frame.type === "message.completed") text = "";
+    if (frame.type === "message.delta" && seq >= withdrawn) text += frame.data.text;
+  }
+  return seq >= withdrawn ? text : "";
+}

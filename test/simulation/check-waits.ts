@@ -1,0 +1,24 @@
+/** Finds active turns that wait for nothing. Pure. */
+import {
+  type ConversationState,
+  openOperations,
+  type Turn,
+} from "../../src/agents/conversation/core/state.ts";
+
+/** Returns the numbers of the active turns that neither work, nor name an operation or a deadline, nor wait for others. */
+export function unnamedWaits({ active }: ConversationState): number[] {
+  const turns = [...active.values()];
+  return turns.filter((turn) => !isAccountedFor(turn, turns)).map(({ n }) => n);
+}
+
+function isAccountedFor(turn: Turn, turns: readonly Turn[]): boolean {
+  if (turn.queued) return turns.some(({ n, queued }) => n !== turn.n && !queued);
+  if (turn.call !== null) return true;
+  const open = openOperations(turn);
+  return (
+    open.length > 0 &&
+    open.every(({ target, status, deadline }) => {
+      return deadline !== undefined || (target === "code" && status === "pending");
+    })
+  );
+}

@@ -1,0 +1,121 @@
+/** Places of a conversation's turns in its journal, and of the journal's entries in the run. Pure. */
+
+import type { JournalEntryView, TurnOrder, TurnView } from "../../src/protocol/views.ts";
+import { canonicalJson, isJsonObject } from "../../src/shared/json.ts";
+import type { CommitRecord } from "./history.ts";
+import { type Scope, tagIn } from "./scope.ts";
+
+/** A turn, with the numbers of its journal entries; `Infinity` for those that never came. */
+export interface TurnTimes {
+  turn: TurnView;
+  tag: string;
+  started: number;
+  /** The first entry of its first cycle. */
+  began: number;
+  ended: number;
+}
+
+/** Permission to work, and the order of turns, from a journal entry on. */
+export interface Standing {
+  seq: number;
+  isStopped: boolean;
+  order: TurnOrder;
+}
+
+export class TurnTimeline {
+  readonly turns: readonly TurnTimes[];
+  /** Ascending; the first one holds from the beginning. */
+  readonly standings: readonly Standing[];
+  readonly #commits: readonly CommitRecord[];
+
+  constructor(private readonly scope: Scope) {
+    const { history, outcome, conversation } = scope;
+    const firsts = (...types: string[]) => {
+      const found = new Map<string, number>();
+      for (const { type, turnId = "", seq } of outcome.journal)
+        if (types.includes(type) && !found.has(turnId)) found.set(turnId, seq);
+      return (id: string) => found.get(id) ?? Infinity;
+    };
+    const [started, began] = [firsts("turn.started"), firsts("message.started")];
+    const ended = firsts("turn.completed", "turn.failed");
+    this.turns = outcome.turns.map((turn) => ({
+      turn,
+      tag: tagIn(turn.input),
+      started: started(turn.id),
+      began: began(turn.id),
+      ended: ended(turn.id),
+    }));
+    this.#commits = history.commits.filter((commit) => commit.conversation === conversation);
+    const order = history.plan.conversations[conversation]?.order ?? "parallel";
+    this.standings = standingsOf(outcome.journal, { seq: 0, isStopped: false, order });
+  }
+
+  /** Returns the commit of a journal entry. */
+  commitOf(seq: number): CommitRecord | undefined {
+    return this.#commits.findLast((commit) => commit.seq <= seq);
+  }
+
+  /** Returns the place of an entry's commit among all records; `Infinity` if it is not known. */
+  stepOf(seq: number): number {
+    return (seq === Infinity ? undefined : this.commitOf(seq)?.step) ?? Infinity;
+  }
+
+  /** Returns the standing behind an entry. */
+  standingAt(seq: number): Standing {
+    // SAFETY: the first one holds from the beginning.
+    return this.standings.findLast((standing) => standing.seq <= seq) as Standing;
+  }
+
+  /** Returns the standings that a request may have found, or left, between two records. */
+  standingsBetween(from: number, to: number): Standing[] {
+    return this.standings.filter(({ seq }, index) => {
+      const next = this.standings[index + 1];
+      const begins = seq === 0 ? 0 : this.stepOf(seq);
+      return begins <= to && (next === undefined || this.stepOf(next.seq) >= from);
+    });
+  }
+
+  /** Returns the entries of the commit that has entry `seq`. */
+  rowOf(seq: number): JournalEntryView[] {
+    const row = this.commitOf(seq)?.seq;
+    return this.scope.outcome.journal.filter((entry) => this.commitOf(entry.seq)?.seq === row);
+  }
+
+  /** Returns the operations of a turn that have no result at an entry: the tool and its arguments. */
+  openAt(turn: TurnView, seq: number): { name: string; input: unknown; client: boolean }[] {
+    const spans = new Map<string, { from: number; to: number }>();
+    for (const { type, operationId = "", turnId, seq: at } of this.scope.outcome.journal) {
+      if (turnId !== turn.id) continue;
+      const span = spans.get(operationId) ?? { from: Infinity, to: Infinity };
+      if (type === "tool.requested") spans.set(operationId, { ...span, from: at });
+      if (ENDS.has(type)) spans.set(operationId, { ...span, to: at });
+    }
+    return turn.moves.flatMap(({ toolCall }) => {
+      const span = spans.get(toolCall?.operationId ?? "");
+      if (toolCall === undefined || span === undefined || span.from > seq || span.to < seq) return [];
+      return [{ name: toolCall.name, input: toolCall.input, client: toolCall.client === true }];
+    });
+  }
+}
+
+/** Entries that give an operation its result. */
+export const ENDS: ReadonlySet<string> = new Set(["tool.completed", "tool.failed", "tool.cancelled"]);
+
+function standingsOf(journal: readonly JournalEntryView[], first: Standing): Standing[] {
+  const standings = [first];
+  for (const { type, seq, data } of journal) {
+    const last = standings.at(-1) ?? first;
+    if (type === "conversation.cancelled") standings.push({ ...last, seq, isStopped: true });
+    if (type === "conversation.resumed") standings.push({ ...last, seq, isStopped: false });
+    if (type !== "conversation.updated" || !isJsonObject(data)) continue;
+    // SAFETY: the entry names the order.
+    standings.push({ ...last, seq, order: data.turns as TurnOrder });
+  }
+  return standings;
+}
+
+/** Returns the user that an entry names; `undefined` where it names none. */
+export function namedUser({ data }: JournalEntryView): string | undefined {
+  if (!isJsonObject(data) || !isJsonObject(data.by)) return undefined;
+  return typeof data.by.userId === "string" ? data.by.userId : canonicalJson(data.by);
+}

@@ -1,0 +1,190 @@
+/** A conversation in Node whose model answers when the test says so, behind the real adapter. */
+import { adapterFor } from "../../src/adapters/formats/lookup.ts";
+import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
+import { type Beginning, ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
+import type { Library } from "../../src/library/define.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
+import { resolveChain } from "../../src/library/resolve.ts";
+import type { ModelGateway } from "../../src/model/gateway.ts";
+import type { ModelDelta } from "../../src/model/reply.ts";
+import { allowAll } from "../../src/policy/gate.ts";
+import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { systemClock, systemIds } from "../../src/ports/system.ts";
+import type { Persona } from "../../src/protocol/definitions.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
+import type { TurnView } from "../../src/protocol/views.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
+import { localExecutor } from "./local-executor.ts";
+import { noMail } from "./no-mail.ts";
+import { messageOfAda, recordOf } from "./records.ts";
+
+const STOP = { caller: { type: "user", userId: "ada" } } as const;
+
+/** A request that the model has not answered. */
+export interface OpenRequest {
+  messages: { role: string; content: unknown; tool_calls?: unknown[] }[];
+  isAborted(): boolean;
+  /** Streams a piece of text. */
+  say(text: string): void;
+  /** Ends the reply. */
+  end(): void;
+  /** Says a text and ends the reply, which the provider counts. */
+  answer(text: string): void;
+  /** Ends the call with an error that no other attempt cures. */
+  fail(message: string): void;
+  /** Ends the reply with tool calls. */
+  call(...calls: [name: string, input: JsonObject][]): void;
+}
+
+export class SteeredConversation {
+  readonly frames: Frame[] = [];
+  readonly runtime: ConversationRuntime;
+  readonly queries: ConversationQueries;
+  readonly #requests: OpenRequest[] = [];
+  readonly #waiting: ((request: OpenRequest) => void)[] = [];
+  readonly #onFrame = new Set<() => void>();
+
+  private constructor(private readonly code: DeployedCode) {
+    const database = new NodeSqlDatabase();
+    this.runtime = new ConversationRuntime({
+      database,
+      keyValue: new NodeKeyValue(database),
+      clock: systemClock,
+      ids: systemIds,
+      gateway: this.#gateway(),
+      adapters: adapterFor,
+      executor: localExecutor(code, systemClock),
+      gate: allowAll,
+      ...noMail,
+      armWakeup: async () => undefined,
+      publish: (frames) => {
+        this.frames.push(...frames);
+        for (const check of this.#onFrame) check();
+      },
+    });
+    this.queries = new ConversationQueries(this.runtime.store);
+  }
+
+  /** Creates a conversation with the tools of a library. */
+  static async create(
+    library: Library,
+    beginning: Beginning = {},
+    memory: Persona["memory"] = {},
+  ): Promise<SteeredConversation> {
+    const conversation = new SteeredConversation(new DeployedCode([library]));
+    const persona = {
+      identity: { systemPrompt: "Test." },
+      memory,
+      tools: { toolIds: library.tools.map(({ id }) => `${library.id}/${id}`) },
+    };
+    const profile = { provider: "openai", modelId: "steered", baseUrl: "http://model/v1" } as const;
+    const chain = await resolveChain(new Registry(conversation.code), persona, profile);
+    await conversation.runtime.create(recordOf(chain), beginning);
+    return conversation;
+  }
+
+  /** Sends a message of ada. Returns the id of its turn. */
+  async say(content: string, more: { replyToMessageId?: string } = {}): Promise<string> {
+    const { data, ...message } = messageOfAda(content);
+    return (await this.runtime.accept({ ...message, data: { ...data, ...more } })).turnId;
+  }
+
+  /** Returns the next request to the model that the test has not taken. */
+  request(): Promise<OpenRequest> {
+    const next = this.#requests.shift();
+    return next === undefined ? new Promise((resolve) => this.#waiting.push(resolve)) : Promise.resolve(next);
+  }
+
+  /** Number of requests that the test has not taken. */
+  get untaken(): number {
+    return this.#requests.length;
+  }
+
+  turn(id: string): TurnView {
+    return this.queries.turn(this.runtime.state, id);
+  }
+
+  stop(id: string): Promise<void> {
+    return this.runtime.cancelTurn(this.queries.requireTurn(this.runtime.state, id), STOP);
+  }
+
+  stopAll(): Promise<void> {
+    return this.runtime.cancel(STOP);
+  }
+
+  /** Resolves when a frame has come for which `isDone` holds. */
+  async until(isDone: (frame: Frame) => boolean): Promise<void> {
+    while (!this.frames.some(isDone)) {
+      await new Promise<void>((resolve) => {
+        const check = () => {
+          this.#onFrame.delete(check);
+          resolve();
+        };
+        this.#onFrame.add(check);
+      });
+    }
+  }
+
+  #gateway(): ModelGateway {
+    const take = (request: OpenRequest) => {
+      const waiting = this.#waiting.shift();
+      if (waiting === undefined) this.#requests.push(request);
+      else waiting(request);
+    };
+    return {
+      async *stream({ body }, signal): AsyncGenerator<ModelDelta> {
+        const deltas: ModelDelta[] = [];
+        let wake = () => {};
+        let isOver = false;
+        const push = (...more: ModelDelta[]) => {
+          deltas.push(...more);
+          wake();
+        };
+        const finish = (reason: "stop" | "tool_calls") => {
+          isOver = true;
+          push({ type: "finish", reason });
+        };
+        signal.addEventListener("abort", () => wake(), { once: true });
+        take({
+          // SAFETY: the adapter of the format wrote the body.
+          messages: body.messages as unknown as OpenRequest["messages"],
+          isAborted: () => signal.aborted,
+          say: (text) => push({ type: "text", text }),
+          end: () => finish("stop"),
+          answer: (text) => {
+            push({ type: "text", text }, { type: "usage", usage: { inputTokens: 100, outputTokens: 10 } });
+            finish("stop");
+          },
+          fail: (message) => {
+            isOver = true;
+            push({
+              type: "error",
+              error: { category: "validation", message, retriable: false, provider: "openai" },
+            });
+          },
+          call: (...calls) => {
+            for (const [index, [name, input]] of calls.entries()) {
+              push({
+                type: "tool-call",
+                index,
+                id: `call_${index}`,
+                name,
+                arguments: JSON.stringify(input),
+              });
+            }
+            finish("tool_calls");
+          },
+        });
+        for (;;) {
+          if (signal.aborted) return;
+          const delta = deltas.shift();
+          if (delta !== undefined) yield delta;
+          else if (isOver) return;
+          else await new Promise<void>((resolve) => (wake = resolve));
+        }
+      },
+    };
+  }
+}
