@@ -15,7 +15,8 @@
  * KILL-7  A `once` tool is hit at most once per operation, and exactly once if it succeeded. It fails only when
  *         interrupted, with an unknown outcome. Other tools succeed. Every hit has the id of its recorded operation,
  *         and no two operations share an id.
- * KILL-8  A kill repeats at most one model call of a turn, and one hit of each of its operations.
+ * KILL-8  A kill repeats at most one model call of a turn, and one hit of each of its operations. A call that is made again
+ *         because the user wrote meanwhile is no repetition.
  * KILL-9  No acknowledged turn needs a caller to continue: none is resumed only by the final read of its conversation.
  */
 import { checkCalls } from "./check/calls.ts";

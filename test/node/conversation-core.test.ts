@@ -611,7 +611,7 @@ describe("the window of the session", () => {
             const fresh = windows().messagesFor(turn);
             expect(kept.messagesFor(turn)).toEqual(fresh);
             const ended = driver.live.filter(
-              (frame) => endsTurn(frame) && frame.seq <= turn.snapshotSeq,
+              (frame) => endsTurn(frame) && (frame.seq ?? 0) <= turn.snapshotSeq,
             ).length;
             expect(fresh.filter(({ role }) => role === "user")).toHaveLength(
               Math.min(recentTurnsLimit, ended),

@@ -338,6 +338,19 @@ it.each(CASES)("%s finds that %s", (rule, _, change) => {
 });
 
 describe("what is allowed", () => {
+  it("KILL-8 a model call is made again because the user wrote meanwhile", () => {
+    const repeated = (history: History) => {
+      const call = history.hits.find(({ kind }) => kind === "model");
+      if (call !== undefined) history.hits.push({ ...call }, { ...call });
+    };
+    expect(broken(repeated)).toEqual(["KILL-8"]);
+    const reconsidered = (history: History) => {
+      repeated(history);
+      Object.assign(frame(history, "message.reset", "turn_a").data, { reason: "newer_message" });
+    };
+    expect(broken(reconsidered)).toEqual([]);
+  });
+
   it("KILL-7 a `once` tool fails with its outcome unknown where a kill interrupted it, whether it was hit or not", () => {
     const interrupted = (history: History) => {
       const done = frame(history, "tool.completed", "turn_a");

@@ -75,19 +75,25 @@ function isCallOf({ data }: Requested, { call }: ToolHit): boolean {
   return URL.canParse(url) && new URL(url).searchParams.get("call") === call;
 }
 
-function repeatedTooOften({ hits, turnId }: TurnRecord, kills: number): string[] {
+/** Calls that the model gets once more because its user wrote again (ORDER-4) are needed ones. */
+function repeatedTooOften({ hits, turnId, frames }: TurnRecord, kills: number): string[] {
   const modelCalls = hits.filter(({ kind }) => kind === "model");
   const distinct = new Set(modelCalls.map((hit) => (hit.kind === "model" ? hit.call : 0))).size;
+  const needed = distinct + frames.filter(isReconsidered).length;
   const operations = Map.groupBy(
     hits.filter((hit): hit is ToolHit => hit.kind === "tool"),
     ({ call }) => call,
   );
   return [
-    ...(modelCalls.length > distinct + kills
-      ? [`${turnId} made ${modelCalls.length} model calls instead of ${distinct}, with ${kills} kills`]
+    ...(modelCalls.length > needed + kills
+      ? [`${turnId} made ${modelCalls.length} model calls instead of ${needed}, with ${kills} kills`]
       : []),
     ...[...operations].flatMap(([call, own]) =>
       own.length > 1 + kills ? [`${call} was hit ${own.length} times with ${kills} kills`] : [],
     ),
   ];
+}
+
+function isReconsidered(frame: Frame): boolean {
+  return frame.type === "message.reset" && frame.data.reason === "newer_message";
 }
