@@ -7,7 +7,9 @@ export default defineConfig({
     // One more than a two-core machine gets by itself: most of the time a file waits for processes of its own.
     maxWorkers: 2,
     projects: [
-      { test: { name: "node", include: ["test/node/**/*.test.ts"], testTimeout: 30_000 } },
+      {
+        test: { name: "node", include: ["test/node/**/*.test.ts"], testTimeout: 30_000, hookTimeout: 30_000 },
+      },
       {
         plugins: [
           agents(),
@@ -28,6 +30,7 @@ export default defineConfig({
           include: ["test/workers/**/*.test.ts"],
           globalSetup: ["test/support/provider-setup.ts"],
           testTimeout: 30_000,
+          hookTimeout: 30_000,
         },
       },
       {

@@ -1,5 +1,5 @@
 /** The setting of a conversation for messages that arrive during an answer. The browser's popover handles focus and Escape. */
-import { useEffect, useId, useState } from "react";
+import { useId, useState } from "react";
 import type { TurnOrder } from "../../../src/client/index.ts";
 import { messageOf } from "../format.ts";
 import { ErrorNote } from "./error-note.tsx";
@@ -19,21 +19,21 @@ interface OrderMenuProps {
 
 export function OrderMenu({ value, onChange }: OrderMenuProps) {
   const id = useId();
-  const [chosen, setChosen] = useState<TurnOrder | null>(null);
+  /** What was chosen while the conversation had the order `over`, and is not confirmed yet. */
+  const [choice, setChoice] = useState<{ order: TurnOrder; over: TurnOrder } | null>(null);
   const [error, setError] = useState<unknown>(undefined);
 
-  // The conversation confirms a choice, or another client has chosen.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new value replaces the choice.
-  useEffect(() => setChosen(null), [value]);
+  // The conversation confirmed the choice, or another client has chosen.
+  if (choice !== null && choice.over !== value) setChoice(null);
 
   async function choose(order: TurnOrder) {
-    setChosen(order);
+    setChoice({ order, over: value });
     setError(undefined);
     try {
       await onChange(order);
     } catch (reason) {
       setError(reason);
-      setChosen(null);
+      setChoice(null);
     }
   }
 
@@ -65,7 +65,7 @@ export function OrderMenu({ value, onChange }: OrderMenuProps) {
                 type="radio"
                 name={id}
                 value={order}
-                checked={order === (chosen ?? value)}
+                checked={order === (choice?.order ?? value)}
                 onChange={() => void choose(order)}
                 className="mt-0.5 size-4 shrink-0 accent-accent"
               />
