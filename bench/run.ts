@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runAborts } from "./aborts/case.ts";
+import { runBusy } from "./busy/case.ts";
 import { decodeVerdict, runDecode } from "./decode/case.ts";
 import { formatTable, type ResultRow, replaceResults } from "./harness/results.ts";
 import { hostileVerdict, runHostile } from "./hostile/case.ts";
@@ -21,6 +22,7 @@ interface Case {
 
 const CASES: Record<string, Case> = {
   turns: { run: serveTurns, verdict },
+  busy: { run: runBusy },
   decode: { run: runDecode, verdict: decodeVerdict },
   kills: { run: runKills },
   aborts: { run: runAborts },

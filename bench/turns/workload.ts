@@ -13,14 +13,21 @@ export const TOOLS_TEXT = `Look up: ${PLAIN_TEXT.slice(9)}`;
 
 export const TOOL_ROUNDS = 3;
 
+/** A prompt for one call of the tool that takes `SLOW_MS`. */
+export const SLOW_TEXT = `Search: ${PLAIN_TEXT.slice(8)}`;
+
+const SLOW_ENTRY = 0;
+const SLOW_MS = 5_000;
+
 export const TOOL_NAME = "lookup";
 
 export const TOOL_DESCRIPTION = "Looks up one entry of the harbour log.";
 
 export const toolInput = z.object({ entry: z.number().describe("Number of the entry") });
 
-/** The tool of every system. It returns at once and has no effect. */
+/** The tool of every system. It has no effect, and returns at once unless it is called for `SLOW_TEXT`. */
 export async function lookup({ entry }: z.infer<typeof toolInput>): Promise<{ entry: number; text: string }> {
+  if (entry === SLOW_ENTRY) await new Promise((resolve) => setTimeout(resolve, SLOW_MS));
   return { entry, text: `Entry ${entry}: the lamp was lit at dusk and burned until the morning watch.` };
 }
 
@@ -53,6 +60,9 @@ const PIECES = [
 export function replyTo({ text, messages, toolResults }: Prompt): Reply {
   if (text.startsWith("Look up:") && toolResults < TOOL_ROUNDS) {
     return { kind: "tool", id: `call-${messages}-${toolResults}`, input: { entry: toolResults + 1 } };
+  }
+  if (text.startsWith("Search:") && toolResults === 0) {
+    return { kind: "tool", id: `call-${messages}-slow`, input: { entry: SLOW_ENTRY } };
   }
   return { kind: "text", pieces: [...PIECES, `(${messages} messages, ${toolResults} results).`] };
 }

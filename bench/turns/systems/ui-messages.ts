@@ -20,7 +20,7 @@ export function seededMessages(count: number): UIMessage[] {
 
 /** Returns the text of the newest answer. Throws if there is none. */
 export function answerOf(messages: readonly UIMessage[]): string {
-  const last = messages.at(-1);
-  if (last?.role !== "assistant") throw new Error("The turn left no answer.");
+  const last = messages.findLast(({ role }) => role === "assistant");
+  if (last === undefined) throw new Error("The turn left no answer.");
   return last.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
 }
