@@ -8,6 +8,7 @@ import { decodeVerdict, runDecode } from "./decode/case.ts";
 import { formatTable, type ResultRow, replaceResults } from "./harness/results.ts";
 import { hostileVerdict, runHostile } from "./hostile/case.ts";
 import { runKills } from "./kills/case.ts";
+import { runLoad } from "./load/case.ts";
 import { readersVerdict, runReaders } from "./readers/case.ts";
 import { serveTurns } from "./turns/case.ts";
 import { verdict } from "./turns/verdict.ts";
@@ -27,6 +28,7 @@ const CASES: Record<string, Case> = {
   kills: { run: runKills },
   aborts: { run: runAborts },
   hostile: { run: runHostile, verdict: hostileVerdict },
+  load: { run: runLoad },
   readers: { run: runReaders, verdict: readersVerdict },
   writes: { run: runWrites, verdict: writesVerdict },
 };

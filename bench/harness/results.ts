@@ -8,7 +8,7 @@ const rowSchema = z.strictObject({
   case: z.string(),
   system: z.string(),
   metric: z.string(),
-  unit: z.enum(["ms", "MB/s", "MB", "count", "ratio"]),
+  unit: z.enum(["ms", "MB/s", "MB", "kB", "count", "ratio"]),
   median: z.number(),
   min: z.number(),
   max: z.number(),

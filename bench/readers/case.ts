@@ -3,7 +3,6 @@
  * answer. Measures the memory of the workerd process. A run fails if a client that reads is harmed, or if a client that does
  * not read is not cut off.
  */
-import { readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -11,6 +10,7 @@ import { parseArgs } from "node:util";
 import { connectConversation, createClient } from "../../src/client/index.ts";
 import { buildBundle } from "../harness/bundle.ts";
 import { BENCH_DIR } from "../harness/paths.ts";
+import { rssOf } from "../harness/process-figures.ts";
 import { type ResultRow, summarise } from "../harness/results.ts";
 import { type Server, serve } from "../harness/workerd.ts";
 import { type IdleClient, openIdle } from "./idle-client.ts";
@@ -151,10 +151,4 @@ async function measure(
 /** Milliseconds in which a socket that holds this much must be cut off, as docs/http.md says, and one more second. */
 function cutMs(bytes: number): number {
   return 6_000 + bytes / 64;
-}
-
-/** Returns the resident memory of a process, in bytes. */
-function rssOf(pid: number): number {
-  const status = readFileSync(`/proc/${pid}/status`, "utf8");
-  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
 }
