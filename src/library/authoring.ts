@@ -7,12 +7,14 @@
  *           deployed tool does.
  * AUTHOR-3  A model profile by API can send a key only to hosts that the deployer trusts, and can name only keys that the
  *           deployer allows.
+ * AUTHOR-4  The expressions of a tool's input mapping are compiled when the tool is added; an error names the member.
  */
 
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, ToolDefinition, ToolEffect, ToolTarget } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError, type InputIssue } from "../shared/errors.ts";
+import { type Mapping, mappingIssues } from "../shared/expressions/mapping.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { Patterns } from "../shared/json-schema/pattern.ts";
 import { isPlainUrl } from "../shared/text.ts";
@@ -43,6 +45,8 @@ export interface PostedTool {
   inputSchema?: JsonObject;
   effect?: ToolEffect;
   timeoutMs?: number;
+  /** Expressions over `input`. */
+  inputMapping?: Mapping;
 }
 
 /** Returns the persona with its settings filled in. Throws `INVALID_INPUT`, naming the field. */
@@ -81,7 +85,7 @@ const MAX_COMPILE_STEPS = 100_000;
 export async function checkedTool(
   { tools }: LibraryPorts,
   _: DefinitionKey,
-  { target, name, description, inputSchema, effect, timeoutMs }: PostedTool,
+  { target, name, description, inputSchema, effect, timeoutMs, inputMapping }: PostedTool,
 ): Promise<ToolDefinition> {
   const reference = await resolving("/target/task", async () => parseReference(target.task));
   const deployed = tools.toolCode(reference.library, reference.id)?.definition;
@@ -102,12 +106,13 @@ export async function checkedTool(
     inputSchema === undefined
       ? []
       : inputSchemaIssues(inputSchema, "/inputSchema", new Patterns(MAX_COMPILE_STEPS));
+  if (inputMapping !== undefined) issues.push(...mappingIssues(inputMapping, ["input"], "/inputMapping"));
   if (issues.length > 0) throw refused(issues);
   return {
     ...deployed,
     name,
     description,
-    ...defined({ inputSchema, effect, timeoutMs }),
+    ...defined({ inputSchema, effect, timeoutMs, inputMapping }),
     target: { task: formatReference(reference) },
   };
 }

@@ -115,4 +115,5 @@ export const toolDefinitionSchema = z.strictObject({
   effect: z.enum(["pure", "idempotent", "once"]),
   timeoutMs: timeout,
   target: z.exactOptional(z.strictObject({ task: referenceSchema })),
+  inputMapping: z.exactOptional(z.record(z.string().min(1).max(200), z.string().min(1))),
 }) satisfies z.ZodType<ToolDefinition>;

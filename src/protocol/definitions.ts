@@ -4,6 +4,7 @@
  */
 
 import type { ModelProfile } from "../model/profile.ts";
+import type { Mapping } from "../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
 
@@ -59,6 +60,8 @@ export interface ToolDefinition {
   timeoutMs: number;
   /** The code that a call runs; the tool's own when absent. */
   target?: ToolTarget;
+  /** The members of the target's input, as expressions over `input`; the target gets the model's input when absent. */
+  inputMapping?: Mapping;
 }
 
 /** The target of a tool's calls: the code of a deployed tool. */

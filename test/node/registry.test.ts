@@ -3,7 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { invokedTool } from "../../src/agents/conversation/effects/tool-batch.ts";
+import { invocationOf } from "../../src/agents/conversation/effects/tool-batch.ts";
 import { D1Definitions } from "../../src/d1/d1-definitions.ts";
 import { D1_TIMEOUT_MS } from "../../src/d1/in-time.ts";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
@@ -365,12 +365,18 @@ describe("what is deployed", () => {
       { provider: "offline", modelId: "offline-1" },
     );
     const call = { library: "own", id: "hello", version: 3 };
-    expect(invokedTool({ ...chain, tools: [tool] }, call)).toEqual(call);
+    const input = { name: "Ann" };
+    expect(invocationOf({ ...chain, tools: [tool] }, { tool: call, input }).tool).toEqual(call);
     const posted = { ...tool, definition: { ...tool.definition, target: { task: "demo/greet" } } };
     const greeting = { library: "demo", id: "greet", version: 0 };
-    expect(invokedTool({ ...chain, tools: [posted] }, call)).toEqual(greeting);
+    expect(invocationOf({ ...chain, tools: [posted] }, { tool: call, input }).tool).toEqual(greeting);
     // STORED-1: release 0.3.0 pinned `task`.
     const older = { ...tool, definition: { ...tool.definition, task: "demo/greet" } };
-    expect(invokedTool({ ...chain, tools: [older] }, call)).toEqual(greeting);
+    expect(invocationOf({ ...chain, tools: [older] }, { tool: call, input }).tool).toEqual(greeting);
+    // INMAP-1: with a mapping the task gets the mapped members, without one the same input.
+    expect(invocationOf({ ...chain, tools: [posted] }, { tool: call, input }).input).toBe(input);
+    const mapped = { ...posted.definition, inputMapping: { who: "input.name" } };
+    const tools = [{ ...posted, definition: mapped }];
+    expect(invocationOf({ ...chain, tools }, { tool: call, input }).input).toEqual({ who: "Ann" });
   });
 });

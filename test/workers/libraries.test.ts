@@ -177,6 +177,8 @@ describe("tools by API", () => {
     },
   };
 
+  const many = Object.fromEntries(Array.from({ length: 65 }, (_, index) => [`m${index}`, "input.n"]));
+
   test("A6 A7 run the code of the deployed tool, on input that the posted schema accepts", async () => {
     const added = await add("math/tools", twice);
     expect(added.body.definition).toMatchObject({
@@ -205,6 +207,80 @@ describe("tools by API", () => {
     expect(request?.body.tools).toMatchObject([
       { function: { name: "twice", description: "Doubles a small number." } },
     ]);
+  });
+
+  test("A8 INMAP-1 a task gets the mapped members, and without a mapping the same input", async () => {
+    const described = {
+      description: "Saves.",
+      inputSchema: { type: "object" },
+      target: { task: "test/save" },
+    };
+    const inputMapping = {
+      key: "input.where.key",
+      n: "size(input.words.filter(w, w != ''))",
+      gate: "input.gate",
+    };
+    const { body } = await add("mapped/tools", { id: "note", name: "note", ...described, inputMapping });
+    expect(body.definition).toMatchObject({ inputMapping });
+    await add("mapped/tools", { id: "plain", name: "plain", ...described });
+    await add("mapped/personas", guide("Save.", { tools: { toolIds: ["note", "plain"] } }));
+    const conversation = await createConversation(await createAgent("mapped/guide"));
+    const words = ["a", "", "b"];
+    const { play, turnId } = await conversation.play((key) => ({
+      replies: [
+        [
+          { call: "note", input: { where: { key }, words } },
+          { call: "plain", input: { key, n: 7 } },
+          { call: "note", input: { where: { key }, words: 3 } },
+        ],
+        [{ text: "Saved." }],
+      ],
+    }));
+    const { moves } = await conversation.ended(turnId);
+    expect(moves.map(({ toolCall, toolResult }) => [toolCall?.input, toolResult])).toMatchObject([
+      [{ words }, { success: true, result: { n: 2 } }],
+      [{ n: 7 }, { success: true, result: { n: 7 } }],
+      [
+        { words: 3 },
+        {
+          success: false,
+          error: {
+            code: "INVALID_INPUT",
+            message: expect.stringMatching(/cannot be mapped: \/n: Type error/),
+          },
+        },
+      ],
+      [undefined, undefined],
+    ]);
+    const inputs = (await play.runs(2)).map(({ input }) => input);
+    expect(inputs).toHaveLength(2);
+    expect(inputs).toEqual(
+      expect.arrayContaining([
+        { key: play.key, n: 2 },
+        { key: play.key, n: 7 },
+      ]),
+    );
+  });
+
+  test("EXPR-3 a hostile mapping ends, for all calls of a reply together, and the turn goes on", async () => {
+    const inputMapping = { n: "input.items.map(a, input.items.map(b, input.items.map(c, a + b + c)))" };
+    const described = {
+      description: "Loops.",
+      inputSchema: { type: "object" },
+      target: { task: "test/double" },
+    };
+    await add("loops/tools", { id: "loop", name: "loop", ...described, inputMapping });
+    await add("loops/personas", guide("Loop.", { tools: { toolIds: ["loop"] } }));
+    const conversation = await createConversation(await createAgent("loops/guide"));
+    const items = Array.from({ length: 5_000 }, (_, index) => index);
+    const { turnId } = await conversation.play({
+      replies: [Array.from({ length: 8 }, () => ({ call: "loop", input: { items } })), [{ text: "Done." }]],
+    });
+    const { moves } = await conversation.ended(turnId);
+    expect(moves[0]?.toolResult?.error).toMatchObject({
+      code: "INVALID_INPUT",
+      message: expect.stringContaining("too large to be mapped"),
+    });
   });
 
   test("code that is gone answers NOT_FOUND, and the turn goes on", async () => {
@@ -263,11 +339,15 @@ describe("tools by API", () => {
       { inputSchema: { type: "object", properties: { s: { pattern: "(" } } } },
       "/inputSchema/properties/s/pattern",
     ],
+    ["a mapping with an error of syntax", { inputMapping: { n: "input." } }, "/inputMapping/n"],
+    ["a mapping of another variable", { inputMapping: { n: "state.n" } }, "/inputMapping/n"],
+    ["a mapping that is no text", { inputMapping: { n: 1 } }, "/inputMapping/n"],
+    ["a mapping of too many members", { inputMapping: many }, "/inputMapping"],
     ["code", { execute: "() => 1" }, "/execute"],
     ["a timeout beyond 15 minutes", { timeoutMs: 900_001 }, "/timeoutMs"],
     ["a name that providers refuse", { name: "two words" }, "/name"],
     ["an id of other characters", { id: "two.words" }, "/id"],
-  ])("LIBAPI-3 are refused with %s", async (_, change, path) => {
+  ])("LIBAPI-3 AUTHOR-4 are refused with %s", async (_, change, path) => {
     expectProblem(
       await post("/api/libraries/refused/tools", { ...twice, ...change }, AUTHOR),
       422,

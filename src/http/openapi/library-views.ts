@@ -76,7 +76,8 @@ export const personaBody = personaSchema.extend(id).meta({
 export const modelProfileBody = modelProfileSchema.extend(id).meta({
   example: { id: "fast", provider: "openai", modelId: "gpt-4.1-mini", parameters: { temperature: 0 } },
 });
-const { name, description, inputSchema, effect, timeoutMs, target } = toolDefinitionSchema.shape;
+const { name, description, inputSchema, effect, timeoutMs, target, inputMapping } =
+  toolDefinitionSchema.shape;
 /** Absent fields have the values of the deployed tool. */
 export const toolBody = withToolForms(
   z.strictObject({
@@ -87,6 +88,9 @@ export const toolBody = withToolForms(
     inputSchema: z.exactOptional(inputSchema),
     effect: z.exactOptional(effect),
     timeoutMs: z.exactOptional(timeoutMs),
+    inputMapping: inputMapping.meta({
+      description: "CEL expressions over `input`, by the members of the deployed tool's input.",
+    }),
   }),
 ).meta({
   example: {

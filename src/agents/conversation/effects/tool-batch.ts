@@ -23,9 +23,10 @@ import { reportsSchema } from "../../../protocol/executor-reports.ts";
 import { operationId } from "../../../protocol/ids.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
+import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { Operation } from "../core/operation.ts";
-import { failure } from "../core/planning/tool-call.ts";
+import { failure, targetInput } from "../core/planning/tool-call.ts";
 import type { ToolCompleted } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf, type Turn } from "../core/state.ts";
 
@@ -72,13 +73,14 @@ export class ToolBatch {
     const delay = startAt - clock.now();
     if (delay > 0) await clock.sleep(delay);
     if (this.#waiting.size === 0) return;
-    const calls = [...this.#waiting].map(([id, { operation }]) => this.#callOf(id, operation));
     const caller: BatchCaller = {
       report: async (reports) => this.#take(reports),
       cancelled: () => this.#nextCancelled(),
     };
+    let calls: ToolInvocation[];
     let running: Promise<void>;
     try {
+      calls = [...this.#waiting].map(([id, { operation }]) => this.#callOf(id, operation));
       running = executor.run(calls, caller);
     } catch (error) {
       console.error(error);
@@ -117,14 +119,14 @@ export class ToolBatch {
     this.#report(results);
   }
 
-  #callOf(id: string, { attempt, toolCallId, tool, input, timeoutMs }: Operation): ToolInvocation {
+  #callOf(id: string, operation: Operation): ToolInvocation {
     const { record, turn } = this.input;
+    const { attempt, toolCallId, timeoutMs } = operation;
     return {
       operationId: id,
       attempt,
       toolCallId,
-      tool: invokedTool(chainOf(record, turn.agentId), tool),
-      input,
+      ...invocationOf(chainOf(record, turn.agentId), operation),
       timeoutMs,
       context: callContext(record, turn),
     };
@@ -205,12 +207,23 @@ function lost(ids: Iterable<string>, how: string): DramatisError {
 
 const NOWHERE: ToolInvocation["tool"] = { library: "", id: "", version: 0 };
 
-/** Returns the deployed code of a tool: the tool itself, or the task that its pinned definition names. */
-export function invokedTool({ tools }: VersionChain, tool: Operation["tool"]): ToolInvocation["tool"] {
-  if (tool === null) return NOWHERE;
+/**
+ * Returns the deployed code of a call, the tool itself or the task that its pinned definition names, and the code's input.
+ * Planning mapped the input before, so it can be mapped.
+ */
+export function invocationOf(
+  { tools }: Pick<VersionChain, "tools">,
+  { tool, input }: Pick<Operation, "tool" | "input">,
+): Pick<ToolInvocation, "tool" | "input"> {
+  if (tool === null) return { tool: NOWHERE, input };
   const pinned = tools.find(
     ({ library, id, version }) => library === tool.library && id === tool.id && version === tool.version,
   );
-  const target = pinned && fromStored(pinned.definition).target;
-  return target === undefined ? tool : { ...parseReference(target.task), version: 0 };
+  if (pinned === undefined) return { tool, input };
+  const definition = fromStored(pinned.definition);
+  const { target } = definition;
+  return {
+    tool: target === undefined ? tool : { ...parseReference(target.task), version: 0 },
+    input: targetInput(definition, input, checkBudget()),
+  };
 }

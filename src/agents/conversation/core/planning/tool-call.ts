@@ -4,6 +4,8 @@
  *
  * CHECK-1  Planning a reply again, as its commit does after its preview, asks the gate no second time. After a crash the
  *          gate is asked again.
+ * INMAP-1  A tool with an input mapping runs with the mapped input, one without with the model's input, unchanged. A call whose
+ *          input cannot be mapped gets `INVALID_INPUT` and never runs. The gate, readers and the model see the model's input.
  */
 
 import type { RequestedToolCall } from "../../../../model/reply.ts";
@@ -11,8 +13,10 @@ import type { Gate } from "../../../../policy/gate.ts";
 import type { ToolDefinition } from "../../../../protocol/definitions.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
-import { isJsonObject } from "../../../../shared/json.ts";
-import type { Meter } from "../../../../shared/json-schema/meter.ts";
+import { mapped } from "../../../../shared/expressions/mapping.ts";
+import { ExpressionError } from "../../../../shared/expressions/values.ts";
+import { isJsonObject, type JsonObject } from "../../../../shared/json.ts";
+import { type Meter, Spent } from "../../../../shared/json-schema/meter.ts";
 import { violations } from "../../../../shared/json-schema/violations.ts";
 import type { PlanInput } from "../decisions.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
@@ -65,6 +69,8 @@ export function checkToolCall(
     // Where the schema cannot be checked, the tool's own check remains.
     const problems = violations(definition.inputSchema, input, budget) ?? [];
     if (problems.length > 0) return { code: "INVALID_INPUT", message: problems.join("; ") };
+    const problem = mappingProblem(definition, input, budget);
+    if (problem !== null) return { code: "INVALID_INPUT", message: problem };
     const isAsked = () => gate(definition, input, { tenant, projectId, agentId, conversationId });
     return isAllowed(isAsked)
       ? null
@@ -81,6 +87,28 @@ export function checkToolCall(
   return brought === undefined
     ? operation
     : { ...operation, target: "client", deadline: now + operation.timeoutMs };
+}
+
+/** Returns the input that the code of a tool gets (INMAP-1). Throws `ExpressionError`, and `Spent` beyond the budget. */
+export function targetInput(
+  { inputMapping }: Pick<ToolDefinition, "inputMapping">,
+  input: JsonObject,
+  budget: Meter,
+): JsonObject {
+  return inputMapping === undefined ? input : mapped(inputMapping, { input }, budget);
+}
+
+/** Describes why an input cannot be mapped; `null` where it can. */
+function mappingProblem(definition: ToolDefinition, input: JsonObject, budget: Meter): string | null {
+  try {
+    targetInput(definition, input, budget);
+    return null;
+  } catch (error) {
+    if (error instanceof Spent)
+      return "The input is too large to be mapped, together with what is checked beside it.";
+    if (error instanceof ExpressionError) return `The input cannot be mapped: ${error.message}`;
+    throw error;
+  }
 }
 
 /** A gate that throws denies the call. */
