@@ -11,7 +11,13 @@
  */
 
 import type { ModelProfile } from "../model/profile.ts";
-import type { Persona, ToolDefinition, ToolEffect, ToolTarget } from "../protocol/definitions.ts";
+import type {
+  Persona,
+  RetryPolicy,
+  ToolDefinition,
+  ToolEffect,
+  ToolTarget,
+} from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError, type InputIssue } from "../shared/errors.ts";
 import { type Mapping, mappingIssues } from "../shared/expressions/mapping.ts";
@@ -26,6 +32,7 @@ import { completePersona } from "./persona.ts";
 import { type DefinitionKey, formatReference, parseReference } from "./reference.ts";
 import { type Registry, strictest } from "./registry.ts";
 import { refuseEqualNames, resolveFallbacks } from "./resolve.ts";
+import { completeRetry } from "./tool-forms.ts";
 
 /** The libraries of one tenant. */
 export interface LibraryPorts {
@@ -47,6 +54,7 @@ export interface PostedTool {
   timeoutMs?: number;
   /** Expressions over `input`. */
   inputMapping?: Mapping;
+  retry?: Partial<RetryPolicy>;
 }
 
 /** Returns the persona with its settings filled in. Throws `INVALID_INPUT`, naming the field. */
@@ -85,7 +93,7 @@ const MAX_COMPILE_STEPS = 100_000;
 export async function checkedTool(
   { tools }: LibraryPorts,
   _: DefinitionKey,
-  { target, name, description, inputSchema, effect, timeoutMs, inputMapping }: PostedTool,
+  { target, name, description, inputSchema, effect, timeoutMs, inputMapping, retry }: PostedTool,
 ): Promise<ToolDefinition> {
   const reference = await resolving("/target/task", async () => parseReference(target.task));
   const deployed = tools.toolCode(reference.library, reference.id)?.definition;
@@ -108,11 +116,20 @@ export async function checkedTool(
       : inputSchemaIssues(inputSchema, "/inputSchema", new Patterns(MAX_COMPILE_STEPS));
   if (inputMapping !== undefined) issues.push(...mappingIssues(inputMapping, ["input"], "/inputMapping"));
   if (issues.length > 0) throw refused(issues);
+  const { retry: ofCode, ...code } = deployed;
+  const attempts =
+    retry === undefined
+      ? effect === "once"
+        ? undefined
+        : ofCode
+      : completeRetry(retry, effect ?? deployed.effect, (path, message) => {
+          throw invalid(`/${path.join("/")}`, message);
+        });
   return {
-    ...deployed,
+    ...code,
     name,
     description,
-    ...defined({ inputSchema, effect, timeoutMs, inputMapping }),
+    ...defined({ inputSchema, effect, timeoutMs, inputMapping, retry: attempts }),
     target: { task: formatReference(reference) },
   };
 }

@@ -9,6 +9,7 @@ import { z } from "zod";
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
 import type { ToolState } from "../protocol/executor-api.ts";
+import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { definitionIdSchema } from "../shared/id-schemas.ts";
 import type { CallContext } from "../shared/identifiers.ts";
@@ -21,10 +22,11 @@ import {
   DEFAULT_TOOL_TIMEOUT_MS,
   modelProfileSchema,
   personaSchema,
+  retrySchema,
   toolDefinitionSchema,
 } from "./schemas.ts";
 import { ToolError } from "./tool-error.ts";
-import { readTimeout, type ToolRetry, targetFields } from "./tool-forms.ts";
+import { completeRetry, readTimeout, type ToolRetry, targetFields, withoutTimeout } from "./tool-forms.ts";
 
 /** The second argument of a tool's `execute`. */
 export interface ToolContext {
@@ -55,7 +57,7 @@ export interface ToolOptions<Input extends z.ZodType> {
   effect?: ToolEffect;
   /** Timeout of one attempt, in milliseconds: 1 to 900 000; 60 000 when absent. */
   timeoutMs?: number;
-  /** Another form of `timeoutMs`. */
+  /** Attempts of a call that fails for a reason that may pass; one when absent. Not for `once` tools. */
   retry?: ToolRetry;
   /** Returns the result for the model, any JSON. Throw `ToolError` to report a failure to the model. */
   execute(input: z.output<Input>, context: ToolContext): unknown;
@@ -137,9 +139,12 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>)
   }
   validate(optionsSchema, options, "", tool);
   const { name, input, execute } = options;
-  const timeoutMs = readTimeout(options, (path, message) => {
+  const refuse = (path: string[], message: string) => {
     throw new DramatisError("INVALID_INPUT", `${tool}: ${jsonPointer(path)}: ${message}`);
-  });
+  };
+  const timeoutMs = readTimeout(options, refuse);
+  const attempts = validate(retrySchema, withoutTimeout(options.retry) ?? {}, "/retry", tool);
+  const retry = completeRetry(attempts, options.effect ?? "once", refuse);
   const definition = validate(
     toolDefinitionSchema,
     {
@@ -148,6 +153,7 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>)
       inputSchema: toInputSchema(name, input),
       effect: options.effect ?? "once",
       timeoutMs: timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS,
+      ...defined({ retry }),
     },
     "",
     tool,

@@ -16,6 +16,15 @@ export const MAX_TIMEOUT_MS = 900_000;
 /** Timeout of one attempt of a tool that declares none, in milliseconds. */
 export const DEFAULT_TOOL_TIMEOUT_MS = 60_000;
 
+/** Maximum number of attempts of a tool's call, the first included. */
+export const MAX_TOOL_ATTEMPTS = 10;
+
+/** The longest pause between two attempts of a tool's call, in milliseconds. */
+export const MAX_TOOL_BACKOFF_MS = 60_000;
+
+/** Milliseconds before the second attempt of a tool that declares attempts, but no backoff. */
+export const DEFAULT_TOOL_BACKOFF_MS = 1_000;
+
 /** Maximum number of fallbacks of a model profile, including the fallbacks of its fallbacks. */
 export const MAX_FALLBACKS = 5;
 
@@ -103,6 +112,12 @@ export const modelProfileSchema = z.strictObject({
   ),
 }) satisfies z.ZodType<ModelProfile>;
 
+/** The attempts of a tool as authors write them. */
+export const retrySchema = z.strictObject({
+  maxAttempts: z.exactOptional(z.int().min(1).max(MAX_TOOL_ATTEMPTS)),
+  backoffMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
+});
+
 /** A tool, without its code. */
 export const toolDefinitionSchema = z.strictObject({
   name: z
@@ -114,6 +129,12 @@ export const toolDefinitionSchema = z.strictObject({
   }),
   effect: z.enum(["pure", "idempotent", "once"]),
   timeoutMs: timeout,
+  retry: z.exactOptional(
+    z.strictObject({
+      maxAttempts: z.int().min(2).max(MAX_TOOL_ATTEMPTS),
+      backoffMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS),
+    }),
+  ),
   target: z.exactOptional(z.strictObject({ task: referenceSchema })),
   inputMapping: z.exactOptional(z.record(z.string().min(1).max(200), z.string().min(1))),
 }) satisfies z.ZodType<ToolDefinition>;

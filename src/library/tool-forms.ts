@@ -1,21 +1,25 @@
 /**
- * Other forms of a tool's `target` and `timeoutMs`.
+ * Other forms of a tool's `target` and `timeoutMs`, and the full form of its `retry`.
  *
  * TOOLFORM-1  `task`, `taskId`, and `targetType: "task"` with `targetId` mean `target: {task}`. A tool that names more than
  *             one target is refused, and the message lists the fields.
  * TOOLFORM-2  `retry: {timeoutMs}` means `timeoutMs`. A tool that gives both is refused.
+ * TOOLFORM-3  A `once` tool with more than one attempt is refused, and the message says what to change.
  */
 import { z } from "zod";
+import type { RetryPolicy, ToolEffect } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
 import { isJsonObject } from "../shared/json.ts";
+import { DEFAULT_TOOL_BACKOFF_MS } from "./schemas.ts";
 
-/** The other form of `timeoutMs`. */
+/** The attempts of a tool, as authors write them. */
 export interface ToolRetry {
-  timeoutMs?: number;
-  /** Only 1: a call has one attempt. */
-  maxAttempts?: 1;
-  /** Without effect. */
+  /** Attempts of a call, the first included: 1 to 10; 1 when absent. More than 1 need an effect that is not `once`. */
+  maxAttempts?: number;
+  /** Milliseconds before the second attempt, at most 60 000; 1 000 when absent. Doubles before each further one, up to a minute. */
   backoffMs?: number;
+  /** Another form of the tool's `timeoutMs`. */
+  timeoutMs?: number;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -33,7 +37,11 @@ export function withToolForms<Schema extends z.ZodType>(schema: Schema): z.ZodTy
     const { targetType, targetId, task, taskId, workflowId, agentId, retry, ...tool } = value;
     return {
       ...tool,
-      ...defined({ target: readTarget(value, report), timeoutMs: readTimeout(value, report) }),
+      ...defined({
+        target: readTarget(value, report),
+        timeoutMs: readTimeout(value, report),
+        retry: withoutTimeout(retry),
+      }),
     };
   }, schema);
 }
@@ -52,17 +60,32 @@ export function readTimeout(tool: { timeoutMs?: unknown; retry?: unknown }, repo
     report(["retry"], "Must be an object.");
     return timeoutMs;
   }
-  const { timeoutMs: inRetry, maxAttempts, backoffMs: _, ...others } = retry;
-  if (maxAttempts !== undefined && maxAttempts !== 1)
-    report(
-      ["retry", "maxAttempts"],
-      "Must be 1: a call has one attempt. Repeat requests in the tool's code.",
-    );
-  for (const name of Object.keys(others)) report(["retry", name], "Unknown field.");
+  const { timeoutMs: inRetry } = retry;
   if (timeoutMs !== undefined && inRetry !== undefined)
     report(["retry", "timeoutMs"], "The tool has two timeouts, `timeoutMs` and `retry.timeoutMs`. Give one.");
   return timeoutMs ?? inRetry;
 }
+
+/** Returns the attempts of a tool without the other form of its timeout; `undefined` if nothing else is there. */
+export function withoutTimeout(retry: unknown): unknown {
+  if (!isJsonObject(retry)) return undefined;
+  const { timeoutMs: _, ...rest } = retry;
+  return Object.keys(rest).length === 0 ? undefined : rest;
+}
+
+/** Returns the attempts of a tool in full; `undefined` for one attempt. Reports attempts that the effect forbids (TOOLFORM-3). */
+export function completeRetry(
+  { maxAttempts = 1, backoffMs = DEFAULT_TOOL_BACKOFF_MS }: Pick<ToolRetry, "maxAttempts" | "backoffMs">,
+  effect: ToolEffect,
+  report: Report,
+): RetryPolicy | undefined {
+  if (maxAttempts === 1) return undefined;
+  if (effect === "once") report(["retry"], ONCE);
+  return { maxAttempts, backoffMs };
+}
+
+const ONCE =
+  'A `once` tool has one attempt, because a failed one may have taken effect. Declare `effect: "idempotent"` if the tool may run twice under one `operationId`, or remove `retry`.';
 
 function readTarget(tool: Fields, report: Report): unknown {
   const [field, ...others] = targetFields(tool);

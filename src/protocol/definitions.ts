@@ -58,10 +58,20 @@ export interface ToolDefinition {
   effect: ToolEffect;
   /** Time limit of one attempt, in milliseconds. */
   timeoutMs: number;
+  /** Attempts of a call; one when absent. Only `pure` and `idempotent` tools have it. */
+  retry?: RetryPolicy;
   /** The code that a call runs; the tool's own when absent. */
   target?: ToolTarget;
   /** The members of the target's input, as expressions over `input`; the target gets the model's input when absent. */
   inputMapping?: Mapping;
+}
+
+/** Attempts of a tool's call that fails for a reason that may pass. */
+export interface RetryPolicy {
+  /** The first included. */
+  maxAttempts: number;
+  /** Milliseconds before the second attempt. The pause doubles before each further one, up to a minute. */
+  backoffMs: number;
 }
 
 /** The target of a tool's calls: the code of a deployed tool. */

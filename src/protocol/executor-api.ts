@@ -49,9 +49,16 @@ export const MAX_OUTPUT_BYTES = 1_048_576;
 /** Maximum nesting of a tool's output and of its progress. */
 export const MAX_OUTPUT_DEPTH = 1_000;
 
+/** The result of one attempt of a call. */
+export interface AttemptResult {
+  result: ToolResult;
+  /** The attempt failed for a reason that may pass: its time was over, its code broke, or the tool said that a repetition may succeed. */
+  transient?: true;
+}
+
 /** A report on one call. A call gets one result, after all of its progress. */
 export type ExecutorReport =
-  | { operationId: string; result: ToolResult }
+  | ({ operationId: string } & AttemptResult)
   | { operationId: string; progress: Json };
 
 /** The caller's side of a batch. */
@@ -82,10 +89,9 @@ export interface TaskExecutor {
 }
 
 /** The result of an operation whose executor has lost its caller. */
-export interface TaskResult {
+export interface TaskResult extends AttemptResult {
   operationId: string;
   attempt: number;
-  result: ToolResult;
 }
 
 /** The door of a `Conversation` actor for results that come after a crash. Only Workers with a binding reach it. */

@@ -29,9 +29,11 @@ const resultSchema: z.ZodType<ToolResult> = z.discriminatedUnion("success", [
   z.strictObject({ tool_call_id: z.string(), success: z.literal(false), error }),
 ]);
 
+const transient = z.exactOptional(z.literal(true));
+
 export const reportsSchema: z.ZodType<ExecutorReport[]> = z.array(
   z.union([
-    z.strictObject({ operationId, result: resultSchema }),
+    z.strictObject({ operationId, result: resultSchema, transient }),
     z.strictObject({ operationId, progress: json }),
   ]),
 );
@@ -40,4 +42,5 @@ export const taskResultSchema: z.ZodType<TaskResult> = z.strictObject({
   operationId,
   attempt: z.int().min(1),
   result: resultSchema,
+  transient,
 });

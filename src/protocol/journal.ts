@@ -20,6 +20,7 @@ export const ENTRY_TYPES = [
   "message.completed",
   "llm.call.failed",
   "tool.requested",
+  "tool.call.failed",
   "tool.interrupted",
   "tool.completed",
   "tool.failed",

@@ -152,6 +152,8 @@ export interface MoveView {
     input: JsonValue;
     /** The client runs the tool. */
     client?: true;
+    /** Number of the present or last attempt; 1 when absent. */
+    attempt?: number;
   };
   toolResult?: { success: boolean; result?: JsonValue; error?: WireError };
   /** The model's whole reply; on the first move of a reply. */

@@ -7,6 +7,7 @@ import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { findTool } from "../../src/library/find-tool.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { parsePersonaSource, resolveChain } from "../../src/library/resolve.ts";
+import { retrySchema } from "../../src/library/schemas.ts";
 import { fromStored, toStored } from "../../src/library/stored-tool.ts";
 import { withToolForms } from "../../src/library/tool-forms.ts";
 import type { ToolDefinition } from "../../src/protocol/definitions.ts";
@@ -34,6 +35,7 @@ describe("a tool's target and timeout", () => {
       name: z.string(),
       target: z.exactOptional(z.strictObject({ task: z.string() })),
       timeoutMs: z.exactOptional(z.int()),
+      retry: z.exactOptional(retrySchema),
     }),
   );
   const read = (fields: object) => validate(schema, { name: "t", ...fields });
@@ -66,7 +68,10 @@ describe("a tool's target and timeout", () => {
   test.each([
     [{ timeoutMs: 5 }, { timeoutMs: 5 }],
     [{ retry: { timeoutMs: 5 } }, { timeoutMs: 5 }],
-    [{ retry: { maxAttempts: 1, backoffMs: 1_000, timeoutMs: 5 } }, { timeoutMs: 5 }],
+    [
+      { retry: { maxAttempts: 3, backoffMs: 1_000, timeoutMs: 5 } },
+      { timeoutMs: 5, retry: { maxAttempts: 3, backoffMs: 1_000 } },
+    ],
     [{ retry: {} }, {}],
   ])("TOOLFORM-2 reads %j", (fields, expected) => {
     expect(read(fields)).toEqual({ name: "t", ...expected });
@@ -74,7 +79,9 @@ describe("a tool's target and timeout", () => {
 
   test.each([
     [{ timeoutMs: 5, retry: { timeoutMs: 5 } }, "/retry/timeoutMs", /two timeouts/],
-    [{ retry: { maxAttempts: 3 } }, "/retry/maxAttempts", /Must be 1/],
+    [{ retry: { maxAttempts: 11 } }, "/retry/maxAttempts", /10/],
+    [{ retry: { maxAttempts: 1.5 } }, "/retry/maxAttempts", /int/],
+    [{ retry: { backoffMs: -1 } }, "/retry/backoffMs", /0/],
     [{ retry: { more: 3 } }, "/retry/more", /Unknown/],
     [{ retry: 3 }, "/retry", /object/],
     [{ retry: null }, "/retry", /object/],

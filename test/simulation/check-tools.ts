@@ -1,6 +1,7 @@
 /** Checks of the tools that a conversation runs itself. */
 import { isDeepStrictEqual } from "node:util";
 import type { TurnView } from "../../src/protocol/views.ts";
+import { checkToolAttempts, failedAttempts } from "./check-tool-attempts.ts";
 import { callOf } from "./client-tool.ts";
 import { firedIn, type Scope } from "./scope.ts";
 import { EFFECTS } from "./tools.ts";
@@ -14,11 +15,13 @@ export function checkTools(scope: Scope): void {
     const effect = EFFECTS[own[0]?.tool ?? "look_up"];
     // The results of an uncommitted reply are lost with it. Only pure tools run before the commit.
     const uncommitted = effect === "pure" ? firedIn(scope, ({ kind }) => kind === "error") : 0;
-    const most = effect === "once" ? 1 : Math.max(1, outcome.lives) + uncommitted;
+    const repeated = failedAttempts(own[0]?.operationId, scope).length;
+    const most = effect === "once" ? 1 : Math.max(1, outcome.lives) + uncommitted + repeated;
     if (own.length > most)
       fail("tool runs", `${call} (${effect}) ran ${own.length} times in ${outcome.lives} lives.`);
   }
   for (const turn of outcome.turns) checkResults(turn, scope);
+  checkToolAttempts(scope);
 }
 
 function checkResults(turn: TurnView, { history, outcome, fail }: Scope): void {

@@ -139,12 +139,14 @@ function failureCount(random: Random): number {
 
 function callPlan(random: Random): CallPlan {
   if (random.chance(0.12)) return clientCallPlan(random);
+  const attempts = random.fork("attempts");
   return {
     tool: random.chance(0.05) ? "unknown" : random.pick(TOOL_NAMES),
     arguments: random.chance(0.9) ? "valid" : random.pick(["wrong", "broken"] as const),
     ms: random.chance(0.3) ? random.int(100, 8_000) : random.int(0, 70),
     outcome: random.chance(0.8) ? "answer" : random.pick(["error", "throw", "never"] as const),
     progress: random.chance(0.25) ? random.int(1, 3) : 0,
+    ...(attempts.chance(0.25) ? { failures: attempts.int(1, 4) } : {}),
   };
 }
 

@@ -89,6 +89,8 @@ export interface ToolRun {
   operationId: string;
   /** As in `CommitRecord`. */
   step: number;
+  /** When it began. */
+  at: number;
   /** When it ended; absent if it never did. */
   over?: { step: number; at: number };
   /** When its signal was aborted: by a cancellation, or by the end of its time limit. */

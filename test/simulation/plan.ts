@@ -117,6 +117,8 @@ export interface CallPlan {
   /** Duration of the tool. */
   ms: number;
   outcome: "answer" | "error" | "throw" | "never";
+  /** Number of the first runs of the tool that fail for a reason that may pass; none by default. */
+  failures?: number;
   /** Number of progress reports. */
   progress: number;
   /** Repeated result of the client's tool. */

@@ -17,6 +17,8 @@ export const PROPERTIES = {
   journal:
     "Journal numbers are gapless and ascending; what begins ends, and nothing follows the end of a turn.",
   memory: "What the actor holds in memory equals what it would read from its database.",
+  "tool attempts":
+    "A call of a `pure` or `idempotent` tool is repeated if its failure may pass, at most as often as the tool declares and after its pauses; no other call is.",
   "tool runs":
     "No `once` tool runs twice; others run again only under the same operation id, and only after a fault.",
   results:

@@ -13,16 +13,17 @@ import {
 } from "../../src/library/define.ts";
 import type { DeployedCode } from "../../src/library/deployed-code.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
-import type { ToolEffect } from "../../src/protocol/definitions.ts";
+import type { RetryPolicy, ToolEffect } from "../../src/protocol/definitions.ts";
 import type {
+  AttemptResult,
   BatchCaller,
   ExecutorReport,
   TaskExecutor,
   TaskResultApi,
   ToolInvocation,
-  ToolResult,
   ToolStateApi,
 } from "../../src/protocol/executor-api.ts";
+import { defined } from "../../src/shared/defined.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";
 import { type History, nextStep, type ToolRun } from "./history.ts";
@@ -38,6 +39,11 @@ export const EFFECTS: Readonly<Record<ToolName, ToolEffect>> = {
   save: "idempotent",
   charge: "once",
   note: "idempotent",
+};
+/** The tools whose calls are repeated after a failure that may pass. */
+export const RETRIES: Readonly<Partial<Record<ToolName, RetryPolicy>>> = {
+  look_up: { maxAttempts: 3, backoffMs: 200 },
+  save: { maxAttempts: 3, backoffMs: 500 },
 };
 export const LIBRARY = "sim";
 const TIMEOUT_MS = 10_000;
@@ -64,15 +70,19 @@ export function toolLibrary(plan: Plan, { clock, history, moments, note }: ToolS
       input: z.object({ call: z.string() }),
       effect: EFFECTS[name],
       timeoutMs: TIMEOUT_MS,
+      ...defined({ retry: RETRIES[name] }),
       async execute({ call }, context) {
         const conversation = Number(call.slice(1).split(".")[0]);
         const { operationId, signal } = context;
-        const run: ToolRun = { conversation, call, tool: name, operationId, step: nextStep(history) };
+        const run: ToolRun = { conversation, call, tool: name, operationId, ...now() };
         signal.addEventListener("abort", () => (run.aborted = now()), { once: true });
         history.toolRuns.push(run);
         note(conversation, `tool ${name} begins ${call}`);
         moments.note(conversation, "tool");
-        const answer = await perform(calls.get(call), run, context, clock).finally(() => (run.over = now()));
+        const before = history.toolRuns.filter((other) => other.call === call).length - 1;
+        const answer = await perform(calls.get(call), { ...run, before }, context, clock).finally(
+          () => (run.over = now()),
+        );
         run.answer = answer;
         note(conversation, `tool ${name} answers ${call}`);
         return answer;
@@ -86,7 +96,7 @@ export function toolLibrary(plan: Plan, { clock, history, moments, note }: ToolS
 
 async function perform(
   plan: CallPlan | undefined,
-  { call, tool }: ToolRun,
+  { call, tool, before }: ToolRun & { before: number },
   context: ToolContext,
   clock: WorldClock,
 ) {
@@ -97,6 +107,7 @@ async function perform(
     context.progress({ call, step });
   }
   await clock.sleep(pause);
+  if (before < (plan.failures ?? 0)) throw new ToolError("Planned: it may work later.", { retriable: true });
   switch (plan.outcome) {
     case "answer":
       if (tool === "note") await context.state.put(call, { call });
@@ -136,9 +147,13 @@ export function executorFor(caller: Caller, surroundings: ExecutorSurroundings):
     clock,
     state: () => conversationToolState(() => connect(conversation)),
     waitUntil: () => undefined,
-    deliver: ({ operationId, attempt }: ToolInvocation, result: ToolResult) => {
-      keepResult(surroundings.history, { operationId, result });
-      return deliverResult(clock, () => lateResults(caller, surroundings), { operationId, attempt, result });
+    deliver: ({ operationId, attempt }: ToolInvocation, ended: AttemptResult) => {
+      keepResult(surroundings.history, { operationId, ...ended });
+      return deliverResult(clock, () => lateResults(caller, surroundings), {
+        operationId,
+        attempt,
+        ...ended,
+      });
     },
   };
   return {

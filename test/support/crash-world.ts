@@ -87,7 +87,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
   const ids = seededIds(7, clock);
   const code = new DeployedCode([options.library]);
   const executor = localExecutor(code, clock, undefined, ({ operationId, attempt }, result) =>
-    deliverResult(clock, async () => life.door, { operationId, attempt, result }),
+    deliverResult(clock, async () => life.door, { operationId, attempt, ...result }),
   );
   const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
   const resolved = await resolveChain(new Registry(code), options.persona, profile);

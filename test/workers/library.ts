@@ -7,7 +7,7 @@ import { z } from "zod";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
-import { passGate, reportRun } from "./provider.ts";
+import { passGate, reportRun, runsOf } from "./provider.ts";
 
 const double = defineTool({
   name: "double",
@@ -39,6 +39,35 @@ const fails = defineTool({
   async execute(input, { operationId }) {
     await reportRun(input.key, { tool: "fails", operationId, input });
     throw new ToolError("The shelf is empty.", { retriable: input.retriable });
+  },
+});
+
+/** A tool that fails its first runs, with a failure that may pass, and waits for a gate in the last one. */
+const flaky = defineTool({
+  name: "flaky",
+  description: "Works in the end.",
+  input: z.object({ key: z.string(), failures: z.int(), gate: z.string().optional() }),
+  effect: "idempotent",
+  retry: { maxAttempts: 3, backoffMs: 50 },
+  async execute(input, { operationId, signal }) {
+    await reportRun(input.key, { tool: "flaky", operationId, input });
+    const { length } = await runsOf(input.key);
+    if (length <= input.failures) throw new Error(`Run ${length} failed.`);
+    if (input.gate !== undefined) await passGate(input.key, input.gate, signal);
+    return { runs: length };
+  },
+});
+
+/** As `flaky`, with a pause that no test waits for. */
+const slow = defineTool({
+  name: "slow_again",
+  description: "Pauses for a minute after its first failure.",
+  input: z.object({ key: z.string() }),
+  effect: "pure",
+  retry: { maxAttempts: 2, backoffMs: 60_000 },
+  async execute({ key }, { operationId }) {
+    await reportRun(key, { tool: "slow_again", operationId, input: {} });
+    throw new ToolError("Not now.", { retriable: true });
   },
 });
 
@@ -135,6 +164,10 @@ export const testLibrary = defineLibrary("test", {
   personas: [
     definePersona("plain", { identity: { systemPrompt, modelProfileId: "scripted" } }),
     definePersona("handy", { identity: { systemPrompt, modelProfileId: "scripted" }, tools: { toolIds } }),
+    definePersona("persistent", {
+      identity: { systemPrompt, modelProfileId: "scripted" },
+      tools: { toolIds: ["flaky", "slow_again", "fails"] },
+    }),
     definePersona("brief", {
       identity: { systemPrompt, modelProfileId: "scripted" },
       tools: { toolIds, constraints: { maxMovesPerTurn: 2 } },
@@ -143,5 +176,5 @@ export const testLibrary = defineLibrary("test", {
     definePersona("backed", { identity: { systemPrompt, modelProfileId: "failing" } }),
     definePersona("hasty", { identity: { systemPrompt, modelProfileId: "hasty" } }),
   ],
-  tools,
+  tools: [...tools, flaky, slow],
 });

@@ -250,7 +250,8 @@ export class ConversationRuntime {
    * Commits the result of an operation whose executor lost this actor; changes nothing if the operation does not wait for
    * this attempt any more. The success of a cancelled `once` operation becomes a note to the model, once (OP-6). Throws `NOT_FOUND` for an unknown operation. Resolves when the result is durable.
    */
-  async takeResult({ operationId, attempt, result }: TaskResult): Promise<void> {
+  async takeResult({ operationId, attempt, ...ended }: TaskResult): Promise<void> {
+    const { result } = ended;
     this.#shell.retryUnsaved();
     const { turn, operation } = operationAt(operationId, (n) => this.#turn(n));
     const { item, name, status } = operation;
@@ -262,7 +263,9 @@ export class ConversationRuntime {
       return;
     }
     if (!takesByName(operation, result, turn.recoveries)) return;
-    await this.#shell.commit([{ type: "conversation.tool.completed", turn: turn.n, item, attempt, result }]);
+    await this.#shell.commit([
+      { type: "conversation.tool.completed", turn: turn.n, item, attempt, ...ended },
+    ]);
   }
 
   /**

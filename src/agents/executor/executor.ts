@@ -30,7 +30,7 @@ export function createExecutorClass<Env>(
           clock,
           state: (context) => conversationToolState(() => connect(context)),
           deliver: ({ operationId, attempt, context }, result) =>
-            deliverResult(clock, () => connect(context), { operationId, attempt, result }),
+            deliverResult(clock, () => connect(context), { operationId, attempt, ...result }),
           waitUntil: (more) => this.ctx.waitUntil(more),
         },
         readCalls(calls),

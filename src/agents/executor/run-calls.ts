@@ -11,13 +11,19 @@
  */
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
-import type { BatchCaller, ExecutorReport, ToolInvocation, ToolResult } from "../../protocol/executor-api.ts";
+import type {
+  AttemptResult,
+  BatchCaller,
+  ExecutorReport,
+  ToolInvocation,
+  ToolResult,
+} from "../../protocol/executor-api.ts";
 import { ReportQueue } from "./report-queue.ts";
 import { runTool, type ToolPorts } from "./run-tool.ts";
 
 export interface BatchPorts extends ToolPorts {
   /** Sends a result to the conversation of its call by name: when the caller is lost, or has cancelled the call. Never rejects. */
-  deliver(call: ToolInvocation, result: ToolResult): Promise<void>;
+  deliver(call: ToolInvocation, result: AttemptResult): Promise<void>;
   /** Keeps the executor alive for work beyond the batch. */
   waitUntil(work: Promise<unknown>): void;
 }
@@ -42,7 +48,9 @@ export async function runCalls(
   const deliver = (reports: readonly ExecutorReport[]) => {
     for (const report of reports) {
       const call = calls.find(({ operationId }) => operationId === report.operationId);
-      if (call !== undefined && "result" in report) deliveries.push(ports.deliver(call, report.result));
+      if (call === undefined || !("result" in report)) continue;
+      const { operationId: _, ...result } = report;
+      deliveries.push(ports.deliver(call, result));
     }
   };
   const queue = new ReportQueue(ports.clock, async (reports) => {
@@ -68,11 +76,11 @@ export async function runCalls(
     calls.map(async (call) => {
       const { operationId } = call;
       const { signal } = running.get(operationId) ?? new AbortController();
-      const result = await runTool(ports, call, signal, {
+      const ended = await runTool(ports, call, signal, {
         onProgress: (progress) => queue.add({ operationId, progress }),
         onAbandoned: (late) => ports.waitUntil(deliverLate(ports, call, late)),
       });
-      queue.add({ operationId, result });
+      queue.add({ operationId, ...ended });
     }),
   );
   stopAsking();
@@ -87,7 +95,7 @@ async function deliverLate(
   late: Promise<ToolResult>,
 ): Promise<void> {
   const result = await withDeadline(ports.clock, call.timeoutMs, () => late).catch(() => undefined);
-  if (result !== undefined) await ports.deliver(call, result);
+  if (result !== undefined) await ports.deliver(call, { result });
 }
 
 /**

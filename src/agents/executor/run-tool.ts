@@ -14,7 +14,13 @@ import type { ToolCodes } from "../../library/deployed-code.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
-import type { ToolErrorCode, ToolInvocation, ToolResult, ToolState } from "../../protocol/executor-api.ts";
+import type {
+  AttemptResult,
+  ToolErrorCode,
+  ToolInvocation,
+  ToolResult,
+  ToolState,
+} from "../../protocol/executor-api.ts";
 import { MAX_OUTPUT_BYTES, TOOL_ERROR_CODES } from "../../protocol/executor-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
@@ -47,7 +53,7 @@ export async function runTool(
   call: ToolInvocation,
   signal: AbortSignal,
   { onProgress, onAbandoned }: CallListener,
-): Promise<ToolResult> {
+): Promise<AttemptResult> {
   let running = true;
   let work: Promise<unknown> | undefined;
   const succeeded = (value: unknown): ToolResult => {
@@ -73,13 +79,29 @@ export async function runTool(
       outer: signal,
       reason: () => timedOut(call),
     });
-    return succeeded(value);
+    return { result: succeeded(value) };
   } catch (error) {
-    if (!signal.aborted) return failedResult(call.toolCallId, error);
+    if (!signal.aborted) return failedAttempt(call.toolCallId, error);
     if (work !== undefined) onAbandoned(work.then(succeeded));
-    return failedResult(call.toolCallId, new ToolError("The call was cancelled.", { code: "CANCELLED" }));
+    const cancelled = new ToolError("The call was cancelled.", { code: "CANCELLED" });
+    return { result: failedResult(call.toolCallId, cancelled) };
   } finally {
     running = false;
+  }
+}
+
+/** Returns the result of an attempt that failed with `error`. A defect of the tool's code may pass, too. */
+function failedAttempt(toolCallId: string, error: unknown): AttemptResult {
+  const result = failedResult(toolCallId, error);
+  return isDefect(error) || result.error?.retriable ? { result, transient: true } : { result };
+}
+
+/** Reports whether a tool failed with anything but an error of ours. Never throws, as `errorOf`. */
+function isDefect(thrown: unknown): boolean {
+  try {
+    return !(thrown instanceof ToolError || thrown instanceof DramatisError);
+  } catch {
+    return true;
   }
 }
 

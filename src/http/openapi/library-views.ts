@@ -1,7 +1,12 @@
 /** Schemas of the bodies and answers of `/api/libraries` (API-1). */
 import { z } from "zod";
 import type { DefinitionVersion, LibraryView } from "../../library/definition-source.ts";
-import { modelProfileSchema, personaSchema, toolDefinitionSchema } from "../../library/schemas.ts";
+import {
+  modelProfileSchema,
+  personaSchema,
+  retrySchema,
+  toolDefinitionSchema,
+} from "../../library/schemas.ts";
 import { withToolForms } from "../../library/tool-forms.ts";
 import { PROVIDERS } from "../../model/profile.ts";
 import { ids, time } from "./scalars.ts";
@@ -91,6 +96,12 @@ export const toolBody = withToolForms(
     inputMapping: inputMapping.meta({
       description: "CEL expressions over `input`, by the members of the deployed tool's input.",
     }),
+    retry: z.exactOptional(
+      retrySchema.meta({
+        description:
+          "Attempts of a call that fails for a reason that may pass: 1 when absent. A `once` tool has one. `backoffMs` is the pause before the second, 1 000 when absent; it doubles up to a minute.",
+      }),
+    ),
   }),
 ).meta({
   example: {

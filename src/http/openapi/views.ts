@@ -151,6 +151,9 @@ const move = z
         toolId: z.string().nullable(),
         input: anyJson,
         client: z.exactOptional(z.literal(true).meta({ description: "The client runs the call." })),
+        attempt: z.exactOptional(
+          z.int().min(2).meta({ description: "Number of the present or last attempt; 1 when absent." }),
+        ),
       }),
     ),
     toolResult: z.exactOptional(

@@ -64,7 +64,7 @@ export const DEFINITIONS = {
     body: toolBody,
     maxBytes: MAX_SMALL_BYTES,
     about:
-      "The tool runs the code of the deployed tool that `target.task` names. `task`, `taskId`, `targetType` with `targetId`, and `retry.timeoutMs` are accepted, too. Absent fields have the values of the deployed tool. `effect` cannot promise more than the deployed tool does. `inputMapping` makes the deployed tool's input from the model's.",
+      "The tool runs the code of the deployed tool that `target.task` names. `task`, `taskId`, `targetType` with `targetId`, and `retry.timeoutMs` are accepted, too. Absent fields have the values of the deployed tool. `effect` cannot promise more than the deployed tool does; a `once` tool takes no `retry`. `inputMapping` makes the deployed tool's input from the model's.",
   },
   "model-profile": {
     name: "ModelProfile",

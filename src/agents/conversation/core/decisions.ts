@@ -90,6 +90,8 @@ export type AgentDecision =
   | { type: "DISPATCH_TASK"; turn: number; operation: Omit<Operation, "item" | "reply"> }
   /** Wait until `deadline` for the result of a run that the actor no longer follows. */
   | { type: "INTERRUPT_TASK"; turn: number; item: number; deadline: number }
+  /** Repeat a failed attempt of an operation, no earlier than `notBefore`. */
+  | { type: "RETRY_TASK"; turn: number; item: number; error: FailureText; notBefore: number }
   | { type: "RESUME_FROM_TOOL"; turn: number; item: number; result: ToolResult }
   /** Tell the model of a result that came after its turn was over. */
   | ({ type: "NOTE_LATE_RESULT" } & Omit<LateResult, "type">)

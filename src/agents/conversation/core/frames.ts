@@ -87,7 +87,8 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
       const content = turn.replies.find((reply) => reply.item === item)?.text ?? "";
       return { ...common, type, data: { agentId, content, ...messageMarks(data) } };
     }
-    case "llm.call.failed": {
+    case "llm.call.failed":
+    case "tool.call.failed": {
       const [code, message] = [text(data, "code"), text(data, "message")];
       return { ...common, type: "error", data: { code, message, retriable: true } };
     }

@@ -93,6 +93,11 @@ export function settled(operation: Operation, result: ToolResult, now: number): 
   return { ...rest, status: statusOf(result), result, completedAt: now };
 }
 
+/** Returns an open operation with its next attempt. */
+export function repeated(operation: Operation, notBefore: number): Operation {
+  return { ...operation, attempt: operation.attempt + 1, notBefore };
+}
+
 /** Returns an open operation whose turn ends (OP-5). */
 export function cancelled(operation: Operation, now: number): Operation {
   const { name, toolCallId, effect, status, target, notBefore = now } = operation;

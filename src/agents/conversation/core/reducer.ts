@@ -18,7 +18,7 @@ import { reduceCompaction, withoutRunning } from "./compaction.ts";
 import type { AgentDecision, CompactionDecision } from "./decisions.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import { cancelled, isOpen, type Operation, settled } from "./operation.ts";
+import { cancelled, isOpen, type Operation, repeated, settled } from "./operation.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import {
   chainOf,
@@ -190,6 +190,13 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         deadline,
       });
       return change({ operations: withOperation(turn, item, interrupted) }, entry("tool.interrupted", item));
+    }
+    case "RETRY_TASK": {
+      const { item, notBefore, error } = decision;
+      const { attempt = 1 } = turn.operations.find((operation) => operation.item === item) ?? {};
+      const operations = withOperation(turn, item, (operation) => repeated(operation, notBefore));
+      const data = { attempt, code: error.code, message: error.message };
+      return outcome({ reset: false }, { operations }, entry("tool.call.failed", item, data));
     }
     case "RESUME_FROM_TOOL": {
       const { item, result } = decision;

@@ -70,6 +70,8 @@ export interface ToolCompleted {
   item: number;
   attempt: number;
   result: ToolResult;
+  /** As in `ExecutorReport`. */
+  transient?: true;
 }
 
 /** The outcome of an effect, addressed to the turn that called for it. */

@@ -14,6 +14,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type {
+  AttemptResult,
   BatchCaller,
   TaskExecutor,
   ToolInvocation,
@@ -21,6 +22,7 @@ import type {
 } from "../../../protocol/executor-api.ts";
 import { reportsSchema } from "../../../protocol/executor-reports.ts";
 import { operationId } from "../../../protocol/ids.ts";
+import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
@@ -54,6 +56,8 @@ export class ToolBatch {
   /** Results that could not be stored yet. */
   readonly #unsaved = new Map<string, ToolCompleted>();
   readonly #cancelled: string[] = [];
+  /** Aborts once no operation waits: the pause before an attempt ends with the operation. */
+  readonly #idle = new AbortController();
   /** Answers the Executor's question for cancelled operations. */
   #answer: (() => void) | null = null;
 
@@ -71,7 +75,7 @@ export class ToolBatch {
   /** Runs the operations, at `startAt` (milliseconds since the epoch) or now. Resolves when all have ended. Never throws. */
   async run(executor: TaskExecutor, clock: Clock, startAt: number): Promise<void> {
     const delay = startAt - clock.now();
-    if (delay > 0) await clock.sleep(delay);
+    if (delay > 0) await clock.sleep(delay, this.#idle.signal).catch(() => undefined);
     if (this.#waiting.size === 0) return;
     const caller: BatchCaller = {
       report: async (reports) => this.#take(reports),
@@ -110,10 +114,11 @@ export class ToolBatch {
     this.#fail(open(), lostResult);
   }
 
+  /** Fails operations for a reason that may pass. */
   #fail(ids: readonly string[], resultOf: (operation: Operation) => ToolResult): void {
     const results = ids.flatMap((id) => {
       const operation = this.#waiting.get(id)?.operation;
-      return operation ? [this.#settle(id, operation, resultOf(operation))] : [];
+      return operation ? [this.#settle(id, operation, { result: resultOf(operation), transient: true })] : [];
     });
     if (this.#waiting.size === 0) this.#answer?.();
     this.#report(results);
@@ -142,7 +147,7 @@ export class ToolBatch {
         const operation = this.#waiting.get(id)?.operation;
         if (unsaved !== undefined) results.set(id, unsaved);
         else if (operation === undefined) continue;
-        else if ("result" in report) results.set(id, this.#settle(id, operation, report.result));
+        else if ("result" in report) results.set(id, this.#settle(id, operation, report));
         else this.input.onProgress(id, report.progress);
       }
     } finally {
@@ -161,14 +166,16 @@ export class ToolBatch {
     return first === undefined || this.input.onResults([first, ...others]);
   }
 
-  #settle(id: string, { item, attempt }: Operation, result: ToolResult): ToolCompleted {
+  #settle(id: string, { item, attempt }: Operation, { result, transient }: AttemptResult): ToolCompleted {
     this.#end(id);
-    return { type: "conversation.tool.completed", turn: this.input.turn.n, item, attempt, result };
+    const { n: turn } = this.input.turn;
+    return { type: "conversation.tool.completed", turn, item, attempt, result, ...defined({ transient }) };
   }
 
   #end(id: string): void {
     this.#waiting.get(id)?.end();
     this.#waiting.delete(id);
+    if (this.#waiting.size === 0) this.#idle.abort();
   }
 
   #cancel(id: string): void {

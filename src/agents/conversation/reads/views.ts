@@ -135,13 +135,14 @@ export function movesOf(turn: Turn): MoveView[] {
 }
 
 function toolParts(turn: Turn, operation: Operation): Pick<MoveView, "toolCall" | "toolResult"> {
-  const { item, name, tool, input, target, result } = operation;
+  const { item, name, tool, input, target, attempt, result } = operation;
   const toolCall = {
     operationId: operationId(turn, item),
     name,
     toolId: tool === null ? null : tool.library === "" ? tool.id : `${tool.library}/${tool.id}`,
     input,
     ...clientMark(target),
+    ...(attempt === 1 ? {} : { attempt }),
   };
   if (result === undefined) return { toolCall };
   return { toolCall, toolResult: { success: result.success, ...outcomeView(result) } };

@@ -44,7 +44,7 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     case "conversation.compaction.failed":
       return planSummary(state, signal, input);
     case "conversation.tool.completed":
-      return planToolResult(state, signal);
+      return planToolResult(state, signal, input);
     case "conversation.tool.late": {
       const { type: _type, ...late } = signal;
       return [{ type: "NOTE_LATE_RESULT", ...late }];

@@ -12,12 +12,13 @@ import type { ToolOutcome } from "../../../../protocol/requests.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import { activeLength, lengthOf, resultsLength } from "../content-size.ts";
-import type { AgentDecision } from "../decisions.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import type { ClientResult, ToolCompleted } from "../signals.ts";
 import { type ConversationState, chainOf, openOperations, type Turn, waitsForClient } from "../state.ts";
 import { failure } from "./tool-call.ts";
+import { nextAttemptAt } from "./tool-retry.ts";
 
 /** The result of one operation of a turn. */
 export interface ItemResult {
@@ -28,7 +29,8 @@ export interface ItemResult {
 /** A result of another attempt changes nothing (OP-1). One that would exceed the limits is replaced by a failure. */
 export function planToolResult(
   state: ConversationState,
-  { turn: n, item, attempt, result }: ToolCompleted,
+  { turn: n, item, attempt, result, transient }: ToolCompleted,
+  { now }: Pick<PlanInput, "now">,
 ): AgentDecision[] {
   const turn = state.active.get(n);
   if (turn === undefined) return [];
@@ -36,6 +38,11 @@ export function planToolResult(
     operation.item === item && operation.target === "code" && operation.attempt === attempt;
   const operation = openOperations(turn).find(isExpected);
   if (operation === undefined) return [];
+  const notBefore = transient
+    ? nextAttemptAt(chainOf(state.record, turn.agentId), operation, now)
+    : undefined;
+  if (notBefore !== undefined && result.error !== undefined)
+    return [{ type: "RETRY_TASK", turn: n, item, error: result.error, notBefore }];
   const { toolCallId } = operation;
   const excess = excessOf(state, turn, result);
   if (excess === null)

@@ -1,0 +1,24 @@
+/**
+ * Repetition of tool calls whose attempt failed for a reason that may pass. Pure.
+ *
+ * TOOLRETRY-1  A call of a `pure` or `idempotent` tool whose attempt failed for a passing reason is made again, under the same
+ *              operation id, until its attempts are used up. A `once` tool and a failure that the tool reported are not.
+ * TOOLRETRY-2  The pause before an attempt is the tool's backoff, doubled with each further attempt up to a minute. It
+ *              survives a crash and ends with the turn.
+ * TOOLRETRY-3  A crash uses up no attempt: it repeats the attempt that it interrupted.
+ */
+
+import { MAX_TOOL_BACKOFF_MS } from "../../../../library/schemas.ts";
+import type { VersionChain } from "../../../../protocol/definitions.ts";
+import type { Operation } from "../operation.ts";
+
+/** Returns the earliest time of an operation's next attempt; `undefined` where the failed one was the last. */
+export function nextAttemptAt(
+  { tools }: Pick<VersionChain, "tools">,
+  { name, effect, attempt }: Pick<Operation, "name" | "effect" | "attempt">,
+  now: number,
+): number | undefined {
+  const retry = tools.find(({ definition }) => definition.name === name)?.definition.retry;
+  if (retry === undefined || effect === "once" || attempt >= retry.maxAttempts) return undefined;
+  return now + Math.min(retry.backoffMs * 2 ** (attempt - 1), MAX_TOOL_BACKOFF_MS);
+}
