@@ -113,7 +113,10 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
       return noteError(state, frame);
     case "turn.queued":
       return inTurn(state, frame, (turn) => ({ ...turn, phase: "queued" as const }));
-    case "turn.waiting": // The operations of the turn show what it waits for.
+    case "turn.waiting":
+      // The operations of the turn show what its client must do.
+      if (frame.data.reason !== "operations") return state;
+      return inTurn(state, frame, (turn) => ({ ...turn, phase: "waiting" as const }));
     case "pong":
     case "mark": // The session answers it.
       return state;
@@ -224,8 +227,16 @@ function extendPartial(turn: TurnState, { messageId, data, time }: FrameOf<"mess
 
 function requestTool(turn: TurnState, { operationId: id, data }: FrameOf<"tool.requested">): TurnState {
   if (id === undefined) return turn;
-  const { name, input, client } = data;
-  const operation = { id, turnId: turn.id, name, input, state: "running", ...defined({ client }) } as const;
+  const { name, input, client, async: isAsync } = data;
+  const operation = {
+    id,
+    turnId: turn.id,
+    name,
+    input,
+    state: "running",
+    ...defined({ client }),
+    ...(isAsync ? { async: true as const } : {}),
+  } as const;
   return putItem(turn, { type: "tool", id, operation });
 }
 

@@ -55,6 +55,7 @@ export interface PostedTool {
   /** Expressions over `input`. */
   inputMapping?: Mapping;
   retry?: Partial<RetryPolicy>;
+  async?: boolean;
 }
 
 /** Returns the persona with its settings filled in. Throws `INVALID_INPUT`, naming the field. */
@@ -93,7 +94,17 @@ const MAX_COMPILE_STEPS = 100_000;
 export async function checkedTool(
   { tools }: LibraryPorts,
   _: DefinitionKey,
-  { target, name, description, inputSchema, effect, timeoutMs, inputMapping, retry }: PostedTool,
+  {
+    target,
+    name,
+    description,
+    inputSchema,
+    effect,
+    timeoutMs,
+    inputMapping,
+    retry,
+    async: isAsync,
+  }: PostedTool,
 ): Promise<ToolDefinition> {
   const reference = await resolving("/target/task", async () => parseReference(target.task));
   const deployed = tools.toolCode(reference.library, reference.id)?.definition;
@@ -129,7 +140,7 @@ export async function checkedTool(
     ...code,
     name,
     description,
-    ...defined({ inputSchema, effect, timeoutMs, inputMapping, retry: attempts }),
+    ...defined({ inputSchema, effect, timeoutMs, inputMapping, retry: attempts, async: isAsync }),
     target: { task: formatReference(reference) },
   };
 }

@@ -55,6 +55,8 @@ export interface ToolOptions<Input extends z.ZodType> {
   input: Input;
   /** Effect of running the tool twice; `once` when absent. */
   effect?: ToolEffect;
+  /** Runs calls in the background: the model goes on at once, and gets the result later in the same turn. `false` when absent. */
+  async?: boolean;
   /** Timeout of one attempt, in milliseconds: 1 to 900 000; 60 000 when absent. */
   timeoutMs?: number;
   /** Attempts of a call that fails for a reason that may pass; one when absent. Not for `once` tools. */
@@ -66,7 +68,7 @@ export interface ToolOptions<Input extends z.ZodType> {
 /** The fields of `ToolOptions`. `toolDefinitionSchema` checks the values of the others. */
 const optionsSchema = z.strictObject({
   ...Object.fromEntries(
-    ["name", "id", "description", "effect", "timeoutMs", "retry"].map((name) => [
+    ["name", "id", "description", "effect", "timeoutMs", "retry", "async"].map((name) => [
       name,
       z.unknown().optional(),
     ]),
@@ -153,7 +155,7 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>)
       inputSchema: toInputSchema(name, input),
       effect: options.effect ?? "once",
       timeoutMs: timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS,
-      ...defined({ retry }),
+      ...defined({ retry, async: options.async }),
     },
     "",
     tool,

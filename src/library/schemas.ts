@@ -135,6 +135,7 @@ export const toolDefinitionSchema = z.strictObject({
       backoffMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS),
     }),
   ),
+  async: z.exactOptional(z.boolean()),
   target: z.exactOptional(z.strictObject({ task: referenceSchema })),
   inputMapping: z.exactOptional(z.record(z.string().min(1).max(200), z.string().min(1))),
 }) satisfies z.ZodType<ToolDefinition>;

@@ -54,6 +54,8 @@ export interface StartTurn {
   tools?: ToolSpec[];
   /** The tools that the turn's first model call may or must use; `auto` when absent. */
   toolChoice?: ToolChoice;
+  /** Runs `async` tools as others: the sender gets one answer, with all results. */
+  foreground?: true;
 }
 
 export interface StartedTurn {
@@ -76,6 +78,8 @@ export interface SubscribeOptions {
   from?: number;
   /** Limits the stream to this turn's frames, without a snapshot. It ends with the turn. */
   turnId?: string;
+  /** With `turnId`: the stream also ends where the turn waits for work in the background, now. */
+  untilWaiting?: boolean;
   /** The framing of the bytes: server-sent events, or one JSON text per line. */
   encoding: "sse" | "ndjson";
 }
@@ -103,11 +107,12 @@ export interface ConversationApi {
    * over after 15 minutes: it goes on, and the same key waits for it again.
    */
   runTurn(principal: Principal, input: StartTurn): Promise<Result<TurnView>>;
-  /** As `startTurn`, with a stream of the turn's frames that ends with the turn. */
+  /** As `startTurn`, with a stream of the turn's frames that ends with the turn, or as `SubscribeOptions` say. */
   streamTurn(
     principal: Principal,
     input: StartTurn,
     encoding: SubscribeOptions["encoding"],
+    untilWaiting?: boolean,
   ): Promise<Result<StartedTurn & { frames: ReadableStream<Uint8Array> }>>;
   /**
    * Accepts signals from outside, one or several, each as `{id?, type, data}`. Returns the result of each, in their order:

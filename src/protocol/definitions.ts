@@ -60,6 +60,8 @@ export interface ToolDefinition {
   timeoutMs: number;
   /** Attempts of a call; one when absent. Only `pure` and `idempotent` tools have it. */
   retry?: RetryPolicy;
+  /** Calls run in the background: the model goes on, and gets the result later. `false` when absent. */
+  async?: boolean;
   /** The code that a call runs; the tool's own when absent. */
   target?: ToolTarget;
   /** The members of the target's input, as expressions over `input`; the target gets the model's input when absent. */

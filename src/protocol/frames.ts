@@ -40,8 +40,8 @@ interface FrameData {
   "turn.started": { clientId?: string; agentId: string };
   /** The turn waits for those before it. `position` is 1 for the next one to begin. */
   "turn.queued": { position: number };
-  /** The turn waits for nothing but results of tools that a client runs. */
-  "turn.waiting": { reason: "client-tools" };
+  /** The turn waits for nothing but results: of tools that a client runs, or of operations in the background. */
+  "turn.waiting": { reason: "client-tools" | "operations" };
   "turn.completed": { issues?: TurnIssues; output?: JsonValue };
   "turn.failed": { error: WireError };
   "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };

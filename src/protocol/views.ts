@@ -88,8 +88,11 @@ export interface TurnSummary {
   agentId: string;
   createdAt: string;
   completedAt: string | null;
-  /** The turn waits for those before it. Its place is its place among the queued turns, by creation. */
-  phase?: "queued";
+  /**
+   * `queued`: the turn waits for those before it. Its place is its place among the queued turns, by creation. `waiting`: the
+   * agent has answered, and goes on when operations in the background have results.
+   */
+  phase?: "queued" | "waiting";
   error?: WireError;
   issues?: TurnIssues;
   /** The data of the answer, where the turn requested data. Absent in lists of turns. */
@@ -154,6 +157,8 @@ export interface MoveView {
     client?: true;
     /** Number of the present or last attempt; 1 when absent. */
     attempt?: number;
+    /** The call runs in the background. */
+    async?: true;
   };
   toolResult?: { success: boolean; result?: JsonValue; error?: WireError };
   /** The model's whole reply; on the first move of a reply. */
@@ -168,6 +173,8 @@ export interface OperationView {
   input: unknown;
   /** A client runs the tool: the turn waits for its result. */
   client?: true;
+  /** The operation runs in the background: the agent goes on meanwhile. */
+  async?: true;
   state: "running" | "completed" | "failed" | "cancelled";
   result?: unknown;
   error?: WireError;

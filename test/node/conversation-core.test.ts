@@ -23,6 +23,7 @@ import {
   historyBudget,
   moveMessages,
 } from "../../src/agents/conversation/core/planning/context.ts";
+import { works } from "../../src/agents/conversation/core/planning/order.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { checkTurnSchemas } from "../../src/agents/conversation/core/planning/schema-check.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
@@ -30,16 +31,18 @@ import type { AttemptFacts, Signal } from "../../src/agents/conversation/core/si
 import {
   type ConversationIdentity,
   type ConversationState,
+  dueOperations,
   nextEvent,
   openOperations,
   primaryAgent,
   runnableOperations,
   type Turn,
 } from "../../src/agents/conversation/core/state.ts";
-import { step } from "../../src/agents/conversation/core/step.ts";
+import { beginCycles, step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import {
   isRecorded,
+  outcomesAt,
   turnEvents,
   turnFromEvents,
   turnRow,
@@ -84,7 +87,7 @@ import { PIN, PLAIN_CHAIN, recordOf } from "../support/records.ts";
 
 const STEM = "01ARZ3NDEKTSV4RRFFQ";
 
-const tool = (name: string, effect: ToolEffect) => ({
+const tool = (name: string, effect: ToolEffect, members: { async?: boolean } = {}) => ({
   ...PIN,
   library: "lib",
   id: name,
@@ -93,6 +96,7 @@ const tool = (name: string, effect: ToolEffect) => ({
     description: name,
     effect,
     timeoutMs: 1000,
+    ...members,
     inputSchema: { type: "object", properties: { n: { type: "number" } }, required: ["n"] },
   },
 });
@@ -108,7 +112,13 @@ function chainWith(maxMovesPerTurn: number): VersionChain {
       id: "inline",
       definition: { identity: { systemPrompt: "Test." }, tools: { constraints: { maxMovesPerTurn } } },
     },
-    tools: [tool("pure", "pure"), tool("safe", "idempotent"), tool("once", "once")],
+    tools: [
+      tool("pure", "pure"),
+      tool("safe", "idempotent"),
+      tool("once", "once"),
+      tool("later", "pure", { async: true }),
+      tool("job", "once", { async: true }),
+    ],
     modelProfile: PLAIN_CHAIN.modelProfile,
     fallbacks: [{ ...PIN, id: "second", definition: PRICED }],
   };
@@ -179,7 +189,7 @@ const scriptStep = fc.oneof(
     facts: attemptFacts,
     calls: fc.array(
       fc.record({
-        name: fc.constantFrom("pure", "safe", "once", "ask", "unknown"),
+        name: fc.constantFrom("pure", "safe", "once", "ask", "unknown", "later", "job", "job"),
         id: fc.constantFrom("call_0", "call_1", "x"),
         n: fc.option(fc.integer(), { nil: undefined }),
         broken: fc.boolean(),
@@ -342,7 +352,7 @@ class Driver {
     const inProgress = () => ({ shown: this.now % 2_000 === 0 ? "What was shown" : " ", facts: FACTS });
     const input = { now: this.now, stem: STEM, gate: allowAll, clientToolTimeoutMs, inProgress };
     expect(plan(this.state, signal, input), "PLAN-1").toEqual(plan(this.state, signal, input));
-    const transition = step(beginTransition(this.state), signal, input);
+    const transition = beginCycles(step(beginTransition(this.state), signal, input), input);
     if (transition.entries.length === 0) return;
     const { state, row } = this.store.commit(transition, this.now);
     expect(row.seq, "JOURNAL-1").toBe(this.state.seq + 1);
@@ -365,7 +375,7 @@ function drive(script: readonly Step[]): Driver {
 describe("the core under random signals", () => {
   const steps = fc.array(scriptStep, { minLength: 1, maxLength: 60 });
 
-  test("BOUND-1 BEAT-1 A71 PLAN-1 EFFECT-1 EFFECT-4 CLIENTTOOL-3 TURN-1 every active turn calls for its model, its open operations, or waits until a deadline, and what is finished stays so", () => {
+  test("ASYNC-5 BOUND-1 BEAT-1 A71 PLAN-1 EFFECT-1 EFFECT-4 CLIENTTOOL-3 TURN-1 every active turn calls for its model, its open operations, or waits until a deadline, and what is finished stays so", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = new Driver();
@@ -378,7 +388,9 @@ describe("the core under random signals", () => {
           const free = active.filter(({ n }) => !held.has(n));
           const working = free.filter(({ call }) => call !== null).map(({ n }) => `model:${n}`);
           const running = free.flatMap((turn) =>
-            turn.call === null ? runnableOperations(turn).map(({ item }) => `tool:${turn.n}:${item}:1`) : [],
+            runnableOperations(turn)
+              .filter(({ mode }) => turn.call === null || mode === "async")
+              .map(({ item }) => `tool:${turn.n}:${item}:1`),
           );
           expect(effects.map(({ key }) => key.replace(/^(model:\d+).*/, "$1")).sort()).toEqual(
             [...working, ...running].sort(),
@@ -387,9 +399,13 @@ describe("the core under random signals", () => {
             const isCalled = effects.some((effect) => "turn" in effect && effect.turn.n === turn.n);
             const waits = openOperations(turn).some(({ deadline }) => deadline !== undefined);
             const isHeld = held.has(turn.n) && effects.length > 0;
-            const isQueued = turn.queued === true && active.some(({ n, queued }) => n < turn.n && !queued);
+            const isQueued = turn.queued === true && active.some(({ n, queued }) => n !== turn.n && !queued);
+            const isDue = turn.waiting !== undefined && dueOperations(turn).length > 0;
+            const mayBegin =
+              driver.state.order === "parallel" || !active.some((o) => o.n !== turn.n && works(o));
+            if (isDue) expect(mayBegin, "ASYNC-5").toBe(false);
             expect(
-              isCalled || waits || isHeld || isQueued,
+              isCalled || waits || isHeld || isQueued || isDue,
               "each turn goes on by itself, or after another",
             ).toBe(true);
           }
@@ -426,7 +442,7 @@ describe("the core under random signals", () => {
     );
   });
 
-  test("RECORD-2 TURN-3 RECORD-1 A29 A32 finished turns come back whole, with one user message and the last reply as the answer", () => {
+  test("ASYNC-2 RECORD-2 RECORD-3 TURN-3 RECORD-1 A29 A32 finished turns come back whole, with one user message and the last reply as the answer", () => {
     fc.assert(
       fc.property(steps, (script) => {
         const driver = drive(script);
@@ -438,10 +454,13 @@ describe("the core under random signals", () => {
           const moves = turn.replies.flatMap((reply, index) => {
             const next = turn.replies[index + 1]?.item ?? Number.POSITIVE_INFINITY;
             const calls = turn.operations.filter(({ item }) => item > reply.item && item < next);
-            if (calls.length === 0) return ["agent_message"];
-            return ["tool_call_request", ...calls.map(() => "tool_result")];
+            const got = outcomesAt(turn, index).map(() => "system_instruction");
+            if (calls.length === 0) return [...got, "agent_message"];
+            return [...got, "tool_call_request", ...calls.map(() => "tool_result")];
           });
-          const note = turn.status === "failed" ? ["system_instruction"] : [];
+          const left = [...outcomesAt(turn, turn.replies.length), ...outcomesAt(turn, undefined)];
+          const note = [...left, ...(turn.status === "failed" ? [turn] : [])].map(() => "system_instruction");
+          if (turn.status === "completed") expect(left, "ASYNC-2").toEqual([]);
           expect(turnEvents(turn).map(({ action }) => action)).toEqual(["user_message", ...moves, ...note]);
           if (turn.status === "failed") continue;
           const views = movesOf(turn);

@@ -123,6 +123,25 @@ const patient = defineTool({
   },
 });
 
+/** A tool that runs in the background, reports its progress, and waits for a gate. */
+const job = (name: string, effect: ToolEffect) =>
+  defineTool({
+    name,
+    description: `Runs in the background; ${effect}.`,
+    input: z.object({ key: z.string(), gate: z.string() }),
+    effect,
+    async: true,
+    async execute({ key, gate }, { operationId, progress, signal }) {
+      signal.addEventListener("abort", () => cancelledOperations.add(operationId));
+      await reportRun(key, { tool: name, operationId, input: { gate } });
+      progress({ waits: gate });
+      await passGate(key, gate, signal);
+      return `Result of ${gate}.`;
+    },
+  });
+
+const jobs = [job("deliver", "once"), job("research", "idempotent")];
+
 const tools = [
   patient,
   double,
@@ -168,6 +187,10 @@ export const testLibrary = defineLibrary("test", {
       identity: { systemPrompt, modelProfileId: "scripted" },
       tools: { toolIds: ["flaky", "slow_again", "fails"] },
     }),
+    definePersona("busy", {
+      identity: { systemPrompt, modelProfileId: "scripted" },
+      tools: { toolIds: [...jobs.map(({ id }) => id), "double"] },
+    }),
     definePersona("brief", {
       identity: { systemPrompt, modelProfileId: "scripted" },
       tools: { toolIds, constraints: { maxMovesPerTurn: 2 } },
@@ -176,5 +199,5 @@ export const testLibrary = defineLibrary("test", {
     definePersona("backed", { identity: { systemPrompt, modelProfileId: "failing" } }),
     definePersona("hasty", { identity: { systemPrompt, modelProfileId: "hasty" } }),
   ],
-  tools: [...tools, flaky, slow],
+  tools: [...tools, flaky, slow, ...jobs],
 });

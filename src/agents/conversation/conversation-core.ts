@@ -18,7 +18,7 @@ import { heldTurns } from "./core/isolation.ts";
 import type { JournalRow } from "./core/journal-entry.ts";
 import type { Signal } from "./core/signals.ts";
 import type { ConversationState, Turn } from "./core/state.ts";
-import { step } from "./core/step.ts";
+import { beginCycles, step } from "./core/step.ts";
 import { beginTransition, type Transition } from "./core/transition.ts";
 import type { ConversationDatabase } from "./store/conversation-database.ts";
 
@@ -58,10 +58,11 @@ export class ConversationCore
     const { ids, gate, clientToolTimeoutMs, inProgress, sizesAfter } = this.ports;
     const input = { now, gate, ...defined({ clientToolTimeoutMs, inProgress, sizesAfter }) };
     try {
-      return signals.reduce<Transition>((current, signal) => {
+      const planned = signals.reduce<Transition>((current, signal) => {
         const stem = signal.type === "conversation.user.message" ? stemOf(ids.ulid()) : "";
         return step(current, signal, { ...input, stem });
       }, beginTransition(state));
+      return beginCycles(planned, input);
     } catch (cause) {
       if (cause instanceof DramatisError) throw cause;
       console.error(cause);

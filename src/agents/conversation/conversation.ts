@@ -213,10 +213,14 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       });
     }
 
-    async streamTurn(principal: Principal, input: StartTurn, encoding: SubscribeOptions["encoding"]) {
-      return asResult(() =>
-        this.#readers.streamTurn({ principal, encoding }, () => this.#accept(principal, input)),
-      );
+    async streamTurn(
+      principal: Principal,
+      input: StartTurn,
+      encoding: SubscribeOptions["encoding"],
+      untilWaiting?: boolean,
+    ) {
+      const target = { principal, encoding, ...defined({ untilWaiting }) };
+      return asResult(() => this.#readers.streamTurn(target, () => this.#accept(principal, input)));
     }
 
     async submitToolResults(principal: Principal, results: ToolSubmission[]) {
@@ -266,10 +270,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async subscribe(principal: Principal, options: SubscribeOptions) {
       return this.#read(principal, (state) => {
-        const { turnId, encoding, from } = validate(subscribeSchema, options);
+        const { turnId, encoding, from, untilWaiting } = validate(subscribeSchema, options);
         const turn = turnId === undefined ? undefined : this.#queries.requireTurn(state, turnId);
         const position = from ?? (turn === undefined ? undefined : turn.firstSeq - 1);
-        return this.#readers.stream({ from: position, turnId }, { principal, encoding });
+        return this.#readers.stream({ from: position, turnId, untilWaiting }, { principal, encoding });
       });
     }
 

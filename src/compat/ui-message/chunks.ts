@@ -4,6 +4,7 @@
  *
  * UISTREAM-1  A stream is a pure function of the turn's frames. It begins with `start`, whose `messageId` is the turn's id,
  *             and ends with `finish`, or with `abort` if the turn was stopped.
+ * UISTREAM-5  A stream ends where its turn waits for work in the background, so the chat is ready for the next message.
  * UISTREAM-2  Parts open and close within one step, and steps do not overlap.
  * UISTREAM-3  If a repeated call changes the text, `reset-step` withdraws the step. The shown text is always a prefix of the
  *             message's text, and in the end all of it.
@@ -36,6 +37,7 @@ interface ToolCall {
 export class UiMessageEncoder {
   #isStarted = false;
   #isInStep = false;
+  #isOver = false;
   #message: { id: string; text: SentText; isOpen: boolean } | null = null;
 
   /** Returns the chunks of a frame. Give it the frames of one turn only. */
@@ -43,8 +45,14 @@ export class UiMessageEncoder {
     return [...this.#start(frame.turnId), ...this.#chunks(frame)];
   }
 
+  /** Returns the end of a stream whose turn only waits; nothing if the stream has ended. */
+  end(): UiChunk[] {
+    return this.#isOver || !this.#isStarted ? [] : this.#finish();
+  }
+
   /** Returns the end of a stream that breaks before its turn ends. */
   fail(error: Pick<WireError, "code" | "message">): UiChunk[] {
+    this.#isOver = true;
     return [
       ...this.#endStep(),
       { type: "error", errorText: `${error.message} (${error.code})` },
@@ -88,15 +96,21 @@ export class UiMessageEncoder {
       case "tool.cancelled":
         return [{ type: "tool-output-error", errorText: frame.data.error.message, ...call }];
       case "turn.completed":
-        return [...this.#endStep(), { type: "finish", finishReason: "stop" }];
+        return this.#finish();
       case "turn.failed": {
         const { error } = frame.data;
         if (error.code !== "CANCELLED") return this.fail(error);
+        this.#isOver = true;
         return [...this.#endStep(), { type: "abort", reason: error.message }];
       }
       default:
         return [];
     }
+  }
+
+  #finish(): UiChunk[] {
+    this.#isOver = true;
+    return [...this.#endStep(), { type: "finish", finishReason: "stop" }];
   }
 
   #beginStep(messageId: string): UiChunk[] {

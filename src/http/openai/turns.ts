@@ -150,7 +150,7 @@ async function startTurn(
   input: StartTurn,
 ): Promise<PendingAnswer> {
   const { key, principal, finalOnly } = request;
-  const keyed = { ...input, ...defined({ idempotencyKey: key }) };
+  const keyed = { ...input, foreground: true as const, ...defined({ idempotencyKey: key }) };
   const { turnId, from, frames } = unwrap(await conversation.streamTurn(principal, keyed, "ndjson"));
   const address = { conversationId: id, turnId, index: 0, finalOnly };
   return pendingAnswer(request, address, model, { from, opened: frames });

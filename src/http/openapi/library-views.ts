@@ -81,8 +81,16 @@ export const personaBody = personaSchema.extend(id).meta({
 export const modelProfileBody = modelProfileSchema.extend(id).meta({
   example: { id: "fast", provider: "openai", modelId: "gpt-4.1-mini", parameters: { temperature: 0 } },
 });
-const { name, description, inputSchema, effect, timeoutMs, target, inputMapping } =
-  toolDefinitionSchema.shape;
+const {
+  name,
+  description,
+  inputSchema,
+  effect,
+  timeoutMs,
+  async: isAsync,
+  target,
+  inputMapping,
+} = toolDefinitionSchema.shape;
 /** Absent fields have the values of the deployed tool. */
 export const toolBody = withToolForms(
   z.strictObject({
@@ -102,6 +110,10 @@ export const toolBody = withToolForms(
           "Attempts of a call that fails for a reason that may pass: 1 when absent. A `once` tool has one. `backoffMs` is the pause before the second, 1 000 when absent; it doubles up to a minute.",
       }),
     ),
+    async: isAsync.meta({
+      description:
+        "Calls run in the background: the agent goes on, and gets the result later in the same turn.",
+    }),
   }),
 ).meta({
   example: {

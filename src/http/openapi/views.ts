@@ -127,6 +127,12 @@ const turnFields = {
   agentId: ids.agent,
   createdAt: time,
   completedAt: time.nullable(),
+  phase: z.exactOptional(
+    z.enum(["queued", "waiting"]).meta({
+      description:
+        "`queued`: the turn waits for those before it. `waiting`: the agent has answered, and goes on when operations in the background have results.",
+    }),
+  ),
   error: z.exactOptional(wireError),
   issues: z.exactOptional(
     z.strictObject({
@@ -154,6 +160,7 @@ const move = z
         attempt: z.exactOptional(
           z.int().min(2).meta({ description: "Number of the present or last attempt; 1 when absent." }),
         ),
+        async: z.exactOptional(z.literal(true).meta({ description: "The call runs in the background." })),
       }),
     ),
     toolResult: z.exactOptional(

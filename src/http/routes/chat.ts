@@ -49,7 +49,8 @@ export const chatOperations: readonly ApiOperation[] = [
     path: PATH,
     tag: "events",
     summary: "Resume the stream of the active turn",
-    description: "The newest active turn from its beginning, for the AI SDK's `resume`.",
+    description:
+      "The newest active turn from its beginning, for the AI SDK's `resume`; one that waits for work in the background only if no other is active.",
     params: conversationParams,
     answers: [
       { status: 200, description: "The turn.", type: "text/event-stream", body: chunk },
@@ -63,14 +64,15 @@ export function chatRoutes(app: HttpRoutes): void {
   app.post(PATH, async (context) => {
     const conversation = await conversationOf(context);
     const input = chatTurn(await readBody(context, chatSchema));
-    const turn = unwrap(await conversation.streamTurn(context.var.principal, input, "ndjson"));
+    const turn = unwrap(await conversation.streamTurn(context.var.principal, input, "ndjson", true));
     return streamed(context, turn.turnId, { from: turn.from, opened: turn.frames });
   });
 
   app.get(PATH, async (context) => {
     const conversation = await conversationOf(context);
     const turns = await conversation.turns(context.var.principal, { limit: MAX_ACTIVE, order: "desc" });
-    const active = unwrap(turns).items.find(({ status }) => status === "active");
+    const all = unwrap(turns).items.filter(({ status }) => status === "active");
+    const active = all.find(({ phase }) => phase !== "waiting") ?? all[0];
     return active === undefined ? empty() : streamed(context, active.id);
   });
 }
@@ -83,7 +85,11 @@ function streamed(
   const { principal } = context.var;
   const source = { conversation: () => conversationOf(context), principal, turnId };
   const headers = { ...HEADERS, [TURN_HEADER]: turnId };
-  return sse(context, (signal) => payloads(turnFrames(source, { ...start, signal })), headers);
+  return sse(
+    context,
+    (signal) => payloads(turnFrames(source, { ...start, signal, untilWaiting: true })),
+    headers,
+  );
 }
 
 async function* payloads(frames: AsyncIterable<Frame>): AsyncGenerator<{ data: string }, void> {
@@ -91,6 +97,7 @@ async function* payloads(frames: AsyncIterable<Frame>): AsyncGenerator<{ data: s
   const payload = (chunk: UiChunk) => ({ data: JSON.stringify(chunk) });
   try {
     for await (const frame of frames) yield* encoder.push(frame).map(payload);
+    yield* encoder.end().map(payload);
   } catch (error) {
     if (!(error instanceof DramatisError)) console.error(error);
     yield* encoder.fail(toErrorData(error)).map(payload);

@@ -29,6 +29,8 @@ export interface ReadOptions {
   from?: number;
   /** A stream that is open already. */
   opened?: Bytes;
+  /** Ends also where the turn waits for work in the background, now. */
+  untilWaiting?: true;
   signal?: AbortSignal | undefined;
 }
 
@@ -38,13 +40,14 @@ export interface ReadOptions {
  */
 export async function* turnFrames(
   { conversation, principal, turnId }: TurnSource,
-  { from, opened, signal }: ReadOptions = {},
+  { from, opened, signal, untilWaiting }: ReadOptions = {},
 ): AsyncGenerator<Frame, void> {
   let position = from;
   let stream = opened;
+  let mayEnd = false;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     try {
-      const options = { turnId, encoding: "ndjson", ...defined({ from: position }) } as const;
+      const options = { turnId, encoding: "ndjson", ...defined({ from: position, untilWaiting }) } as const;
       stream ??= unwrap(await (await conversation()).subscribe(principal, options));
       for await (const frame of framesIn(stream, signal)) {
         if (frame.type === "error" && frame.data.code === "UNAUTHENTICATED") {
@@ -54,6 +57,7 @@ export async function* turnFrames(
           attempt = 0;
           position = frame.seq;
         }
+        mayEnd = untilWaiting === true && waitsInBackground(frame);
         yield frame;
         if (endsTurn(frame)) return;
       }
@@ -61,12 +65,16 @@ export async function* turnFrames(
       if (error instanceof DramatisError) throw error;
       console.warn("The stream of a turn broke.", error);
     }
-    if (signal?.aborted) return;
+    if (signal?.aborted || mayEnd) return;
     stream = undefined;
   }
   throw new DramatisError("UNAVAILABLE", "The conversation is not available. Try again in a moment.", {
     retriable: true,
   });
+}
+
+function waitsInBackground(frame: Frame): boolean {
+  return frame.type === "turn.waiting" && frame.data.reason === "operations";
 }
 
 /** Yields the frames of a stream of lines until it ends or the signal aborts. */

@@ -11,6 +11,7 @@ import type { ContextMessage, ContextPart, NativeReply } from "../../model/messa
 import { contentSchema } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Facts } from "../../shared/json.ts";
+import { outcomeOf, outcomeText, resultIn } from "./outcome.ts";
 import { EventAction, isCount, type SessionEvent } from "./types.ts";
 
 /**
@@ -38,8 +39,11 @@ export function eventToMessage(event: SessionEvent): ContextMessage | null {
         ...(event.toolName === "" ? {} : { name: event.toolName }),
         ...kept(event.isSuccess ? event.metadata : { ...event.metadata, isSuccess: false }),
       };
-    case EventAction.SYSTEM_INSTRUCTION:
-      return spoken("system", event.content, event.metadata);
+    case EventAction.SYSTEM_INSTRUCTION: {
+      const outcome = outcomeOf(event.metadata);
+      const content = outcome === null ? event.content : outcomeText(outcome, event.content);
+      return spoken("system", content, event.metadata);
+    }
     case EventAction.COMPACTION: {
       const { compactedEventCount, metadata } = event;
       return spoken("system", event.content, { ...metadata, compactedEventCount });
@@ -70,7 +74,8 @@ export function messageToEvent(
   message: ContextMessage,
   origin: EventOrigin = { id: crypto.randomUUID(), timestamp: Date.now() },
 ): SessionEvent {
-  const { role, content, name, native, toolCalls = [] } = message;
+  const { role, name, native, toolCalls = [] } = message;
+  const content = role === "system" ? (resultIn(message) ?? message.content) : message.content;
   const base = { ...origin, sessionId, seq: 0, content };
   const facts: Facts = {
     ...message.metadata,

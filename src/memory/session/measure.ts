@@ -7,6 +7,7 @@
 
 import type { ContextMessage } from "../../model/messages.ts";
 import { eventToMessage } from "./events.ts";
+import { resultIn, withResult } from "./outcome.ts";
 import { shortenedContent } from "./shorten.ts";
 import { estimateTokens, messageTokens, mostTokens, type TokenCounter } from "./tokens.ts";
 import type { SessionEvent } from "./types.ts";
@@ -51,9 +52,10 @@ export function measuring(options: MeasureOptions): Measure {
   const measure = (event: SessionEvent, costs: Costs): Measured | null => {
     const message = event.action === "unknown" ? null : toMessage(event);
     if (message === null) return null;
-    if (message.role === "tool" && costs.shortened === undefined) {
-      const content = shortenedContent(message.content, maxResultTokens, countTokens);
-      costs.shortened = content === message.content ? null : content;
+    const result = costs.shortened === undefined ? resultIn(message) : null;
+    if (result !== null) {
+      const shortened = shortenedContent(result, maxResultTokens, countTokens);
+      costs.shortened = shortened === result ? null : withResult(message, shortened).content;
     }
     return new Measurement(event, message, costs, countTokens);
   };

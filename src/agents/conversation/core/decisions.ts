@@ -95,6 +95,10 @@ export type AgentDecision =
   | { type: "RESUME_FROM_TOOL"; turn: number; item: number; result: ToolResult }
   /** Tell the model of a result that came after its turn was over. */
   | ({ type: "NOTE_LATE_RESULT" } & Omit<LateResult, "type">)
+  /** End the cycle: background operations are left. `isIdle`: the next cycle does not begin at once. */
+  | { type: "MARK_WAITING"; turn: number; isIdle: boolean }
+  /** Begin a further cycle, with the results of background operations. `besides` as in `BEGIN_TURN`. */
+  | { type: "BEGIN_CYCLE"; turn: number; final: boolean; besides?: string }
   /** Wait: only results from a client are missing. */
   | { type: "WAIT_FOR_CLIENT"; turn: number }
   /** Record the reply that ends the turn. */

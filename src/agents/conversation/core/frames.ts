@@ -70,7 +70,11 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
       // SAFETY: the reducer wrote the entry's data.
       return { ...common, type, data: { position: (data as { position: number }).position } };
     case "turn.waiting":
-      return { ...common, type, data: { reason: "client-tools" } };
+      return {
+        ...common,
+        type,
+        data: { reason: text(data, "reason") === "operations" ? "operations" : "client-tools" },
+      };
     case "turn.completed":
       return { ...common, type, data: { ...issuesOf(turn), ...defined({ output: outputOf(turn) }) } };
     case "turn.failed":

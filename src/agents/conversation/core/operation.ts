@@ -21,7 +21,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 /** Runs the call: the deployed code of a tool, in the Executor, or the client. */
 export type OperationTarget = "code" | "client";
 
-/** `sync`: the turn waits for the result. */
+/** `sync`: the model is called again once there is a result. `async`: the turn goes on, and a later cycle gets the result. */
 export type OperationMode = "sync" | "async";
 
 /**
@@ -59,6 +59,8 @@ export interface Operation {
   /** Absent before the operation is completed or failed. */
   readonly result?: ToolResult;
   readonly completedAt?: number;
+  /** Of an `async` operation: the number of replies before the cycle that got its result. */
+  readonly delivered?: number;
 }
 
 /** The members of an operation that most operations have alike. */
@@ -74,6 +76,11 @@ export type StoredOperation = Omit<Operation, Lifecycle> &
 /** Reports whether the operation still needs a result. */
 export function isOpen({ result }: Pick<Operation, "result">): boolean {
   return result === undefined;
+}
+
+/** Reports whether the operation has a result that its turn's next cycle gets. */
+export function isDue({ mode, result, delivered }: Operation): boolean {
+  return mode === "async" && result !== undefined && delivered === undefined;
 }
 
 /** Reports whether a result by name may settle an operation; `recoveries` counts the crashes under its turn. */

@@ -18,7 +18,7 @@ import { reduceCompaction, withoutRunning } from "./compaction.ts";
 import type { AgentDecision, CompactionDecision } from "./decisions.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import { cancelled, isOpen, type Operation, repeated, settled } from "./operation.ts";
+import { cancelled, isDue, isOpen, type Operation, repeated, settled } from "./operation.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import {
   chainOf,
@@ -205,6 +205,25 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         ? outcome({ reset: false }, { operations }, entry("tool.completed", item))
         : outcome({ reset: false }, { operations, issues: oneMoreFailure(turn) }, entry("tool.failed", item));
     }
+    case "MARK_WAITING": {
+      const announced = decision.isIdle ? [entry("turn.waiting", undefined, { reason: "operations" })] : [];
+      return change({ waiting: state.seq + transition.entries.length + announced.length }, ...announced);
+    }
+    case "BEGIN_CYCLE": {
+      const { waiting, newer, besides, ...others } = turn;
+      const delivered = turn.replies.length;
+      const begun = {
+        ...others,
+        snapshotSeq: state.seq + transition.entries.length + 1,
+        call: { item: items, attempt: 1, notBefore: now, final: decision.final },
+        items: items + 1,
+        operations: turn.operations.map((operation) =>
+          isDue(operation) ? { ...operation, delivered } : operation,
+        ),
+        ...defined({ besides: decision.besides }),
+      };
+      return withTurn(transition, begun, [entry("message.started", items)]);
+    }
     case "WAIT_FOR_CLIENT":
       return change({}, entry("turn.waiting"));
     case "APPEND_MESSAGE":
@@ -332,7 +351,7 @@ function stopData(by: Caller, reason: string | undefined): JsonObject {
 
 /** Returns a turn that ends, without what only an active turn needs. */
 function over(turn: Turn, now: number): Turn {
-  const { repairs, additions, newer, besides, replied, queued, halved, ...kept } = turn;
+  const { repairs, additions, newer, besides, replied, queued, waiting, halved, ...kept } = turn;
   return { ...kept, completedAt: now, call: null };
 }
 

@@ -16,7 +16,7 @@ import type { Caller, TurnIssues, TurnOrder } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
-import { isOpen, type Operation } from "./operation.ts";
+import { isDue, isOpen, type Operation } from "./operation.ts";
 
 /** The record of a conversation. It never changes. All times in this file are milliseconds since the epoch. */
 export interface ConversationIdentity {
@@ -165,6 +165,10 @@ export interface Turn {
   readonly snapshotSeq: number;
   /** The turn waits for those before it (ORDER-1). */
   readonly queued?: true;
+  /** Every call is a `sync` operation: who sent the message gets one answer only. */
+  readonly foreground?: true;
+  /** The cycle is over and background operations are left: number of the entry with which the turn began to wait (ASYNC-2). */
+  readonly waiting?: number;
   /** The note for the model on the other turns that were active when the cycle began. Absent = there was none. */
   readonly besides?: string;
   /** The model's provider found the request too long: the history is cut to half. */
@@ -217,6 +221,7 @@ export type TurnRequest = Pick<
   | "output"
   | "tools"
   | "toolChoice"
+  | "foreground"
 >;
 
 /** A turn that waits for the model. */
@@ -360,19 +365,40 @@ export function openOperations({ operations }: Pick<Turn, "operations">): Operat
   return operations.filter(isOpen);
 }
 
+/** Returns the operations whose results the next model call needs. */
+export function blockingOperations(turn: Pick<Turn, "operations">): Operation[] {
+  return openOperations(turn).filter(({ mode }) => mode === "sync");
+}
+
+/** Returns the background operations whose results no cycle has got, open ones included. */
+export function backgroundOperations({ operations }: Pick<Turn, "operations">): Operation[] {
+  return operations.filter(({ mode, delivered }) => mode === "async" && delivered === undefined);
+}
+
+/** Returns the background operations with a result that no cycle has got. */
+export function dueOperations({ operations }: Pick<Turn, "operations">): Operation[] {
+  return operations.filter(isDue);
+}
+
 /** Returns the operations that the actor itself must have run: open ones of code whose attempt was not interrupted. */
 export function runnableOperations(turn: Pick<Turn, "operations">): Operation[] {
   return openOperations(turn).filter(({ target, status }) => target === "code" && status === "pending");
 }
 
-/** Reports whether an active turn waits for its client and for nothing else. */
+/** Reports whether an active turn waits for its client, beside background operations for nothing else. */
 export function waitsForClient(turn: Turn): boolean {
   if (turn.status !== "active" || turn.call !== null) return false;
-  const open = openOperations(turn);
+  const open = blockingOperations(turn);
   return open.length > 0 && open.every(({ target }) => target === "client");
 }
 
-/** Returns the reply without tool calls, which ends a turn; `undefined` before there is one. */
+/** Returns the replies without tool calls: the agent's messages. */
+export function agentReplies({ replies, operations }: Pick<Turn, "replies" | "operations">): Reply[] {
+  const calling = new Set(operations.map(({ reply }) => reply));
+  return replies.filter((_, index) => !calling.has(index));
+}
+
+/** Returns the last reply if it has no tool calls: it ended the turn, or the newest cycle; `undefined` otherwise. */
 export function finalReply(turn: Turn): Reply | undefined {
   const last = turn.replies.length - 1;
   return operationsOf(turn, last).length > 0 ? undefined : turn.replies[last];

@@ -1,5 +1,6 @@
-/** One step of a conversation: what a signal changes. Pure. */
+/** One step of a conversation: what signals change. Pure. */
 import type { PlanInput } from "./decisions.ts";
+import { planCycle } from "./planning/background.ts";
 import { planCompactions } from "./planning/compaction.ts";
 import { planQueue } from "./planning/order.ts";
 import { plan } from "./planning/plan.ts";
@@ -18,4 +19,13 @@ export function step(transition: Transition, signal: Signal, input: PlanInput): 
     changed = reduce(changed, begins, input.now);
   }
   return reduce(changed, planCompactions(transition, changed, input), input.now);
+}
+
+/** Begins the cycles that are due after all signals of a commit: results that arrive together are in one cycle. */
+export function beginCycles(transition: Transition, { now }: Pick<PlanInput, "now">): Transition {
+  let changed = transition;
+  for (let begins = planCycle(changed.state); begins.length > 0; begins = planCycle(changed.state)) {
+    changed = reduce(changed, begins, now);
+  }
+  return changed;
 }

@@ -4,8 +4,11 @@
  * RECORD-1  `turnFromEvents(turnRow(t), turnEvents(t))` equals `t` for every turn `t` that is over.
  * RECORD-2  A turn gives one user event, then per reply either one call request followed by one result per call, or one
  *           agent message. After a turn that failed, a note tells the model so.
+ * RECORD-3  The result of a background operation is an event of its own, before the reply of the cycle that got it. In its
+ *           place beside the call stands that the operation is pending.
  */
 
+import { outcomeOf } from "../../../memory/session/outcome.ts";
 import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import { messageId, operationId, parseItemId } from "../../../protocol/ids.ts";
@@ -13,7 +16,13 @@ import { type Content, plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { originOf } from "./caller.ts";
-import { type Operation, packOperation, type StoredOperation, unpackOperation } from "./operation.ts";
+import {
+  type Operation,
+  packOperation,
+  type StoredOperation,
+  statusOf,
+  unpackOperation,
+} from "./operation.ts";
 import { finalReply, operationsOf, type Reply, type Turn } from "./state.ts";
 
 /** The members of a turn that is over, whose events have its content, that its row keeps. */
@@ -42,13 +51,26 @@ export function turnRow(turn: RecordedTurn): TurnRow {
 
 /** Returns the number of events that `turnEvents` gives. */
 export function sessionEventCount({ status, replies, operations }: Turn): number {
-  return 1 + replies.length + operations.length + (status === "failed" ? 1 : 0);
+  const outcomes = operations.filter(({ mode }) => mode === "async").length;
+  return 1 + replies.length + operations.length + outcomes + (status === "failed" ? 1 : 0);
 }
+
+/** The prefix of the id of an event beside a call that runs in the background. The result's event has the operation's id. */
+const PENDING = "pending_";
 
 /** The members of an operation that the metadata of its reply's event keeps. */
 type EventOperation = Pick<
   StoredOperation,
-  "tool" | "effect" | "target" | "mode" | "status" | "attempt" | "client" | "timeoutMs" | "invalidArguments"
+  | "tool"
+  | "effect"
+  | "target"
+  | "mode"
+  | "status"
+  | "attempt"
+  | "client"
+  | "timeoutMs"
+  | "invalidArguments"
+  | "delivered"
 >;
 
 /** The metadata of a reply's event: the reply without its text, and its operations in order. */
@@ -84,9 +106,12 @@ export function turnEvents(turn: Turn): SessionEvent[] {
   const events = [
     messageEvent(turn),
     ...turn.replies.flatMap((_, index) => [
+      ...outcomeEvents(turn, index),
       replyEvent(turn, index),
       ...operationsOf(turn, index).map((operation) => resultEvent(turn, operation)),
     ]),
+    ...outcomeEvents(turn, turn.replies.length),
+    ...outcomeEvents(turn, undefined),
     ...(turn.status === "failed" ? [failureEvent(turn)] : []),
   ];
   const numbered = events.map((event, index) => ({ ...event, seq: from + index }));
@@ -161,38 +186,69 @@ export function replyEvent(turn: Turn, index: number): SessionEvent {
   return { ...common, action: EventAction.TOOL_CALL_REQUEST, toolCalls };
 }
 
-/** Returns the event of an operation's result, without its number. */
+/** Returns the event of an operation's result, without its number; for a background operation, that it is pending. */
 export function resultEvent(turn: Turn, operation: Operation): SessionEvent {
-  const { item, reply, toolCallId, name, result, completedAt } = operation;
-  const isSuccess = result?.success ?? false;
-  const content = (isSuccess ? result?.result : result?.error) ?? null;
-  return {
-    id: operationId(turn, item),
+  const { item, reply, toolCallId, name, mode, result, completedAt } = operation;
+  const id = operationId(turn, item);
+  const repliedAt = turn.replies[reply]?.at ?? turn.createdAt;
+  const common = {
     sessionId: turn.agentId,
     seq: 0,
-    content: JSON.stringify(content),
-    timestamp: completedAt ?? turn.replies[reply]?.at ?? turn.createdAt,
     action: EventAction.TOOL_RESULT,
     toolCallId,
     toolName: name,
-    isSuccess,
     metadata: { origin: `tool:${name}` },
+  } as const;
+  if (mode === "async") {
+    const content = JSON.stringify({ status: "pending", operation_id: id });
+    return { ...common, id: `${PENDING}${id}`, content, timestamp: repliedAt, isSuccess: true };
+  }
+  const isSuccess = result?.success ?? false;
+  const content = JSON.stringify((isSuccess ? result?.result : result?.error) ?? null);
+  return { ...common, id, content, timestamp: completedAt ?? repliedAt, isSuccess };
+}
+
+/** Returns the events of the results that the cycle after `replies` replies got; of those that no cycle got if `undefined`. */
+function outcomeEvents(turn: Turn, replies: number | undefined): SessionEvent[] {
+  return outcomesAt(turn, replies).map((operation) => outcomeEvent(turn, operation));
+}
+
+/** Returns the background operations whose results the cycle after `replies` replies got. */
+export function outcomesAt(
+  { operations }: Pick<Turn, "operations">,
+  replies: number | undefined,
+): Operation[] {
+  return operations.filter(
+    ({ mode, result, delivered }) => mode === "async" && result !== undefined && delivered === replies,
+  );
+}
+
+/** Returns the event of a background operation's result, without its number. */
+export function outcomeEvent(turn: Turn, { item, name, result, completedAt }: Operation): SessionEvent {
+  const id = operationId(turn, item);
+  const isSuccess = result?.success ?? false;
+  return {
+    id,
+    sessionId: turn.agentId,
+    seq: 0,
+    content: JSON.stringify((isSuccess ? result?.result : result?.error) ?? null),
+    timestamp: completedAt ?? turn.createdAt,
+    action: EventAction.SYSTEM_INSTRUCTION,
+    metadata: { origin: `tool:${name}`, operation: { id, name, isSuccess } },
   };
 }
 
 function replyMetadata({ agentId }: Turn, reply: Reply, operations: readonly Operation[]): ReplyMetadata {
   const { item: _item, text: _text, at, ...facts } = reply;
   const stored = operations.map((operation): EventOperation => {
-    const { tool, effect, target, mode, status, attempt, timeoutMs, invalidArguments } = packOperation(
-      operation,
-      at,
-    );
+    const { tool, effect, target, mode, status, attempt, timeoutMs, invalidArguments, delivered } =
+      packOperation(operation, at);
     return {
       tool,
       effect,
       ...defined({ target, mode, status, attempt }),
       timeoutMs,
-      ...defined({ invalidArguments }),
+      ...defined({ invalidArguments, delivered }),
     };
   });
   return { origin: `agent:${agentId}`, ...facts, ...(stored.length === 0 ? {} : { operations: stored }) };
@@ -226,24 +282,46 @@ export function turnFromEvents(row: TurnRow, events: readonly SessionEvent[]): T
         const index = calls.findIndex((call) => call.id === event.toolCallId);
         const [operation, call] = [stored[index], calls[index]];
         if (operation === undefined || call === undefined) break;
+        const isPending = operation.mode === "async";
         const restored = {
-          item,
+          item: isPending ? (parseItemId(event.id.replace(PENDING, ""))?.item ?? 0) : item,
           reply: replies.length - 1,
           toolCallId: call.id,
           name: call.name,
           ...operation,
           // SAFETY: arguments were stored as a JSON object.
           input: call.arguments as JsonObject,
-          result: storedResult(call.id, event.isSuccess, event.content),
-          completedAt: event.timestamp,
+          ...(isPending
+            ? {}
+            : {
+                result: storedResult(call.id, event.isSuccess, event.content),
+                completedAt: event.timestamp,
+              }),
         };
         operations.push(unpackOperation(restored, undefined));
+        break;
+      }
+      case EventAction.SYSTEM_INSTRUCTION: {
+        const at = operations.findIndex((operation) => operation.item === item && operation.mode === "async");
+        const [operation, outcome] = [operations[at], outcomeOf(event.metadata)];
+        if (operation === undefined || outcome === null) break;
+        const result = storedResult(operation.toolCallId, outcome.isSuccess, event.content);
+        const { status: stored } = operation;
+        const status = stored === "pending" ? statusOf(result) : stored;
+        operations[at] = { ...operation, status, result, completedAt: event.timestamp };
         break;
       }
       default:
     }
   }
-  return { ...row, input, call: null, replies, operations };
+  // An operation whose result was erased is not shown.
+  return {
+    ...row,
+    input,
+    call: null,
+    replies,
+    operations: operations.filter(({ result }) => result !== undefined),
+  };
 }
 
 function storedResult(toolCallId: string, success: boolean, content: string): ToolResult {

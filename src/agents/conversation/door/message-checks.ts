@@ -7,7 +7,7 @@ import { canonicalJson, type Json } from "../../../shared/json.ts";
 import { MAX_QUOTED_LENGTH } from "../core/limits.ts";
 import type { Operation } from "../core/operation.ts";
 import type { UserMessage } from "../core/signals.ts";
-import { finalReply, type RepliedMessage, type Turn } from "../core/state.ts";
+import { agentReplies, type RepliedMessage, type Turn } from "../core/state.ts";
 
 /** Returns a turn by its number; `null` for an unknown number. */
 type TurnOf = (n: number) => Turn | null;
@@ -29,8 +29,8 @@ export function repliedMessage(id: string | undefined, turnOf: TurnOf): RepliedM
   const found = resolveId(id, "msg", turnOf);
   const quoted = (text: string) => text.slice(0, MAX_QUOTED_LENGTH).toWellFormed();
   if (found?.item === 0) return { role: "user", text: quoted(plainText(found.turn.input)) };
-  const reply = found === null ? undefined : finalReply(found.turn);
-  if (reply !== undefined && reply.item === found?.item) return { role: "agent", text: quoted(reply.text) };
+  const reply = found && agentReplies(found.turn).find(({ item }) => item === found.item);
+  if (reply) return { role: "agent", text: quoted(reply.text) };
   throw new DramatisError("INVALID_INPUT", `This conversation has no message "${id}" to reply to.`, {
     errors: [{ path: "/replyToMessageId", message: "Must be the id of a message of this conversation." }],
   });

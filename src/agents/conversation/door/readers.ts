@@ -63,7 +63,7 @@ export class ConversationReaders {
    * as `start` does.
    */
   async streamTurn(
-    target: StreamTarget,
+    { untilWaiting, ...target }: StreamTarget & Pick<CursorStart, "untilWaiting">,
     start: () => Promise<StartedTurn>,
   ): Promise<StartedTurn & { frames: ReadableStream<Uint8Array> }> {
     this.#streams.checkRoom(this.#starting.size);
@@ -75,8 +75,8 @@ export class ConversationReaders {
       // The frames of a turn that had begun before come from the journal.
       const isNew = frames.some((frame) => frame.type === "turn.started" && frame.turnId === turnId);
       const stream = isNew
-        ? this.#stream({ from, turnId, has: "entries" }, { ...target, frames })
-        : this.#stream({ from, turnId }, target);
+        ? this.#stream({ from, turnId, untilWaiting, has: "entries" }, { ...target, frames })
+        : this.#stream({ from, turnId, untilWaiting }, target);
       return { ...started, frames: stream };
     } finally {
       this.#starting.delete(frames);

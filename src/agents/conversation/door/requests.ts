@@ -33,6 +33,7 @@ export const startTurnSchema = z
     // Callers by RPC may give `undefined` for what they leave out.
     ...z.object(turnFields).partial().shape,
     idempotencyKey: key.optional(),
+    foreground: z.literal(true).optional(),
   })
   .transform(({ content, tools, toolChoice, ...others }) => ({
     content,
@@ -49,6 +50,7 @@ export const stopSchema = z.strictObject(stopFields).partial().transform(defined
 export const subscribeSchema = z.strictObject({
   from: z.int().min(0).optional(),
   turnId: z.string().optional(),
+  untilWaiting: z.boolean().optional(),
   encoding: z.enum(["sse", "ndjson"]),
 });
 

@@ -20,6 +20,7 @@ import {
   type OperationEffect,
 } from "../core/effects.ts";
 import { PURE_WINDOW_MS } from "../core/limits.ts";
+import type { Operation } from "../core/operation.ts";
 import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
 import { type CallingTurn, type ConversationIdentity, openOperations, type Turn } from "../core/state.ts";
 import type { ModelCallPorts } from "./model-attempt.ts";
@@ -126,7 +127,7 @@ export class EffectRunner {
     const early: EarlyReports = { results: [], progress: new Map() };
     if (outcome.type !== "conversation.llm.completed" || outcome.reply.toolCalls.length === 0) return early;
     const turn = this.ports.preview(outcome);
-    if (turn === undefined || openOperations(turn).some(({ effect }) => effect !== "pure")) return early;
+    if (turn === undefined || openOperations(turn).some(mayNotRunEarly)) return early;
     const effects = operationEffects(effectsOfTurn(turn));
     if (effects.length === 0) return early;
     let isOver = false;
@@ -177,6 +178,11 @@ export class EffectRunner {
     });
     await Promise.all(runs);
   }
+}
+
+/** Only results that the next model call needs are worth a later commit of the reply. */
+function mayNotRunEarly({ effect, mode }: Operation): boolean {
+  return effect !== "pure" || mode === "async";
 }
 
 function operationEffects(effects: readonly Effect[]): OperationEffect[] {

@@ -110,6 +110,11 @@ export class SessionWindow {
     return large !== null && large.upTo === from ? this.#grown(large, turn) : null;
   }
 
+  /** Forgets the history of the turn's cycle before. */
+  begin({ n }: Pick<Turn, "n">): void {
+    this.#cycles.delete(n);
+  }
+
   /** Ends a turn's cycle. Adds a turn that is over to the window. */
   end(turn: Turn, chain: VersionChain): void {
     this.#cycles.delete(turn.n);

@@ -35,8 +35,9 @@ export class SessionWindows {
   ) {}
 
   /** Notes where a turn's cycle begins, so that no statement must find it. `state` is the one after its commit. */
-  begin({ n, agentId }: Turn, { sessions }: Pick<ConversationState, "sessions">): void {
-    this.#positions.set(n, nextEvent(sessions, agentId));
+  begin(turn: Turn, { sessions }: Pick<ConversationState, "sessions">): void {
+    this.#positions.set(turn.n, nextEvent(sessions, turn.agentId));
+    this.#of(turn).begin(turn);
   }
 
   /** Returns the history that a turn's cycle sees. */

@@ -5,6 +5,8 @@
  *           once, in order, and the text in progress without a gap.
  * CURSOR-2  Nothing is queued: what a reader cannot take now is read from the journal and the texts in progress when it
  *           can. Frames that are neither, such as progress, are dropped.
+ * CURSOR-3  A reader that follows a turn until it waits has all frames up to the place where the turn waits now. Earlier waits,
+ *           behind which the turn went on, do not end it.
  */
 
 import type { Clock } from "../../../ports/clock.ts";
@@ -35,6 +37,8 @@ export interface CursorStart {
   from?: number | undefined;
   /** Only this turn's frames, to its last. */
   turnId?: string | undefined;
+  /** With `turnId`: also to the frame with which the turn waits for work in the background, if it still does. */
+  untilWaiting?: boolean | undefined;
   /** The reader has everything up to `from`: all entries, or also the text in progress. */
   has?: "entries" | "texts";
 }
@@ -48,6 +52,7 @@ const MAX_SNAPSHOT_TEXT = 64 * 1024;
 export class FrameCursor {
   #seq: number | undefined;
   readonly #turnId: string | undefined;
+  readonly #untilWaiting: boolean;
   /** Length of the text that the reader has, by the id of its message. */
   readonly #offsets = new Map<string, number>();
   #isBehind: boolean;
@@ -55,10 +60,11 @@ export class FrameCursor {
 
   constructor(
     private readonly ports: CursorPorts,
-    { from, turnId, has }: CursorStart,
+    { from, turnId, has, untilWaiting = false }: CursorStart,
   ) {
     this.#seq = from;
     this.#turnId = turnId;
+    this.#untilWaiting = untilWaiting;
     this.#isBehind = has === undefined;
     if (has !== "texts") return;
     for (const { messageId, length } of this.#inProgress()) this.#offsets.set(messageId, length);
@@ -186,8 +192,13 @@ export class FrameCursor {
         this.#offsets.delete(messageId);
         break;
       default:
-        this.#isOver = this.#turnId !== undefined && endsTurn(frame);
+        this.#isOver = this.#turnId !== undefined && (endsTurn(frame) || this.#isLastWait(frame));
     }
     return true;
+  }
+
+  #isLastWait({ type, seq }: Frame): boolean {
+    if (!this.#untilWaiting || type !== "turn.waiting") return false;
+    return [...this.ports.runtime.state.active.values()].some(({ waiting }) => waiting === seq);
   }
 }

@@ -17,8 +17,9 @@ import type { Json } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
 import { clientMark, idsOf, isInterim, wireError } from "../core/frames.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
-import type { Operation } from "../core/operation.ts";
+import type { Operation, OperationMode } from "../core/operation.ts";
 import {
+  agentReplies,
   type ConversationIdentity,
   type ConversationState,
   chainOf,
@@ -71,14 +72,15 @@ export function isTranscriptEntry({ type, data }: JournalEntry): boolean {
 }
 
 export function turnSummaryView(turn: TurnFacts): TurnSummary {
-  const { status, agentId, createdAt, completedAt, queued, error } = turn;
+  const { status, agentId, createdAt, completedAt, queued, waiting, error } = turn;
+  const phase = queued ? ("queued" as const) : waiting === undefined ? undefined : ("waiting" as const);
   return {
     id: turnId(turn),
     status,
     agentId,
     createdAt: toIso(createdAt),
     completedAt: completedAt === undefined ? null : toIso(completedAt),
-    ...(queued ? { phase: "queued" as const } : {}),
+    ...(phase === undefined ? {} : { phase }),
     ...(error === undefined ? {} : { error: wireError(error) }),
     ...issuesOf(turn),
   };
@@ -100,7 +102,7 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
     caller,
     input,
     userMessageId: messageId(turn, 0),
-    agentMessageIds: answer === undefined ? [] : [messageId(turn, answer.item)],
+    agentMessageIds: agentReplies(turn).map(({ item }) => messageId(turn, item)),
     replyToMessageId: replyTo ?? null,
     contextAssemblyRunId: null,
     memoryExtractionRunId: null,
@@ -135,7 +137,7 @@ export function movesOf(turn: Turn): MoveView[] {
 }
 
 function toolParts(turn: Turn, operation: Operation): Pick<MoveView, "toolCall" | "toolResult"> {
-  const { item, name, tool, input, target, attempt, result } = operation;
+  const { item, name, tool, input, target, mode, attempt, result } = operation;
   const toolCall = {
     operationId: operationId(turn, item),
     name,
@@ -143,6 +145,7 @@ function toolParts(turn: Turn, operation: Operation): Pick<MoveView, "toolCall" 
     input,
     ...clientMark(target),
     ...(attempt === 1 ? {} : { attempt }),
+    ...asyncMark(mode),
   };
   if (result === undefined) return { toolCall };
   return { toolCall, toolResult: { success: result.success, ...outcomeView(result) } };
@@ -165,10 +168,22 @@ function rawReply(reply: Reply, operations: readonly Operation[]): Json {
 }
 
 export function operationView(turn: Turn, operation: Operation): OperationView {
-  const { item, name, input, target, status, result } = operation;
-  const base = { id: operationId(turn, item), turnId: turnId(turn), name, input, ...clientMark(target) };
+  const { item, name, input, target, mode, status, result } = operation;
+  const base = {
+    id: operationId(turn, item),
+    turnId: turnId(turn),
+    name,
+    input,
+    ...clientMark(target),
+    ...asyncMark(mode),
+  };
   if (status === "pending" || status === "interrupted") return { ...base, state: "running" };
   return { ...base, state: status, ...(result && outcomeView(result)) };
+}
+
+/** Marks an operation that runs in the background, as a member; nothing for other operations. */
+function asyncMark(mode: OperationMode): { async?: true } {
+  return mode === "async" ? { async: true } : {};
 }
 
 function outcomeView({

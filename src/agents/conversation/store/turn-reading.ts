@@ -15,7 +15,16 @@ export type StoredTurn = (Turn & { readonly events?: never }) | TurnRow;
 /** The members of a turn that lists show. */
 export type TurnFacts = Pick<
   Turn,
-  "n" | "stem" | "status" | "agentId" | "createdAt" | "completedAt" | "queued" | "error" | "issues"
+  | "n"
+  | "stem"
+  | "status"
+  | "agentId"
+  | "createdAt"
+  | "completedAt"
+  | "queued"
+  | "waiting"
+  | "error"
+  | "issues"
 >;
 
 /** The columns of a turn's row; the body is JSON. */

@@ -20,7 +20,7 @@ import { defined } from "../../../../shared/defined.ts";
 import { MOVES_SHARE } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import { type ConversationIdentity, chainOf, operationsOf, type Reply, type Turn } from "../state.ts";
-import { messageEvent, replyEvent, resultEvent } from "../turn-events.ts";
+import { messageEvent, outcomeEvent, outcomesAt, replyEvent, resultEvent } from "../turn-events.ts";
 import { fittedMoves, tokensOf } from "./moves.ts";
 
 /** Returns the context without the turn's moves. */
@@ -61,6 +61,7 @@ function repliedMessages({ replied }: Turn): ContextMessage[] {
 /** Returns the messages of the turn's moves: replies, tool results, withdrawn answers and the paused reply, in order. */
 export function moveMessages(turn: Turn): ContextMessage[] {
   const messages = turn.replies.flatMap((reply, index) => [
+    ...outcomeMessages(turn, index),
     ...repairMessages(turn, index),
     ...additionMessages(turn, index),
     ...messagesOfMove(reply, () => replyEvent(turn, index)),
@@ -71,21 +72,37 @@ export function moveMessages(turn: Turn): ContextMessage[] {
   const last = turn.replies.length;
   return [
     ...messages,
+    ...outcomeMessages(turn, last),
     ...repairMessages(turn, last),
     ...additionMessages(turn, last),
     ...pausedMessages(turn),
   ];
 }
 
-/** The messages of replies and results, which never change: each further call of a turn repeats them. */
-const messagesOfMoves = new WeakMap<Reply | Operation, ContextMessage[]>();
+type Messages = WeakMap<Reply | Operation, ContextMessage[]>;
 
-function messagesOfMove(move: Reply | Operation, event: () => SessionEvent): ContextMessage[] {
-  const known = messagesOfMoves.get(move);
-  if (known !== undefined) return known;
+/** The messages of replies and results, which never change: each further call of a turn repeats them. */
+const messagesOfMoves: Messages = new WeakMap();
+/** Those of the results of background operations. */
+const messagesOfOutcomes: Messages = new WeakMap();
+
+function messagesOfMove(
+  move: Reply | Operation,
+  event: () => SessionEvent,
+  known: Messages = messagesOfMoves,
+): ContextMessage[] {
+  const before = known.get(move);
+  if (before !== undefined) return before;
   const messages = messagesOf([event()]);
-  messagesOfMoves.set(move, messages);
+  known.set(move, messages);
   return messages;
+}
+
+/** Returns the results of background operations that the cycle after `replies` replies got. */
+function outcomeMessages(turn: Turn, replies: number): ContextMessage[] {
+  return outcomesAt(turn, replies).flatMap((operation) =>
+    messagesOfMove(operation, () => outcomeEvent(turn, operation), messagesOfOutcomes),
+  );
 }
 
 /** Returns the paused reply: the model continues the last message (PAUSE-1). */

@@ -28,6 +28,7 @@ import type { Operation } from "../operation.ts";
 import { wholeReply } from "../paused-reply.ts";
 import type { ModelCompleted } from "../signals.ts";
 import { type CallingTurn, type ConversationState, chainOf, type Turn } from "../state.ts";
+import { endOfCycle } from "./background.ts";
 import { planNext } from "./results.ts";
 import { checkToolCall } from "./tool-call.ts";
 
@@ -42,7 +43,7 @@ export function planModelReply(
   const whole = wholeReply(turn, given);
   if (mayContinue(state, turn, whole)) return [record, { type: "CONTINUE_REPLY", turn: n, reply: whole }];
   const reply = ended(whole);
-  if (reply.toolCalls.length === 0 || call.final) return [record, ...planAnswer(turn, reply)];
+  if (reply.toolCalls.length === 0 || call.final) return [record, ...planAnswer(state, turn, reply)];
   const toolCalls = reply.toolCalls.slice(0, MAX_CALLS_PER_REPLY);
   if (turn.newer !== undefined && callsOnce(state, turn, toolCalls)) {
     return [record, { type: "RECONSIDER", turn: n }];
@@ -57,7 +58,7 @@ export function planModelReply(
   for (const toolCall of toolCalls) {
     const id = unusedId(toolCall.id, used);
     const operation = checkToolCall(state.record, turn, toolCall, id, input, budget);
-    if (operation.result === undefined) pending.push(operation);
+    if (operation.result === undefined && operation.mode === "sync") pending.push(operation);
     decisions.push({ type: "DISPATCH_TASK", turn: n, operation });
   }
   return [...decisions, ...planNext(state, turn, pending, turn.replies.length + 1)];
@@ -90,8 +91,8 @@ function ended({ native, ...reply }: ModelReply): ModelReply {
   return { ...reply, ...defined({ native }) };
 }
 
-/** Ends the turn with an answer, repairs the answer, or fails the turn. */
-function planAnswer(turn: CallingTurn, reply: ModelReply): AgentDecision[] {
+/** Ends the turn or its cycle with an answer, repairs the answer, or fails the turn. */
+function planAnswer(state: ConversationState, turn: CallingTurn, reply: ModelReply): AgentDecision[] {
   const { n, call, output, repairs = [] } = turn;
   const problem = output === undefined ? null : problemOf(output.schema, reply.text);
   if (problem === null) {
@@ -99,7 +100,7 @@ function planAnswer(turn: CallingTurn, reply: ModelReply): AgentDecision[] {
     const text = reply.text.trim() === "" ? notice : reply.text;
     return [
       { type: "APPEND_MESSAGE", turn: n, reply: kept(reply, { text, toolCalls: [] }) },
-      { type: "COMPLETE_TURN", turn: n },
+      endOfCycle(state, turn),
     ];
   }
   const fail = (message: string): AgentDecision[] => [

@@ -8,6 +8,7 @@
  * MOVES-3  The form of a round depends on this round and earlier ones only, so a later call, also after a crash, sends it
  *          in the same form, or as stubs.
  */
+import { resultIn, withResult } from "../../../../memory/session/outcome.ts";
 import { shortenedContent } from "../../../../memory/session/shorten.ts";
 import { estimateTokens, messageTokens, mostTokens } from "../../../../memory/session/tokens.ts";
 import type { ContextMessage } from "../../../../model/messages.ts";
@@ -46,16 +47,22 @@ export function fittedMoves(messages: readonly ContextMessage[], room: number): 
 /** Returns the end of the round that begins at `start`: behind the last of its results. */
 function endOfRound(messages: readonly ContextMessage[], start: number): number {
   let end = start + 1;
-  while (messages[end]?.role === "tool") end += 1;
+  while (isResult(messages[end])) end += 1;
   return end;
+}
+
+function isResult(message: ContextMessage | undefined): boolean {
+  return message !== undefined && resultIn(message) !== null;
 }
 
 /** Replaces a result by a stub, if that is shorter. Returns the tokens that this saves. */
 function leaveOut(messages: ContextMessage[], tokens: number[], index: number): number {
   const message = messages[index];
   const before = tokens[index] ?? 0;
-  if (message?.role !== "tool" || before <= STUB_TOKENS) return 0;
-  const stub = { ...message, content: stubOf(message.content) };
+  const result = message === undefined ? null : resultIn(message);
+  if (message === undefined || result === null || before <= STUB_TOKENS) return 0;
+  const stub = withResult(message, stubOf(result));
+  if (stub.content.length >= message.content.length) return 0;
   messages[index] = stub;
   const after = messageTokens(stub);
   tokens[index] = after;
@@ -69,7 +76,7 @@ function shorten(
   { start, end }: { start: number; end: number },
   excess: number,
 ): number {
-  const results = [...messages.keys()].slice(start, end).filter((index) => messages[index]?.role === "tool");
+  const results = [...messages.keys()].slice(start, end).filter((index) => isResult(messages[index]));
   const share = shareOf(
     results.map((index) => tokens[index] ?? 0),
     excess,
@@ -78,8 +85,9 @@ function shorten(
   for (const index of results) {
     const message = messages[index];
     const before = tokens[index] ?? 0;
-    if (message === undefined || before <= share) continue;
-    const shorter = { ...message, content: shortenedContent(message.content, share, estimateTokens) };
+    const result = message === undefined ? null : resultIn(message);
+    if (message === undefined || result === null || before <= share) continue;
+    const shorter = withResult(message, shortenedContent(result, share, estimateTokens));
     messages[index] = shorter;
     const after = messageTokens(shorter);
     tokens[index] = after;

@@ -3,9 +3,10 @@
  *
  * ORDER-1  `queued`: one turn at a time, in the order of their messages. A turn that waits for a person or for background
  *          work does not hold the others.
- * ORDER-2  `interrupt`: a message stops the active turns in the commit that starts its own, which sees their records.
- * ORDER-3  A cycle tells the model of the other turns that were active when it began: what their users said, and which
- *          operations run. Later calls of the cycle repeat it, later turns do not.
+ * ORDER-2  `interrupt`: a message stops the active turns in the commit that starts its own, which sees their records. It does not
+ *          stop turns that only wait for background work.
+ * ORDER-3  A cycle tells the model of the other turns that were active when it began: what their users said, and all
+ *          operations that run. Later calls of the cycle repeat it, later turns do not.
  * ORDER-4  Before a `once` tool starts, a turn that has not seen a newer message of the same caller gets a model call with it,
  *          once for each message.
  */
@@ -15,7 +16,14 @@ import { originOf } from "../caller.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { MAX_NOTED_LENGTH, MAX_NOTED_TURNS } from "../limits.ts";
 import type { Reorder, UserMessage } from "../signals.ts";
-import { type ConversationState, openOperations, queuedTurns, type Turn } from "../state.ts";
+import {
+  blockingOperations,
+  type ConversationState,
+  dueOperations,
+  openOperations,
+  queuedTurns,
+  type Turn,
+} from "../state.ts";
 import { stopTurn } from "./cancel.ts";
 
 /** The decisions before and after the one that starts a turn. */
@@ -35,12 +43,14 @@ export function planStart(
 ): Start {
   const others = [...state.active.values()];
   if (state.order === "interrupt") {
-    const before = others.flatMap((turn) => stopTurn(turn, INTERRUPTED, { caller }, input));
+    const working = others.filter(({ waiting }) => waiting === undefined);
+    const before = working.flatMap((turn) => stopTurn(turn, INTERRUPTED, { caller }, input));
     return { before, after: [{ type: "BEGIN_TURN", turn: n }] };
   }
   const message = excerpt(plainText(data.content));
   const before = others
-    .filter((turn) => originOf(turn.caller) === originOf(caller))
+    // The next cycle of a turn that waits sees the message anyway.
+    .filter((turn) => turn.waiting === undefined && originOf(turn.caller) === originOf(caller))
     .map((turn): AgentDecision => ({ type: "NOTE_NEWER", turn: turn.n, message }));
   const isQueued = state.order === "queued" && others.some(holdsQueue);
   return { before, after: [isQueued ? { type: "QUEUE_TURN", turn: n } : begin(state, n)] };
@@ -64,33 +74,46 @@ export function planReorder(
 
 /** Reports whether a turn works or waits to do so, so that later ones wait for it. */
 function holdsQueue(turn: Turn): boolean {
-  if (turn.queued || turn.call !== null) return true;
-  return openOperations(turn).some(({ target, mode }) => target === "code" && mode === "sync");
+  const isDue = turn.waiting !== undefined && dueOperations(turn).length > 0;
+  return turn.queued === true || isDue || works(turn);
+}
+
+/** Reports whether a turn calls a model, or waits for a tool of its own. */
+export function works(turn: Turn): boolean {
+  return turn.call !== null || blockingOperations(turn).some(({ target }) => target === "code");
 }
 
 function begin(state: ConversationState, n: number): AgentDecision {
   return { type: "BEGIN_TURN", turn: n, ...defined({ besides: besides(state, n) }) };
 }
 
-/** Tells of the other active turns; `undefined` where there is none. */
-function besides({ active }: ConversationState, n: number): string | undefined {
-  const others = [...active.values()].filter((turn) => turn.n !== n && !turn.queued);
+/** Tells of the other active turns, without later ones that have not begun; `undefined` where there is none. */
+export function besides({ active }: ConversationState, n: number): string | undefined {
+  const isFurtherCycle = active.get(n)?.waiting !== undefined;
+  const isTold = (turn: Turn) => turn.n !== n && (!turn.queued || isFurtherCycle);
+  const others = [...active.values()].filter(isTold).sort((one, other) => one.n - other.n);
   if (others.length === 0) return undefined;
   const told = others.slice(-MAX_NOTED_TURNS);
-  const left = others.length - told.length;
+  const earlier = others.slice(0, -MAX_NOTED_TURNS);
+  const running = earlier.flatMap((turn) => openOperations(turn).map(({ name }) => name));
+  const left = running.length === 0 ? "." : `, which run: ${running.join(", ")}.`;
   return [
     "Other turns of this conversation are in progress. Each gets its own answer: do not answer it here, and do not do its work again.",
     ...told.map(describe),
-    ...(left === 0 ? [] : [`And ${left} earlier ones.`]),
+    ...(earlier.length === 0 ? [] : [`And ${earlier.length} earlier ones${left}`]),
   ].join("\n");
 }
 
+/** Describes a turn and all its operations that run. They share the room. */
 function describe(turn: Turn): string {
   const said = `- The user said: ${JSON.stringify(excerpt(plainText(turn.input)))}.`;
-  const running = openOperations(turn).map(({ name, input }) => `${name}(${JSON.stringify(input)})`);
-  return running.length === 0 ? said : `${said} Running: ${excerpt(running.join(", "))}.`;
+  const open = openOperations(turn);
+  if (open.length === 0) return said;
+  const room = Math.floor(MAX_NOTED_LENGTH / open.length);
+  const running = open.map(({ name, input }) => `${name}(${excerpt(JSON.stringify(input), room)})`);
+  return `${said} Running: ${running.join(", ")}.`;
 }
 
-function excerpt(text: string): string {
-  return text.length <= MAX_NOTED_LENGTH ? text : `${text.slice(0, MAX_NOTED_LENGTH).toWellFormed()}…`;
+function excerpt(text: string, length = MAX_NOTED_LENGTH): string {
+  return text.length <= length ? text : `${text.slice(0, length).toWellFormed()}…`;
 }

@@ -7,6 +7,8 @@
  * RECOVER-2  A `once` tool that ran never runs again, because it may have taken effect. Its run may have outlived the
  *            actor: for `LATE_RESULT_MS` after the first wake its result is still accepted. Without one, the model is sent
  *            that the outcome is unknown.
+ * RECOVER-3  Nobody is held up by a background operation, so the result of an interrupted one is accepted as long as its run
+ *            may take.
  */
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { crashesOf, heldTurns, resumePause } from "../isolation.ts";
@@ -36,13 +38,24 @@ function recoverTurn(turn: Turn, input: PlanInput): AgentDecision[] {
     const message = `The actor was interrupted ${crashes} times during this turn, without progress in between. Send the message again.`;
     return [failTurn(turn, { code: "RECOVERY_EXHAUSTED", message, retriable: true }, input)];
   }
-  const deadline = now + LATE_RESULT_MS;
   return [
     { type: "RESUME_TURN", turn: n, notBefore: now + resumePause(crashes), reset: isCalling },
     ...running
       .filter(({ effect }) => effect === "once")
-      .map(({ item }) => ({ type: "INTERRUPT_TASK" as const, turn: n, item, deadline })),
+      .map((operation) => ({
+        type: "INTERRUPT_TASK" as const,
+        turn: n,
+        item: operation.item,
+        deadline: lateResultBy(turn, operation, now),
+      })),
   ];
+}
+
+/** Returns the time until which the result of an interrupted run is accepted (RECOVER-3). */
+function lateResultBy({ replies }: Turn, operation: Operation, now: number): number {
+  const { mode, reply, timeoutMs, notBefore = replies[reply]?.at ?? now } = operation;
+  const least = now + LATE_RESULT_MS;
+  return mode === "sync" ? least : Math.max(least, notBefore + timeoutMs + LATE_RESULT_MS);
 }
 
 /** Fails the operations whose deadline has passed. */

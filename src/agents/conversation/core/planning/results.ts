@@ -16,7 +16,14 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import type { ClientResult, ToolCompleted } from "../signals.ts";
-import { type ConversationState, chainOf, openOperations, type Turn, waitsForClient } from "../state.ts";
+import {
+  blockingOperations,
+  type ConversationState,
+  chainOf,
+  openOperations,
+  type Turn,
+  waitsForClient,
+} from "../state.ts";
 import { failure } from "./tool-call.ts";
 import { nextAttemptAt } from "./tool-retry.ts";
 
@@ -82,15 +89,19 @@ export function isRepeated(operation: Operation, outcome: ToolOutcome): boolean 
   );
 }
 
-/** Records results of a turn, then plans its next step. A turn that waited for its client waits without a new entry. */
+/**
+ * Records results of a turn, then plans its next step. A turn that waited for its client waits without a new entry. Results
+ * of background operations wait for the next cycle.
+ */
 export function resume(
   state: ConversationState,
   turn: Turn,
   results: readonly ItemResult[],
 ): AgentDecision[] {
   const { n, replies } = turn;
-  const left = openOperations(turn).filter(({ item }) => !results.some((given) => given.item === item));
-  const waitsOn = left.length > 0 && waitsForClient(turn);
+  const blocking = blockingOperations(turn);
+  const left = blocking.filter(({ item }) => !results.some((given) => given.item === item));
+  const waitsOn = left.length === blocking.length || (left.length > 0 && waitsForClient(turn));
   return [
     ...results.map((given) => ({ type: "RESUME_FROM_TOOL" as const, turn: n, ...given })),
     ...(waitsOn ? [] : planNext(state, turn, left, replies.length)),
@@ -105,10 +116,18 @@ export function planNext(
   replies: number,
 ): AgentDecision[] {
   if (pending.length === 0) {
-    const final = replies + continuations >= maxMovesPerTurn(chainOf(record, agentId).persona.definition);
-    return [{ type: "CALL_LLM", turn, final }];
+    return [{ type: "CALL_LLM", turn, final: isLastCall(record, { agentId, continuations }, replies) }];
   }
   return pending.every(({ target }) => target === "client") ? [{ type: "WAIT_FOR_CLIENT", turn }] : [];
+}
+
+/** Reports whether a turn's next model call is its last one, after `replies` replies. */
+export function isLastCall(
+  record: ConversationState["record"],
+  { agentId, continuations = 0 }: Pick<Turn, "agentId" | "continuations">,
+  replies: number,
+): boolean {
+  return replies + continuations >= maxMovesPerTurn(chainOf(record, agentId).persona.definition);
 }
 
 /** Names the limit that one more result of a turn would exceed; `null` if it fits. */

@@ -33,7 +33,7 @@ const verdicts = new WeakMap<RequestedToolCall, Refusal | null>();
 
 export function checkToolCall(
   record: ConversationIdentity,
-  { agentId, tools = [] }: Pick<Turn, "agentId" | "tools">,
+  { agentId, tools = [], output, foreground }: Pick<Turn, "agentId" | "tools" | "output" | "foreground">,
   call: RequestedToolCall,
   toolCallId: string,
   { now, gate, clientToolTimeoutMs: timeoutMs = CLIENT_TOOL_TIMEOUT_MS }: PlanInput,
@@ -83,10 +83,10 @@ export function checkToolCall(
     const { code, message } = refusal;
     return { ...operation, status: "failed", result: failure(toolCallId, code, message) };
   }
-  // Only a call that passed every check is the client's.
-  return brought === undefined
-    ? operation
-    : { ...operation, target: "client", deadline: now + operation.timeoutMs };
+  // Only a call that passed every check is the client's, or runs in the background.
+  if (brought !== undefined) return { ...operation, target: "client", deadline: now + operation.timeoutMs };
+  const isAsync = definition?.async === true && output === undefined && !foreground;
+  return isAsync ? { ...operation, mode: "async" } : operation;
 }
 
 /** Returns the input that the code of a tool gets (INMAP-1). Throws `ExpressionError`, and `Spent` beyond the budget. */

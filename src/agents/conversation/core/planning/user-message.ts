@@ -19,7 +19,7 @@ export function planUserMessage(
   input: PlanInput,
 ): AgentDecision[] {
   const { id: clientId, caller, data, replied } = signal;
-  const { content, replyToMessageId: replyTo, output, tools, toolChoice } = data;
+  const { content, replyToMessageId: replyTo, output, tools, toolChoice, foreground } = data;
   const { id: agentId, chain } = primaryAgent(state.record);
   if (state.active.size >= MAX_ACTIVE_TURNS) {
     throw tooMany(`This conversation has ${MAX_ACTIVE_TURNS} active turns; wait for one to complete.`);
@@ -41,7 +41,7 @@ export function planUserMessage(
       caller,
       ...defined({ clientId }),
       input: content,
-      ...defined({ replyTo, replied, output, tools, toolChoice }),
+      ...defined({ replyTo, replied, output, tools, toolChoice, foreground }),
     },
     ...after,
   ];

@@ -1,0 +1,44 @@
+/**
+ * Background operations: calls of `async` tools, which run while their turn goes on, and the cycles that get their results.
+ * Pure.
+ *
+ * ASYNC-1  The model gets `{status: "pending"}` for a call of an `async` tool at once, and is called again as soon as the other
+ *          calls of the reply have results.
+ * ASYNC-2  A turn whose cycle ends with an answer while background operations are left stays active, and waits. It completes
+ *          with the answer of the cycle that gets the last result.
+ * ASYNC-3  A result, also a failure, begins a new cycle of its turn, with a new snapshot. Results that arrive during a cycle,
+ *          or together, are in the next cycle together.
+ * ASYNC-4  What a request says of an earlier call never changes: a result follows as a notice of its own, in the next request
+ *          and in all later ones.
+ * ASYNC-5  Where turns do not run in parallel, a cycle waits until no other turn works. A turn that only waits holds no queue,
+ *          and a newer message does not stop it.
+ * ASYNC-6  In a turn that must answer with data, and in one whose sender gets one answer only, `async` tools run as others do.
+ */
+import { defined } from "../../../../shared/defined.ts";
+import type { AgentDecision } from "../decisions.ts";
+import { backgroundOperations, type ConversationState, dueOperations, type Turn } from "../state.ts";
+import { besides, works } from "./order.ts";
+import { isLastCall } from "./results.ts";
+
+/** Ends a turn with its answer, or only its cycle. */
+export function endOfCycle(state: ConversationState, turn: Turn): AgentDecision {
+  const { n } = turn;
+  if (backgroundOperations(turn).length === 0) return { type: "COMPLETE_TURN", turn: n };
+  const isIdle = dueOperations(turn).length === 0 || isHeld(state, turn);
+  return { type: "MARK_WAITING", turn: n, isIdle };
+}
+
+/** Begins the next cycle of the first turn that has results for it. Call it after every change, until it begins none. */
+export function planCycle(state: ConversationState): AgentDecision[] {
+  const due = [...state.active.values()].filter(
+    (turn) => turn.waiting !== undefined && dueOperations(turn).length > 0 && !isHeld(state, turn),
+  );
+  const [first] = due.sort((one, other) => one.n - other.n);
+  if (first === undefined) return [];
+  const final = isLastCall(state.record, first, first.replies.length);
+  return [{ type: "BEGIN_CYCLE", turn: first.n, final, ...defined({ besides: besides(state, first.n) }) }];
+}
+
+function isHeld({ order, active }: ConversationState, { n }: Turn): boolean {
+  return order !== "parallel" && [...active.values()].some((turn) => turn.n !== n && works(turn));
+}
