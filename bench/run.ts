@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runAborts } from "./aborts/case.ts";
 import { runBusy } from "./busy/case.ts";
+import { correctionsVerdict, runCorrections } from "./corrections/case.ts";
 import { decodeVerdict, runDecode } from "./decode/case.ts";
 import { formatTable, type ResultRow, replaceResults } from "./harness/results.ts";
 import { hostileVerdict, runHostile } from "./hostile/case.ts";
@@ -24,6 +25,7 @@ interface Case {
 const CASES: Record<string, Case> = {
   turns: { run: serveTurns, verdict },
   busy: { run: runBusy },
+  corrections: { run: runCorrections, verdict: correctionsVerdict },
   decode: { run: runDecode, verdict: decodeVerdict },
   kills: { run: runKills },
   aborts: { run: runAborts },

@@ -200,6 +200,17 @@ describe("parallel", () => {
     expect(saidIn(await room.request())).not.toContainEqual(expect.stringContaining("Other turns"));
   });
 
+  test("ORDER-3 A21 a turn is told what an active one has done: a correction moves a booking, and does not add one", async () => {
+    const { library } = calendar();
+    const room = await SteeredConversation.create(library);
+    await room.say("Book Monday");
+    (await room.request()).call(["book", { day: "Monday" }]);
+    await room.request();
+    await room.say("no, Tuesday");
+    const [note] = saidIn(await room.request());
+    expect(note).toContain('- The user said: "Book Monday". Done: book({"day":"Monday"}).');
+  });
+
   test('ORDER-4 "Book Monday", then "no, Tuesday": one booking', async () => {
     const { booked, library } = calendar();
     const room = await SteeredConversation.create(library);

@@ -7,7 +7,8 @@ import { textOf } from "../../src/client/state.ts";
 import type { MessageView, MoveView, TurnView } from "../../src/protocol/views.ts";
 import { saidBefore } from "./said-before.ts";
 import { type Scope, tagIn } from "./scope.ts";
-import { TurnTimeline, type TurnTimes } from "./turn-times.ts";
+import { effectOf } from "./tools.ts";
+import { type ToolCall, TurnTimeline, type TurnTimes } from "./turn-times.ts";
 
 /** A message of a request. Of a user's message, only the first word counts: images change the rest. */
 export interface Said {
@@ -19,6 +20,8 @@ export interface Said {
 
 /** Other active turns that a request describes. */
 const MAX_TOLD = 8;
+/** Characters that the inputs of a list of their calls share, and the errors. */
+const MAX_CALLS_LENGTH = 400;
 
 export function checkRequests(scope: Scope): void {
   const { history, outcome, conversation, fail } = scope;
@@ -83,13 +86,40 @@ function besidesSaid({ id }: TurnView, began: number, timeline: TurnTimeline): S
     (other) => other.turn.id !== id && other.began < began && other.ended > began,
   );
   if (others.length === 0) return [];
-  const told = others.slice(-MAX_TOLD).map(({ turn, tag }: TurnTimes) => {
-    const running = timeline
-      .openAt(turn, began)
-      .map(({ name, input }) => `${name}(${JSON.stringify(input)})`);
-    return `${tag} [${running.join(", ")}]`;
-  });
+  const told = others
+    .slice(-MAX_TOLD)
+    .map(({ turn, tag }: TurnTimes) => `${tag} [${callsSaid(turn, began, timeline)}]`);
   return [{ role: "system", text: besidesText(told, others.length - told.length), calls: [] }];
+}
+
+/** Returns what a turn's note tells of its calls at an entry: those that run, and what became of those with an effect. */
+function callsSaid(turn: TurnView, seq: number, timeline: TurnTimeline): string {
+  const running = timeline.openAt(turn, seq);
+  const settled = timeline.settledAt(turn, seq).filter(({ name }) => effectOf(name) !== "pure");
+  const list = (title: string, calls: readonly ToolCall[]) => {
+    if (calls.length === 0) return [];
+    const room = Math.floor(MAX_CALLS_LENGTH / calls.length);
+    const texts = calls.map(({ name, input, error }) => {
+      const failure = error === undefined ? "" : ` (${cut(error, room)})`;
+      return `${name}(${cut(JSON.stringify(input), room)})${failure}`;
+    });
+    return [`${title}: ${texts.join(", ")}.`];
+  };
+  return [
+    ...list("Running", running),
+    ...list(
+      "Done",
+      settled.filter(({ error }) => error === undefined),
+    ),
+    ...list(
+      "Failed",
+      settled.filter(({ error }) => error !== undefined),
+    ),
+  ].join(" ");
+}
+
+function cut(text: string, length: number): string {
+  return text.length <= length ? text : `${text.slice(0, length)}…`;
 }
 
 function besidesText(told: readonly string[], left: number): string {
@@ -104,9 +134,9 @@ export function said(role: string, text: string, calls: string[] = []): Said {
 /** Returns the content of a note: on other turns, or on the end of one. */
 function noteSaid(text: string): string {
   if (text.startsWith("Other turns of this conversation")) {
-    const told = [...text.matchAll(/^- The user said: (".*?[^\\]")\.(?: Running: (.*)\.)?$/gm)];
+    const told = [...text.matchAll(/^- The user said: (".*?[^\\]")\.(?: (.*))?$/gm)];
     const left = /^And (\d+) earlier ones\.$/m.exec(text)?.[1] ?? 0;
-    const lines = told.map(([, said = '""', running = ""]) => `${tagIn(JSON.parse(said))} [${running}]`);
+    const lines = told.map(([, said = '""', calls = ""]) => `${tagIn(JSON.parse(said))} [${calls}]`);
     return besidesText(lines, Number(left));
   }
   const [, tool, result = ""] =

@@ -45,6 +45,12 @@ export const RETRIES: Readonly<Partial<Record<ToolName, RetryPolicy>>> = {
   look_up: { maxAttempts: 3, backoffMs: 200 },
   save: { maxAttempts: 3, backoffMs: 500 },
 };
+
+/** Returns the effect of a tool; the client's is `once`, as every tool that declares none. A call of an unknown one does nothing. */
+export function effectOf(name: string): ToolEffect {
+  return name === "ask" ? "once" : (EFFECTS[name as ToolName] ?? "pure");
+}
+
 export const LIBRARY = "sim";
 const TIMEOUT_MS = 10_000;
 const LATENCY_MS = 3;

@@ -1,6 +1,7 @@
 /** Places of a conversation's turns in its journal, and of the journal's entries in the run. Pure. */
 
 import type { JournalEntryView, TurnOrder, TurnView } from "../../src/protocol/views.ts";
+import { defined } from "../../src/shared/defined.ts";
 import { canonicalJson, isJsonObject } from "../../src/shared/json.ts";
 import type { CommitRecord } from "./history.ts";
 import { type Scope, tagIn } from "./scope.ts";
@@ -13,6 +14,15 @@ export interface TurnTimes {
   /** The first entry of its first cycle. */
   began: number;
   ended: number;
+}
+
+/** A tool call of a turn. */
+export interface ToolCall {
+  name: string;
+  input: unknown;
+  client: boolean;
+  /** The message of its error. */
+  error?: string;
 }
 
 /** Permission to work, and the order of turns, from a journal entry on. */
@@ -81,19 +91,32 @@ export class TurnTimeline {
     return this.scope.outcome.journal.filter((entry) => this.commitOf(entry.seq)?.seq === row);
   }
 
-  /** Returns the operations of a turn that have no result at an entry: the tool and its arguments. */
-  openAt(turn: TurnView, seq: number): { name: string; input: unknown; client: boolean }[] {
+  /** Returns the operations of a turn that have no result at an entry. */
+  openAt(turn: TurnView, seq: number): ToolCall[] {
+    return this.#callsOf(turn)
+      .filter(({ from, to }) => from <= seq && to >= seq)
+      .map(({ error: _error, ...call }) => call);
+  }
+
+  /** Returns the operations of a turn that have a result before an entry. */
+  settledAt(turn: TurnView, seq: number): ToolCall[] {
+    return this.#callsOf(turn).filter(({ to }) => to < seq);
+  }
+
+  /** Returns the operations of a turn, each with the entries that began and ended it; `Infinity` for those that never came. */
+  #callsOf(turn: TurnView): (ToolCall & { from: number; to: number })[] {
     const spans = new Map<string, { from: number; to: number }>();
-    for (const { type, operationId = "", turnId, seq: at } of this.scope.outcome.journal) {
+    for (const { type, operationId = "", turnId, seq } of this.scope.outcome.journal) {
       if (turnId !== turn.id) continue;
       const span = spans.get(operationId) ?? { from: Infinity, to: Infinity };
-      if (type === "tool.requested") spans.set(operationId, { ...span, from: at });
-      if (ENDS.has(type)) spans.set(operationId, { ...span, to: at });
+      if (type === "tool.requested") spans.set(operationId, { ...span, from: seq });
+      if (ENDS.has(type)) spans.set(operationId, { ...span, to: seq });
     }
-    return turn.moves.flatMap(({ toolCall }) => {
+    return turn.moves.flatMap(({ toolCall, toolResult }) => {
       const span = spans.get(toolCall?.operationId ?? "");
-      if (toolCall === undefined || span === undefined || span.from > seq || span.to < seq) return [];
-      return [{ name: toolCall.name, input: toolCall.input, client: toolCall.client === true }];
+      if (toolCall === undefined || span === undefined) return [];
+      const { name, input, client = false } = toolCall;
+      return [{ name, input, client, ...span, ...defined({ error: toolResult?.error?.message }) }];
     });
   }
 }

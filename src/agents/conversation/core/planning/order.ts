@@ -5,8 +5,9 @@
  *          work does not hold the others.
  * ORDER-2  `interrupt`: a message stops the active turns in the commit that starts its own, which sees their records. It does not
  *          stop turns that only wait for background work.
- * ORDER-3  A cycle tells the model of the other turns that were active when it began: what their users said, and all
- *          operations that run. Later calls of the cycle repeat it, later turns do not.
+ * ORDER-3  A cycle tells the model of the other turns that were active when it began: what their users said, all operations
+ *          that run, and which of those with an effect are done or failed. Later calls of the cycle repeat it, later turns do
+ *          not.
  * ORDER-4  Before a `once` tool starts, a turn that has not seen a newer message of the same caller gets a model call with it,
  *          once for each message.
  */
@@ -15,6 +16,7 @@ import { defined } from "../../../../shared/defined.ts";
 import { originOf } from "../caller.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { MAX_NOTED_LENGTH, MAX_NOTED_TURNS } from "../limits.ts";
+import type { Operation } from "../operation.ts";
 import type { Reorder, UserMessage } from "../signals.ts";
 import {
   blockingOperations,
@@ -104,14 +106,32 @@ export function besides({ active }: ConversationState, n: number): string | unde
   ].join("\n");
 }
 
-/** Describes a turn and all its operations that run. They share the room. */
+/** Describes a turn: its operations that run, and what became of those with an effect. */
 function describe(turn: Turn): string {
-  const said = `- The user said: ${JSON.stringify(excerpt(plainText(turn.input)))}.`;
-  const open = openOperations(turn);
-  if (open.length === 0) return said;
-  const room = Math.floor(MAX_NOTED_LENGTH / open.length);
-  const running = open.map(({ name, input }) => `${name}(${excerpt(JSON.stringify(input), room)})`);
-  return `${said} Running: ${running.join(", ")}.`;
+  const effects = turn.operations.filter(({ effect }) => effect !== "pure");
+  return [
+    `- The user said: ${JSON.stringify(excerpt(plainText(turn.input)))}.`,
+    ...list("Running", openOperations(turn)),
+    ...list(
+      "Done",
+      effects.filter(({ result }) => result?.success),
+    ),
+    ...list(
+      "Failed",
+      effects.filter(({ result }) => result?.success === false),
+    ),
+  ].join(" ");
+}
+
+/** Lists operations, which share the room, with the errors of those that failed. */
+function list(title: string, operations: readonly Operation[]): string[] {
+  if (operations.length === 0) return [];
+  const room = Math.floor(MAX_NOTED_LENGTH / operations.length);
+  const calls = operations.map(({ name, input, result }) => {
+    const failure = result?.error === undefined ? "" : ` (${excerpt(result.error.message, room)})`;
+    return `${name}(${excerpt(JSON.stringify(input), room)})${failure}`;
+  });
+  return [`${title}: ${calls.join(", ")}.`];
 }
 
 function excerpt(text: string, length = MAX_NOTED_LENGTH): string {
