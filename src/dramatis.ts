@@ -60,6 +60,8 @@ export interface DramatisEnv extends ModelEnvironment, LocalEnv, JwtEnv {
   BUCKET?: R2Bucket;
   /** Workers AI. */
   AI?: Ai;
+  /** The address at which others reach this Worker, for `url` of deferred operations. */
+  DRAMATIS_URL?: string;
   /** Counts the requests of each principal. Without it each isolate counts alone. */
   RATE_LIMITER?: RateLimit;
 }
@@ -201,7 +203,7 @@ export function dramatis(options: DramatisOptions) {
       directory,
       deadLetters,
     }),
-    Executor: createExecutorClass(code, systemClock),
+    Executor: createExecutorClass<DramatisEnv & Cloudflare.Env>(code, systemClock, (env) => env.DRAMATIS_URL),
     handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,
   };
 }

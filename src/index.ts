@@ -13,12 +13,14 @@ export type { Mailbox } from "./agents/base/mailbox/mailbox.ts";
 export { newOperationId } from "./agents/base/mailbox/operation-id.ts";
 export type { Outcome } from "./agents/base/mailbox/outbox-entry.ts";
 export { SessionAgent } from "./agents/base/session-agent.ts";
+export { completeOperation } from "./agents/conversation/complete-operation.ts";
 export { D1DeadLetters } from "./d1/dead-letters.ts";
 export { type DramatisEnv, type DramatisOptions, dramatis } from "./dramatis.ts";
 export type { Authorize } from "./http/auth/authorize.ts";
 export { bearerToken } from "./http/auth/bearer.ts";
 export type { CorsOptions } from "./http/auth/cors.ts";
 export type { Limits } from "./http/base/limits.ts";
+export type { DeferOptions, Deferred } from "./library/deferred.ts";
 export {
   type Defined,
   defineLibrary,
@@ -69,6 +71,7 @@ export type { Gate, GateContext } from "./policy/gate.ts";
 export { DurableSqlDatabase } from "./ports/workers/durable-storage.ts";
 export type { AgentApi, AgentIdentity, CreateAgent } from "./protocol/agent-api.ts";
 export type {
+  CompletedOperation,
   ConversationApi,
   CreateConversation,
   StartedTurn,
@@ -78,6 +81,7 @@ export type {
 export type { Persona, PersonaSource, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
 export type { TaskExecutor, TaskResultApi, ToolStateApi } from "./protocol/executor-api.ts";
+export type { ToolOutcome } from "./protocol/requests.ts";
 export type { TurnView } from "./protocol/views.ts";
 export {
   DramatisError,

@@ -3,6 +3,7 @@
 import type { ContextMessage } from "../model/messages.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type {
+  CompletedOperation,
   StartedTurn,
   StartTurn,
   StopOptions,
@@ -120,6 +121,8 @@ export interface DramatisClient {
       outcome: ToolOutcome,
       options?: RequestOptions,
     ): Promise<SubmittedResult>;
+    /** Completes a deferred operation by the handle that its tool gave out. Needs no token. The same result again gets the same response. */
+    complete(handle: string, outcome: ToolOutcome, options?: RequestOptions): Promise<CompletedOperation>;
   };
   /**
    * Starts a turn and yields its frames up to `turn.completed` or `turn.failed`. Leaving the loop ends the stream, not
@@ -201,6 +204,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     operations: {
       submit: (id, operationId, outcome, init) =>
         post(pathOf("conversations", id, "operations", operationId, "result"), outcome, init),
+      complete: (handle, outcome, init) => post(pathOf("operations", handle, "result"), outcome, init),
     },
     async *streamTurn(id, input, { signal } = {}) {
       const init = { method: "POST", body: JSON.stringify(input), ...defined({ signal }) };

@@ -18,6 +18,7 @@ import { withSecurityHeaders } from "./base/security-headers.ts";
 import { seeded, untilDone } from "./base/seeding.ts";
 import { openAiErrors } from "./openai/errors.ts";
 import { authenticatedRoutes, OPERATIONS } from "./operations.ts";
+import { deferredRoutes, withoutHandle } from "./routes/deferred.ts";
 import { healthRoutes } from "./routes/health.ts";
 
 export interface HttpPorts<Env extends object> {
@@ -52,7 +53,9 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   const limiter = new RequestLimiter(limits.requests, systemClock);
   const app = new Hono<HttpEnv>();
 
-  app.onError((error, { req }) => problemOf(error, `${req.method} ${new URL(req.url).pathname}`));
+  app.onError((error, { req }) =>
+    problemOf(error, `${req.method} ${withoutHandle(new URL(req.url).pathname)}`),
+  );
   app.notFound(notFound);
   app.use(async (context, next) => {
     // SAFETY: the caller of `fetch` passes an `Env`.
@@ -72,6 +75,10 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   });
   if (ports.cors !== undefined) app.use(allowOrigins(ports.cors));
   healthRoutes(app);
+  deferredRoutes(app, (request, env) =>
+    // SAFETY: as above.
+    limiter.count(addressOf(request), ports.rateLimiter?.(env as Env)),
+  );
   app.use("/v1/*", openAiErrors);
   app.use(async (context, next) => {
     // SAFETY: as above.
@@ -104,4 +111,9 @@ function refuseOtherMethods(app: HttpRoutes): void {
       }),
     );
   }
+}
+
+/** Returns the sender of a request without a principal: requests by handles from one address share one limit. */
+function addressOf({ headers }: Request): { tenant: string; subject: string } {
+  return { tenant: "", subject: headers.get("cf-connecting-ip") ?? "" };
 }

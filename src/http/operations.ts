@@ -11,6 +11,7 @@ import { attachmentOperations, attachmentRoutes } from "./routes/attachments.ts"
 import { chatOperations, chatRoutes } from "./routes/chat.ts";
 import { conversationOperations, conversationRoutes } from "./routes/conversations.ts";
 import { deadLetterOperations, deadLetterRoutes } from "./routes/dead-letters.ts";
+import { deferredOperations } from "./routes/deferred.ts";
 import { eventOperations, eventRoutes } from "./routes/events.ts";
 import { healthOperations } from "./routes/health.ts";
 import { libraryRoutes } from "./routes/libraries.ts";
@@ -24,6 +25,7 @@ export const OPERATIONS: readonly ApiOperation[] = [
   ...conversationOperations,
   ...attachmentOperations,
   ...turnOperations,
+  ...deferredOperations,
   ...eventOperations,
   ...chatOperations,
   ...socketOperations,

@@ -17,6 +17,7 @@ import type { Json, JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { inputIssues, issuesText, jsonPointer, validate } from "../shared/validation.ts";
 import { checkLibrary, contentsSchema } from "./check-library.ts";
+import type { DeferOptions, Deferred } from "./deferred.ts";
 import { MAX_DEFINITION_BYTES } from "./definition.ts";
 import {
   DEFAULT_TOOL_TIMEOUT_MS,
@@ -39,6 +40,16 @@ export interface ToolContext {
   state: ToolState;
   /** Milliseconds since the epoch. */
   now(): number;
+  /**
+   * Returns the handle by which the result of this call comes later: `return` it, after giving its `url` or `handle` to whoever
+   * will have the result. Not for `pure` tools.
+   *
+   * @example
+   * const deferred = await defer({ expiresInMs: 3_600_000 });
+   * await startPayment(amount, { webhook: deferred.url });
+   * return deferred;
+   */
+  defer(options?: DeferOptions): Promise<Deferred>;
   /** Publishes the call's progress to readers of the conversation. It is not stored, and the model does not see it. */
   progress(value: Json): void;
 }

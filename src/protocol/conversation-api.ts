@@ -6,7 +6,7 @@ import type { Content } from "../shared/content.ts";
 import type { Result } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
-import type { ToolChoice, ToolSubmission } from "./requests.ts";
+import type { ToolChoice, ToolOutcome, ToolSubmission } from "./requests.ts";
 import type {
   ConversationView,
   JournalEntryView,
@@ -67,6 +67,12 @@ export interface StartedTurn {
   repeated: boolean;
 }
 
+/** A deferred operation with its result, accepted now or before. */
+export interface CompletedOperation {
+  operationId: string;
+  status: "completed" | "failed";
+}
+
 /** A result that was accepted, now or before. */
 export interface SubmittedResult {
   operationId: string;
@@ -124,6 +130,11 @@ export interface ConversationApi {
    * result, or one of a tool that the client does not run; `NOT_FOUND` for an unknown operation.
    */
   submitToolResults(principal: Principal, results: ToolSubmission[]): Promise<Result<SubmittedResult[]>>;
+  /**
+   * Completes a deferred operation. The handle stands for the right to do so: there is no principal. Repeating a result changes
+   * nothing. `CONFLICT` for a different or late result, `NOT_FOUND` for a handle that this conversation did not give out.
+   */
+  completeOperation(handle: string, outcome: ToolOutcome): Promise<Result<CompletedOperation>>;
   /**
    * Stops a turn: it fails with `CANCELLED`, its model call is aborted, and its tools are cancelled. What was shown stays.
    * Stopping it again returns it unchanged. `CONFLICT` if the turn ended by itself, `NOT_FOUND` for an unknown one. Returns

@@ -56,10 +56,17 @@ export interface AttemptResult {
   transient?: true;
 }
 
-/** A report on one call. A call gets one result, after all of its progress. */
-export type ExecutorReport =
-  | ({ operationId: string } & AttemptResult)
-  | { operationId: string; progress: Json };
+/** An attempt that ended without a result: it comes later, by a handle. */
+export interface DeferredAttempt {
+  /** `expiresAt`: milliseconds since the epoch. */
+  deferred: { expiresAt: number };
+}
+
+/** The end of one attempt of a call. */
+export type AttemptEnd = AttemptResult | DeferredAttempt;
+
+/** A report on one call. A call ends once, after all of its progress. */
+export type ExecutorReport = ({ operationId: string } & AttemptEnd) | { operationId: string; progress: Json };
 
 /** The caller's side of a batch. */
 export interface BatchCaller {
@@ -89,10 +96,7 @@ export interface TaskExecutor {
 }
 
 /** The result of an operation whose executor has lost its caller. */
-export interface TaskResult extends AttemptResult {
-  operationId: string;
-  attempt: number;
-}
+export type TaskResult = { operationId: string; attempt: number } & AttemptEnd;
 
 /** The door of a `Conversation` actor for results that come after a crash. Only Workers with a binding reach it. */
 export interface TaskResultApi {

@@ -29,18 +29,21 @@ const resultSchema: z.ZodType<ToolResult> = z.discriminatedUnion("success", [
   z.strictObject({ tool_call_id: z.string(), success: z.literal(false), error }),
 ]);
 
+const deferred = z.strictObject({ expiresAt: z.int() });
+
 const transient = z.exactOptional(z.literal(true));
 
 export const reportsSchema: z.ZodType<ExecutorReport[]> = z.array(
   z.union([
     z.strictObject({ operationId, result: resultSchema, transient }),
+    z.strictObject({ operationId, deferred }),
     z.strictObject({ operationId, progress: json }),
   ]),
 );
 
-export const taskResultSchema: z.ZodType<TaskResult> = z.strictObject({
-  operationId,
-  attempt: z.int().min(1),
-  result: resultSchema,
-  transient,
-});
+const attempt = z.int().min(1);
+
+export const taskResultSchema: z.ZodType<TaskResult> = z.union([
+  z.strictObject({ operationId, attempt, result: resultSchema, transient }),
+  z.strictObject({ operationId, attempt, deferred }),
+]);

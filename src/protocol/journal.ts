@@ -22,6 +22,7 @@ export const ENTRY_TYPES = [
   "tool.requested",
   "tool.call.failed",
   "tool.interrupted",
+  "tool.deferred",
   "tool.completed",
   "tool.failed",
   "tool.cancelled",

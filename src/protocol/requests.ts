@@ -85,7 +85,7 @@ export const outputSchema: z.ZodType<OutputSpec> = z.strictObject({
   schema: z.record(z.string(), z.unknown()) as unknown as z.ZodType<JsonObject>,
 });
 
-export const outcomeFields = {
+const outcomeFields = {
   result: z.unknown().refine(isJson, JSON_RULE).exactOptional(),
   error: z
     .strictObject({
@@ -97,11 +97,14 @@ export const outcomeFields = {
 };
 
 /** Reports whether exactly one of the two is given. */
-export function isOutcome(value: { result?: unknown; error?: unknown }): boolean {
+function isOutcome(value: { result?: unknown; error?: unknown }): boolean {
   return Object.hasOwn(value, "result") !== Object.hasOwn(value, "error");
 }
 
-export const ONE_OUTCOME = "Give `result` or `error`, one of them.";
+const ONE_OUTCOME = "Give `result` or `error`, one of them.";
+
+/** The result of a tool, by somebody else. */
+export const outcomeSchema = z.strictObject(outcomeFields).refine(isOutcome, ONE_OUTCOME);
 
 /** A key or an id in a request. */
 export const identifier = z.string().min(1).max(MAX_KEY_LENGTH);

@@ -11,7 +11,7 @@ import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { ToolErrorCode, ToolState } from "../../src/protocol/executor-api.ts";
-import { memoryToolState } from "../support/local-executor.ts";
+import { memoryToolState, noHandles } from "../support/local-executor.ts";
 
 const NOW = Date.UTC(2026, 1, 28, 23, 30);
 
@@ -22,6 +22,7 @@ function contextOf(operationId: string, state: ToolState, now = NOW): ToolContex
     context: { tenant: "t", projectId: "p", agentId: "a", conversationId: "c", turnId: "t" },
     state,
     now: () => now,
+    defer: noHandles,
     progress() {},
   };
 }

@@ -22,7 +22,7 @@ import {
 import { reportsSchema, taskResultSchema } from "../../src/protocol/executor-reports.ts";
 import type { Result } from "../../src/shared/errors.ts";
 import type { Json } from "../../src/shared/json.ts";
-import { localExecutor, memoryToolState } from "../support/local-executor.ts";
+import { localExecutor, memoryToolState, noHandles } from "../support/local-executor.ts";
 import { callOf, testTools } from "../support/tools.ts";
 
 /** Runs a batch to its end and returns all reports. */
@@ -203,9 +203,11 @@ describe("one call", () => {
         {
           tools: new DeployedCode([library]),
           clock,
+          defer: noHandles,
+          baseUrl: undefined,
           state: () => memoryToolState(),
-          deliver: async (_call, { result }) => {
-            delivered.push(result);
+          deliver: async (_call, ended) => {
+            if ("result" in ended) delivered.push(ended.result);
           },
           waitUntil: (work) => late.push(work),
         },
@@ -418,10 +420,12 @@ describe("BATCH-4 a caller that is lost", () => {
       {
         tools: registry,
         clock,
+        defer: noHandles,
+        baseUrl: undefined,
         state: () => state,
         waitUntil: () => undefined,
-        deliver: async ({ operationId, attempt }, { result }) => {
-          delivered.push([operationId, attempt, result]);
+        deliver: async ({ operationId, attempt }, ended) => {
+          if ("result" in ended) delivered.push([operationId, attempt, ended.result]);
         },
       },
       { calls },
@@ -498,6 +502,8 @@ describe("BATCH-4 a caller that is lost", () => {
       {
         tools: testTools().registry,
         clock,
+        defer: noHandles,
+        baseUrl: undefined,
         state: () => memoryToolState(),
         waitUntil: () => undefined,
         deliver: async ({ operationId }) => void delivered.push(operationId),

@@ -20,6 +20,8 @@ const UNITS: Readonly<Record<string, number>> = {
   ms: 1,
   s: 1_000,
   min: 60_000,
+  h: 3_600_000,
+  days: 86_400_000,
 };
 
 /** Returns the numbers of a cell, each in the unit that follows it. */

@@ -15,7 +15,7 @@ import type { DeployedCode } from "../../src/library/deployed-code.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { RetryPolicy, ToolEffect } from "../../src/protocol/definitions.ts";
 import type {
-  AttemptResult,
+  AttemptEnd,
   BatchCaller,
   ExecutorReport,
   TaskExecutor,
@@ -24,6 +24,7 @@ import type {
   ToolStateApi,
 } from "../../src/protocol/executor-api.ts";
 import { defined } from "../../src/shared/defined.ts";
+import { noHandles } from "../support/local-executor.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";
 import { type History, nextStep, type ToolRun } from "./history.ts";
@@ -152,8 +153,10 @@ export function executorFor(caller: Caller, surroundings: ExecutorSurroundings):
     tools: code,
     clock,
     state: () => conversationToolState(() => connect(conversation)),
+    defer: noHandles,
+    baseUrl: undefined,
     waitUntil: () => undefined,
-    deliver: ({ operationId, attempt }: ToolInvocation, ended: AttemptResult) => {
+    deliver: ({ operationId, attempt }: ToolInvocation, ended: AttemptEnd) => {
       keepResult(surroundings.history, { operationId, ...ended });
       return deliverResult(clock, () => lateResults(caller, surroundings), {
         operationId,

@@ -16,9 +16,23 @@ export function localExecutor(
   clock: Clock,
   state: (context: CallContext) => ToolState = statePerConversation(),
   deliver: BatchPorts["deliver"] = async () => undefined,
+  defer: BatchPorts["defer"] = noHandles,
 ): TaskExecutor {
-  const ports = { tools, clock, state, deliver, waitUntil: () => undefined };
+  const ports = {
+    tools,
+    clock,
+    state,
+    deliver,
+    defer,
+    baseUrl: "https://agents.test",
+    waitUntil: () => undefined,
+  };
   return { run: (calls, caller) => runCalls(ports, { calls }, caller) };
+}
+
+/** The `defer` of an executor whose tools defer nothing. */
+export async function noHandles(): Promise<never> {
+  throw new Error("This executor gives no handles.");
 }
 
 function statePerConversation(): (context: CallContext) => ToolState {

@@ -5,6 +5,7 @@ import type { z } from "zod";
 import { errorStatus, pathTemplate } from "../../src/http/openapi/document.ts";
 import { openAiErrorDocument } from "../../src/http/openapi/views.ts";
 import { OPERATIONS } from "../../src/http/operations.ts";
+import { claimText } from "../../src/protocol/operation-handle.ts";
 import { FIXED_BODIES, hostileBodies, spoiled } from "../support/hostile-json.ts";
 import {
   ADMIN,
@@ -45,6 +46,13 @@ async function state(): Promise<string> {
   return JSON.stringify(answers.map(({ body }) => body));
 }
 
+/** A handle that nobody signed: the body is checked first. */
+function handleFor(conversationId: string): string {
+  const operationId = "op_01JD0000000000000000000000";
+  const claim = { tenant: principal.tenant, conversationId, operationId, expiresAt: 9e12 };
+  return `${claimText(claim)}.${"A".repeat(43)}`;
+}
+
 /** Whether the body is one that the route documents. */
 function isDocumented(schema: z.ZodType, bytes: Uint8Array): boolean {
   try {
@@ -77,6 +85,7 @@ describe.each(
     const target = path
       .replace(":library", "target")
       .replace(":id", path.startsWith("/api/agents") ? agent : conversation)
+      .replace(":handle", handleFor(conversation))
       .replace(":operationId", "op_01JD0000000000000000000000")
       .replace(":turnId", "turn_01JD0000000000000000000000");
     expect(target, "the path has parameters that this test does not know").not.toContain(":");

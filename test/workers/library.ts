@@ -71,6 +71,29 @@ const slow = defineTool({
   },
 });
 
+/** A tool whose result comes by a handle, which it reports as an input of its run. */
+const deferring = (name: string, effect: ToolEffect, options: { async?: true } = {}) =>
+  defineTool({
+    name,
+    ...options,
+    description: `Gives its result later; ${effect}.`,
+    input: z.object({ key: z.string(), ms: z.int().optional(), gate: z.string().optional() }),
+    effect,
+    async execute({ key, ms, gate }, { operationId, defer, signal }) {
+      const deferred = await defer(ms === undefined ? {} : { expiresInMs: ms });
+      await reportRun(key, { tool: name, operationId, input: { handle: deferred.handle } });
+      if (gate !== undefined) await passGate(key, gate, signal);
+      return deferred;
+    },
+  });
+
+const deferringTools = [
+  deferring("pay", "once"),
+  deferring("order", "idempotent"),
+  deferring("peek", "pure"),
+  deferring("ship", "once", { async: true }),
+];
+
 const big = defineTool({
   name: "big",
   description: "Returns a text of this many characters.",
@@ -191,6 +214,10 @@ export const testLibrary = defineLibrary("test", {
       identity: { systemPrompt, modelProfileId: "scripted" },
       tools: { toolIds: [...jobs.map(({ id }) => id), "double"] },
     }),
+    definePersona("buyer", {
+      identity: { systemPrompt, modelProfileId: "scripted" },
+      tools: { toolIds: deferringTools.map(({ id }) => id) },
+    }),
     definePersona("brief", {
       identity: { systemPrompt, modelProfileId: "scripted" },
       tools: { toolIds, constraints: { maxMovesPerTurn: 2 } },
@@ -199,5 +226,5 @@ export const testLibrary = defineLibrary("test", {
     definePersona("backed", { identity: { systemPrompt, modelProfileId: "failing" } }),
     definePersona("hasty", { identity: { systemPrompt, modelProfileId: "hasty" } }),
   ],
-  tools: [...tools, flaky, slow, ...jobs],
+  tools: [...tools, ...deferringTools, flaky, slow, ...jobs],
 });

@@ -233,6 +233,21 @@ describe("API-1 answers fit the document", () => {
     await ask("resumeConversation", `${base}/resume`);
   });
 
+  test("of deferred operations", async () => {
+    const buyer = idOf(await ask("createAgent", "/api/agents", body({ persona: "test/buyer" })));
+    const id = idOf(await ask("createConversation", "/api/conversations", body({ agentId: buyer })));
+    const play = new Play((key) => ({ replies: [[{ call: "pay", input: { key } }], [{ text: "Paid." }]] }));
+    await ask("startTurn", `/api/conversations/${id}/turns`, body({ content: play.content }));
+    const [run] = await play.runs(1);
+    const place = `/api/operations/${Reflect.get(Object(run?.input), "handle")}/result`;
+    await ask("completeOperation", place, body({ result: { paid: true } }));
+    expect(await ask("completeOperation", place, body({ result: 2 }))).toMatchObject({ status: 409 });
+    expect(await ask("completeOperation", place, body({}))).toMatchObject({ status: 422 });
+    expect(await ask("completeOperation", "/api/operations/x/result", body({}))).toMatchObject({
+      status: 404,
+    });
+  });
+
   test("of libraries", async () => {
     const bodies = {
       Persona: ["personas", { id: "p", identity: { systemPrompt: "Hi." } }],

@@ -8,6 +8,7 @@ import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { D1DeadLetters } from "../../src/d1/dead-letters.ts";
 import { OPERATIONS } from "../../src/http/operations.ts";
+import { claimText } from "../../src/protocol/operation-handle.ts";
 import { type Answer, answer, expectProblem, persona, SECURITY_HEADERS } from "./http-client.ts";
 import { Play } from "./provider.ts";
 import { actorOf, sign, TokenServer } from "./token-server.ts";
@@ -90,6 +91,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   uploadAttachment: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   getAttachment: READ,
   startTurn: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  completeOperation: same(NOT_FOUND),
   submitToolResult: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   listTurns: READ,
   getTurn: READ,
@@ -135,6 +137,7 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   }),
   openAiCreateResponse: ({ agent }) => ({ model: agent, input: "Let me in." }),
   submitToolResult: () => ({ result: "Let me in." }),
+  completeOperation: () => ({ result: "Let me in." }),
 };
 
 const NO_TOKEN = "Bearer";
@@ -255,6 +258,10 @@ function pathOf(path: string, ids: Ids): string {
         : letter;
   const filled = path
     .replace(":turnId", turn)
+    .replace(
+      ":handle",
+      `${claimText({ tenant: "acme", conversationId: conversation, operationId: operation, expiresAt: 9e12 })}.${"A".repeat(43)}`,
+    )
     .replace(":operationId", operation)
     .replace(":attachmentId", attachment)
     .replace(":id", id);
@@ -315,7 +322,8 @@ describe("AUTH-1 a bad credential", () => {
     for (const operation of OPERATIONS) {
       const response = await request(operation, token);
       if (operation.open === true) {
-        expect(response.status).toBe(200);
+        // A handle that nobody signed is unknown, whoever sends it.
+        expect(response.status).toBe(operation.id === "completeOperation" ? 404 : 200);
         continue;
       }
       const refused = await refusalOf(operation, response);

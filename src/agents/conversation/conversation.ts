@@ -12,6 +12,7 @@ import type { LoadEventsOptions, SessionEvent } from "../../memory/session/types
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type {
+  CompletedOperation,
   ConversationApi,
   CreateConversation,
   StartedTurn,
@@ -24,7 +25,8 @@ import type {
 import type { TaskResult, TaskResultApi, ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
 import { taskResultSchema } from "../../protocol/executor-reports.ts";
 import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
-import type { ToolSubmission } from "../../protocol/requests.ts";
+import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operation-handle.ts";
+import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { TurnView } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
@@ -47,9 +49,12 @@ import {
   conversationRecord,
   parseCreate,
 } from "./door/create-conversation.ts";
+import { unknownHandle } from "./door/handles.ts";
 import { createOutflows } from "./door/outflow.ts";
 import {
+  deferSchema,
   messageOf,
+  parseOutcome,
   parseSignal,
   parseSubmissions,
   startTurnSchema,
@@ -70,11 +75,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 ): new (
   ctx: DurableObjectState,
   env: Env,
-) => SessionAgent<Env> & ConversationApi & ToolStateApi & TaskResultApi {
+) => SessionAgent<Env> & ConversationApi & ToolStateApi & TaskResultApi & DeferApi {
   const shared = { outflows: createOutflows() };
   return class Conversation
     extends GuardedSessionAgent<Env>
-    implements ConversationApi, ToolStateApi, TaskResultApi
+    implements ConversationApi, ToolStateApi, TaskResultApi, DeferApi
   {
     static override readonly options = { sendIdentityOnConnect: false };
 
@@ -295,6 +300,17 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async handleTaskResult(result: TaskResult): Promise<Result<null>> {
       return asDone(() => this.#runtime.takeResult(validate(taskResultSchema, result)));
+    }
+
+    async deferOperation(request: DeferRequest): Promise<Result<GivenHandle>> {
+      return asResult(() => this.#runtime.defer(validate(deferSchema, request)));
+    }
+
+    async completeOperation(handle: string, outcome: ToolOutcome): Promise<Result<CompletedOperation>> {
+      return asResult(() => {
+        if (!this.#runtime.exists) throw unknownHandle();
+        return this.#runtime.complete(handle, parseOutcome(outcome));
+      });
     }
 
     override shouldSendProtocolMessages(_connection: Connection, { request }: ConnectionContext): boolean {

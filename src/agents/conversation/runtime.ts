@@ -4,15 +4,17 @@
  */
 
 import { type MetricsSink, reportMetrics } from "../../adapters/resilience/telemetry.ts";
+import { NOT_DEFERRABLE } from "../../library/deferred.ts";
 import type { SessionEvent } from "../../memory/session/types.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
-import type { StartedTurn, SubmittedResult } from "../../protocol/conversation-api.ts";
+import type { CompletedOperation, StartedTurn, SubmittedResult } from "../../protocol/conversation-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
-import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
+import type { TaskExecutor, TaskResult, ToolResult } from "../../protocol/executor-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
-import { messageId, turnId } from "../../protocol/ids.ts";
-import type { ToolSubmission } from "../../protocol/requests.ts";
+import { messageId, operationId, turnId } from "../../protocol/ids.ts";
+import { DEFAULT_DEFER_MS, type DeferRequest, type GivenHandle } from "../../protocol/operation-handle.ts";
+import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
 import type { Caller, TurnOrder } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -25,8 +27,9 @@ import { type ConversationCommit, ConversationCore, type PlanningPorts } from ".
 import type { CallInProgress } from "./core/decisions.ts";
 import type { Effect } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
-import { takesByName } from "./core/operation.ts";
-import { isRepeated } from "./core/planning/results.ts";
+import { isOpen, type Operation, takesByName } from "./core/operation.ts";
+import { checkExpiry, hasOutcome, isDeferrable } from "./core/planning/defer.ts";
+import { clientResult, isRepeated } from "./core/planning/results.ts";
 import type { AttemptFacts, EffectSignal, Signal, Stop, UserMessage } from "./core/signals.ts";
 import {
   type CallingTurn,
@@ -36,6 +39,7 @@ import {
   type Turn,
 } from "./core/state.ts";
 import type { Transition } from "./core/transition.ts";
+import { Handles } from "./door/handles.ts";
 import { operationAt } from "./door/message-checks.ts";
 import { TurnEnds } from "./door/turn-ends.ts";
 import { metricsOfClosedCalls } from "./effects/call-metrics.ts";
@@ -87,6 +91,7 @@ export class ConversationRuntime {
   readonly #effects: EffectRunner;
   readonly #windows: SessionWindows;
   readonly #toolState: ToolStateStore;
+  readonly #handles: Handles;
   readonly #acceptance: Acceptance;
 
   constructor(private readonly ports: ConversationPorts) {
@@ -97,6 +102,7 @@ export class ConversationRuntime {
     this.#windows = new SessionWindows(this.store, () => this.state.record);
     this.#effects = new EffectRunner(this.#effectPorts());
     this.#toolState = new ToolStateStore(keyValue);
+    this.#handles = new Handles(keyValue);
     this.#acceptance = new Acceptance({ ...ports, store: this.store });
     this.#shell = new ActorShell(this.#core(), {
       clock,
@@ -251,21 +257,62 @@ export class ConversationRuntime {
    * this attempt any more. The success of a cancelled `once` operation becomes a note to the model, once (OP-6). Throws `NOT_FOUND` for an unknown operation. Resolves when the result is durable.
    */
   async takeResult({ operationId, attempt, ...ended }: TaskResult): Promise<void> {
-    const { result } = ended;
     this.#shell.retryUnsaved();
     const { turn, operation } = operationAt(operationId, (n) => this.#turn(n));
-    const { item, name, status } = operation;
-    if (status === "cancelled") {
-      if (operation.effect !== "once" || !result.success || this.store.hasLateResult(operationId)) return;
-      const { n, agentId: sessionId } = turn;
-      const late = { turn: n, item, sessionId, operationId, name, result };
-      await this.#shell.commit([{ type: "conversation.tool.late", ...late }]);
+    const { item, status } = operation;
+    const address = { turn: turn.n, item, attempt };
+    if ("deferred" in ended) {
+      await this.#shell.commit([{ type: "conversation.tool.deferred", ...address, ...ended.deferred }]);
       return;
     }
-    if (!takesByName(operation, result, turn.recoveries)) return;
-    await this.#shell.commit([
-      { type: "conversation.tool.completed", turn: turn.n, item, attempt, ...ended },
-    ]);
+    const { result } = ended;
+    if (status === "cancelled") await this.#noteLate(turn, operation, result);
+    else if (takesByName(operation, result, turn.recoveries))
+      await this.#shell.commit([{ type: "conversation.tool.completed", ...address, ...ended }]);
+  }
+
+  /**
+   * Gives out a handle of an operation whose tool runs. Throws `CONFLICT` unless the operation waits for this attempt, `NOT_FOUND`
+   * for an unknown one.
+   */
+  async defer({ operationId, attempt, expiresInMs = DEFAULT_DEFER_MS }: DeferRequest): Promise<GivenHandle> {
+    const { operation } = operationAt(operationId, (n) => this.#turn(n));
+    if (!isDeferrable(operation)) throw new DramatisError("INVALID_INPUT", NOT_DEFERRABLE);
+    if (!isOpen(operation) || operation.attempt !== attempt)
+      throw new DramatisError("CONFLICT", "The operation does not wait for this attempt any more.");
+    const { tenant, id: conversationId } = this.state.record;
+    const expiresAt = this.ports.clock.now() + expiresInMs;
+    const handle = await this.#handles.give({ tenant, conversationId, operationId, expiresAt });
+    return { handle, expiresAt };
+  }
+
+  /**
+   * Commits the result of a deferred operation. The same result again changes nothing. Throws `NOT_FOUND` for a handle that this
+   * conversation did not give out, `CONFLICT` for a late result or another one. The late success of a stopped `once` operation
+   * becomes a note to the model (OP-6) all the same. Resolves when the result is durable.
+   */
+  async complete(handle: unknown, outcome: ToolOutcome): Promise<CompletedOperation> {
+    const claim = await this.#handles.check(handle, this.state.record);
+    const { operationId } = claim;
+    this.#shell.tick([{ type: "conversation.cmd.expire" }]);
+    const { turn, operation } = operationAt(operationId, (n) => this.#turn(n));
+    if (operation.status === "cancelled")
+      await this.#noteLate(turn, operation, clientResult(operation, outcome));
+    if (!hasOutcome(operation, outcome)) {
+      checkExpiry(claim, this.ports.clock.now());
+      const { item } = operation;
+      await this.#shell.commit([{ type: "conversation.tool.resolved", turn: turn.n, item, outcome }]);
+    }
+    return { operationId, status: outcome.error === undefined ? "completed" : "failed" };
+  }
+
+  /** Commits the success of a `once` operation that was stopped as a note to the model, once (OP-6). */
+  async #noteLate(turn: Turn, { item, name, effect }: Operation, result: ToolResult): Promise<void> {
+    const id = operationId(turn, item);
+    if (effect !== "once" || !result.success || this.store.hasLateResult(id)) return;
+    const { n, agentId: sessionId } = turn;
+    const late = { turn: n, item, sessionId, operationId: id, name, result };
+    await this.#shell.commit([{ type: "conversation.tool.late", ...late }]);
   }
 
   /**

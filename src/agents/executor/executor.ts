@@ -6,6 +6,8 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import type { ToolCodes } from "../../library/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { BatchCaller, TaskExecutor, TaskResultApi, ToolStateApi } from "../../protocol/executor-api.ts";
+import type { DeferApi } from "../../protocol/operation-handle.ts";
+import { unwrap } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
 import { readCalls } from "./calls.ts";
@@ -17,17 +19,25 @@ import { conversationToolState } from "./tool-state.ts";
 export function createExecutorClass<Env>(
   tools: ToolCodes,
   clock: Clock,
+  baseUrl: (env: Env) => string | undefined,
 ): new (
   ...arguments_: ConstructorParameters<typeof WorkerEntrypoint<Env>>
 ) => WorkerEntrypoint<Env> & TaskExecutor {
   return class Executor extends WorkerEntrypoint<Env> implements TaskExecutor {
     async run(calls: unknown, caller: BatchCaller): Promise<void> {
       const connect = ({ tenant, conversationId: id }: CallContext) =>
-        durableActor<ToolStateApi & TaskResultApi>(this.env as object, { kind: "conversation", tenant, id });
+        durableActor<ToolStateApi & TaskResultApi & DeferApi>(this.env as object, {
+          kind: "conversation",
+          tenant,
+          id,
+        });
       const work = runCalls(
         {
           tools,
           clock,
+          baseUrl: baseUrl(this.env),
+          defer: async ({ operationId, attempt, context }, options) =>
+            unwrap(await (await connect(context)).deferOperation({ operationId, attempt, ...options })),
           state: (context) => conversationToolState(() => connect(context)),
           deliver: ({ operationId, attempt, context }, result) =>
             deliverResult(clock, () => connect(context), { operationId, attempt, ...result }),

@@ -54,7 +54,7 @@ export class ReportQueue {
   #plan(): void {
     if (this.#sending !== null || this.#queue.length === 0) return;
     const now = this.clock.now();
-    const hasResult = this.#queue.some((report) => "result" in report);
+    const hasResult = this.#queue.some((report) => !("progress" in report));
     const pause = Math.max(MIN_PAUSE_MS, (now - this.#startedAt) * PAUSE_SHARE);
     const due = hasResult ? now : Math.max(now, this.#lastSentAt + pause);
     if (this.#planned !== null && this.#planned.due <= due) return;

@@ -12,7 +12,7 @@
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type {
-  AttemptResult,
+  AttemptEnd,
   BatchCaller,
   ExecutorReport,
   ToolInvocation,
@@ -23,7 +23,7 @@ import { runTool, type ToolPorts } from "./run-tool.ts";
 
 export interface BatchPorts extends ToolPorts {
   /** Sends a result to the conversation of its call by name: when the caller is lost, or has cancelled the call. Never rejects. */
-  deliver(call: ToolInvocation, result: AttemptResult): Promise<void>;
+  deliver(call: ToolInvocation, result: AttemptEnd): Promise<void>;
   /** Keeps the executor alive for work beyond the batch. */
   waitUntil(work: Promise<unknown>): void;
 }
@@ -48,7 +48,7 @@ export async function runCalls(
   const deliver = (reports: readonly ExecutorReport[]) => {
     for (const report of reports) {
       const call = calls.find(({ operationId }) => operationId === report.operationId);
-      if (call === undefined || !("result" in report)) continue;
+      if (call === undefined || "progress" in report) continue;
       const { operationId: _, ...result } = report;
       deliveries.push(ports.deliver(call, result));
     }

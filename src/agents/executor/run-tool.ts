@@ -9,12 +9,14 @@
  * TASK-5  What a tool that ignores its cancellation gives in the end is told to `onAbandoned`.
  */
 
+import { type DeferOptions, Deferred, NOT_DEFERRABLE } from "../../library/deferred.ts";
 import type { Tool } from "../../library/define.ts";
 import type { ToolCodes } from "../../library/deployed-code.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
 import type {
+  AttemptEnd,
   AttemptResult,
   ToolErrorCode,
   ToolInvocation,
@@ -22,6 +24,7 @@ import type {
   ToolState,
 } from "../../protocol/executor-api.ts";
 import { MAX_OUTPUT_BYTES, TOOL_ERROR_CODES } from "../../protocol/executor-api.ts";
+import type { GivenHandle } from "../../protocol/operation-handle.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
@@ -33,6 +36,10 @@ export interface ToolPorts {
   clock: Clock;
   /** Returns the tool state of this context's conversation. */
   state(context: CallContext): ToolState;
+  /** Returns a handle of the call's operation. */
+  defer(call: ToolInvocation, options: DeferOptions): Promise<GivenHandle>;
+  /** The address of the Worker; `undefined` where it is not known. */
+  baseUrl: string | undefined;
 }
 
 const MAX_MESSAGE_LENGTH = 4_000;
@@ -49,12 +56,13 @@ export interface CallListener {
 
 /** Runs `call` to its result. */
 export async function runTool(
-  { tools, clock, state }: ToolPorts,
+  { tools, clock, state, defer, baseUrl }: ToolPorts,
   call: ToolInvocation,
   signal: AbortSignal,
   { onProgress, onAbandoned }: CallListener,
-): Promise<AttemptResult> {
+): Promise<AttemptEnd> {
   let running = true;
+  const given = new Set<unknown>();
   let work: Promise<unknown> | undefined;
   const succeeded = (value: unknown): ToolResult => {
     const result = toJson(value, "The tool's output", MAX_OUTPUT_BYTES);
@@ -62,12 +70,20 @@ export async function runTool(
   };
   try {
     const run = async (ended: AbortSignal) => {
-      work = findTool(tools, call).run(call.input, {
+      const tool = findTool(tools, call);
+      work = tool.run(call.input, {
         operationId: call.operationId,
         signal: ended,
         context: call.context,
         state: state(call.context),
         now: () => clock.now(),
+        async defer(options = {}) {
+          if (tool.definition.effect === "pure") throw new ToolError(NOT_DEFERRABLE);
+          const { handle, expiresAt } = await defer(call, options);
+          const deferred = new Deferred(handle, expiresAt, baseUrl);
+          given.add(deferred);
+          return deferred;
+        },
         progress(report) {
           const progress = toJson(report, "The progress", MAX_PROGRESS_BYTES);
           if (running) onProgress(progress);
@@ -79,6 +95,8 @@ export async function runTool(
       outer: signal,
       reason: () => timedOut(call),
     });
+    if (value instanceof Deferred && given.has(value))
+      return { deferred: { expiresAt: value.expiresAt.getTime() } };
     return { result: succeeded(value) };
   } catch (error) {
     if (!signal.aborted) return failedAttempt(call.toolCallId, error);

@@ -31,7 +31,10 @@ export class RequestLimiter {
    * Counts a request of a principal: with the platform's limiter where it is bound and answers, else in this isolate.
    * Throws `RATE_LIMITED`.
    */
-  async count({ tenant, subject }: Principal, platform: PlatformLimiter | undefined): Promise<void> {
+  async count(
+    { tenant, subject }: Pick<Principal, "tenant" | "subject">,
+    platform: PlatformLimiter | undefined,
+  ): Promise<void> {
     if (this.#isolate === null) return;
     const key = JSON.stringify([tenant, subject]);
     const answer = await platform?.limit({ key }).catch((error: unknown) => {

@@ -25,7 +25,7 @@ import { clientFrame, frame, openAiErrorDocument, problemDocument } from "./view
 export type ApiDocument = oas31.OpenAPIObject;
 
 const DESCRIPTION = [
-  "Every request except `GET /health` needs credentials that the application's `authorize` accepts, usually a bearer token. Resources of another tenant, and of conversations that the caller does not take part in, are 404.",
+  "Every request except `GET /health` and results of deferred operations needs credentials that the application's `authorize` accepts, usually a bearer token. Resources of another tenant, and of conversations that the caller does not take part in, are 404.",
   "Times are ISO 8601 UTC. Lists ascend by creation and take `limit`, `cursor` and `order`. Unknown fields of a body are refused; unknown query parameters are ignored. Every error is a problem document (RFC 9457) with a stable `code`.",
 ].join("\n\n");
 

@@ -8,7 +8,7 @@ import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../compat/openai/errors
 import { referenceSchema } from "../../library/reference.ts";
 import { personaSchema } from "../../library/schemas.ts";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
-import type { SubmittedResult } from "../../protocol/conversation-api.ts";
+import type { CompletedOperation, SubmittedResult } from "../../protocol/conversation-api.ts";
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
 import { clientFrameSchema, turnOrderSchema } from "../../protocol/requests.ts";
 import type {
@@ -218,6 +218,10 @@ export const acceptedTurn = z
 export const submittedResult: z.ZodType<SubmittedResult> = z
   .strictObject({ operationId: ids.operation, turnId: ids.turn })
   .meta({ id: "SubmittedResult" });
+
+export const completedOperation: z.ZodType<CompletedOperation> = z
+  .strictObject({ operationId: ids.operation, status: z.enum(["completed", "failed"]) })
+  .meta({ id: "CompletedOperation" });
 
 /** The turn, message and tool call that an entry or a frame belongs to. */
 const subject = {

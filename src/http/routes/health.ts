@@ -1,4 +1,4 @@
-/** `/health`: reports whether the runtime is ready, and what is missing. The only route without authentication. */
+/** `/health`: reports whether the runtime is ready, and what is missing. Needs no authentication. */
 import { z } from "zod";
 import { VERSION } from "../../shared/version.ts";
 import type { HttpRoutes } from "../base/context.ts";
@@ -14,7 +14,7 @@ export const healthOperations: readonly ApiOperation[] = [
     tag: "runtime",
     summary: "Check whether the runtime is ready",
     description:
-      "The only request without authentication. `missing` lists what the runtime serves without: what is not there, what does not work, and what to add.",
+      "Needs no authentication. `missing` lists what the runtime serves without: what is not there, what does not work, and what to add.",
     open: true,
     answers: ok(
       "The declared agents exist, and tools can run.",

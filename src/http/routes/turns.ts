@@ -1,14 +1,7 @@
 /** `/api/conversations/:id/turns`: starts turns and reads them, and takes the results of tools that the client runs. */
 import { accepts } from "hono/accepts";
 import { z } from "zod";
-import {
-  identifier,
-  isOutcome,
-  ONE_OUTCOME,
-  outcomeFields,
-  type ToolOutcome,
-  turnFields,
-} from "../../protocol/requests.ts";
+import { identifier, outcomeSchema, type ToolOutcome, turnFields } from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { readBody, readOptionalBody } from "../base/body.ts";
@@ -38,10 +31,9 @@ const startSchema = z.strictObject({
 });
 const turnParams = conversationParams.extend({ turnId: ids.turn });
 const resultParams = conversationParams.extend({ operationId: ids.operation });
-const resultSchema = z
-  .strictObject(outcomeFields)
-  .refine(isOutcome, ONE_OUTCOME)
-  .meta({ description: "The result of the tool, any JSON up to 1 MiB, or its error." });
+export const resultSchema = outcomeSchema.meta({
+  description: "The result of the tool, any JSON up to 1 MiB, or its error.",
+});
 
 export const turnOperations: readonly ApiOperation[] = [
   {

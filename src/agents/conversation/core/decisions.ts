@@ -92,6 +92,8 @@ export type AgentDecision =
   | { type: "INTERRUPT_TASK"; turn: number; item: number; deadline: number }
   /** Repeat a failed attempt of an operation, no earlier than `notBefore`. */
   | { type: "RETRY_TASK"; turn: number; item: number; error: FailureText; notBefore: number }
+  /** Wait until `deadline` for a result by a handle. */
+  | { type: "DEFER_TASK"; turn: number; item: number; deadline: number }
   | { type: "RESUME_FROM_TOOL"; turn: number; item: number; result: ToolResult }
   /** Tell the model of a result that came after its turn was over. */
   | ({ type: "NOTE_LATE_RESULT" } & Omit<LateResult, "type">)

@@ -114,6 +114,7 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
     case "context.compacted":
     case "turn.resumed":
     case "tool.interrupted":
+    case "tool.deferred":
     case "tool.late":
       return null;
     default:

@@ -26,10 +26,10 @@ export type OperationMode = "sync" | "async";
 
 /**
  * `pending`: the attempt runs, or is about to. `interrupted`: the actor died under an attempt that must not run again,
- * and its executor may still deliver the result. `completed` and `failed`: there is a result. `cancelled`: the turn ended
+ * and its executor may still deliver the result. `deferred`: the tool has ended, and the result comes by a handle. `completed` and `failed`: there is a result. `cancelled`: the turn ended
  * before there was one, and the result says so.
  */
-export type OperationStatus = "pending" | "interrupted" | "completed" | "failed" | "cancelled";
+export type OperationStatus = "pending" | "interrupted" | "deferred" | "completed" | "failed" | "cancelled";
 
 /** One tool call that the model requested. Times are milliseconds since the epoch. */
 export interface Operation {
@@ -98,6 +98,12 @@ export function takesByName(
 export function settled(operation: Operation, result: ToolResult, now: number): Operation {
   const { notBefore: _notBefore, deadline: _deadline, ...rest } = operation;
   return { ...rest, status: statusOf(result), result, completedAt: now };
+}
+
+/** Returns an open operation whose result comes by a handle. */
+export function deferred(operation: Operation, deadline: number): Operation {
+  const { notBefore: _, ...rest } = operation;
+  return { ...rest, status: "deferred", deadline };
 }
 
 /** Returns an open operation with its next attempt. */

@@ -13,12 +13,13 @@ import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { toIso } from "../../../shared/time.ts";
 import { movedTotals, totalsOf, withAttempt, withoutOpenCall } from "./calls.ts";
 import { reduceCompaction, withoutRunning } from "./compaction.ts";
 import type { AgentDecision, CompactionDecision } from "./decisions.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import { cancelled, isDue, isOpen, type Operation, repeated, settled } from "./operation.ts";
+import { cancelled, deferred, isDue, isOpen, type Operation, repeated, settled } from "./operation.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import {
   chainOf,
@@ -190,6 +191,12 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         deadline,
       });
       return change({ operations: withOperation(turn, item, interrupted) }, entry("tool.interrupted", item));
+    }
+    case "DEFER_TASK": {
+      const { item, deadline } = decision;
+      const operations = withOperation(turn, item, (operation) => deferred(operation, deadline));
+      const data = { expiresAt: toIso(deadline) };
+      return outcome({ reset: false }, { operations }, entry("tool.deferred", item, data));
     }
     case "RETRY_TASK": {
       const { item, notBefore, error } = decision;

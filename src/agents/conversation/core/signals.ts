@@ -74,8 +74,21 @@ export interface ToolCompleted {
   transient?: true;
 }
 
+/** An attempt that ended without a result: it comes later, by a handle. */
+export interface ToolDeferred {
+  type: "conversation.tool.deferred";
+  turn: number;
+  item: number;
+  attempt: number;
+  /** Milliseconds since the epoch. */
+  expiresAt: number;
+}
+
+/** The end of an attempt that the executor ran. */
+export type ToolEnded = ToolCompleted | ToolDeferred;
+
 /** The outcome of an effect, addressed to the turn that called for it. */
-export type EffectSignal = ModelCompleted | ModelFailed | ModelNotCalled | ToolCompleted;
+export type EffectSignal = ModelCompleted | ModelFailed | ModelNotCalled | ToolEnded;
 
 /** The result of an operation that was cancelled, and whose tool went on. Its turn is over. */
 export interface LateResult {
@@ -117,6 +130,14 @@ export type CompactionSignal = SummaryCompleted | SummaryFailed;
 /** The result of a tool that a client ran. */
 export interface ClientResult {
   type: "conversation.tool.submitted";
+  turn: number;
+  item: number;
+  outcome: ToolOutcome;
+}
+
+/** The result of a deferred operation, by its handle. */
+export interface DeferredResult {
+  type: "conversation.tool.resolved";
   turn: number;
   item: number;
   outcome: ToolOutcome;
@@ -174,6 +195,7 @@ export type Signal =
   | LateResult
   | CompactionSignal
   | ClientResult
+  | DeferredResult
   | Expiry
   | Recovery
   | Abandon;

@@ -7,12 +7,15 @@
 import { z } from "zod";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
 import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
+import { MAX_DEFER_MS } from "../../../protocol/operation-handle.ts";
 import {
   identifier,
   MAX_KEY_LENGTH,
+  outcomeSchema,
   outputSchema,
   stopFields,
   submissionsSchema,
+  type ToolOutcome,
   type ToolSubmission,
   turnFields,
   turnOrderSchema,
@@ -109,17 +112,37 @@ export function parseSignal(signal: unknown, principal: Principal): UserMessage 
   return messageOf(principal, { content, ...defined({ ...others, idempotencyKey: id }) });
 }
 
+export const deferSchema = z
+  .strictObject({
+    operationId: identifier,
+    attempt: z.int().min(1),
+    expiresInMs: z.int().min(1).max(MAX_DEFER_MS).optional(),
+  })
+  .transform(({ operationId, attempt, expiresInMs }) => ({
+    operationId,
+    attempt,
+    ...defined({ expiresInMs }),
+  }));
+
+/** Parses the result of a deferred operation. Throws as `parseSubmissions`. */
+export function parseOutcome(value: unknown): ToolOutcome {
+  const outcome = validate(outcomeSchema, value);
+  checkSize(outcome);
+  // SAFETY: the schema has checked that results are JSON.
+  return outcome as ToolOutcome;
+}
+
 /** Parses results from a client. Throws `INVALID_INPUT`, or `TOO_LARGE` beyond the limit of a tool's output. */
 export function parseSubmissions(value: unknown): ToolSubmission[] {
   const results = validate(submissionsSchema, value);
-  for (const { result } of results) {
-    const bytes = result === undefined ? 0 : utf8Length(JSON.stringify(result));
-    if (bytes <= MAX_OUTPUT_BYTES) continue;
-    throw new DramatisError(
-      "TOO_LARGE",
-      `A result has ${bytes} bytes of JSON; the limit is ${MAX_OUTPUT_BYTES}. Send less.`,
-    );
-  }
+  results.forEach(checkSize);
   // SAFETY: the schema has checked that results are JSON.
   return results as ToolSubmission[];
+}
+
+function checkSize({ result }: { result?: unknown }): void {
+  const bytes = result === undefined ? 0 : utf8Length(JSON.stringify(result));
+  if (bytes <= MAX_OUTPUT_BYTES) return;
+  const message = `A result has ${bytes} bytes of JSON; the limit is ${MAX_OUTPUT_BYTES}. Send less.`;
+  throw new DramatisError("TOO_LARGE", message);
 }

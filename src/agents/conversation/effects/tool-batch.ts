@@ -14,7 +14,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type {
-  AttemptResult,
+  AttemptEnd,
   BatchCaller,
   TaskExecutor,
   ToolInvocation,
@@ -29,12 +29,12 @@ import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { Operation } from "../core/operation.ts";
 import { failure, targetInput } from "../core/planning/tool-call.ts";
-import type { ToolCompleted } from "../core/signals.ts";
+import type { ToolEnded } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf, type Turn } from "../core/state.ts";
 
 export interface ToolReports {
   /** Takes the results that arrived together. Reports whether they are stored. */
-  onResults: (signals: [ToolCompleted, ...ToolCompleted[]]) => boolean;
+  onResults: (signals: [ToolEnded, ...ToolEnded[]]) => boolean;
   onProgress: (operationId: string, progress: Json) => void;
 }
 
@@ -54,7 +54,7 @@ interface Followed {
 export class ToolBatch {
   readonly #waiting = new Map<string, Followed>();
   /** Results that could not be stored yet. */
-  readonly #unsaved = new Map<string, ToolCompleted>();
+  readonly #unsaved = new Map<string, ToolEnded>();
   readonly #cancelled: string[] = [];
   /** Aborts once no operation waits: the pause before an attempt ends with the operation. */
   readonly #idle = new AbortController();
@@ -139,7 +139,7 @@ export class ToolBatch {
 
   /** Returns the operations whose results cannot be stored now. Throws `INVALID_INPUT` for reports that are not valid. */
   #take(reports: unknown): string[] {
-    const results = new Map<string, ToolCompleted>();
+    const results = new Map<string, ToolEnded>();
     try {
       for (const report of validate(reportsSchema, reports, "", "The report")) {
         const { operationId: id } = report;
@@ -147,8 +147,8 @@ export class ToolBatch {
         const operation = this.#waiting.get(id)?.operation;
         if (unsaved !== undefined) results.set(id, unsaved);
         else if (operation === undefined) continue;
-        else if ("result" in report) results.set(id, this.#settle(id, operation, report));
-        else this.input.onProgress(id, report.progress);
+        else if ("progress" in report) this.input.onProgress(id, report.progress);
+        else results.set(id, this.#settle(id, operation, report));
       }
     } finally {
       // A settled operation takes no second report, so its result counts even if a later progress fails.
@@ -162,14 +162,16 @@ export class ToolBatch {
     return [...results.keys()].filter((id) => this.#unsaved.has(id));
   }
 
-  #report([first, ...others]: ToolCompleted[]): boolean {
+  #report([first, ...others]: ToolEnded[]): boolean {
     return first === undefined || this.input.onResults([first, ...others]);
   }
 
-  #settle(id: string, { item, attempt }: Operation, { result, transient }: AttemptResult): ToolCompleted {
+  #settle(id: string, { item, attempt }: Operation, ended: AttemptEnd): ToolEnded {
     this.#end(id);
-    const { n: turn } = this.input.turn;
-    return { type: "conversation.tool.completed", turn, item, attempt, result, ...defined({ transient }) };
+    const address = { turn: this.input.turn.n, item, attempt };
+    if ("deferred" in ended) return { type: "conversation.tool.deferred", ...address, ...ended.deferred };
+    const { result, transient } = ended;
+    return { type: "conversation.tool.completed", ...address, result, ...defined({ transient }) };
   }
 
   #end(id: string): void {

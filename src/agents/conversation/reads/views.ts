@@ -177,7 +177,8 @@ export function operationView(turn: Turn, operation: Operation): OperationView {
     ...clientMark(target),
     ...asyncMark(mode),
   };
-  if (status === "pending" || status === "interrupted") return { ...base, state: "running" };
+  if (status === "pending" || status === "interrupted" || status === "deferred")
+    return { ...base, state: "running" };
   return { ...base, state: status, ...(result && outcomeView(result)) };
 }
 

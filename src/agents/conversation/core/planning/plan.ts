@@ -11,6 +11,7 @@ import type { ModelCompleted, ModelFailed, ModelNotCalled, Signal } from "../sig
 import type { CallingTurn, ConversationState } from "../state.ts";
 import { planCancel, planResume } from "./cancel.ts";
 import { planCompactionRecovery, planSummary } from "./compaction.ts";
+import { planDeferral, planDeferredResult } from "./defer.ts";
 import { planModelFailure } from "./model-failure.ts";
 import { planModelReply } from "./model-reply.ts";
 import { planReorder } from "./order.ts";
@@ -45,6 +46,10 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       return planSummary(state, signal, input);
     case "conversation.tool.completed":
       return planToolResult(state, signal, input);
+    case "conversation.tool.deferred":
+      return planDeferral(state, signal, input);
+    case "conversation.tool.resolved":
+      return planDeferredResult(state, signal);
     case "conversation.tool.late": {
       const { type: _type, ...late } = signal;
       return [{ type: "NOTE_LATE_RESULT", ...late }];

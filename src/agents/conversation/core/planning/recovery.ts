@@ -17,6 +17,7 @@ import type { Operation } from "../operation.ts";
 import type { Abandon } from "../signals.ts";
 import { type ConversationState, openOperations, runnableOperations, type Turn } from "../state.ts";
 import { failTurn } from "./cancel.ts";
+import { expiredDeferral } from "./defer.ts";
 import { resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
@@ -67,7 +68,9 @@ export function planExpiry(state: ConversationState, { now }: Pick<PlanInput, "n
   });
 }
 
-function expired({ status, toolCallId, name, timeoutMs }: Operation) {
+function expired(operation: Operation) {
+  const { status, toolCallId, name, timeoutMs } = operation;
+  if (status === "deferred") return expiredDeferral(operation);
   if (status === "interrupted") {
     const message = `Outcome unknown: the run of "${name}" was interrupted and it may have taken effect. It was not run again.`;
     return failure(toolCallId, "EXECUTION_FAILED", message);

@@ -42,7 +42,10 @@ export function planToolResult(
   const turn = state.active.get(n);
   if (turn === undefined) return [];
   const isExpected = (operation: Operation) =>
-    operation.item === item && operation.target === "code" && operation.attempt === attempt;
+    operation.item === item &&
+    operation.target === "code" &&
+    operation.attempt === attempt &&
+    operation.status !== "deferred";
   const operation = openOperations(turn).find(isExpected);
   if (operation === undefined) return [];
   const notBefore = transient
@@ -70,7 +73,7 @@ export function planClientResult(
   const result = clientResult(operation, outcome);
   const excess = excessOf(state, turn, result);
   if (excess === null) return resume(state, turn, [{ item, result }]);
-  throw new DramatisError("TOO_LARGE", `The result is too large: ${excess} Send a smaller one.`);
+  throw tooLarge(excess);
 }
 
 /**
@@ -131,7 +134,7 @@ export function isLastCall(
 }
 
 /** Names the limit that one more result of a turn would exceed; `null` if it fits. */
-function excessOf(state: ConversationState, turn: Turn, result: ToolResult): string | null {
+export function excessOf(state: ConversationState, turn: Turn, result: ToolResult): string | null {
   const length = lengthOf(result);
   if (resultsLength(turn) + length > MAX_TURN_RESULTS) {
     return `the results of one turn may have ${MAX_TURN_RESULTS} characters together.`;
@@ -142,12 +145,16 @@ function excessOf(state: ConversationState, turn: Turn, result: ToolResult): str
   return null;
 }
 
-function clientResult({ toolCallId }: Operation, { result, error }: ToolOutcome): ToolResult {
+export function clientResult({ toolCallId }: Operation, { result, error }: ToolOutcome): ToolResult {
   if (error === undefined) return { tool_call_id: toolCallId, success: true, result: result ?? null };
   const { code = "EXECUTION_FAILED", message, retriable } = error;
   return failure(toolCallId, code, message, retriable);
 }
 
-function refused(why: string): DramatisError {
+export function refused(why: string): DramatisError {
   return new DramatisError("CONFLICT", `The result was not accepted: ${why}`);
+}
+
+export function tooLarge(excess: string): DramatisError {
+  return new DramatisError("TOO_LARGE", `The result is too large: ${excess} Send a smaller one.`);
 }

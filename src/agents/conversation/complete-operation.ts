@@ -1,0 +1,26 @@
+/** The completion of deferred operations from within the Worker, such as by the handler of a webhook. */
+import type { CompletedOperation, ConversationApi } from "../../protocol/conversation-api.ts";
+import { readHandle } from "../../protocol/operation-handle.ts";
+import type { ToolOutcome } from "../../protocol/requests.ts";
+import { unwrap } from "../../shared/errors.ts";
+import { durableActor } from "../base/lookup/durable-actors.ts";
+import { unknownHandle } from "./door/handles.ts";
+
+/**
+ * Gives a deferred operation its result. The same result again changes nothing. Throws `CONFLICT` for a late result or another
+ * one, and `NOT_FOUND` for a handle that no conversation gave out. `env` is needed only where the configuration declares a
+ * binding `Conversation`.
+ *
+ * @example await completeOperation(event.metadata.handle, { result: { paid: true } });
+ */
+export async function completeOperation(
+  handle: string,
+  outcome: ToolOutcome,
+  env: object = {},
+): Promise<CompletedOperation> {
+  const read = readHandle(handle);
+  if (read === null) throw unknownHandle();
+  const { tenant, conversationId: id } = read.claim;
+  const conversation = await durableActor<ConversationApi>(env, { kind: "conversation", tenant, id });
+  return unwrap(await conversation.completeOperation(handle, outcome));
+}

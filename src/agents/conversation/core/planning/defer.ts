@@ -1,0 +1,85 @@
+/**
+ * Planning of deferred operations: a call whose tool has ended, and whose result comes later by a handle. Pure.
+ *
+ * DEFER-1  A deferred operation stays open until its result or its expiry, and its turn waits for it. It calls for no effect, and
+ *          a crash changes nothing about it.
+ * DEFER-2  Only the attempt that the state calls for can defer its operation. One that has a result already keeps it, because
+ *          the handle may be used before the tool ends.
+ * DEFER-3  The first result is kept. The same result again changes nothing and has the same answer; any other is a
+ *          `CONFLICT`, also once the operation has expired or was stopped.
+ * DEFER-4  An operation without a result at its expiry fails with `TIMEOUT`. The outcome of a `once` tool is then unknown.
+ */
+
+import type { ToolResult } from "../../../../protocol/executor-api.ts";
+import { MAX_DEFER_MS } from "../../../../protocol/operation-handle.ts";
+import type { ToolOutcome } from "../../../../protocol/requests.ts";
+import { DramatisError } from "../../../../shared/errors.ts";
+import { canonicalJson, type Json } from "../../../../shared/json.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
+import type { Operation } from "../operation.ts";
+import type { DeferredResult, ToolDeferred } from "../signals.ts";
+import { type ConversationState, openOperations } from "../state.ts";
+import { clientResult, excessOf, refused, resume, tooLarge } from "./results.ts";
+import { failure } from "./tool-call.ts";
+
+/** Keeps an operation open whose tool has ended. */
+export function planDeferral(
+  { active }: Pick<ConversationState, "active">,
+  { turn: n, item, attempt, expiresAt }: ToolDeferred,
+  { now }: Pick<PlanInput, "now">,
+): AgentDecision[] {
+  const turn = active.get(n);
+  const operation = turn && openOperations(turn).find((candidate) => candidate.item === item);
+  if (operation === undefined || operation.attempt !== attempt || !isDeferrable(operation)) return [];
+  if (operation.status === "deferred") return [];
+  return [{ type: "DEFER_TASK", turn: n, item, deadline: Math.min(expiresAt, now + MAX_DEFER_MS) }];
+}
+
+/** Reports whether an operation's result may come by a handle. A `pure` call may run before it is committed, and repeat. */
+export function isDeferrable({ target, effect }: Pick<Operation, "target" | "effect">): boolean {
+  return target === "code" && effect !== "pure";
+}
+
+/** Throws `CONFLICT` if the operation accepts no result any more, `TOO_LARGE` if its turn's results are too large. */
+export function planDeferredResult(
+  state: ConversationState,
+  { turn: n, item, outcome }: DeferredResult,
+): AgentDecision[] {
+  const turn = state.active.get(n);
+  const operation = turn?.operations.find((candidate) => candidate.item === item);
+  if (turn === undefined || operation === undefined) throw refused("Its turn is over.");
+  if (hasOutcome(operation, outcome)) return [];
+  const result = clientResult(operation, outcome);
+  const excess = excessOf(state, turn, result);
+  if (excess !== null) throw tooLarge(excess);
+  return resume(state, turn, [{ item, result }]);
+}
+
+/** Reports whether an operation has this result. Throws `CONFLICT` if it has another one, or takes none by a handle. */
+export function hasOutcome(operation: Operation, outcome: ToolOutcome): boolean {
+  if (!isDeferrable(operation)) throw refused("Its tool cannot defer it.");
+  const { result, status } = operation;
+  if (result === undefined) return false;
+  // SAFETY: a tool's result is JSON.
+  const [before, now] = [result, clientResult(operation, outcome)] as unknown as [Json, Json];
+  if (canonicalJson(before) === canonicalJson(now)) return true;
+  if (status === "cancelled") throw refused("The operation was stopped.");
+  throw refused(
+    result.error?.code === "TIMEOUT" ? "It arrived too late." : "The operation has another result.",
+  );
+}
+
+/** Throws `CONFLICT` for a handle that has expired. */
+export function checkExpiry({ expiresAt }: { expiresAt: number }, now: number): void {
+  if (expiresAt <= now)
+    throw new DramatisError("CONFLICT", "The result was not accepted: its handle has expired.");
+}
+
+/** Returns the result of a deferred operation at its expiry. */
+export function expiredDeferral({ toolCallId, name, effect }: Operation): ToolResult {
+  const message =
+    effect === "once"
+      ? `Outcome unknown: no result of "${name}" arrived in time, and it may have taken effect.`
+      : `No result of "${name}" arrived in time.`;
+  return failure(toolCallId, "TIMEOUT", message, effect !== "once");
+}

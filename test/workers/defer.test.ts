@@ -1,0 +1,354 @@
+/** Deferred operations on the real Worker: results by handles, their expiry, and handles in the wrong hands. */
+import { runInDurableObject } from "cloudflare:test";
+import { exports } from "cloudflare:workers";
+import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { completeOperation } from "../../src/agents/conversation/complete-operation.ts";
+import { createClient } from "../../src/client/http.ts";
+import type { LiveConversation } from "../../src/client/state.ts";
+import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
+import { claimText, readHandle } from "../../src/protocol/operation-handle.ts";
+import type { Play } from "./provider.ts";
+import { checkInvariants, crash, createAgent, createConversation, type TestConversation } from "./world.ts";
+
+let buyer: string;
+
+beforeAll(async () => {
+  buyer = await createAgent("test/buyer");
+});
+
+afterEach(checkInvariants);
+
+const isOver = (turnId: string) => (state: LiveConversation) =>
+  state.turns.some(({ id, status }) => id === turnId && status !== "active");
+
+const paying =
+  (tool: string, input: object = {}) =>
+  (key: string) => ({
+    replies: [[{ call: tool, input: { key, ...input } }], [{ text: "Paid." }]],
+  });
+
+/** The handle that the tool's run reported; `count` runs are there. */
+async function handleOf(play: Play, count = 1): Promise<string> {
+  const [last = expect.fail("no run")] = (await play.runs(count)).slice(-1);
+  // SAFETY: the tools of the test library report it.
+  return (last.input as { handle: string }).handle;
+}
+
+/** Posts a result without any credential but the handle. */
+async function post(handle: string, body: object | string): Promise<[number, { code?: string }]> {
+  const response = await exports.default.fetch(
+    new Request(`http://dramatis.test/api/operations/${handle}/result`, {
+      method: "POST",
+      body: typeof body === "string" ? body : JSON.stringify(body),
+      // The test's `authorize` throws at this.
+      headers: { "x-test-principal": "nobody" },
+    }),
+  );
+  return [response.status, await response.json<{ code?: string }>()];
+}
+
+/** Resolves when the operation of a turn is deferred. */
+async function untilDeferred(conversation: TestConversation): Promise<void> {
+  await vi.waitFor(async () =>
+    expect((await conversation.journal()).map(({ type }) => type)).toContain("tool.deferred"),
+  );
+}
+
+const PAID = { result: { paid: true } };
+
+describe("the result of a deferred operation", () => {
+  test("DEFER-1 DEFER-3 arrives by its handle: the turn goes on; the same again changes nothing, another one is refused, and no model is called", async () => {
+    const conversation = await createConversation(buyer);
+    const client = await conversation.connect();
+    const { play, turnId } = await conversation.play(paying("pay"));
+    const handle = await handleOf(play);
+    await untilDeferred(conversation);
+    expect((await conversation.turn(turnId)).status).toBe("active");
+    const [operationId] = (await play.runs(1)).map((run) => run.operationId);
+    const taken = [200, { operationId, status: "completed" }];
+    expect(await post(handle, PAID)).toEqual(taken);
+    await client.until(isOver(turnId));
+    const turn = await conversation.turn(turnId);
+    expect([turn.answer, turn.moves[0]?.toolResult]).toEqual(["Paid.", { success: true, ...PAID }]);
+    const journal = await conversation.journal();
+    for (let again = 0; again < 5; again++) expect(await post(handle, PAID)).toEqual(taken);
+    expect(await post(handle, { result: { paid: false } })).toMatchObject([409, { code: "CONFLICT" }]);
+    expect(await post(handle, { error: { message: "No." } })).toMatchObject([409, { code: "CONFLICT" }]);
+    expect(await conversation.journal()).toEqual(journal);
+    const requests = await play.requests(2);
+    expect(requests).toHaveLength(2);
+    const messages = requests.at(-1)?.body.messages ?? [];
+    expect(messages.at(-1)).toMatchObject({ role: "tool", content: JSON.stringify(PAID.result) });
+    const said = JSON.stringify([requests.slice(1), journal, client.frames, turn]);
+    for (const secret of [handle, ...handle.split(".")]) expect(said).not.toContain(secret);
+  });
+
+  test("DEFER-1 H1 survives a crash: the tool does not run again, and the handle is valid", async () => {
+    const conversation = await createConversation(buyer);
+    const { play, turnId } = await conversation.play(paying("order"));
+    const handle = await handleOf(play);
+    await untilDeferred(conversation);
+    await crash();
+    expect(await post(handle, { error: { message: "Sold out.", code: "NOT_FOUND" } })).toMatchObject([
+      200,
+      { status: "failed" },
+    ]);
+    await vi.waitFor(async () => expect((await conversation.turn(turnId)).status).toBe("completed"));
+    const turn = await conversation.turn(turnId);
+    expect(turn).toMatchObject({ issues: { toolFailures: 1 } });
+    expect(turn.moves[0]?.toolResult?.error).toMatchObject({ code: "NOT_FOUND", message: "Sold out." });
+    expect(await play.runs(1)).toHaveLength(1);
+    expect((await conversation.journal()).map(({ type }) => type)).not.toContain("turn.resumed");
+  });
+
+  test("DEFER-2 H1 a crash while the tool runs: its deferral arrives by name, and its handle is valid", async () => {
+    const conversation = await createConversation(buyer);
+    const { play, turnId } = await conversation.play(paying("pay", { gate: "returning" }));
+    const handle = await handleOf(play);
+    await play.reached("returning");
+    await crash();
+    await conversation.view();
+    await play.open("returning");
+    await untilDeferred(conversation);
+    expect(await post(handle, PAID)).toMatchObject([200, { status: "completed" }]);
+    await vi.waitFor(async () => expect((await conversation.turn(turnId)).answer).toBe("Paid."));
+    expect(await play.runs(1)).toHaveLength(1);
+  });
+
+  test("DEFER-2 may arrive before the tool returns", async () => {
+    const conversation = await createConversation(buyer);
+    const client = await conversation.connect();
+    const { play, turnId } = await conversation.play(paying("pay", { gate: "returning" }));
+    const handle = await handleOf(play);
+    await play.reached("returning");
+    expect(await post(handle, PAID)).toMatchObject([200, { status: "completed" }]);
+    await client.until(isOver(turnId));
+    await play.open("returning");
+    expect((await conversation.turn(turnId)).answer).toBe("Paid.");
+  });
+
+  test("DEFER-3 STOP-1 OP-6 after a stop is refused; the success of a `once` tool is a note in the next request, once", async () => {
+    const conversation = await createConversation(buyer);
+    const client = await conversation.connect();
+    const { play, turnId } = await conversation.play(paying("pay"));
+    const handle = await handleOf(play);
+    await untilDeferred(conversation);
+    expect((await conversation.stop(turnId))[0]).toBe(200);
+    for (let again = 0; again < 3; again++)
+      expect(await post(handle, PAID)).toMatchObject([409, { code: "CONFLICT" }]);
+    const late = (await conversation.journal()).filter(({ type }) => type === "tool.late");
+    expect(late).toHaveLength(1);
+    expect(await play.requests(1)).toHaveLength(1);
+    const next = await conversation.play({ replies: [[{ text: "It was paid." }]] });
+    await client.until(isOver(next.turnId));
+    const messages = (await next.play.requests(1)).at(-1)?.body.messages ?? [];
+    const notes = messages.filter(({ content }) => content?.includes(JSON.stringify(PAID.result)));
+    expect(notes.map(({ role }) => role)).toEqual(["system"]);
+    expect(JSON.stringify(messages)).toContain("Outcome unknown");
+  });
+
+  test("DEFER-4 does not arrive in time: the actor's alarm gives the operation `TIMEOUT`, also after a crash", async () => {
+    const conversation = await createConversation(buyer);
+    const { play, turnId } = await conversation.play(paying("pay", { ms: 2_000 }));
+    const handle = await handleOf(play);
+    await untilDeferred(conversation);
+    await crash();
+    // Nobody calls: the alarm wakes the actor.
+    await play.requests(2);
+    await vi.waitFor(async () => expect((await conversation.turn(turnId)).status).toBe("completed"));
+    const error = (await conversation.turn(turnId)).moves[0]?.toolResult?.error;
+    expect(error).toMatchObject({ code: "TIMEOUT", message: expect.stringContaining("Outcome unknown") });
+    expect(await post(handle, PAID)).toMatchObject([409, { code: "CONFLICT" }]);
+    expect(await play.requests(2)).toHaveLength(2);
+  }, 20_000);
+
+  test("DEFER-3 arrives by the client, by RPC, and by `completeOperation` in the Worker", async () => {
+    const conversation = await createConversation(buyer);
+    const calls = { call: "order" };
+    const { play, turnId } = await conversation.play((key) => ({
+      replies: [[1, 2, 3].flatMap(() => ({ ...calls, input: { key } })), [{ text: "All." }]],
+    }));
+    const runs = await play.runs(3);
+    // SAFETY: the tools of the test library report it.
+    const [one = "", two = "", three = ""] = runs.map(({ input }) => (input as { handle: string }).handle);
+    const fetching = ((url: string, init: RequestInit) =>
+      exports.default.fetch(new Request(url, init))) as typeof fetch;
+    const client = createClient({ baseUrl: "http://dramatis.test", fetch: fetching });
+    expect(await client.operations.complete(one, { result: 1 })).toMatchObject({ status: "completed" });
+    // SAFETY: the stub is of the class `Conversation`.
+    const stub = conversation.stub as unknown as ConversationApi;
+    expect(await stub.completeOperation(two, { result: 2 })).toMatchObject({ ok: true });
+    expect(await completeOperation(three, { result: 3 })).toMatchObject({ status: "completed" });
+    await expect(completeOperation(three, { result: 4 })).rejects.toMatchObject({ code: "CONFLICT" });
+    await expect(completeOperation("x", { result: 4 })).rejects.toMatchObject({ code: "NOT_FOUND" });
+    await vi.waitFor(async () => expect((await conversation.turn(turnId)).answer).toBe("All."));
+  });
+
+  test("DEFER-1 ASYNC-2 ASYNC-3 comes to a background call as to others: the agent answers at once, and again with the result, in the same turn", async () => {
+    const conversation = await createConversation(buyer);
+    const client = await conversation.connect();
+    const { play, turnId } = await conversation.play((key) => ({
+      replies: [
+        [{ call: "ship", input: { key } }],
+        [{ text: "It is on its way." }],
+        [{ text: "It arrived." }],
+      ],
+    }));
+    const handle = await handleOf(play);
+    await client.until(() => client.framesOf("turn.waiting").length === 1);
+    await untilDeferred(conversation);
+    await crash();
+    expect(await conversation.turn(turnId)).toMatchObject({ status: "active", phase: "waiting" });
+    for (let again = 0; again < 3; again++)
+      expect(await post(handle, { result: { signed: "Ada" } })).toMatchObject([200, { status: "completed" }]);
+    await vi.waitFor(async () => expect((await conversation.turn(turnId)).status).toBe("completed"));
+    expect(await conversation.turn(turnId)).toMatchObject({ answer: "It arrived." });
+    const requests = await play.requests(3);
+    expect(requests).toHaveLength(3);
+    expect(JSON.stringify(requests.at(-1)?.body.messages)).toContain("signed");
+    expect(await play.runs(1)).toHaveLength(1);
+  });
+
+  test("DEFER-4 ASYNC-3 a background call expires as others: a further cycle gets the error", async () => {
+    const conversation = await createConversation(buyer);
+    const { play, turnId } = await conversation.play((key) => ({
+      replies: [
+        [{ call: "ship", input: { key, ms: 1_000 } }],
+        [{ text: "Soon." }],
+        [{ text: "It is lost." }],
+      ],
+    }));
+    await play.requests(3);
+    await vi.waitFor(async () => expect((await conversation.turn(turnId)).answer).toBe("It is lost."));
+    expect((await conversation.turn(turnId)).moves[0]?.toolResult?.error).toMatchObject({ code: "TIMEOUT" });
+  }, 20_000);
+
+  test("DEFER-1 a `pure` tool cannot defer, and the error says what to declare", async () => {
+    const conversation = await createConversation(buyer);
+    const client = await conversation.connect();
+    const { turnId } = await conversation.play(paying("peek"));
+    await client.until(isOver(turnId));
+    expect((await conversation.turn(turnId)).moves[0]?.toolResult?.error?.message).toMatch(
+      /Declare `effect: "idempotent"`/,
+    );
+  });
+});
+
+describe("a handle in the wrong hands", () => {
+  async function waiting() {
+    const conversation = await createConversation(buyer);
+    const { play, turnId } = await conversation.play(paying("pay"));
+    const handle = await handleOf(play);
+    await untilDeferred(conversation);
+    const done = async () => {
+      expect((await conversation.turn(turnId)).status).toBe("active");
+      expect(await post(handle, PAID)).toMatchObject([200, {}]);
+      await vi.waitFor(async () => expect((await conversation.turn(turnId)).answer).toBe("Paid."));
+    };
+    return { conversation, handle, done };
+  }
+
+  const refused = [404, { code: "NOT_FOUND" }];
+
+  test("HANDLE-1 a handle that was changed or cut off in any place is unknown", async () => {
+    const { handle, done } = await waiting();
+    const other = (character: string) => (character === "A" ? "B" : "A");
+    const places = [0, 1, 40, handle.indexOf(".") - 1, handle.indexOf(".") + 1, handle.length - 2];
+    const changed = places.map(
+      (place) => handle.slice(0, place) + other(handle.charAt(place)) + handle.slice(place + 1),
+    );
+    // Every other last character, among them those that mean the same bytes.
+    const last = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"]
+      .filter((character) => character !== handle.at(-1))
+      .map((character) => handle.slice(0, -1) + character);
+    const cut = [
+      handle.slice(0, -1),
+      handle.slice(1),
+      handle.split(".")[0] ?? "",
+      `.${handle.split(".")[1]}`,
+    ];
+    const more = [`${handle}A`, `${handle}=`, `${handle}.${handle}`, "%00", "__proto__", "a".repeat(5_000)];
+    for (const wrong of [...changed, ...last, ...cut, ...more])
+      expect(await post(encodeURIComponent(wrong), PAID), wrong).toMatchObject(refused);
+    await done();
+  });
+
+  test("HANDLE-1 a handle of another conversation, tenant, operation or time is unknown", async () => {
+    const one = await waiting();
+    const two = await waiting();
+    const read = readHandle(one.handle) ?? expect.fail("no handle");
+    const { claim, signature } = read;
+    const foreign = readHandle(two.handle) ?? expect.fail("no handle");
+    const forged = [
+      { ...claim, tenant: "globex" },
+      { ...claim, tenant: "acme:conv_x" },
+      { ...claim, conversationId: foreign.claim.conversationId },
+      { ...claim, conversationId: "conv_01JD0000000000000000000000" },
+      { ...claim, operationId: foreign.claim.operationId },
+      { ...claim, expiresAt: claim.expiresAt + 1 },
+      { ...claim, expiresAt: Number.MAX_SAFE_INTEGER },
+    ];
+    for (const other of forged)
+      for (const by of [signature, foreign.signature])
+        expect(await post(`${claimText(other)}.${by}`, PAID)).toMatchObject(refused);
+    expect(await post(`${foreign.text}.${signature}`, PAID)).toMatchObject(refused);
+    await one.done();
+    await two.done();
+  });
+
+  test("HANDLE-1 HANDLE-2 the key is not the tools' to read, and another conversation's key signs nothing here", async () => {
+    const { conversation, handle, done } = await waiting();
+    // SAFETY: the stub is of the class `Conversation`.
+    const stub = conversation.stub as unknown as {
+      toolStateList(prefix: string): Promise<{ value: unknown[] }>;
+    };
+    expect(await stub.toolStateList("")).toMatchObject({ value: [] });
+    const keys = await runInDurableObject(conversation.stub, (_, { storage }) =>
+      [...storage.kv.list()].filter(([name]) => name.startsWith("handles:")),
+    );
+    expect(keys).toMatchObject([["handles:key", expect.any(Uint8Array)]]);
+    const claim = readHandle(handle)?.claim ?? expect.fail("no handle");
+    const text = claimText({ ...claim, expiresAt: claim.expiresAt + 1 });
+    const bytes = crypto.getRandomValues(new Uint8Array(32));
+    const key = await crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, [
+      "sign",
+    ]);
+    const signed = await crypto.subtle.sign("HMAC", key, new TextEncoder().encode(text));
+    const signature = btoa(String.fromCharCode(...new Uint8Array(signed)))
+      .replaceAll("+", "-")
+      .replaceAll("/", "_")
+      .replaceAll("=", "");
+    expect(await post(`${text}.${signature}`, PAID)).toMatchObject(refused);
+    await done();
+  });
+
+  test("BODY-1 DEFER-3 hostile bodies change nothing", async () => {
+    const { handle, done } = await waiting();
+    const bodies: [string, number][] = [
+      [JSON.stringify({ result: "x".repeat(10 * 1024 * 1024) }), 413],
+      [JSON.stringify({ result: "x".repeat(1024 * 1024) }), 413],
+      ['{"result": 1, "error": {"message": "both"}}', 422],
+      ["{}", 422],
+      ["[]", 422],
+      ['{"__proto__": {"result": 1}}', 422],
+      ['{"result": 1, "constructor": 2}', 422],
+      ['{"error": {"message": "x", "code": "NOT_A_CODE"}}', 422],
+      ["not json", 400],
+      ["", 400],
+    ];
+    for (const [body, status] of bodies)
+      expect((await post(handle, body))[0], body.slice(0, 40)).toBe(status);
+    await done();
+  });
+
+  test("HANDLE-1 the handle opens nothing else", async () => {
+    const { conversation, handle, done } = await waiting();
+    for (const path of [conversation.path, `${conversation.path}/messages`]) {
+      const response = await exports.default.fetch(
+        new Request(`http://elsewhere.test${path}`, { headers: { authorization: `Bearer ${handle}` } }),
+      );
+      expect(response.status).toBe(401);
+    }
+    await done();
+  });
+});
