@@ -269,6 +269,7 @@ describe("a background operation", () => {
     const id = await begun(room, "a");
     const other = await room.say("Something else");
     const request = await room.request();
+    expect(saidIn(request)[0]).toContain("Running: job(");
     (await shop.run("a")).end("found");
     await room.until(done("found"));
     expect(room.untaken).toBe(0);

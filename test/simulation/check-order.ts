@@ -6,6 +6,7 @@ import { TurnTimeline, type TurnTimes } from "./turn-times.ts";
 export function checkOverlap(scope: Scope): void {
   const timeline = new TurnTimeline(scope);
   checkQueue(scope, timeline);
+  checkCycles(scope, timeline);
   checkInterrupts(scope, timeline);
   checkNewer(scope, timeline);
 }
@@ -40,10 +41,30 @@ function checkQueue({ outcome, fail }: Scope, timeline: TurnTimeline): void {
   }
 }
 
+/** A further cycle begins when a result is there, and, where turns do not run in parallel, no other turn works. */
+function checkCycles({ fail }: Scope, timeline: TurnTimeline): void {
+  for (const { turn, cycles } of timeline.turns) {
+    for (const [index, seq] of cycles.entries()) {
+      const before = cycles[index - 1];
+      if (before === undefined) continue;
+      if (timeline.resultsBetween(turn, before, seq).length === 0)
+        fail("cycles", `${turn.id} begins a cycle at ${seq} without a result.`);
+      if (timeline.standingAt(seq).order === "parallel") continue;
+      const other = timeline.turns.find((one) => one.turn.id !== turn.id && works(one, seq, timeline));
+      if (other !== undefined)
+        fail("cycles", `${turn.id} begins a cycle at ${seq} while ${other.turn.id} works.`);
+    }
+    const left = timeline.resultsBetween(turn, cycles.at(-1) ?? 0, Infinity);
+    if (turn.status === "completed" && left.length > 0)
+      fail("cycles", `${turn.id} completed without ${left.map(({ text }) => text).join(", ")}.`);
+  }
+}
+
 /** Reports whether a turn has a model call or an operation of code behind entry `seq`. */
-function works({ turn, began, ended }: TurnTimes, seq: number, timeline: TurnTimeline): boolean {
+function works({ turn, began, ended, waits }: TurnTimes, seq: number, timeline: TurnTimeline): boolean {
   if (began > seq || ended <= seq) return false;
-  const open = timeline.openAt(turn, seq);
+  if (waits.some(({ from, to }) => from <= seq && seq < to)) return false;
+  const open = timeline.openAt(turn, seq).filter(({ isAsync }) => !isAsync);
   return open.length === 0 || open.some(({ client }) => !client);
 }
 
@@ -52,7 +73,12 @@ function checkInterrupts({ fail }: Scope, timeline: TurnTimeline): void {
   for (const { turn, started, began } of timeline.turns) {
     const { order, isStopped } = timeline.standingAt(started);
     if (order !== "interrupt" || isStopped) continue;
-    const others = timeline.turns.filter((other) => other.started < started && other.ended > started);
+    const others = timeline.turns.filter(
+      (other) =>
+        other.started < started &&
+        other.ended > started &&
+        !other.waits.some(({ from, to }) => from <= started && started < to),
+    );
     if (others.length > 0)
       fail("interrupt", `${turn.id} does not interrupt ${others.map((other) => other.turn.id).join(", ")}.`);
     if (timeline.commitOf(began)?.seq !== timeline.commitOf(started)?.seq)

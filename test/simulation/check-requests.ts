@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { textOf } from "../../src/client/state.ts";
-import type { MessageView, MoveView, TurnView } from "../../src/protocol/views.ts";
+import type { MoveView, TurnView } from "../../src/protocol/views.ts";
 import { saidBefore } from "./said-before.ts";
 import { type Scope, tagIn } from "./scope.ts";
 import { effectOf } from "./tools.ts";
@@ -35,7 +35,7 @@ export function checkRequests(scope: Scope): void {
       ),
   );
   const recorded = [
-    ...timeline.turns.map(({ turn, ended }) => ({ seq: ended, messages: turnSaid(turn, outcome.messages) })),
+    ...timeline.turns.map((times) => ({ seq: times.ended, messages: turnSaid(times, timeline) })),
     ...lateSaid(scope),
   ]
     .filter(({ seq }) => seq !== Infinity)
@@ -43,14 +43,18 @@ export function checkRequests(scope: Scope): void {
   const all = [...seeded, ...recorded.flatMap(({ messages }) => messages)];
   if (!isDeepStrictEqual(outcome.session, all))
     fail("session", `The session has ${textsOf(outcome.session)}, not ${textsOf(all)}.`);
-  for (const { turn, tag, began } of timeline.turns) {
-    const before = [
-      ...seeded,
-      ...recorded.filter(({ seq }) => seq < began).flatMap(({ messages }) => messages),
-      ...besidesSaid(turn, began, timeline),
-    ];
+  for (const { turn, tag, began, cycles } of timeline.turns) {
     const own = movesSaid(turn.moves);
     for (const call of history.modelCalls.filter((one) => one.tag === tag)) {
+      const at = cycles[call.cycle] ?? began;
+      const before = [
+        ...seeded,
+        ...recorded.filter(({ seq }) => seq < at).flatMap(({ messages }) => messages),
+        ...besidesSaid(turn, at, timeline),
+      ];
+      const due = noticesSaid(turn, cycles.slice(0, call.cycle + 1), timeline);
+      if (!isDeepStrictEqual(call.notices, due))
+        fail("context", `${call.requestId} carries the results ${call.notices}, not ${due}.`);
       if (!isDeepStrictEqual(call.before, before)) {
         fail(
           "context",
@@ -58,9 +62,9 @@ export function checkRequests(scope: Scope): void {
         );
       }
       const replies = call.moves.filter(({ calls }) => calls.length > 0).length;
-      const due = own.slice(0, replies).flat();
-      if (!isDeepStrictEqual(call.moves, due)) {
-        fail("context", `${call.requestId} carries the moves ${textsOf(call.moves)}, not ${textsOf(due)}.`);
+      const made = own.slice(0, replies).flat();
+      if (!isDeepStrictEqual(call.moves, made)) {
+        fail("context", `${call.requestId} carries the moves ${textsOf(call.moves)}, not ${textsOf(made)}.`);
       }
     }
   }
@@ -80,11 +84,21 @@ function lateText(tool: string, result: string): string {
   return `late: ${tool} ${result}`;
 }
 
-/** Returns the note on the turns that were active when a turn began. */
+/** Returns the results that a cycle has: of each cycle up to it, those since the cycle before. */
+function noticesSaid(turn: TurnView, cycles: readonly number[], timeline: TurnTimeline): string[] {
+  return cycles.flatMap((at, index) => {
+    const before = cycles[index - 1];
+    return before === undefined ? [] : timeline.resultsBetween(turn, before, at).map(({ text }) => text);
+  });
+}
+
+/** Returns the note on the turns that were active when a cycle began. Only a further cycle is told of turns that are queued. */
 function besidesSaid({ id }: TurnView, began: number, timeline: TurnTimeline): Said[] {
-  const others = timeline.turns.filter(
-    (other) => other.turn.id !== id && other.began < began && other.ended > began,
-  );
+  const isFirst = timeline.turns.some((one) => one.turn.id === id && one.began === began);
+  const others = timeline.turns.filter((other) => {
+    const since = isFirst ? other.began : other.started;
+    return other.turn.id !== id && since < began && other.ended > began;
+  });
   if (others.length === 0) return [];
   const told = others
     .slice(-MAX_TOLD)
@@ -135,10 +149,12 @@ export function said(role: string, text: string, calls: string[] = []): Said {
 function noteSaid(text: string): string {
   if (text.startsWith("Other turns of this conversation")) {
     const told = [...text.matchAll(/^- The user said: (".*?[^\\]")\.(?: (.*))?$/gm)];
-    const left = /^And (\d+) earlier ones\.$/m.exec(text)?.[1] ?? 0;
+    const left = /^And (\d+) earlier ones[.,]/m.exec(text)?.[1] ?? 0;
     const lines = told.map(([, said = '""', calls = ""]) => `${tagIn(JSON.parse(said))} [${calls}]`);
     return besidesText(lines, Number(left));
   }
+  const notice = noticeIn(text);
+  if (notice !== undefined) return notice;
   const [, tool, result = ""] =
     /^"(.*)" was stopped with an unknown outcome before\. .* Its result: (.*)$/s.exec(text) ?? [];
   if (tool !== undefined) return lateText(tool, result);
@@ -149,19 +165,40 @@ function noteSaid(text: string): string {
   return endText(stopped ?? failed ?? text);
 }
 
+/** Returns the operation and the result in a notice; `undefined` for all other notes. */
+export function noticeIn(text: string): string | undefined {
+  const [, id, result] = /^The operation (op_\w+) .*?\n(.*)$/s.exec(text) ?? [];
+  return id === undefined ? undefined : `${id}: ${result}`;
+}
+
 function endText(message: string): string {
   return `ended: ${message}`;
 }
 
 /** Returns the messages of a turn that is over. */
-function turnSaid(turn: TurnView, messages: readonly MessageView[]): Said[] {
-  const answer = messages.filter(({ role, turnId }) => role === "agent" && turnId === turn.id);
-  const note: Said = { role: "system", text: endText(turn.error?.message ?? ""), calls: [] };
+function turnSaid({ turn, cycles }: TurnTimes, timeline: TurnTimeline): Said[] {
+  const note = (text: string): Said => ({ role: "system", text, calls: [] });
+  const results = cycles.map((at, index) => {
+    const before = cycles[index - 1];
+    return before === undefined ? [] : timeline.resultsBetween(turn, before, at);
+  });
+  const left = timeline.resultsBetween(turn, cycles.at(-1) ?? 0, Infinity);
+  const calling = movesSaid(turn.moves);
+  const messages: Said[] = [];
+  let isNew = false;
+  for (const { raw, toolCall } of turn.moves) {
+    if (raw === undefined) continue;
+    if (isNew) messages.push(...(results.shift() ?? []).map(({ text }) => note(text)));
+    else if (messages.length === 0) results.shift();
+    isNew = toolCall === undefined;
+    messages.push(...(isNew ? [replySaid(raw)] : (calling.shift() ?? [])));
+  }
+  if (messages.length === 0) results.shift();
   return [
     said("user", textOf(turn.input)),
-    ...movesSaid(turn.moves).flat(),
-    ...answer.map(({ content }) => said("assistant", textOf(content))),
-    ...(turn.status === "failed" ? [note] : []),
+    ...messages,
+    ...[...results.flat(), ...left].map(({ text }) => note(text)),
+    ...(turn.status === "failed" ? [note(endText(turn.error?.message ?? ""))] : []),
   ];
 }
 
@@ -172,7 +209,9 @@ function movesSaid(moves: readonly MoveView[]): Said[][] {
     if (toolCall === undefined) continue;
     if (raw !== undefined) replies.push([replySaid(raw)]);
     const { success = false, result = null, error = null } = toolResult ?? {};
-    replies.at(-1)?.push(said("tool", JSON.stringify(success ? result : error)));
+    const pending = { status: "pending", operation_id: toolCall.operationId };
+    const content = toolCall.async ? pending : success ? result : error;
+    replies.at(-1)?.push(said("tool", JSON.stringify(content)));
   }
   return replies;
 }

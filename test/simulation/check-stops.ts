@@ -3,6 +3,7 @@ import type { JournalEntryView } from "../../src/protocol/views.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
 import type { ActRecord, ConnectionRecord, ToolRun } from "./history.ts";
 import type { Scope } from "./scope.ts";
+import { EFFECTS } from "./tools.ts";
 import { namedUser, TurnTimeline, type TurnTimes } from "./turn-times.ts";
 
 /** Time in which a tool must get the signal that it is cancelled, in milliseconds. */
@@ -171,7 +172,7 @@ function checkCancellations({ history, outcome, fail }: Scope): void {
     const late = outcome.journal.filter((one) => one.type === "tool.late" && one.operationId === operationId);
     if (late.length > 1) fail("over", `${operationId} has ${late.length} late results.`);
     const { code, message = "" } = toolResult?.error ?? {};
-    if (code !== "CANCELLED" || toolCall.name !== "charge" || message.startsWith("Outcome unknown")) continue;
+    if (code !== "CANCELLED" || !isOnce(toolCall.name) || message.startsWith("Outcome unknown")) continue;
     if (history.toolRuns.some((run) => run.operationId === operationId))
       fail("over", `${operationId} ran, and its result says that it did not start.`);
   }
@@ -197,6 +198,10 @@ function checkShown({ history, outcome, conversation, fail }: Scope, timeline: T
 }
 
 /** Reports whether an entry ends a message that its turn goes on from. */
+function isOnce(name: string): boolean {
+  return Object.entries(EFFECTS).some(([tool, effect]) => tool === name && effect === "once");
+}
+
 function isInterim({ type, messageId, data }: JournalEntryView, id: string): boolean {
   return type === "message.completed" && messageId === id && isJsonObject(data) && data.interim === true;
 }

@@ -2,6 +2,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { NOTICES } from "../../src/agents/conversation/core/limits.ts";
 import type { LiveConversation, TurnItem } from "../../src/client/state.ts";
+import type { TurnView } from "../../src/protocol/views.ts";
+import { isJsonObject } from "../../src/shared/json.ts";
 import { checkAttempts, checkRecoveries, isExhausted } from "./check-attempts.ts";
 import {
   attemptsUsed,
@@ -211,7 +213,8 @@ function checkTexts({ history, outcome, fail }: Scope): void {
       own.filter((message) => message.stopped),
       own.filter((message) => !message.stopped),
     ];
-    if (answers.length !== (turn.status === "completed" ? 1 : 0))
+    const cycles = turn.moves.filter(({ toolCall, raw }) => toolCall === undefined && !isStopped(raw)).length;
+    if (answers.length !== cycles || (turn.status === "completed" && cycles === 0))
       fail("text", `${turn.id} has ${answers.length} answers.`);
     if (stopped.length > (turn.status === "failed" ? 1 : 0))
       fail("text", `${turn.id} has ${stopped.length} stopped messages.`);
@@ -228,6 +231,10 @@ function checkTexts({ history, outcome, fail }: Scope): void {
         fail("text", `${turn.id} thinks ${JSON.stringify(reasoning)}.`);
     }
   }
+}
+
+function isStopped(raw: TurnView["moves"][number]["raw"]): boolean {
+  return isJsonObject(raw) && raw.stopped === true;
 }
 
 function checkFrames(connection: ConnectionRecord, history: History, fail: Scope["fail"]): void {

@@ -7,6 +7,7 @@ import {
   FAULTS_OF,
   type Fault,
   type FaultKind,
+  JOB_NAMES,
   type MessagePlan,
   MODEL_FAILURES,
   MOMENTS,
@@ -140,8 +141,10 @@ function failureCount(random: Random): number {
 function callPlan(random: Random): CallPlan {
   if (random.chance(0.12)) return clientCallPlan(random);
   const attempts = random.fork("attempts");
+  const background = random.fork("background");
+  const tool = random.chance(0.05) ? "unknown" : random.pick(TOOL_NAMES);
   return {
-    tool: random.chance(0.05) ? "unknown" : random.pick(TOOL_NAMES),
+    tool: background.chance(0.3) ? background.pick(JOB_NAMES) : tool,
     arguments: random.chance(0.9) ? "valid" : random.pick(["wrong", "broken"] as const),
     ms: random.chance(0.3) ? random.int(100, 8_000) : random.int(0, 70),
     outcome: random.chance(0.8) ? "answer" : random.pick(["error", "throw", "never"] as const),

@@ -52,6 +52,10 @@ export interface ModelCallRecord {
   before: Said[];
   /** The messages after the turn's own, without withdrawn answers. */
   moves: Said[];
+  /** Number of cycles of the turn that had ended. */
+  cycle: number;
+  /** The results of background operations in the request, in order. */
+  notices: string[];
   /** Prefixes of the newer messages that the request contains. */
   newer: string[];
   /** Number of the life that made it. */

@@ -1,6 +1,6 @@
 /** Parser of requests to the simulated model: the message to answer, and the progress of the turn. */
 
-import { type Said, said } from "./check-requests.ts";
+import { noticeIn, type Said, said } from "./check-requests.ts";
 import { tagIn } from "./scope.ts";
 
 export interface RequestBody {
@@ -30,6 +30,10 @@ export interface ReadRequest {
   before: Said[];
   /** Messages after it, without withdrawn answers. */
   moves: Said[];
+  /** Number of cycles that have ended. */
+  cycle: number;
+  /** The results of background operations, in order. */
+  notices: string[];
   /** Prefixes of the newer messages that it contains. */
   newer: string[];
   images: string[];
@@ -42,8 +46,10 @@ export function readRequest({ messages }: RequestBody): ReadRequest {
   const moves = messages.slice(start + 1);
   const isAddition = (message: RequestMessage | undefined) =>
     message?.role === "system" && textIn(message).startsWith(NEWER);
+  const isNotice = (message: RequestMessage | undefined) =>
+    message?.role === "system" && noticeIn(textIn(message)) !== undefined;
   const isCorrection = (message: RequestMessage | undefined) =>
-    message?.role === "system" && !isAddition(message);
+    message?.role === "system" && !isAddition(message) && !isNotice(message);
   // An empty answer is not sent back; only the complaint about it is. Of a reply that gave way to a newer message, only
   // that message is.
   const replies = moves.filter(
@@ -60,6 +66,10 @@ export function readRequest({ messages }: RequestBody): ReadRequest {
     withdrawn: moves.filter(isCorrection).length,
     before: messages.slice(1, start).map(saidIn),
     moves: moves.filter(({ role, tool_calls }) => role === "tool" || tool_calls !== undefined).map(saidIn),
+    cycle: moves.filter(({ role, tool_calls }, index) => {
+      return role === "assistant" && tool_calls === undefined && !isCorrection(moves[index + 1]);
+    }).length,
+    notices: moves.flatMap((message) => (message.role === "system" ? (noticeIn(textIn(message)) ?? []) : [])),
     newer: moves.filter(isAddition).flatMap(newerIn),
     images: parts.flatMap(({ image_url }) => image_url?.url ?? []),
     missing: text.split("is no longer there").length - 1,

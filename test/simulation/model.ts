@@ -88,7 +88,8 @@ export class Model {
 
   #answer({ conversation, life }: Caller, body: RequestBody): Feed {
     const { tool_choice, tools, response_format, model } = body;
-    const { tag, round, withdrawn, images, missing, before, moves, newer } = readRequest(body);
+    const { tag, round, withdrawn, images, missing, before, moves, newer, cycle, notices } =
+      readRequest(body);
     const key = `${tag}.${round}`;
     const call = (this.#asked.get(key) ?? 0) + 1;
     this.#asked.set(key, call);
@@ -117,6 +118,8 @@ export class Model {
       before,
       moves,
       newer,
+      cycle,
+      notices,
       life,
       step: nextStep(this.history),
       images: images.length,

@@ -128,7 +128,9 @@ export interface CallPlan {
 }
 
 export const TOOL_NAMES = ["look_up", "save", "charge", "note"] as const;
-export type ToolName = (typeof TOOL_NAMES)[number];
+/** Tools that run in the background. */
+export const JOB_NAMES = ["research", "deliver"] as const;
+export type ToolName = (typeof TOOL_NAMES)[number] | (typeof JOB_NAMES)[number];
 
 /** Ports with faults. A port is crossed once per call, statement, chunk, report, request or frame. */
 export const PORTS = [

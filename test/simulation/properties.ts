@@ -21,6 +21,8 @@ export const PROPERTIES = {
     "A call of a `pure` or `idempotent` tool is repeated if its failure may pass, at most as often as the tool declares and after its pauses; no other call is.",
   "tool runs":
     "No `once` tool runs twice; others run again only under the same operation id, and only after a fault.",
+  cycles:
+    "A turn goes on when a background operation has a result, completes after the last one, and keeps the order of turns.",
   results:
     "A result in the transcript is what the tool answered, or says that it failed or that its outcome is unknown.",
   "model calls": "The model is asked again only where a fault or a failure explains it.",

@@ -32,7 +32,7 @@ import { Link } from "./link.ts";
 import type { Caller } from "./model.ts";
 import { MODELS, profileOf } from "./models.ts";
 import type { Moments } from "./moments.ts";
-import type { CallPlan, Plan, ToolName } from "./plan.ts";
+import { type CallPlan, JOB_NAMES, type Plan, TOOL_NAMES, type ToolName } from "./plan.ts";
 import { plannedCalls } from "./planned-calls.ts";
 
 export const EFFECTS: Readonly<Record<ToolName, ToolEffect>> = {
@@ -40,7 +40,10 @@ export const EFFECTS: Readonly<Record<ToolName, ToolEffect>> = {
   save: "idempotent",
   charge: "once",
   note: "idempotent",
+  research: "idempotent",
+  deliver: "once",
 };
+const JOBS: ReadonlySet<string> = new Set(JOB_NAMES);
 /** The tools whose calls are repeated after a failure that may pass. */
 export const RETRIES: Readonly<Partial<Record<ToolName, RetryPolicy>>> = {
   look_up: { maxAttempts: 3, backoffMs: 200 },
@@ -78,6 +81,7 @@ export function toolLibrary(plan: Plan, { clock, history, moments, note }: ToolS
       effect: EFFECTS[name],
       timeoutMs: TIMEOUT_MS,
       ...defined({ retry: RETRIES[name] }),
+      ...(JOBS.has(name) ? { async: true } : {}),
       async execute({ call }, context) {
         const conversation = Number(call.slice(1).split(".")[0]);
         const { operationId, signal } = context;
@@ -96,7 +100,7 @@ export function toolLibrary(plan: Plan, { clock, history, moments, note }: ToolS
       },
     });
   return defineLibrary(LIBRARY, {
-    tools: [tool("look_up"), tool("save"), tool("charge"), tool("note")],
+    tools: [...TOOL_NAMES, ...JOB_NAMES].map(tool),
     modelProfiles: MODELS.slice(1).map((modelId) => defineModelProfile(modelId, profileOf(modelId))),
   });
 }

@@ -14,6 +14,10 @@ export interface TurnTimes {
   /** The first entry of its first cycle. */
   began: number;
   ended: number;
+  /** The first entries of its cycles. */
+  cycles: readonly number[];
+  /** The times in which it waited for background operations only: from an entry up to another. */
+  waits: readonly { from: number; to: number }[];
 }
 
 /** A tool call of a turn. */
@@ -21,6 +25,7 @@ export interface ToolCall {
   name: string;
   input: unknown;
   client: boolean;
+  isAsync: boolean;
   /** The message of its error. */
   error?: string;
 }
@@ -54,6 +59,7 @@ export class TurnTimeline {
       started: started(turn.id),
       began: began(turn.id),
       ended: ended(turn.id),
+      ...cyclesOf(outcome.journal.filter(({ turnId }) => turnId === turn.id)),
     }));
     this.#commits = history.commits.filter((commit) => commit.conversation === conversation);
     const order = history.plan.conversations[conversation]?.order ?? "parallel";
@@ -115,10 +121,42 @@ export class TurnTimeline {
     return turn.moves.flatMap(({ toolCall, toolResult }) => {
       const span = spans.get(toolCall?.operationId ?? "");
       if (toolCall === undefined || span === undefined) return [];
-      const { name, input, client = false } = toolCall;
-      return [{ name, input, client, ...span, ...defined({ error: toolResult?.error?.message }) }];
+      const { name, input, client = false, async: isAsync = false } = toolCall;
+      return [{ name, input, client, isAsync, ...span, ...defined({ error: toolResult?.error?.message }) }];
     });
   }
+
+  /** Returns the background operations of a turn that got their results between two entries, in order, with their results. */
+  resultsBetween({ moves }: TurnView, from: number, to: number): { operationId: string; text: string }[] {
+    return moves.flatMap(({ toolCall, toolResult }) => {
+      if (toolCall?.async !== true || toolResult === undefined) return [];
+      const { operationId } = toolCall;
+      const { success, result = null, error = null } = toolResult;
+      const at = this.scope.outcome.journal.find(
+        (entry) => entry.operationId === operationId && ENDS.has(entry.type),
+      )?.seq;
+      if (at === undefined || at <= from || at >= to) return [];
+      return [{ operationId, text: `${operationId}: ${JSON.stringify(success ? result : error)}` }];
+    });
+  }
+}
+
+/** Finds the cycles of a turn, and the times in which it waited, in its entries. */
+function cyclesOf(entries: readonly JournalEntryView[]): Pick<TurnTimes, "cycles" | "waits"> {
+  const cycles: number[] = [];
+  const waits: { from: number; to: number }[] = [];
+  let isAnswered = true;
+  for (const { type, seq, data } of entries) {
+    if (type === "message.completed") isAnswered = !(isJsonObject(data) && data.interim === true);
+    const isBackground = type === "turn.waiting" && isJsonObject(data) && data.reason === "operations";
+    if (isBackground) waits.push({ from: seq, to: Infinity });
+    if (type !== "message.started" || !isAnswered) continue;
+    isAnswered = false;
+    cycles.push(seq);
+    const last = waits.at(-1);
+    if (last !== undefined) last.to = Math.min(last.to, seq);
+  }
+  return { cycles, waits };
 }
 
 /** Entries that give an operation its result. */

@@ -24,15 +24,13 @@ import { isLastCall } from "./results.ts";
 export function endOfCycle(state: ConversationState, turn: Turn): AgentDecision {
   const { n } = turn;
   if (backgroundOperations(turn).length === 0) return { type: "COMPLETE_TURN", turn: n };
-  const isIdle = dueOperations(turn).length === 0 || isHeld(state, turn);
+  const isIdle = dueOperations(turn).length === 0 || isHeld(state, turn) || isBehind(state, turn);
   return { type: "MARK_WAITING", turn: n, isIdle };
 }
 
 /** Begins the next cycle of the first turn that has results for it. Call it after every change, until it begins none. */
 export function planCycle(state: ConversationState): AgentDecision[] {
-  const due = [...state.active.values()].filter(
-    (turn) => turn.waiting !== undefined && dueOperations(turn).length > 0 && !isHeld(state, turn),
-  );
+  const due = [...state.active.values()].filter((turn) => isDueTurn(turn) && !isHeld(state, turn));
   const [first] = due.sort((one, other) => one.n - other.n);
   if (first === undefined) return [];
   const final = isLastCall(state.record, first, first.replies.length);
@@ -41,4 +39,13 @@ export function planCycle(state: ConversationState): AgentDecision[] {
 
 function isHeld({ order, active }: ConversationState, { n }: Turn): boolean {
   return order !== "parallel" && [...active.values()].some((turn) => turn.n !== n && works(turn));
+}
+
+/** Reports whether the next cycle of an earlier turn comes first. */
+function isBehind({ order, active }: ConversationState, { n }: Turn): boolean {
+  return order !== "parallel" && [...active.values()].some((turn) => turn.n < n && isDueTurn(turn));
+}
+
+function isDueTurn(turn: Turn): boolean {
+  return turn.waiting !== undefined && dueOperations(turn).length > 0;
 }

@@ -47,7 +47,8 @@ export function planStart(
   if (state.order === "interrupt") {
     const working = others.filter(({ waiting }) => waiting === undefined);
     const before = working.flatMap((turn) => stopTurn(turn, INTERRUPTED, { caller }, input));
-    return { before, after: [{ type: "BEGIN_TURN", turn: n }] };
+    const left = new Map([...state.active].filter(([, { waiting }]) => waiting !== undefined));
+    return { before, after: [begin({ ...state, active: left }, n)] };
   }
   const message = excerpt(plainText(data.content));
   const before = others
