@@ -32,6 +32,7 @@ export {
   type ToolContext,
   type ToolOptions,
 } from "./library/define.ts";
+export { defineTask, type Task, type TaskOptions } from "./library/define-task.ts";
 export { ToolError } from "./library/tool-error.ts";
 export {
   type Compaction,

@@ -78,6 +78,11 @@ export async function checkedPersona(
       registry.modelProfile(parseReference(compactionProfileId, library)),
     );
   }
+  for (const name of ["contextAssembly", "memoryExtraction"] as const) {
+    const target = memory?.[name];
+    if (target !== undefined)
+      await resolving(`/memory/${name}/task`, async () => registry.hook(target, library));
+  }
   const resolved = await Promise.all(
     (tools?.toolIds ?? []).map((tool, index) =>
       resolving(`/tools/toolIds/${index}`, () => registry.tool(parseReference(tool, library))),

@@ -23,6 +23,7 @@ interface Contents {
   personas: readonly (Identified & { definition: Persona })[];
   tools: readonly Identified[];
   modelProfiles: readonly (Identified & { definition: ModelProfile })[];
+  tasks: readonly Identified[];
 }
 
 /** The second argument of `defineLibrary`, of which authors without types may write anything. */
@@ -30,6 +31,7 @@ export const contentsSchema = z.strictObject({
   personas: listMadeWith("definePersona", ["id", "definition"]),
   tools: listMadeWith("defineTool", ["id", "definition", "run"]),
   modelProfiles: listMadeWith("defineModelProfile", ["id", "definition"]),
+  tasks: listMadeWith("defineTask", ["id", "definition", "run"]),
 });
 
 function listMadeWith(maker: string, fields: string[]) {
@@ -40,15 +42,17 @@ function listMadeWith(maker: string, fields: string[]) {
 
 /** Throws `INVALID_INPUT` for duplicate ids, and for a reference to a definition that the library does not have. */
 export function checkLibrary(library: Contents): void {
-  const { personas, tools, modelProfiles } = library;
+  const { personas, tools, modelProfiles, tasks } = library;
   for (const [kind, definitions] of [
     ["persona", personas],
     ["tool", tools],
+    ["tool or task", tasks.length === 0 ? [] : [...tools, ...tasks]],
     ["model profile", modelProfiles],
   ] as const) {
     refuseDuplicates(library.id, kind, definitions);
   }
   const profile = { kind: "model profile", known: modelProfiles };
+  const code = { kind: "task", known: [...tasks, ...tools] };
   const tool = { kind: "tool", known: tools, has: (id: string) => findTool(tools, id) !== undefined };
   const check = (origin: string, at: string, reference: DefinitionReference, target: Target) =>
     checkReference(library.id, `${origin}, ${at}`, reference, target);
@@ -58,7 +62,11 @@ export function checkLibrary(library: Contents): void {
       check(`Persona "${id}"`, `/tools/toolIds/${index}`, reference, tool);
     if (modelProfileId !== undefined)
       check(`Persona "${id}"`, "/identity/modelProfileId", modelProfileId, profile);
-    const { compactionProfileId } = definition.memory ?? {};
+    const { compactionProfileId, contextAssembly, memoryExtraction } = definition.memory ?? {};
+    if (contextAssembly !== undefined)
+      check(`Persona "${id}"`, "/memory/contextAssembly/task", contextAssembly.task, code);
+    if (memoryExtraction !== undefined)
+      check(`Persona "${id}"`, "/memory/memoryExtraction/task", memoryExtraction.task, code);
     if (compactionProfileId !== undefined)
       check(`Persona "${id}"`, "/memory/compactionProfileId", compactionProfileId, profile);
   }

@@ -109,6 +109,8 @@ export interface Library {
   readonly personas: readonly Defined<Persona>[];
   readonly tools: readonly Tool[];
   readonly modelProfiles: readonly Defined<ModelProfile>[];
+  /** Functions that hooks name, and tools by API. No model sees them. */
+  readonly tasks?: readonly Tool[];
 }
 
 /**
@@ -192,8 +194,8 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>)
 export function defineLibrary(id: string, contents: Partial<Omit<Library, "id">>): Library {
   const checked = checkedId("library", id);
   validate(contentsSchema, contents, "", `Library "${id}"`);
-  const { personas = [], tools = [], modelProfiles = [] } = contents;
-  const library = { id: checked, personas, tools, modelProfiles };
+  const { personas = [], tools = [], modelProfiles = [], tasks = [] } = contents;
+  const library = { id: checked, personas, tools, modelProfiles, tasks };
   checkLibrary(library);
   return library;
 }

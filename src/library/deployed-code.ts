@@ -28,6 +28,8 @@ interface Contents {
   persona: readonly Defined<Persona>[];
   tool: readonly Tool[];
   "model-profile": readonly Defined<ModelProfile>[];
+  /** Code that is no definition: no model sees it, and it has no versions. */
+  task: readonly Tool[];
 }
 
 /** Version numbers by `nameOf`. */
@@ -45,12 +47,12 @@ export class DeployedCode implements ToolCodes {
     if (!Array.isArray(given)) {
       throw new DramatisError("INVALID_INPUT", "`libraries` must be an array. Write `libraries: [library]`.");
     }
-    for (const { id, personas, tools, modelProfiles } of libraries) {
+    for (const { id, personas, tools, modelProfiles, tasks = [] } of libraries) {
       if (this.#libraries.has(id)) {
         throw new DramatisError("INVALID_INPUT", `Two libraries have the id "${id}". Rename one of them.`);
       }
       const persona = personas.map(({ id, definition }) => ({ id, definition: completePersona(definition) }));
-      this.#libraries.set(id, { persona, tool: tools, "model-profile": modelProfiles });
+      this.#libraries.set(id, { persona, tool: tools, "model-profile": modelProfiles, task: tasks });
     }
   }
 
@@ -68,8 +70,15 @@ export class DeployedCode implements ToolCodes {
     return this.#of(kind, library).map(({ id }) => id);
   }
 
+  /** Returns the ids of the code that hooks and tools by API may run. */
+  codeIds(library: string): string[] {
+    const { task = [], tool = [] } = this.#libraries.get(library) ?? {};
+    return [...task, ...tool].map(({ id }) => id);
+  }
+
   toolCode(library: string, id: string): Tool | undefined {
-    return findTool(this.#libraries.get(library)?.tool ?? [], id);
+    const contents = this.#libraries.get(library);
+    return contents?.task.find((task) => task.id === id) ?? findTool(contents?.tool ?? [], id);
   }
 
   async definition<Kind extends DefinitionKind>(

@@ -19,7 +19,14 @@
  *           `-`: a reader cannot take one for the other.
  */
 import type { ModelProfile } from "../model/profile.ts";
-import type { Persona, Pin, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
+import type {
+  HookTarget,
+  Persona,
+  Pin,
+  PinnedHook,
+  ToolDefinition,
+  ToolEffect,
+} from "../protocol/definitions.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { listPage, listRange, type Page, type PageOptions } from "../shared/page.ts";
 import { mayAuthor, type Principal } from "../shared/principal.ts";
@@ -79,6 +86,23 @@ export class Registry {
   /** As `persona`. */
   modelProfile(reference: LibraryReference): Promise<Resolved<ModelProfile>> {
     return this.#resolve("model-profile", reference);
+  }
+
+  /** Returns a hook of a persona, for pinning. Throws `NOT_FOUND`, and `INVALID_INPUT` for a version. */
+  hook({ task }: HookTarget, home: string | undefined): PinnedHook {
+    const reference = parseReference(task, home);
+    const { library, id, version } = reference;
+    if (version !== undefined) {
+      const message = `"${formatReference(reference)}" must name no version: the deployed code runs.`;
+      throw new DramatisError("INVALID_INPUT", message);
+    }
+    const code = this.#code.toolCode(library, id);
+    if (code !== undefined) {
+      const { effect, timeoutMs } = code.definition;
+      return { library, id: code.id, effect, timeoutMs };
+    }
+    const known = listIds(id, this.#code.codeIds(library));
+    throw new DramatisError("NOT_FOUND", `There is no deployed task "${library}/${id}". Deployed: ${known}.`);
   }
 
   /** Lists the deployed libraries, then those of the tenant. Throws `INVALID_INPUT` for an invalid cursor. */

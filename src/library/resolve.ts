@@ -8,6 +8,7 @@
  */
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, PersonaSource, Pin, ToolDefinition, VersionChain } from "../protocol/definitions.ts";
+import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import { validate } from "../shared/validation.ts";
@@ -60,6 +61,12 @@ export async function resolveChain(
     compactionId === undefined ? undefined : profileAt("/memory/compactionProfileId", compactionId),
   ]);
   refuseEqualNames(resolvedTools);
+  const [contextAssembly, memoryExtraction] = await Promise.all(
+    (["contextAssembly", "memoryExtraction"] as const).map((name) => {
+      const target = memory?.[name];
+      return target && at(`/memory/${name}/task`, async () => registry.hook(target, persona.library));
+    }),
+  );
   const completed = (pin: PinnedProfile) => ({ ...pin, definition: complete(pin.definition) });
   const fallbacks = (await resolveFallbacks(registry, modelProfile)).map(completed);
   return {
@@ -68,6 +75,7 @@ export async function resolveChain(
     modelProfile: completed(modelProfile),
     ...(fallbacks.length === 0 ? {} : { fallbacks }),
     ...(compactionProfile === undefined ? {} : { compactionProfile: completed(compactionProfile) }),
+    ...defined({ contextAssembly, memoryExtraction }),
   };
 }
 

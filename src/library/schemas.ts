@@ -6,6 +6,7 @@ import { z } from "zod";
 import { type ModelProfile, PROVIDERS } from "../model/profile.ts";
 import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 import type { JsonObject } from "../shared/json.ts";
+import { withHookForms } from "./hook-forms.ts";
 import { MAX_MOVES } from "./persona.ts";
 import { refused } from "./persona-forms.ts";
 import { referenceSchema } from "./reference.ts";
@@ -45,6 +46,13 @@ const price = z.exactOptional(z.number().min(0));
 const contextTokens = z.exactOptional(z.int().min(MIN_CONTEXT_TOKENS).max(MAX_CONTEXT_TOKENS));
 const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
 
+const hook = z.exactOptional(
+  z.strictObject({
+    task: referenceSchema,
+    workflow: refused("Workflows do not exist yet: name a task of a deployed library."),
+  }),
+);
+
 /** A persona. Fields keep their values. */
 export const personaSchema = z.strictObject({
   name: z.exactOptional(label),
@@ -56,12 +64,16 @@ export const personaSchema = z.strictObject({
     model: refused("Is not supported: name a model profile in `identity.modelProfileId`."),
   }),
   memory: z.exactOptional(
-    z.strictObject({
-      recentTurnsLimit: z.exactOptional(z.int().min(1).max(1_000)),
-      contextTokens,
-      compactionProfileId: z.exactOptional(referenceSchema),
-      storeSchema: refused("Is not supported: the type of a memory is any text. Remove the field."),
-    }),
+    withHookForms(
+      z.strictObject({
+        recentTurnsLimit: z.exactOptional(z.int().min(1).max(1_000)),
+        contextTokens,
+        compactionProfileId: z.exactOptional(referenceSchema),
+        contextAssembly: hook,
+        memoryExtraction: hook,
+        storeSchema: refused("Is not supported: the type of a memory is any text. Remove the field."),
+      }),
+    ),
   ),
   tools: z.exactOptional(
     z.strictObject({

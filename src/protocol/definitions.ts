@@ -26,6 +26,10 @@ export interface Persona {
     contextTokens?: number;
     /** The model profile that summarises a history which fills its budget; the persona's own when absent. */
     compactionProfileId?: DefinitionReference;
+    /** The task that makes the provider's request of each cycle; the platform when absent. */
+    contextAssembly?: HookTarget;
+    /** The task that gets each completed turn. */
+    memoryExtraction?: HookTarget;
   };
   tools?: {
     toolIds?: DefinitionReference[];
@@ -81,6 +85,20 @@ export interface ToolTarget {
   task: DefinitionReference;
 }
 
+/** The target of a hook: a deployed task. */
+export interface HookTarget {
+  task: DefinitionReference;
+}
+
+/** A hook as a conversation pins it. Code is not versioned. */
+export interface PinnedHook {
+  library: string;
+  id: string;
+  effect: ToolEffect;
+  /** Milliseconds. */
+  timeoutMs: number;
+}
+
 /** The source of a pinned definition. Inline definitions have no library. */
 export interface Pin {
   library?: string;
@@ -100,4 +118,6 @@ export interface VersionChain {
   fallbacks?: (Pin & { definition: ModelProfile })[];
   /** The model that summarises the history; the first one when absent. */
   compactionProfile?: Pin & { definition: ModelProfile };
+  contextAssembly?: PinnedHook;
+  memoryExtraction?: PinnedHook;
 }

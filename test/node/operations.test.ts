@@ -103,6 +103,7 @@ function stage(onProgress: () => void = () => undefined, preview?: Turn) {
     },
     record: () => RECORD,
     history: () => [],
+    finished: unused,
     compaction: { turnOf: unused, history: unused, report: unused },
     preview: () => preview,
     report: (...outcomes) => {

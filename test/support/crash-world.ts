@@ -213,7 +213,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
       if (crossings.crashed) continue;
       await answer();
       if (crossings.crashed) continue;
-      if (!life.runtime.busy && !life.runtime.isCompacting) break;
+      if (!life.runtime.busy && !life.runtime.isCompacting && !life.runtime.isExtracting) break;
       if (step % 20 !== 19) continue;
       const due = clock.now() + (life.runtime.dueIn ?? 0);
       if (clock.nextDue !== undefined && clock.nextDue <= due) {

@@ -24,6 +24,7 @@ const STOP = { caller: { type: "user", userId: "ada" } } as const;
 
 /** A request that the model has not answered. */
 export interface OpenRequest {
+  body: JsonObject;
   messages: { role: string; content: unknown; tool_calls?: unknown[] }[];
   isAborted(): boolean;
   /** Streams a piece of text. */
@@ -148,6 +149,7 @@ export class SteeredConversation {
         };
         signal.addEventListener("abort", () => wake(), { once: true });
         take({
+          body,
           // SAFETY: the adapter of the format wrote the body.
           messages: body.messages as unknown as OpenRequest["messages"],
           isAborted: () => signal.aborted,

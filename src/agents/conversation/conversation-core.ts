@@ -7,7 +7,7 @@ import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ActorCore, Commit } from "../base/runtime/actor-core.ts";
 import type { PlanInput } from "./core/decisions.ts";
 import {
-  compactionEffects,
+  backgroundEffects,
   dueIn,
   type Effect,
   effectsOf,
@@ -88,16 +88,16 @@ export class ConversationCore
       const turn = held.has(n) ? undefined : active.get(n);
       return turn === undefined ? [] : effectsOfTurn(turn);
     });
-    const known = new Set(commits.slice(0, 1).flatMap(({ before }) => compactionKeys(before)));
-    return [...ofTurns, ...compactionEffects(state).filter(({ key }) => !known.has(key))];
+    const known = new Set(commits.slice(0, 1).flatMap(({ before }) => backgroundKeys(before)));
+    return [...ofTurns, ...backgroundEffects(state).filter(({ key }) => !known.has(key))];
   }
 
   endedBy(commits: readonly ConversationCommit[], state: ConversationState): string[] {
     const ofTurns = [...touchedBy(commits)].flatMap(([n, before]) =>
       endedEffects(before, state.active.get(n)),
     );
-    const left = new Set(compactionKeys(state));
-    const compactions = commits.slice(0, 1).flatMap(({ before }) => compactionKeys(before));
+    const left = new Set(backgroundKeys(state));
+    const compactions = commits.slice(0, 1).flatMap(({ before }) => backgroundKeys(before));
     return [...ofTurns, ...compactions.filter((key) => !left.has(key))];
   }
 
@@ -108,7 +108,8 @@ export class ConversationCore
   /** An outcome holds back all effects of its turn, or the compaction of its session. */
   concerns(outcome: Signal, effect: Effect): boolean {
     if (effect.kind === "compaction") return "session" in outcome && outcome.session === effect.session;
-    return "turn" in outcome && outcome.turn === effect.turn.n;
+    const n = effect.kind === "extraction" ? effect.n : effect.turn.n;
+    return "turn" in outcome && outcome.turn === n;
   }
 
   /**
@@ -128,8 +129,8 @@ export class ConversationCore
   }
 }
 
-function compactionKeys(state: ConversationState): string[] {
-  return compactionEffects(state).map(({ key }) => key);
+function backgroundKeys(state: ConversationState): string[] {
+  return backgroundEffects(state).map(({ key }) => key);
 }
 
 /** Returns the turns that commits touched, each as it was before the first of them; `undefined` for a new turn. */

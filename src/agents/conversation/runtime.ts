@@ -12,7 +12,7 @@ import type { CompletedOperation, StartedTurn, SubmittedResult } from "../../pro
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor, TaskResult, ToolResult } from "../../protocol/executor-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
-import { messageId, operationId, turnId } from "../../protocol/ids.ts";
+import { messageId, operationId, resolveId, turnId } from "../../protocol/ids.ts";
 import { DEFAULT_DEFER_MS, type DeferRequest, type GivenHandle } from "../../protocol/operation-handle.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
 import type { Caller, TurnOrder } from "../../protocol/views.ts";
@@ -27,6 +27,7 @@ import { type ConversationCommit, ConversationCore, type PlanningPorts } from ".
 import type { CallInProgress } from "./core/decisions.ts";
 import type { Effect } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
+import { extractionOf, hookOperation, runningExtractions } from "./core/hooks.ts";
 import { isOpen, type Operation, takesByName } from "./core/operation.ts";
 import { checkExpiry, hasOutcome, isDeferrable } from "./core/planning/defer.ts";
 import { clientResult, isRepeated } from "./core/planning/results.ts";
@@ -35,6 +36,7 @@ import {
   type CallingTurn,
   type ConversationIdentity,
   type ConversationState,
+  chainOf,
   runningCompactions,
   type Turn,
 } from "./core/state.ts";
@@ -142,6 +144,12 @@ export class ConversationRuntime {
     return state !== null && runningCompactions(state).length > 0;
   }
 
+  /** Reports whether a hook extracts memories of a turn. */
+  get isExtracting(): boolean {
+    const { state } = this.#shell;
+    return state !== null && runningExtractions(state).length > 0;
+  }
+
   /** In how many milliseconds `reconcile` must be called again; `null` if it need not be. */
   get dueIn(): number | null {
     return this.#shell.dueIn;
@@ -180,7 +188,8 @@ export class ConversationRuntime {
 
   /** Resumes what a crash interrupted. Call it once, when the actor wakes. */
   async wake(): Promise<void> {
-    if (this.busy || this.isCompacting) await this.#shell.resume([{ type: "conversation.cmd.recover" }]);
+    if (this.busy || this.isCompacting || this.isExtracting)
+      await this.#shell.resume([{ type: "conversation.cmd.recover" }]);
   }
 
   /**
@@ -258,6 +267,15 @@ export class ConversationRuntime {
    */
   async takeResult({ operationId, attempt, ...ended }: TaskResult): Promise<void> {
     this.#shell.retryUnsaved();
+    const hook = this.#hookAt(operationId);
+    if (hook !== undefined) {
+      if (!("result" in ended) || hook.attempt !== attempt) return;
+      const { result } = ended;
+      if (!takesByName(hook.operation, result, hook.recoveries)) return;
+      const { n, item } = hook;
+      await this.#shell.commit([{ type: "conversation.tool.completed", turn: n, item, attempt, result }]);
+      return;
+    }
     const { turn, operation } = operationAt(operationId, (n) => this.#turn(n));
     const { item, status } = operation;
     const address = { turn: turn.n, item, attempt };
@@ -276,6 +294,8 @@ export class ConversationRuntime {
    * for an unknown one.
    */
   async defer({ operationId, attempt, expiresInMs = DEFAULT_DEFER_MS }: DeferRequest): Promise<GivenHandle> {
+    if (this.#hookAt(operationId) !== undefined)
+      throw new DramatisError("INVALID_INPUT", "A hook cannot defer its result. Return it.");
     const { operation } = operationAt(operationId, (n) => this.#turn(n));
     if (!isDeferrable(operation)) throw new DramatisError("INVALID_INPUT", NOT_DEFERRABLE);
     if (!isOpen(operation) || operation.attempt !== attempt)
@@ -340,6 +360,33 @@ export class ConversationRuntime {
     await this.#shell.commit([{ type: "conversation.resume", ...stop }]);
   }
 
+  /** Returns the hook that runs as an operation with this id. */
+  #hookAt(id: string) {
+    const found = resolveId(id, "op", (n) => this.#turn(n));
+    if (found === null) return undefined;
+    const { turn, item } = found;
+    const { contextAssembly, memoryExtraction } = chainOf(this.state.record, turn.agentId);
+    const extraction = extractionOf(this.state, turn.n);
+    const [hook, run, recoveries] =
+      turn.assembly?.item === item
+        ? [contextAssembly, turn.assembly, turn.recoveries]
+        : [memoryExtraction, extraction, extraction?.recoveries ?? 0];
+    if (hook === undefined || run?.item !== item) return undefined;
+    return {
+      n: turn.n,
+      item,
+      attempt: run.attempt,
+      recoveries,
+      operation: hookOperation(turn, hook, run, {}),
+    };
+  }
+
+  #finishedTurn(n: number): Turn {
+    const turn = this.store.turn(n);
+    if (turn === null) throw new Error(`Turn ${n} has a hook, but its row is missing.`);
+    return turn;
+  }
+
   #turn(n: number): Turn | null {
     return this.state.active.get(n) ?? this.store.turn(n);
   }
@@ -363,7 +410,9 @@ export class ConversationRuntime {
       this.ends.note(turn);
     }
     if (before.compactions !== state.compactions) this.ports.onUsage?.();
-    this.deltas.publish(framesOf(row, 0, (n) => transition.touched.get(n)));
+    const hasEnded = row.entries.some(({ type, data }) => type === "turn.finalized" && data !== undefined);
+    const other = (n: number) => (hasEnded ? this.#finishedTurn(n) : undefined);
+    this.deltas.publish(framesOf(row, 0, (n) => transition.touched.get(n) ?? other(n)));
   }
 
   #core(): ConversationCore {
@@ -398,6 +447,7 @@ export class ConversationRuntime {
         history: ({ compaction }, turn) => this.#windows.messagesBefore(compaction, turn),
         report: (outcome) => this.#shell.report([outcome]),
       },
+      finished: (n) => this.#finishedTurn(n),
       preview: (signal) => this.#preview(signal),
       report: (...outcomes) => this.#shell.report(outcomes),
       onText: (turn, item, text) => this.deltas.append(turnId(turn), messageId(turn, item), text),

@@ -22,6 +22,7 @@ export const CODE_MEANINGS: Record<ProblemCode, string> = {
   QUEUE_OVERFLOW: "The queue is full.",
   INTERNAL_ERROR: "A defect. Quote `incident` when you report it.",
   RECOVERY_EXHAUSTED: "The turn was interrupted too often.",
+  CONTEXT_ASSEMBLY_FAILED: "The context hook of the agent failed; no model was called.",
   MODEL_FAILED: "The model's provider failed.",
   OUTPUT_INVALID: "The model's answer does not fit the requested schema.",
   UNAVAILABLE: "The runtime, or a part of it, cannot answer now. Retry after the time in `Retry-After`.",

@@ -17,10 +17,11 @@ export function resultsLength({ operations }: Turn): number {
   return operations.reduce((sum, { result }) => sum + lengthOf(result), 0);
 }
 
-/** Returns the length of the inputs, tools and results of all active turns. */
+/** Returns the length of the inputs, tools, assembled requests and results of all active turns. */
 export function activeLength({ active }: ConversationState): number {
   return [...active.values()].reduce(
-    (sum, turn) => sum + lengthOf(turn.input) + lengthOf(turn.tools) + resultsLength(turn),
+    (sum, turn) =>
+      sum + lengthOf(turn.input) + lengthOf(turn.tools) + lengthOf(turn.request) + resultsLength(turn),
     0,
   );
 }

@@ -7,6 +7,7 @@ import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
 import type { AttemptOutcome } from "./calls.ts";
 import type { Operation } from "./operation.ts";
 import type { AttemptFacts, LateResult } from "./signals.ts";
@@ -42,6 +43,30 @@ export type CompactionDecision =
   /** Keep the history as it is, and remember that it was tried. */
   | { type: "GIVE_UP_COMPACTION"; session: string; error: FailureText; facts?: AttemptFacts };
 
+/** What a cycle is told of the other active turns: its model, and its context hook. */
+export interface CycleNotes {
+  besides?: string;
+  others?: readonly JsonObject[];
+}
+
+/** Decisions about the context hook of an active turn. */
+export type AssemblyDecision =
+  /** Call the model with the request that the hook gave. */
+  | { type: "ASSEMBLED"; turn: number; request: JsonObject }
+  | { type: "RETRY_ASSEMBLY"; turn: number; notBefore: number; error: FailureText }
+  /** Wait until `deadline` for the result of a run that the actor no longer follows. */
+  | { type: "INTERRUPT_ASSEMBLY"; turn: number; deadline: number };
+
+/** Decisions about the extraction of the turn `of`, which is over. */
+export type ExtractionDecision =
+  | { type: "RETRY_EXTRACTION"; of: number; notBefore: number; error: FailureText }
+  /** Run again after a crash, or wait until `deadline` for the result of the earlier run. */
+  | { type: "RESUME_EXTRACTION"; of: number; deadline?: number }
+  | { type: "EXTRACTED"; of: number; operations: Json }
+  | { type: "GIVE_UP_EXTRACTION"; of: number; error: FailureText };
+
+export type HookDecision = AssemblyDecision | ExtractionDecision;
+
 /** A failure in a journal entry. */
 export type FailureText = Pick<ErrorData, "code" | "message">;
 
@@ -57,8 +82,8 @@ export type AgentDecision =
   | ({ type: "START_TURN"; turn: number } & TurnRequest)
   /** Keep the turn waiting for those before it. */
   | { type: "QUEUE_TURN"; turn: number }
-  /** Begin a turn's first cycle. `besides` tells the model of the other active turns. */
-  | { type: "BEGIN_TURN"; turn: number; besides?: string }
+  /** Begin a turn's first cycle. `besides` tells the model of the other active turns, `others` the context hook. */
+  | ({ type: "BEGIN_TURN"; turn: number } & CycleNotes)
   /** Remember a newer message of the turn's caller. */
   | { type: "NOTE_NEWER"; turn: number; message: string }
   /** Withdraw the reply, tell the model of the newer messages, and call it again, into the same message. */
@@ -100,7 +125,7 @@ export type AgentDecision =
   /** End the cycle: background operations are left. `isIdle`: the next cycle does not begin at once. */
   | { type: "MARK_WAITING"; turn: number; isIdle: boolean }
   /** Begin a further cycle, with the results of background operations. `besides` as in `BEGIN_TURN`. */
-  | { type: "BEGIN_CYCLE"; turn: number; final: boolean; besides?: string }
+  | ({ type: "BEGIN_CYCLE"; turn: number; final: boolean } & CycleNotes)
   /** Wait: only results from a client are missing. */
   | { type: "WAIT_FOR_CLIENT"; turn: number }
   /** Record the reply that ends the turn. */
@@ -112,5 +137,6 @@ export type AgentDecision =
   /** Continue after a crash, no earlier than `notBefore`. `reset` withdraws text that may have been streamed. */
   | { type: "RESUME_TURN"; turn: number; notBefore: number; reset: boolean }
   | CompactionDecision
+  | HookDecision
   /** Send an envelope to another actor, beside a decision that gives a journal entry. */
   | { type: "SEND"; envelope: NewEnvelope };

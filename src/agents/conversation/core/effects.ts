@@ -10,6 +10,7 @@
  *               and wakes by itself when the client's time is up.
  */
 import { heartbeatIn } from "./heartbeat.ts";
+import { type Assembly, type Extraction, runningExtractions } from "./hooks.ts";
 import { heldTurns } from "./isolation.ts";
 import type { Operation } from "./operation.ts";
 import {
@@ -26,6 +27,10 @@ import {
 
 export type ModelCallEffect = { kind: "model"; key: string; turn: Turn; call: ModelCall };
 export type OperationEffect = { kind: "tool"; key: string; turn: Turn; operation: Operation };
+/** The context hook of a cycle. */
+export type AssemblyEffect = { kind: "assembly"; key: string; turn: Turn; run: Assembly };
+/** The extraction of a turn that is over. */
+export type ExtractionEffect = { kind: "extraction"; key: string; n: number; run: Extraction };
 /** A call for the summary of a session. */
 export type CompactionEffect = {
   kind: "compaction";
@@ -35,13 +40,16 @@ export type CompactionEffect = {
 };
 
 /** An effect that a turn calls for. */
-export type TurnEffect = ModelCallEffect | OperationEffect;
+export type TurnEffect = ModelCallEffect | OperationEffect | AssemblyEffect;
 
 /** `key` identifies the work: two effects with the same key are the same attempt. */
-export type Effect = TurnEffect | CompactionEffect;
+export type Effect = TurnEffect | BackgroundEffect;
+
+/** An effect that no active turn calls for. */
+export type BackgroundEffect = CompactionEffect | ExtractionEffect;
 
 export function effectsOf(state: ConversationState): Effect[] {
-  return [...effectsOfTurns(state), ...compactionEffects(state)];
+  return [...effectsOfTurns(state), ...backgroundEffects(state)];
 }
 
 /** Returns the effects that the turns of a state call for. */
@@ -50,8 +58,16 @@ export function effectsOfTurns({ active }: Pick<ConversationState, "active">): T
   return [...active.values()].flatMap((turn) => (held.has(turn.n) ? [] : effectsOfTurn(turn)));
 }
 
-/** Returns the calls for summaries that a state calls for. */
-export function compactionEffects(state: Pick<Standing, "compactions">): CompactionEffect[] {
+/** Returns the calls for summaries, and the extractions, that a state calls for. */
+export function backgroundEffects(state: Pick<Standing, "compactions" | "extraction">): BackgroundEffect[] {
+  const extractions = runningExtractions(state).flatMap(([n, run]): ExtractionEffect[] => {
+    if (run.deadline !== undefined) return [];
+    return [{ kind: "extraction", key: `extraction:${n}:${run.attempt}`, n, run }];
+  });
+  return [...compactionEffects(state), ...extractions];
+}
+
+function compactionEffects(state: Pick<Standing, "compactions">): CompactionEffect[] {
   return runningCompactions(state).map(({ session, compaction }) => {
     const key = `compaction:${session}:${compaction.cover}:${compaction.call.attempt}`;
     return { kind: "compaction", key, session, compaction };
@@ -60,7 +76,7 @@ export function compactionEffects(state: Pick<Standing, "compactions">): Compact
 
 /** Returns the effects that a turn calls for unless it is held. */
 export function effectsOfTurn(turn: Turn): TurnEffect[] {
-  const { n, status, call } = turn;
+  const { n, status, call, assembly } = turn;
   if (status !== "active") return [];
   const operations = runnableOperations(turn).map(
     (operation): TurnEffect => ({
@@ -70,6 +86,10 @@ export function effectsOfTurn(turn: Turn): TurnEffect[] {
       operation,
     }),
   );
+  if (assembly !== undefined && assembly.deadline === undefined) {
+    const key = `assembly:${n}:${assembly.item}:${assembly.attempt}`;
+    return [{ kind: "assembly", key, turn, run: assembly }, ...operations];
+  }
   if (call === null) return operations;
   return [{ kind: "model", key: modelKey({ n, call }), turn, call }, ...operations];
 }
@@ -92,13 +112,17 @@ export function endedEffects(before: Turn | undefined, after: Turn | undefined):
  */
 export function dueIn(state: ConversationState, now: number, wokeAt: number): number | null {
   const compactions = runningCompactions(state);
-  if (state.active.size === 0 && compactions.length === 0) return null;
-  const deadlines = [...state.active.values()].flatMap((turn) =>
-    openOperations(turn).map(({ deadline = Number.POSITIVE_INFINITY }) => deadline),
-  );
+  const extractions = runningExtractions(state).map(([, run]) => run);
+  if (state.active.size === 0 && compactions.length === 0 && extractions.length === 0) return null;
+  const waiting = [...state.active.values()].flatMap((turn) => [
+    ...openOperations(turn),
+    ...(turn.assembly === undefined ? [] : [turn.assembly]),
+  ]);
+  const deadlines = [...waiting, ...extractions].map(({ deadline = Number.POSITIVE_INFINITY }) => deadline);
   const begun = [
     ...effectsOfTurns(state).map(({ turn }) => turn.createdAt),
     ...compactions.map(({ compaction }) => compaction.startedAt),
+    ...extractions.filter(({ deadline }) => deadline === undefined).map(({ startedAt }) => startedAt),
   ];
   const heartbeats = begun.map((at) => heartbeatIn(now - Math.max(at, wokeAt)));
   return Math.max(0, Math.min(...heartbeats, ...deadlines.map((deadline) => deadline - now)));

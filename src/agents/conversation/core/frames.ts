@@ -34,7 +34,7 @@ export function framesOf(row: JournalRow, after: number, turnOf: TurnLookup): Fr
 export function idsOf({ type, item }: JournalEntry, turn: TurnKey) {
   const ids = { turnId: turnId(turn) };
   if (item === undefined) return ids;
-  return type.startsWith("tool.")
+  return /^(?:tool|context_assembly|memory_extraction)\./.test(type)
     ? { ...ids, operationId: operationId(turn, item) }
     : { ...ids, messageId: messageId(turn, item) };
 }
@@ -52,6 +52,15 @@ function conversationFrame(
       return { ...base, type: "conversation.updated", data: { gate: "cancelled" } };
     case "conversation.resumed":
       return { ...base, type: "conversation.updated", data: { gate: "idle" } };
+    case "memory_extraction.failing": {
+      const why = text(data, "message");
+      const message = `Nothing is saved to memory: the extraction failed for several turns in a row. ${why}`;
+      return {
+        ...base,
+        type: "error",
+        data: { code: "MEMORY_EXTRACTION_FAILING", message, retriable: false },
+      };
+    }
     default:
       return null;
   }
@@ -80,7 +89,7 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
     case "turn.failed":
       return { ...common, type, data: { error: wireError(turn.error) } };
     case "turn.finalized":
-      return { ...common, type, data: { memoryExtractionStatus: "skipped" } };
+      return { ...common, type, data: { memoryExtractionStatus: extractionStatus(data) } };
     case "message.user":
       return { ...common, type, data: { ...client, content: turn.input } };
     case "message.started":
@@ -116,10 +125,24 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
     case "tool.interrupted":
     case "tool.deferred":
     case "tool.late":
+    case "context_assembly.started":
+    case "context_assembly.completed":
+    case "context_assembly.failed":
+    case "memory_extraction.started":
+    case "memory_extraction.resumed":
+    case "memory_extraction.completed":
+    case "memory_extraction.failed":
+    case "memory_extraction.failing":
       return null;
     default:
       return type satisfies never;
   }
+}
+
+/** Returns the outcome of a turn's extraction from the entry's data; entries without data are of agents without one. */
+function extractionStatus(data: JournalEntry["data"]): "completed" | "failed" | "skipped" {
+  const status = text(data, "memoryExtractionStatus");
+  return status === "completed" || status === "failed" ? status : "skipped";
 }
 
 /** Reports whether the data of a completed message's entry mark it as text beside tool calls. */

@@ -38,7 +38,7 @@ export function heldTurns(active: ReadonlyMap<number, Turn>): ReadonlySet<number
 const NONE: ReadonlySet<number> = new Set();
 
 function callsForEffects(turn: Turn): boolean {
-  return turn.call !== null || runnableOperations(turn).length > 0;
+  return turn.call !== null || turn.assembly !== undefined || runnableOperations(turn).length > 0;
 }
 
 function runningAfter(crashes: number): number {

@@ -44,6 +44,21 @@ export const MAX_HEARTBEAT_MS = 10_000;
 /** Time limit of a tool that a client runs, in milliseconds, where the application sets none. */
 export const CLIENT_TOOL_TIMEOUT_MS = 600_000;
 
+/** Attempts of a hook whose task may run again; those of a `once` task have one. */
+export const HOOK_ATTEMPTS = 3;
+/** Milliseconds before a hook's second attempt, and the third. */
+export const HOOK_BACKOFF_MS = [100, 200] as const;
+/** Time limit of one attempt of a hook, in milliseconds. */
+export const HOOK_TIMEOUT_MS = 30_000;
+/** Extractions that run at a time in a conversation. That of one more turn fails at once. */
+export const MAX_EXTRACTIONS = 64;
+/** Memory operations of one extraction. */
+export const MAX_MEMORY_OPERATIONS = 100;
+/** Length of an extraction's memory operations, as JSON. */
+export const MAX_MEMORY_OPERATIONS_LENGTH = 64 * 1024;
+/** Failed extractions of an agent in a row after which the conversation reports an error. */
+export const EXTRACTION_FAILURES = 3;
+
 /** Time for which a reply that calls only pure tools may stay uncommitted while they run, in milliseconds. */
 export const PURE_WINDOW_MS = 50;
 

@@ -16,7 +16,8 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
 import { movedTotals, totalsOf, withAttempt, withoutOpenCall } from "./calls.ts";
 import { reduceCompaction, withoutRunning } from "./compaction.ts";
-import type { AgentDecision, CompactionDecision } from "./decisions.ts";
+import type { AgentDecision, CompactionDecision, ExtractionDecision } from "./decisions.ts";
+import { assemblyFailure, beginCycle, completed, reduceAssembly, reduceExtraction } from "./hook-reducer.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { cancelled, deferred, isDue, isOpen, type Operation, repeated, settled } from "./operation.ts";
@@ -46,6 +47,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
   if (decision.type === "SET_ORDER") return setOrder(transition, decision);
   if (decision.type === "NOTE_LATE_RESULT") return noteLateResult(transition, decision, now);
   if (isCompactionDecision(decision)) return reduceCompaction(transition, decision, now);
+  if (isExtractionDecision(decision)) return reduceExtraction(transition, decision);
   const { state } = transition;
   const turn = state.active.get(decision.turn);
   if (turn === undefined) return transition;
@@ -72,16 +74,15 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     }
     case "BEGIN_TURN": {
       const { queued, ...waited } = turn;
-      const call = { item: items, attempt: 1, notBefore: now, final: false };
+      const { members, entry: begins } = beginCycle(turn, chain, { ...decision, final: false }, now);
       const snapshotSeq = queued ? state.seq + transition.entries.length + 1 : turn.snapshotSeq;
       const begun = {
         ...waited,
         snapshotSeq,
-        call,
-        items: items + 1,
+        ...members,
         ...defined({ besides: decision.besides }),
       };
-      return withTurn(transition, begun, [entry("message.started", items)]);
+      return withTurn(transition, begun, [begins]);
     }
     case "NOTE_NEWER":
       return change({ newer: [...(turn.newer ?? []), decision.message] });
@@ -218,18 +219,18 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     }
     case "BEGIN_CYCLE": {
       const { waiting, newer, besides, ...others } = turn;
+      const { members, entry: begins } = beginCycle(turn, chain, decision, now);
       const delivered = turn.replies.length;
       const begun = {
         ...others,
         snapshotSeq: state.seq + transition.entries.length + 1,
-        call: { item: items, attempt: 1, notBefore: now, final: decision.final },
-        items: items + 1,
+        ...members,
         operations: turn.operations.map((operation) =>
           isDue(operation) ? { ...operation, delivered } : operation,
         ),
         ...defined({ besides: decision.besides }),
       };
-      return withTurn(transition, begun, [entry("message.started", items)]);
+      return withTurn(transition, begun, [begins]);
     }
     case "WAIT_FOR_CLIENT":
       return change({}, entry("turn.waiting"));
@@ -240,10 +241,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         entry("message.completed", call?.item),
       );
     case "COMPLETE_TURN": {
-      return withTurn(transition, { ...over(turn, now), status: "completed" }, [
-        entry("turn.completed"),
-        entry("turn.finalized"),
-      ]);
+      return completed(transition, { ...over(turn, now), status: "completed" }, chain, now);
     }
     case "FAIL_TURN": {
       const { error, shown, by, reason } = decision;
@@ -264,9 +262,14 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       return withTurn(transition, failed, [
         ...last.map(({ item }) => entry("message.completed", item, { stopped: true })),
         ...openOperations(turn).map(({ item }) => entry("tool.cancelled", item)),
+        ...(turn.assembly === undefined ? [] : [assemblyFailure(turn, error, true)]),
         entry("turn.failed", undefined, by && stopData(by, reason)),
       ]);
     }
+    case "ASSEMBLED":
+    case "RETRY_ASSEMBLY":
+    case "INTERRUPT_ASSEMBLY":
+      return reduceAssembly(transition, turn, decision, now);
     case "RESUME_TURN":
       return begin(
         decision,
@@ -281,6 +284,10 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
 
 function isCompactionDecision(decision: AgentDecision): decision is CompactionDecision {
   return "session" in decision;
+}
+
+function isExtractionDecision(decision: AgentDecision): decision is ExtractionDecision {
+  return "of" in decision;
 }
 
 function startTurn(
@@ -358,7 +365,8 @@ function stopData(by: Caller, reason: string | undefined): JsonObject {
 
 /** Returns a turn that ends, without what only an active turn needs. */
 function over(turn: Turn, now: number): Turn {
-  const { repairs, additions, newer, besides, replied, queued, waiting, halved, ...kept } = turn;
+  const { repairs, additions, newer, besides, replied, queued, waiting, halved, assembly, request, ...kept } =
+    turn;
   return { ...kept, completedAt: now, call: null };
 }
 
@@ -372,11 +380,16 @@ function withOperation(
 }
 
 /** Returns the members of the turn with its effects put off until `notBefore`. */
-function delayed(turn: Turn, notBefore: number, now: number): Pick<Turn, "call" | "operations"> {
-  const { call, operations } = turn;
+function delayed(
+  turn: Turn,
+  notBefore: number,
+  now: number,
+): Pick<Turn, "call" | "operations"> & Partial<Pick<Turn, "assembly">> {
+  const { call, operations, assembly } = turn;
   if (notBefore <= now) return { call, operations };
   const running = runnableOperations(turn);
   return {
+    ...(assembly && { assembly: { ...assembly, notBefore: Math.max(assembly.notBefore, notBefore) } }),
     call: call && { ...call, notBefore: Math.max(call.notBefore, notBefore) },
     operations: operations.map((operation) =>
       running.includes(operation)

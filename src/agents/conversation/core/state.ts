@@ -16,6 +16,8 @@ import type { Caller, TurnIssues, TurnOrder } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import type { Assembly, Extractions } from "./hooks.ts";
 import { isDue, isOpen, type Operation } from "./operation.ts";
 
 /** The record of a conversation. It never changes. All times in this file are milliseconds since the epoch. */
@@ -60,6 +62,8 @@ export interface Standing {
   readonly usage: UsageTotals;
   /** The compactions that run or were given up, by session. */
   readonly compactions: Readonly<Record<string, SessionCompaction>>;
+  /** The hooks that extract memories of completed turns; absent where there is none. */
+  readonly extraction?: Extractions;
 }
 
 /** A compaction of a session: one that runs, or one that was given up. */
@@ -179,6 +183,12 @@ export interface Turn {
   readonly events?: { readonly from: number; readonly count: number };
   /** Next free item index. The user's message is item 0. */
   readonly items: number;
+  /** The context hook in progress: the model is called when it has given the request. */
+  readonly assembly?: Assembly;
+  /** The provider's request that the context hook gave for this cycle. Removed when the turn ends. */
+  readonly request?: JsonObject;
+  /** The items of the turn's newest hooks. Their operations have these ids. */
+  readonly hooks?: { readonly assembly?: number; readonly extraction?: number };
   /** The model call in progress; `null` while tools run and when the turn is over. */
   readonly call: ModelCall | null;
   readonly replies: readonly Reply[];

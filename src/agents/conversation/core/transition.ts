@@ -20,6 +20,8 @@ export interface Transition {
   readonly notes: readonly SessionEvent[];
   /** Operations whose late result is noted: a second one is not. */
   readonly late: readonly string[];
+  /** Turns that are over and whose extraction failed. */
+  readonly unextracted: readonly number[];
   /** Envelopes to send. */
   readonly envelopes: readonly NewEnvelope[];
 }
@@ -33,7 +35,16 @@ export interface SeenKey {
 
 /** Returns a transition without changes, to apply decisions to. */
 export function beginTransition(state: ConversationState): Transition {
-  return { state, entries: [], touched: new Map(), keys: [], notes: [], late: [], envelopes: [] };
+  return {
+    state,
+    entries: [],
+    touched: new Map(),
+    keys: [],
+    notes: [],
+    late: [],
+    unextracted: [],
+    envelopes: [],
+  };
 }
 
 /** Adds a turn's new form and its entries. Reserves the sequence numbers of the events of a turn that is over. */

@@ -12,17 +12,28 @@ import { operationId } from "../../../protocol/ids.ts";
 import type { Json } from "../../../shared/json.ts";
 import { RunningEffects } from "../../base/runtime/running.ts";
 import {
+  type AssemblyEffect,
   type CompactionEffect,
   type Effect,
+  type ExtractionEffect,
   effectsOfTurn,
   type ModelCallEffect,
   modelKey,
   type OperationEffect,
 } from "../core/effects.ts";
+import { hookOperation } from "../core/hooks.ts";
 import { PURE_WINDOW_MS } from "../core/limits.ts";
 import type { Operation } from "../core/operation.ts";
+import { failure } from "../core/planning/tool-call.ts";
 import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
-import { type CallingTurn, type ConversationIdentity, openOperations, type Turn } from "../core/state.ts";
+import {
+  type CallingTurn,
+  type ConversationIdentity,
+  chainOf,
+  openOperations,
+  type Turn,
+} from "../core/state.ts";
+import { assemblyInput, extractionInput } from "./hook-input.ts";
 import type { ModelCallPorts } from "./model-attempt.ts";
 import { type CompactedTurn, performModelCall, performSummary } from "./model-call.ts";
 import { ToolBatch, type ToolReports } from "./tool-batch.ts";
@@ -45,6 +56,8 @@ export interface EffectPorts extends ModelCallPorts {
   /** Returns the window of the session for a turn's model calls. */
   history(turn: Turn): ContextMessage[];
   compaction: CompactionPorts;
+  /** Returns a turn that is over. */
+  finished(n: number): Turn;
   /** Returns the turn as it would be after a signal, without a commit; `undefined` where that cannot be planned. */
   preview(signal: EffectSignal): Turn | undefined;
   /** Commits outcomes. Reports whether they are stored, and not kept for another try. Never throws. */
@@ -73,6 +86,8 @@ export class EffectRunner {
     for (const effect of effects) {
       if (effect.kind === "model")
         void this.#running.run(effect.key, (signal) => this.#callModel(effect, signal));
+      if (effect.kind === "assembly" || effect.kind === "extraction")
+        void this.#running.run(effect.key, (signal) => this.#runHook(effect, signal));
       if (effect.kind === "compaction")
         void this.#running.run(effect.key, (signal) => this.#summarise(effect, signal));
     }
@@ -120,6 +135,41 @@ export class EffectRunner {
     const turn = compaction.turnOf(effect);
     const history = () => compaction.history(effect, turn);
     compaction.report(await performSummary(ports, { record: ports.record(), effect, turn, history }, signal));
+  }
+
+  /** Runs a hook in the Executor. One whose input cannot be read fails for now. */
+  async #runHook(effect: AssemblyEffect | ExtractionEffect, signal: AbortSignal): Promise<void> {
+    const { clock, executor, report } = this.ports;
+    const { run } = effect;
+    const wait = run.notBefore - clock.now();
+    if (wait > 0) await clock.sleep(wait, signal).catch(() => undefined);
+    if (signal.aborted) return;
+    const record = this.ports.record();
+    let turn: Turn | undefined;
+    try {
+      turn = effect.kind === "assembly" ? effect.turn : this.ports.finished(effect.n);
+      const { contextAssembly, memoryExtraction } = chainOf(record, turn.agentId);
+      const hook = effect.kind === "assembly" ? contextAssembly : memoryExtraction;
+      if (hook === undefined) throw new Error("The agent has no such hook.");
+      const input =
+        effect.kind === "assembly"
+          ? assemblyInput(record, turn, this.ports.history(turn))
+          : extractionInput(record, turn);
+      const batch = new ToolBatch({
+        record,
+        turn,
+        onResults: (results) => report(...results),
+        onProgress: () => undefined,
+      });
+      const followed = batch.follow(hookOperation(turn, hook, run, input), signal);
+      void batch.run(executor, clock, clock.now());
+      await followed;
+    } catch (error) {
+      console.error(error);
+      const result = failure("", "INTERNAL_ERROR", "The input of the hook could not be read.", true);
+      const n = effect.kind === "assembly" ? effect.turn.n : effect.n;
+      report({ type: "conversation.tool.completed", turn: n, item: run.item, attempt: run.attempt, result });
+    }
   }
 
   /** Runs the tools of a reply that calls only pure ones, before the reply is committed (EFFECT-3). */

@@ -25,6 +25,7 @@ import type { Ids } from "../../../ports/ids.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
+import type { JsonObject } from "../../../shared/json.ts";
 import type { AttemptFacts } from "../core/signals.ts";
 import { type ConversationMedia, lookedUpOnce, MediaReads, mediaBytes, withMedia } from "./media.ts";
 
@@ -46,6 +47,8 @@ export interface ModelCallPorts {
 /** A request: a context, and the messages that follow it. */
 export interface AttemptRequest {
   base: ModelContext;
+  /** The provider's request in the place of `base`, as a context hook gave it. */
+  assembled?: JsonObject;
   moves: readonly ContextMessage[];
 }
 
@@ -104,11 +107,14 @@ export async function performAttempt(
     startedAt = clock.now();
   }
 
-  async function perform({ base, moves }: AttemptRequest, limit: AbortSignal): Promise<AttemptResult> {
+  async function perform(
+    { base, assembled, moves }: AttemptRequest,
+    limit: AbortSignal,
+  ): Promise<AttemptResult> {
     const adapter = adapters(profile.provider);
     const reads = new MediaReads(attachments, ids, () => release());
     const messages = await withMedia(base.messages, attachments, isStreamed() ? reads : undefined);
-    const first = adapter.buildRequest(profile, { ...base, messages });
+    const first = assembled ?? adapter.buildRequest(profile, { ...base, messages });
     const body = moves.length === 0 ? first : adapter.extend(profile, first, moves);
     limit.throwIfAborted();
     const reply = new ReplyAccumulator(profile.provider);

@@ -30,6 +30,11 @@ export async function performModelCall(
   const chain = chainOf(record, turn.agentId);
   const profile = profileAt(chain, call.profile ?? 0) ?? chain.modelProfile.definition;
   const request = () => {
+    const { request: assembled } = turn;
+    if (assembled !== undefined) {
+      const base = { ...baseContext(record, [], turn), messages: [] };
+      return { base, assembled, moves: sentMoves(chain, profile, turn, []) };
+    }
     const base = baseContext(record, read(history), turn);
     return { base, moves: sentMoves(chain, profile, turn, base.messages) };
   };

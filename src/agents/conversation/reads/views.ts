@@ -91,6 +91,10 @@ export function answeredTurnView(turn: Turn): TurnSummary {
   return { ...turnSummaryView(turn), ...defined({ output: outputOf(turn) }) };
 }
 
+function hookId(turn: Turn, item: number | undefined): string | null {
+  return item === undefined ? null : operationId(turn, item);
+}
+
 /** `previous` is the id of the turn before. */
 export function turnView(record: ConversationIdentity, turn: Turn, previous: string | undefined): TurnView {
   const { caller, input, replyTo, createdAt, completedAt } = turn;
@@ -104,8 +108,8 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
     userMessageId: messageId(turn, 0),
     agentMessageIds: agentReplies(turn).map(({ item }) => messageId(turn, item)),
     replyToMessageId: replyTo ?? null,
-    contextAssemblyRunId: null,
-    memoryExtractionRunId: null,
+    contextAssemblyRunId: hookId(turn, turn.hooks?.assembly),
+    memoryExtractionRunId: hookId(turn, turn.hooks?.extraction),
     // The clock may have been set back in between.
     latencyMs: completedAt === undefined ? null : Math.max(0, completedAt - createdAt),
     usage: turnUsage(turn),

@@ -105,7 +105,7 @@ export class ConversationDatabase {
 
   /** Writes a transition made at `now` in the current transaction, but for its envelopes, which the mailbox writes. */
   commit(transition: Transition, now: number): Committed {
-    const { state: next, entries, touched, keys, notes, late } = transition;
+    const { state: next, entries, touched, keys, notes, late, unextracted } = transition;
     const row: JournalRow = { seq: next.seq + 1, at: now, entries: [...entries] };
     const active = [...next.active.keys()].sort((a, b) => a - b);
     const stored = new Map(next.stored);
@@ -117,6 +117,7 @@ export class ConversationDatabase {
       if (!isRecorded(turn)) continue;
       this.events.append(turn.agentId, turn.events.from, turnEvents(turn), written.contents);
     }
+    for (const n of unextracted) this.turns.addIssue(n, { memoryExtractionFailed: true });
     for (const note of notes) this.events.append(note.sessionId, note.seq, [note]);
     for (const operationId of late) this.keyValue.put(lateKey(operationId), 1);
     for (const { caller, key, turn } of keys) this.keyValue.put(seenKey(caller, key), turn);

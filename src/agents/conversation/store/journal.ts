@@ -78,6 +78,8 @@ type PackedHead = {
   o?: Head["order"];
   /** Compactions. */
   c?: Head["compactions"];
+  /** Extractions. */
+  x?: NonNullable<Head["extraction"]>;
 };
 /** The head in rows of releases up to 0.3.0. */
 type OldHead = [turns: number, sessions: Head["sessions"], active: Head["active"], usage?: PackedUsage];
@@ -92,6 +94,7 @@ export function packHead({
   gate,
   order,
   compactions,
+  extraction,
 }: Head): PackedHead {
   return defined({
     n: turns === 0 ? undefined : turns,
@@ -102,6 +105,7 @@ export function packHead({
     g: gate === NEW_STANDING.gate ? undefined : gate,
     o: order === NEW_STANDING.order ? undefined : order,
     c: Object.keys(compactions).length === 0 ? undefined : compactions,
+    x: extraction,
   });
 }
 
@@ -110,11 +114,21 @@ export function unpackHead(packed: PackedHead | OldHead): Head {
     const [n, s, a, u] = packed;
     return unpackHead({ n, s, a, ...defined({ u }) });
   }
-  const { n: turns, s: sessions, a: active = [], u, st: status, g: gate, o: order, c: compactions } = packed;
+  const {
+    n: turns,
+    s: sessions,
+    a: active = [],
+    u,
+    st: status,
+    g: gate,
+    o: order,
+    c: compactions,
+    x: extraction,
+  } = packed;
   const usage = u && unpackUsage(u);
   return {
     ...NEW_STANDING,
-    ...defined({ turns, sessions, usage, status, gate, order, compactions }),
+    ...defined({ turns, sessions, usage, status, gate, order, compactions, extraction }),
     active,
   };
 }

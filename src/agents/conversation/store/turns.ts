@@ -11,6 +11,7 @@ import {
   type TextReference,
 } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import type { TurnIssues } from "../../../protocol/views.ts";
 import type { StoredParts, Turn } from "../core/state.ts";
 import { packTurn } from "./turn-packing.ts";
 import { factsOf, type StoredTurn, type TurnColumns, type TurnFacts, unpackTurn } from "./turn-reading.ts";
@@ -54,6 +55,17 @@ export class TurnTable {
     this.texts.write(texts);
     this.database.run(PUT, turn.n, turn.status, body);
     return { stored, contents };
+  }
+
+  /** Adds issues to a turn that is over. */
+  addIssue(n: number, issues: TurnIssues): void {
+    const [row] = this.database.all<Row>(GET, n);
+    if (row === undefined) return;
+    const { body, status } = this.#columns(row);
+    const members = JSON.parse(body);
+    const changed = { ...members, issues: { ...members.issues, ...issues } };
+    if (typeof row.body !== "string") this.texts.discard(textKey(n));
+    this.database.run(PUT, n, status, JSON.stringify(changed));
   }
 
   /** Returns a turn and the parts outside its row; `null` for an unknown number. */

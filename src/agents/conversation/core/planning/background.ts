@@ -14,10 +14,9 @@
  *          and a newer message does not stop it.
  * ASYNC-6  In a turn that must answer with data, and in one whose sender gets one answer only, `async` tools run as others do.
  */
-import { defined } from "../../../../shared/defined.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { backgroundOperations, type ConversationState, dueOperations, type Turn } from "../state.ts";
-import { besides, works } from "./order.ts";
+import { notesOf, works } from "./order.ts";
 import { isLastCall } from "./results.ts";
 
 /** Ends a turn with its answer, or only its cycle. */
@@ -34,7 +33,7 @@ export function planCycle(state: ConversationState): AgentDecision[] {
   const [first] = due.sort((one, other) => one.n - other.n);
   if (first === undefined) return [];
   const final = isLastCall(state.record, first, first.replies.length);
-  return [{ type: "BEGIN_CYCLE", turn: first.n, final, ...defined({ besides: besides(state, first.n) }) }];
+  return [{ type: "BEGIN_CYCLE", turn: first.n, final, ...notesOf(state, first.n) }];
 }
 
 function isHeld({ order, active }: ConversationState, { n }: Turn): boolean {

@@ -32,7 +32,7 @@ export function planModelFailure(
   const record = (isLast: boolean): AgentDecision => {
     return { type: "RECORD_ATTEMPT", turn: n, facts, category: error.category, isLast };
   };
-  if (exceedsContext(error) && !turn.halved) {
+  if (exceedsContext(error) && !turn.halved && turn.request === undefined) {
     const retry = { turn: n, error: describe(error), notBefore: input.now, reset, halve: true } as const;
     return [record(false), { type: "RETRY_LLM", ...retry }];
   }
@@ -55,7 +55,7 @@ export function planModelFailure(
 /** Chooses the model to call next, and the models to which the call may come back; `undefined` if there is none. */
 function nextModel(
   chain: VersionChain,
-  { calls = [], call }: CallingTurn,
+  { calls = [], call, request }: CallingTurn,
   error: ModelError,
   now: number,
 ): { model: DeferredModel; deferred: readonly DeferredModel[] } | undefined {
@@ -72,7 +72,8 @@ function nextModel(
   if (!mayFallBack(error.category)) return undefined;
   const called = calls.filter(({ item }) => item === call.item).map((made) => made.profile);
   const fresh = Math.max(profile, ...called) + 1;
-  if (profileAt(chain, fresh) !== undefined) {
+  // The request of a context hook is for its own model only.
+  if (request === undefined && profileAt(chain, fresh) !== undefined) {
     return { model: { profile: fresh, tried: 0, notBefore: now }, deferred: waiting };
   }
   const [model, ...others] = waiting.toSorted((one, other) => one.notBefore - other.notBefore);

@@ -11,18 +11,22 @@
  * ORDER-4  Before a `once` tool starts, a turn that has not seen a newer message of the same caller gets a model call with it,
  *          once for each message.
  */
+import { operationId, turnId } from "../../../../protocol/ids.ts";
 import { plainText } from "../../../../shared/content.ts";
 import { defined } from "../../../../shared/defined.ts";
+import type { JsonObject } from "../../../../shared/json.ts";
 import { originOf } from "../caller.ts";
-import type { AgentDecision, PlanInput } from "../decisions.ts";
+import type { AgentDecision, CycleNotes, PlanInput } from "../decisions.ts";
 import { MAX_NOTED_LENGTH, MAX_NOTED_TURNS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import type { Reorder, UserMessage } from "../signals.ts";
 import {
   blockingOperations,
   type ConversationState,
+  chainOf,
   dueOperations,
   openOperations,
+  primaryAgent,
   queuedTurns,
   type Turn,
 } from "../state.ts";
@@ -83,18 +87,47 @@ function holdsQueue(turn: Turn): boolean {
 
 /** Reports whether a turn calls a model, or waits for a tool of its own. */
 export function works(turn: Turn): boolean {
-  return turn.call !== null || blockingOperations(turn).some(({ target }) => target === "code");
+  if (turn.call !== null || turn.assembly !== undefined) return true;
+  return blockingOperations(turn).some(({ target }) => target === "code");
 }
 
 function begin(state: ConversationState, n: number): AgentDecision {
-  return { type: "BEGIN_TURN", turn: n, ...defined({ besides: besides(state, n) }) };
+  return { type: "BEGIN_TURN", turn: n, ...notesOf(state, n) };
 }
 
-/** Tells of the other active turns, without later ones that have not begun; `undefined` where there is none. */
-export function besides({ active }: ConversationState, n: number): string | undefined {
+/** Returns what the cycle of a turn is told of the other active turns. */
+export function notesOf(state: ConversationState, n: number): CycleNotes {
+  const { record, active } = state;
+  const agentId = active.get(n)?.agentId ?? primaryAgent(record).id;
+  const hasHook = chainOf(record, agentId).contextAssembly !== undefined;
+  const others = hasHook ? otherTurns(state, n).slice(-MAX_NOTED_TURNS).map(factsOf) : undefined;
+  return defined({ besides: besides(state, n), others });
+}
+
+/** Returns the other active turns, without later ones that have not begun. */
+function otherTurns({ active }: ConversationState, n: number): Turn[] {
   const isFurtherCycle = active.get(n)?.waiting !== undefined;
   const isTold = (turn: Turn) => turn.n !== n && (!turn.queued || isFurtherCycle);
-  const others = [...active.values()].filter(isTold).sort((one, other) => one.n - other.n);
+  return [...active.values()].filter(isTold).sort((one, other) => one.n - other.n);
+}
+
+/** Tells a context hook of another active turn. */
+function factsOf(turn: Turn): JsonObject {
+  return {
+    turn_id: turnId(turn),
+    input: excerpt(plainText(turn.input)),
+    messages: turn.replies.filter(({ text }) => text !== "").map(({ text }) => excerpt(text)),
+    pending_operations: openOperations(turn).map(({ item, name, input }) => ({
+      operation_id: operationId(turn, item),
+      name,
+      input: excerpt(JSON.stringify(input)),
+    })),
+  };
+}
+
+/** Tells of the other active turns; `undefined` where there is none. */
+function besides(state: ConversationState, n: number): string | undefined {
+  const others = otherTurns(state, n);
   if (others.length === 0) return undefined;
   const told = others.slice(-MAX_NOTED_TURNS);
   const earlier = others.slice(0, -MAX_NOTED_TURNS);

@@ -7,11 +7,18 @@
  */
 
 import type { AgentDecision, PlanInput } from "../decisions.ts";
-import type { ModelCompleted, ModelFailed, ModelNotCalled, Signal } from "../signals.ts";
+import type { ModelCompleted, ModelFailed, ModelNotCalled, Signal, ToolCompleted } from "../signals.ts";
 import type { CallingTurn, ConversationState } from "../state.ts";
 import { planCancel, planResume } from "./cancel.ts";
 import { planCompactionRecovery, planSummary } from "./compaction.ts";
 import { planDeferral, planDeferredResult } from "./defer.ts";
+import {
+  planAssembly,
+  planExtraction,
+  planExtractionRecovery,
+  planHookExpiry,
+  stopExtractions,
+} from "./hooks.ts";
 import { planModelFailure } from "./model-failure.ts";
 import { planModelReply } from "./model-reply.ts";
 import { planReorder } from "./order.ts";
@@ -24,7 +31,10 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     case "conversation.user.message":
       return planUserMessage(state, signal, input);
     case "conversation.cancel":
-      return planCancel(state, signal, input);
+      return [
+        ...planCancel(state, signal, input),
+        ...(signal.turn === undefined ? stopExtractions(state) : []),
+      ];
     case "conversation.resume":
       return planResume(state, signal);
     case "conversation.update":
@@ -45,7 +55,7 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     case "conversation.compaction.failed":
       return planSummary(state, signal, input);
     case "conversation.tool.completed":
-      return planToolResult(state, signal, input);
+      return planResult(state, signal, input);
     case "conversation.tool.deferred":
       return planDeferral(state, signal, input);
     case "conversation.tool.resolved":
@@ -57,14 +67,27 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     case "conversation.tool.submitted":
       return planClientResult(state, signal);
     case "conversation.cmd.expire":
-      return planExpiry(state, input);
+      return [...planExpiry(state, input), ...planHookExpiry(state, input)];
     case "conversation.cmd.recover":
-      return [...planRecovery(state, input), ...planCompactionRecovery(state, input)];
+      return [
+        ...planRecovery(state, input),
+        ...planCompactionRecovery(state, input),
+        ...planExtractionRecovery(state, input),
+      ];
     case "conversation.cmd.abandon":
       return planAbandon(state, signal, input);
     default:
       return signal satisfies never;
   }
+}
+
+/** Plans after a result of the Executor: of a tool, or of a hook. */
+function planResult(state: ConversationState, signal: ToolCompleted, input: PlanInput): AgentDecision[] {
+  const turn = state.active.get(signal.turn);
+  if (turn === undefined) return planExtraction(state, signal, input);
+  return turn.assembly?.item === signal.item
+    ? planAssembly(state, turn, signal, input)
+    : planToolResult(state, signal, input);
 }
 
 /** Returns the turn whose present attempt the signal answers; `undefined` for a late or repeated signal. */

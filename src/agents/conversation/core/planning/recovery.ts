@@ -11,6 +11,7 @@
  *            may take.
  */
 import type { AgentDecision, PlanInput } from "../decisions.ts";
+import { extractionOf } from "../hooks.ts";
 import { crashesOf, heldTurns, resumePause } from "../isolation.ts";
 import { LATE_RESULT_MS, MAX_RECOVERIES } from "../limits.ts";
 import type { Operation } from "../operation.ts";
@@ -18,22 +19,25 @@ import type { Abandon } from "../signals.ts";
 import { type ConversationState, openOperations, runnableOperations, type Turn } from "../state.ts";
 import { failTurn } from "./cancel.ts";
 import { expiredDeferral } from "./defer.ts";
+import { interruptAssembly, isAssembling, planExtraction } from "./hooks.ts";
 import { resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
 /** Resumes the active turns after a crash. */
 export function planRecovery(state: ConversationState, input: PlanInput): AgentDecision[] {
   const held = heldTurns(state.active);
-  return [...state.active.values()].flatMap((turn) => (held.has(turn.n) ? [] : recoverTurn(turn, input)));
+  return [...state.active.values()].flatMap((turn) =>
+    held.has(turn.n) ? [] : recoverTurn(state, turn, input),
+  );
 }
 
-function recoverTurn(turn: Turn, input: PlanInput): AgentDecision[] {
+function recoverTurn(state: ConversationState, turn: Turn, input: PlanInput): AgentDecision[] {
   const { now } = input;
   const { n, call, paused } = turn;
   const running = runnableOperations(turn).filter(({ notBefore = now }) => notBefore <= now);
   // The text of a paused reply was shown, and a crash takes it back, also while its call waits.
   const isCalling = call !== null && (call.notBefore <= now || paused !== undefined);
-  if (!isCalling && running.length === 0) return [];
+  if (!isCalling && running.length === 0 && !isAssembling(turn, now)) return [];
   const crashes = crashesOf(turn) + 1;
   if (crashes > MAX_RECOVERIES) {
     const message = `The actor was interrupted ${crashes} times during this turn, without progress in between. Send the message again.`;
@@ -49,6 +53,7 @@ function recoverTurn(turn: Turn, input: PlanInput): AgentDecision[] {
         item: operation.item,
         deadline: lateResultBy(turn, operation, now),
       })),
+    ...interruptAssembly(state, turn, input),
   ];
 }
 
@@ -86,7 +91,11 @@ export function planAbandon(
   input: PlanInput,
 ): AgentDecision[] {
   const turn = state.active.get(n);
-  if (turn === undefined) return [];
+  if (turn === undefined) {
+    const run = extractionOf(state, n);
+    const result = failure("", "INTERNAL_ERROR", error.message);
+    return run === undefined ? [] : planExtraction(state, { turn: n, ...run, result }, input);
+  }
   const fail = failTurn(turn, error, input);
   if (facts === undefined) return [fail];
   return [{ type: "RECORD_ATTEMPT", turn: n, facts, category: "unknown", isLast: true }, fail];

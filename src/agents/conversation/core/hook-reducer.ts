@@ -1,0 +1,183 @@
+/** Applies decisions about hooks to the state. Pure. */
+import type { VersionChain } from "../../../protocol/definitions.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import type { AssemblyDecision, CycleNotes, ExtractionDecision, FailureText } from "./decisions.ts";
+import { type Assembly, type Extraction, type Extractions, extractionOf } from "./hooks.ts";
+import { withOutcome } from "./isolation.ts";
+import type { JournalEntry } from "./journal-entry.ts";
+import { EXTRACTION_FAILURES, MAX_EXTRACTIONS } from "./limits.ts";
+import type { ModelCall, Turn } from "./state.ts";
+import { type Transition, withTurn } from "./transition.ts";
+
+const NONE: Extractions = { running: {}, failures: {} };
+
+/** The beginning of a cycle: its members of the turn, and the entry. */
+interface CycleStart {
+  members: Pick<Turn, "items" | "call"> & Partial<Pick<Turn, "assembly" | "hooks">>;
+  entry: JournalEntry;
+}
+
+/** Begins a cycle with the context hook of the agent, or with the model call. */
+export function beginCycle(
+  { n, items, hooks }: Pick<Turn, "n" | "items" | "hooks">,
+  chain: Pick<VersionChain, "contextAssembly">,
+  { final, others = [] }: Pick<CycleNotes, "others"> & { final: boolean },
+  now: number,
+): CycleStart {
+  const first = { item: items, attempt: 1, notBefore: now };
+  if (chain.contextAssembly === undefined) {
+    const call: ModelCall = { ...first, final };
+    return { members: { call, items: items + 1 }, entry: { type: "message.started", turn: n, item: items } };
+  }
+  const assembly: Assembly = { ...first, others, ...(final ? { final } : {}) };
+  return {
+    members: { call: null, assembly, items: items + 1, hooks: { ...hooks, assembly: items } },
+    entry: { type: "context_assembly.started", turn: n, item: items },
+  };
+}
+
+export function reduceAssembly(
+  transition: Transition,
+  turn: Turn,
+  decision: AssemblyDecision,
+  now: number,
+): Transition {
+  const { assembly, ...others } = turn;
+  if (assembly === undefined) return transition;
+  const { n, items } = turn;
+  const { item } = assembly;
+  switch (decision.type) {
+    case "ASSEMBLED": {
+      const call = { item: items, attempt: 1, notBefore: now, final: assembly.final ?? false };
+      const { request } = decision;
+      const called = { ...others, ...withOutcome(turn), request, call, items: items + 1 };
+      return withTurn(transition, called, [
+        { type: "context_assembly.completed", turn: n, item },
+        { type: "message.started", turn: n, item: items },
+      ]);
+    }
+    case "RETRY_ASSEMBLY": {
+      const next = { ...assembly, attempt: assembly.attempt + 1, notBefore: decision.notBefore };
+      return withTurn(transition, { ...turn, ...withOutcome(turn), assembly: next }, [
+        assemblyFailure(turn, decision.error, false),
+      ]);
+    }
+    case "INTERRUPT_ASSEMBLY":
+      return withTurn(transition, { ...turn, assembly: { ...assembly, deadline: decision.deadline } }, []);
+    default:
+      return decision satisfies never;
+  }
+}
+
+/** Returns the entry of a failed attempt of a turn's context hook. */
+export function assemblyFailure(
+  { n, assembly }: Turn,
+  { code, message }: FailureText,
+  final: boolean,
+): JournalEntry {
+  const data = { attempt: assembly?.attempt ?? 1, code, message, final };
+  return { type: "context_assembly.failed", turn: n, ...defined({ item: assembly?.item }), data };
+}
+
+/** Ends a turn that completes: with its extraction, if its agent has one. */
+export function completed(
+  transition: Transition,
+  turn: Turn,
+  chain: Pick<VersionChain, "memoryExtraction">,
+  now: number,
+): Transition {
+  const { n, stem, agentId, items: item, hooks } = turn;
+  if (chain.memoryExtraction === undefined)
+    return withTurn(transition, turn, [
+      { type: "turn.completed", turn: n },
+      { type: "turn.finalized", turn: n },
+    ]);
+  const extracted = { ...turn, items: item + 1, hooks: { ...hooks, extraction: item } };
+  const ended = withTurn(transition, extracted, [
+    { type: "turn.completed", turn: n },
+    { type: "memory_extraction.started", turn: n, item },
+  ]);
+  const run = { item, attempt: 1, notBefore: now, stem, agentId, startedAt: now };
+  const { running } = ended.state.extraction ?? NONE;
+  const begun = withExtraction(ended, n, run, []);
+  if (Object.keys(running).length < MAX_EXTRACTIONS) return begun;
+  const message = "Too many extractions of the conversation run.";
+  return reduceExtraction(begun, {
+    type: "GIVE_UP_EXTRACTION",
+    of: n,
+    error: { code: "UNAVAILABLE", message },
+  });
+}
+
+export function reduceExtraction(transition: Transition, decision: ExtractionDecision): Transition {
+  const { of } = decision;
+  const run = extractionOf(transition.state, of);
+  if (run === undefined) return transition;
+  const { item, attempt, recoveries = 0, agentId } = run;
+  const address = { turn: of, item };
+  switch (decision.type) {
+    case "RETRY_EXTRACTION": {
+      const { code, message } = decision.error;
+      const next = { ...run, attempt: attempt + 1, notBefore: decision.notBefore };
+      const data = { attempt, code, message, final: false };
+      return withExtraction(transition, of, next, [{ type: "memory_extraction.failed", ...address, data }]);
+    }
+    case "RESUME_EXTRACTION": {
+      const next = { ...run, recoveries: recoveries + 1, ...defined({ deadline: decision.deadline }) };
+      return withExtraction(transition, of, next, [{ type: "memory_extraction.resumed", ...address }]);
+    }
+    case "EXTRACTED": {
+      const data = { operations: decision.operations };
+      const ended = withExtraction(transition, of, undefined, [
+        { type: "memory_extraction.completed", ...address, data },
+        { type: "turn.finalized", turn: of, data: { memoryExtractionStatus: "completed" } },
+      ]);
+      return withFailures(ended, agentId, 0);
+    }
+    case "GIVE_UP_EXTRACTION": {
+      const { code, message } = decision.error;
+      const failures = ((transition.state.extraction ?? NONE).failures[agentId] ?? 0) + 1;
+      const isReported = failures === EXTRACTION_FAILURES;
+      const ended = withExtraction(transition, of, undefined, [
+        { type: "memory_extraction.failed", ...address, data: { attempt, code, message, final: true } },
+        { type: "turn.finalized", turn: of, data: { memoryExtractionStatus: "failed" } },
+        ...(isReported ? [failing(agentId, failures, message)] : []),
+      ]);
+      const failed = { ...ended, unextracted: [...ended.unextracted, of] };
+      return withFailures(failed, agentId, code === "CANCELLED" ? failures - 1 : failures);
+    }
+    default:
+      return decision satisfies never;
+  }
+}
+
+function failing(agentId: string, failures: number, message: string): JournalEntry {
+  return { type: "memory_extraction.failing", data: { agentId, failures, message } };
+}
+
+function withExtraction(
+  transition: Transition,
+  of: number,
+  run: Extraction | undefined,
+  entries: JournalEntry[],
+): Transition {
+  const { running, failures } = transition.state.extraction ?? NONE;
+  const { [of]: _before, ...others } = running;
+  const next = run === undefined ? others : { ...others, [of]: run };
+  return {
+    ...transition,
+    state: { ...transition.state, extraction: { running: next, failures } },
+    entries: [...transition.entries, ...entries],
+  };
+}
+
+/** Counts the failures of an agent in a row. A conversation without any keeps nothing. */
+function withFailures(transition: Transition, agentId: string, count: number): Transition {
+  const { extraction, ...state } = transition.state;
+  const { running, failures } = extraction ?? NONE;
+  const { [agentId]: _before, ...others } = failures;
+  const next = count === 0 ? others : { ...others, [agentId]: count };
+  const isEmpty = Object.keys(running).length + Object.keys(next).length === 0;
+  return { ...transition, state: isEmpty ? state : { ...state, extraction: { running, failures: next } } };
+}

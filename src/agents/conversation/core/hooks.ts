@@ -1,0 +1,80 @@
+/**
+ * Hooks: the tasks of a persona that make the request of a cycle and extract memories of a completed turn. A run of a hook is
+ * an operation with an id of its own, which the Executor runs. Pure.
+ *
+ * HOOK-1  A turn without hooks stores nothing of them and makes no statement more.
+ */
+import type { PinnedHook } from "../../../protocol/definitions.ts";
+import { operationId, type TurnKey } from "../../../protocol/ids.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import { HOOK_TIMEOUT_MS } from "./limits.ts";
+import type { Operation } from "./operation.ts";
+
+/** A run of a hook. Times are milliseconds since the epoch. */
+export interface HookRun {
+  readonly item: number;
+  /** From 1. A run that a crash repeats is the same attempt. */
+  readonly attempt: number;
+  /** Earliest start of the attempt. */
+  readonly notBefore: number;
+  /** The actor died under a `once` task: until then its executor may still deliver the result. */
+  readonly deadline?: number;
+}
+
+/** The run of a context hook. */
+export interface Assembly extends HookRun {
+  /** The other turns that were active when the cycle began. */
+  readonly others: readonly JsonObject[];
+  /** The call after it is the turn's last. */
+  readonly final?: true;
+}
+
+/** The run of an extraction. Its turn is over. */
+export interface Extraction extends HookRun {
+  readonly stem: string;
+  readonly agentId: string;
+  readonly startedAt: number;
+  /** Crashes of the actor under this run; 0 when absent. */
+  readonly recoveries?: number;
+}
+
+/** The extractions of a conversation. */
+export interface Extractions {
+  /** Those that run, by the numbers of their turns. */
+  readonly running: Readonly<Record<string, Extraction>>;
+  /** Failures in a row, by agent. Absent agents have none. */
+  readonly failures: Readonly<Record<string, number>>;
+}
+
+/** Returns the extractions that run, each with the number of its turn. */
+export function runningExtractions({ extraction }: { extraction?: Extractions }): [number, Extraction][] {
+  return Object.entries(extraction?.running ?? {}).map(([n, run]) => [Number(n), run]);
+}
+
+/** Returns the extraction of a turn that runs. */
+export function extractionOf(
+  { extraction }: { extraction?: Extractions },
+  n: number,
+): Extraction | undefined {
+  return extraction?.running[n];
+}
+
+/** Returns a run of a hook as an operation, which the Executor runs. */
+export function hookOperation(turn: TurnKey, hook: PinnedHook, run: HookRun, input: JsonObject): Operation {
+  const { library, id, effect, timeoutMs } = hook;
+  const { item, attempt, deadline } = run;
+  return {
+    item,
+    reply: -1,
+    toolCallId: operationId(turn, item),
+    name: id,
+    tool: { library, id, version: 0 },
+    effect,
+    target: "code",
+    mode: "sync",
+    status: deadline === undefined ? "pending" : "interrupted",
+    attempt,
+    timeoutMs: Math.min(timeoutMs, HOOK_TIMEOUT_MS),
+    input,
+  };
+}

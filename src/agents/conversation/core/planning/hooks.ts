@@ -1,0 +1,191 @@
+/**
+ * Planning after the result of a hook: call the model with the request, note the memory operations, retry, or fail. Pure.
+ *
+ * HOOK-2  A cycle of an agent with a context hook calls no model before the hook has given the request, which is sent verbatim.
+ *         Later calls of the cycle append their moves to it.
+ * HOOK-3  A failed attempt is repeated after 100 and 200 ms, if the task may run twice. A context hook that fails for good fails
+ *         its turn with `CONTEXT_ASSEMBLY_FAILED`, and no model is called.
+ * HOOK-4  Extraction follows the completion of its turn, which stays completed whatever happens. The third failure of an agent
+ *         in a row is reported.
+ * HOOK-5  A crash repeats a hook that may run twice, under the same operation id. The run of a `once` task is never repeated: its
+ *         result is still taken for `LATE_RESULT_MS`.
+ * HOOK-6  A stop aborts the hook of its turn; a stop of the conversation also its extractions.
+ */
+import { z } from "zod";
+import type { PinnedHook } from "../../../../protocol/definitions.ts";
+import type { ToolResult } from "../../../../protocol/executor-api.ts";
+import { isJsonObject, type Json } from "../../../../shared/json.ts";
+import { inputIssues, issuesText } from "../../../../shared/validation.ts";
+import { activeLength, lengthOf } from "../content-size.ts";
+import type { AgentDecision, FailureText, PlanInput } from "../decisions.ts";
+import { extractionOf, type HookRun, runningExtractions } from "../hooks.ts";
+import {
+  HOOK_ATTEMPTS,
+  HOOK_BACKOFF_MS,
+  LATE_RESULT_MS,
+  MAX_ACTIVE_CONTENT,
+  MAX_MEMORY_OPERATIONS,
+  MAX_MEMORY_OPERATIONS_LENGTH,
+  MAX_RECOVERIES,
+} from "../limits.ts";
+import type { ToolCompleted } from "../signals.ts";
+import { type ConversationState, chainOf, type Turn } from "../state.ts";
+import { failTurn } from "./cancel.ts";
+
+const id = z.string().min(1).max(200);
+const facts = {
+  type: z.string().min(1).max(200).optional(),
+  key: z.string().min(1).max(200).optional(),
+  significance: z.number().min(0).max(1).optional(),
+  metadata: z.record(z.string(), z.json()).optional(),
+};
+
+/** What an extraction asks for. */
+const memoryOperation = z.discriminatedUnion("op", [
+  z.strictObject({ op: z.literal("write"), content: z.string().min(1), ...facts }),
+  z.strictObject({ op: z.literal("update"), memoryId: id, content: z.string().min(1).optional(), ...facts }),
+  z.strictObject({ op: z.literal("delete"), memoryId: id }),
+  z.strictObject({ op: z.literal("archive"), memoryId: id }),
+]);
+const memoryOperations = z.array(memoryOperation).max(MAX_MEMORY_OPERATIONS);
+
+/** Plans after the result of a turn's context hook. */
+export function planAssembly(
+  state: ConversationState,
+  turn: Turn,
+  { item, attempt, result }: ToolCompleted,
+  input: PlanInput,
+): AgentDecision[] {
+  const { n, assembly } = turn;
+  if (assembly?.item !== item || assembly.attempt !== attempt) return [];
+  const error = failureOf(result) ?? requestProblem(state, result.result);
+  if (error === null && isJsonObject(result.result))
+    return [{ type: "ASSEMBLED", turn: n, request: result.result }];
+  return afterFailure(state, turn, error ?? { code: "EXECUTION_FAILED", message: "" }, input);
+}
+
+function requestProblem(state: ConversationState, request: Json | undefined): FailureText | null {
+  if (request === undefined || !isJsonObject(request))
+    return {
+      code: "EXECUTION_FAILED",
+      message: "The context hook must return the provider's request, an object.",
+    };
+  if (activeLength(state) + lengthOf(request) <= MAX_ACTIVE_CONTENT) return null;
+  return { code: "TOO_LARGE", message: "The active turns of the conversation hold too much content." };
+}
+
+function afterFailure(
+  { record }: ConversationState,
+  turn: Turn,
+  error: FailureText,
+  input: PlanInput,
+): AgentDecision[] {
+  const { n, agentId, assembly } = turn;
+  const notBefore = assembly && nextAttempt(chainOf(record, agentId).contextAssembly, assembly, input.now);
+  if (notBefore !== undefined) return [{ type: "RETRY_ASSEMBLY", turn: n, notBefore, error }];
+  const attempts = assembly?.attempt === 1 ? "" : ` after ${assembly?.attempt} attempts`;
+  const message = `The context of the turn could not be assembled${attempts}: ${error.message}`;
+  return [failTurn(turn, { code: "CONTEXT_ASSEMBLY_FAILED", message, retriable: true }, input)];
+}
+
+/** Plans after the result of an extraction. */
+export function planExtraction(
+  state: ConversationState,
+  { turn: of, item, attempt, result }: Omit<ToolCompleted, "type">,
+  { now }: Pick<PlanInput, "now">,
+): AgentDecision[] {
+  const run = extractionOf(state, of);
+  if (run?.item !== item || run.attempt !== attempt) return [];
+  const read = readOperations(result);
+  if ("operations" in read) return [{ type: "EXTRACTED", of, operations: read.operations }];
+  const { error } = read;
+  const notBefore = nextAttempt(chainOf(state.record, run.agentId).memoryExtraction, run, now);
+  if (notBefore === undefined) return [{ type: "GIVE_UP_EXTRACTION", of, error }];
+  return [{ type: "RETRY_EXTRACTION", of, notBefore, error }];
+}
+
+function readOperations(result: ToolResult): { operations: Json } | { error: FailureText } {
+  const error = failureOf(result);
+  if (error !== null) return { error };
+  const invalid = (message: string) => ({ error: { code: "EXECUTION_FAILED", message } });
+  const parsed = memoryOperations.safeParse(result.result ?? []);
+  if (!parsed.success)
+    return invalid(`The memory operations are not valid: ${issuesText(inputIssues(parsed.error))}`);
+  // SAFETY: the result of a task is JSON, and was checked.
+  const operations = (result.result ?? []) as Json;
+  if (JSON.stringify(operations).length <= MAX_MEMORY_OPERATIONS_LENGTH) return { operations };
+  return invalid(`The memory operations may have ${MAX_MEMORY_OPERATIONS_LENGTH} characters together.`);
+}
+
+function failureOf({ success, error }: ToolResult): FailureText | null {
+  if (success) return null;
+  return { code: error?.code ?? "EXECUTION_FAILED", message: error?.message ?? "" };
+}
+
+/** Returns the earliest start of the next attempt; `undefined` where there is none (HOOK-3). */
+function nextAttempt(hook: PinnedHook | undefined, { attempt }: HookRun, now: number): number | undefined {
+  if (hook === undefined || hook.effect === "once" || attempt >= HOOK_ATTEMPTS) return undefined;
+  return now + (HOOK_BACKOFF_MS[attempt - 1] ?? 0);
+}
+
+/** Interrupts the context hook of a turn after a crash, if its task must not run again (HOOK-5). */
+export function interruptAssembly(
+  { record }: ConversationState,
+  turn: Turn,
+  { now }: PlanInput,
+): AgentDecision[] {
+  const { n, agentId } = turn;
+  if (!isAssembling(turn, now) || chainOf(record, agentId).contextAssembly?.effect !== "once") return [];
+  return [{ type: "INTERRUPT_ASSEMBLY", turn: n, deadline: now + LATE_RESULT_MS }];
+}
+
+/** Reports whether the context hook of a turn runs. */
+export function isAssembling({ assembly }: Turn, now: number): boolean {
+  return assembly !== undefined && assembly.deadline === undefined && assembly.notBefore <= now;
+}
+
+/** Resumes the extractions after a crash. */
+export function planExtractionRecovery(state: ConversationState, { now }: PlanInput): AgentDecision[] {
+  return runningExtractions(state).flatMap(([of, run]): AgentDecision[] => {
+    const { recoveries = 0, deadline, notBefore, agentId } = run;
+    if (deadline !== undefined || notBefore > now) return [];
+    if (recoveries >= MAX_RECOVERIES) {
+      const message = `The actor was interrupted ${recoveries + 1} times during the extraction.`;
+      return [{ type: "GIVE_UP_EXTRACTION", of, error: { code: "RECOVERY_EXHAUSTED", message } }];
+    }
+    const isOnce = chainOf(state.record, agentId).memoryExtraction?.effect === "once";
+    return [{ type: "RESUME_EXTRACTION", of, ...(isOnce ? { deadline: now + LATE_RESULT_MS } : {}) }];
+  });
+}
+
+const UNKNOWN: FailureText = {
+  code: "EXECUTION_FAILED",
+  message:
+    "Outcome unknown: the run of the hook was interrupted and it may have taken effect. It was not run again.",
+};
+
+/** Fails the hooks whose result did not arrive by their deadline. */
+export function planHookExpiry(state: ConversationState, input: PlanInput): AgentDecision[] {
+  const isLate = ({ deadline = Number.POSITIVE_INFINITY }: HookRun) => deadline <= input.now;
+  return [
+    ...[...state.active.values()].flatMap((turn) =>
+      turn.assembly !== undefined && isLate(turn.assembly) ? afterFailure(state, turn, UNKNOWN, input) : [],
+    ),
+    ...giveUp(state, UNKNOWN, isLate),
+  ];
+}
+
+/** Ends the extractions of a conversation that is stopped (HOOK-6). */
+export function stopExtractions(state: ConversationState): AgentDecision[] {
+  return giveUp(state, { code: "CANCELLED", message: "The conversation was stopped." }, () => true);
+}
+
+function giveUp(
+  state: ConversationState,
+  error: FailureText,
+  isMeant: (run: HookRun) => boolean,
+): AgentDecision[] {
+  return runningExtractions(state).flatMap(([of, run]): AgentDecision[] =>
+    isMeant(run) ? [{ type: "GIVE_UP_EXTRACTION", of, error }] : [],
+  );
+}

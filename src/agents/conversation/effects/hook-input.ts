@@ -1,0 +1,75 @@
+/** The inputs of hooks. */
+import type { ContextMessage } from "../../../model/messages.ts";
+import { turnId } from "../../../protocol/ids.ts";
+import { plainText } from "../../../shared/content.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
+import { baseContext } from "../core/planning/context.ts";
+import { type ConversationIdentity, chainOf, finalReply, operationsOf, type Turn } from "../core/state.ts";
+
+/** Returns the input of a context hook. `history` is the window of the session that the cycle sees. */
+export function assemblyInput(
+  record: ConversationIdentity,
+  turn: Turn,
+  history: readonly ContextMessage[],
+): JsonObject {
+  const { modelProfile } = chainOf(record, turn.agentId);
+  const { apiKeySecret: _key, fallbacks: _fallbacks, ...profile } = modelProfile.definition;
+  const { systemInstructions, tools, toolChoice, output } = baseContext(record, [], turn);
+  const first = history.findIndex(({ role }) => role === "user");
+  const summary = history.slice(0, first === -1 ? history.length : first);
+  return asJson({
+    conversation_id: record.id,
+    turn_id: turnId(turn),
+    user_message: turn.input,
+    recent_turns: turnsOf(first === -1 ? [] : history.slice(first)),
+    ...(summary.length === 0 ? {} : { summary: summary.map(({ content }) => content).join("\n") }),
+    model_profile: profile,
+    tool_definitions: tools,
+    system_instructions: systemInstructions,
+    active_turns: turn.assembly?.others ?? [],
+    ...defined({ reply_to: turn.replied, output }),
+    ...(toolChoice === "auto" ? {} : { tool_choice: toolChoice }),
+  });
+}
+
+/** Returns the messages by turns, each of which begins with its user's. */
+function turnsOf(history: readonly ContextMessage[]): { messages: ContextMessage[] }[] {
+  const turns: { messages: ContextMessage[] }[] = [];
+  for (const { metadata: _metadata, native: _native, ...message } of history) {
+    if (message.role === "user") turns.push({ messages: [] });
+    turns.at(-1)?.messages.push(message);
+  }
+  return turns;
+}
+
+/** Returns the input of an extraction. */
+export function extractionInput(record: ConversationIdentity, turn: Turn): JsonObject {
+  const moves = turn.replies.flatMap(({ text, reasoning }, index) => {
+    const said = defined({ reasoning, text: text === "" ? undefined : text });
+    const operations = operationsOf(turn, index);
+    if (operations.length === 0) return [said];
+    return operations.map(({ toolCallId: id, name, input, result }, place) => {
+      const { success, result: value, error } = result ?? { success: false };
+      const tool_result = { success, ...defined({ result: value, error }) };
+      return { ...(place === 0 ? said : {}), tool_call: { id, name, input }, tool_result };
+    });
+  });
+  return asJson({
+    conversation_id: record.id,
+    turn_id: turnId(turn),
+    caller: turn.caller,
+    user_message: turn.input,
+    user_text: plainText(turn.input),
+    agent_message: finalReply(turn)?.text ?? null,
+    turn_transcript: moves.map((move, index) => ({ sequence: index + 1, ...move })),
+    completed_at: new Date(turn.completedAt ?? turn.createdAt).toISOString(),
+  });
+}
+
+/** Returns a copy that is plain JSON, as it crosses RPC. */
+function asJson(value: object): JsonObject {
+  const json: Json = JSON.parse(JSON.stringify(value));
+  // SAFETY: the text of an object is that of an object.
+  return json as JsonObject;
+}
