@@ -242,6 +242,45 @@ describe("HOOK-2 a context hook", () => {
     expect(room.untaken).toBe(0);
   });
 
+  test("A18 assembles each cycle of a turn whose results come later", async () => {
+    const inputs: JsonObject[] = [];
+    const done = Promise.withResolvers<string>();
+    const job = defineTool({
+      name: "job",
+      description: "Works.",
+      effect: "idempotent",
+      async: true,
+      input: z.object({}),
+      execute: () => done.promise,
+    });
+    const hooks: Hooks = {
+      assemble: (input) => {
+        inputs.push(input);
+        return { ...requestOf(input), seed: inputs.length };
+      },
+    };
+    const own = { ...library(hooks), tools: [job] };
+    const room = await SteeredConversation.create(own, {}, memoryOf(hooks));
+    const id = await room.say("Work");
+    (await room.request()).call(["job", {}]);
+    (await room.request()).answer("I work.");
+    await room.until(is("turn.waiting", id));
+    done.resolve("42 found");
+    const next = await room.request();
+    expect(next.body.seed).toBe(2);
+    expect(next.messages.map(({ role }) => role)).toEqual([
+      "user",
+      "assistant",
+      "tool",
+      "assistant",
+      "system",
+    ]);
+    expect(next.messages.at(-1)?.content).toContain("42 found");
+    next.answer("42.");
+    await room.until(is("turn.completed", id));
+    expect(inputs).toHaveLength(2);
+  });
+
   test("a turn that is queued behind it waits", async () => {
     const gate = Promise.withResolvers<void>();
     const hooks: Hooks = { assemble: async (input) => gate.promise.then(() => requestOf(input)) };
@@ -372,6 +411,18 @@ describe("HOOK-4 an extraction", () => {
     expect(room.runtime.isExtracting).toBe(false);
     await vi.waitFor(() => expect(aborts).toEqual([first]));
     expect(room.turn(first)).toMatchObject({ status: "completed", issues: { memoryExtractionFailed: true } });
+  });
+
+  test("HOOK-1 a persona without hooks stores nothing of them", async () => {
+    const room = await begin({});
+    const id = await room.say("Hello");
+    (await room.request()).answer("Yes.");
+    await room.until(is("turn.completed", id));
+    const turn = room.queries.requireTurn(room.runtime.state, id);
+    expect(Object.keys(turn)).not.toEqual(expect.arrayContaining(["hooks"]));
+    expect(room.runtime.state).not.toHaveProperty("extraction");
+    expect(types(room).slice(-2)).toEqual(["turn.completed", "turn.finalized"]);
+    expect(room.turn(id)).toMatchObject({ contextAssemblyRunId: null, memoryExtractionRunId: null });
   });
 
   test("a turn that fails has none", async () => {

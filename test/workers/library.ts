@@ -5,6 +5,7 @@
 import { env } from "cloudflare:workers";
 import { z } from "zod";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
+import { defineTask } from "../../src/library/define-task.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import { passGate, reportRun, runsOf } from "./provider.ts";
@@ -180,7 +181,33 @@ const tools = [
 const toolIds = tools.map(({ id }) => id);
 const systemPrompt = "You are a test.";
 
+/** A hook that asks the model in its own words. */
+const assemble = defineTask({
+  id: "assemble",
+  input: z.looseObject({ user_message: z.string(), recent_turns: z.array(z.json()) }),
+  output: z.looseObject({ messages: z.array(z.json()) }),
+  effect: "pure",
+  execute: ({ user_message, recent_turns }) => ({
+    model: "scripted",
+    stream: true,
+    seed: recent_turns.length,
+    messages: [{ role: "user", content: user_message }],
+  }),
+});
+
+/** A hook that remembers what was said, unless it was told to fail. */
+const remember = defineTask({
+  id: "remember",
+  input: z.looseObject({ agent_message: z.string() }),
+  effect: "idempotent",
+  execute: ({ agent_message }) => {
+    if (agent_message === "Forget.") throw new ToolError("The store is away.");
+    return [{ op: "write", content: agent_message, type: "fact" }];
+  },
+});
+
 export const testLibrary = defineLibrary("test", {
+  tasks: [assemble, remember],
   modelProfiles: [
     defineModelProfile("scripted", { provider: "openai", modelId: "scripted", baseUrl: env.PROVIDER_URL }),
     defineModelProfile("priced", {

@@ -1,7 +1,6 @@
 /** Applies decisions about hooks to the state. Pure. */
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { JsonObject } from "../../../shared/json.ts";
 import type { AssemblyDecision, CycleNotes, ExtractionDecision, FailureText } from "./decisions.ts";
 import { type Assembly, type Extraction, type Extractions, extractionOf } from "./hooks.ts";
 import { withOutcome } from "./isolation.ts";

@@ -1,0 +1,72 @@
+/** Hooks on workerd: personas that name tasks for the context of a cycle and for the memories of a turn. */
+import { expect, test } from "vitest";
+import type { Principal } from "../../src/shared/principal.ts";
+import { expectProblem, post } from "./http-client.ts";
+import { createAgent, createConversation } from "./world.ts";
+
+const AUTHOR: Principal = { subject: "ann", tenant: "test", roles: ["author"] };
+const persona = (id: string, memory: object) =>
+  post(
+    "/api/libraries/hooked/personas",
+    { id, identity: { systemPrompt: "Test.", modelProfileId: "test/scripted" }, memory },
+    AUTHOR,
+  );
+const HOOKS = { contextAssembly: { task: "test/assemble" }, memoryExtraction: { task: "test/remember" } };
+
+test("A36 A39 A40 TASKDEF-1 the request is the hook's, and the operations of the extraction are in the journal", async () => {
+  expect(await persona("both", HOOKS)).toMatchObject({
+    status: 201,
+    body: { definition: { memory: HOOKS } },
+  });
+  const conversation = await createConversation(await createAgent("hooked/both"));
+  const { play, turnId } = await conversation.play({ replies: [[{ text: "Yes." }]] });
+  await conversation.ended(turnId);
+  const [request] = await play.requests(1);
+  expect(request?.body).toEqual({
+    model: "scripted",
+    stream: true,
+    seed: 0,
+    messages: [{ role: "user", content: play.content }],
+  });
+  await expect
+    .poll(async () => (await conversation.journal()).at(-1), { timeout: 10_000 })
+    .toMatchObject({ type: "turn.finalized", data: { memoryExtractionStatus: "completed" } });
+  const entries = await conversation.journal();
+  const extracted = entries.find(({ type }) => type === "memory_extraction.completed");
+  expect(extracted?.data).toEqual({ operations: [{ op: "write", content: "Yes.", type: "fact" }] });
+  const turn = await conversation.turn(turnId);
+  expect(turn.memoryExtractionRunId).toBe(extracted?.operationId);
+  expect(turn.contextAssemblyRunId).toMatch(/^op_/);
+
+  const { turnId: second } = await conversation.play({ replies: [[{ text: "Forget." }]] });
+  await conversation.ended(second);
+  await expect
+    .poll(async () => (await conversation.turn(second)).issues, { timeout: 10_000 })
+    .toEqual({ memoryExtractionFailed: true });
+});
+
+test("HOOKFORM-1 the designs' names are accepted, and name tasks", async () => {
+  const designed = {
+    contextAssemblyWorkflowId: "test/assemble",
+    memoryExtractionWorkflowId: "test/remember",
+  };
+  const { body } = await persona("designed", designed);
+  expect(body.definition).toMatchObject({ memory: { ...HOOKS, recentTurnsLimit: 20 } });
+});
+
+test.each<[string, object, string]>([
+  ["an unknown task", { contextAssembly: { task: "test/nobody" } }, "/memory/contextAssembly/task"],
+  [
+    "a task with a version",
+    { memoryExtraction: { task: "test/remember@1" } },
+    "/memory/memoryExtraction/task",
+  ],
+  ["a workflow", { contextAssembly: { workflow: "test/assemble" } }, "/memory/contextAssembly/workflow"],
+  [
+    "both forms",
+    { contextAssembly: { task: "test/assemble" }, contextAssemblyWorkflowId: "test/assemble" },
+    "/memory/contextAssemblyWorkflowId",
+  ],
+])("a persona with %s is refused", async (_, memory, path) => {
+  expectProblem(await persona("refused", memory), 422, "INVALID_INPUT", path);
+});
