@@ -31,6 +31,9 @@ import {
   transcriptItem,
 } from "./turns.ts";
 
+/** The code of the error that a later extraction takes back. */
+const EXTRACTION_FAILING = "MEMORY_EXTRACTION_FAILING";
+
 /**
  * Returns the state after a frame.
  *
@@ -80,6 +83,8 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
         endTurn(turn, { status: "failed", completedAt: frame.time, error: frame.data.error }),
       );
     case "turn.finalized":
+      if (frame.data.memoryExtractionStatus === "completed" && state.error?.code === EXTRACTION_FAILING)
+        return { ...state, error: null };
       if (frame.data.memoryExtractionStatus !== "failed") return state;
       return inTurn(state, frame, (turn) => ({
         ...turn,

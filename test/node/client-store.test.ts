@@ -332,6 +332,15 @@ describe("frames", () => {
     expect(state.turns[0]?.issues).toEqual({ memoryExtractionFailed: true });
   });
 
+  it("A40 shows that extractions fail until one completes", () => {
+    const error = { code: "MEMORY_EXTRACTION_FAILING", message: "Nothing is saved.", retriable: false };
+    const failing = run([empty, started, { v: 1, seq: 2, type: "error", time, data: error }]);
+    expect(failing.error).toEqual(error);
+    const data = { memoryExtractionStatus: "completed" } as const;
+    const state = applyFrame(failing, { v: 1, seq: 3, type: "turn.finalized", turnId: "t1", time, data });
+    expect(state.error).toBeNull();
+  });
+
   it("CLIENT-5: a type it does not know moves seq on and changes nothing else", () => {
     const state = run([empty, started]);
     // SAFETY: a newer server's frame, which the types of this version cannot name.

@@ -70,6 +70,11 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
         {view !== null && <OrderMenu value={view.turns} onChange={(turns) => update({ turns })} />}
       </PageHeader>
       <Timeline id={id} conversation={conversation} agentName={name} />
+      {state.error?.code === "MEMORY_EXTRACTION_FAILING" && (
+        <div className="mx-auto w-full max-w-3xl px-4">
+          <ErrorNote text={state.error.message} />
+        </div>
+      )}
       {error !== undefined && (
         <div className="mx-auto w-full max-w-3xl px-4">
           <ErrorNote text={messageOf(error)} />
