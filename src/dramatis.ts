@@ -193,7 +193,11 @@ export function dramatis(options: DramatisOptions) {
       adapters: adapterFor,
       gate,
       clientToolTimeoutMs: limits.clientToolMs,
-      ...defined({ metrics, turnLimit: limits.turns === false ? undefined : limits.turns }),
+      ...defined({
+        metrics,
+        turnLimit: limits.turns === false ? undefined : limits.turns,
+        changeLimit: limits.changes === false ? undefined : limits.changes,
+      }),
     }),
     Agent: createAgentClass<DramatisEnv & Cloudflare.Env>({
       resolve(env, tenant, persona) {

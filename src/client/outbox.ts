@@ -79,7 +79,7 @@ export function refuseStop(
   const isRefused = (stop: PendingStop) =>
     stop.type === "turn.cancel"
       ? stop.turnId === ref
-      : stop.type === "conversation.resume" && error.code === "NOT_CANCELLED";
+      : stop.type === ref || (stop.type === "conversation.resume" && error.code === "NOT_CANCELLED");
   const left = stops.filter((stop) => !isRefused(stop));
   if (left.length === stops.length) return null;
   const isHarmless = error.code === "CONFLICT" || error.code === "NOT_CANCELLED";

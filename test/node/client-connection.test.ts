@@ -458,6 +458,10 @@ describe("session", () => {
     expect(sent).toEqual([{ v: 1, type: "conversation.resume" }]);
     receive({ type: "error", data: { code: "NOT_CANCELLED", message: "It is not stopped." } });
     expect(session.getSnapshot()).toMatchObject({ error: null, stops: [] });
+    session.resume();
+    const refused = { code: "RATE_LIMITED", message: "Wait." };
+    receive({ type: "error", data: { ...refused, ref: "conversation.resume" } });
+    expect(session.getSnapshot(), "it is not sent again").toMatchObject({ error: refused, stops: [] });
     session.closed({ final: true });
   });
 

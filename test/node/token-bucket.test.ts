@@ -145,6 +145,7 @@ test("G6 default limits are the documented ones", () => {
   const documented = {
     requests: { perMinute: 1200, burst: 600 },
     turns: { perMinute: 600, burst: 200 },
+    changes: { perMinute: 30, burst: 10 },
     clientToolMs: 600_000,
     bodyBytes: 2 * 1024 * 1024,
     attachmentBytes: 8 * 1024 * 1024,

@@ -255,6 +255,82 @@ describe("G6 RUN-5 turns of a conversation", () => {
   });
 });
 
+describe("G6 RUN-9 changes of a conversation", () => {
+  const send = application({}, { Conversation: exports.LimitedConversation });
+  let agent: string;
+
+  beforeAll(async () => {
+    agent = await createAgent();
+  });
+
+  const create = async () => {
+    const body = JSON.stringify({ agentId: agent });
+    return (await answer(await send("/api/conversations", { method: "POST", body }))).body.id;
+  };
+  const post = (id: string, path: string, body: object = {}, principal = ADMIN) =>
+    send(`/api/conversations/${id}${path}`, { method: "POST", body: JSON.stringify(body) }, principal);
+  const toggles = async (id: string, count: number) => {
+    const seen: number[] = [];
+    for (let n = 0; n < count; n++) seen.push((await post(id, n % 2 === 0 ? "/cancel" : "/resume")).status);
+    return seen;
+  };
+  const connect = async (id: string) => {
+    const { webSocket } = await send(`/conversations/${id}`, { headers: { upgrade: "websocket" } });
+    if (webSocket === null) throw new Error("No WebSocket.");
+    return new Client(webSocket);
+  };
+  const changes = async (id: string) => {
+    const { body } = await answer(await send(`/api/conversations/${id}/journal?limit=200`));
+    const { entries } = body as unknown as { entries: { type: string }[] };
+    return entries.filter(({ type }) => /^conversation\.(cancelled|resumed|updated)$/.test(type)).length;
+  };
+
+  test("are bounded however many sockets ask for them, and whatever else is open", async () => {
+    const id = await create();
+    const sockets = await Promise.all(Array.from({ length: 16 }, () => connect(id)));
+    const startedAt = Date.now();
+    for (let round = 0; round < 20; round++)
+      for (const socket of sockets)
+        socket.send({ type: round % 2 === 0 ? "conversation.cancel" : "conversation.resume" });
+    for (const socket of sockets) {
+      socket.send({ type: "ping" });
+      await socket.frame("pong");
+    }
+    const most = 10 + (Date.now() - startedAt) / 2_000;
+    const [refused] = sockets.flatMap((socket) =>
+      socket.framesOf("error").filter(({ data }) => data.code === "RATE_LIMITED"),
+    );
+    expect(refused?.data).toMatchObject({ retriable: true, ref: expect.stringMatching(/^conversation\./) });
+    expect(await changes(id)).toBeGreaterThanOrEqual(10);
+    expect(await changes(id)).toBeLessThanOrEqual(most);
+    for (const socket of sockets) socket.close();
+  });
+
+  test("count together over HTTP, RPC and WebSocket, orders of turns included; what changes nothing is free", async () => {
+    const id = await create();
+    expect(await statuses(15, () => post(id, "/resume"))).toEqual(Array(15).fill(409));
+    expect(await toggles(id, 7)).toEqual(Array(7).fill(200));
+    expect(await statuses(15, () => post(id, "/cancel"))).toEqual(Array(15).fill(200));
+    const order = async (turns: string) => {
+      const init = { method: "PATCH", body: JSON.stringify({ turns }) };
+      return answer(await send(`/api/conversations/${id}`, init));
+    };
+    for (const turns of ["queued", "queued", "parallel", "parallel", "queued"])
+      expect((await order(turns)).status).toBe(200);
+    expectWait(await order("parallel"), 2);
+    expectWait(await answer(await post(id, "/resume")), 2);
+    // SAFETY: the class that is bound offers this surface.
+    const actor = exports.LimitedConversation.getByName(
+      `${ADMIN.tenant}:${id}`,
+    ) as unknown as ConversationApi;
+    const refused = { ok: false, error: { code: "RATE_LIMITED", retriable: true } };
+    expect(await actor.resume(ADMIN, {})).toMatchObject(refused);
+    expect((await order("queued")).status).toBe(200);
+    expect((await post(id, "/cancel")).status).toBe(200);
+    expect(await changes(id)).toBe(10);
+  });
+});
+
 describe("G6 BODY-1 bodies", () => {
   const MEBIBYTE = 1024 * 1024;
 
@@ -302,6 +378,7 @@ describe("G6 BODY-1 bodies", () => {
 test.each([
   [{ requests: { perMinute: 0, burst: 1 } }, "/limits/requests"],
   [{ turns: { perMinute: 10, burst: 0 } }, "/limits/turns"],
+  [{ changes: { perMinute: 0, burst: 1 } }, "/limits/changes"],
   [{ bodyBytes: 0.5 }, "/limits/bodyBytes"],
 ])("G6 a limit that makes no sense is refused when the application is made: %j", (limits, path) => {
   expect(() => dramatis({ libraries: [], limits })).toThrow(path);

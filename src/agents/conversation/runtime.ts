@@ -23,6 +23,7 @@ import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import { ActorShell } from "../base/runtime/shell.ts";
 import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
 import { Acceptance } from "./acceptance.ts";
+import { ChangeRate, type ChangeSignal } from "./change-rate.ts";
 import { type ConversationCommit, ConversationCore, type PlanningPorts } from "./conversation-core.ts";
 import type { CallInProgress } from "./core/decisions.ts";
 import type { Effect } from "./core/effects.ts";
@@ -62,6 +63,8 @@ export interface ConversationPorts
   executor: TaskExecutor;
   /** Rate of accepted turns; absent = no limit. The count is in memory and starts anew when the actor wakes. */
   turnLimit?: RateLimit;
+  /** As `turnLimit`, of what `ChangeRate` counts. */
+  changeLimit?: RateLimit;
   /** Receives the metrics of every model call that is over. */
   metrics?: MetricsSink;
   /** Publishes frames to all readers, in order. */
@@ -95,6 +98,7 @@ export class ConversationRuntime {
   readonly #toolState: ToolStateStore;
   readonly #handles: Handles;
   readonly #acceptance: Acceptance;
+  readonly #changes: ChangeRate;
 
   constructor(private readonly ports: ConversationPorts) {
     const { database, keyValue, clock } = ports;
@@ -106,6 +110,7 @@ export class ConversationRuntime {
     this.#toolState = new ToolStateStore(keyValue);
     this.#handles = new Handles(keyValue);
     this.#acceptance = new Acceptance({ ...ports, store: this.store });
+    this.#changes = new ChangeRate(ports.changeLimit, clock);
     this.#shell = new ActorShell(this.#core(), {
       clock,
       transaction: (body) => database.transaction(body),
@@ -345,19 +350,28 @@ export class ConversationRuntime {
       throw new DramatisError("CONFLICT", `It is too late to stop this turn: it has ${status}.`);
   }
 
-  /** Changes how turns that overlap go on. Resolves when that is durable. */
+  /** Changes how turns that overlap go on. Throws `RATE_LIMITED`. Resolves when that is durable. */
   async reorder(caller: Caller, order: TurnOrder): Promise<void> {
-    await this.#shell.commit([{ type: "conversation.update", caller, order }]);
+    await this.#change({ type: "conversation.update", caller, order });
   }
 
-  /** Stops the conversation with all its turns. Stopping it again changes nothing. Resolves when that is durable. */
+  /**
+   * Stops the conversation with all its turns. Stopping it again changes nothing. Throws `RATE_LIMITED` where it has no active
+   * turns. Resolves when that is durable.
+   */
   async cancel(stop: Stop): Promise<void> {
-    await this.#shell.commit([{ type: "conversation.cancel", ...stop }]);
+    await this.#change({ type: "conversation.cancel", ...stop });
   }
 
-  /** Lets the conversation go on. Throws `NOT_CANCELLED` if it is not stopped. Resolves when that is durable. */
+  /** Lets the conversation go on. Throws `NOT_CANCELLED` if it is not stopped, `RATE_LIMITED`. Resolves when that is durable. */
   async resume(stop: Stop): Promise<void> {
-    await this.#shell.commit([{ type: "conversation.resume", ...stop }]);
+    await this.#change({ type: "conversation.resume", ...stop });
+  }
+
+  /** Commits a caller's change of the conversation itself. Every such change goes this way (RUN-9). */
+  #change(signal: ChangeSignal): Promise<void> {
+    const planned = this.#shell.preview([signal]);
+    return this.#changes.commit(signal, planned, () => this.#shell.commit([signal]));
   }
 
   /** Returns the hook that runs as an operation with this id. */

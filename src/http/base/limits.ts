@@ -15,6 +15,11 @@ export interface Limits {
   requests?: RateLimit | false;
   /** Turns of one conversation, started by anyone. Default: 600 a minute, 200 at once. */
   turns?: RateLimit | false;
+  /**
+   * Stops of one conversation, resumes and other orders of its turns, by anyone. What changes nothing does not count, nor does a
+   * stop that ends turns. Default: 30 a minute, 10 at once.
+   */
+  changes?: RateLimit | false;
   /** Time that a client has to run one of its own tools, in milliseconds. Default: 600 000, ten minutes. */
   clientToolMs?: number;
   /** Maximum size of a request body, in bytes. Default: 2 MiB. */
@@ -32,6 +37,7 @@ const rateLimitOr = (defaultLimit: RateLimit) => z.union([z.literal(false), rate
 const limitsSchema = z.strictObject({
   requests: rateLimitOr({ perMinute: 1_200, burst: 600 }),
   turns: rateLimitOr({ perMinute: 600, burst: 200 }),
+  changes: rateLimitOr({ perMinute: 30, burst: 10 }),
   clientToolMs: z
     .int()
     .min(1_000)

@@ -17,7 +17,8 @@ export const CODE_MEANINGS: Record<ProblemCode, string> = {
   INVALID_INPUT: "The input does not fit its schema; `errors` lists the problems and their places.",
   UNSUPPORTED: "The model or its provider does not support the request.",
   UPGRADE_REQUIRED: "Connect here with a WebSocket.",
-  RATE_LIMITED: "Too many requests or turns in a short time. Retry after the time in `Retry-After`.",
+  RATE_LIMITED:
+    "Too many requests, turns or changes of a conversation in a short time. Retry after the time in `Retry-After`.",
   TOO_MANY_TURNS: "Too many turns of this conversation are active.",
   QUEUE_OVERFLOW: "The queue is full.",
   INTERNAL_ERROR: "A defect. Quote `incident` when you report it.",

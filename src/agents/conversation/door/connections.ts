@@ -112,6 +112,7 @@ export async function receiveFrame(
     const value = parseMessage(message);
     ref = refOf(value);
     const frame = parseClientFrame(value);
+    if (frame.type === "conversation.cancel" || frame.type === "conversation.resume") ref = frame.type;
     // SAFETY: `openConnection` wrote this state; the SDK's type only makes it readonly.
     const principal = client.state?.principal as Principal | undefined;
     if (principal === undefined)

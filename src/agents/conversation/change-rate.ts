@@ -1,0 +1,47 @@
+/**
+ * The rate at which callers change a conversation itself: its stops, its resumes, and other orders of its turns. Each of these
+ * is a commit that every reader gets.
+ *
+ * RUN-9  Limit these changes together, from every caller and entrance. What changes nothing is free, and so is a stop that ends
+ *        turns, which is never refused: each turn ends once.
+ */
+import type { Clock } from "../../ports/clock.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
+import type { Cancel, Reorder, Resume } from "./core/signals.ts";
+import type { Transition } from "./core/transition.ts";
+
+/** A caller's wish to change a conversation itself. */
+export type ChangeSignal = Cancel | Resume | Reorder;
+
+export class ChangeRate {
+  #bucket: TokenBucket | null;
+
+  /** Without a limit nothing is refused. The count is in memory and starts anew when the actor wakes. */
+  constructor(
+    limit: RateLimit | undefined,
+    private readonly clock: Pick<Clock, "now">,
+  ) {
+    this.#bucket = limit === undefined ? null : tokenBucket(limit);
+  }
+
+  /** Commits a planned change. Throws `RATE_LIMITED`, and what `commit` throws: neither counts. */
+  commit(
+    { type }: ChangeSignal,
+    { entries, touched }: Transition,
+    commit: () => Promise<void>,
+  ): Promise<void> {
+    const endsTurns = type === "conversation.cancel" && touched.size > 0;
+    if (this.#bucket === null || entries.length === 0 || endsTurns) return commit();
+    const taken = takeToken(this.#bucket, 1, this.clock.now());
+    if (!taken.allowed) throw tooManyChanges(taken.retryAfter);
+    const committed = commit();
+    this.#bucket = taken.bucket;
+    return committed;
+  }
+}
+
+function tooManyChanges(retryAfter: number): DramatisError {
+  const message = `The conversation has been changed too often in a short time. Try again in ${Math.ceil(retryAfter / 1000)} s.`;
+  return new DramatisError("RATE_LIMITED", message, { retriable: true, retryAfter });
+}
