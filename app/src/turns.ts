@@ -13,6 +13,11 @@ export function wasStopped({ error, items }: TurnState): boolean {
   return items.some((item) => item.type === "message" && item.message.stopped === true);
 }
 
+/** Reports whether the agent has answered, and goes on when work in the background has results. */
+export function worksInBackground({ status, phase }: TurnState): boolean {
+  return status === "active" && phase === "waiting";
+}
+
 function isQueued({ status, phase }: TurnState): boolean {
   return status === "active" && phase === "queued";
 }

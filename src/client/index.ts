@@ -46,6 +46,7 @@ export {
   isAnswering,
   isStopped,
   isStopping,
+  isTurnAnswering,
   type LiveConversation,
   type MessageOptions,
   type OperationState,

@@ -12,13 +12,7 @@ import type { MessageView } from "../protocol/views.ts";
 import { defined } from "../shared/defined.ts";
 import { dropPending, refuseStop, reject, settleResults, settleStops } from "./outbox.ts";
 import { fromSnapshot } from "./snapshot.ts";
-import {
-  isAnswering,
-  isStopped,
-  type LiveConversation,
-  type OperationState,
-  type TurnState,
-} from "./state.ts";
+import { isStopped, type LiveConversation, type OperationState, type TurnState } from "./state.ts";
 import {
   changeItem,
   changeTurn,
@@ -57,7 +51,7 @@ function settle(state: LiveConversation): LiveConversation {
 function withGate(state: LiveConversation): LiveConversation {
   const { conversation } = state;
   if (conversation === null || isStopped(state)) return state;
-  const gate = isAnswering(state) ? "running" : "idle";
+  const gate = state.turns.some(({ status }) => status === "active") ? "running" : "idle";
   return gate === conversation.gate ? state : { ...state, conversation: { ...conversation, gate } };
 }
 

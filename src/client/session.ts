@@ -26,6 +26,7 @@ import { addPending, addResult, addStop, checkCallId, dropPending } from "./outb
 import { applyFrame } from "./reducer.ts";
 import {
   initialState,
+  isTurnAnswering,
   type LiveConversation,
   type MessageOptions,
   type PendingMessage,
@@ -61,7 +62,8 @@ export interface ConversationActions {
    */
   submitToolResult(operationId: string, outcome: ToolOutcome): void;
   /**
-   * Stops every active turn, also those that wait. A message that is not recorded yet is not affected: discard it. A stop or
+   * Stops every active turn, also those that wait for others. One that only waits for work in the background goes on: stop it by
+   * `cancelTurn`. A message that is not recorded yet is not affected: discard it. A stop or
    * a resume is sent once the connection is open, and again after a lost connection, until it has happened: see `isStopping`.
    */
   stop(options?: StopOptions): void;
@@ -150,8 +152,8 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
 
   readonly stop = (options?: StopOptions): void => {
     // The newest first: with the order `queued`, the end of a turn begins the next one that still waits.
-    for (const { id, status } of this.#state.turns.toReversed()) {
-      if (status === "active") this.cancelTurn(id, options);
+    for (const turn of this.#state.turns.toReversed()) {
+      if (isTurnAnswering(turn)) this.cancelTurn(turn.id, options);
     }
   };
 

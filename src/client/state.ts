@@ -162,17 +162,24 @@ export function isLost({ connection }: LiveConversation): boolean {
   return connection === "connecting" || connection === "reconnecting";
 }
 
-/** Reports whether a turn is active. */
+/** Reports whether a turn is active. One that only waits for work in the background does not count: it has answered. */
 export function isAnswering(state: LiveConversation): boolean {
-  return state.turns.some((turn) => turn.status === "active");
+  return state.turns.some(isTurnAnswering);
+}
+
+/** Reports whether a turn is active and does not only wait for work in the background. */
+export function isTurnAnswering({ status, phase }: TurnState): boolean {
+  return status === "active" && phase !== "waiting";
 }
 
 /**
  * Reports whether this client stops turns and the conversation has not confirmed it yet: the turn with this id, or each
- * active turn if there is no id. A Stop button waits while it is `true`.
+ * turn that answers if there is no id. A Stop button waits while it is `true`.
  */
 export function isStopping({ turns, stops = [] }: LiveConversation, turnId?: string): boolean {
-  const active = turns.filter(({ id, status }) => status === "active" && id === (turnId ?? id));
+  const isMeant = (turn: TurnState) =>
+    turnId === undefined ? isTurnAnswering(turn) : turn.status === "active" && turn.id === turnId;
+  const active = turns.filter(isMeant);
   const isAsked = (id: string) =>
     stops.some((stop) => stop.type === "conversation.cancel" || ("turnId" in stop && stop.turnId === id));
   return active.length > 0 && active.every(({ id }) => isAsked(id));

@@ -8,6 +8,7 @@ import {
   initialState,
   isAnswering,
   isStopped,
+  isStopping,
   type LiveConversation,
   type MessageView,
   type TurnItem,
@@ -288,6 +289,29 @@ describe("frames", () => {
     expect([stopped.conversation?.gate, isStopped(stopped)]).toEqual(["cancelled", true]);
     const resumed = applyFrame(stopped, updated(5, "idle"));
     expect([resumed.conversation?.gate, isStopped(resumed)]).toEqual(["running", false]);
+  });
+
+  it("ASYNC-2 shows that a turn works in the background, and that nothing is being answered meanwhile", () => {
+    const requested: Frame = {
+      ...{ v: 1, seq: 4, type: "tool.requested", turnId: "t1", operationId: "op_1", time },
+      data: { name: "job", input: {}, async: true },
+    };
+    const waits: Frame = {
+      v: 1,
+      seq: 5,
+      type: "turn.waiting",
+      turnId: "t1",
+      time,
+      data: { reason: "operations" },
+    };
+    const waiting = run([empty, started, question, requested, waits]);
+    expect(waiting.turns[0]).toMatchObject({ status: "active", phase: "waiting" });
+    expect(waiting.turns[0]?.items.at(-1)).toMatchObject({ operation: { async: true, state: "running" } });
+    expect([isAnswering(waiting), waiting.conversation?.gate]).toEqual([false, "running"]);
+    const asked: LiveConversation = { ...waiting, stops: [{ type: "turn.cancel", turnId: "t1" }] };
+    expect([isStopping(asked), isStopping(asked, "t1")]).toEqual([false, true]);
+    const next = applyFrame(waiting, { ...answerStarted, seq: 6 });
+    expect([isAnswering(next), next.turns[0]?.phase]).toEqual([true, undefined]);
   });
 
   it("shows that a turn waits, until it begins or ends", () => {

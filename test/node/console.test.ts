@@ -10,7 +10,7 @@ import {
   titleFrom,
 } from "../../app/src/format.ts";
 import { conversationPath, routeOf } from "../../app/src/route.ts";
-import { turnsBefore, wasStopped } from "../../app/src/turns.ts";
+import { turnsBefore, wasStopped, worksInBackground } from "../../app/src/turns.ts";
 import type { TurnState } from "../../src/client/index.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
 
@@ -81,6 +81,15 @@ describe("turns", () => {
     const over = { ...queued, status: "failed" } as const;
     const turns = [turn("a"), turn("b", over), turn("c", queued), turn("d"), turn("e", queued)];
     expect(turns.map((one) => turnsBefore(turns, one))).toEqual([0, 0, 1, 0, 2]);
+  });
+
+  it("work in the background while they are active and wait", () => {
+    const turns = [
+      turn("a"),
+      turn("b", { phase: "waiting" }),
+      turn("c", { phase: "waiting", status: "failed" }),
+    ];
+    expect(turns.map(worksInBackground)).toEqual([false, true, false]);
   });
 
   it("were stopped if their error says so, or their only trace is a stopped message", () => {

@@ -1,6 +1,6 @@
 /** A live conversation: header, timeline and composer. */
 import { useCallback, useEffect, useRef, useState } from "react";
-import type { AgentIdentity, ConnectionStatus } from "../../../src/client/index.ts";
+import { type AgentIdentity, type ConnectionStatus, isTurnAnswering } from "../../../src/client/index.ts";
 import { useConversation } from "../../../src/client/react/use-conversation.ts";
 import { contentOf, type Draft } from "../content.ts";
 import { takeFirstMessage } from "../first-message.ts";
@@ -60,7 +60,7 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
     [id, send],
   );
 
-  const count = state.turns.filter((turn) => turn.status === "active").length;
+  const count = state.turns.filter(isTurnAnswering).length;
   const offline = status !== "open" && view !== null;
 
   return (

@@ -1,12 +1,12 @@
 /** The loaded turns of a conversation, and its pending messages. */
 import { useCallback, useEffect, useRef } from "react";
-import { type Content, isStopping } from "../../../src/client/index.ts";
+import { type Content, isStopping, isTurnAnswering } from "../../../src/client/index.ts";
 import type { UseConversationResult } from "../../../src/client/react/use-conversation.ts";
 import { ConversationId } from "../conversation-id.ts";
 import { useHistory } from "../hooks/use-history.ts";
 import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
 import { newMessageId } from "../own-message.ts";
-import { turnsBefore } from "../turns.ts";
+import { turnsBefore, worksInBackground } from "../turns.ts";
 import { EmptyConversation } from "./empty-conversation.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { HistoryLoader } from "./history-loader.tsx";
@@ -27,7 +27,7 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
   const { scroller, content, atEnd, toEnd } = usePinnedScroll(turns[0]?.id);
   const sendContent = useCallback((sent: Content) => void send(sent, { id: newMessageId() }), [send]);
   const empty = state.conversation !== null && turns.length === 0 && pending.length === 0;
-  const several = turns.filter(({ status }) => status === "active").length > 1;
+  const several = turns.filter(isTurnAnswering).length > 1;
   useJumpOnSend(pending.length, toEnd);
 
   return (
@@ -45,7 +45,7 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
                   agentName={agentName}
                   waitsFor={turnsBefore(turns, turn)}
                   stopping={isStopping(state, turn.id)}
-                  onStop={several ? cancelTurn : undefined}
+                  onStop={several || worksInBackground(turn) ? cancelTurn : undefined}
                   onSend={stopped ? undefined : sendContent}
                 />
               ))}

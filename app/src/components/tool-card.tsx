@@ -6,8 +6,9 @@ import { JsonView } from "./json-view.tsx";
 
 type Look = { text: string; icon: IconName; className: string };
 
-const looks: Record<OperationState["state"] | "waiting", Look> = {
+const looks: Record<OperationState["state"] | "waiting" | "background", Look> = {
   running: { text: "Running", icon: "spinner", className: "text-muted" },
+  background: { text: "Running in the background", icon: "spinner", className: "text-muted" },
   waiting: { text: "Waiting for the client", icon: "clock", className: "text-caution" },
   completed: { text: "Done", icon: "check", className: "text-accent" },
   failed: { text: "Failed", icon: "cross", className: "text-danger" },
@@ -36,7 +37,7 @@ export function ToolCard({ operation, active }: ToolCardProps) {
         <span className="shrink-0 font-mono text-[0.8125rem] font-medium">{name}</span>
         <span className="min-w-0 flex-1 truncate text-muted">{previewOf(input)}</span>
         <span className={`flex shrink-0 items-center gap-1.5 text-xs ${className}`}>
-          <Icon name={icon} className={shown === "running" ? "spin" : ""} />
+          <Icon name={icon} className={icon === "spinner" ? "spin" : ""} />
           {text}
         </span>
       </summary>
@@ -57,8 +58,9 @@ export function ToolCard({ operation, active }: ToolCardProps) {
   );
 }
 
-function lookOf({ state, client }: OperationState, active: boolean): keyof typeof looks {
+function lookOf({ state, client, async: isAsync }: OperationState, active: boolean): keyof typeof looks {
   if (state !== "running") return state;
   if (!active) return "cancelled";
-  return client === true ? "waiting" : "running";
+  if (client === true) return "waiting";
+  return isAsync === true ? "background" : "running";
 }
