@@ -147,6 +147,26 @@ describe("the result of a deferred operation", () => {
     expect(JSON.stringify(messages)).toContain("Outcome unknown");
   });
 
+  test("OP-6 DEFER-3 after the tool's run was lost is refused, too, and the success of a `once` tool is noted once", async () => {
+    const conversation = await createConversation(buyer);
+    const { play, turnId } = await conversation.play(paying("pay", { gate: "never" }));
+    const handle = await handleOf(play);
+    await play.reached("never");
+    await crash();
+    await conversation.view();
+    await conversation.outwait();
+    const turn = await conversation.ended(turnId);
+    expect(turn.moves[0]?.toolResult?.error?.message).toMatch(/^Outcome unknown/);
+    for (let again = 0; again < 3; again++)
+      expect(await post(handle, PAID)).toMatchObject([409, { code: "CONFLICT" }]);
+    expect((await conversation.journal()).filter(({ type }) => type === "tool.late")).toHaveLength(1);
+    const next = await conversation.play({ replies: [[{ text: "It was paid." }]] });
+    await conversation.ended(next.turnId);
+    const asked = JSON.stringify((await next.play.requests(1)).at(-1)?.body.messages);
+    expect(asked).toContain("it took effect");
+    await play.open("never");
+  });
+
   test("DEFER-4 does not arrive in time: the actor's alarm gives the operation `TIMEOUT`, also after a crash", async () => {
     const conversation = await createConversation(buyer);
     const { play, turnId } = await conversation.play(paying("pay", { ms: 2_000 }));

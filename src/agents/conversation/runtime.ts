@@ -29,7 +29,7 @@ import type { CallInProgress } from "./core/decisions.ts";
 import type { Effect } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
 import { extractionOf, hookOperation, runningExtractions } from "./core/hooks.ts";
-import { isOpen, type Operation, takesByName } from "./core/operation.ts";
+import { isGivenUp, isOpen, type Operation, takesByName } from "./core/operation.ts";
 import { checkExpiry, hasOutcome, isDeferrable } from "./core/planning/defer.ts";
 import { clientResult, isRepeated } from "./core/planning/results.ts";
 import type { AttemptFacts, EffectSignal, Signal, Stop, UserMessage } from "./core/signals.ts";
@@ -313,7 +313,7 @@ export class ConversationRuntime {
 
   /**
    * Commits the result of a deferred operation. The same result again changes nothing. Throws `NOT_FOUND` for a handle that this
-   * conversation did not give out, `CONFLICT` for a late result or another one. The late success of a stopped `once` operation
+   * conversation did not give out, `CONFLICT` for a late result or another one. The late success of a `once` operation that was given up
    * becomes a note to the model (OP-6) all the same. Resolves when the result is durable.
    */
   async complete(handle: unknown, outcome: ToolOutcome): Promise<CompletedOperation> {
@@ -321,17 +321,18 @@ export class ConversationRuntime {
     const { operationId } = claim;
     this.#shell.tick([{ type: "conversation.cmd.expire" }]);
     const { turn, operation } = operationAt(operationId, (n) => this.#turn(n));
-    if (operation.status === "cancelled")
+    const now = this.ports.clock.now();
+    if (isGivenUp(operation) && claim.expiresAt > now)
       await this.#noteLate(turn, operation, clientResult(operation, outcome));
     if (!hasOutcome(operation, outcome)) {
-      checkExpiry(claim, this.ports.clock.now());
+      checkExpiry(claim, now);
       const { item } = operation;
       await this.#shell.commit([{ type: "conversation.tool.resolved", turn: turn.n, item, outcome }]);
     }
     return { operationId, status: outcome.error === undefined ? "completed" : "failed" };
   }
 
-  /** Commits the success of a `once` operation that was stopped as a note to the model, once (OP-6). */
+  /** Commits the success of a `once` operation that was given up as a note to the model, once (OP-6). */
   async #noteLate(turn: Turn, { item, name, effect }: Operation, result: ToolResult): Promise<void> {
     const id = operationId(turn, item);
     if (effect !== "once" || !result.success || this.store.hasLateResult(id)) return;

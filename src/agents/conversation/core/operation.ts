@@ -10,8 +10,9 @@
  *       a timeout.
  * OP-5  An operation without a result when its turn ends gets the error `CANCELLED`. The outcome of a `once` call that has
  *       started is then unknown, and the error says so.
- * OP-6  If a cancelled `once` call succeeds later all the same, the next cycle sees a note with its result: one, however
- *       often the result comes.
+ * OP-6  If a `once` call that was cancelled succeeds later all the same, the next cycle sees a note with its result: one,
+ *       however often the result comes. So it is with a call that gave out a handle and was given up, while the handle is
+ *       valid.
  */
 import type { ToolEffect } from "../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
@@ -81,6 +82,13 @@ export function isOpen({ result }: Pick<Operation, "result">): boolean {
 /** Reports whether the operation has a result that its turn's next cycle gets. */
 export function isDue({ mode, result, delivered }: Operation): boolean {
   return mode === "async" && result !== undefined && delivered === undefined;
+}
+
+/** Reports whether the operation ended without its tool's word: it was stopped, its time was over, or its run was lost. */
+export function isGivenUp({ status, result }: Pick<Operation, "status" | "result">): boolean {
+  if (status === "cancelled") return true;
+  const { code, message = "" } = result?.error ?? {};
+  return code === "TIMEOUT" || message.startsWith("Outcome unknown");
 }
 
 /** Reports whether a result by name may settle an operation; `recoveries` counts the crashes under its turn. */
