@@ -82,6 +82,7 @@ export type {
 export type { Persona, PersonaSource, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
 export type { TaskExecutor, TaskResultApi, ToolStateApi } from "./protocol/executor-api.ts";
+export type { DeferApi } from "./protocol/operation-handle.ts";
 export type { ToolOutcome } from "./protocol/requests.ts";
 export type { TurnView } from "./protocol/views.ts";
 export {
