@@ -1213,6 +1213,19 @@ describe("models, their failures and their answers", () => {
     expect(viewOf(driver).calls.map(({ outcome }) => outcome?.attempts)).toEqual([1, 2, 1]);
   });
 
+  test.each(["stop", "not_called"])("STOP-3 what was shown of a paused reply stays: %s", (how) => {
+    const driver = new Driver(9);
+    driver.send(user("go"));
+    pause(driver, "One, two. ");
+    driver.now = 99_000; // the driver shows a text at even seconds
+    const { item, attempt } = address(driver);
+    const error = { code: "UNAVAILABLE", message: "busy", retriable: true } as const;
+    if (how === "stop")
+      driver.send({ type: "conversation.cancel", turn: 1, caller: { type: "user", userId: "ada" } });
+    else driver.send({ type: "conversation.llm.not_called", turn: 1, item, attempt, error });
+    expect(driver.finished[0]?.replies).toMatchObject([{ text: "What was shown", stopped: true }]);
+  });
+
   test("PAUSE-1 a continuation may call tools, and its data is the data of the whole", () => {
     const calling = new Driver(9);
     calling.send(user("go"));

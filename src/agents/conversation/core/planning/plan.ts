@@ -9,7 +9,7 @@
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { ModelCompleted, ModelFailed, ModelNotCalled, Signal, ToolCompleted } from "../signals.ts";
 import type { CallingTurn, ConversationState } from "../state.ts";
-import { planCancel, planResume } from "./cancel.ts";
+import { failTurn, planCancel, planResume } from "./cancel.ts";
 import { planCompactionRecovery, planSummary } from "./compaction.ts";
 import { planDeferral, planDeferredResult } from "./defer.ts";
 import {
@@ -49,7 +49,7 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     }
     case "conversation.llm.not_called": {
       const turn = callingTurn(state, signal);
-      return turn === undefined ? [] : [{ type: "FAIL_TURN", turn: turn.n, error: signal.error }];
+      return turn === undefined ? [] : [failTurn(turn, signal.error, input)];
     }
     case "conversation.compaction.completed":
     case "conversation.compaction.failed":
