@@ -14,7 +14,7 @@ export function unnamedWaits({ active }: ConversationState): number[] {
 
 function isAccountedFor(turn: Turn, turns: readonly Turn[]): boolean {
   if (turn.queued) return turns.some(({ n, queued }) => n !== turn.n && !queued);
-  if (turn.call !== null) return true;
+  if (turn.call !== null || turn.assembly !== undefined) return true;
   // The next cycle waits for other turns.
   if (turn.waiting !== undefined && dueOperations(turn).length > 0)
     return turns.some((other) => other !== turn);

@@ -15,6 +15,7 @@ import {
   localFailures,
 } from "./check-calls.ts";
 import { checkClientTools } from "./check-client-tools.ts";
+import { checkHooks } from "./check-hooks.ts";
 import { checkOverlap } from "./check-order.ts";
 import { checkRequests } from "./check-requests.ts";
 import { checkStops } from "./check-stops.ts";
@@ -45,6 +46,7 @@ export function check(history: History): Violation[] {
     checkUsage(scope);
     checkContext(scope);
     checkRequests(scope);
+    checkHooks(scope);
     checkStops(scope);
     checkOverlap(scope);
     checkData(scope);
@@ -132,6 +134,8 @@ function isExplained(turnId: string, code: string, calls: readonly ModelCallReco
   const { history, conversation } = scope;
   const models = 1 + (history.plan.conversations[conversation]?.fallbacks ?? 0);
   switch (code) {
+    case "CONTEXT_ASSEMBLY_FAILED":
+      return history.plan.conversations[conversation]?.hooks?.assembly !== undefined;
     case "MODEL_FAILED":
       return (
         calls.some(({ failure }) => failure === "bad request") ||
@@ -180,7 +184,7 @@ function checkJournal({ outcome, fail }: Scope): void {
     if (turnId === undefined) return;
     const bound = bounds.get(turnId) ?? { started: 0, ended: 0 };
     bounds.set(turnId, bound);
-    if (bound.ended > 0 && entry.type !== "turn.finalized" && entry.type !== "tool.late")
+    if (bound.ended > 0 && !/^(?:turn\.finalized|tool\.late|memory_extraction\..*)$/.test(entry.type))
       fail("journal", `${entry.type} ${entry.seq} after the end.`);
     if (entry.type === "turn.started") bound.started += 1;
     else if (bound.started !== 1)
@@ -196,7 +200,9 @@ function checkJournal({ outcome, fail }: Scope): void {
       fail("journal", `Messages of ${turn.id} do not pair.`);
     for (const [id, calls] of Map.groupBy(own, ({ operationId }) => operationId)) {
       const ends = calls.filter(({ type }) => ENDS.has(type));
-      if (id !== undefined && ends.length !== 1) fail("journal", `${id} has ${ends.length} results.`);
+      const isHook = id === turn.contextAssemblyRunId || calls.some(({ type }) => !type.startsWith("tool."));
+      if (id !== undefined && !isHook && ends.length !== 1)
+        fail("journal", `${id} has ${ends.length} results.`);
       if (ends.some(({ type }) => type === "tool.cancelled") && turn.status !== "failed")
         fail("journal", `${id} is cancelled, and its turn is not.`);
     }
@@ -246,6 +252,8 @@ function checkFrames(connection: ConnectionRecord, history: History, fail: Scope
 
 /** Journal entries without a frame. */
 const SILENT = new Set(["conversation.started", "turn.resumed", "tool.interrupted", "tool.late"]);
+/** Entries of hooks, which no client sees; the report of failures is a frame. */
+const OF_HOOKS = /^(?:context_assembly|memory_extraction)\.(?!failing)/;
 
 /** A connection must receive every durable frame after its start once, in order. */
 function checkNumbers(
@@ -261,7 +269,9 @@ function checkNumbers(
   if ((first.type === "snapshot") !== (from === null)) report(`begins with ${first.type}.`);
   const got = (from === null ? rest : told).flatMap(({ seq }) => seq ?? []);
   const last = got.at(-1) ?? begins;
-  const due = journal.filter(({ seq, type }) => seq > begins && seq <= last && !SILENT.has(type));
+  const due = journal.filter(
+    ({ seq, type }) => seq > begins && seq <= last && !SILENT.has(type) && !OF_HOOKS.test(type),
+  );
   const wanted = due.map(({ seq }) => seq);
   if (!isDeepStrictEqual(got, wanted)) report(`numbers ${got.join(" ")} came, of ${wanted.join(" ")}.`);
 }

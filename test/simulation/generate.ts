@@ -7,6 +7,7 @@ import {
   FAULTS_OF,
   type Fault,
   type FaultKind,
+  type HookPlan,
   JOB_NAMES,
   type MessagePlan,
   MODEL_FAILURES,
@@ -44,12 +45,40 @@ function faultCount(shape: Random): number {
 
 function conversationPlan(random: Random): ConversationPlan {
   const order = random.fork("order");
-  return {
+  const hooks = hooksPlan(random.fork("hooks"));
+  const plan: ConversationPlan = {
     maxMoves: random.chance(0.2) ? random.int(1, 2) : 8,
     ...(random.chance(0.35) ? { fallbacks: random.int(1, 2) } : {}),
     ...(random.chance(0.2) ? { history: random.int(1, 3) } : {}),
     ...(order.chance(0.4) ? { order: order.pick(["queued", "interrupt"] as const) } : {}),
+    ...hooks,
     clients: random.list(random.small(1, 3), (index) => clientPlan(random.fork(`client ${index}`))),
+  };
+  return hooks.hooks?.assembly === undefined ? plan : withTextOnly(plan);
+}
+
+function hooksPlan(random: Random): Pick<ConversationPlan, "hooks"> {
+  if (random.chance(0.75)) return {};
+  const hook = (own: Random): HookPlan => ({
+    effect: own.pick(["pure", "idempotent", "once"] as const),
+    ms: own.chance(0.1) ? own.int(5_000, 40_000) : own.small(0, 1_000),
+    failures: own.chance(0.3) ? own.int(1, 4) : 0,
+  });
+  const kind = random.int(1, 3);
+  return {
+    hooks: {
+      ...(kind === 2 ? {} : { assembly: hook(random.fork("assembly")) }),
+      ...(kind === 1 ? {} : { extraction: hook(random.fork("extraction")) }),
+    },
+  };
+}
+
+/** A planned context hook builds requests of text only, for the first model. */
+function withTextOnly({ fallbacks: _fallbacks, clients, ...plan }: ConversationPlan): ConversationPlan {
+  const textOf = ({ images: _images, output: _output, ...message }: MessagePlan): MessagePlan => message;
+  return {
+    ...plan,
+    clients: clients.map((client) => ({ ...client, messages: client.messages.map(textOf) })),
   };
 }
 

@@ -103,6 +103,16 @@ export interface ToolRun {
   answer?: Json;
 }
 
+/** A run of a hook. */
+export interface HookRunRecord {
+  conversation: number;
+  kind: "assembly" | "extraction";
+  turnId: string;
+  operationId: string;
+  /** As in `CommitRecord`. */
+  step: number;
+}
+
 /** A stop, a resume or a change of the order by a client. */
 export interface ActRecord {
   conversation: number;
@@ -187,6 +197,7 @@ export interface History {
   sent: SentMessage[];
   modelCalls: ModelCallRecord[];
   toolRuns: ToolRun[];
+  hookRuns: HookRunRecord[];
   submissions: Submission[];
   acts: ActRecord[];
   commits: CommitRecord[];

@@ -3,6 +3,7 @@
  * Plans are shrunk, printed and kept as tests.
  */
 
+import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { TurnOrder } from "../../src/protocol/views.ts";
 
 /** All times are in milliseconds. */
@@ -22,7 +23,18 @@ export interface ConversationPlan {
   history?: number;
   /** How turns that overlap go on at first; `parallel` by default. */
   order?: TurnOrder;
+  /** Hooks of the agent; none by default. With a context hook, messages have neither images nor output. */
+  hooks?: { assembly?: HookPlan; extraction?: HookPlan };
   clients: ClientPlan[];
+}
+
+/** A hook of the agent. */
+export interface HookPlan {
+  effect: ToolEffect;
+  /** Duration of a run. */
+  ms: number;
+  /** Number of the first runs in the conversation that fail. */
+  failures: number;
 }
 
 /**

@@ -28,6 +28,7 @@ import { noHandles } from "../support/local-executor.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";
 import { type History, nextStep, type ToolRun } from "./history.ts";
+import { hookTasks } from "./hooks.ts";
 import { Link } from "./link.ts";
 import type { Caller } from "./model.ts";
 import { MODELS, profileOf } from "./models.ts";
@@ -101,6 +102,7 @@ export function toolLibrary(plan: Plan, { clock, history, moments, note }: ToolS
     });
   return defineLibrary(LIBRARY, {
     tools: [...TOOL_NAMES, ...JOB_NAMES].map(tool),
+    tasks: hookTasks(plan, { clock, history }),
     modelProfiles: MODELS.slice(1).map((modelId) => defineModelProfile(modelId, profileOf(modelId))),
   });
 }

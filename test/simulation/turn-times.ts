@@ -51,7 +51,7 @@ export class TurnTimeline {
         if (types.includes(type) && !found.has(turnId)) found.set(turnId, seq);
       return (id: string) => found.get(id) ?? Infinity;
     };
-    const [started, began] = [firsts("turn.started"), firsts("message.started")];
+    const [started, began] = [firsts("turn.started"), firsts("message.started", "context_assembly.started")];
     const ended = firsts("turn.completed", "turn.failed");
     this.turns = outcome.turns.map((turn) => ({
       turn,
@@ -150,7 +150,8 @@ function cyclesOf(entries: readonly JournalEntryView[]): Pick<TurnTimes, "cycles
     if (type === "message.completed") isAnswered = !(isJsonObject(data) && data.interim === true);
     const isBackground = type === "turn.waiting" && isJsonObject(data) && data.reason === "operations";
     if (isBackground) waits.push({ from: seq, to: Infinity });
-    if (type !== "message.started" || !isAnswered) continue;
+    const isBegin = type === "message.started" || type === "context_assembly.started";
+    if (!isBegin || !isAnswered) continue;
     isAnswered = false;
     cycles.push(seq);
     const last = waits.at(-1);

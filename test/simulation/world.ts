@@ -20,6 +20,7 @@ import type { Client } from "./client.ts";
 import { WorldClock } from "./clocks.ts";
 import { Crash, FaultPlane, InjectedError } from "./faults.ts";
 import type { ClientOutcome, History, Outcome } from "./history.ts";
+import { hookTask } from "./hooks.ts";
 import { HttpClient } from "./http-client.ts";
 import { Images } from "./images.ts";
 import type { Life, Variant } from "./life.ts";
@@ -50,6 +51,7 @@ export async function runPlan(plan: Plan, variant: Variant = {}): Promise<Histor
     sent: [],
     modelCalls: [],
     toolRuns: [],
+    hookRuns: [],
     submissions: [],
     acts: [],
     commits: [],
@@ -173,13 +175,21 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
 
 async function recordOf(
   index: number,
-  { maxMoves, fallbacks = 0 }: ConversationPlan,
+  { maxMoves, fallbacks = 0, hooks = {} }: ConversationPlan,
   code: DeployedCode,
   createdAt: number,
 ): Promise<ConversationIdentity> {
   const toolIds = Object.keys(EFFECTS).map((name) => `${LIBRARY}/${name}`);
   const persona = {
     identity: { systemPrompt: "Simulated." },
+    memory: {
+      ...(hooks.assembly && {
+        contextAssembly: { task: `${LIBRARY}/${hookTask("assembly", hooks.assembly)}` },
+      }),
+      ...(hooks.extraction && {
+        memoryExtraction: { task: `${LIBRARY}/${hookTask("extraction", hooks.extraction)}` },
+      }),
+    },
     tools: { toolIds, constraints: { maxMovesPerTurn: maxMoves } },
   };
   const [first = "", ...others] = MODELS;
