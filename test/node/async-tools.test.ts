@@ -1,10 +1,16 @@
 /** Tools that run in the background: pending results, further cycles, stops, and what a crash leaves of them. */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { adapterFor } from "../../src/adapters/formats/lookup.ts";
+import { turnEvents } from "../../src/agents/conversation/core/turn-events.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { eventToMessage } from "../../src/memory/session/events.ts";
+import type { ModelProfile, ProviderId } from "../../src/model/profile.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { Json, JsonObject } from "../../src/shared/json.ts";
+import { context, user } from "../support/contexts.ts";
 import { type OpenRequest, SteeredConversation } from "../support/steered-model.ts";
+import { checkByRules } from "../support/strict-apis.ts";
 
 /** A library with `job`, which ends when the test says so, and `look`, for which the turn waits. */
 function works() {
@@ -55,6 +61,10 @@ const saidIn = ({ messages }: OpenRequest) =>
   messages.slice(1).map(({ role, content }) => `${role}: ${content ?? ""}`);
 const typesOf = (room: SteeredConversation, turnId: string) =>
   room.frames.flatMap((frame) => (frame.turnId === turnId && frame.seq !== undefined ? [frame.type] : []));
+
+/** Resolves when a turn has waited this often. */
+const waited = (room: SteeredConversation, turnId: string, times: number) =>
+  room.until(() => room.frames.filter(waits(turnId)).length >= times);
 
 /** Begins a turn that calls `job` with these names, and says that it works on it. */
 async function begun(room: SteeredConversation, ...names: string[]): Promise<string> {
@@ -140,7 +150,7 @@ describe("a background operation", () => {
     const fourth = await room.request();
     expect(saidIn(fourth).slice(0, saidIn(third).length)).toEqual(saidIn(third));
     fourth.answer("A is there.");
-    await room.until((frame) => frame.type === "turn.waiting" && (frame.seq ?? 0) > 12);
+    await waited(room, id, 2);
     (await shop.run("b")).end("result b");
     const fifth = await room.request();
     expect(saidIn(fifth).slice(0, saidIn(fourth).length)).toEqual(saidIn(fourth));
@@ -288,7 +298,7 @@ describe("a background operation", () => {
     const third = await room.request();
     expect(saidIn(third).at(-1)?.length).toBeLessThan(30_000);
     third.answer("A.");
-    await room.until((frame) => frame.type === "turn.waiting" && (frame.seq ?? 0) > 12);
+    await waited(room, id, 2);
     (await shop.run("b")).end("beta ".repeat(20_000));
     const fourth = await room.request();
     const [first, second] = saidIn(fourth).filter((text) => text.includes("ran in the background"));
@@ -297,6 +307,56 @@ describe("a background operation", () => {
     fourth.answer("B.");
     await room.until(ends(id));
   });
+});
+
+const APIS: [provider: ProviderId, path: string][] = [
+  ["openai", "/chat/completions"],
+  ["openai-responses", "/responses"],
+  ["anthropic", "/messages"],
+  ["gemini", ":streamGenerateContent"],
+  ["workers-ai", "/chat/completions"],
+];
+
+test("ASYNC-4 RECORD-3 every request of such a turn, and the records of completed and stopped ones, are legal for all providers", async () => {
+  const shop = works();
+  const room = await SteeredConversation.create(shop.library);
+  const first = await begun(room, "a", "b");
+  (await shop.run("a")).end({ found: 42 });
+  (await room.request()).call(["look", {}], ["job", { name: "c" }]);
+  await shop.run("c");
+  (await room.request()).answer("More to do.");
+  await waited(room, first, 2);
+  (await shop.run("b")).fail("No.");
+  (await room.request()).answer("One failed.");
+  await waited(room, first, 3);
+  (await shop.run("c")).end("done");
+  (await room.request()).answer("Done.");
+  await room.until(ends(first));
+  const second = await begun(room, "d");
+  await room.stop(second);
+  const messages = [first, second].flatMap((id) =>
+    turnEvents(room.queries.requireTurn(room.runtime.state, id)).flatMap(
+      (event) => eventToMessage(event) ?? [],
+    ),
+  );
+  expect(messages.filter(({ content }) => content.includes("ran in the background"))).toHaveLength(4);
+  const calls = messages.flatMap(({ role }, index) => (role === "assistant" ? [index] : []));
+  expect(calls).toHaveLength(8);
+  const tools = shop.library.tools.map(({ definition: { name, description, inputSchema } }) => {
+    return { name, description, inputSchema };
+  });
+  for (const [provider, path] of APIS) {
+    const profile: ModelProfile = { provider, modelId: "m", baseUrl: "http://model/v1" };
+    const requests = [...calls.map((index) => messages.slice(0, index)), [...messages, user("Again?")]];
+    for (const sent of requests) {
+      const body = adapterFor(provider).buildRequest(profile, context({ messages: sent, tools }));
+      // The rules are stricter than these APIs, which take system messages anywhere.
+      const strict = JSON.parse(JSON.stringify(body), (key, value) =>
+        key === "role" && (value === "system" || value === "developer") ? "user" : value,
+      );
+      expect(() => checkByRules(path, strict), `${provider}, ${sent.length}`).not.toThrow();
+    }
+  }
 });
 
 test("ASYNC-6 a turn that must answer with data waits for the result", async () => {
