@@ -2,6 +2,8 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -70,9 +72,11 @@ function workerWithShop(text: string): string {
   const [, exported = ""] = /`(export \{ Shelf \}.+?)`/.exec(tools) ?? [];
   expect([agent, exported]).not.toContain("");
   const changed = text
-    .replace("libraries: [library]", "libraries: [library, shop]")
-    .replace("agents: [", `agents: [${agent}, `);
-  return `import { shop } from "./shop";\n${changed}\n${exported};\n`;
+    .replace("libraries: [library]", "libraries: [library, shop, payments]")
+    .replace("agents: [", `agents: [${agent}, { id: "cashier", persona: "payments/cashier" }, `)
+    .replace("export default app.handler;", exampleWith('"/api/webhooks/payments"').text);
+  const imports = 'import { payments, paymentWebhook } from "./payments";\nimport { shop } from "./shop";';
+  return `${imports}\n${changed}\n${exported};\n`;
 }
 
 /** Returns the errors of the compiler, except those in declarations of other packages. */
@@ -100,7 +104,7 @@ beforeAll(() => {
     write(path, path === "src/worker.ts" ? workerWithShop(text) : text);
   }
   write("wrangler.jsonc", configuration());
-  write(".dev.vars", "DRAMATIS_LOCAL=1\nSHELF=main\n");
+  write(".dev.vars", "DRAMATIS_LOCAL=1\nSHELF=main\nPAYMENTS_URL=http://127.0.0.1:1\n");
   const [, init = ""] = /^npx tsc (--init .+) && npx tsc --noEmit$/m.exec(page("README.md")) ?? [];
   run(project, process.execPath, TSC, ...init.split(" "));
   run(project, process.execPath, WRANGLER, "types");
@@ -157,21 +161,35 @@ describe("the tools of docs/tools.md, under wrangler dev", () => {
   const printed: string[] = [];
   let server: ChildProcess;
   let client: ReturnType<typeof createClient>;
+  let address: string;
+  /** The bodies that the provider of payments got. */
+  const checkouts: { metadata: object }[] = [];
+  const provider = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    checkouts.push(JSON.parse(body));
+    response.end("{}");
+  });
 
   beforeAll(async () => {
     const [tested = ""] = filesOf([exampleWith("await total.run(")]).keys();
     const worker = readFileSync(join(project, "src/worker.ts"), "utf8");
     write("src/worker.ts", `import "../${tested.replace(/\.ts$/, "")}";\n${worker}`);
+    await once(provider.listen(0, "127.0.0.1"), "listening");
+    const { port } = provider.address() as AddressInfo;
+    write(".dev.vars", `DRAMATIS_LOCAL=1\nSHELF=main\nPAYMENTS_URL=http://127.0.0.1:${port}\n`);
     server = spawn(process.execPath, [WRANGLER, "dev", "--port", "0"], {
       cwd: project,
       env: { ...quiet, WRANGLER_REGISTRY_PATH: join(folder, "registry") },
       detached: true,
       stdio: ["ignore", "pipe", "pipe"],
     });
-    client = createClient({ baseUrl: await addressOf(server, printed) });
+    address = await addressOf(server, printed);
+    client = createClient({ baseUrl: address });
   });
 
   afterAll(async () => {
+    provider.close();
     const pids = processTree(server.pid ?? 0).map(({ pid }) => pid);
     process.kill(-(server.pid ?? 0), "SIGKILL");
     await waitUntilGone(pids);
@@ -197,6 +215,24 @@ describe("the tools of docs/tools.md, under wrangler dev", () => {
         error: { code: "INVALID_INPUT", message: expect.stringContaining("Take less") },
       },
     ]);
+  });
+
+  it("DEFER-1 waits for a payment until its webhook completes the operation", async () => {
+    const { id } = await client.conversations.create({ agentId: "cashier" });
+    const { turnId } = await client.turns.start(id, { content: '!tool pay {"cents": 4200}' });
+    await expect.poll(() => checkouts.length).toBe(1);
+    const [{ metadata } = { metadata: {} }] = checkouts;
+    expect((await client.turns.get(id, turnId)).status).toBe("active");
+    const call = () =>
+      fetch(`${address}/api/webhooks/payments`, {
+        method: "POST",
+        body: JSON.stringify({ status: "paid", metadata }),
+      }).then((response) => response.json());
+    expect(await call()).toMatchObject({ status: "completed" });
+    expect(await call(), "the provider repeats it").toMatchObject({ status: "completed" });
+    await expect.poll(async () => (await client.turns.get(id, turnId)).status).toBe("completed");
+    const [move] = (await client.turns.get(id, turnId)).moves;
+    expect(move?.toolResult).toEqual({ success: true, result: { paid: true } });
   });
 
   it("runs a tool without a model", async () => {

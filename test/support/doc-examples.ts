@@ -20,6 +20,8 @@ export interface Example {
 
 /** Declarations of the names that a fragment may take as given. */
 const GIVEN: Readonly<Record<string, string>> = {
+  app: 'declare const app: ReturnType<typeof import("dramatis").dramatis>;',
+  paymentWebhook: "declare function paymentWebhook(request: Request): Promise<Response>;",
   agent: 'declare const agent: DurableObjectStub<import("dramatis").SessionAgent>;',
   buildWorkingContext: 'import { buildWorkingContext } from "dramatis";',
   connectConversation: 'import { connectConversation } from "dramatis/client";',
