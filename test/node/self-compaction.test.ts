@@ -3,9 +3,16 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import { dueCut, planCompactions } from "../../src/agents/conversation/core/planning/compaction.ts";
+import { compactionKey } from "../../src/agents/conversation/core/effects.ts";
+import {
+  dueCut,
+  planCompactions,
+  planSummary,
+} from "../../src/agents/conversation/core/planning/compaction.ts";
 import { summaryContext } from "../../src/agents/conversation/core/planning/context.ts";
 import { fittedMoves } from "../../src/agents/conversation/core/planning/moves.ts";
+import type { SummaryCompleted } from "../../src/agents/conversation/core/signals.ts";
+import { runningCompactions } from "../../src/agents/conversation/core/state.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { contextTokens } from "../../src/library/version-chain.ts";
@@ -17,6 +24,7 @@ import { EventAction, isCompaction } from "../../src/memory/session/types.ts";
 import { exceedsContext } from "../../src/model/error.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
 import type { ModelProfile, ProviderId } from "../../src/model/profile.ts";
+import { allowAll } from "../../src/policy/gate.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { turnOfEvents } from "../support/histories.ts";
 import { PLAIN_CHAIN, recordOf } from "../support/records.ts";
@@ -28,6 +36,7 @@ const words = (count: number, word = "word") => Array.from({ length: count }, ()
 
 const NO_TOOLS = defineLibrary("none", { tools: [] });
 const MEMORY = { contextTokens: 2_000 };
+const STOP = { caller: { type: "user", userId: "ada" } } as const;
 
 const isOrder = ({ messages }: OpenRequest) =>
   String(messages.at(-1)?.content).startsWith("This is an order of the platform");
@@ -184,13 +193,84 @@ describe("a conversation", () => {
     const { order, turns } = await filled(conversation);
     await conversation.stopAll();
     expect(order.isAborted()).toBe(true);
-    expect(conversation.runtime.state.compactions).toEqual({});
+    expect(conversation.runtime.isCompacting).toBe(false);
     expect(conversation.runtime.dueIn).toBeNull();
     await conversation.say("In vain");
     expect(conversation.runtime.isCompacting).toBe(false);
     await conversation.runtime.resume({ caller: { type: "user", userId: "ada" } });
     await turnOf(conversation, turns + 2, 20);
     expect(isOrder(await conversation.request())).toBe(true);
+  });
+
+  test("SELFCOMPACT-1 CALLS-3 a stop counts the call for a summary that it interrupts, and what it has used", async () => {
+    const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
+    const { order } = await filled(conversation);
+    const { usage: before } = conversation.runtime.state;
+    const changes = conversation.usageChanges;
+    order.say("The user");
+    order.count();
+    await new Promise((resolve) => setImmediate(resolve));
+    await conversation.stopAll();
+    const { usage } = conversation.runtime.state;
+    expect(usage.calls - before.calls).toBe(1);
+    expect(usage.inputTokens - before.inputTokens).toBe(100);
+    expect(conversation.usageChanges - changes).toBe(1);
+    expect(entries(conversation).at(-1)).toMatchObject({
+      type: "context.compaction.failed",
+      data: { attempt: 1, final: true, code: "CANCELLED" },
+    });
+    // What remains changes no usage, and counts nothing again.
+    await conversation.runtime.resume(STOP);
+    await conversation.stopAll();
+    expect(conversation.runtime.state.usage).toEqual(usage);
+    expect(conversation.usageChanges - changes).toBe(1);
+  });
+
+  test("SELFCOMPACT-1 SELFCOMPACT-3 stops and resumes do not repeat the calls for a summary beyond its attempts", async () => {
+    const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
+    let { order, turns } = await filled(conversation);
+    for (const attempt of [1, 2, 3]) {
+      expect(isOrder(order)).toBe(true);
+      expect(conversation.runtime.state.compactions.tester?.call?.attempt).toBe(attempt);
+      await conversation.stopAll();
+      expect(order.isAborted()).toBe(true);
+      await conversation.runtime.resume(STOP);
+      await turnOf(conversation, ++turns, 20);
+      if (attempt < 3) order = await conversation.request();
+    }
+    expect(conversation.runtime.isCompacting).toBe(false);
+    const { calls } = conversation.runtime.state.usage;
+    expect(calls).toBe(turns + 3);
+  });
+
+  test("SELFCOMPACT-1 a compaction after a stop is another one: nothing of the one before it counts", async () => {
+    const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
+    const { turns } = await filled(conversation);
+    const [first] = runningCompactions(conversation.runtime.state);
+    await conversation.stopAll();
+    await conversation.runtime.resume(STOP);
+    await turnOf(conversation, turns + 1, 20);
+    const { state } = conversation.runtime;
+    const [second] = runningCompactions(state);
+    if (first === undefined || second === undefined) throw new Error("Both compactions ran.");
+    expect(second.compaction.cover).toBe(first.compaction.cover);
+    const { attempt } = second.compaction.call;
+    const at = (attempts: number) => ({
+      ...first,
+      compaction: { ...first.compaction, call: { ...first.compaction.call, attempt: attempts } },
+    });
+    expect(compactionKey(second)).not.toBe(compactionKey(at(attempt)));
+    const late: Omit<SummaryCompleted, "begunBy"> = {
+      type: "conversation.compaction.completed",
+      session: "tester",
+      attempt,
+      reply: { text: "Late.", toolCalls: [], finishReason: "stop" },
+      facts: { startedAt: 1, finishedAt: 2 },
+    };
+    const input = { now: 1, stem: "", gate: allowAll };
+    expect(planSummary(state, { ...late, begunBy: first.compaction.turn }, input)).toEqual([]);
+    expect(planSummary(state, { ...late, begunBy: second.compaction.turn, attempt: 1 }, input)).toEqual([]);
+    expect(planSummary(state, { ...late, begunBy: second.compaction.turn }, input)).toHaveLength(1);
   });
 
   test("ORDER-3 with two jobs pending, the next request after a compaction lists both, behind an equal prefix", async () => {

@@ -29,6 +29,8 @@ export interface OpenRequest {
   isAborted(): boolean;
   /** Streams a piece of text. */
   say(text: string): void;
+  /** Streams what the provider has counted so far. */
+  count(): void;
   /** Ends the reply. */
   end(): void;
   /** Says a text and ends the reply, which the provider counts. */
@@ -41,6 +43,8 @@ export interface OpenRequest {
 
 export class SteeredConversation {
   readonly frames: Frame[] = [];
+  /** Number of commits that changed the usage without a turn's end. */
+  usageChanges = 0;
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
   readonly #requests: OpenRequest[] = [];
@@ -60,6 +64,9 @@ export class SteeredConversation {
       gate: allowAll,
       ...noMail,
       armWakeup: async () => undefined,
+      onUsage: () => {
+        this.usageChanges += 1;
+      },
       publish: (frames) => {
         this.frames.push(...frames);
         for (const check of this.#onFrame) check();
@@ -154,6 +161,7 @@ export class SteeredConversation {
           messages: body.messages as unknown as OpenRequest["messages"],
           isAborted: () => signal.aborted,
           say: (text) => push({ type: "text", text }),
+          count: () => push({ type: "usage", usage: { inputTokens: 100, outputTokens: 10 } }),
           end: () => finish("stop"),
           answer: (text) => {
             push({ type: "text", text }, { type: "usage", usage: { inputTokens: 100, outputTokens: 10 } });

@@ -29,7 +29,10 @@ export interface ConversationCommit extends Commit<ConversationState> {
 }
 
 export interface PlanningPorts
-  extends Pick<PlanInput, "gate" | "clientToolTimeoutMs" | "inProgress" | "sizesAfter"> {
+  extends Pick<
+    PlanInput,
+    "gate" | "clientToolTimeoutMs" | "inProgress" | "summaryInProgress" | "sizesAfter"
+  > {
   ids: Ids;
 }
 
@@ -55,8 +58,13 @@ export class ConversationCore
 
   /** Throws `INTERNAL_ERROR` for a defect. Planning is pure, so it would repeat: unlike a failure of the store, it is final. */
   plan(state: ConversationState, signals: readonly Signal[], now: number): Transition {
-    const { ids, gate, clientToolTimeoutMs, inProgress, sizesAfter } = this.ports;
-    const input = { now, gate, ...defined({ clientToolTimeoutMs, inProgress, sizesAfter }) };
+    const { ids, gate, ...optional } = this.ports;
+    const { clientToolTimeoutMs, inProgress, summaryInProgress, sizesAfter } = optional;
+    const input = {
+      now,
+      gate,
+      ...defined({ clientToolTimeoutMs, inProgress, summaryInProgress, sizesAfter }),
+    };
     try {
       const planned = signals.reduce<Transition>((current, signal) => {
         const stem = signal.type === "conversation.user.message" ? stemOf(ids.ulid()) : "";
@@ -118,9 +126,9 @@ export class ConversationCore
    */
   abandon([first]: readonly Signal[], error: ErrorData): Signal[] {
     if (first !== undefined && "session" in first) {
-      const { session, cover, attempt, facts } = first;
+      const { session, begunBy, attempt, facts } = first;
       const failure = { category: "unknown", message: error.message, retriable: false } as const;
-      const address = { session, cover, attempt, ...defined({ facts }) };
+      const address = { session, begunBy, attempt, ...defined({ facts }) };
       return [{ type: "conversation.compaction.failed", ...address, error: failure }];
     }
     if (first === undefined || !("turn" in first)) return [];

@@ -26,7 +26,7 @@ import { Acceptance } from "./acceptance.ts";
 import { ChangeRate, type ChangeSignal } from "./change-rate.ts";
 import { type ConversationCommit, ConversationCore, type PlanningPorts } from "./conversation-core.ts";
 import type { CallInProgress } from "./core/decisions.ts";
-import type { Effect } from "./core/effects.ts";
+import { compactionKey, type Effect, modelKey } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
 import { extractionOf, hookOperation, runningExtractions } from "./core/hooks.ts";
 import { isGivenUp, isOpen, type Operation, takesByName } from "./core/operation.ts";
@@ -39,6 +39,7 @@ import {
   type ConversationState,
   chainOf,
   runningCompactions,
+  type SessionInCompaction,
   type Turn,
 } from "./core/state.ts";
 import type { Transition } from "./core/transition.ts";
@@ -424,7 +425,7 @@ export class ConversationRuntime {
       this.#windows.end(turn);
       this.ends.note(turn);
     }
-    if (before.compactions !== state.compactions) this.ports.onUsage?.();
+    if (before.compactions !== state.compactions && before.usage !== state.usage) this.ports.onUsage?.();
     const hasEnded = row.entries.some(({ type, data }) => type === "turn.finalized" && data !== undefined);
     const other = (n: number) => (hasEnded ? this.#finishedTurn(n) : undefined);
     this.deltas.publish(framesOf(row, 0, (n) => transition.touched.get(n) ?? other(n)));
@@ -433,10 +434,12 @@ export class ConversationRuntime {
   #core(): ConversationCore {
     const inProgress = (turn: CallingTurn): CallInProgress => ({
       shown: this.deltas.textOf(messageId(turn, turn.call.item)),
-      ...defined({ facts: this.#effects.factsOf(turn) ?? this.#unsavedFacts(turn) }),
+      ...defined({ facts: this.#effects.factsOf(modelKey(turn)) ?? this.#unsavedFacts(turn) }),
     });
+    const summaryInProgress = (running: SessionInCompaction) =>
+      this.#effects.factsOf(compactionKey(running)) ?? this.#unsavedSummary(running);
     const sizesAfter = (turn: Turn, high: number) => this.#windows.sizesAfter(turn, high);
-    const ports = { ...this.ports, inProgress, sizesAfter };
+    const ports = { ...this.ports, inProgress, summaryInProgress, sizesAfter };
     return new ConversationCore(this.store, ports, this.ports.clock.now());
   }
 
@@ -447,6 +450,15 @@ export class ConversationRuntime {
         signal.type === "conversation.llm.completed" || signal.type === "conversation.llm.failed";
       if (isModel && signal.turn === n && signal.item === call.item && signal.attempt === call.attempt)
         return signal.facts;
+    }
+    return undefined;
+  }
+
+  /** Returns the measurements of a call for a summary whose outcome could not be committed yet. */
+  #unsavedSummary({ session, compaction: { turn, call } }: SessionInCompaction): AttemptFacts | undefined {
+    for (const signal of this.#shell.unsaved) {
+      if (!("session" in signal) || signal.session !== session) continue;
+      if (signal.begunBy === turn && signal.attempt === call.attempt) return signal.facts;
     }
     return undefined;
   }

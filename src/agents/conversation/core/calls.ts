@@ -13,11 +13,11 @@ import type { RequestOutcome } from "../../../model/call-record.ts";
 import { nanoDollarsOf } from "../../../model/cost.ts";
 import type { ErrorCategory } from "../../../model/error.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
-import { addUsage, type UsageTotals } from "../../../model/usage.ts";
+import { addUsage, type TokenUsage, type UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { AttemptFacts } from "./signals.ts";
-import type { CallRecord, Turn } from "./state.ts";
+import type { AttemptsRecord, CallRecord, Turn } from "./state.ts";
 
 /** The outcome of an attempt. */
 export interface AttemptOutcome {
@@ -28,14 +28,20 @@ export interface AttemptOutcome {
 }
 
 /** Records an attempt of the turn's present call. */
-export function withAttempt(turn: Turn, { facts, category, isLast }: AttemptOutcome): Turn {
+export function withAttempt(turn: Turn, outcome: AttemptOutcome): Turn {
   if (turn.call === null) return turn;
   const { item, profile = 0 } = turn.call;
-  const before = openRecord(turn);
+  const record = { item, profile, ...withOutcome(openRecord(turn), outcome) };
+  return { ...turn, calls: [...closedRecords(turn), record] };
+}
+
+/** Adds an attempt to the record of its call; `before` is absent for the first one. */
+export function withOutcome(
+  before: AttemptsRecord | undefined,
+  { facts, category, isLast }: AttemptOutcome,
+): AttemptsRecord {
   const { status, requestId } = facts;
-  const record: CallRecord = {
-    item,
-    profile,
+  return {
     startedAt: before?.startedAt ?? facts.startedAt,
     attempts: (before?.attempts ?? 0) + 1,
     category,
@@ -48,7 +54,6 @@ export function withAttempt(turn: Turn, { facts, category, isLast }: AttemptOutc
       rateLimit: facts.rateLimit ?? before?.rateLimit,
     }),
   };
-  return { ...turn, calls: [...closedRecords(turn), record] };
 }
 
 /** Closes the record of a call whose next attempt is not made, because its turn fails. */
@@ -78,7 +83,7 @@ export function outcomeOf({
   category,
   status,
   rateLimit,
-}: CallRecord): RequestOutcome | undefined {
+}: AttemptsRecord): RequestOutcome | undefined {
   if (finishedAt === undefined) return undefined;
   return {
     ok: category === "none",
@@ -104,15 +109,14 @@ export function totalsOf(calls: readonly CallRecord[] = [], chain: VersionChain)
   };
 }
 
-/** Adds the attempts of a call that no turn records: their usage, and the call itself with its last attempt. */
-export function withSummaryCall(
+/** Adds usage of a call that no turn records. */
+export function withUsage(
   totals: UsageTotals,
-  { usage }: Pick<AttemptFacts, "usage">,
+  usage: TokenUsage | undefined,
   profile: ModelProfile,
-  isLast: boolean,
 ): UsageTotals {
   return {
-    calls: totals.calls + (isLast ? 1 : 0),
+    calls: totals.calls,
     inputTokens: totals.inputTokens + (usage?.inputTokens ?? 0),
     cachedInputTokens: totals.cachedInputTokens + (usage?.cachedInputTokens ?? 0),
     outputTokens: totals.outputTokens + (usage?.outputTokens ?? 0),

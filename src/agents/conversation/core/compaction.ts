@@ -1,17 +1,11 @@
 /** Applies decisions about compactions to the state. Pure. */
 import { compactionProfile } from "../../../library/version-chain.ts";
 import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
-import { withSummaryCall } from "./calls.ts";
-import type { CompactionDecision, FailureText } from "./decisions.ts";
+import { defined } from "../../../shared/defined.ts";
+import { withOutcome, withUsage } from "./calls.ts";
+import type { CompactionDecision, FailureText, MadeAttempt } from "./decisions.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import {
-  chainOf,
-  compactionOf,
-  nextEvent,
-  type RunningCompaction,
-  type SessionCompaction,
-  type Standing,
-} from "./state.ts";
+import { chainOf, compactionOf, nextEvent, type RunningCompaction, type SessionCompaction } from "./state.ts";
 import type { Transition } from "./transition.ts";
 
 export function reduceCompaction(
@@ -21,8 +15,8 @@ export function reduceCompaction(
 ): Transition {
   const { session } = decision;
   if (decision.type === "START_COMPACTION") {
-    const { type: _type, session: _session, ...members } = decision;
-    const started = { ...members, startedAt: now, call: { attempt: 1, notBefore: now } };
+    const { type: _type, session: _session, attempt, ...members } = decision;
+    const started = { ...members, startedAt: now, call: { attempt, notBefore: now } };
     return changed(transition, session, started, {
       type: "context.compaction.started",
       data: { agentId: session, events: decision.cover },
@@ -31,30 +25,31 @@ export function reduceCompaction(
   const compaction = compactionOf(transition.state, session);
   if (compaction?.call === undefined) return transition;
   const running: RunningCompaction = { ...compaction, call: compaction.call };
+  const { call, ...left } = running;
   switch (decision.type) {
     case "COMPACT_SESSION":
-      return compact(counted(transition, decision, true), decision, running, now);
+      return compact(closed(transition, decision, running, now), decision, running, now);
     case "RETRY_COMPACTION": {
-      const call = { attempt: running.call.attempt + 1, notBefore: decision.notBefore };
+      const { made, notBefore } = decision;
+      const record = made === undefined ? call.record : withOutcome(call.record, { ...made, isLast: false });
+      const next = { attempt: call.attempt + 1, notBefore, ...defined({ record }) };
       return changed(
-        counted(transition, decision, false),
+        counted(transition, decision),
         session,
-        { ...running, call },
+        { ...running, call: next },
         failure(decision, running),
       );
     }
-    case "GIVE_UP_COMPACTION": {
-      const { call: _call, ...given } = running;
-      return changed(counted(transition, decision, true), session, given, failure(decision, running));
+    case "GIVE_UP_COMPACTION":
+      return changed(closed(transition, decision, running, now), session, left, failure(decision, running));
+    case "STOP_COMPACTION": {
+      const tried = decision.made === undefined ? call.attempt - 1 : call.attempt;
+      const next = tried === 0 ? undefined : { ...left, tried };
+      return changed(closed(transition, decision, running, now), session, next, failure(decision, running));
     }
     default:
       return decision satisfies never;
   }
-}
-
-/** Returns the compactions of a conversation that is stopped: none runs. */
-export function withoutRunning({ compactions }: Pick<Standing, "compactions">): Standing["compactions"] {
-  return Object.fromEntries(Object.entries(compactions).filter(([, { call }]) => call === undefined));
 }
 
 function compact(
@@ -91,23 +86,42 @@ function failure(
   { call: { attempt } }: RunningCompaction,
 ): JournalEntry {
   const { code, message } = error;
-  const isFinal = type === "GIVE_UP_COMPACTION";
+  const isFinal = type !== "RETRY_COMPACTION";
   return {
     type: "context.compaction.failed",
     data: { agentId: session, attempt, code, message, final: isFinal },
   };
 }
 
+type WithAttempt = { session: string; made?: MadeAttempt };
+
 /** Adds the usage of an attempt to the totals of the conversation. */
-function counted(
-  transition: Transition,
-  { session, facts }: Pick<Extract<CompactionDecision, { facts?: unknown }>, "session" | "facts">,
-  isLast: boolean,
-): Transition {
-  if (facts === undefined) return transition;
+function counted(transition: Transition, { session, made }: WithAttempt): Transition {
+  if (made === undefined) return transition;
   const { state } = transition;
   const profile = compactionProfile(chainOf(state.record, session));
-  return { ...transition, state: { ...state, usage: withSummaryCall(state.usage, facts, profile, isLast) } };
+  return { ...transition, state: { ...state, usage: withUsage(state.usage, made.facts.usage, profile) } };
+}
+
+/** Ends the call for a summary: counts its last attempt, and the call unless it made none. */
+function closed(
+  transition: Transition,
+  decision: WithAttempt,
+  { turn, call: { record: before } }: RunningCompaction,
+  now: number,
+): Transition {
+  const { session, made } = decision;
+  const record =
+    made === undefined
+      ? before && { ...before, finishedAt: now }
+      : withOutcome(before, { ...made, isLast: true });
+  if (record === undefined) return transition;
+  const { state, summaries, ...others } = counted(transition, decision);
+  return {
+    ...others,
+    state: { ...state, usage: { ...state.usage, calls: state.usage.calls + 1 } },
+    summaries: [...summaries, { session, turn, record }],
+  };
 }
 
 function changed(

@@ -11,7 +11,14 @@ import type { Json, JsonObject } from "../../../shared/json.ts";
 import type { AttemptOutcome } from "./calls.ts";
 import type { Operation } from "./operation.ts";
 import type { AttemptFacts, LateResult } from "./signals.ts";
-import type { CallingTurn, ConversationGate, DeferredModel, Turn, TurnRequest } from "./state.ts";
+import type {
+  CallingTurn,
+  ConversationGate,
+  DeferredModel,
+  SessionInCompaction,
+  Turn,
+  TurnRequest,
+} from "./state.ts";
 
 /** The input of planning beside the state and the signal. */
 export interface PlanInput {
@@ -26,22 +33,29 @@ export interface PlanInput {
   sizesAfter?: (turn: Turn, high: number) => WindowSizes | null;
   /** Returns what is known of a turn's model call while it runs; when absent, nothing is. */
   inProgress?: (turn: CallingTurn) => CallInProgress;
+  /** Returns the measurements of the call for a summary that runs, or has just ended; when absent, nothing is known. */
+  summaryInProgress?: (running: SessionInCompaction) => AttemptFacts | undefined;
 }
 
 /** Decisions about the compaction of a session. */
 export type CompactionDecision =
-  | ({ type: "START_COMPACTION"; session: string; turn: number; upTo: number } & Cut)
+  | ({ type: "START_COMPACTION"; session: string; turn: number; upTo: number; attempt: number } & Cut)
   /** Replace the covered events by the summary. */
-  | { type: "COMPACT_SESSION"; session: string; content: string; tokens: number; facts: AttemptFacts }
+  | { type: "COMPACT_SESSION"; session: string; content: string; tokens: number; made: MadeAttempt }
   | {
       type: "RETRY_COMPACTION";
       session: string;
       notBefore: number;
       error: FailureText;
-      facts?: AttemptFacts;
+      made?: MadeAttempt;
     }
   /** Keep the history as it is, and remember that it was tried. */
-  | { type: "GIVE_UP_COMPACTION"; session: string; error: FailureText; facts?: AttemptFacts };
+  | { type: "GIVE_UP_COMPACTION"; session: string; error: FailureText; made?: MadeAttempt }
+  /** End the compaction with its conversation, and remember the attempts that were made. */
+  | { type: "STOP_COMPACTION"; session: string; error: FailureText; made?: MadeAttempt };
+
+/** An attempt that called the model. */
+export type MadeAttempt = Omit<AttemptOutcome, "isLast">;
 
 /** What a cycle is told of the other active turns: its model, and its context hook. */
 export interface CycleNotes {

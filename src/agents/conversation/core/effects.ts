@@ -21,6 +21,7 @@ import {
   type RunningCompaction,
   runnableOperations,
   runningCompactions,
+  type SessionInCompaction,
   type Standing,
   type Turn,
 } from "./state.ts";
@@ -69,9 +70,13 @@ export function backgroundEffects(state: Pick<Standing, "compactions" | "extract
 
 function compactionEffects(state: Pick<Standing, "compactions">): CompactionEffect[] {
   return runningCompactions(state).map(({ session, compaction }) => {
-    const key = `compaction:${session}:${compaction.cover}:${compaction.call.attempt}`;
-    return { kind: "compaction", key, session, compaction };
+    return { kind: "compaction", key: compactionKey({ session, compaction }), session, compaction };
   });
+}
+
+/** Returns the key of a call for a summary. A turn ends once, so no other compaction has it. */
+export function compactionKey({ session, compaction }: SessionInCompaction): string {
+  return `compaction:${session}:${compaction.turn}:${compaction.call.attempt}`;
 }
 
 /** Returns the effects that a turn calls for unless it is held. */

@@ -15,7 +15,7 @@ import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
 import { movedTotals, totalsOf, withAttempt, withoutOpenCall } from "./calls.ts";
-import { reduceCompaction, withoutRunning } from "./compaction.ts";
+import { reduceCompaction } from "./compaction.ts";
 import type { AgentDecision, CompactionDecision, ExtractionDecision } from "./decisions.ts";
 import { assemblyFailure, beginCycle, completed, reduceAssembly, reduceExtraction } from "./hook-reducer.ts";
 import { withOutcome } from "./isolation.ts";
@@ -342,7 +342,7 @@ function setGate(
   const type = gate === "cancelled" ? "conversation.cancelled" : "conversation.resumed";
   return {
     ...transition,
-    state: { ...transition.state, gate, compactions: withoutRunning(transition.state) },
+    state: { ...transition.state, gate },
     entries: [...transition.entries, { type, data: stopData(by, reason) }],
   };
 }

@@ -106,7 +106,8 @@ export interface LateResult {
 /** The compaction and the attempt that a report answers. */
 interface SummaryAttempt {
   session: string;
-  cover: number;
+  /** Number of the turn whose end began the compaction. */
+  begunBy: number;
   attempt: number;
 }
 

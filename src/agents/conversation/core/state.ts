@@ -77,16 +77,20 @@ export interface SessionCompaction {
   /** Tokens of what the summary is to replace. */
   readonly tokens: number;
   readonly startedAt: number;
-  /** The model call; absent once the compaction was given up. */
+  /** The model call; absent once the compaction was given up or stopped. */
   readonly call?: SummaryCall;
+  /** The attempts of this history that a stop has left behind; absent where the conversation was not stopped. */
+  readonly tried?: number;
 }
 
 /** A call for a summary. */
 export interface SummaryCall {
-  /** From 1. */
+  /** From 1. Counts those of the same history before a stop. */
   readonly attempt: number;
   /** Earliest start of the attempt. */
   readonly notBefore: number;
+  /** The attempts so far whose outcome is known; absent where there are none. */
+  readonly record?: AttemptsRecord;
 }
 
 /** A compaction that runs. */
@@ -319,6 +323,9 @@ export interface CallRecord {
   readonly rateLimit?: RateLimitFeedback;
 }
 
+/** The attempts of a call. */
+export type AttemptsRecord = Omit<CallRecord, "item" | "profile">;
+
 /** Returns the agent that takes part from the beginning, and answers messages without an addressee. */
 export function primaryAgent({ agents }: Pick<ConversationIdentity, "agents">): ConversationAgent {
   return agents[0];
@@ -353,8 +360,14 @@ export function compactionOf(
   return Object.hasOwn(compactions, sessionId) ? compactions[sessionId] : undefined;
 }
 
+/** A session that is compacted. */
+export interface SessionInCompaction {
+  readonly session: string;
+  readonly compaction: RunningCompaction;
+}
+
 /** Returns the compactions that run, each with its session. */
-export function runningCompactions({ compactions }: Pick<Standing, "compactions">) {
+export function runningCompactions({ compactions }: Pick<Standing, "compactions">): SessionInCompaction[] {
   return Object.entries(compactions).flatMap(([session, { call, ...compaction }]) =>
     call === undefined ? [] : [{ session, compaction: { ...compaction, call } }],
   );

@@ -4,7 +4,7 @@ import type { SessionEvent } from "../../../memory/session/types.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import { type ConversationState, nextEvent, type Turn } from "./state.ts";
+import { type AttemptsRecord, type ConversationState, nextEvent, type Turn } from "./state.ts";
 import { sessionEventCount } from "./turn-events.ts";
 
 /** The next state, and the additions to the store. A transition is committed as a whole or not at all. */
@@ -22,6 +22,8 @@ export interface Transition {
   readonly late: readonly string[];
   /** Turns that are over and whose extraction failed. */
   readonly unextracted: readonly number[];
+  /** The calls for summaries that are over. */
+  readonly summaries: readonly ClosedSummary[];
   /** Envelopes to send. */
   readonly envelopes: readonly NewEnvelope[];
 }
@@ -31,6 +33,14 @@ export interface SeenKey {
   readonly caller: Caller;
   readonly key: string;
   readonly turn: number;
+}
+
+/** A call for a summary that is over. */
+export interface ClosedSummary {
+  readonly session: string;
+  /** Number of the turn whose end began the compaction. */
+  readonly turn: number;
+  readonly record: AttemptsRecord;
 }
 
 /** Returns a transition without changes, to apply decisions to. */
@@ -43,6 +53,7 @@ export function beginTransition(state: ConversationState): Transition {
     notes: [],
     late: [],
     unextracted: [],
+    summaries: [],
     envelopes: [],
   };
 }

@@ -18,7 +18,6 @@ import {
   type ExtractionEffect,
   effectsOfTurn,
   type ModelCallEffect,
-  modelKey,
   type OperationEffect,
 } from "../core/effects.ts";
 import { hookOperation } from "../core/hooks.ts";
@@ -26,13 +25,7 @@ import { PURE_WINDOW_MS } from "../core/limits.ts";
 import type { Operation } from "../core/operation.ts";
 import { failure } from "../core/planning/tool-call.ts";
 import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
-import {
-  type CallingTurn,
-  type ConversationIdentity,
-  chainOf,
-  openOperations,
-  type Turn,
-} from "../core/state.ts";
+import { type ConversationIdentity, chainOf, openOperations, type Turn } from "../core/state.ts";
 import { assemblyInput, extractionInput } from "./hook-input.ts";
 import type { ModelCallPorts } from "./model-attempt.ts";
 import { type CompactedTurn, performModelCall, performSummary } from "./model-call.ts";
@@ -99,9 +92,9 @@ export class EffectRunner {
     }
   }
 
-  /** Returns the measurements of the attempt that a turn's model call makes now; `undefined` while none runs. */
-  factsOf(turn: CallingTurn): AttemptFacts | undefined {
-    return this.#attempts.get(modelKey(turn))?.();
+  /** Returns the measurements of the attempt that a model call makes now, by its key; `undefined` while none runs. */
+  factsOf(key: string): AttemptFacts | undefined {
+    return this.#attempts.get(key)?.();
   }
 
   /** Aborts the effects of these keys that run. */
@@ -133,8 +126,18 @@ export class EffectRunner {
   async #summarise(effect: CompactionEffect, signal: AbortSignal): Promise<void> {
     const { compaction, ...ports } = this.ports;
     const turn = compaction.turnOf(effect);
-    const history = () => compaction.history(effect, turn);
-    compaction.report(await performSummary(ports, { record: ports.record(), effect, turn, history }, signal));
+    const input = {
+      record: ports.record(),
+      effect,
+      turn,
+      history: () => compaction.history(effect, turn),
+      onBegin: (facts: () => AttemptFacts) => this.#attempts.set(effect.key, facts),
+    };
+    try {
+      compaction.report(await performSummary(ports, input, signal));
+    } finally {
+      this.#attempts.delete(effect.key);
+    }
   }
 
   /** Runs a hook in the Executor. One whose input cannot be read fails for now. */

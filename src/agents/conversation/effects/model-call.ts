@@ -59,15 +59,17 @@ export interface SummaryInput {
   turn: CompactedTurn;
   /** Reads the history up to the cut. Called after the backoff. */
   history: () => ContextMessage[];
+  /** As in `ModelCallInput`. */
+  onBegin: (facts: () => AttemptFacts) => void;
 }
 
 /** Calls the model for the summary of a session. */
 export async function performSummary(
   ports: ModelCallPorts,
-  { record, effect: { session, compaction }, turn, history }: SummaryInput,
+  { record, effect: { session, compaction }, turn, history, onBegin }: SummaryInput,
   signal: AbortSignal,
 ): Promise<CompactionSignal> {
-  const { cover, call } = compaction;
+  const { turn: begunBy, call } = compaction;
   const { attempt, notBefore } = call;
   const chain = chainOf(record, session);
   const order = { attempt, targetTokens: summaryTokens(chain) };
@@ -76,9 +78,10 @@ export async function performSummary(
     context: callContext(record, turn),
     notBefore,
     request: () => ({ base: summaryContext(record, read(history), turn, order), moves: [] }),
+    onBegin,
   };
   const outcome = await performAttempt(ports, input, signal);
-  const address = { session, cover, attempt };
+  const address = { session, begunBy, attempt };
   if (outcome.notCalled !== undefined) {
     const error = { category: "transient", message: outcome.notCalled.message, retriable: true } as const;
     return { type: "conversation.compaction.failed", ...address, error };

@@ -11,10 +11,16 @@
 import { defined } from "../../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import { wholeLength } from "../../../../shared/text.ts";
-import type { AgentDecision, CallInProgress, PlanInput } from "../decisions.ts";
+import type {
+  AgentDecision,
+  CallInProgress,
+  CompactionDecision,
+  FailureText,
+  PlanInput,
+} from "../decisions.ts";
 import { MAX_SHOWN_LENGTH } from "../limits.ts";
 import type { Cancel, Resume, Stop } from "../signals.ts";
-import type { ConversationState, Turn } from "../state.ts";
+import { type ConversationState, runningCompactions, type Turn } from "../state.ts";
 
 /** The error of a turn that was stopped. */
 const STOPPED: ErrorData = { code: "CANCELLED", message: "The turn was stopped.", retriable: true };
@@ -40,7 +46,18 @@ export function planCancel(
   }
   const ends = [...state.active.values()].flatMap(stop);
   if (state.gate === "cancelled") return ends;
-  return [...ends, { type: "SET_GATE", gate: "cancelled", by, ...defined({ reason }) }];
+  const compactions = stopCompactions(state, input);
+  return [...ends, ...compactions, { type: "SET_GATE", gate: "cancelled", by, ...defined({ reason }) }];
+}
+
+/** Ends the compactions that run, with the records of their calls. */
+function stopCompactions(state: ConversationState, { summaryInProgress }: PlanInput): CompactionDecision[] {
+  const error: FailureText = { code: "CANCELLED", message: "The conversation was stopped." };
+  return runningCompactions(state).map((running) => {
+    const facts = summaryInProgress?.(running);
+    const made = facts && { facts, category: "canceled" as const };
+    return { type: "STOP_COMPACTION", session: running.session, error, ...defined({ made }) };
+  });
 }
 
 /** Ends a turn that is stopped, with the record of its model call. */

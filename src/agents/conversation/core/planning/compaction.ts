@@ -4,7 +4,8 @@
  *
  * SELFCOMPACT-1  A turn that ends starts a compaction if the history exceeds `COMPACT_ABOVE` of its budget. The compaction
  *                covers whole turns, and keeps the newest ones within `COMPACT_KEEP` of the budget. A conversation that is
- *                stopped starts none, and a stop ends those that run.
+ *                stopped starts none, and a stop ends those that run. It counts the attempt that it interrupts, and what
+ *                is left of the attempts is for the next compaction.
  * SELFCOMPACT-2  No turn waits for a compaction, and a cycle that has begun keeps its history. Until the compaction commits,
  *                history is cut as before.
  * SELFCOMPACT-3  A history is tried once. A compaction is given up after a failure that the usual attempts do not cure, or a
@@ -29,6 +30,7 @@ import {
   nextEvent,
   type RunningCompaction,
   runningCompactions,
+  type SessionCompaction,
   type Turn,
 } from "../state.ts";
 import type { Transition } from "../transition.ts";
@@ -55,8 +57,17 @@ function startAfter(state: ConversationState, turn: Turn, { sizesAfter }: PlanIn
   const budget = historyBudget(chainOf(state.record, session), turn.tools);
   const sizes = budget > 0 ? sizesAfter(turn, highMark(budget)) : null;
   const cut = sizes === null ? null : dueCut(sizes, budget);
-  if (cut === null || (known !== undefined && cut.cover < known.upTo)) return [];
-  return [{ type: "START_COMPACTION", session, turn: n, upTo: nextEvent(state.sessions, session), ...cut }];
+  if (cut === null) return [];
+  const attempt = attemptsAt(cut, known) + 1;
+  if (attempt > MODEL_ATTEMPTS) return [];
+  const upTo = nextEvent(state.sessions, session);
+  return [{ type: "START_COMPACTION", session, turn: n, upTo, attempt, ...cut }];
+}
+
+/** Returns the attempts that were made at the history of a cut. One that was given up has none left. */
+function attemptsAt({ cover }: Cut, known: SessionCompaction | undefined): number {
+  if (known === undefined || cover >= known.upTo) return 0;
+  return known.tried ?? MODEL_ATTEMPTS;
 }
 
 /** Returns the cut of a history within `budget` tokens; `null` where none is due. */
@@ -80,9 +91,9 @@ export function planSummary(
   signal: CompactionSignal,
   input: PlanInput,
 ): AgentDecision[] {
-  const { session, cover, attempt } = signal;
+  const { session, begunBy, attempt } = signal;
   const compaction = compactionOf(state, session);
-  if (compaction?.call?.attempt !== attempt || compaction.cover !== cover) return [];
+  if (compaction?.call?.attempt !== attempt || compaction.turn !== begunBy) return [];
   const running: RunningCompaction = { ...compaction, call: compaction.call };
   return [
     signal.type === "conversation.compaction.completed"
@@ -100,13 +111,14 @@ function accepted(
   const content = summaryContent(reply.text.trim());
   const tokens = estimateTokens(content);
   const problem = problemOf(reply, tokens, compaction, summaryTokens(chainOf(record, session)));
-  if (problem === null) return { type: "COMPACT_SESSION", session, content, tokens, facts };
+  const made = { facts, category: "none" as const };
+  if (problem === null) return { type: "COMPACT_SESSION", session, content, tokens, made };
   const error = { code: "MODEL_FAILED", message: problem } as const;
   // The next attempt forbids calls.
   const mayRetry = reply.toolCalls.length > 0 && compaction.call.attempt < MODEL_ATTEMPTS;
   return mayRetry
-    ? { type: "RETRY_COMPACTION", session, notBefore: now, error, facts }
-    : { type: "GIVE_UP_COMPACTION", session, error, facts };
+    ? { type: "RETRY_COMPACTION", session, notBefore: now, error, made }
+    : { type: "GIVE_UP_COMPACTION", session, error, made };
 }
 
 /** Describes why a reply is no summary; `null` for a summary. */
@@ -129,7 +141,8 @@ function afterFailure(
   { now }: PlanInput,
 ): CompactionDecision {
   const text: FailureText = { code: "MODEL_FAILED", message: error.message };
-  const told = { session, error: text, ...defined({ facts }) };
+  const made = facts && { facts, category: error.category };
+  const told = { session, error: text, ...defined({ made }) };
   if (!error.retriable || attempt >= MODEL_ATTEMPTS) return { type: "GIVE_UP_COMPACTION", ...told };
   return { type: "RETRY_COMPACTION", ...told, notBefore: now + delayAfter(attempt, error).delayMs };
 }
