@@ -26,6 +26,7 @@ import type { ContextMessage } from "../../src/model/messages.ts";
 import type { ModelProfile, ProviderId } from "../../src/model/profile.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { summaryId, turnId } from "../../src/protocol/ids.ts";
 import { turnOfEvents } from "../support/histories.ts";
 import { PLAIN_CHAIN, recordOf } from "../support/records.ts";
 import { type OpenRequest, SteeredConversation } from "../support/steered-model.ts";
@@ -224,6 +225,38 @@ describe("a conversation", () => {
     await conversation.stopAll();
     expect(conversation.runtime.state.usage).toEqual(usage);
     expect(conversation.usageChanges - changes).toBe(1);
+  });
+
+  test("METRIC-2 a call for a summary is reported once, with all of its attempts", async () => {
+    const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
+    const { order, turns } = await filled(conversation);
+    const { turn } = conversation.runtime.state.compactions.tester ?? { turn: 0 };
+    const of = conversation.queries.requireTurn(
+      conversation.runtime.state,
+      conversation.frames.findLast(({ type }) => type === "turn.completed")?.turnId ?? "",
+    );
+    expect(of.n).toBe(turn);
+    expect(conversation.metrics.splice(0)).toHaveLength(turns);
+    order.count();
+    order.call(["look", {}]);
+    const again = await conversation.request();
+    expect(conversation.metrics).toEqual([]);
+    again.answer("Short.");
+    await settled(conversation);
+    expect(conversation.metrics.splice(0)).toMatchObject([
+      {
+        span: "dramatis.chat",
+        outcome: { ok: true, errorCategory: "none", attempts: 2 },
+        info: { attempt: 2, requestId: summaryId(of), correlationId: `conv_test:${turnId(of)}` },
+        usage: { inputTokens: 200, outputTokens: 20 },
+      },
+    ]);
+    let n = turns;
+    while (!conversation.runtime.isCompacting) await turnOf(conversation, ++n);
+    await conversation.request();
+    conversation.metrics.splice(0);
+    await conversation.stopAll();
+    expect(conversation.metrics).toMatchObject([{ outcome: { errorCategory: "canceled", attempts: 1 } }]);
   });
 
   test("SELFCOMPACT-1 SELFCOMPACT-3 stops and resumes do not repeat the calls for a summary beyond its attempts", async () => {

@@ -1,5 +1,6 @@
 /** A conversation in Node whose model answers when the test says so, behind the real adapter. */
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
+import type { RequestMetrics } from "../../src/adapters/resilience/telemetry.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { type Beginning, ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import type { Library } from "../../src/library/define.ts";
@@ -43,6 +44,8 @@ export interface OpenRequest {
 
 export class SteeredConversation {
   readonly frames: Frame[] = [];
+  /** The metrics of calls that are over. */
+  readonly metrics: RequestMetrics[] = [];
   /** Number of commits that changed the usage without a turn's end. */
   usageChanges = 0;
   readonly runtime: ConversationRuntime;
@@ -64,6 +67,9 @@ export class SteeredConversation {
       gate: allowAll,
       ...noMail,
       armWakeup: async () => undefined,
+      metrics: (metrics) => {
+        this.metrics.push(metrics);
+      },
       onUsage: () => {
         this.usageChanges += 1;
       },

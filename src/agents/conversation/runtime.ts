@@ -46,7 +46,7 @@ import type { Transition } from "./core/transition.ts";
 import { Handles } from "./door/handles.ts";
 import { operationAt } from "./door/message-checks.ts";
 import { TurnEnds } from "./door/turn-ends.ts";
-import { metricsOfClosedCalls } from "./effects/call-metrics.ts";
+import { metricsOfClosedCalls, metricsOfSummary } from "./effects/call-metrics.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
 import { type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
 import type { ModelCallPorts } from "./effects/model-attempt.ts";
@@ -429,6 +429,10 @@ export class ConversationRuntime {
     const hasEnded = row.entries.some(({ type, data }) => type === "turn.finalized" && data !== undefined);
     const other = (n: number) => (hasEnded ? this.#finishedTurn(n) : undefined);
     this.deltas.publish(framesOf(row, 0, (n) => transition.touched.get(n) ?? other(n)));
+    if (this.ports.metrics === undefined) return;
+    for (const { turn, record: call } of transition.summaries)
+      for (const metrics of metricsOfSummary(record, this.#compactedTurn(turn), call))
+        reportMetrics(this.ports.metrics, metrics);
   }
 
   #core(): ConversationCore {
