@@ -1,5 +1,5 @@
 /** Turns that are stopped: what ends with them, what stays, and what comes too late. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
@@ -89,9 +89,51 @@ describe("a stop", () => {
     await room.say("Was it sent?");
     const notes = (await room.request()).messages.filter(({ content }) => `${content}`.includes("receipt 7"));
     expect(notes).toEqual([{ role: "system", content: expect.stringContaining("it took effect") }]);
-    expect(
-      room.queries.journal(room.runtime.state).items.filter(({ type }) => type === "tool.late"),
-    ).toHaveLength(1);
+    expect(lateEntries(room)).toHaveLength(1);
+  });
+
+  test("OP-6 BATCH-5 the success of a stopped `once` tool that arrives before its cancellation has left is noted, once", async () => {
+    const { library, send, begun } = office();
+    const room = await SteeredConversation.create(library);
+    const id = await room.say("Mail Ben");
+    (await room.request()).call(["mail", { to: "Ben" }]);
+    await begun;
+    await room.stop(id);
+    send("receipt 7");
+    await vi.waitFor(() => expect(lateEntries(room)).toHaveLength(1), { timeout: 5_000 });
+    await room.say("Was it sent?");
+    const { messages } = await room.request();
+    expect(messages.filter(({ content }) => `${content}`.includes("receipt 7"))).toHaveLength(1);
+  });
+
+  test("OP-6 neither the failure of a stopped `once` tool nor the success of an `idempotent` one is noted", async () => {
+    const { library } = office();
+    const room = await SteeredConversation.create(library);
+    const id = await room.say("Mail Ben and count");
+    (await room.request()).call(["mail", { to: "Ben" }], ["count", {}]);
+    await room.until(ofType("tool.requested"));
+    await room.stop(id);
+    const [mail = "", count = ""] = room.frames
+      .filter(ofType("tool.cancelled"))
+      .map(({ operationId }) => operationId);
+    const error = { code: "EXECUTION_FAILED", message: "No ink.", retriable: false } as const;
+    await room.runtime.takeResult({
+      operationId: mail,
+      attempt: 1,
+      result: { tool_call_id: "call_0", success: false, error },
+    });
+    await room.runtime.takeResult({
+      operationId: count,
+      attempt: 1,
+      result: { tool_call_id: "call_1", success: true, result: 7 },
+    });
+    expect(lateEntries(room)).toEqual([]);
+    await room.runtime.takeResult({
+      operationId: mail,
+      attempt: 1,
+      result: { tool_call_id: "call_0", success: true, result: "receipt 7" },
+    });
+    expect(lateEntries(room)).toHaveLength(1);
   });
 
   test("STOP-2 E15 E16 a stopped conversation calls no model until it resumes, and answers no message of that time", async () => {
@@ -139,6 +181,11 @@ describe("a stop", () => {
     await expect(room.stop(await answered(room))).rejects.toMatchObject({ code: "CONFLICT" });
   });
 });
+
+/** Returns the notes of late results in the journal. */
+function lateEntries({ queries, runtime }: SteeredConversation) {
+  return queries.journal(runtime.state).items.filter(({ type }) => type === "tool.late");
+}
 
 /** Returns the id of a turn that has completed. */
 async function answered(room: SteeredConversation): Promise<string> {

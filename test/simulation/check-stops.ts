@@ -3,7 +3,7 @@ import type { JournalEntryView } from "../../src/protocol/views.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
 import type { ActRecord, ConnectionRecord, ToolRun } from "./history.ts";
 import type { Scope } from "./scope.ts";
-import { EFFECTS } from "./tools.ts";
+import { EFFECTS, TIMEOUT_MS } from "./tools.ts";
 import { namedUser, TurnTimeline, type TurnTimes } from "./turn-times.ts";
 
 /** Time in which a tool must get the signal that it is cancelled, in milliseconds. */
@@ -170,7 +170,13 @@ function checkCancellations({ history, outcome, fail }: Scope): void {
     const times = counts.get(operationId)?.length ?? 0;
     if (times > 1) fail("over", `${operationId} was cancelled ${times} times.`);
     const late = outcome.journal.filter((one) => one.type === "tool.late" && one.operationId === operationId);
-    if (late.length > 1) fail("over", `${operationId} has ${late.length} late results.`);
+    const successes = history.toolRuns.filter((run) => run.operationId === operationId && succeeds(run));
+    const isOwed = isOnce(toolCall.name) && toolResult?.error?.code === "CANCELLED" && successes.length > 0;
+    if (late.length !== (isOwed ? 1 : 0))
+      fail(
+        "over",
+        `${operationId} has ${late.length} late results, and succeeded ${successes.length} times.`,
+      );
     const { code, message = "" } = toolResult?.error ?? {};
     if (code !== "CANCELLED" || !isOnce(toolCall.name) || message.startsWith("Outcome unknown")) continue;
     if (history.toolRuns.some((run) => run.operationId === operationId))
@@ -197,11 +203,16 @@ function checkShown({ history, outcome, conversation, fail }: Scope, timeline: T
   }
 }
 
-/** Reports whether an entry ends a message that its turn goes on from. */
+/** Reports whether a tool has answered within its time limit. */
+function succeeds({ at, over, answer }: ToolRun): boolean {
+  return answer !== undefined && over !== undefined && over.at - at < TIMEOUT_MS;
+}
+
 function isOnce(name: string): boolean {
   return Object.entries(EFFECTS).some(([tool, effect]) => tool === name && effect === "once");
 }
 
+/** Reports whether an entry ends a message that its turn goes on from. */
 function isInterim({ type, messageId, data }: JournalEntryView, id: string): boolean {
   return type === "message.completed" && messageId === id && isJsonObject(data) && data.interim === true;
 }

@@ -57,7 +57,7 @@ export function effectOf(name: string): ToolEffect {
 }
 
 export const LIBRARY = "sim";
-const TIMEOUT_MS = 10_000;
+export const TIMEOUT_MS = 10_000;
 const LATENCY_MS = 3;
 /** Delay before the ends of a broken connection notice, in milliseconds. */
 const SILENCE_MS = 30_000;

@@ -63,7 +63,9 @@ export class SteeredConversation {
       ids: systemIds,
       gateway: this.#gateway(),
       adapters: adapterFor,
-      executor: localExecutor(code, systemClock),
+      executor: localExecutor(code, systemClock, undefined, ({ operationId, attempt }, ended) =>
+        this.runtime.takeResult({ operationId, attempt, ...ended }),
+      ),
       gate: allowAll,
       ...noMail,
       armWakeup: async () => undefined,

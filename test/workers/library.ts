@@ -18,16 +18,22 @@ const double = defineTool({
   execute: ({ n }) => ({ doubled: n * 2 }),
 });
 
-/** A tool of this effect that says when it runs and, if it is told so, waits for a gate. */
+/** A tool of this effect that says when it runs and, if it is told so, waits for a gate, deaf to its cancellation or not. */
 const counted = (name: string, effect: ToolEffect) =>
   defineTool({
     name,
     description: `Counts its runs; ${effect}.`,
-    input: z.object({ key: z.string(), n: z.number().optional(), gate: z.string().optional() }),
+    input: z.object({
+      key: z.string(),
+      n: z.number().optional(),
+      gate: z.string().optional(),
+      deaf: z.boolean().optional(),
+    }),
     effect,
     async execute(input, { operationId, signal }) {
       await reportRun(input.key, { tool: name, operationId, input });
-      if (input.gate !== undefined) await passGate(input.key, input.gate, signal);
+      if (input.gate !== undefined)
+        await passGate(input.key, input.gate, input.deaf === true ? undefined : signal);
       return { tool: name, n: input.n ?? 0 };
     },
   });

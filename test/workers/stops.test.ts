@@ -135,6 +135,35 @@ describe("a turn", () => {
     expect(client.framesOf("tool.cancelled")).toHaveLength(3);
   });
 
+  test.each(["before its cancellation has left", "after it got its cancellation"])(
+    "G18 OP-6 BATCH-5 whose `once` tool succeeds all the same %s has one note of that, which the model gets",
+    async (when) => {
+      const conversation = await createConversation(handy);
+      const client = await conversation.connect();
+      const { play, turnId } = await conversation.play((key) => ({
+        replies: [
+          [
+            { call: "charge", input: { key, gate: "paid", deaf: true, n: 7 } },
+            { call: "patient", input: { key } },
+          ],
+        ],
+      }));
+      const patient = (await play.runs(2)).find(({ tool }) => tool === "patient")?.operationId ?? "";
+      await conversation.stop(turnId);
+      if (when.startsWith("after"))
+        await vi.waitFor(() => expect(cancelledOperations.has(patient)).toBe(true), 2_000);
+      await play.open("paid");
+      await client.until(isOver(turnId));
+      const late = async () => (await conversation.journal()).filter(({ type }) => type === "tool.late");
+      await vi.waitFor(async () => expect(await late()).toHaveLength(1), 5_000);
+      const again = await conversation.play({ replies: [[{ text: "It was charged." }]] });
+      await client.until(isOver(again.turnId));
+      const notes = (await askedBy(again.play)).filter(([, content]) => content?.includes("it took effect"));
+      expect(notes).toEqual([["system", expect.stringContaining('"n":7')]]);
+      expect(await late()).toHaveLength(1);
+    },
+  );
+
   test("G18 STOP-1 that waits for a tool of its client ends, and a late result is refused", async () => {
     const conversation = await createConversation(plain);
     const client = await conversation.connect();

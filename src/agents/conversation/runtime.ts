@@ -333,6 +333,15 @@ export class ConversationRuntime {
     return { operationId, status: outcome.error === undefined ? "completed" : "failed" };
   }
 
+  /** Reports whether an outcome is the success of a `once` operation that was stopped before. */
+  #isLate(outcome: EffectSignal): boolean {
+    if (outcome.type !== "conversation.tool.completed" || !outcome.result.success) return false;
+    const { turn: n, item } = outcome;
+    if (this.state.active.has(n)) return false;
+    const operation = this.#turn(n)?.operations.find((one) => one.item === item);
+    return operation?.status === "cancelled" && operation.effect === "once";
+  }
+
   /** Commits the success of a `once` operation that was given up as a note to the model, once (OP-6). */
   async #noteLate(turn: Turn, { item, name, effect }: Operation, result: ToolResult): Promise<void> {
     const id = operationId(turn, item);
@@ -480,7 +489,9 @@ export class ConversationRuntime {
       },
       finished: (n) => this.#finishedTurn(n),
       preview: (signal) => this.#preview(signal),
-      report: (...outcomes) => this.#shell.report(outcomes),
+      // What `isLate` is noted by name, as if its executor had lost this actor: once, however often it arrives.
+      report: (...outcomes) =>
+        this.#shell.report(outcomes) && !outcomes.some((outcome) => this.#isLate(outcome)),
       onText: (turn, item, text) => this.deltas.append(turnId(turn), messageId(turn, item), text),
       onProgress: (turn, operationId, progress) => {
         const ids = { turnId: turnId(turn), operationId };

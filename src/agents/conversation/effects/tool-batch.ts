@@ -2,7 +2,8 @@
  * Operations of one turn that run in one call of the Executor.
  *
  * BATCH-5  Every operation of a batch is followed by itself: it ends with its result, or when it is aborted. An aborted
- *          one is cancelled in the Executor and gives no result.
+ *          one is cancelled in the Executor and gives no result. The success of a `once` one that comes all the same, before
+ *          its cancellation has left, is refused as not stored, so that the Executor delivers it by name (BATCH-3).
  * BATCH-6  An operation that the Executor gives no result for, because it is lost or silent for 30 seconds beyond the
  *          operation's time limit, fails with `INTERNAL_ERROR`. The outcome of a `once` tool is then unknown.
  * BATCH-7  Operations whose Executor cannot be reached fail as not run, whatever their effect.
@@ -33,7 +34,7 @@ import type { ToolEnded } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf, type Turn } from "../core/state.ts";
 
 export interface ToolReports {
-  /** Takes the results that arrived together. Reports whether they are stored. */
+  /** Takes the results that arrived together. Reports whether they are stored, and none must come by name. */
   onResults: (signals: [ToolEnded, ...ToolEnded[]]) => boolean;
   onProgress: (operationId: string, progress: Json) => void;
 }
@@ -56,6 +57,8 @@ export class ToolBatch {
   /** Results that could not be stored yet. */
   readonly #unsaved = new Map<string, ToolEnded>();
   readonly #cancelled: string[] = [];
+  /** Operations that were aborted. Their results may arrive before their cancellation has left. */
+  readonly #aborted = new Map<string, Operation>();
   /** Aborts once no operation waits: the pause before an attempt ends with the operation. */
   readonly #idle = new AbortController();
   /** Answers the Executor's question for cancelled operations. */
@@ -146,9 +149,12 @@ export class ToolBatch {
         const unsaved = this.#unsaved.get(id);
         const operation = this.#waiting.get(id)?.operation;
         if (unsaved !== undefined) results.set(id, unsaved);
-        else if (operation === undefined) continue;
-        else if ("progress" in report) this.input.onProgress(id, report.progress);
-        else results.set(id, this.#settle(id, operation, report));
+        else if ("progress" in report) {
+          if (operation !== undefined) this.input.onProgress(id, report.progress);
+        } else {
+          const ended = operation ?? this.#aborted.get(id);
+          if (ended !== undefined) results.set(id, this.#settle(id, ended, report));
+        }
       }
     } finally {
       // A settled operation takes no second report, so its result counts even if a later progress fails.
@@ -181,7 +187,9 @@ export class ToolBatch {
   }
 
   #cancel(id: string): void {
-    if (!this.#waiting.has(id)) return;
+    const followed = this.#waiting.get(id);
+    if (followed === undefined) return;
+    this.#aborted.set(id, followed.operation);
     this.#end(id);
     this.#cancelled.push(id);
     this.#answer?.();
