@@ -426,6 +426,7 @@ describe("stored forms", () => {
         expect(storedForm(first)).not.toHaveProperty("snapshotSeq");
         const { snapshotSeq: _, ...old } = first;
         expect(currentForm({ ...old, snapshot: 12 })).toEqual(first);
+        expect(currentForm({ ...old, newer: ["no, Tuesday"] })).toEqual(first);
       }),
     );
   });

@@ -255,6 +255,97 @@ describe("parallel", () => {
     expect(booked).toEqual([]);
   });
 
+  test("ORDER-4 a message of another user is not newer", async () => {
+    const { booked, library } = calendar();
+    const room = await SteeredConversation.create(library);
+    await room.say("Book Monday");
+    const first = await room.request();
+    const b = await room.say("Tuesday for me", { as: "ben" });
+    answer(await room.request(), "Noted.");
+    await room.until(completed(b));
+    await room.say("Wednesday, please", { as: "ben" });
+    await room.request();
+    first.call(["book", { day: "Monday" }]);
+    const again = await room.request();
+    expect(booked).toEqual(["Monday"]);
+    await room.say("no, Thursday");
+    await room.request();
+    again.call(["book", { day: "Friday" }]);
+    expect(saidIn(await room.request()).at(-1)).toMatch(/\n- "no, Thursday"\n/);
+    expect(booked).toEqual(["Monday"]);
+  });
+
+  test("ORDER-4 of many newer messages, also answered ones, the newest are told, and how many others there are", async () => {
+    const { booked, library } = calendar();
+    const room = await SteeredConversation.create(library);
+    await room.say("Book Monday");
+    const first = await room.request();
+    for (let day = 1; day <= 20; day++) {
+      const id = await room.say(`rather day ${day}`);
+      answer(await room.request(), "Fine.");
+      await room.until(completed(id));
+    }
+    first.call(["book", { day: "Monday" }]);
+    const again = await room.request();
+    const told = String(saidIn(again).at(-1));
+    expect(told.match(/^- .*$/gm)).toEqual([
+      "- (12 earlier messages)",
+      ...Array.from({ length: 8 }, (_, index) => `- "rather day ${index + 13}"`),
+    ]);
+    again.call(["book", { day: "day 20" }]);
+    await room.request();
+    expect(booked).toEqual(["day 20"]);
+  });
+
+  test("ORDER-4 a store that cannot be read for now holds the booking back, and ends no turn", async () => {
+    const { booked, library } = calendar();
+    const room = await SteeredConversation.create(library);
+    await room.say("Book Monday");
+    const first = await room.request();
+    const b = await room.say("no, Tuesday");
+    answer(await room.request(), "Noted.");
+    await room.until(completed(b));
+    const each = room.database.each.bind(room.database);
+    const failed = Promise.withResolvers<void>();
+    room.database.each = () => {
+      failed.resolve();
+      throw new Error("disk I/O error");
+    };
+    first.call(["book", { day: "Monday" }]);
+    await failed.promise;
+    room.database.each = each;
+    await setImmediate();
+    room.runtime.reconcile();
+    expect(saidIn(await room.request()).at(-1)).toContain('"no, Tuesday"');
+    expect(booked).toEqual([]);
+  });
+
+  test.each(["parallel", "queued"] as const)(
+    "ORDER-4 %s: a message costs the same beside 1, 10 and 63 open turns, and after many answers",
+    async (order) => {
+      const room = await SteeredConversation.create(calendar().library, { order });
+      const costs: { statements: number; length: number }[] = [];
+      for (let n = 1; n <= 64; n++) {
+        const cost = { statements: 0, length: 0 };
+        const run = room.database.run.bind(room.database);
+        room.database.run = (statement, ...values) => {
+          cost.statements++;
+          // The note on the other turns (ORDER-3) names at most 8 of them.
+          if (!statement.includes("turns") || values[0] !== n)
+            cost.length += values.reduce<number>((sum, value) => sum + String(value).length, 0);
+          return run(statement, ...values);
+        };
+        await room.say("x".repeat(400));
+        room.database.run = run;
+        costs[n] = cost;
+      }
+      const [one, ten, most] = [costs[2], costs[11], costs[64]];
+      expect([ten?.statements, most?.statements]).toEqual([one?.statements, one?.statements]);
+      // The list of active turns is in every row of the journal.
+      expect((most?.length ?? 0) - (one?.length ?? 0)).toBeLessThan(300);
+    },
+  );
+
   test("STOP-1 a stop counts the model call whose pure tools run before its reply is committed", async () => {
     let release = () => {};
     const held = new Promise<void>((resolve) => (release = resolve));

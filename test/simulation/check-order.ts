@@ -107,7 +107,10 @@ function checkNewer(scope: Scope, timeline: TurnTimeline): void {
           other.started > started && other.started < decided && users.get(other.tag) === users.get(tag),
       );
       const unseen = newer.filter((other) => !isSaid(other.tag, last));
-      if (unseen.length > 0 && history.toolRuns.some((run) => run.operationId === operationId))
+      if (
+        unseen.length > (last?.newerLeft ?? 0) &&
+        history.toolRuns.some((run) => run.operationId === operationId)
+      )
         fail("newer", `${operationId} ran without a look at ${unseen.map((other) => other.tag).join(", ")}.`);
     }
   }

@@ -58,6 +58,8 @@ export interface ModelCallRecord {
   notices: string[];
   /** Prefixes of the newer messages that the request contains. */
   newer: string[];
+  /** Number of further ones that it only counts. */
+  newerLeft: number;
   /** Number of the life that made it. */
   life: number;
   /** As in `CommitRecord`. */

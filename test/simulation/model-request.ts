@@ -36,6 +36,8 @@ export interface ReadRequest {
   notices: string[];
   /** Prefixes of the newer messages that it contains. */
   newer: string[];
+  /** Number of further ones that it only counts. */
+  newerLeft: number;
   images: string[];
   /** Images that the request reports as missing. */
   missing: number;
@@ -71,6 +73,7 @@ export function readRequest({ messages }: RequestBody): ReadRequest {
     }).length,
     notices: moves.flatMap((message) => (message.role === "system" ? (noticeIn(textIn(message)) ?? []) : [])),
     newer: moves.filter(isAddition).flatMap(newerIn),
+    newerLeft: moves.filter(isAddition).reduce((sum, message) => sum + newerLeftIn(message), 0),
     images: parts.flatMap(({ image_url }) => image_url?.url ?? []),
     missing: text.split("is no longer there").length - 1,
   };
@@ -80,6 +83,11 @@ export function readRequest({ messages }: RequestBody): ReadRequest {
 function newerIn(message: RequestMessage): string[] {
   const listed = textIn(message).matchAll(/^- (".*")$/gm);
   return [...listed].map(([, text = '""']) => tagIn(JSON.parse(text)));
+}
+
+/** Returns the number of messages that an addition only counts. */
+function newerLeftIn(message: RequestMessage): number {
+  return Number(/^- \((\d+) earlier messages\)$/m.exec(textIn(message))?.[1] ?? 0);
 }
 
 function textIn(message: RequestMessage | undefined): string {

@@ -88,7 +88,7 @@ export class Model {
 
   #answer({ conversation, life }: Caller, body: RequestBody): Feed {
     const { tool_choice, tools, response_format, model } = body;
-    const { tag, round, withdrawn, images, missing, before, moves, newer, cycle, notices } =
+    const { tag, round, withdrawn, images, missing, before, moves, newer, newerLeft, cycle, notices } =
       readRequest(body);
     const key = `${tag}.${round}`;
     const call = (this.#asked.get(key) ?? 0) + 1;
@@ -118,6 +118,7 @@ export class Model {
       before,
       moves,
       newer,
+      newerLeft,
       cycle,
       notices,
       life,

@@ -50,12 +50,14 @@ export class SteeredConversation {
   usageChanges = 0;
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
+  readonly database: NodeSqlDatabase;
   readonly #requests: OpenRequest[] = [];
   readonly #waiting: ((request: OpenRequest) => void)[] = [];
   readonly #onFrame = new Set<() => void>();
 
   private constructor(private readonly code: DeployedCode) {
     const database = new NodeSqlDatabase();
+    this.database = database;
     this.runtime = new ConversationRuntime({
       database,
       keyValue: new NodeKeyValue(database),
@@ -101,10 +103,11 @@ export class SteeredConversation {
     return conversation;
   }
 
-  /** Sends a message of ada. Returns the id of its turn. */
-  async say(content: string, more: { replyToMessageId?: string } = {}): Promise<string> {
-    const { data, ...message } = messageOfAda(content);
-    return (await this.runtime.accept({ ...message, data: { ...data, ...more } })).turnId;
+  /** Sends a message, of ada unless `as` names another user. Returns the id of its turn. */
+  async say(content: string, { as = "ada", ...more }: { replyToMessageId?: string; as?: string } = {}) {
+    const { data, type } = messageOfAda(content);
+    const caller = { type: "user", userId: as } as const;
+    return (await this.runtime.accept({ type, caller, data: { ...data, ...more } })).turnId;
   }
 
   /** Returns the next request to the model that the test has not taken. */

@@ -2,10 +2,12 @@
 import type { Ids } from "../../ports/ids.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";
+import type { Caller } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ActorCore, Commit } from "../base/runtime/actor-core.ts";
-import type { PlanInput } from "./core/decisions.ts";
+import { originOf } from "./core/caller.ts";
+import type { PlanInput, StoredTurns } from "./core/decisions.ts";
 import {
   backgroundEffects,
   dueIn,
@@ -63,6 +65,7 @@ export class ConversationCore
     const input = {
       now,
       gate,
+      turns: storedTurns(this.store),
       ...defined({ clientToolTimeoutMs, inProgress, summaryInProgress, sizesAfter }),
     };
     try {
@@ -73,6 +76,7 @@ export class ConversationCore
       return beginCycles(planned, input);
     } catch (cause) {
       if (cause instanceof DramatisError) throw cause;
+      if (cause instanceof ReadFailure) throw cause.cause;
       console.error(cause);
       throw new DramatisError("INTERNAL_ERROR", "An internal error occurred.", { cause });
     }
@@ -139,6 +143,27 @@ export class ConversationCore
 
 function backgroundKeys(state: ConversationState): string[] {
   return backgroundEffects(state).map(({ key }) => key);
+}
+
+/** A read of the store that failed while planning. */
+class ReadFailure extends Error {}
+
+/** Returns the turns of a store, for planning. */
+function storedTurns(store: ConversationDatabase): StoredTurns {
+  const reading = <Value>(read: () => Value): Value => {
+    try {
+      return read();
+    } catch (cause) {
+      throw new ReadFailure("The store cannot be read.", { cause });
+    }
+  };
+  return {
+    after: (n, caller) => {
+      const isOwn = (other: Caller) => originOf(other) === originOf(caller);
+      return reading(() => store.turns.numbersAfter(n, isOwn));
+    },
+    inputOf: (n) => reading(() => store.turn(n)?.input),
+  };
 }
 
 /** Returns the turns that commits touched, each as it was before the first of them; `undefined` for a new turn. */

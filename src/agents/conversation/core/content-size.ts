@@ -17,13 +17,23 @@ export function resultsLength({ operations }: Turn): number {
   return operations.reduce((sum, { result }) => sum + lengthOf(result), 0);
 }
 
-/** Returns the length of the inputs, tools, assembled requests and results of all active turns. */
+/** Returns the length of the inputs, tools, notes, assembled requests and results of all active turns. */
 export function activeLength({ active }: ConversationState): number {
   return [...active.values()].reduce(
     (sum, turn) =>
-      sum + lengthOf(turn.input) + lengthOf(turn.tools) + lengthOf(turn.request) + resultsLength(turn),
+      sum +
+      lengthOf(turn.input) +
+      lengthOf(turn.tools) +
+      notesLength(turn) +
+      lengthOf(turn.request) +
+      resultsLength(turn),
     0,
   );
+}
+
+/** Returns the length of what a turn's model is told of other messages. */
+function notesLength({ besides, replied, additions }: Turn): number {
+  return lengthOf(besides) + lengthOf(replied) + lengthOf(additions);
 }
 
 /** Returns the length of all content of a turn. */

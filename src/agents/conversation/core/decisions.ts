@@ -6,12 +6,14 @@ import type { Gate } from "../../../policy/gate.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { Caller, TurnOrder } from "../../../protocol/views.ts";
+import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import type { AttemptOutcome } from "./calls.ts";
 import type { Operation } from "./operation.ts";
 import type { AttemptFacts, LateResult } from "./signals.ts";
 import type {
+  Addition,
   CallingTurn,
   ConversationGate,
   DeferredModel,
@@ -35,6 +37,16 @@ export interface PlanInput {
   inProgress?: (turn: CallingTurn) => CallInProgress;
   /** Returns the measurements of the call for a summary that runs, or has just ended; when absent, nothing is known. */
   summaryInProgress?: (running: SessionInCompaction) => AttemptFacts | undefined;
+  /** The turns in the store; when absent, only active ones are known. */
+  turns?: StoredTurns;
+}
+
+/** The turns of a conversation, active or over, as of the last commit. Each read costs statements. */
+export interface StoredTurns {
+  /** Returns the numbers of a caller's turns after number `n`. */
+  after(n: number, caller: Caller): readonly number[];
+  /** Returns the message of a turn; `undefined` for an unknown number. */
+  inputOf(n: number): Content | undefined;
 }
 
 /** Decisions about the compaction of a session. */
@@ -98,10 +110,8 @@ export type AgentDecision =
   | { type: "QUEUE_TURN"; turn: number }
   /** Begin a turn's first cycle. `besides` tells the model of the other active turns, `others` the context hook. */
   | ({ type: "BEGIN_TURN"; turn: number } & CycleNotes)
-  /** Remember a newer message of the turn's caller. */
-  | { type: "NOTE_NEWER"; turn: number; message: string }
   /** Withdraw the reply, tell the model of the newer messages, and call it again, into the same message. */
-  | { type: "RECONSIDER"; turn: number }
+  | ({ type: "RECONSIDER"; turn: number } & Omit<Addition, "after">)
   | { type: "SET_ORDER"; order: TurnOrder; by: Caller }
   /** Call the model, into a new message. A `final` call gets no tools. */
   | { type: "CALL_LLM"; turn: number; final: boolean }
@@ -124,8 +134,8 @@ export type AgentDecision =
   | { type: "REPAIR_OUTPUT"; turn: number; text: string; problem: string }
   /** Keep a reply that its provider paused, and have the model continue it, in the same message. */
   | { type: "CONTINUE_REPLY"; turn: number; reply: ModelReply }
-  /** Record a reply that calls tools. */
-  | { type: "RECORD_MOVE"; turn: number; reply: ModelReply }
+  /** Record a reply that calls tools. `heard` as in `Turn`. */
+  | { type: "RECORD_MOVE"; turn: number; reply: ModelReply; heard?: number }
   | { type: "DISPATCH_TASK"; turn: number; operation: Omit<Operation, "item" | "reply"> }
   /** Wait until `deadline` for the result of a run that the actor no longer follows. */
   | { type: "INTERRUPT_TASK"; turn: number; item: number; deadline: number }

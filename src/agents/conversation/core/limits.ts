@@ -31,7 +31,7 @@ export const MAX_CALLS_PER_REPLY = 64;
 
 /** Length of all results of one turn, as JSON. A result that exceeds it is replaced by a failure. */
 export const MAX_TURN_RESULTS = 8 * 1024 * 1024;
-/** Length of the inputs, tools and results of all active turns: the actor has them in memory. */
+/** Length of the inputs, tools, notes and results of all active turns: the actor has them in memory. */
 export const MAX_ACTIVE_CONTENT = 16 * 1024 * 1024;
 
 /**

@@ -84,16 +84,18 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       };
       return withTurn(transition, begun, [begins]);
     }
-    case "NOTE_NEWER":
-      return change({ newer: [...(turn.newer ?? []), decision.message] });
     case "RECONSIDER": {
       if (call === null) return transition;
-      const { newer: messages = [], ...informed } = withoutPaused(turn);
+      const { messages, earlier } = decision;
       const next = {
-        ...informed,
+        ...withoutPaused(turn),
         ...withOutcome(turn),
         call: nextAttempt(call, { before: call.attempt, notBefore: now }),
-        additions: [...(turn.additions ?? []), { after: turn.replies.length, messages }],
+        additions: [
+          ...(turn.additions ?? []),
+          { after: turn.replies.length, messages, ...defined({ earlier }) },
+        ],
+        heard: state.turns,
       };
       return withTurn(transition, next, [entry("message.reset", call.item, { reason: "newer_message" })]);
     }
@@ -163,7 +165,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     case "RECORD_MOVE":
       return outcome(
         { reset: true },
-        recorded(chain, turn, decision.reply, now),
+        { ...recorded(chain, turn, decision.reply, now), ...defined({ heard: decision.heard }) },
         entry("message.completed", call?.item, { interim: true }),
       );
     case "DISPATCH_TASK": {
@@ -218,12 +220,13 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       return change({ waiting: state.seq + transition.entries.length + announced.length }, ...announced);
     }
     case "BEGIN_CYCLE": {
-      const { waiting, newer, besides, ...others } = turn;
+      const { waiting, besides, ...others } = turn;
       const { members, entry: begins } = beginCycle(turn, chain, decision, now);
       const delivered = turn.replies.length;
       const begun = {
         ...others,
         snapshotSeq: state.seq + transition.entries.length + 1,
+        heard: state.turns,
         ...members,
         operations: turn.operations.map((operation) =>
           isDue(operation) ? { ...operation, delivered } : operation,
@@ -365,7 +368,7 @@ function stopData(by: Caller, reason: string | undefined): JsonObject {
 
 /** Returns a turn that ends, without what only an active turn needs. */
 function over(turn: Turn, now: number): Turn {
-  const { repairs, additions, newer, besides, replied, queued, waiting, halved, assembly, request, ...kept } =
+  const { repairs, additions, heard, besides, replied, queued, waiting, halved, assembly, request, ...kept } =
     turn;
   return { ...kept, completedAt: now, call: null };
 }

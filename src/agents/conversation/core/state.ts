@@ -181,8 +181,8 @@ export interface Turn {
   readonly besides?: string;
   /** The model's provider found the request too long: the history is cut to half. */
   readonly halved?: true;
-  /** Messages of the same caller that arrived since then, in other turns (ORDER-4). */
-  readonly newer?: readonly string[];
+  /** Number of the newest turn whose message the model need not be told of any more (ORDER-4); the turn's own when absent. */
+  readonly heard?: number;
   /** The place of the turn's events in the session of its agent, once the turn is over. Turns that failed in releases up to 0.3 have none. */
   readonly events?: { readonly from: number; readonly count: number };
   /** Next free item index. The user's message is item 0. */
@@ -298,7 +298,10 @@ export interface Repair {
 /** Messages of the turn's caller that the model is told of after a number of replies. */
 export interface Addition {
   readonly after: number;
+  /** The beginnings of the newest ones, in order. */
   readonly messages: readonly string[];
+  /** Number of those before them; 0 when absent. */
+  readonly earlier?: number;
 }
 
 /** One call of a model, with all of its attempts. A fallback to another model is another call. */

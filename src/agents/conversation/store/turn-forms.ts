@@ -18,12 +18,12 @@ export function storedForm<Members extends Snapshot>(
 
 /**
  * Returns a parsed row in the form of this release. Up to 0.3.0 rows had `snapshot`, a position in the session of the
- * turn's agent; these turns had one cycle only.
+ * turn's agent; these turns had one cycle only. `newer` had texts of messages, which are in the turns after this one.
  */
 export function currentForm<Members extends { firstSeq: number }>(
-  stored: Members & { snapshot?: number },
+  stored: Members & { snapshot?: number; newer?: readonly string[] },
 ): Members & Snapshot {
-  const { snapshot: _position, ...others } = stored;
+  const { snapshot: _position, newer: _texts, ...others } = stored;
   // SAFETY: `Members` are the members of today's form.
   return { snapshotSeq: others.firstSeq, ...others } as unknown as Members & Snapshot;
 }

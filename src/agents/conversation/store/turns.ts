@@ -23,6 +23,7 @@ const PUT = `INSERT INTO turns (n, status, body) VALUES (?, ?, ?)
   ON CONFLICT (n) DO UPDATE SET status = excluded.status, body = excluded.body`;
 const GET = "SELECT n, status, body FROM turns WHERE n = ?";
 const FORWARD = "SELECT n, status, body FROM turns WHERE n > ? ORDER BY n LIMIT ?";
+const AFTER = "SELECT n, status, body FROM turns WHERE n > ? ORDER BY n";
 const BACKWARD = "SELECT n, status, body FROM turns WHERE n < ? ORDER BY n DESC LIMIT ?";
 
 /** A row as stored. Rows above 1.5 MB were written by releases that had all of a turn's content in its row. */
@@ -101,6 +102,16 @@ export class TurnTable {
       bytes += packedBytes(row.body);
     }
     return { turns: rows.map((row) => factsOf(this.#columns(row))), more };
+  }
+
+  /** Returns the numbers of the turns after number `n` whose callers pass, ascending. It reads their rows only. */
+  numbersAfter(n: number, passes: (caller: Turn["caller"]) => boolean): number[] {
+    const numbers: number[] = [];
+    for (const row of this.database.each<Row>(AFTER, n)) {
+      const { body } = this.#columns(row);
+      if (passes(JSON.parse(body).caller)) numbers.push(row.n);
+    }
+    return numbers;
   }
 
   #columns({ n, status, body }: Row): TurnColumns {

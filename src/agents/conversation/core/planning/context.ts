@@ -126,8 +126,9 @@ function repairMessages({ repairs = [] }: Turn, replies: number): ContextMessage
 function additionMessages({ additions = [] }: Turn, replies: number): ContextMessage[] {
   return additions
     .filter(({ after }) => after === replies)
-    .map(({ messages }): ContextMessage => {
-      const said = messages.map((message) => `- ${JSON.stringify(message)}`).join("\n");
+    .map(({ messages, earlier = 0 }): ContextMessage => {
+      const listed = messages.map((message) => `- ${JSON.stringify(message)}`);
+      const said = [...(earlier === 0 ? [] : [`- (${earlier} earlier messages)`]), ...listed].join("\n");
       const content = `Meanwhile the user also said, in turns of their own:\n${said}\nNothing that you have just requested was done. Do only what the user still wants here; what the newer messages request is done in their turns.`;
       return { role: "system", content };
     });

@@ -29,6 +29,7 @@ import { wholeReply } from "../paused-reply.ts";
 import type { ModelCompleted } from "../signals.ts";
 import { type CallingTurn, type ConversationState, chainOf, type Turn } from "../state.ts";
 import { endOfCycle } from "./background.ts";
+import { heardOf, newerMessages } from "./newer.ts";
 import { planNext } from "./results.ts";
 import { checkToolCall } from "./tool-call.ts";
 
@@ -45,12 +46,17 @@ export function planModelReply(
   const reply = ended(whole);
   if (reply.toolCalls.length === 0 || call.final) return [record, ...planAnswer(state, turn, reply)];
   const toolCalls = reply.toolCalls.slice(0, MAX_CALLS_PER_REPLY);
-  if (turn.newer !== undefined && callsOnce(state, turn, toolCalls)) {
-    return [record, { type: "RECONSIDER", turn: n }];
-  }
+  const isUnaware = state.turns > heardOf(turn) && callsOnce(state, turn, toolCalls);
+  const newer = isUnaware ? newerMessages(state, turn, input) : undefined;
+  if (newer !== undefined) return [record, { type: "RECONSIDER", turn: n, ...newer }];
   const decisions: AgentDecision[] = [
     record,
-    { type: "RECORD_MOVE", turn: n, reply: kept(reply, { text: reply.text, toolCalls }) },
+    {
+      type: "RECORD_MOVE",
+      turn: n,
+      reply: kept(reply, { text: reply.text, toolCalls }),
+      ...(isUnaware ? { heard: state.turns } : {}),
+    },
   ];
   const used = new Set(turn.operations.map(({ toolCallId }) => toolCallId));
   const budget = checkBudget();

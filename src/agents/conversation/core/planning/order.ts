@@ -8,14 +8,14 @@
  * ORDER-3  A cycle tells the model of the other turns that were active when it began: what their users said, all operations
  *          that run, and which of those with an effect are done or failed. Later calls of the cycle repeat it, later turns do
  *          not.
- * ORDER-4  Before a `once` tool starts, a turn that has not seen a newer message of the same caller gets a model call with it,
- *          once for each message.
+ * ORDER-4  A reply with a call of a `once` tool gives way to a model call with the newer messages of the same caller that the
+ *          turn has not seen: the beginnings of the newest `MAX_NOTED_TURNS`, and the number of the others. No message is told
+ *          twice, and accepting one costs nothing for the turns that it may concern.
  */
 import { operationId, turnId } from "../../../../protocol/ids.ts";
 import { plainText } from "../../../../shared/content.ts";
 import { defined } from "../../../../shared/defined.ts";
 import type { JsonObject } from "../../../../shared/json.ts";
-import { originOf } from "../caller.ts";
 import type { AgentDecision, CycleNotes, PlanInput } from "../decisions.ts";
 import { MAX_NOTED_LENGTH, MAX_NOTED_TURNS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
@@ -31,6 +31,7 @@ import {
   type Turn,
 } from "../state.ts";
 import { stopTurn } from "./cancel.ts";
+import { excerpt } from "./excerpt.ts";
 
 /** The decisions before and after the one that starts a turn. */
 export interface Start {
@@ -44,7 +45,7 @@ const INTERRUPTED = { code: "CANCELLED", message: "A newer message interrupted t
 export function planStart(
   state: ConversationState,
   n: number,
-  { caller, data }: UserMessage,
+  { caller }: UserMessage,
   input: PlanInput,
 ): Start {
   const others = [...state.active.values()];
@@ -54,13 +55,8 @@ export function planStart(
     const left = new Map([...state.active].filter(([, { waiting }]) => waiting !== undefined));
     return { before, after: [begin({ ...state, active: left }, n)] };
   }
-  const message = excerpt(plainText(data.content));
-  const before = others
-    // The next cycle of a turn that waits sees the message anyway.
-    .filter((turn) => turn.waiting === undefined && originOf(turn.caller) === originOf(caller))
-    .map((turn): AgentDecision => ({ type: "NOTE_NEWER", turn: turn.n, message }));
   const isQueued = state.order === "queued" && others.some(holdsQueue);
-  return { before, after: [isQueued ? { type: "QUEUE_TURN", turn: n } : begin(state, n)] };
+  return { before: [], after: [isQueued ? { type: "QUEUE_TURN", turn: n } : begin(state, n)] };
 }
 
 /** Begins the first queued turn if it need not wait any longer. Call it after every change, until it begins none. */
@@ -166,8 +162,4 @@ function list(title: string, operations: readonly Operation[]): string[] {
     return `${name}(${excerpt(JSON.stringify(input), room)})${failure}`;
   });
   return [`${title}: ${calls.join(", ")}.`];
-}
-
-function excerpt(text: string, length = MAX_NOTED_LENGTH): string {
-  return text.length <= length ? text : `${text.slice(0, length).toWellFormed()}…`;
 }

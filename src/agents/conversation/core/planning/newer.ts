@@ -1,0 +1,36 @@
+/** Newer messages of a turn's caller, in turns of their own (ORDER-4). Pure. */
+import { plainText } from "../../../../shared/content.ts";
+import { originOf } from "../caller.ts";
+import type { PlanInput } from "../decisions.ts";
+import { MAX_NOTED_TURNS } from "../limits.ts";
+import type { Addition, ConversationState, Turn } from "../state.ts";
+import { excerpt } from "./excerpt.ts";
+
+/** The part of an addition that does not depend on its place. */
+export type Newer = Omit<Addition, "after">;
+
+/** Returns the number of the newest turn that a turn's model knows of, as far as it matters here: its own at first. */
+export function heardOf({ n, heard = n }: Pick<Turn, "n" | "heard">): number {
+  return heard;
+}
+
+/** Returns what the caller of a turn has said since; `undefined` where that is nothing. */
+export function newerMessages(
+  state: ConversationState,
+  turn: Turn,
+  { turns }: Pick<PlanInput, "turns">,
+): Newer | undefined {
+  const heard = heardOf(turn);
+  const later = [...state.active.values()].filter(({ n }) => n > heard);
+  const own = later.filter(({ caller }) => originOf(caller) === originOf(turn.caller)).map(({ n }) => n);
+  const areAllActive = later.length === state.turns - heard;
+  const stored = areAllActive ? [] : (turns?.after(heard, turn.caller) ?? []);
+  const numbers = [...new Set([...own, ...stored])].sort((one, other) => one - other);
+  if (numbers.length === 0) return undefined;
+  const messages = numbers.slice(-MAX_NOTED_TURNS).map((n) => {
+    const input = state.active.get(n)?.input ?? turns?.inputOf(n) ?? "";
+    return excerpt(plainText(input));
+  });
+  const earlier = numbers.length - messages.length;
+  return { messages, ...(earlier === 0 ? {} : { earlier }) };
+}
