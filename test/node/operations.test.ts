@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
+import { StoredClock } from "../../src/agents/base/runtime/stored-clock.ts";
 import type { AgentDecision } from "../../src/agents/conversation/core/decisions.ts";
 import { dueIn, effectsOfTurn, endedEffects } from "../../src/agents/conversation/core/effects.ts";
 import { LATE_RESULT_MS, MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
@@ -27,6 +28,7 @@ import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { BatchCaller, ToolInvocation } from "../../src/protocol/executor-api.ts";
 import { operationId } from "../../src/protocol/ids.ts";
 import { recordOf } from "../support/records.ts";
+import { SteeredClock } from "../support/steered-clock.ts";
 
 const TIMEOUT_MS = 1_000;
 const NOW = 1_000_000;
@@ -161,14 +163,33 @@ describe("effects of operations", () => {
     expect(batches.map(({ calls }) => calls[0]?.attempt)).toEqual([1, 2]);
   });
 
-  test("ISOLATE-1 a crash in the pause before an operation does not count against its turn", () => {
+  test("STOREDTIME-1 time stands still while the clock is behind what was stored", async () => {
+    const clock = new SteeredClock();
+    let newest = 0;
+    const stored = new StoredClock(clock, () => newest);
+    const now = clock.now();
+    expect([stored.now(), stored.isBehind]).toEqual([now, false]);
+    newest = now + 500;
+    expect([stored.now(), stored.isBehind]).toEqual([now + 500, true]);
+    await clock.sleep(499);
+    expect([stored.now(), stored.isBehind]).toEqual([now + 500, true]);
+    await clock.sleep(2);
+    expect([stored.now(), stored.isBehind]).toEqual([now + 501, false]);
+  });
+
+  test("ISOLATE-1 RECOVER-1 a crash in the pause before an operation does not count against its turn, unless the clock was set back", () => {
     const state = (notBefore: number): ConversationState => {
       const turn = turnWith([operation(1, { effect: "idempotent", notBefore })]);
       return { ...NEW_STANDING, record: RECORD, seq: 5, active: new Map([[1, turn]]), stored: new Map() };
     };
-    const recover = (notBefore: number) =>
-      plan(state(notBefore), { type: "conversation.cmd.recover" }, { now: NOW, stem: "", gate: allowAll });
+    const recover = (notBefore: number, wasSetBack = false) =>
+      plan(
+        state(notBefore),
+        { type: "conversation.cmd.recover", wasSetBack },
+        { now: NOW, stem: "", gate: allowAll },
+      );
     expect(recover(NOW + 1)).toEqual([]);
+    expect(recover(NOW + 1, true)).toMatchObject([{ type: "RESUME_TURN" }]);
     expect(recover(NOW)).toMatchObject([{ type: "RESUME_TURN" }]);
   });
 

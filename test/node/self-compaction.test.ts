@@ -11,6 +11,7 @@ import {
 } from "../../src/agents/conversation/core/planning/compaction.ts";
 import { summaryContext } from "../../src/agents/conversation/core/planning/context.ts";
 import { fittedMoves } from "../../src/agents/conversation/core/planning/moves.ts";
+import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import type { SummaryCompleted } from "../../src/agents/conversation/core/signals.ts";
 import { runningCompactions } from "../../src/agents/conversation/core/state.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
@@ -304,6 +305,30 @@ describe("a conversation", () => {
     expect(planSummary(state, { ...late, begunBy: first.compaction.turn }, input)).toEqual([]);
     expect(planSummary(state, { ...late, begunBy: second.compaction.turn, attempt: 1 }, input)).toEqual([]);
     expect(planSummary(state, { ...late, begunBy: second.compaction.turn }, input)).toHaveLength(1);
+  });
+
+  test("SELFCOMPACT-4 STOREDTIME-1 a crash counts the call that it may have interrupted, until no attempt is left", async () => {
+    const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
+    await filled(conversation);
+    const [running] = runningCompactions(conversation.runtime.state);
+    if (running === undefined) throw new Error("A compaction runs.");
+    const { compaction } = running;
+    const recovered = (attempt: number, notBefore: number, wasSetBack: boolean) => {
+      const state = {
+        ...conversation.runtime.state,
+        active: new Map(),
+        compactions: { tester: { ...compaction, call: { attempt, notBefore } } },
+      };
+      const input = { now: 5_000, stem: "", gate: allowAll };
+      return plan(state, { type: "conversation.cmd.recover", wasSetBack }, input).map(({ type }) => type);
+    };
+    expect(recovered(1, 5_000, false)).toEqual(["RETRY_COMPACTION"]);
+    expect(recovered(2, 4_000, false)).toEqual(["RETRY_COMPACTION"]);
+    expect(recovered(3, 4_000, false)).toEqual(["GIVE_UP_COMPACTION"]);
+    // It waits for its time; where the clock was set back, its time may have come.
+    expect(recovered(2, 5_001, false)).toEqual([]);
+    expect(recovered(2, 5_001, true)).toEqual(["RETRY_COMPACTION"]);
+    expect(recovered(3, 5_001, true)).toEqual(["GIVE_UP_COMPACTION"]);
   });
 
   test("ORDER-3 with two jobs pending, the next request after a compaction lists both, behind an equal prefix", async () => {

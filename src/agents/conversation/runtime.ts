@@ -21,6 +21,7 @@ import { DramatisError } from "../../shared/errors.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import { ActorShell } from "../base/runtime/shell.ts";
+import { StoredClock } from "../base/runtime/stored-clock.ts";
 import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
 import { Acceptance } from "./acceptance.ts";
 import { ChangeRate, type ChangeSignal } from "./change-rate.ts";
@@ -89,6 +90,7 @@ export interface Beginning {
 export type ConversationUnit = UnitOfWork<ConversationState, Signal, Transition, ConversationCommit, Effect>;
 
 export class ConversationRuntime {
+  private readonly ports: ConversationPorts & { clock: StoredClock };
   readonly store: ConversationDatabase;
   readonly deltas: DeltaBuffer;
   /** The ends of turns, for callers that wait for them. */
@@ -101,9 +103,12 @@ export class ConversationRuntime {
   readonly #acceptance: Acceptance;
   readonly #changes: ChangeRate;
 
-  constructor(private readonly ports: ConversationPorts) {
-    const { database, keyValue, clock } = ports;
+  constructor(given: ConversationPorts) {
+    const { database, keyValue } = given;
     this.store = new ConversationDatabase(database, keyValue);
+    const clock = new StoredClock(given.clock, () => this.store.newestAt);
+    const ports = { ...given, clock };
+    this.ports = ports;
     this.deltas = new DeltaBuffer(ports);
     this.ends = new TurnEnds(clock);
     this.#windows = new SessionWindows(this.store, () => this.state.record);
@@ -195,7 +200,7 @@ export class ConversationRuntime {
   /** Resumes what a crash interrupted. Call it once, when the actor wakes. */
   async wake(): Promise<void> {
     if (this.busy || this.isCompacting || this.isExtracting)
-      await this.#shell.resume([{ type: "conversation.cmd.recover" }]);
+      await this.#shell.resume([{ type: "conversation.cmd.recover", wasSetBack: this.ports.clock.isBehind }]);
   }
 
   /**

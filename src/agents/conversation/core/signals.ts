@@ -152,6 +152,8 @@ export interface Expiry {
 /** Resumes the active turns after the actor lost its effects. */
 export interface Recovery {
   type: "conversation.cmd.recover";
+  /** The clock was set back: what waits by its time may have run. */
+  wasSetBack?: boolean;
 }
 
 /** Fails a turn whose outcome can never be stored. */

@@ -44,6 +44,7 @@ export class ConversationDatabase {
   readonly turns: TurnTable;
   readonly events: EventStore;
   readonly #record: VersionedRecord<ConversationIdentity>;
+  #newestAt = 0;
 
   constructor(
     private readonly database: SqlDatabase,
@@ -56,6 +57,11 @@ export class ConversationDatabase {
     this.#record = new VersionedRecord(CONVERSATION_SCHEMA, { database, keyValue }, RECORD_KEY);
   }
 
+  /** The time of the newest journal row that was read or written; 0 before. */
+  get newestAt(): number {
+    return this.#newestAt;
+  }
+
   /**
    * Returns the state as of the last commit; `null` before the conversation was created. Upgrades the storage of an older
    * release first; throws `UNAVAILABLE` for the storage of a newer one.
@@ -65,6 +71,7 @@ export class ConversationDatabase {
     const newest = record === undefined ? null : this.journal.newest();
     if (record === undefined || newest === null) return null;
     const { row, head } = newest;
+    this.#newestAt = Math.max(this.#newestAt, row.at);
     const active = new Map<number, Turn>();
     const stored = new Map<number, StoredParts>();
     for (const n of head.active) {
@@ -110,6 +117,7 @@ export class ConversationDatabase {
     const active = [...next.active.keys()].sort((a, b) => a - b);
     const stored = new Map(next.stored);
     this.journal.append(row, { ...next, active });
+    this.#newestAt = Math.max(this.#newestAt, now);
     for (const turn of touched.values()) {
       const written = this.turns.put(turn, next.stored.get(turn.n));
       if (turn.status === "active" && written.stored !== undefined) stored.set(turn.n, written.stored);

@@ -147,10 +147,14 @@ function afterFailure(
   return { type: "RETRY_COMPACTION", ...told, notBefore: now + delayAfter(attempt, error).delayMs };
 }
 
-/** Repeats the calls for summaries that a crash interrupted (SELFCOMPACT-4). */
-export function planCompactionRecovery(state: ConversationState, { now }: PlanInput): AgentDecision[] {
+/** Repeats the calls for summaries that a crash interrupted (SELFCOMPACT-4). `due` as in `planRecovery`. */
+export function planCompactionRecovery(
+  state: ConversationState,
+  due: number,
+  { now }: PlanInput,
+): AgentDecision[] {
   return runningCompactions(state).flatMap(({ session, compaction: { call } }): AgentDecision[] => {
-    if (call.notBefore > now) return [];
+    if (call.notBefore > due) return [];
     const error: FailureText = {
       code: "RECOVERY_EXHAUSTED",
       message: "The actor was interrupted during the call for a summary.",

@@ -132,10 +132,11 @@ function nextAttempt(hook: PinnedHook | undefined, { attempt }: HookRun, now: nu
 export function interruptAssembly(
   { record }: ConversationState,
   turn: Turn,
+  due: number,
   { now }: PlanInput,
 ): AgentDecision[] {
   const { n, agentId } = turn;
-  if (!isAssembling(turn, now) || chainOf(record, agentId).contextAssembly?.effect !== "once") return [];
+  if (!isAssembling(turn, due) || chainOf(record, agentId).contextAssembly?.effect !== "once") return [];
   return [{ type: "INTERRUPT_ASSEMBLY", turn: n, deadline: now + LATE_RESULT_MS }];
 }
 
@@ -145,10 +146,14 @@ export function isAssembling({ assembly }: Turn, now: number): boolean {
 }
 
 /** Resumes the extractions after a crash. */
-export function planExtractionRecovery(state: ConversationState, { now }: PlanInput): AgentDecision[] {
+export function planExtractionRecovery(
+  state: ConversationState,
+  due: number,
+  { now }: PlanInput,
+): AgentDecision[] {
   return runningExtractions(state).flatMap(([of, run]): AgentDecision[] => {
     const { recoveries = 0, deadline, notBefore, agentId } = run;
-    if (deadline !== undefined || notBefore > now) return [];
+    if (deadline !== undefined || notBefore > due) return [];
     if (recoveries >= MAX_RECOVERIES) {
       const message = `The actor was interrupted ${recoveries + 1} times during the extraction.`;
       return [{ type: "GIVE_UP_EXTRACTION", of, error: { code: "RECOVERY_EXHAUSTED", message } }];

@@ -68,12 +68,15 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       return planClientResult(state, signal);
     case "conversation.cmd.expire":
       return [...planExpiry(state, input), ...planHookExpiry(state, input)];
-    case "conversation.cmd.recover":
+    case "conversation.cmd.recover": {
+      // What waits by a clock that was set back may have begun.
+      const due = signal.wasSetBack ? Number.POSITIVE_INFINITY : input.now;
       return [
-        ...planRecovery(state, input),
-        ...planCompactionRecovery(state, input),
-        ...planExtractionRecovery(state, input),
+        ...planRecovery(state, due, input),
+        ...planCompactionRecovery(state, due, input),
+        ...planExtractionRecovery(state, due, input),
       ];
+    }
     case "conversation.cmd.abandon":
       return planAbandon(state, signal, input);
     default:

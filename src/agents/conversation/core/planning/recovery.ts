@@ -3,7 +3,8 @@
  *
  * RECOVER-1  After a crash a model call is repeated into the same message, and `pure` and `idempotent` tools run again
  *            under the same operation id. A turn that only waits, for a client, for other turns (ISOLATE-2), or until its
- *            next attempt is due, was not interrupted.
+ *            next attempt is due, was not interrupted. What waits by a clock that was set back may have run: it counts as
+ *            interrupted.
  * RECOVER-2  A `once` tool that ran never runs again, because it may have taken effect. Its run may have outlived the
  *            actor: for `LATE_RESULT_MS` after the first wake its result is still accepted. Without one, the model is sent
  *            that the outcome is unknown.
@@ -23,21 +24,21 @@ import { interruptAssembly, isAssembling, planExtraction } from "./hooks.ts";
 import { resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
-/** Resumes the active turns after a crash. */
-export function planRecovery(state: ConversationState, input: PlanInput): AgentDecision[] {
+/** Resumes the active turns after a crash. What was due at `due` may have begun. */
+export function planRecovery(state: ConversationState, due: number, input: PlanInput): AgentDecision[] {
   const held = heldTurns(state.active);
   return [...state.active.values()].flatMap((turn) =>
-    held.has(turn.n) ? [] : recoverTurn(state, turn, input),
+    held.has(turn.n) ? [] : recoverTurn(state, turn, due, input),
   );
 }
 
-function recoverTurn(state: ConversationState, turn: Turn, input: PlanInput): AgentDecision[] {
+function recoverTurn(state: ConversationState, turn: Turn, due: number, input: PlanInput): AgentDecision[] {
   const { now } = input;
   const { n, call, paused } = turn;
-  const running = runnableOperations(turn).filter(({ notBefore = now }) => notBefore <= now);
+  const running = runnableOperations(turn).filter(({ notBefore = now }) => notBefore <= due);
   // The text of a paused reply was shown, and a crash takes it back, also while its call waits.
-  const isCalling = call !== null && (call.notBefore <= now || paused !== undefined);
-  if (!isCalling && running.length === 0 && !isAssembling(turn, now)) return [];
+  const isCalling = call !== null && (call.notBefore <= due || paused !== undefined);
+  if (!isCalling && running.length === 0 && !isAssembling(turn, due)) return [];
   const crashes = crashesOf(turn) + 1;
   if (crashes > MAX_RECOVERIES) {
     const message = `The actor was interrupted ${crashes} times during this turn, without progress in between. Send the message again.`;
@@ -53,7 +54,7 @@ function recoverTurn(state: ConversationState, turn: Turn, input: PlanInput): Ag
         item: operation.item,
         deadline: lateResultBy(turn, operation, now),
       })),
-    ...interruptAssembly(state, turn, input),
+    ...interruptAssembly(state, turn, due, input),
   ];
 }
 
