@@ -18,6 +18,7 @@
  * KILL-8  A kill repeats at most one model call of a turn, and one hit of each of its operations. A call that is made again
  *         because the user wrote meanwhile is no repetition.
  * KILL-9  No acknowledged turn needs a caller to continue: none is resumed only by the final read of its conversation.
+ * KILL-10 A turn whose stop was acknowledged ends stopped, with what was shown of its texts. No other turn does.
  */
 import { checkCalls } from "./check/calls.ts";
 import { checkConnections } from "./check/connections.ts";

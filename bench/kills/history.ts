@@ -24,6 +24,14 @@ export interface Acknowledgement {
   at: number;
 }
 
+/** A stop of a turn. */
+export interface Stop {
+  key: string;
+  turnId: string;
+  /** The server acknowledged it: the turn ends stopped. It refuses to stop a turn that has ended. */
+  outcome: "sent" | "acknowledged" | "refused";
+}
+
 /** The frames of one connection. */
 export interface ConnectionLog {
   conversation: string;
@@ -74,6 +82,7 @@ export interface FinalState {
 export interface History {
   messages: SentMessage[];
   acknowledgements: Acknowledgement[];
+  stops: Stop[];
   connections: ConnectionLog[];
   shown: ShownText[];
   kills: Kill[];
@@ -82,5 +91,14 @@ export interface History {
 }
 
 export function newHistory(): History {
-  return { messages: [], acknowledgements: [], connections: [], shown: [], kills: [], hits: [], finals: [] };
+  return {
+    messages: [],
+    acknowledgements: [],
+    stops: [],
+    connections: [],
+    shown: [],
+    kills: [],
+    hits: [],
+    finals: [],
+  };
 }

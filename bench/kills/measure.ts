@@ -1,6 +1,6 @@
 /** Costs in a history: the interruptions, the recovery times and the repeated work. Pure. */
 import { type ResultRow, summarise } from "../harness/results.ts";
-import { type ConversationRecord, recordsOf, type TurnRecord } from "./check/records.ts";
+import { type ConversationRecord, isStopped, recordsOf, type TurnRecord } from "./check/records.ts";
 import type { History, Hit, Kill, SentMessage } from "./history.ts";
 
 /** An interruption of one active turn by a kill. A turn that sleeps since an earlier kill is not interrupted again. */
@@ -37,6 +37,7 @@ function interruptionsOfTurn(
     restartedAt = kill.readyAt;
     const resumedAt = signs.find((at) => at >= kill.readyAt);
     if (kill.at < startedAt || kill.at > endedAt || !isAtWork || resumedAt === undefined) return [];
+    if (isQueued(turn, kill.at)) return [];
     const cut = hits.filter(({ at, endedAt: until }) => at <= kill.at && until > kill.at);
     const caller = isLeftAlone(message, conversation, kill, resumedAt, history) ? "alarm" : "client";
     const waits = cut.every(isOnce) && isInterrupted(turn, conversation, kill.at, resumedAt);
@@ -44,6 +45,12 @@ function interruptionsOfTurn(
     const kind = cut.some((hit) => hit.kind === "tool") ? "tool" : cut.length > 0 ? "stream" : "between";
     return [{ key: message.script.key, in: kind, resumedAfterMs: resumedAt - kill.readyAt, by }];
   });
+}
+
+/** Reports whether a turn waited for others. */
+function isQueued({ frames }: TurnRecord, at: number): boolean {
+  const began = frames.find(({ type }) => type === "message.started");
+  return frames.some(({ type }) => type === "turn.queued") && Date.parse(began?.time ?? "9999-01-01") > at;
 }
 
 function isOnce(hit: Hit): boolean {
@@ -59,7 +66,7 @@ function isInterrupted(
 ): boolean {
   const of = (types: readonly string[]) =>
     final.journal.filter((entry) => entry.turnId === turnId && types.includes(entry.type));
-  const results = of(["tool.completed", "tool.failed"]);
+  const results = of(["tool.completed", "tool.failed", "tool.cancelled"]);
   return of(["tool.interrupted"]).some(({ time, operationId }) => {
     const result = results.find((entry) => entry.operationId === operationId);
     return Date.parse(time) <= to && Date.parse(result?.time ?? "9999-01-01") > from;
@@ -112,7 +119,10 @@ export function rowsOf(history: History): ResultRow[] {
     ),
     row("kills", "count", [history.kills.length]),
     row("turns", "count", [turns.length]),
-    row("turns given up after too many crashes", "count", [turns.filter(hasFailed).length]),
+    row("turns stopped", "count", [turns.filter(isStopped).length]),
+    row("turns given up after too many crashes", "count", [
+      turns.filter((turn) => hasFailed(turn) && !isStopped(turn)).length,
+    ]),
     row("interrupted in a stream", "count", count("stream")),
     row("interrupted in a tool", "count", count("tool")),
     row("interrupted in between", "count", count("between")),

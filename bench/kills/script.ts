@@ -19,6 +19,8 @@ const scriptSchema = z.strictObject({
   pieceMs: z.int(),
   /** Duration of a tool, in milliseconds. */
   toolMs: z.int(),
+  /** Milliseconds after the acknowledgement at which the user stops the turn; it is not stopped if absent. */
+  stopMs: z.int().optional(),
 });
 
 export type Script = z.infer<typeof scriptSchema>;
@@ -59,7 +61,7 @@ export function toolCallsOf(script: Script): { name: string; effect: Script["rou
   );
 }
 
-/** Creates a random script of up to three rounds of tools and a text of 5 to 30 deltas. */
+/** Creates a random script of up to three rounds of tools and a text of 5 to 30 deltas. One in eight is stopped. */
 export function randomScript(random: () => number, key: string): Script {
   const within = (from: number, to: number) => from + Math.floor(random() * (to - from + 1));
   const effect = () => TOOL_EFFECTS[within(0, TOOL_EFFECTS.length - 1)] ?? "once";
@@ -70,5 +72,6 @@ export function randomScript(random: () => number, key: string): Script {
     pieces: within(5, 30),
     pieceMs: within(8, 30),
     toolMs: within(20, 250),
+    ...(within(1, 8) === 1 ? { stopMs: within(0, 600) } : {}),
   };
 }

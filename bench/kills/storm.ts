@@ -83,7 +83,8 @@ export async function storm(
   try {
     const ids: string[] = [];
     for (let n = 0; n < conversations; n += 1) {
-      ids.push((await client.conversations.create({ agentId: AGENT })).id);
+      const turns = n % 3 === 1 ? "queued" : "parallel";
+      ids.push((await client.conversations.create({ agentId: AGENT, turns })).id);
     }
     await Promise.all([rage(), ...ids.map(converse)]);
   } finally {

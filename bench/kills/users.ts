@@ -11,7 +11,7 @@ import {
   type Frame,
   type LiveConversation,
 } from "../../src/client/index.ts";
-import type { ConnectionLog, History, Manner } from "./history.ts";
+import type { ConnectionLog, History, Manner, Stop } from "./history.ts";
 import type { HitServer } from "./hit-server.ts";
 import { contentOf, type Script } from "./script.ts";
 
@@ -81,12 +81,21 @@ class SocketUser implements User {
       note(this.#around, script, "socket");
       this.#connection.send(contentOf(script), { id: script.key });
     }
-    await this.#until(({ messages, turns }) =>
+    const answered = this.#until(({ messages, turns }) =>
       scripts.every(({ key }) => {
         const turnId = messages.find(({ clientId }) => clientId === key)?.turnId;
         return turns.some(({ id, status }) => id === turnId && status !== "active");
       }),
     );
+    await Promise.all([answered, ...scripts.map((script) => this.#stop(script))]);
+  }
+
+  async #stop({ key, stopMs }: Script): Promise<void> {
+    if (stopMs === undefined) return;
+    const turnIdOf = ({ messages }: LiveConversation) =>
+      messages.find(({ clientId }) => clientId === key)?.turnId;
+    await this.#until((state) => turnIdOf(state) !== undefined);
+    await stopTurn(this.#around, { key, turnId: turnIdOf(this.#connection.getSnapshot()) ?? "" }, stopMs);
   }
 
   async leave(seq: number): Promise<void> {
@@ -143,13 +152,21 @@ class StreamUser implements User {
     const { key } = script;
     const log = newLog(this.#around, `stream ${key}`, { of: "turn", key });
     const input = { content: contentOf(script), idempotencyKey: key };
+    let stopping: Promise<void> | undefined;
     for await (const frame of this.#client.streamTurn(conversation, input, { signal })) {
       receive(this.#around, log, frame);
+      const { turnId } = frame;
+      if (script.stopMs !== undefined && turnId !== undefined)
+        stopping ??= stopTurn(this.#around, { key, turnId }, script.stopMs);
     }
+    await stopping;
   }
 }
 
-/** Sends each message until it is acknowledged, without reading its turn. The model server shows the rest. */
+/**
+ * Sends each message until it is acknowledged, without reading its turn. The model server shows the rest, so this user stops
+ * no turn.
+ */
 class PostUser implements User {
   readonly #around: Surroundings;
   readonly #client: DramatisClient;
@@ -164,7 +181,7 @@ class PostUser implements User {
     const { hits, signal, calm } = this.#around;
     const patience = AbortSignal.any([signal, calm]);
     await Promise.all(
-      scripts.map(async (script, index) => {
+      scripts.map(async ({ stopMs: _never, ...script }, index) => {
         note(this.#around, script, "post");
         const isCasual = index > 0 && index === scripts.length - 1;
         const recorded = isCasual
@@ -184,6 +201,27 @@ class PostUser implements User {
     const input = { content: contentOf(script), idempotencyKey: key };
     const { turnId } = await this.#client.turns.start(conversation, input, { signal });
     this.#around.history.acknowledgements.push({ key, turnId, at: Date.now() });
+  }
+}
+
+/** Stops a turn after a time, and repeats it until the server has answered. */
+async function stopTurn(
+  { baseUrl, conversation, history, signal }: Surroundings,
+  turn: { key: string; turnId: string },
+  afterMs: number,
+): Promise<void> {
+  const client = createClient({ baseUrl });
+  await pause(afterMs, undefined, { signal });
+  const stop: Stop = { ...turn, outcome: "sent" };
+  history.stops.push(stop);
+  try {
+    await untilAnswered(async () => {
+      await client.turns.cancel(conversation, turn.turnId, { signal });
+    }, signal);
+    stop.outcome = "acknowledged";
+  } catch (error) {
+    if (!(error instanceof DramatisClientError) || error.code !== "CONFLICT") throw error;
+    stop.outcome = "refused";
   }
 }
 

@@ -59,6 +59,15 @@ function failSecond(history: History, code: string): void {
   removeFrames(history, ({ type, turnId }) => type === "message.completed" && turnId === "turn_b");
 }
 
+/** Ends the second turn as stopped, after this text was shown. */
+function stopSecond(history: History, content: string): void {
+  const end = frame(history, "turn.completed", "turn_b");
+  const error = { code: "CANCELLED", message: "", retriable: true };
+  Object.assign(end, { type: "turn.failed", data: { error } });
+  Object.assign(frame(history, "message.completed", "turn_b").data, { content, stopped: true });
+  Object.assign(finalOf(history).transcript.at(-1) ?? {}, { content });
+}
+
 it("finds nothing wrong with a good history", () => {
   expect(check(goodHistory())).toEqual([]);
 });
@@ -324,6 +333,20 @@ const CASES: [rule: string, what: string, change: (history: History) => void][] 
       if (hit !== undefined) history.hits.push({ ...hit }, { ...hit });
     },
   ],
+  ["KILL-1", "a turn ended stopped that nobody had stopped", (history) => stopSecond(history, "b/0.0")],
+  [
+    "KILL-6",
+    "a stopped turn keeps a text that its model did not write",
+    (history) => {
+      stopSecond(history, "Something else.");
+      history.stops.push({ key: "b", turnId: "turn_b", outcome: "acknowledged" });
+    },
+  ],
+  [
+    "KILL-10",
+    "a turn completed although its stop was acknowledged",
+    (history) => history.stops.push({ key: "a", turnId: "turn_a", outcome: "acknowledged" }),
+  ],
   [
     "KILL-9",
     "an acknowledged turn went on only when it was read",
@@ -369,6 +392,14 @@ describe("what is allowed", () => {
       history.kills = history.kills.slice(2);
     };
     expect(broken(unkilled)).toContain("KILL-7");
+  });
+
+  it("KILL-1 KILL-6 KILL-10 a turn whose stop was sent ends stopped, with a part of its text", () => {
+    const stopped = (history: History) => {
+      stopSecond(history, "b/0.0");
+      history.stops.push({ key: "b", turnId: "turn_b", outcome: "sent" });
+    };
+    expect(broken(stopped)).toEqual([]);
   });
 
   it("KILL-2 a message that was never acknowledged has a turn or none", () => {

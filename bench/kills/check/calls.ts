@@ -2,7 +2,13 @@
 import type { Frame } from "../../../src/client/index.ts";
 import type { History, Hit } from "../history.ts";
 import { toolCallsOf } from "../script.ts";
-import { type ConversationRecord, killsDuring, type TurnRecord, type Violation } from "./records.ts";
+import {
+  type ConversationRecord,
+  isStopped,
+  killsDuring,
+  type TurnRecord,
+  type Violation,
+} from "./records.ts";
 
 type Requested = Extract<Frame, { type: "tool.requested" }>;
 type ToolHit = Extract<Hit, { kind: "tool" }>;
@@ -44,6 +50,8 @@ function operationsAmiss(turn: TurnRecord, kills: number): string[] {
   }
   for (const hit of hits) {
     const operation = requested.find(({ operationId }) => operationId === hit.operationId);
+    // A pure tool may run before the reply that calls it is committed, and the stop came between.
+    if (operation === undefined && hit.effect === "pure" && isStopped(turn)) continue;
     if (operation?.data.name !== hit.effect || !isCallOf(operation, hit)) {
       faults.push(`${hit.call} was hit as ${hit.operationId}, which is not its operation`);
     }

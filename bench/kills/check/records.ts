@@ -72,6 +72,11 @@ export function isTerminal({ type }: Frame): boolean {
   return type === "turn.completed" || type === "turn.failed";
 }
 
+/** Reports whether a turn ended because it was stopped. */
+export function isStopped({ frames }: TurnRecord): boolean {
+  return frames.some((frame) => frame.type === "turn.failed" && frame.data.error.code === "CANCELLED");
+}
+
 /** Maximum delay of the server's clock behind the runner's, in milliseconds. */
 const CLOCK_MS = 20;
 

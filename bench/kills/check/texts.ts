@@ -2,7 +2,7 @@
 import type { Frame } from "../../../src/client/index.ts";
 import type { History } from "../history.ts";
 import { contentOf, textOf } from "../script.ts";
-import type { ConversationRecord, TurnRecord, Violation } from "./records.ts";
+import { type ConversationRecord, isStopped, type TurnRecord, type Violation } from "./records.ts";
 
 export function checkTexts({ id, turns, final }: ConversationRecord, { shown }: History): Violation[] {
   const found: Violation[] = [];
@@ -18,6 +18,13 @@ export function checkTexts({ id, turns, final }: ConversationRecord, { shown }: 
     if (turn.frames.some(({ type }) => type === "turn.completed")) {
       if (!isEqual(said, expected)) report(`${turnId} has the texts ${JSON.stringify(said)}`);
       transcript.push(["agent", turnId, expected.at(-1)]);
+    }
+    if (isStopped(turn)) {
+      const { interims, stopped } = stoppedTexts(turn);
+      const isPart = isEqual(interims, expected.slice(0, interims.length));
+      if (!isPart || !(expected[interims.length] ?? "").startsWith(stopped ?? ""))
+        report(`${turnId} was stopped with the texts ${JSON.stringify([...interims, stopped])}`);
+      if (stopped !== undefined) transcript.push(["agent", turnId, stopped]);
     }
     const wrong = shown.find(
       ({ turnId: of, text }) => of === turnId && !expected.some((whole) => whole.startsWith(text)),
@@ -37,6 +44,17 @@ function textsOf({ frames }: TurnRecord): string[] {
   return [...completed.filter(({ interim }) => interim), ...completed.filter(({ interim }) => !interim)].map(
     ({ content }) => content,
   );
+}
+
+/** Returns the texts of a stopped turn: those beside its tool calls, and what was shown of the next one. */
+function stoppedTexts({ frames }: TurnRecord): { interims: string[]; stopped: string | undefined } {
+  const completed = frames.flatMap((frame: Frame) =>
+    frame.type === "message.completed" ? [frame.data] : [],
+  );
+  return {
+    interims: completed.filter(({ stopped }) => !stopped).map(({ content }) => content),
+    stopped: completed.find(({ stopped }) => stopped)?.content,
+  };
 }
 
 /** Sorts entries, because turns of a conversation end in any order. */

@@ -1,14 +1,23 @@
-/** KILL-1 to KILL-3 and KILL-9: messages and their turns. */
+/** KILL-1 to KILL-3, KILL-9 and KILL-10: messages and their turns. */
 import { MAX_RECOVERIES } from "../../../src/agents/conversation/core/limits.ts";
 import type { History, SentMessage } from "../history.ts";
 import { contentOf } from "../script.ts";
-import { type ConversationRecord, isTerminal, type TurnRecord, type Violation } from "./records.ts";
+import {
+  type ConversationRecord,
+  isStopped,
+  isTerminal,
+  type TurnRecord,
+  type Violation,
+} from "./records.ts";
 
 export function checkTurns(conversation: ConversationRecord, history: History): Violation[] {
   const found: Violation[] = [];
   const report = (rule: string, what: string) => found.push({ rule, conversation: conversation.id, what });
   for (const turn of conversation.turns) {
-    for (const what of faultsOf(turn)) report("KILL-1", `${turn.turnId} ${what}`);
+    const stops = history.stops.filter(({ turnId }) => turnId === turn.turnId);
+    for (const what of faultsOf(turn, stops.length > 0)) report("KILL-1", `${turn.turnId} ${what}`);
+    if (stops.some(({ outcome }) => outcome === "acknowledged") && !isStopped(turn))
+      report("KILL-10", `${turn.turnId} was stopped, and did not end so`);
     if (turn.message === undefined) report("KILL-2", `${turn.turnId} answers no message that was sent`);
   }
   for (const message of conversation.messages) {
@@ -37,7 +46,7 @@ export function checkTurns(conversation: ConversationRecord, history: History): 
   return found;
 }
 
-function faultsOf({ frames, message, resumed }: TurnRecord): string[] {
+function faultsOf({ frames, message, resumed }: TurnRecord, mayBeStopped: boolean): string[] {
   const faults: string[] = [];
   const ends = frames.filter(isTerminal);
   if (ends.length !== 1) faults.push(`ends ${ends.length} times`);
@@ -45,7 +54,8 @@ function faultsOf({ frames, message, resumed }: TurnRecord): string[] {
   if (end?.type === "turn.failed") {
     const { code } = end.data.error;
     const isWornOut = code === "RECOVERY_EXHAUSTED" && resumed === MAX_RECOVERIES;
-    if (!isWornOut) faults.push(`failed with ${code} after ${resumed} recoveries`);
+    if (!isWornOut && !(code === "CANCELLED" && mayBeStopped))
+      faults.push(`failed with ${code} after ${resumed} recoveries`);
   }
   const contents = frames.flatMap((frame) => (frame.type === "message.user" ? [frame.data.content] : []));
   if (message !== undefined && JSON.stringify(contents) !== JSON.stringify([contentOf(message.script)])) {
