@@ -338,13 +338,18 @@ export class ConversationRuntime {
     return { operationId, status: outcome.error === undefined ? "completed" : "failed" };
   }
 
-  /** Reports whether an outcome is the success of a `once` operation that was stopped before. */
+  /** Reports whether an outcome may be the success of a `once` operation that was stopped before. Never throws. */
   #isLate(outcome: EffectSignal): boolean {
     if (outcome.type !== "conversation.tool.completed" || !outcome.result.success) return false;
     const { turn: n, item } = outcome;
-    if (this.state.active.has(n)) return false;
-    const operation = this.#turn(n)?.operations.find((one) => one.item === item);
-    return operation?.status === "cancelled" && operation.effect === "once";
+    if (this.state.active.has(n) || extractionOf(this.state, n)?.item === item) return false;
+    try {
+      const operation = this.#turn(n)?.operations.find((one) => one.item === item);
+      return operation?.status === "cancelled" && operation.effect === "once";
+    } catch (error) {
+      console.error(error);
+      return true;
+    }
   }
 
   /** Commits the success of a `once` operation that was given up as a note to the model, once (OP-6). */
@@ -495,8 +500,10 @@ export class ConversationRuntime {
       finished: (n) => this.#finishedTurn(n),
       preview: (signal) => this.#preview(signal),
       // What `isLate` is noted by name, as if its executor had lost this actor: once, however often it arrives.
-      report: (...outcomes) =>
-        this.#shell.report(outcomes) && !outcomes.some((outcome) => this.#isLate(outcome)),
+      report: (...outcomes) => {
+        const areLate = outcomes.some((outcome) => this.#isLate(outcome));
+        return this.#shell.report(outcomes) && !areLate;
+      },
       onText: (turn, item, text) => this.deltas.append(turnId(turn), messageId(turn, item), text),
       onProgress: (turn, operationId, progress) => {
         const ids = { turnId: turnId(turn), operationId };
