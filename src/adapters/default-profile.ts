@@ -2,7 +2,7 @@
 
 import type { ModelProfile, ProviderId } from "../model/profile.ts";
 import { DramatisError } from "../shared/errors.ts";
-import { resolveProvider } from "./formats/lookup.ts";
+import { findProvider, PROVIDER_NAMES } from "./formats/lookup.ts";
 import { httpProvider } from "./gateway/http-providers.ts";
 
 /** Variables of the environment; a blank one counts as absent. */
@@ -54,14 +54,16 @@ export function atBaseUrl(profile: ModelProfile, env: ModelEnvironment): ModelPr
 
 function chosenProfile(chosen: string, env: ModelEnvironment): ModelProfile {
   const [, name, modelId] = /^([^/]+)\/(.+)$/s.exec(chosen) ?? [];
-  if (name === undefined || modelId === undefined) {
+  const provider = name === undefined ? undefined : findProvider(name);
+  if (provider === undefined || modelId === undefined) {
     const example = CHOICES[0].join("/");
+    // `/health` tells everybody: the value may be a secret in the wrong place.
     throw new DramatisError(
       "INVALID_INPUT",
-      `DRAMATIS_MODEL must be "provider/model", such as "${example}"; it is "${chosen}".`,
+      `DRAMATIS_MODEL must be "provider/model", such as "${example}". Providers are ${PROVIDER_NAMES.join(", ")}.`,
     );
   }
-  const profile = atBaseUrl({ provider: resolveProvider(name), modelId }, env);
+  const profile = atBaseUrl({ provider, modelId }, env);
   if (name === "local" && profile.baseUrl === undefined) {
     throw new DramatisError(
       "INVALID_INPUT",

@@ -150,8 +150,21 @@ describe("READY-1 a runtime that is not ready", () => {
   test.each<[string, Partial<DramatisOptions>, object, string]>([
     ["an Executor that does not answer", { agents }, { Executor: silent }, "`Executor` must have this class"],
     ["a library that nobody deployed", { agents: [{ id: "ready-lost", persona: "tset/plain" }] }, {}, "tset"],
-    ["an unusable DRAMATIS_MODEL", {}, { DRAMATIS_MODEL: "gpt-4o" }, 'it is \\"gpt-4o\\"'],
-  ])("answers 503 with the reason: %s", async (_, options, change, reason) => {
+    ["an unusable DRAMATIS_MODEL", {}, { DRAMATIS_MODEL: "sk-proj-1" }, "DRAMATIS_MODEL must be"],
+    ["a key in the place of a provider", {}, { DRAMATIS_MODEL: "sk-proj-1/x" }, "DRAMATIS_MODEL must be"],
+    [
+      "a host with a password",
+      {},
+      { DRAMATIS_MODEL_HOSTS: "https://one.example, https://u:sk-proj-1@one.example" },
+      "Entry 2 of DRAMATIS_MODEL_HOSTS is not a host",
+    ],
+    [
+      "a key in the place of its name",
+      {},
+      { DRAMATIS_MODEL_SECRETS: "sk-proj-1" },
+      "Entry 1 of DRAMATIS_MODEL_SECRETS cannot contain a key",
+    ],
+  ])("answers 503 with the reason, and without the value: %s", async (_, options, change, reason) => {
     const request = deploy(options, change);
     const init = { method: "POST", body: JSON.stringify({ agentId: "ready-guide" }) };
     for (const [path, sent] of [["/health"], ["/api/conversations", init], ["/v1/models"]] as const) {
@@ -160,6 +173,7 @@ describe("READY-1 a runtime that is not ready", () => {
       expect(body).toContain("The runtime is not ready.");
       expect(body).toContain(reason);
       expect(body).not.toContain("not connected");
+      expect(body).not.toContain("sk-proj-1");
     }
   });
 });

@@ -40,12 +40,20 @@ const ALIASES: ReadonlyMap<string, ProviderId> = new Map<string, ProviderId>([
   ["local", "openai"],
 ]);
 
+/** The names and aliases of providers. */
+export const PROVIDER_NAMES: readonly string[] = [...ALIASES.keys()];
+
+/** Returns the provider of a name or an alias, if there is one. */
+export function findProvider(name: string): ProviderId | undefined {
+  return ALIASES.get(name);
+}
+
 /** Returns the provider of a name or an alias (`cloudflare`, `google`, `local`); throws `INVALID_INPUT` for other names. */
 export function resolveProvider(name: string): ProviderId {
-  const provider = ALIASES.get(name);
+  const provider = findProvider(name);
   if (provider !== undefined) return provider;
   throw new DramatisError(
     "INVALID_INPUT",
-    `There is no provider "${name}"; use ${[...ALIASES.keys()].join(", ")}.`,
+    `There is no provider "${name}"; use ${PROVIDER_NAMES.join(", ")}.`,
   );
 }

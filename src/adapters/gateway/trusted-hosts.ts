@@ -58,8 +58,14 @@ export function trustedHosts({
   const read = (name: string) => String(variables.get(name) ?? "").trim();
   const listed = (name: string) => read(name).split(/[\s,]+/);
   const named = (items: readonly string[]) => items.filter((item) => item !== "");
-  const secrets = named([...allowedSecrets, ...listed("DRAMATIS_MODEL_SECRETS")]).map(allowedSecret);
-  const hosts = named([...allowedHosts, ...listed("DRAMATIS_MODEL_HOSTS")]).map(allowedHost);
+  const secrets = [
+    ...named(allowedSecrets).map(allowedSecret("models.allowedSecrets")),
+    ...named(listed("DRAMATIS_MODEL_SECRETS")).map(allowedSecret("DRAMATIS_MODEL_SECRETS")),
+  ];
+  const hosts = [
+    ...named(allowedHosts).map(allowedHost("models.allowedHosts")),
+    ...named(listed("DRAMATIS_MODEL_HOSTS")).map(allowedHost("DRAMATIS_MODEL_HOSTS")),
+  ];
   const inCode = profiles.flatMap(({ apiKeySecret }) => apiKeySecret ?? []);
   const keyNames = HTTP_PROVIDER_IDS.map((provider) => ({ provider, secret: keyNameOf({ provider }) }));
   return [
@@ -124,22 +130,22 @@ function hostOf(
   return [{ origin: new URL(url).origin, provider, ...defined({ secret }) }];
 }
 
-function allowedSecret(name: string): string {
-  if (isKeyName(name)) return name;
-  throw new DramatisError(
-    "INVALID_INPUT",
-    `"${name}" cannot contain a key: models.allowedSecrets and DRAMATIS_MODEL_SECRETS list variables that end in _KEY or _TOKEN.`,
-  );
-}
+/** Returns the check of the entries of a list. Its error has their place, not their value: that may be a secret, and `/health` shows it to everybody. */
+const allowedSecret =
+  (list: string) =>
+  (name: string, index: number): string => {
+    if (isKeyName(name)) return name;
+    const message = `Entry ${index + 1} of ${list} cannot contain a key: list names of variables that end in _KEY or _TOKEN.`;
+    throw new DramatisError("INVALID_INPUT", message);
+  };
 
-function allowedHost(host: string): string {
-  const address = /^https?:\/\//.test(host) ? host : `https://${host}`;
-  const url = URL.canParse(address) ? new URL(address) : undefined;
-  if (url === undefined || url.href !== `${url.origin}/`) {
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `"${host}" is not a host: models.allowedHosts and DRAMATIS_MODEL_HOSTS list "host", "host:port" or "http://host:port".`,
-    );
-  }
-  return url.origin;
-}
+/** As `allowedSecret`, for hosts. */
+const allowedHost =
+  (list: string) =>
+  (host: string, index: number): string => {
+    const address = /^https?:\/\//.test(host) ? host : `https://${host}`;
+    const url = URL.canParse(address) ? new URL(address) : undefined;
+    if (url !== undefined && url.href === `${url.origin}/`) return url.origin;
+    const message = `Entry ${index + 1} of ${list} is not a host: list "host", "host:port" or "http://host:port".`;
+    throw new DramatisError("INVALID_INPUT", message);
+  };
