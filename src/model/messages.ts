@@ -47,6 +47,14 @@ export type NativePart =
   /** A block without a neutral form, unchanged. */
   | { type: "block"; value: Facts };
 
+/**
+ * Reports whether a system message is a note: it tells the model what people said or tools returned. Its words are those of
+ * others, so it never joins the instructions.
+ */
+export function isNote({ role, metadata }: ContextMessage): boolean {
+  return role === "system" && (metadata?.note === true || metadata?.operation !== undefined);
+}
+
 /** One message of a model's context. */
 export interface ContextMessage {
   role: "system" | "user" | "assistant" | "tool";
@@ -59,6 +67,6 @@ export interface ContextMessage {
   name?: string;
   toolCallId?: string;
   toolCalls?: ToolCall[];
-  /** Not sent to models. `isSuccess: false` marks the failure of a tool; `model` names the model of an assistant's message. */
+  /** Not sent to models. `isSuccess: false` marks the failure of a tool; `note: true` marks a system message as a note (`isNote`); `model` names the model of an assistant's message. */
   metadata?: Facts;
 }

@@ -4,7 +4,7 @@
  */
 
 import type { ModelContext } from "../../../model/context.ts";
-import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
+import { type ContextMessage, type ContextPart, isNote } from "../../../model/messages.ts";
 import type { ProviderId } from "../../../model/profile.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { isBlank, shownParts } from "./blank.ts";
@@ -16,10 +16,11 @@ export interface SpeakerTurn {
 }
 
 const SYSTEM_LABEL = "[System instruction] ";
+const NOTE_LABEL = "[Note of the platform] ";
 
 /** The instructions of a context, and its messages behind them. */
 export interface Instructed {
-  /** Includes the system messages at the beginning; empty if there are none. */
+  /** Includes the system messages at the beginning, up to the first note; empty if there are none. */
   instructions: string;
   messages: readonly ContextMessage[];
   /** Number of messages that went into the instructions. */
@@ -28,7 +29,7 @@ export interface Instructed {
 
 /** Separates the instructions of a context from its messages; throws `UNSUPPORTED` for media in the instructions. */
 export function instructed(provider: ProviderId, context: ModelContext): Instructed {
-  const later = context.messages.findIndex(({ role }) => role !== "system");
+  const later = context.messages.findIndex((message) => message.role !== "system" || isNote(message));
   const leading = later < 0 ? context.messages.length : later;
   const first = context.messages.slice(0, leading);
   if (first.some(({ parts = [] }) => parts.some(({ type }) => type !== "text"))) {
@@ -54,18 +55,23 @@ export function attributed(name: string | undefined, text: string): string {
 }
 
 /**
- * Returns the shown parts of a message, after `name: ` if it names its speaker, or `[System instruction] `; none of a
- * message without parts and calls.
+ * Returns the shown parts of a message, after `name: ` if it names its speaker, or the label of a system message; none of
+ * a message without parts and calls.
  */
 export function spokenParts(message: ContextMessage): ContextPart[] {
   const { role, name, toolCalls = [] } = message;
   const spoken = shownParts(message);
   const [first, ...rest] = spoken;
-  const label = role === "tool" ? "" : (role === "system" ? SYSTEM_LABEL : "") + attributed(name, "");
+  const label = role === "tool" ? "" : systemLabel(message) + attributed(name, "");
   if (label === "" || (first === undefined && toolCalls.length === 0)) return spoken;
   return first?.type === "text"
     ? [{ type: "text", text: label + first.text }, ...rest]
     : [{ type: "text", text: label.trimEnd() }, ...spoken];
+}
+
+function systemLabel(message: ContextMessage): string {
+  if (message.role !== "system") return "";
+  return isNote(message) ? NOTE_LABEL : SYSTEM_LABEL;
 }
 
 /** A provider's form of turns. */

@@ -4,6 +4,7 @@
  * CALLER-1  Two callers never share an idempotency key: the names of their keys differ, whatever text both choose.
  */
 import type { Caller } from "../../../protocol/views.ts";
+import type { ConversationIdentity } from "./state.ts";
 
 /** Returns the origin of what a caller writes, as session events name it. */
 export function originOf(caller: Caller): string {
@@ -18,6 +19,15 @@ export function callerKey(caller: Caller, key: string): string {
   const id = idOf(caller);
   const name = `${id.length}:${id}:${key}`;
   return caller.type === "user" ? name : `${caller.type}:${name}`;
+}
+
+/** Names who wrote a message: by id where the conversation has several people. */
+export function speakerOf(
+  { participants }: Pick<ConversationIdentity, "participants">,
+  caller: Caller | undefined,
+): string {
+  const people = participants.filter(({ type }) => type === "user").length;
+  return people > 1 && caller !== undefined ? `${caller.type} ${JSON.stringify(idOf(caller))}` : "user";
 }
 
 /** Returns the caller's own id, without its turn. */

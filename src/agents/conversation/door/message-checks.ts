@@ -28,7 +28,10 @@ export function repliedMessage(id: string | undefined, turnOf: TurnOf): RepliedM
   if (id === undefined) return undefined;
   const found = resolveId(id, "msg", turnOf);
   const quoted = (text: string) => text.slice(0, MAX_QUOTED_LENGTH).toWellFormed();
-  if (found?.item === 0) return { role: "user", text: quoted(plainText(found.turn.input)) };
+  if (found?.item === 0) {
+    const { caller: by, input } = found.turn;
+    return { role: "user", by, text: quoted(plainText(input)) };
+  }
   const reply = found && agentReplies(found.turn).find(({ item }) => item === found.item);
   if (reply) return { role: "agent", text: quoted(reply.text) };
   throw new DramatisError("INVALID_INPUT", `This conversation has no message "${id}" to reply to.`, {
