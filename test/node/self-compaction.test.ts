@@ -12,11 +12,14 @@ import {
 import { summaryContext } from "../../src/agents/conversation/core/planning/context.ts";
 import { fittedMoves } from "../../src/agents/conversation/core/planning/moves.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
+import { reduce } from "../../src/agents/conversation/core/reducer.ts";
 import type { SummaryCompleted } from "../../src/agents/conversation/core/signals.ts";
-import { runningCompactions } from "../../src/agents/conversation/core/state.ts";
+import { chainOf, runningCompactions } from "../../src/agents/conversation/core/state.ts";
+import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { contextTokens } from "../../src/library/version-chain.ts";
+import { summaryContent } from "../../src/memory/session/compaction.ts";
 import { cutOf, type WindowSizes, windowTokens } from "../../src/memory/session/cut.ts";
 import { EventStore } from "../../src/memory/session/event-store.ts";
 import { LongText } from "../../src/memory/session/long-text.ts";
@@ -331,6 +334,108 @@ describe("a conversation", () => {
     expect(recovered(3, 5_001, true)).toEqual(["GIVE_UP_COMPACTION"]);
   });
 
+  test("SELFCOMPACT-4 a compaction alone goes on after a crash, as the next attempt, and is given up after three", async () => {
+    let conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
+    const { order } = await filled(conversation);
+    for (const attempt of [2, 3]) {
+      expect(conversation.runtime.busy).toBe(false);
+      expect(conversation.runtime.dueIn, "a wake-up while only a compaction runs").not.toBeNull();
+      conversation = await conversation.restarted();
+      const again = await conversation.request();
+      expect(again.messages).toEqual(order.messages);
+      expect(conversation.runtime.state.compactions.tester?.call?.attempt).toBe(attempt);
+    }
+    conversation = await conversation.restarted();
+    expect(conversation.untaken).toBe(0);
+    expect(conversation.runtime.isCompacting).toBe(false);
+    expect(conversation.runtime.dueIn).toBeNull();
+    expect(entries(conversation).map(({ data }) => data)).toMatchObject([
+      {},
+      { attempt: 1, final: false },
+      { attempt: 2, final: false },
+      { attempt: 3, final: true, code: "RECOVERY_EXHAUSTED" },
+    ]);
+  });
+
+  test("SELFCOMPACT-3 a summary as long as what it replaces is refused, also within twice its target", async () => {
+    const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
+    await filled(conversation);
+    const { state } = conversation.runtime;
+    const [running] = runningCompactions(state);
+    if (running === undefined) throw new Error("A compaction runs.");
+    const text = words(100);
+    const size = estimateTokens(summaryContent(text));
+    const replacing = (tokens: number) => {
+      const compactions = { tester: { ...running.compaction, tokens } };
+      const signal: SummaryCompleted = {
+        type: "conversation.compaction.completed",
+        session: "tester",
+        begunBy: running.compaction.turn,
+        attempt: 1,
+        reply: { text, toolCalls: [], finishReason: "stop" },
+        facts: { startedAt: 1, finishedAt: 2 },
+      };
+      const input = { now: 1, stem: "", gate: allowAll };
+      return planSummary({ ...state, compactions }, signal, input).map(({ type }) => type);
+    };
+    expect(size).toBeLessThan(400);
+    expect(replacing(size + 1)).toEqual(["COMPACT_SESSION"]);
+    expect(replacing(size)).toEqual(["GIVE_UP_COMPACTION"]);
+  });
+
+  test("CALLS-2 the usage of a failed attempt at a summary is counted, and its call once", async () => {
+    const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
+    const { order } = await filled(conversation);
+    const { usage: before } = conversation.runtime.state;
+    order.count();
+    order.call(["look", {}]);
+    const again = await conversation.request();
+    expect(conversation.runtime.state.usage).toMatchObject({
+      calls: before.calls,
+      inputTokens: before.inputTokens + 100,
+    });
+    again.answer("Short.");
+    await settled(conversation);
+    expect(conversation.runtime.state.usage).toMatchObject({
+      calls: before.calls + 1,
+      inputTokens: before.inputTokens + 200,
+      outputTokens: before.outputTokens + 20,
+    });
+  });
+
+  test("SELFCOMPACT-5 where the limit of turns cuts the history, the call for a summary begins as the turn before it", async () => {
+    const memory = { contextTokens: 2_000, recentTurnsLimit: 3 };
+    const conversation = await SteeredConversation.create(NO_TOOLS, {}, memory);
+    const { last, order } = await filled(conversation, 450);
+    const prefix = order.messages.slice(0, -1);
+    expect(last.messages).toHaveLength(1 + 3 * 2 + 1);
+    expect(prefix).toEqual(last.messages.slice(0, prefix.length));
+    expect(prefix.length).toBeGreaterThan(1 + 2);
+  });
+
+  test("SELFCOMPACT-2 WINDOW-3 a cycle keeps its history when the window of its session is forgotten", async () => {
+    const conversation = await SteeredConversation.create(NO_TOOLS);
+    await turnOf(conversation, 1, 20);
+    await conversation.say("Second");
+    const { active, record, sessions } = conversation.runtime.state;
+    const [turn] = active.values();
+    if (turn === undefined) throw new Error("A turn is active.");
+    const window = new SessionWindow(conversation.runtime.store.events);
+    const history = () => window.messagesFor(turn, chainOf(record, "tester"), () => sessions.tester ?? 0);
+    const before = history();
+    window.forget();
+    expect(history()).toBe(before);
+    expect(before).toHaveLength(2);
+  });
+
+  test("ORDER-4 a call that is reconsidered does not count against its attempts", async () => {
+    const conversation = await SteeredConversation.create(NO_TOOLS);
+    await conversation.say("First");
+    const { state } = conversation.runtime;
+    const next = reduce(beginTransition(state), [{ type: "RECONSIDER", turn: 1, messages: ["Wait."] }], 1);
+    expect(next.state.active.get(1)?.call).toMatchObject({ attempt: 2, before: 1 });
+  });
+
   test("ORDER-3 with two jobs pending, the next request after a compaction lists both, behind an equal prefix", async () => {
     let finish = () => {};
     const done = new Promise<void>((resolve) => {
@@ -379,6 +484,8 @@ describe("a conversation", () => {
     const whole = await conversation.request();
     whole.fail("This model's maximum context length is 1000 tokens. However, your messages have 1700.");
     const cut = await conversation.request();
+    const [{ call } = { call: null }] = conversation.runtime.state.active.values();
+    expect(call, "the attempt before does not count").toMatchObject({ attempt: 2, before: 1 });
     const size = ({ messages }: OpenRequest) => estimateTokens(JSON.stringify(messages));
     expect(size(cut)).toBeLessThan(size(whole) * 0.6);
     expect(cut.messages[1]?.role).toBe("user");

@@ -50,14 +50,14 @@ export class SteeredConversation {
   usageChanges = 0;
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
-  readonly database: NodeSqlDatabase;
   readonly #requests: OpenRequest[] = [];
   readonly #waiting: ((request: OpenRequest) => void)[] = [];
   readonly #onFrame = new Set<() => void>();
 
-  private constructor(private readonly code: DeployedCode) {
-    const database = new NodeSqlDatabase();
-    this.database = database;
+  private constructor(
+    private readonly code: DeployedCode,
+    readonly database = new NodeSqlDatabase(),
+  ) {
     this.runtime = new ConversationRuntime({
       database,
       keyValue: new NodeKeyValue(database),
@@ -101,6 +101,13 @@ export class SteeredConversation {
     const chain = await resolveChain(new Registry(conversation.code), persona, profile);
     await conversation.runtime.create(recordOf(chain), beginning);
     return conversation;
+  }
+
+  /** Returns the conversation after a crash. The life before must get no more answers. */
+  async restarted(): Promise<SteeredConversation> {
+    const next = new SteeredConversation(this.code, this.database);
+    await next.runtime.wake();
+    return next;
   }
 
   /** Sends a message, of ada unless `as` names another user. Returns the id of its turn. */
