@@ -1160,6 +1160,21 @@ describe("models, their failures and their answers", () => {
     expect(viewOf(driver).calls.at(-1)?.startedAt).toBe(new Date(driver.now).toISOString());
   });
 
+  test("FALLBACK-2 FALLBACK-4 a withdrawn reply is asked anew of its model, and what was deferred may come back", () => {
+    const driver = new Driver();
+    driver.send(user("go", [], OUTPUT));
+    fail(driver, "transient", FACTS, false, 60_000);
+    answer(driver, { text: "no JSON" });
+    expect(active(driver).call).toMatchObject({
+      attempt: 3,
+      profile: 1,
+      before: 2,
+      deferred: [{ profile: 0 }],
+    });
+    fail(driver, "auth");
+    expect(active(driver).call).toMatchObject({ attempt: 4, profile: 0 });
+  });
+
   test("FALLBACK-2 the next cycle begins with the first model again", () => {
     const driver = new Driver();
     driver.send(user("go"));

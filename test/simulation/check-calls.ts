@@ -42,16 +42,18 @@ export function checkFallbacks(scope: Scope): void {
   const { history, conversation, fail } = scope;
   const calls = history.modelCalls.filter((call) => call.conversation === conversation);
   const faults = localFailures(scope);
-  for (const [round, own] of Map.groupBy(calls, ({ tag, round }) => `${tag}.${round}`)) {
+  const rounds = Map.groupBy(calls, ({ tag, round }) => `${tag}.${round}`);
+  for (const [round, own] of rounds) {
+    const repeated = repeatedBy(own, calls, rounds);
     own.forEach(({ profile }, index) => {
       if (profile >= (own[index - 1]?.profile ?? 0)) return;
-      const before = own.slice(0, index).filter((call) => call.profile === profile);
+      const before = [...repeated, ...own.slice(0, index)].filter((call) => call.profile === profile);
       if (before.at(-1)?.failure !== DEFERRING || before.length >= ATTEMPTS + faults)
         fail("fallbacks", `${round} goes back to ${MODELS[profile]} without need.`);
     });
     const last = own.at(-1)?.profile ?? 0;
     // A withdrawn answer, and a reply that gave way to a newer message, are retried by the same model.
-    const first = own[0]?.wantsData || hasNewer(own[0], calls) ? (own[0]?.profile ?? 0) : 0;
+    const first = isRepeat(own[0], calls) ? (own[0]?.profile ?? 0) : 0;
     const earlier = own.filter(({ profile }) => profile < last);
     const used = earlier.reduce(
       (sum, call) => sum + (call.failure === DEFERRING ? ATTEMPTS : attemptsUsed([call])),
@@ -60,6 +62,22 @@ export function checkFallbacks(scope: Scope): void {
     if (used + faults < ATTEMPTS * (last - first))
       fail("fallbacks", `${round} is asked of ${MODELS[last]} without need.`);
   }
+}
+
+/** Reports whether a request may be for a message whose reply was withdrawn. */
+function isRepeat(call: ModelCallRecord | undefined, calls: readonly ModelCallRecord[]): boolean {
+  return call?.wantsData === true || hasNewer(call, calls);
+}
+
+/** Returns the calls of the rounds before that were for the same message: what was deferred in them stays so. */
+function repeatedBy(
+  [first]: readonly ModelCallRecord[],
+  calls: readonly ModelCallRecord[],
+  rounds: ReadonlyMap<string, readonly ModelCallRecord[]>,
+): ModelCallRecord[] {
+  if (first === undefined || !isRepeat(first, calls)) return [];
+  const before = rounds.get(`${first.tag}.${first.round - 1}`) ?? [];
+  return [...repeatedBy(before, calls, rounds), ...before];
 }
 
 /** Reports whether a request contains a newer message that the turn's requests before it did not. */

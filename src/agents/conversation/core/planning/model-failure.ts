@@ -3,10 +3,12 @@
  *
  * FALLBACK-1  Fall back when a model has failed for good with a failure that another model may not have: not for an
  *             invalid request, a refusal for safety, a cancellation, or a call that could not begin.
- * FALLBACK-2  Each model has all attempts of its own, and each cycle begins with the first model.
+ * FALLBACK-2  Each model has all attempts of its own, and each message begins with the first model. A reply that is withdrawn
+ *             is asked anew of the model that gave it, into the same message, with new attempts of that model.
  * FALLBACK-3  A turn that no model answered fails with the last failure, and names the failures before it.
  * FALLBACK-4  When a provider requests a longer wait than the backoff, call the next model at once. If all of these fail
  *             too, the call comes back when the wait is over: a wait never costs a model its attempts.
+ *             This holds for the whole message, also behind a reply that was withdrawn.
  * FITS-1  A request that exceeds its model's context is repeated once in a turn, with its history cut to half. The retry
  *         does not count against the model's attempts. The rest of the turn keeps this cut.
  */
