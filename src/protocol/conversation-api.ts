@@ -146,7 +146,10 @@ export interface ConversationApi {
    * `CANCELLED`, until `resume`. Stopping it again changes nothing.
    */
   cancel(principal: Principal, options?: StopOptions): Promise<Result<ConversationView>>;
-  /** Lets a stopped conversation go on with its next message. `NOT_CANCELLED` if it is not stopped. */
+  /**
+   * Lets a stopped conversation go on with its next message. `NOT_CANCELLED` if it is not stopped, `FORBIDDEN` for those who may
+   * not speak in it.
+   */
   resume(principal: Principal, options?: StopOptions): Promise<Result<ConversationView>>;
   messages(principal: Principal, options?: PageOptions): Promise<Result<Page<MessageView>>>;
   turns(principal: Principal, options?: PageOptions): Promise<Result<Page<TurnSummary>>>;

@@ -296,7 +296,7 @@ export class Life implements Caller {
           caller: { type: "user", userId },
           data,
         }),
-      stops: new Stops({ runtime, queries, stateFor: () => runtime.state }),
+      stops: new Stops({ runtime, queries, stateFor: () => runtime.state, checkSpeaker: () => undefined }),
       submitResult: async (_principal, { v: _v, type: _type, ...result }) => {
         await this.submit([result]);
       },

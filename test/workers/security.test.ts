@@ -85,7 +85,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   getConversation: READ,
   updateConversation: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   cancelConversation: READ,
-  resumeConversation: READ,
+  resumeConversation: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   listMessages: READ,
   listJournal: READ,
   uploadAttachment: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },

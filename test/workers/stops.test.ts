@@ -310,7 +310,7 @@ describe("a conversation", () => {
     expect(await conversation.gate("cancel")).toMatchObject([200, { gate: "cancelled" }]);
   });
 
-  test("G18 STOP-4 is stopped by whoever may read it, and is unknown to others", async () => {
+  test("G18 STOP-4 is stopped by whoever may read it, resumed by whoever may speak in it, and is unknown to others", async () => {
     const conversation = await createConversation(plain);
     const { play, turnId } = await conversation.play(half("One"));
     await play.reached("shown");
@@ -328,13 +328,14 @@ describe("a conversation", () => {
     expect((await conversation.turn(turnId)).status).toBe("active");
     expect((await conversation.stop(turnId, {}, operator))[0]).toBe(200);
     expect((await conversation.gate("cancel", {}, operator))[1].gate).toBe("cancelled");
-    expect((await conversation.gate("resume", {}, operator))[1].gate).toBe("idle");
+    expect(await conversation.gate("resume", {}, operator)).toMatchObject([403, { code: "FORBIDDEN" }]);
+    expect((await conversation.gate("resume"))[1].gate).toBe("idle");
     const journal = await conversation.journal();
-    const by = { by: { type: "user", userId: "olga" } };
+    const by = (userId: string) => ({ by: { type: "user", userId } });
     expect(journal.slice(-3).map(({ type, data }) => [type, data])).toEqual([
-      ["turn.failed", by],
-      ["conversation.cancelled", by],
-      ["conversation.resumed", by],
+      ["turn.failed", by("olga")],
+      ["conversation.cancelled", by("olga")],
+      ["conversation.resumed", by("ada")],
     ]);
   });
 

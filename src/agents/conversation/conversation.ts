@@ -104,6 +104,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       runtime: this.#runtime,
       queries: this.#queries,
       stateFor: (principal) => this.#stateFor(principal),
+      checkSpeaker: (principal) => this.#checkSpeaker(principal),
     });
     readonly #connectionPorts: ConnectionPorts = {
       cursor: (principal, start) => {

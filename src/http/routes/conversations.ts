@@ -129,7 +129,7 @@ export const conversationOperations: readonly ApiOperation[] = [
     body: stopSchema,
     optionalBody: true,
     answers: ok("The conversation goes on.", conversation),
-    errors: [...BODY_ERRORS, "NOT_FOUND", "NOT_CANCELLED"],
+    errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "NOT_CANCELLED"],
   },
   {
     id: "listMessages",

@@ -1,7 +1,8 @@
 /**
  * Stops and resumes, for all entrances of a conversation.
  *
- * STOP-4  Whoever may read a conversation may stop and resume it, and its journal names who did.
+ * STOP-4  Whoever may read a conversation may stop it and its turns, operators included; only those who may speak in it resume it.
+ *         Its journal names who did.
  */
 import type { StopOptions } from "../../../protocol/conversation-api.ts";
 import type { ConversationView, TurnView } from "../../../protocol/views.ts";
@@ -23,6 +24,8 @@ export interface StopsPorts {
   queries: ConversationQueries;
   /** Throws `NOT_FOUND` unless the conversation exists and this principal may read it. */
   stateFor(principal: Principal): ConversationState;
+  /** As `stateFor`. Also throws `FORBIDDEN` unless this principal may speak in the conversation. */
+  checkSpeaker(principal: Principal): void;
 }
 
 export class Stops {
@@ -42,8 +45,12 @@ export class Stops {
     return conversationView(this.ports.runtime.state);
   }
 
-  /** Throws `INVALID_INPUT` for invalid options, `NOT_CANCELLED` if the conversation is not stopped. */
+  /**
+   * Throws `INVALID_INPUT` for invalid options, `FORBIDDEN` for those who may not speak, `NOT_CANCELLED` if the conversation is
+   * not stopped.
+   */
   async resume(principal: Principal, options: StopOptions): Promise<ConversationView> {
+    this.ports.checkSpeaker(principal);
     await this.ports.runtime.resume(this.#stop(principal, options));
     return conversationView(this.ports.runtime.state);
   }
