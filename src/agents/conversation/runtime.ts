@@ -445,9 +445,13 @@ export class ConversationRuntime {
       this.ends.note(turn);
     }
     if (before.compactions !== state.compactions && before.usage !== state.usage) this.ports.onUsage?.();
-    const hasEnded = row.entries.some(({ type, data }) => type === "turn.finalized" && data !== undefined);
-    const other = (n: number) => (hasEnded ? this.#finishedTurn(n) : undefined);
-    this.deltas.publish(framesOf(row, 0, (n) => transition.touched.get(n) ?? other(n)));
+    const turnOf = (n: number) => transition.touched.get(n);
+    // An extraction ends after its turn, which must not be read for that: the read may fail.
+    const extracted = (n: number) => {
+      const run = extractionOf(before, n);
+      return run && { n, stem: run.stem };
+    };
+    this.deltas.publish(framesOf(row, 0, turnOf, (n) => turnOf(n) ?? extracted(n)));
     if (this.ports.metrics === undefined) return;
     for (const { turn, record: call } of transition.summaries)
       for (const metrics of metricsOfSummary(record, this.#compactedTurn(turn), call))

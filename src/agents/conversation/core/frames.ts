@@ -17,14 +17,23 @@ import { outputOf } from "./turn-events.ts";
 /** Returns a turn with its content; `undefined` if its content was erased. */
 export type TurnLookup = (n: number) => Turn | undefined;
 
-/** Returns the frames of a row's entries whose number is above `after`. */
-export function framesOf(row: JournalRow, after: number, turnOf: TurnLookup): Frame[] {
+/**
+ * Returns the frames of a row's entries whose number is above `after`. `keyOf` names turns whose content is not at hand: what
+ * follows the end of a turn needs no more.
+ */
+export function framesOf(
+  row: JournalRow,
+  after: number,
+  turnOf: TurnLookup,
+  keyOf: (n: number) => TurnKey | undefined = turnOf,
+): Frame[] {
   const time = toIso(row.at);
   return row.entries.flatMap((entry, index) => {
     const seq = row.seq + index;
     if (seq <= after) return [];
     const base = { v: PROTOCOL_VERSION, seq, time } as const;
     if (entry.turn === undefined) return conversationFrame(entry, base) ?? [];
+    if (entry.type === "turn.finalized") return finalizedFrame(entry, keyOf(entry.turn), base) ?? [];
     const turn = turnOf(entry.turn);
     return turn === undefined ? [] : (frameOf(entry, turn, base) ?? []);
   });
@@ -88,8 +97,6 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
       return { ...common, type, data: { ...issuesOf(turn), ...defined({ output: outputOf(turn) }) } };
     case "turn.failed":
       return { ...common, type, data: { error: wireError(turn.error) } };
-    case "turn.finalized":
-      return { ...common, type, data: { memoryExtractionStatus: extractionStatus(data) } };
     case "message.user":
       return { ...common, type, data: { ...client, content: turn.input } };
     case "message.started":
@@ -121,6 +128,7 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
     case "context.compaction.started":
     case "context.compaction.failed":
     case "context.compacted":
+    case "turn.finalized":
     case "turn.resumed":
     case "tool.interrupted":
     case "tool.deferred":
@@ -137,6 +145,16 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
     default:
       return type satisfies never;
   }
+}
+
+function finalizedFrame(
+  { data }: JournalEntry,
+  turn: TurnKey | undefined,
+  base: { v: 1; seq: number; time: string },
+): Frame | null {
+  if (turn === undefined) return null;
+  const memoryExtractionStatus = extractionStatus(data);
+  return { ...base, turnId: turnId(turn), type: "turn.finalized", data: { memoryExtractionStatus } };
 }
 
 /** Returns the outcome of a turn's extraction from the entry's data; entries without data are of agents without one. */
