@@ -53,7 +53,7 @@ describe("the budget", () => {
     const clock = new VirtualClock();
     const budget = new MediaBudget(clock);
     const abort = new AbortController();
-    const waiting = Array.from({ length: 400 }, () =>
+    const waiting = Array.from({ length: 256 }, () =>
       budget.reserve({ tenant: "a", bytes: MIB, leaseMs: 600 * SECOND, signal: abort.signal }),
     );
     for (const reserved of waiting) reserved.catch(() => undefined);
@@ -63,6 +63,28 @@ describe("the budget", () => {
     await budget.reserve({ ...limits, tenant: "b", bytes: 6 * MIB });
     expect(budget.held).toBe(12 * MIB);
     abort.abort();
+  });
+
+  test("G25 MEDIABUDGET-1 LIMITER-4 of one tenant at most 256 calls wait, and others are not refused for it", async () => {
+    const clock = new VirtualClock();
+    const budget = new MediaBudget(clock);
+    const abort = new AbortController();
+    const reserve = (tenant: string) =>
+      budget.reserve({ tenant, bytes: 6 * MIB, leaseMs: 600 * SECOND, signal: abort.signal });
+    await reserve("a");
+    const waiting = Array.from({ length: 256 }, () => reserve("a"));
+    for (const reserved of waiting) reserved.catch(() => undefined);
+    await clock.advance(SECOND);
+    for (let call = 0; call < 10; call++)
+      await expect(reserve("a")).rejects.toMatchObject({ code: "UNAVAILABLE", retriable: true });
+    const release = await reserve("b");
+    const behind = reserve("b");
+    release();
+    await clock.advance(SECOND);
+    (await behind)();
+    abort.abort();
+    await expect(waiting[0]).rejects.toThrow();
+    expect(clock.pending).toBe(0);
   });
 
   test("G25 LIMITER-3 a reservation whose actor is gone ends with its lease, and a place soon after", async () => {

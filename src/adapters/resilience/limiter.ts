@@ -9,7 +9,8 @@
  *            the queue and costs nobody a unit or a turn.
  * LIMITER-3  A claim that is not released becomes free when its lease ends. A waiting call that has not polled for
  *            `GONE_AFTER_MS` loses its place.
- * LIMITER-4  With a full queue, a call fails at once, unless all that wait are of other tenants.
+ * LIMITER-4  With a full queue, a call fails at once, unless all that wait are of other tenants. So does a call whose tenant has
+ *            its number of waiting calls.
  * LIMITER-5  A call may pass one that waits for more room, until `total` units have passed that one. A tenant that holds its
  *            share delays no other tenant.
  */
@@ -23,6 +24,8 @@ export interface Limit {
   perTenant?: number;
   /** Maximum number of waiting calls; any number when absent. */
   queued?: number;
+  /** Maximum number of waiting calls of one tenant; any number when absent. */
+  queuedPerTenant?: number;
 }
 
 export interface Claim {
@@ -96,11 +99,13 @@ export class Limiter {
 
   /** Claims units, which the call then holds or waits for. Throws `ModelFailure` if the queue is full. */
   claim({ units = 1, tenant, leaseMs }: Claim): Slot {
-    const { queued = Number.POSITIVE_INFINITY } = this.limit;
+    const { queued = Number.POSITIVE_INFINITY, queuedPerTenant = Number.POSITIVE_INFINITY } = this.limit;
     const place: Place = { units, tenant, leaseMs, turn: this.#nextTurn(tenant), passed: 0, until: 0 };
-    if (!this.#take(place) && this.#queue.length > queued) {
+    if (!this.#take(place)) {
       const others = this.#without(place);
-      if (others.length === 0 || others.some((other) => other.tenant === tenant)) {
+      const own = others.filter((other) => other.tenant === tenant).length;
+      const isFull = others.length >= queued && (others.length === 0 || own > 0);
+      if (isFull || own >= queuedPerTenant) {
         this.#queue = others;
         throw new ModelFailure("rate_limit", "Too many calls to this model server are waiting.");
       }
@@ -144,6 +149,10 @@ export class Limiter {
     const shares = new Map<string, number>();
     for (const { tenant, units } of this.#held) shares.set(tenant, (shares.get(tenant) ?? 0) + units);
     let room = total - sumOf(this.#held);
+    // Neither grows below, so that most polls end here, without a look at the queue.
+    const ownShare = shares.get(place.tenant) ?? 0;
+    if (place.units > room && room !== total) return false;
+    if (ownShare > 0 && ownShare + place.units > perTenant) return false;
     const passed: Place[] = [];
     /** The units that may still pass the calls that wait: for all tenants, and for each. */
     let mayPass = Number.POSITIVE_INFINITY;

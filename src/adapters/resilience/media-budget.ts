@@ -4,14 +4,18 @@
  *
  * MEDIABUDGET-1  Calls with media hold at most `total` bytes of media together, and those of one tenant at most half of
  *                them, or one larger call. The others wait, as `limiter.ts` orders them. A call with at most `SMALL_BYTES` of
- *                media never waits.
+ *                media never waits. Of one tenant at most `MAX_WAITING` calls wait; another one is refused at once.
  * MEDIABUDGET-2  A silent provider holds no more than the share of its tenant.
  */
 import type { Clock } from "../../ports/clock.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { ModelFailure } from "../errors/model-errors.ts";
 import { type Claim, Limiter } from "./limiter.ts";
 
 /** Bytes of media in the calls of an isolate that are being sent. */
 const MAX_SENDING_BYTES = 12 * 1024 * 1024;
+/** Waiting calls of one tenant. */
+const MAX_WAITING = 256;
 /** Bytes of media that need no reservation. */
 const SMALL_BYTES = 16 * 1024;
 
@@ -21,11 +25,19 @@ export interface Reservation extends Omit<Claim, "units"> {
   signal: AbortSignal;
 }
 
+/** The refusal of a call whose tenant has too many that wait. */
+export class TooManyWaiting extends DramatisError {
+  constructor() {
+    const message = "Too many messages with attachments wait to be sent. Send the message again later.";
+    super("UNAVAILABLE", message, { retriable: true });
+  }
+}
+
 export class MediaBudget {
   readonly #limiter: Limiter;
 
   constructor(clock: Pick<Clock, "now" | "sleep">, total = MAX_SENDING_BYTES) {
-    this.#limiter = new Limiter({ total, perTenant: total / 2 }, clock);
+    this.#limiter = new Limiter({ total, perTenant: total / 2, queuedPerTenant: MAX_WAITING }, clock);
   }
 
   /** The bytes that are reserved. */
@@ -33,8 +45,16 @@ export class MediaBudget {
     return this.#limiter.held;
   }
 
-  /** Reserves bytes once there is room. Returns a function that releases them. Throws the reason of `signal`. */
+  /**
+   * Reserves bytes once there is room. Returns a function that releases them. Throws the reason of `signal`, and
+   * `TooManyWaiting`.
+   */
   async reserve({ bytes, signal, ...claim }: Reservation): Promise<() => void> {
-    return bytes <= SMALL_BYTES ? () => undefined : this.#limiter.enter({ ...claim, units: bytes }, signal);
+    if (bytes <= SMALL_BYTES) return () => undefined;
+    try {
+      return await this.#limiter.enter({ ...claim, units: bytes }, signal);
+    } catch (error) {
+      throw error instanceof ModelFailure ? new TooManyWaiting() : error;
+    }
   }
 }

@@ -10,7 +10,7 @@
 import { modelError } from "../../../adapters/errors/model-errors.ts";
 import { ReplyAccumulator } from "../../../adapters/reply.ts";
 import { leaseOf } from "../../../adapters/resilience/guarded-gateway.ts";
-import type { MediaBudget } from "../../../adapters/resilience/media-budget.ts";
+import { type MediaBudget, TooManyWaiting } from "../../../adapters/resilience/media-budget.ts";
 import type { ModelContext } from "../../../model/context.ts";
 import type { ModelError } from "../../../model/error.ts";
 import type { AdapterLookup } from "../../../model/format-adapter.ts";
@@ -153,6 +153,8 @@ export async function performAttempt(
       const message = `The memory for attachments was busy for ${timeoutMs / 1_000} s. Send the message again.`;
       return { notCalled: { code: "UNAVAILABLE", message, retriable: true } };
     }
+    if (error instanceof TooManyWaiting)
+      return { notCalled: { code: "UNAVAILABLE", message: error.message, retriable: true } };
     return failed(asModelError(error, profile));
   } finally {
     isOver = true;
