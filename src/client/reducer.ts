@@ -7,8 +7,9 @@
  * CLIENT-5  A frame of an unknown type advances `seq` and changes nothing else.
  */
 
+import type { Budget } from "../protocol/budget.ts";
 import type { Frame } from "../protocol/frames.ts";
-import type { MessageView } from "../protocol/views.ts";
+import type { ConversationView, MessageView } from "../protocol/views.ts";
 import { defined } from "../shared/defined.ts";
 import { dropPending, refuseStop, reject, settleResults, settleStops } from "./outbox.ts";
 import { fromSnapshot } from "./snapshot.ts";
@@ -68,12 +69,14 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
         agentId: frame.data.agentId,
         createdAt: frame.time,
       }));
-    case "turn.completed":
-      return inTurn(state, frame, (turn) =>
-        endTurn(turn, { status: "completed", completedAt: frame.time, ...frame.data }),
+    case "turn.completed": {
+      const { budgetLeft: _left, ...data } = frame.data;
+      return inTurn(spent(state, frame), frame, (turn) =>
+        endTurn(turn, { status: "completed", completedAt: frame.time, ...data }),
       );
+    }
     case "turn.failed":
-      return inTurn(state, frame, (turn) =>
+      return inTurn(spent(state, frame), frame, (turn) =>
         endTurn(turn, { status: "failed", completedAt: frame.time, error: frame.data.error }),
       );
     case "turn.finalized":
@@ -116,6 +119,7 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
       // The operations of the turn show what its client must do.
       if (frame.data.reason !== "operations") return state;
       return inTurn(state, frame, (turn) => ({ ...turn, phase: "waiting" as const }));
+    case "budget.exceeded": // The error of the turn says so.
     case "pong":
     case "mark": // The session answers it.
       return state;
@@ -160,7 +164,25 @@ function updateConversation(
   if (state.conversation === null) return state;
   const { title, gate, turns } = { ...state.conversation, ...data };
   const known = isConversationStatus(data.status) ? { status: data.status } : {};
-  return { ...state, conversation: { ...state.conversation, title, gate, turns, ...known } };
+  const conversation = { ...state.conversation, title, gate, turns, ...known };
+  return { ...state, conversation: withBudget(conversation, data) };
+}
+
+/** Returns the conversation with another budget, or with what is left of it. */
+function withBudget(
+  conversation: ConversationView,
+  { budget, budgetLeft }: { budget?: Budget | null; budgetLeft?: Budget },
+): ConversationView {
+  if (budget === undefined) return budgetLeft === undefined ? conversation : { ...conversation, budgetLeft };
+  const { budget: _budget, budgetLeft: _left, ...others } = conversation;
+  return budget === null ? others : { ...others, budget, ...defined({ budgetLeft }) };
+}
+
+/** Notes what is left of the budget when a turn ends. */
+function spent(state: LiveConversation, { data }: { data: { budgetLeft?: Budget } }): LiveConversation {
+  const { conversation } = state;
+  if (conversation === null || data.budgetLeft === undefined) return state;
+  return { ...state, conversation: withBudget(conversation, { budgetLeft: data.budgetLeft }) };
 }
 
 function isConversationStatus(status?: string): status is "active" | "waiting" | "completed" | "failed" {

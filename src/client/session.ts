@@ -74,7 +74,7 @@ export interface ConversationActions {
   /** Lets a stopped conversation go on with its next message. */
   resume(options?: StopOptions): void;
   /**
-   * Changes the order of turns that overlap, with a request over HTTP. The state follows with the next frame. Rejects with a
+   * Changes the order of turns that overlap, or the budget, with a request over HTTP. The state follows with the next frame. Rejects with a
    * `DramatisClientError` if the request fails; it is not repeated.
    */
   update(changes: UpdateConversation): Promise<ConversationView>;
@@ -262,6 +262,6 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
   }
 }
 
-function optionsOf({ replyToMessageId, output, tools, toolChoice }: MessageOptions): MessageOptions {
-  return defined({ replyToMessageId, output, tools, toolChoice });
+function optionsOf({ replyToMessageId, output, tools, toolChoice, budget }: MessageOptions): MessageOptions {
+  return defined({ replyToMessageId, output, tools, toolChoice, budget });
 }

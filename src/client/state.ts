@@ -6,6 +6,7 @@
  */
 
 import type { OutputSpec, ToolSpec } from "../model/context.ts";
+import type { Budget } from "../protocol/budget.ts";
 import type { StopOptions } from "../protocol/conversation-api.ts";
 import type { ToolChoice, ToolSubmission } from "../protocol/requests.ts";
 import type {
@@ -68,6 +69,8 @@ export interface MessageOptions {
   tools?: ToolSpec[];
   /** Use of tools in the model's first reply; `auto` by default. */
   toolChoice?: ToolChoice;
+  /** Limits of this turn. */
+  budget?: Budget;
 }
 
 /** A message that this client has sent and the conversation has not recorded. */

@@ -15,6 +15,7 @@ import { validate } from "../shared/validation.ts";
 import { contentHash } from "./definition.ts";
 import { completePersona } from "./persona.ts";
 import { hasLibraryId, libraryIdSchema } from "./persona-forms.ts";
+import { checkPrices } from "./prices.ts";
 import { formatReference, parseReference, referenceSchema } from "./reference.ts";
 import type { Registry, Resolved } from "./registry.ts";
 import { MAX_FALLBACKS, personaSchema } from "./schemas.ts";
@@ -69,7 +70,7 @@ export async function resolveChain(
   );
   const completed = (pin: PinnedProfile) => ({ ...pin, definition: complete(pin.definition) });
   const fallbacks = (await resolveFallbacks(registry, modelProfile)).map(completed);
-  return {
+  const chain: VersionChain = {
     persona,
     tools: resolvedTools,
     modelProfile: completed(modelProfile),
@@ -77,6 +78,9 @@ export async function resolveChain(
     ...(compactionProfile === undefined ? {} : { compactionProfile: completed(compactionProfile) }),
     ...defined({ contextAssembly, memoryExtraction }),
   };
+  const { budget } = persona.definition;
+  if (budget !== undefined) checkPrices(chain, budget, `Persona "${nameOf(persona)}", `);
+  return chain;
 }
 
 /** Returns the result of `find`. An error for a wrong reference gets the place of the reference. */

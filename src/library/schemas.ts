@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { type ModelProfile, PROVIDERS } from "../model/profile.ts";
+import { budgetSchema } from "../protocol/budget.ts";
 import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { withHookForms } from "./hook-forms.ts";
@@ -83,6 +84,7 @@ export const personaSchema = z.strictObject({
       ),
     }),
   ),
+  budget: budgetSchema.exactOptional(),
 }) satisfies z.ZodType<Persona>;
 
 /** A model profile. Replaces aliases of providers, and removes trailing slashes of the base URL. */

@@ -6,6 +6,7 @@ import type { Content } from "../shared/content.ts";
 import type { Result } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { Budget } from "./budget.ts";
 import type { ToolChoice, ToolOutcome, ToolSubmission } from "./requests.ts";
 import type {
   ConversationView,
@@ -31,6 +32,8 @@ export interface CreateConversation {
   history?: ContextMessage[];
   /** The order of turns that overlap; `parallel` when absent. */
   turns?: TurnOrder;
+  /** Limits of all turns together. */
+  budget?: Budget;
   /** `false` keeps the conversation out of the lists of the directory and of its agent. Its id still finds it. */
   listed?: boolean;
   /**
@@ -56,6 +59,8 @@ export interface StartTurn {
   toolChoice?: ToolChoice;
   /** Runs `async` tools as others: the sender gets one answer, with all results. */
   foreground?: true;
+  /** Limits of this turn, beside those of the conversation and its agent. */
+  budget?: Budget;
 }
 
 export interface StartedTurn {
@@ -91,7 +96,9 @@ export interface SubscribeOptions {
 }
 
 export interface UpdateConversation {
-  turns: TurnOrder;
+  turns?: TurnOrder;
+  /** Replaces the conversation's limits; `null` removes them. */
+  budget?: Budget | null;
 }
 
 export interface StopOptions {
@@ -102,7 +109,10 @@ export interface StopOptions {
 export interface ConversationApi {
   create(principal: Principal, input: CreateConversation): Promise<Result<ConversationView>>;
   view(principal: Principal): Promise<Result<ConversationView>>;
-  /** Changes how turns that overlap go on, from now on. A turn that waits begins at once unless the order is `queued`. */
+  /**
+   * Changes how turns that overlap go on, and the budget, from now on. A turn that waits begins at once unless the order is
+   * `queued`; a turn whose model call no longer fits the budget fails at once.
+   */
   update(principal: Principal, input: UpdateConversation): Promise<Result<ConversationView>>;
   /** Fails unless this principal may write to the conversation. */
   checkSpeaker(principal: Principal): Promise<Result<null>>;

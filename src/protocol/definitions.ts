@@ -7,6 +7,7 @@ import type { ModelProfile } from "../model/profile.ts";
 import type { Mapping } from "../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
+import type { Budget } from "./budget.ts";
 
 /** The definition of an agent: its identity, memory and tools. Holds no state. */
 export interface Persona {
@@ -38,6 +39,8 @@ export interface Persona {
       maxMovesPerTurn?: number;
     };
   };
+  /** Limits of each conversation of the agent, over all its turns. */
+  budget?: Budget;
 }
 
 /** Another form of a reference to a persona: `libraryId` is `library/id`, or the library alone with `id` beside it. */

@@ -30,6 +30,7 @@ export const TOOL_ERROR_CODES = [
   "INVALID_INPUT",
   "AGENT_DECLINED",
   "CANCELLED",
+  "BUDGET_EXCEEDED",
   "INTERNAL_ERROR",
 ] as const;
 

@@ -8,6 +8,7 @@
  */
 import type { Content } from "../shared/content.ts";
 import type { JsonValue } from "../shared/json.ts";
+import type { Budget, BudgetExcess } from "./budget.ts";
 import type { Snapshot, TurnIssues, TurnOrder, WireError } from "./views.ts";
 
 export const PROTOCOL_VERSION = 1;
@@ -36,17 +37,23 @@ interface FrameData {
     status?: string;
     gate?: "idle" | "cancelled";
     turns?: TurnOrder;
+    /** The smallest limits of the conversation and of its agent; `null` where there are none. */
+    budget?: Budget | null;
+    budgetLeft?: Budget;
   };
   "turn.started": { clientId?: string; agentId: string };
   /** The turn waits for those before it. `position` is 1 for the next one to begin. */
   "turn.queued": { position: number };
   /** The turn waits for nothing but results: of tools that a client runs, or of operations in the background. */
   "turn.waiting": { reason: "client-tools" | "operations" };
-  "turn.completed": { issues?: TurnIssues; output?: JsonValue };
-  "turn.failed": { error: WireError };
+  /** `budgetLeft` is what is left of the conversation's budget; absent where there is none. */
+  "turn.completed": { issues?: TurnIssues; output?: JsonValue; budgetLeft?: Budget };
+  "turn.failed": { error: WireError; budgetLeft?: Budget };
   "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };
   /** Without `content` and `seq` it answers the sender of a message that was recorded before. */
   "message.user": { clientId?: string; content?: Content };
+  /** The next model call did not fit a budget, and was not made: the turn fails. */
+  "budget.exceeded": BudgetExcess;
   "message.started": { agentId: string };
   "message.delta": { offset: number; text: string };
   "message.reset": { reason: string };

@@ -27,6 +27,7 @@ export const ENTRY_TYPES = [
   "message.reset",
   "message.completed",
   "llm.call.failed",
+  "budget.exceeded",
   "tool.requested",
   "tool.call.failed",
   "tool.interrupted",

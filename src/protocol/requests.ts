@@ -4,6 +4,7 @@ import type { ModelContext, OutputSpec, ToolSpec } from "../model/context.ts";
 import { contentSchema } from "../shared/content.ts";
 import { isJson, JSON_RULE, type Json, type JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
+import { budgetSchema } from "./budget.ts";
 import { TOOL_ERROR_CODES, type ToolErrorCode } from "./executor-api.ts";
 import { PROTOCOL_VERSION } from "./frames.ts";
 
@@ -122,6 +123,7 @@ export const turnFields = {
   tools: clientToolsSchema.exactOptional(),
   toolChoice: toolChoiceSchema.exactOptional(),
   output: outputSchema.exactOptional(),
+  budget: budgetSchema.exactOptional(),
 };
 
 /** The order of turns that overlap; `parallel` when absent. */

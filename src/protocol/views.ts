@@ -1,9 +1,11 @@
 /** The views of resources that servers answer with, over HTTP, in frames and by RPC. Times are ISO 8601 UTC. */
 import type { ProviderCallRecord } from "../model/call-record.ts";
+import type { TokenEstimate } from "../model/spending.ts";
 import type { TokenUsage } from "../model/usage.ts";
 import type { Content } from "../shared/content.ts";
 import type { ErrorData } from "../shared/errors.ts";
 import type { Facts, JsonValue } from "../shared/json.ts";
+import type { Budget, SpendingView } from "./budget.ts";
 import type { Envelope } from "./envelope.ts";
 
 export interface WireError {
@@ -39,12 +41,21 @@ export interface ConversationView {
   projectId: string;
   participants: { type: "user" | "agent"; id: string }[];
   createdAt: string;
+  /** The smallest limits of the conversation and of its agent; absent where there are none. */
+  budget?: Budget;
+  /** What is left of them. Running calls count when they are over. */
+  budgetLeft?: Budget;
+  /** What the conversation has used up since its beginning. Present where `usage` is. */
+  spent?: SpendingView;
   /** Present where the conversation itself was requested; absent in snapshots. */
   usage?: UsageView;
 }
 
 /** A conversation in a list: without what changes with every turn. */
-export type ConversationSummary = Omit<ConversationView, "status" | "gate" | "turns" | "usage">;
+export type ConversationSummary = Omit<
+  ConversationView,
+  "status" | "gate" | "turns" | "usage" | "budget" | "budgetLeft" | "spent"
+>;
 
 /** The usage of model calls, failed attempts included. */
 export interface UsageView {
@@ -121,6 +132,10 @@ export interface TurnView extends TurnSummary {
   usage: TurnUsage | null;
   /** US dollars; `null` if no called model has prices. */
   cost: number | null;
+  /** What the turn has used up, with estimates where no provider counted. */
+  spent: SpendingView;
+  /** The turn's own limits; absent where there are none. */
+  budget?: Budget;
   /** The model calls in order. Empty for turns of releases that kept no records. */
   calls: CallView[];
   moves: MoveView[];
@@ -131,6 +146,8 @@ export interface CallView extends Omit<ProviderCallRecord, "requestMetadata" | "
   requestMetadata?: Facts;
   responseMetadata?: Facts;
   usage?: Omit<TokenUsage, "breakdown"> & { breakdown?: Facts };
+  /** Estimated tokens of the attempts that the provider did not count: stopped, broken, or interrupted by a crash. */
+  estimated?: TokenEstimate;
 }
 
 /** Token counts as reported by the providers; an optional one is present if any provider reported it. */

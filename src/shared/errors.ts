@@ -28,6 +28,7 @@ export const ERROR_CODES = [
   "CONTEXT_ASSEMBLY_FAILED",
   "OUTPUT_INVALID",
   "RECOVERY_EXHAUSTED",
+  "BUDGET_EXCEEDED",
 ] as const;
 
 export type ErrorCode = (typeof ERROR_CODES)[number];

@@ -555,6 +555,7 @@ describe("history", () => {
           latencyMs: 5,
           usage: null,
           cost: null,
+          spent: { tokens: 0, usd: 0, toolCalls: 0, modelCalls: 0 },
           calls: [],
           output: { n: 6 },
           status: "failed",

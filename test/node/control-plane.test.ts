@@ -368,6 +368,7 @@ describe("stored forms", () => {
       fc.constant(none),
       usage.filter(({ calls }) => calls > 0),
     ),
+    spent: fc.record({ tokens: fc.nat(), nanoDollars: fc.nat(), toolCalls: fc.nat(), modelCalls: fc.nat() }),
     status: fc.constantFrom("active", "completed", "failed"),
     gate: fc.constantFrom("open", "cancelled"),
     order: fc.constantFrom("parallel", "queued", "interrupt"),
@@ -394,7 +395,8 @@ describe("stored forms", () => {
       { seq: 5, at, entries: [{ type: "turn.started", turn: 1 }] },
       { ...pair.state, active: [7] },
     );
-    const old = { status: "active", gate: "open", order: "parallel", compactions: {} };
+    const nothing = { tokens: 0, nanoDollars: 0, toolCalls: 0, modelCalls: 0 };
+    const old = { status: "active", gate: "open", order: "parallel", compactions: {}, spent: nothing };
     expect([0, 1, 2, 3, 4, 5, 9].map((seq) => journal.headAt(seq))).toEqual([
       null,
       { ...old, turns: 0, sessions: {}, active: [], usage: none },
@@ -406,6 +408,7 @@ describe("stored forms", () => {
         sessions: { first: 6 },
         active: [],
         usage: { calls: 3, inputTokens: 30, cachedInputTokens: 10, outputTokens: 20, nanoDollars: 500 },
+        spent: { tokens: 50, nanoDollars: 500, toolCalls: 0, modelCalls: 3 },
       },
       { ...old, turns: 0, sessions: {}, active: [7], usage: none },
       { ...old, turns: 0, sessions: {}, active: [7], usage: none },

@@ -91,7 +91,7 @@ describe("queued", () => {
     await room.say("A");
     await room.say("B");
     await room.request();
-    await room.runtime.reorder(ADA, "parallel");
+    await room.runtime.update({ caller: ADA, order: "parallel" });
     expect(saidIn(await room.request()).at(-1)).toBe("user: B");
     expect(room.frames.some(({ type, data }) => type === "conversation.updated" && "turns" in data)).toBe(
       true,
@@ -102,7 +102,7 @@ describe("queued", () => {
     const room = await SteeredConversation.create(calendar().library, { order: "queued" });
     for (const text of ["A", "B", "C"]) await room.say(text);
     await room.request();
-    await room.runtime.reorder(ADA, "parallel");
+    await room.runtime.update({ caller: ADA, order: "parallel" });
     await room.request();
     const [note] = saidIn(await room.request());
     expect(note).toContain('"A"');

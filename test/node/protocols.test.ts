@@ -203,6 +203,7 @@ function viewOf({ replies, isFailed, isStopped }: TurnPlan): TurnView {
     latencyMs: 0,
     usage: null,
     cost: null,
+    spent: { tokens: 0, usd: 0, toolCalls: 0, modelCalls: 0 },
     calls: [],
     moves: moves.map((move, index) => ({ ...move, sequence: index + 1 })),
   };

@@ -53,8 +53,9 @@ export class Actor implements LifeHost {
 
   constructor(readonly surroundings: ActorSurroundings) {
     this.database.run("CREATE TABLE _alarm (id INTEGER PRIMARY KEY, due INTEGER NOT NULL)");
-    const { record, history, order, variant } = surroundings;
-    new Life(this).runtime.create(record, { history, order: variant.order?.(order) ?? order });
+    const { record, history, order, budget, variant } = surroundings;
+    const settings = { order: variant.order?.(order) ?? order, ...(budget === undefined ? {} : { budget }) };
+    new Life(this).runtime.create(record, { history, ...settings });
   }
 
   /** The current life, if there is one. */

@@ -24,7 +24,7 @@ export function checkTools(scope: Scope): void {
   checkToolAttempts(scope);
 }
 
-function checkResults(turn: TurnView, { history, outcome, fail }: Scope): void {
+function checkResults(turn: TurnView, { history, outcome, conversation, fail }: Scope): void {
   for (const { toolCall, toolResult } of turn.moves) {
     if (toolCall === undefined || toolCall.client) continue;
     const { operationId, name } = toolCall;
@@ -50,7 +50,9 @@ function checkResults(turn: TurnView, { history, outcome, fail }: Scope): void {
     const lost = /^Outcome unknown|was lost\.$/.test(message) && history.fired.length > 0;
     // The turn ended before there was a result.
     const cancelled = code === "CANCELLED" && turn.status === "failed";
-    if (!reported && !refused && !lost && !cancelled)
+    const budget = history.plan.conversations[conversation]?.budget;
+    const unpaid = reports.length === 0 && code === "BUDGET_EXCEEDED" && budget?.toolCalls !== undefined;
+    if (!reported && !refused && !lost && !cancelled && !unpaid)
       fail("results", `${operationId} is said to have failed: ${code} ${message}`);
   }
 }

@@ -5,6 +5,7 @@ import type { LiveConversation, TurnItem } from "../../src/client/state.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
 import { checkAttempts, checkRecoveries, isExhausted } from "./check-attempts.ts";
+import { checkBudget } from "./check-budget.ts";
 import {
   attemptsUsed,
   checkCalls,
@@ -44,6 +45,7 @@ export function check(history: History): Violation[] {
     checkRecoveries(scope);
     checkCalls(scope);
     checkUsage(scope);
+    checkBudget(scope);
     checkContext(scope);
     checkRequests(scope);
     checkHooks(scope);
@@ -150,6 +152,9 @@ function isExplained(turnId: string, code: string, calls: readonly ModelCallReco
     // `checkStops` explains it.
     case "CANCELLED":
       return true;
+    // `checkBudget` explains it.
+    case "BUDGET_EXCEEDED":
+      return history.plan.conversations[conversation]?.budget !== undefined;
     case "RECOVERY_EXHAUSTED":
       return isExhausted(turnId, scope);
     default:

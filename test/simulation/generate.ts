@@ -52,6 +52,7 @@ function conversationPlan(random: Random): ConversationPlan {
     ...(random.chance(0.2) ? { history: random.int(1, 3) } : {}),
     ...(order.chance(0.4) ? { order: order.pick(["queued", "interrupt"] as const) } : {}),
     ...hooks,
+    ...budgetPlan(random.fork("budget")),
     clients: random.list(random.small(1, 3), (index) => clientPlan(random.fork(`client ${index}`))),
   };
   return hooks.hooks?.assembly === undefined ? plan : withTextOnly(plan);
@@ -80,6 +81,17 @@ function withTextOnly({ fallbacks: _fallbacks, clients, ...plan }: ConversationP
     ...plan,
     clients: clients.map((client) => ({ ...client, messages: client.messages.map(textOf) })),
   };
+}
+
+/** A budget of calls: most are used up. */
+function budgetPlan(random: Random): Pick<ConversationPlan, "budget"> {
+  if (random.chance(0.8)) return {};
+  const budget = {
+    ...(random.chance(0.6) ? { modelCalls: random.small(0, 8) } : {}),
+    ...(random.chance(0.4) ? { toolCalls: random.small(0, 6) } : {}),
+    ...(random.chance(0.3) ? { tokens: random.int(4_000, 20_000) } : {}),
+  };
+  return Object.keys(budget).length === 0 ? {} : { budget };
 }
 
 function clientPlan(random: Random): ClientPlan {

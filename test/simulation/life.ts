@@ -20,6 +20,7 @@ import { allowAll } from "../../src/policy/gate.ts";
 import type { Ids } from "../../src/ports/ids.ts";
 import type { KeyValue } from "../../src/ports/key-value.ts";
 import type { ActorDatabase } from "../../src/ports/sql-database.ts";
+import type { Budget } from "../../src/protocol/budget.ts";
 import type { TaskExecutor } from "../../src/protocol/executor-api.ts";
 import { endsTurn } from "../../src/protocol/frames.ts";
 import type { TurnOrder } from "../../src/protocol/views.ts";
@@ -68,6 +69,8 @@ export interface ActorSurroundings {
   moments: Moments;
   /** The order of turns that overlap, at first. */
   order: TurnOrder;
+  /** The budget of the conversation. */
+  budget?: Budget;
   note(conversation: number, text: string): void;
   variant: Variant;
 }

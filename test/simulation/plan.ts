@@ -3,6 +3,7 @@
  * Plans are shrunk, printed and kept as tests.
  */
 
+import type { Budget } from "../../src/protocol/budget.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { TurnOrder } from "../../src/protocol/views.ts";
 
@@ -25,6 +26,8 @@ export interface ConversationPlan {
   order?: TurnOrder;
   /** Hooks of the agent; none by default. With a context hook, messages have neither images nor output. */
   hooks?: { assembly?: HookPlan; extraction?: HookPlan };
+  /** Limits of all turns together; none by default. */
+  budget?: Budget;
   clients: ClientPlan[];
 }
 

@@ -36,6 +36,7 @@ export const PROPERTIES = {
     "What providers counted counts once: in the turn, in the conversation's totals, and in what the directory was told.",
   hooks:
     "A turn of an agent with a context hook calls no model before the hook has given the request; a `once` hook runs once; a completed turn is finalized once, as its extraction ended.",
+  budget: "The ledger has every request and every tool call, and neither exceeds the budget.",
   stops:
     "An acknowledged stop holds, also after a crash; a turn is CANCELLED only by those who stopped or interrupted it, and the journal names them.",
   stopped:

@@ -149,6 +149,7 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
       records: history,
       moments,
       order: own.order ?? "parallel",
+      ...(own.budget === undefined ? {} : { budget: own.budget }),
       note,
       variant,
     });

@@ -8,14 +8,17 @@ import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { ModelGateway } from "../../src/model/gateway.ts";
+import type { ModelProfile } from "../../src/model/profile.ts";
 import type { ModelDelta } from "../../src/model/reply.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
+import type { Budget } from "../../src/protocol/budget.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
+import { defined } from "../../src/shared/defined.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { localExecutor } from "./local-executor.ts";
 import { noMail } from "./no-mail.ts";
@@ -90,14 +93,21 @@ export class SteeredConversation {
     library: Library,
     beginning: Beginning = {},
     memory: Persona["memory"] = {},
+    { profile: settings = {}, budget }: { profile?: Partial<ModelProfile>; budget?: Budget } = {},
   ): Promise<SteeredConversation> {
     const conversation = new SteeredConversation(new DeployedCode([library]));
     const persona = {
       identity: { systemPrompt: "Test." },
       memory,
+      ...defined({ budget }),
       tools: { toolIds: library.tools.map(({ id }) => `${library.id}/${id}`) },
     };
-    const profile = { provider: "openai", modelId: "steered", baseUrl: "http://model/v1" } as const;
+    const profile = {
+      provider: "openai",
+      modelId: "steered",
+      baseUrl: "http://model/v1",
+      ...settings,
+    } as const;
     const chain = await resolveChain(new Registry(conversation.code), persona, profile);
     await conversation.runtime.create(recordOf(chain), beginning);
     return conversation;
@@ -111,7 +121,10 @@ export class SteeredConversation {
   }
 
   /** Sends a message, of ada unless `as` names another user. Returns the id of its turn. */
-  async say(content: string, { as = "ada", ...more }: { replyToMessageId?: string; as?: string } = {}) {
+  async say(
+    content: string,
+    { as = "ada", ...more }: { replyToMessageId?: string; as?: string; budget?: Budget } = {},
+  ) {
     const { data, type } = messageOfAda(content);
     const caller = { type: "user", userId: as } as const;
     return (await this.runtime.accept({ type, caller, data: { ...data, ...more } })).turnId;

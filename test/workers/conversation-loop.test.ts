@@ -389,6 +389,7 @@ describe("what a turn records", () => {
       completedAt: expect.stringMatching(/^\d{4}-.*Z$/),
       latencyMs: Date.parse(turn.completedAt ?? "") - Date.parse(turn.createdAt),
       usage: null,
+      spent: { modelCalls: 1, toolCalls: 0, usd: 0, tokens: expect.any(Number), estimated: true },
       cost: null,
       calls: [
         expect.objectContaining({

@@ -612,7 +612,7 @@ describe("A72 a crash at every phase of a turn", () => {
 });
 
 describe("what survives", () => {
-  test("A31 moves: numbered from 1, with reasoning, call, result and raw reply, after a crash in mid-turn", async () => {
+  test("A31 H4 LEDGER-3 moves: numbered from 1, with reasoning, call, result and raw reply, after a crash in mid-turn", async () => {
     const set = await scene(
       (key) => ({
         replies: [
@@ -654,7 +654,11 @@ describe("what survives", () => {
       },
     ]);
     const client = await interrupt(set);
-    expect(await conversation.turn(turnId)).toEqual(before);
+    const after = await conversation.turn(turnId);
+    expect({ ...after, calls: [], spent: null }).toEqual({ ...before, calls: [], spent: null });
+    // The request that the crash interrupted is charged.
+    expect(after.spent).toMatchObject({ modelCalls: before.spent.modelCalls + 1, estimated: true });
+    expect(after.spent.tokens - before.spent.tokens).toBeGreaterThan(4_096);
     await play.open("hold");
     await client.frame("turn.finalized");
     const { moves } = await conversation.turn(turnId);

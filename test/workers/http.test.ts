@@ -201,7 +201,11 @@ describe("conversations", () => {
     expect(created.headers.get("location")).toBe(`/api/conversations/${created.body.id}`);
     expect(created.headers.get("cache-control")).toBe("no-store");
     const usage = { calls: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, cost: 0 };
-    expect((await get(`/api/conversations/${created.body.id}`)).body).toEqual({ ...created.body, usage });
+    expect((await get(`/api/conversations/${created.body.id}`)).body).toEqual({
+      ...created.body,
+      usage,
+      spent: { tokens: 0, usd: 0, toolCalls: 0, modelCalls: 0 },
+    });
   });
 
   test("may name participants: one agent, and users, each once", async () => {

@@ -8,11 +8,11 @@
 import type { Clock } from "../../ports/clock.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
-import type { Cancel, Reorder, Resume } from "./core/signals.ts";
+import type { Cancel, Resume, Update } from "./core/signals.ts";
 import type { Transition } from "./core/transition.ts";
 
 /** A caller's wish to change a conversation itself. */
-export type ChangeSignal = Cancel | Resume | Reorder;
+export type ChangeSignal = Cancel | Resume | Update;
 
 export class ChangeRate {
   #bucket: TokenBucket | null;

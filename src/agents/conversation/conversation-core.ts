@@ -33,7 +33,7 @@ export interface ConversationCommit extends Commit<ConversationState> {
 export interface PlanningPorts
   extends Pick<
     PlanInput,
-    "gate" | "clientToolTimeoutMs" | "inProgress" | "summaryInProgress" | "sizesAfter"
+    "gate" | "clientToolTimeoutMs" | "inProgress" | "summaryInProgress" | "sizesAfter" | "requestTokens"
   > {
   ids: Ids;
 }
@@ -61,19 +61,19 @@ export class ConversationCore
   /** Throws `INTERNAL_ERROR` for a defect. Planning is pure, so it would repeat: unlike a failure of the store, it is final. */
   plan(state: ConversationState, signals: readonly Signal[], now: number): Transition {
     const { ids, gate, ...optional } = this.ports;
-    const { clientToolTimeoutMs, inProgress, summaryInProgress, sizesAfter } = optional;
+    const { clientToolTimeoutMs, inProgress, summaryInProgress, sizesAfter, requestTokens } = optional;
     const input = {
       now,
       gate,
       turns: storedTurns(this.store),
-      ...defined({ clientToolTimeoutMs, inProgress, summaryInProgress, sizesAfter }),
+      ...defined({ clientToolTimeoutMs, inProgress, summaryInProgress, sizesAfter, requestTokens }),
     };
     try {
       const planned = signals.reduce<Transition>((current, signal) => {
         const stem = signal.type === "conversation.user.message" ? stemOf(ids.ulid()) : "";
         return step(current, signal, { ...input, stem });
       }, beginTransition(state));
-      return beginCycles(planned, input);
+      return beginCycles(planned, { ...input, stem: "" });
     } catch (cause) {
       if (cause instanceof DramatisError) throw cause;
       if (cause instanceof ReadFailure) throw cause.cause;

@@ -66,7 +66,7 @@ import { GuardedSessionAgent } from "./door/session-guard.ts";
 import { Stops } from "./door/stops.ts";
 import { ConversationParts } from "./parts.ts";
 import type { ConversationClassPorts } from "./ports.ts";
-import { usageView } from "./reads/call-views.ts";
+import { spendingView, usageView } from "./reads/call-views.ts";
 import { conversationView } from "./reads/views.ts";
 
 /** Creates the class `Conversation` of an application. */
@@ -180,7 +180,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         const record = conversationRecord(principal, request, part, now);
         const origin = { sessionId: agentId, userId: principal.subject, now, ids: systemIds };
         const history = seedEvents(request.history ?? [], origin);
-        await this.#runtime.create(record, { history, ...defined({ order: request.turns }) });
+        await this.#runtime.create(record, {
+          history,
+          ...defined({ order: request.turns, budget: request.budget }),
+        });
         if (record.listed !== false) await this.#parts.announcement.listing.publish();
         return conversationView(this.#runtime.state);
       });
@@ -190,14 +193,16 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return this.#read(principal, (state) => ({
         ...conversationView(state),
         usage: usageView(state.usage),
+        spent: spendingView(state.spent),
       }));
     }
 
     async update(principal: Principal, input: UpdateConversation) {
       return asResult(async () => {
         this.#checkSpeaker(principal);
-        const { turns } = validate(updateSchema, input);
-        await this.#runtime.reorder({ type: "user", userId: principal.subject }, turns);
+        const { turns: order, budget } = validate(updateSchema, input);
+        const caller = { type: "user", userId: principal.subject } as const;
+        await this.#runtime.update({ caller, ...defined({ order, budget }) });
         return conversationView(this.#runtime.state);
       });
     }

@@ -5,9 +5,11 @@
 
 import { type MetricsSink, reportMetrics } from "../../adapters/resilience/telemetry.ts";
 import { NOT_DEFERRABLE } from "../../library/deferred.ts";
+import { contextTokens, profileAt } from "../../library/version-chain.ts";
 import type { SessionEvent } from "../../memory/session/types.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
+import type { Budget } from "../../protocol/budget.ts";
 import type { CompletedOperation, StartedTurn, SubmittedResult } from "../../protocol/conversation-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor, TaskResult, ToolResult } from "../../protocol/executor-api.ts";
@@ -15,7 +17,7 @@ import type { Frame } from "../../protocol/frames.ts";
 import { messageId, operationId, resolveId, turnId } from "../../protocol/ids.ts";
 import { DEFAULT_DEFER_MS, type DeferRequest, type GivenHandle } from "../../protocol/operation-handle.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
-import type { Caller, TurnOrder } from "../../protocol/views.ts";
+import type { TurnOrder } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
@@ -31,9 +33,10 @@ import { compactionKey, type Effect, modelKey } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
 import { extractionOf, hookOperation, runningExtractions } from "./core/hooks.ts";
 import { isGivenUp, isOpen, type Operation, takesByName } from "./core/operation.ts";
+import { baseContext, requestTokens, sentMoves } from "./core/planning/context.ts";
 import { checkExpiry, hasOutcome, isDeferrable } from "./core/planning/defer.ts";
 import { clientResult, isRepeated } from "./core/planning/results.ts";
-import type { AttemptFacts, EffectSignal, Signal, Stop, UserMessage } from "./core/signals.ts";
+import type { AttemptFacts, EffectSignal, Signal, Stop, Update, UserMessage } from "./core/signals.ts";
 import {
   type CallingTurn,
   type ConversationIdentity,
@@ -58,7 +61,7 @@ import { ToolStateStore } from "./store/tool-state.ts";
 
 export interface ConversationPorts
   extends ModelCallPorts,
-    Omit<PlanningPorts, "inProgress" | "sizesAfter">,
+    Omit<PlanningPorts, "inProgress" | "sizesAfter" | "requestTokens">,
     WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
@@ -84,6 +87,7 @@ export interface Beginning {
   history?: readonly SessionEvent[];
   /** `parallel` when absent. */
   order?: TurnOrder;
+  budget?: Budget;
 }
 
 /** A unit of work of a conversation. */
@@ -189,10 +193,10 @@ export class ConversationRuntime {
   stageCreation(
     unit: ConversationUnit,
     record: ConversationIdentity,
-    { history, order }: Beginning = {},
+    { history, ...settings }: Beginning = {},
   ): void {
     unit.create(() => ({
-      state: this.store.create(record, history, order),
+      state: this.store.create(record, history, settings),
       sent: record.listed === false ? [] : this.ports.announce(record),
     }));
   }
@@ -371,9 +375,9 @@ export class ConversationRuntime {
       throw new DramatisError("CONFLICT", `It is too late to stop this turn: it has ${status}.`);
   }
 
-  /** Changes how turns that overlap go on. Throws `RATE_LIMITED`. Resolves when that is durable. */
-  async reorder(caller: Caller, order: TurnOrder): Promise<void> {
-    await this.#change({ type: "conversation.update", caller, order });
+  /** Changes how turns that overlap go on, and the budget. Throws `RATE_LIMITED`, and as `planUpdate` does. Resolves when that is durable. */
+  async update(changes: Omit<Update, "type">): Promise<void> {
+    await this.#change({ type: "conversation.update", ...changes });
   }
 
   /**
@@ -463,11 +467,30 @@ export class ConversationRuntime {
       shown: this.deltas.textOf(messageId(turn, turn.call.item)),
       ...defined({ facts: this.#effects.factsOf(modelKey(turn)) ?? this.#unsavedFacts(turn) }),
     });
+    const requestTokens = (state: ConversationState, turn: CallingTurn) => this.#requestTokens(state, turn);
     const summaryInProgress = (running: SessionInCompaction) =>
       this.#effects.factsOf(compactionKey(running)) ?? this.#unsavedSummary(running);
     const sizesAfter = (turn: Turn, high: number) => this.#windows.sizesAfter(turn, high);
-    const ports = { ...this.ports, inProgress, summaryInProgress, sizesAfter };
+    const ports = { ...this.ports, inProgress, summaryInProgress, sizesAfter, requestTokens };
     return new ConversationCore(this.store, ports, this.ports.clock.now());
+  }
+
+  /** Estimates the tokens of a turn's next request. Where its history cannot be read now, they are the most that are sent. */
+  #requestTokens(state: ConversationState, turn: CallingTurn): number {
+    const chain = chainOf(state.record, turn.agentId);
+    const profile = profileAt(chain, turn.call.profile ?? 0) ?? chain.modelProfile.definition;
+    try {
+      const { request: assembled } = turn;
+      if (assembled !== undefined) {
+        const empty = baseContext(state.record, [], turn);
+        return requestTokens({ base: empty, assembled, moves: sentMoves(chain, profile, turn, []) });
+      }
+      const base = baseContext(state.record, this.#windows.messagesAsOf(state, turn), turn);
+      return requestTokens({ base, moves: sentMoves(chain, profile, turn, base.messages) });
+    } catch (error) {
+      console.error(error);
+      return contextTokens(chain, profile);
+    }
   }
 
   /** Returns the measurements of a turn's model call whose outcome could not be committed yet. */

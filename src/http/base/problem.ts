@@ -17,6 +17,7 @@ export const PROBLEM_STATUS = {
   INVALID_JSON: 400,
   INVALID_SIGNAL: 400,
   UNAUTHENTICATED: 401,
+  BUDGET_EXCEEDED: 402,
   FORBIDDEN: 403,
   NOT_FOUND: 404,
   METHOD_NOT_ALLOWED: 405,
@@ -46,6 +47,7 @@ export const PROBLEM_CODES = Object.keys(PROBLEM_STATUS) as ProblemCode[];
 const TITLE: Record<(typeof PROBLEM_STATUS)[ProblemCode], string> = {
   400: "Bad Request",
   401: "Unauthorized",
+  402: "Payment Required",
   403: "Forbidden",
   404: "Not Found",
   405: "Method Not Allowed",

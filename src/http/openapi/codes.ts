@@ -5,6 +5,7 @@ export const CODE_MEANINGS: Record<ProblemCode, string> = {
   INVALID_JSON: "The body is empty, not JSON, not UTF-8, or nests deeper than 64 levels.",
   INVALID_SIGNAL: "The signal's envelope is not valid; `errors` lists the problems.",
   UNAUTHENTICATED: "The credentials are missing or not valid.",
+  BUDGET_EXCEEDED: "A budget of the turn, the conversation or its agent is used up.",
   FORBIDDEN: "The caller's roles do not allow this.",
   NOT_FOUND: "The resource does not exist, or belongs to somebody else.",
   METHOD_NOT_ALLOWED: "The path does not support this method; `Allow` lists those that it supports.",

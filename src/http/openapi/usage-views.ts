@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { ErrorCategory } from "../../model/error.ts";
 import type { RateLimitFeedback } from "../../model/reply.ts";
 import type { TokenUsage } from "../../model/usage.ts";
+import type { SpendingView } from "../../protocol/budget.ts";
 import type { AgentUsage, CallView, TurnUsage, UsageView } from "../../protocol/views.ts";
 import type { Facts } from "../../shared/json.ts";
 import { anyJson, count, ids, time } from "./scalars.ts";
@@ -37,6 +38,16 @@ const counts = {
 export const usage: z.ZodType<UsageView> = z
   .strictObject(counts)
   .meta({ id: "Usage", description: "Usage of model calls, including failed attempts." });
+
+export const spending: z.ZodType<SpendingView> = z
+  .strictObject({
+    tokens: count.meta({ description: "Input and output, estimated where the provider did not count." }),
+    usd: dollars,
+    toolCalls: count,
+    modelCalls: count.meta({ description: "Requests to models, retries included." }),
+    estimated: z.exactOptional(z.literal(true).meta({ description: "Some tokens are estimates." })),
+  })
+  .meta({ id: "Spending", description: "What model calls and tool calls have used up." });
 
 export const agentUsage: z.ZodType<AgentUsage> = z
   .strictObject({ agentId: ids.agent, conversations: count, ...counts })
@@ -96,6 +107,11 @@ export const providerCall: z.ZodType<CallView> = z
     responseMetadata: z.exactOptional(facts),
     usage: z.exactOptional(tokenUsage),
     cost: z.exactOptional(dollars),
+    estimated: z.exactOptional(
+      z
+        .strictObject({ inputTokens: count, outputTokens: count })
+        .meta({ description: "Estimated tokens of attempts that the provider did not count." }),
+    ),
     outcome: z.exactOptional(
       z.strictObject({
         ok: z.boolean(),

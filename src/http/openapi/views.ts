@@ -8,6 +8,7 @@ import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../compat/openai/errors
 import { referenceSchema } from "../../library/reference.ts";
 import { personaSchema } from "../../library/schemas.ts";
 import type { AgentIdentity } from "../../protocol/agent-api.ts";
+import { budgetSchema } from "../../protocol/budget.ts";
 import type { CompletedOperation, SubmittedResult } from "../../protocol/conversation-api.ts";
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
 import { clientFrameSchema, turnOrderSchema } from "../../protocol/requests.ts";
@@ -25,7 +26,7 @@ import { contentSchema } from "../../shared/content.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
 import { anyJson, count, ids, time } from "./scalars.ts";
-import { dollars, providerCall, turnTokens, usage } from "./usage-views.ts";
+import { dollars, providerCall, spending, turnTokens, usage } from "./usage-views.ts";
 
 export const persona = personaSchema.meta({
   id: "Persona",
@@ -55,6 +56,11 @@ export const attachment: z.ZodType<AttachmentView> = z
     }),
   })
   .meta({ id: "Attachment", description: "An image or a file of a conversation." });
+
+const budget = budgetSchema.meta({
+  id: "Budget",
+  description: "Limits of what model calls and tool calls may use up. An absent one does not limit.",
+});
 
 const wireError = z
   .strictObject({ code: z.string(), message: z.string(), retriable: z.boolean() })
@@ -101,6 +107,9 @@ export const conversation: z.ZodType<ConversationView> = z
       .enum(["idle", "running", "cancelled"])
       .meta({ description: "`running`: turns are active. `cancelled`: the conversation is stopped." }),
     usage: z.exactOptional(usage),
+    spent: z.exactOptional(spending),
+    budget: budget.exactOptional(),
+    budgetLeft: budget.exactOptional().meta({ description: "What is left of `budget`." }),
   })
   .meta({ id: "Conversation" });
 
@@ -198,6 +207,8 @@ export const turn: z.ZodType<TurnView> = z
     latencyMs: count.nullable(),
     usage: turnTokens,
     cost: dollars.nullable(),
+    spent: spending,
+    budget: budget.exactOptional(),
     calls: z.array(providerCall),
     output: z.exactOptional(
       anyJson.meta({

@@ -3,6 +3,7 @@ import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
+import { budgetSchema } from "../../protocol/budget.ts";
 import { historySchema } from "../../protocol/history.ts";
 import { type Participant, participantSchema } from "../../protocol/participants.ts";
 import { stopFields, turnOrderSchema } from "../../protocol/requests.ts";
@@ -29,6 +30,7 @@ const createSchema = z
     title: z.exactOptional(z.string().min(1).max(200)),
     projectId: z.exactOptional(definitionIdSchema),
     turns: z.exactOptional(turnOrderSchema),
+    budget: budgetSchema.exactOptional().meta({ description: "Limits of all turns together." }),
     history: historySchema.exactOptional().meta({
       description:
         "Earlier messages from elsewhere. The model sees them; the transcript does not show them. At most 1 MiB. Each call must be followed by its result, with the call's id in `toolCallId`.",
@@ -44,7 +46,17 @@ const createSchema = z
     { path: ["participants"], message: "Must contain exactly one agent." },
   );
 
-const updateSchema = z.strictObject({ turns: turnOrderSchema });
+const updateSchema = z
+  .strictObject({
+    turns: turnOrderSchema.exactOptional().meta({
+      description:
+        "`parallel`: at the same time. `queued`: one after another. `interrupt`: a new message stops the active turns.",
+    }),
+    budget: budgetSchema.nullable().exactOptional().meta({
+      description: "Replaces the limits of the conversation; null removes them.",
+    }),
+  })
+  .refine((changes) => Object.keys(changes).length > 0, "Give `turns` or `budget`.");
 
 export const conversationParams = z.object({ id: ids.conversation });
 
@@ -95,11 +107,11 @@ export const conversationOperations: readonly ApiOperation[] = [
     method: "patch",
     path: CONVERSATION,
     tag: "conversations",
-    summary: "Change how turns that overlap go on",
+    summary: "Change how turns that overlap go on, or the budget",
     description:
-      "`parallel`: at the same time. `queued`: one after another. `interrupt`: a new message stops the active turns.",
+      "A budget also counts what the conversation has used up before. A turn whose model call no longer fits it fails at once.",
     params: conversationParams,
-    body: updateSchema.meta({ example: { turns: "queued" } }),
+    body: updateSchema.meta({ example: { turns: "queued", budget: { tokens: 100_000 } } }),
     answers: ok("The conversation.", conversation),
     errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
   },

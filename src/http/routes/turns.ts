@@ -28,6 +28,10 @@ const startSchema = z.strictObject({
   toolChoice: turnFields.toolChoice.meta({
     description: "Tools that the model may or must use in its first reply. Default: `auto`.",
   }),
+  budget: turnFields.budget.meta({
+    description:
+      "Limits of this turn. Those of the conversation and of its agent apply, too: the smallest decides.",
+  }),
 });
 const turnParams = conversationParams.extend({ turnId: ids.turn });
 const resultParams = conversationParams.extend({ operationId: ids.operation });

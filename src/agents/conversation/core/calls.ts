@@ -13,9 +13,11 @@ import type { RequestOutcome } from "../../../model/call-record.ts";
 import { nanoDollarsOf } from "../../../model/cost.ts";
 import type { ErrorCategory } from "../../../model/error.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
+import type { TokenEstimate } from "../../../model/spending.ts";
 import { addUsage, type TokenUsage, type UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
+import { addEstimates } from "./ledger.ts";
 import type { AttemptFacts } from "./signals.ts";
 import type { AttemptsRecord, CallRecord, Turn } from "./state.ts";
 
@@ -51,9 +53,28 @@ export function withOutcome(
       status,
       requestId,
       usage: addUsage(before?.usage, facts.usage),
+      estimate: addEstimates(before?.estimate, facts.estimate),
+      crashed: before?.crashed,
       rateLimit: facts.rateLimit ?? before?.rateLimit,
     }),
   };
+}
+
+/** Records an attempt of the turn's present call that a crash interrupted. */
+export function withCrash(turn: Turn, estimate: TokenEstimate): Turn {
+  if (turn.call === null) return turn;
+  const { reserved: _reserved, ...call } = turn.call;
+  const { item, profile = 0, notBefore: startedAt } = call;
+  const before: CallRecord = openRecord(turn) ?? {
+    item,
+    profile,
+    startedAt,
+    attempts: 0,
+    category: "unknown",
+  };
+  const crashed = (before.crashed ?? 0) + 1;
+  const record = { ...before, crashed, ...defined({ estimate: addEstimates(before.estimate, estimate) }) };
+  return { ...turn, call, calls: [...closedRecords(turn), record] };
 }
 
 /** Closes the record of a call whose next attempt is not made, because its turn fails. */

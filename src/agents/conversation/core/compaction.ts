@@ -1,11 +1,20 @@
 /** Applies decisions about compactions to the state. Pure. */
 import { compactionProfile } from "../../../library/version-chain.ts";
 import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
+import { addAmounts, type TokenEstimate } from "../../../model/spending.ts";
 import { defined } from "../../../shared/defined.ts";
 import { withOutcome, withUsage } from "./calls.ts";
 import type { CompactionDecision, FailureText, MadeAttempt } from "./decisions.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import { chainOf, compactionOf, nextEvent, type RunningCompaction, type SessionCompaction } from "./state.ts";
+import { spentByRequest } from "./ledger.ts";
+import {
+  chainOf,
+  compactionOf,
+  nextEvent,
+  type RunningCompaction,
+  type SessionCompaction,
+  type Standing,
+} from "./state.ts";
 import type { Transition } from "./transition.ts";
 
 export function reduceCompaction(
@@ -29,6 +38,12 @@ export function reduceCompaction(
   switch (decision.type) {
     case "COMPACT_SESSION":
       return compact(closed(transition, decision, running, now), decision, running, now);
+    case "RESERVE_COMPACTION": {
+      const call = { ...running.call, reserved: decision.reserved };
+      const { state } = transition;
+      const compactions = { ...state.compactions, [session]: { ...running, call } };
+      return { ...transition, state: { ...state, compactions } };
+    }
     case "RETRY_COMPACTION": {
       const { made, notBefore } = decision;
       const record = made === undefined ? call.record : withOutcome(call.record, { ...made, isLast: false });
@@ -50,6 +65,16 @@ export function reduceCompaction(
     default:
       return decision satisfies never;
   }
+}
+
+/** Returns compactions without the reservations of those that run, which reserve anew. */
+export function withoutReservations(compactions: Standing["compactions"]): Standing["compactions"] {
+  const unreserved = ({ call, ...compaction }: SessionCompaction): SessionCompaction => {
+    if (call === undefined) return compaction;
+    const { reserved: _reserved, ...others } = call;
+    return { ...compaction, call: others };
+  };
+  return Object.fromEntries(Object.entries(compactions).map(([id, one]) => [id, unreserved(one)]));
 }
 
 function compact(
@@ -93,14 +118,19 @@ function failure(
   };
 }
 
-type WithAttempt = { session: string; made?: MadeAttempt };
+type WithAttempt = { session: string; made?: MadeAttempt; crashed?: TokenEstimate };
 
 /** Adds the usage of an attempt to the totals of the conversation. */
-function counted(transition: Transition, { session, made }: WithAttempt): Transition {
-  if (made === undefined) return transition;
+function counted(transition: Transition, { session, made, crashed }: WithAttempt): Transition {
   const { state } = transition;
   const profile = compactionProfile(chainOf(state.record, session));
-  return { ...transition, state: { ...state, usage: withUsage(state.usage, made.facts.usage, profile) } };
+  const request = made?.facts ?? (crashed && { estimate: crashed });
+  if (request === undefined) return transition;
+  const spent = addAmounts(state.spent, spentByRequest(request, profile));
+  return {
+    ...transition,
+    state: { ...state, usage: withUsage(state.usage, made?.facts.usage, profile), spent },
+  };
 }
 
 /** Ends the call for a summary: counts its last attempt, and the call unless it made none. */
@@ -115,8 +145,9 @@ function closed(
     made === undefined
       ? before && { ...before, finishedAt: now }
       : withOutcome(before, { ...made, isLast: true });
-  if (record === undefined) return transition;
-  const { state, summaries, ...others } = counted(transition, decision);
+  const charged = counted(transition, decision);
+  if (record === undefined) return charged;
+  const { state, summaries, ...others } = charged;
   return {
     ...others,
     state: { ...state, usage: { ...state.usage, calls: state.usage.calls + 1 } },

@@ -2,7 +2,9 @@
 
 import type { Cut, WindowSizes } from "../../../memory/session/cut.ts";
 import type { ModelReply } from "../../../model/reply.ts";
+import type { TokenEstimate } from "../../../model/spending.ts";
 import type { Gate } from "../../../policy/gate.ts";
+import type { Budget, BudgetExcess } from "../../../protocol/budget.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { Caller, TurnOrder } from "../../../protocol/views.ts";
@@ -16,6 +18,7 @@ import type {
   Addition,
   CallingTurn,
   ConversationGate,
+  ConversationState,
   DeferredModel,
   SessionInCompaction,
   Turn,
@@ -33,6 +36,8 @@ export interface PlanInput {
   clientToolTimeoutMs?: number;
   /** Returns the sizes of the window that a turn leaves behind; `null` where they are unknown or within `high` tokens. */
   sizesAfter?: (turn: Turn, high: number) => WindowSizes | null;
+  /** Estimates the tokens of a turn's next request; when absent, those of the largest request count. */
+  requestTokens?: (state: ConversationState, turn: CallingTurn) => number;
   /** Returns what is known of a turn's model call while it runs; when absent, nothing is. */
   inProgress?: (turn: CallingTurn) => CallInProgress;
   /** Returns the measurements of the call for a summary that runs, or has just ended; when absent, nothing is known. */
@@ -60,14 +65,35 @@ export type CompactionDecision =
       notBefore: number;
       error: FailureText;
       made?: MadeAttempt;
+      /** The charge for an attempt that a crash interrupted. */
+      crashed?: TokenEstimate;
     }
   /** Keep the history as it is, and remember that it was tried. */
-  | { type: "GIVE_UP_COMPACTION"; session: string; error: FailureText; made?: MadeAttempt }
+  | {
+      type: "GIVE_UP_COMPACTION";
+      session: string;
+      error: FailureText;
+      made?: MadeAttempt;
+      crashed?: TokenEstimate;
+    }
   /** End the compaction with its conversation, and remember the attempts that were made. */
-  | { type: "STOP_COMPACTION"; session: string; error: FailureText; made?: MadeAttempt };
+  | { type: "STOP_COMPACTION"; session: string; error: FailureText; made?: MadeAttempt }
+  /** Reserve tokens for the present attempt. */
+  | { type: "RESERVE_COMPACTION"; session: string; reserved: TokenEstimate };
 
 /** An attempt that called the model. */
 export type MadeAttempt = Omit<AttemptOutcome, "isLast">;
+
+/** Decisions about budgets. */
+export type BudgetDecision =
+  /** Limit the conversation; `null` removes the limits. */
+  | { type: "SET_BUDGET"; budget: Budget | null; by: Caller }
+  /** Reserve tokens for the present attempt of a turn's model call. */
+  | { type: "RESERVE"; turn: number; reserved: TokenEstimate }
+  /** Record that the next model call of a turn does not fit a budget. */
+  | { type: "EXCEED_BUDGET"; turn: number; excess: BudgetExcess }
+  /** Charge the attempt that a crash interrupted. */
+  | { type: "RECORD_CRASH"; turn: number; estimate: TokenEstimate };
 
 /** What a cycle is told of the other active turns: its model, and its context hook. */
 export interface CycleNotes {
@@ -162,5 +188,6 @@ export type AgentDecision =
   | { type: "RESUME_TURN"; turn: number; notBefore: number; reset: boolean }
   | CompactionDecision
   | HookDecision
+  | BudgetDecision
   /** Send an envelope to another actor, beside a decision that gives a journal entry. */
   | { type: "SEND"; envelope: NewEnvelope };

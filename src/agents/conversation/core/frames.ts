@@ -2,6 +2,7 @@
  * Journal entries as wire frames. Pure: the same entries and turns give the same frames, live or replayed.
  */
 
+import type { Budget, BudgetExcess } from "../../../protocol/budget.ts";
 import { type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import type { TurnOrder, WireError } from "../../../protocol/views.ts";
@@ -55,8 +56,7 @@ function conversationFrame(
 ): Frame | null {
   switch (type) {
     case "conversation.updated":
-      // SAFETY: the reducer wrote the entry's data.
-      return { ...base, type, data: { turns: (data as { turns: TurnOrder }).turns } };
+      return { ...base, type, data: changesOf(data) };
     case "conversation.cancelled":
       return { ...base, type: "conversation.updated", data: { gate: "cancelled" } };
     case "conversation.resumed":
@@ -73,6 +73,24 @@ function conversationFrame(
     default:
       return null;
   }
+}
+
+/** Returns the changed settings of a conversation. */
+function changesOf(data: JournalEntry["data"]): Extract<Frame, { type: "conversation.updated" }>["data"] {
+  // SAFETY: the reducer wrote the entry's data.
+  const { turns, budget, budgetLeft } = data as {
+    turns?: TurnOrder;
+    budget?: Budget | null;
+    budgetLeft?: Budget;
+  };
+  return defined({ turns, budget, budgetLeft });
+}
+
+/** Returns what was left of the conversation's budget when a turn ended; nothing where there was none. */
+function leftOf(data: JournalEntry["data"]): { budgetLeft?: Budget } {
+  // SAFETY: the reducer wrote the entry's data.
+  const { budgetLeft } = (data ?? {}) as { budgetLeft?: Budget };
+  return defined({ budgetLeft });
 }
 
 function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; time: string }): Frame | null {
@@ -94,9 +112,13 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
         data: { reason: text(data, "reason") === "operations" ? "operations" : "client-tools" },
       };
     case "turn.completed":
-      return { ...common, type, data: { ...issuesOf(turn), ...defined({ output: outputOf(turn) }) } };
+      return {
+        ...common,
+        type,
+        data: { ...issuesOf(turn), ...defined({ output: outputOf(turn) }), ...leftOf(data) },
+      };
     case "turn.failed":
-      return { ...common, type, data: { error: wireError(turn.error) } };
+      return { ...common, type, data: { error: wireError(turn.error), ...leftOf(data) } };
     case "message.user":
       return { ...common, type, data: { ...client, content: turn.input } };
     case "message.started":
@@ -107,6 +129,9 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
       const content = turn.replies.find((reply) => reply.item === item)?.text ?? "";
       return { ...common, type, data: { agentId, content, ...messageMarks(data) } };
     }
+    case "budget.exceeded":
+      // SAFETY: the reducer wrote the entry's data.
+      return { ...common, type, data: data as unknown as BudgetExcess };
     case "llm.call.failed":
     case "tool.call.failed": {
       const [code, message] = [text(data, "code"), text(data, "message")];

@@ -1,6 +1,7 @@
 /** Applies decisions about hooks to the state. Pure. */
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
+import type { JsonObject } from "../../../shared/json.ts";
 import type { AssemblyDecision, CycleNotes, ExtractionDecision, FailureText } from "./decisions.ts";
 import { type Assembly, type Extraction, type Extractions, extractionOf } from "./hooks.ts";
 import { withOutcome } from "./isolation.ts";
@@ -79,22 +80,23 @@ export function assemblyFailure(
   return { type: "context_assembly.failed", turn: n, ...defined({ item: assembly?.item }), data };
 }
 
-/** Ends a turn that completes: with its extraction, if its agent has one. */
+/** Ends a turn that completes: with its extraction, if its agent has one. `data` is that of the entry of its end. */
 export function completed(
   transition: Transition,
   turn: Turn,
   chain: Pick<VersionChain, "memoryExtraction">,
   now: number,
+  data?: JsonObject,
 ): Transition {
   const { n, stem, agentId, items: item, hooks } = turn;
   if (chain.memoryExtraction === undefined)
     return withTurn(transition, turn, [
-      { type: "turn.completed", turn: n },
+      { type: "turn.completed", turn: n, ...defined({ data }) },
       { type: "turn.finalized", turn: n },
     ]);
   const extracted = { ...turn, items: item + 1, hooks: { ...hooks, extraction: item } };
   const ended = withTurn(transition, extracted, [
-    { type: "turn.completed", turn: n },
+    { type: "turn.completed", turn: n, ...defined({ data }) },
     { type: "memory_extraction.started", turn: n, item },
   ]);
   const run = { item, attempt: 1, notBefore: now, stem, agentId, startedAt: now };

@@ -9,20 +9,24 @@
 import { profileAt } from "../../../library/version-chain.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { ModelReply } from "../../../model/reply.ts";
+import { addAmounts } from "../../../model/spending.ts";
+import type { Budget } from "../../../protocol/budget.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
-import { movedTotals, totalsOf, withAttempt, withoutOpenCall } from "./calls.ts";
-import { reduceCompaction } from "./compaction.ts";
+import { movedTotals, totalsOf, withAttempt, withCrash, withoutOpenCall } from "./calls.ts";
+import { reduceCompaction, withoutReservations } from "./compaction.ts";
 import type { AgentDecision, CompactionDecision, ExtractionDecision } from "./decisions.ts";
 import { assemblyFailure, beginCycle, completed, reduceAssembly, reduceExtraction } from "./hook-reducer.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
+import { budgetLeft, conversationBudget, movedSpending } from "./ledger.ts";
 import { cancelled, deferred, isDue, isOpen, type Operation, repeated, settled } from "./operation.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import {
+  type ConversationState,
   chainOf,
   type ModelCall,
   nextEvent,
@@ -45,6 +49,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
   }
   if (decision.type === "SET_GATE") return setGate(transition, decision);
   if (decision.type === "SET_ORDER") return setOrder(transition, decision);
+  if (decision.type === "SET_BUDGET") return setBudget(transition, decision);
   if (decision.type === "NOTE_LATE_RESULT") return noteLateResult(transition, decision, now);
   if (isCompactionDecision(decision)) return reduceCompaction(transition, decision, now);
   if (isExtractionDecision(decision)) return reduceExtraction(transition, decision);
@@ -106,8 +111,19 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     case "RECORD_ATTEMPT": {
       const next = withAttempt(turn, decision);
       const usage = movedTotals(state.usage, totalsOf(turn.calls, chain), totalsOf(next.calls, chain));
-      return withTurn({ ...transition, state: { ...state, usage } }, next, []);
+      const spent = movedSpending(state.spent, turn, next, chain);
+      return withTurn({ ...transition, state: { ...state, usage, spent } }, next, []);
     }
+    case "RECORD_CRASH": {
+      const next = withCrash(turn, decision.estimate);
+      const usage = movedTotals(state.usage, totalsOf(turn.calls, chain), totalsOf(next.calls, chain));
+      const spent = movedSpending(state.spent, turn, next, chain);
+      return withTurn({ ...transition, state: { ...state, usage, spent } }, next, []);
+    }
+    case "RESERVE":
+      return call === null ? transition : change({ call: { ...call, reserved: decision.reserved } });
+    case "EXCEED_BUDGET":
+      return change({}, entry("budget.exceeded", undefined, { ...decision.excess }));
     case "RETRY_LLM": {
       if (call === null) return transition;
       const { notBefore, halve } = decision;
@@ -176,15 +192,17 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         reply: turn.replies.length - 1,
         ...(isRefused ? { completedAt: now } : {}),
       };
-      return change(
-        {
-          items: items + 1,
-          operations: [...turn.operations, operation],
-          issues: isRefused ? oneMoreFailure(turn) : turn.issues,
-        },
+      const spent = isRefused ? state.spent : addAmounts(state.spent, { toolCalls: 1 });
+      const next = {
+        ...turn,
+        items: items + 1,
+        operations: [...turn.operations, operation],
+        ...(isRefused ? { issues: oneMoreFailure(turn) } : { toolCalls: (turn.toolCalls ?? 0) + 1 }),
+      };
+      return withTurn({ ...transition, state: { ...state, spent } }, next, [
         entry("tool.requested", items),
         ...(isRefused ? [entry("tool.failed", items)] : []),
-      );
+      ]);
     }
     case "INTERRUPT_TASK": {
       const { item, deadline } = decision;
@@ -244,7 +262,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         entry("message.completed", call?.item),
       );
     case "COMPLETE_TURN": {
-      return completed(transition, { ...over(turn, now), status: "completed" }, chain, now);
+      return completed(transition, { ...over(turn, now), status: "completed" }, chain, now, leftData(state));
     }
     case "FAIL_TURN": {
       const { error, shown, by, reason } = decision;
@@ -266,7 +284,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         ...last.map(({ item }) => entry("message.completed", item, { stopped: true })),
         ...openOperations(turn).map(({ item }) => entry("tool.cancelled", item)),
         ...(turn.assembly === undefined ? [] : [assemblyFailure(turn, error, true)]),
-        entry("turn.failed", undefined, by && stopData(by, reason)),
+        entry("turn.failed", undefined, endData(by && stopData(by, reason), leftData(state))),
       ]);
     }
     case "ASSEMBLED":
@@ -361,6 +379,45 @@ function setOrder(
   };
 }
 
+function setBudget(
+  transition: Transition,
+  { budget, by }: Extract<AgentDecision, { type: "SET_BUDGET" }>,
+): Transition {
+  const { budget: _before, ...others } = transition.state;
+  const limited = {
+    ...others,
+    ...(budget === null ? {} : { budget }),
+    compactions: withoutReservations(others.compactions),
+  };
+  const data: JsonObject = { budget: jsonOf(conversationBudget(limited)), ...leftData(limited), by };
+  const updated: Transition = {
+    ...transition,
+    state: limited,
+    entries: [...transition.entries, { type: "conversation.updated", data }],
+  };
+  // The calls that run reserve anew.
+  return [...limited.active.values()].reduce((current, turn) => {
+    if (turn.call?.reserved === undefined) return current;
+    const { reserved: _reserved, ...call } = turn.call;
+    return withTurn(current, { ...turn, call }, []);
+  }, updated);
+}
+
+/** Returns what is left of the conversation's budget, as a member of an entry's data; nothing where there is no budget. */
+function leftData(state: Pick<ConversationState, "record" | "budget" | "spent">): JsonObject | undefined {
+  const budget = conversationBudget(state);
+  return budget === null ? undefined : { budgetLeft: { ...budgetLeft(budget, state.spent) } };
+}
+
+function jsonOf(budget: Budget | null): JsonObject | null {
+  return budget === null ? null : { ...budget };
+}
+
+/** Joins members of an entry's data; `undefined` where there are none. */
+function endData(...parts: (JsonObject | undefined)[]): JsonObject | undefined {
+  return parts.every((part) => part === undefined) ? undefined : Object.assign({}, ...parts);
+}
+
 /** Returns who stopped or resumed something, and why. */
 function stopData(by: Caller, reason: string | undefined): JsonObject {
   return { by, ...defined({ reason }) };
@@ -402,7 +459,7 @@ function delayed(
   };
 }
 
-function nextAttempt(call: ModelCall, members: Partial<ModelCall>): ModelCall {
+function nextAttempt({ reserved: _reserved, ...call }: ModelCall, members: Partial<ModelCall>): ModelCall {
   return { ...call, attempt: call.attempt + 1, ...members };
 }
 

@@ -5,7 +5,9 @@
 
 import type { ModelError } from "../../../model/error.ts";
 import type { ModelReply, RateLimitFeedback } from "../../../model/reply.ts";
+import type { TokenEstimate } from "../../../model/spending.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
+import type { Budget } from "../../../protocol/budget.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { ToolOutcome } from "../../../protocol/requests.ts";
@@ -35,6 +37,8 @@ export interface AttemptFacts {
   requestId?: string;
   /** The provider's count, for failed attempts too. */
   usage?: TokenUsage;
+  /** Where the provider did not count: an estimate of the tokens. Absent for a request that the provider refused. */
+  estimate?: TokenEstimate;
   /** Present only where a limit was reached. */
   rateLimit?: RateLimitFeedback;
 }
@@ -182,16 +186,18 @@ export interface Resume extends Stop {
   type: "conversation.resume";
 }
 
-/** Changes how turns that overlap go on. */
-export interface Reorder {
+/** Changes how turns that overlap go on, or the budget. */
+export interface Update {
   type: "conversation.update";
   caller: Caller;
-  order: TurnOrder;
+  order?: TurnOrder;
+  /** `null` removes the limits. */
+  budget?: Budget | null;
 }
 
 export type Signal =
   | UserMessage
-  | Reorder
+  | Update
   | Cancel
   | Resume
   | EffectSignal

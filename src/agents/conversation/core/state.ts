@@ -9,7 +9,9 @@ import type { ModelContext, OutputSpec, ToolSpec } from "../../../model/context.
 import type { ErrorCategory } from "../../../model/error.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { FinishReason, RateLimitFeedback } from "../../../model/reply.ts";
+import { type Amounts, NOTHING, type TokenEstimate } from "../../../model/spending.ts";
 import { NO_USAGE, type TokenUsage, type UsageTotals } from "../../../model/usage.ts";
+import type { Budget } from "../../../protocol/budget.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { turnId } from "../../../protocol/ids.ts";
 import type { Caller, TurnIssues, TurnOrder } from "../../../protocol/views.ts";
@@ -60,6 +62,10 @@ export interface Standing {
   readonly sessions: Readonly<Record<string, number>>;
   /** Totals of all model calls. */
   readonly usage: UsageTotals;
+  /** What its calls have used up since its beginning. */
+  readonly spent: Amounts;
+  /** The conversation's own limits; absent = none. */
+  readonly budget?: Budget;
   /** The compactions that run or were given up, by session. */
   readonly compactions: Readonly<Record<string, SessionCompaction>>;
   /** The hooks that extract memories of completed turns; absent where there is none. */
@@ -91,6 +97,8 @@ export interface SummaryCall {
   readonly notBefore: number;
   /** The attempts so far whose outcome is known; absent where there are none. */
   readonly record?: AttemptsRecord;
+  /** As in `ModelCall`. */
+  readonly reserved?: TokenEstimate;
 }
 
 /** A compaction that runs. */
@@ -143,6 +151,7 @@ export const NEW_STANDING: Standing = {
   turns: 0,
   sessions: {},
   usage: NO_USAGE,
+  spent: NOTHING,
   compactions: {},
 };
 
@@ -164,6 +173,8 @@ export interface Turn {
   readonly tools?: readonly ToolSpec[];
   /** Applies to the turn's first reply; `auto` when absent. */
   readonly toolChoice?: ModelContext["toolChoice"];
+  /** The limits of this turn; absent = none. */
+  readonly budget?: Budget;
   readonly status: "active" | "completed" | "failed";
   readonly createdAt: number;
   readonly completedAt?: number;
@@ -207,6 +218,8 @@ export interface Turn {
   /** Records of the model calls. Absent in turns of releases without records. */
   readonly calls?: readonly CallRecord[];
   readonly operations: readonly Operation[];
+  /** Tool calls that have run or run; 0 when absent. */
+  readonly toolCalls?: number;
   /** Crashes of the actor while effects of this turn may have run. */
   readonly recoveries: number;
   /** Those of the crashes that an outcome of the turn has followed; 0 when absent. */
@@ -238,6 +251,7 @@ export type TurnRequest = Pick<
   | "tools"
   | "toolChoice"
   | "foreground"
+  | "budget"
 >;
 
 /** A turn that waits for the model. */
@@ -258,6 +272,8 @@ export interface ModelCall {
   readonly final: boolean;
   /** The models whose providers requested a wait. Absent = none. */
   readonly deferred?: readonly DeferredModel[];
+  /** The tokens that are reserved for the attempt; absent where no budget applies. */
+  readonly reserved?: TokenEstimate;
 }
 
 /** A model that may be called for a message, now or later. */
@@ -324,6 +340,10 @@ export interface CallRecord {
   readonly requestId?: string;
   /** Sum over all attempts that were counted, failed ones included. */
   readonly usage?: TokenUsage;
+  /** Sum over all attempts that were not counted. */
+  readonly estimate?: TokenEstimate;
+  /** Attempts that a crash interrupted; 0 when absent. */
+  readonly crashed?: number;
   /** Present only where the provider reported that a limit was reached. */
   readonly rateLimit?: RateLimitFeedback;
 }

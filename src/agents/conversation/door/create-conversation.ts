@@ -1,9 +1,11 @@
 /** Checks the request that creates a conversation, and makes its record. */
 
 import { z } from "zod";
+import { checkPrices } from "../../../library/prices.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import type { AgentApi } from "../../../protocol/agent-api.ts";
+import { budgetSchema } from "../../../protocol/budget.ts";
 import type { CreateConversation } from "../../../protocol/conversation-api.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { historySchema } from "../../../protocol/history.ts";
@@ -38,6 +40,7 @@ const createConversationSchema = z.strictObject({
   users: z.array(z.string().min(1).max(200)).max(100).optional(),
   history: historySchema.exactOptional(),
   turns: turnOrderSchema.optional(),
+  budget: budgetSchema.optional(),
   listed: z.boolean().optional(),
   fingerprint: z.string().min(1).max(200).optional(),
 });
@@ -93,6 +96,7 @@ export function conversationRecord(
       errors: [{ path: "/projectId", message: `Must be one of: ${projectIds.join(", ")}.` }],
     });
   }
+  if (input.budget !== undefined) checkPrices(chain, input.budget);
   if (JSON.stringify(chain).length > MAX_CHAIN_LENGTH) {
     throw new DramatisError(
       "TOO_LARGE",

@@ -41,10 +41,17 @@ export function repliedMessage(id: string | undefined, turnOf: TurnOf): RepliedM
 
 /** Returns the turn if the message repeats the one that started it; throws `IDEMPOTENCY_CONFLICT` if not. */
 export function checkRepeated(turn: Turn | null, { data }: UserMessage): Turn {
-  const now = textOf([data.content, data.replyToMessageId, data.tools, data.toolChoice, data.output]);
+  const now = textOf([
+    data.content,
+    data.replyToMessageId,
+    data.tools,
+    data.toolChoice,
+    data.output,
+    data.budget,
+  ]);
   if (turn !== null) {
-    const { input, replyTo, tools, toolChoice, output } = turn;
-    if (textOf([input, replyTo, tools, toolChoice, output]) === now) return turn;
+    const { input, replyTo, tools, toolChoice, output, budget } = turn;
+    if (textOf([input, replyTo, tools, toolChoice, output, budget]) === now) return turn;
   }
   throw new DramatisError(
     "IDEMPOTENCY_CONFLICT",

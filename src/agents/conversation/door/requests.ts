@@ -5,6 +5,7 @@
  */
 
 import { z } from "zod";
+import { budgetSchema } from "../../../protocol/budget.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
 import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
 import { MAX_DEFER_MS } from "../../../protocol/operation-handle.ts";
@@ -45,7 +46,9 @@ export const startTurnSchema = z
     ...(toolChoice === undefined || toolChoice === "auto" ? {} : { toolChoice }),
   }));
 
-export const updateSchema = z.strictObject({ turns: turnOrderSchema });
+export const updateSchema = z
+  .strictObject({ turns: turnOrderSchema.optional(), budget: budgetSchema.nullable().optional() })
+  .transform(defined);
 
 /** Callers by RPC may give `undefined` for what they leave out. */
 export const stopSchema = z.strictObject(stopFields).partial().transform(defined);
@@ -64,6 +67,7 @@ const signalSchema = z.strictObject({
     content: contentSchema,
     replyToMessageId: z.string().optional(),
     output: outputSchema.optional(),
+    budget: budgetSchema.optional(),
   }),
 });
 

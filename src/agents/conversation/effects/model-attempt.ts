@@ -11,6 +11,7 @@ import { modelError } from "../../../adapters/errors/model-errors.ts";
 import { ReplyAccumulator } from "../../../adapters/reply.ts";
 import { leaseOf } from "../../../adapters/resilience/guarded-gateway.ts";
 import { type MediaBudget, TooManyWaiting } from "../../../adapters/resilience/media-budget.ts";
+import { estimateTokens } from "../../../memory/session/tokens.ts";
 import type { ModelContext } from "../../../model/context.ts";
 import type { ModelError } from "../../../model/error.ts";
 import type { AdapterLookup } from "../../../model/format-adapter.ts";
@@ -18,7 +19,7 @@ import type { ModelGateway } from "../../../model/gateway.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { MODEL_TIMEOUT_MS } from "../../../model/profile.ts";
-import type { ModelReply, ResponseInfo } from "../../../model/reply.ts";
+import type { ModelDelta, ModelReply, ResponseInfo } from "../../../model/reply.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { Ids } from "../../../ports/ids.ts";
@@ -26,6 +27,7 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { requestTokens } from "../core/planning/context.ts";
 import type { AttemptFacts } from "../core/signals.ts";
 import { type ConversationMedia, lookedUpOnce, MediaReads, mediaBytes, withMedia } from "./media.ts";
 
@@ -80,12 +82,29 @@ export async function performAttempt(
   const timeoutMs = profile.executionConfig?.timeoutMs ?? MODEL_TIMEOUT_MS;
   const observed: Partial<AttemptFacts> = {};
   let startedAt = clock.now();
+  let sent: AttemptRequest | undefined;
+  let received = "";
   let streamed = false;
   let isOver = false;
-  const facts = (): AttemptFacts => ({ ...observed, startedAt, finishedAt: clock.now() });
+  /** Estimates the tokens of a request that the provider has not counted; `undefined` before it is sent. */
+  const estimate = () =>
+    sent === undefined || observed.usage !== undefined
+      ? undefined
+      : {
+          inputTokens: requestTokens(sent),
+          outputTokens: estimateTokens(received),
+        };
+  const facts = (isCharged = true): AttemptFacts => ({
+    ...observed,
+    ...defined({ estimate: isCharged ? estimate() : undefined }),
+    startedAt,
+    finishedAt: clock.now(),
+  });
   const failed = (error: ModelError): AttemptResult => {
     const { status, requestId } = error;
-    return { ok: false, error, facts: { ...facts(), ...defined({ status, requestId }) }, streamed };
+    // The provider charges nothing for a request that it refuses.
+    const isCharged = received !== "" || error.category === "timeout" || error.category === "canceled";
+    return { ok: false, error, facts: { ...facts(isCharged), ...defined({ status, requestId }) }, streamed };
   };
 
   let release = () => {};
@@ -118,14 +137,16 @@ export async function performAttempt(
     const body = moves.length === 0 ? first : adapter.extend(profile, first, moves);
     limit.throwIfAborted();
     const reply = new ReplyAccumulator(profile.provider);
-    const sent = { profile, body, context, ...(reads.deferred.size > 0 && { media: reads.deferred }) };
-    for await (const delta of gateway.stream(sent, AbortSignal.any([limit, reads.signal]))) {
+    const call = { profile, body, context, ...(reads.deferred.size > 0 && { media: reads.deferred }) };
+    sent = { base, moves, ...defined({ assembled }) };
+    for await (const delta of gateway.stream(call, AbortSignal.any([limit, reads.signal]))) {
       reply.add(delta);
       // The request is sent.
       release();
       if (isOver) continue;
       if (delta.type === "response") observeResponse(observed, delta.response);
       if (delta.type === "usage") observed.usage = delta.usage;
+      received += receivedIn(delta);
       if (delta.type !== "text" || delta.text === "") continue;
       observed.firstTextAt ??= clock.now();
       streamed = true;
@@ -142,12 +163,12 @@ export async function performAttempt(
     const wait = notBefore - clock.now();
     if (wait > 0) await clock.sleep(wait, signal);
     startedAt = clock.now();
-    const sent = request();
+    const made = request();
     // Attachments or a gateway that never answer must not hold up the work for ever.
-    if (mediaBudget !== undefined && sent.base.messages.some(({ parts }) => parts !== undefined))
-      await reserve(sent.base.messages, mediaBudget);
+    if (mediaBudget !== undefined && made.base.messages.some(({ parts }) => parts !== undefined))
+      await reserve(made.base.messages, mediaBudget);
     onBegin?.(facts);
-    return await within((limit) => perform(sent, limit));
+    return await within((limit) => perform(made, limit));
   } catch (error) {
     if (error === NO_ROOM) {
       const message = `The memory for attachments was busy for ${timeoutMs / 1_000} s. Send the message again.`;
@@ -160,6 +181,12 @@ export async function performAttempt(
     isOver = true;
     release();
   }
+}
+
+/** Returns the text of a delta that a provider counts as output. */
+function receivedIn(delta: ModelDelta): string {
+  if (delta.type === "text" || delta.type === "reasoning") return delta.text;
+  return delta.type === "tool-call" ? `${delta.name ?? ""}${delta.arguments ?? ""}` : "";
 }
 
 function observeResponse(observed: Partial<AttemptFacts>, response: ResponseInfo): void {

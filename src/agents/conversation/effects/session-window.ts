@@ -60,21 +60,35 @@ export class SessionWindow {
 
   /** Returns the history that a turn's cycle sees: the events before the number that `position` returns. */
   messagesFor(turn: Turn, chain: VersionChain, position: () => number): ContextMessage[] {
-    const { n, agentId, tools, halved: isHalved = false, call } = turn;
+    const { n, tools, halved: isHalved = false, call } = turn;
     const budget = historyBudget(chain, tools, profileAt(chain, call?.profile ?? 0));
     const known = this.#cycles.get(n);
     if (known?.budget === budget && known.isHalved === isHalved) return known.messages;
-    const maxTurns = recentTurnsLimit(chain.persona.definition);
-    const kept = this.#kept;
     const upTo = position();
-    const window = kept?.upTo === upTo ? kept : this.#read(agentId, upTo, maxTurns);
-    const select = (tokenBudget: number) => this.#select(window, { tokenBudget, maxTurns });
-    const whole = select(Math.max(1, budget));
-    const messages = isHalved ? select(Math.max(1, sumOf(whole) / 2)) : whole;
-    if (window !== kept) this.#keep({ ...window, upTo });
+    const { window, messages } = this.#cut(turn, chain, upTo, budget);
+    if (window !== this.#kept) this.#keep({ ...window, upTo });
     this.#known.keepOnly(window.events);
     this.#cycles.set(n, { budget, isHalved, messages });
     return messages;
+  }
+
+  /** Returns what `messagesFor` would, and keeps nothing: the turn's cycle may begin with a commit that is rolled back. */
+  messagesAsOf(turn: Turn, chain: VersionChain, position: () => number): ContextMessage[] {
+    const { n, tools, halved: isHalved = false, call } = turn;
+    const budget = historyBudget(chain, tools, profileAt(chain, call?.profile ?? 0));
+    const known = this.#cycles.get(n);
+    if (known?.budget === budget && known.isHalved === isHalved) return known.messages;
+    return this.#cut(turn, chain, position(), budget).messages;
+  }
+
+  /** Selects the history of a turn's cycle within a budget from the window that ends before `upTo`. */
+  #cut({ agentId, halved }: Turn, chain: VersionChain, upTo: number, budget: number) {
+    const maxTurns = recentTurnsLimit(chain.persona.definition);
+    const kept = this.#kept;
+    const window = kept?.upTo === upTo ? kept : this.#read(agentId, upTo, maxTurns);
+    const select = (tokenBudget: number) => this.#select(window, { tokenBudget, maxTurns });
+    const whole = select(Math.max(1, budget));
+    return { window, messages: halved ? select(Math.max(1, sumOf(whole) / 2)) : whole };
   }
 
   /**

@@ -45,6 +45,13 @@ export class SessionWindows {
     return this.#of(turn).messagesFor(turn, this.#chain(turn), () => this.#positionOf(turn));
   }
 
+  /** Returns the history that a turn's cycle sees or, if it begins with the commit that is planned, about that. */
+  messagesAsOf(state: ConversationState, turn: Turn): ContextMessage[] {
+    const begins = turn.snapshotSeq > state.seq;
+    const position = () => (begins ? nextEvent(state.sessions, turn.agentId) : this.#positionOf(turn));
+    return this.#of(turn).messagesAsOf(turn, this.#chain(turn), position);
+  }
+
   /** Returns the history that a compaction covers. */
   messagesBefore(
     compaction: Pick<SessionCompaction, "cover" | "upTo">,

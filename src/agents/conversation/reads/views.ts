@@ -17,6 +17,7 @@ import type { Json } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
 import { clientMark, idsOf, isInterim, wireError } from "../core/frames.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
+import { budgetLeft, conversationBudget } from "../core/ledger.ts";
 import type { Operation, OperationMode } from "../core/operation.ts";
 import {
   agentReplies,
@@ -32,14 +33,16 @@ import {
 } from "../core/state.ts";
 import { outputOf } from "../core/turn-events.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
-import { callViews, turnCost, turnUsage } from "./call-views.ts";
+import { callViews, turnCost, turnSpending, turnUsage } from "./call-views.ts";
 
 export function conversationView(
-  state: Pick<ConversationState, "record" | "status" | "gate" | "order" | "active">,
+  state: Pick<ConversationState, "record" | "status" | "gate" | "order" | "active" | "spent" | "budget">,
 ): ConversationView {
+  const budget = conversationBudget(state);
+  const limits = budget === null ? {} : { budget, budgetLeft: budgetLeft(budget, state.spent) };
   const { record, status, gate, order: turns, active } = state;
   const running = active.size > 0 ? "running" : "idle";
-  return { ...conversationSummary(record), status, gate: gate === "open" ? running : gate, turns };
+  return { ...conversationSummary(record), status, gate: gate === "open" ? running : gate, turns, ...limits };
 }
 
 /** Returns what lists contain of a conversation. */
@@ -113,6 +116,8 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
     // The clock may have been set back in between.
     latencyMs: completedAt === undefined ? null : Math.max(0, completedAt - createdAt),
     usage: turnUsage(turn),
+    spent: turnSpending(chainOf(record, turn.agentId), turn),
+    ...defined({ budget: turn.budget }),
     cost: turnCost(chainOf(record, turn.agentId), turn),
     calls: callViews(record, turn, previous),
     moves: movesOf(turn),

@@ -6,12 +6,15 @@
 
 import type { ErrorCategory } from "../../../model/error.ts";
 import type { RateLimitFeedback } from "../../../model/reply.ts";
+import type { TokenEstimate } from "../../../model/spending.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { CallRecord } from "../core/state.ts";
 
 /** Counts in the order of `COUNTS`, without absent ones at the end. */
 type PackedUsage = (number | null)[];
+
+type PackedEstimate = { e: [input: number, output: number] };
 
 /** Times are milliseconds: the start since the turn's creation, the others since the start. Absent ends are left out. */
 export type PackedCall = [
@@ -21,11 +24,14 @@ export type PackedCall = [
   attempts: number,
   took?: number | null,
   firstTextAfter?: number | null,
-  usage?: PackedUsage | null,
+  /** An estimate alone stands in the place of the usage. */
+  usage?: PackedUsage | PackedEstimate | null,
   status?: number | null,
   requestId?: string | null,
   category?: ErrorCategory | null,
   rateLimit?: RateLimitFeedback | null,
+  estimate?: PackedEstimate | null,
+  crashed?: number | null,
 ];
 
 const COUNTS = [
@@ -41,6 +47,9 @@ const COUNTS = [
 export function packCall(call: CallRecord, base: number): PackedCall {
   const { item, profile, startedAt, attempts, finishedAt, firstTextAt, usage, status, requestId } = call;
   const since = (time: number | undefined) => (time === undefined ? null : time - startedAt);
+  const { inputTokens, outputTokens } = call.estimate ?? {};
+  const estimate: PackedEstimate | null =
+    inputTokens === undefined || outputTokens === undefined ? null : { e: [inputTokens, outputTokens] };
   return withoutTail([
     item,
     profile,
@@ -48,17 +57,20 @@ export function packCall(call: CallRecord, base: number): PackedCall {
     attempts,
     since(finishedAt),
     since(firstTextAt),
-    usage === undefined ? null : withoutTail(COUNTS.map((count) => usage[count] ?? null)),
+    usage === undefined ? estimate : withoutTail(COUNTS.map((count) => usage[count] ?? null)),
     status ?? null,
     requestId ?? null,
     call.category === "none" ? null : call.category,
     call.rateLimit ?? null,
+    usage === undefined ? null : estimate,
+    call.crashed ?? null,
   ]);
 }
 
 export function unpackCall(packed: PackedCall, base: number): CallRecord {
   const [item, profile, startedAfter, attempts, took, firstTextAfter, usage, status, requestId] = packed;
-  const [category, rateLimit] = [packed[9], packed[10]];
+  const [category, rateLimit, crashed] = [packed[9], packed[10], packed[12]];
+  const estimate = usage != null && "e" in usage ? usage : packed[11];
   const startedAt = base + startedAfter;
   const at = (after: number | null | undefined) => (after == null ? undefined : startedAt + after);
   return {
@@ -72,10 +84,16 @@ export function unpackCall(packed: PackedCall, base: number): CallRecord {
       firstTextAt: at(firstTextAfter),
       status: status ?? undefined,
       requestId: requestId ?? undefined,
-      usage: usage == null ? undefined : unpackUsage(usage),
+      usage: usage == null || "e" in usage ? undefined : unpackUsage(usage),
       rateLimit: rateLimit ?? undefined,
+      estimate: estimate == null ? undefined : unpackEstimate(estimate),
+      crashed: crashed ?? undefined,
     }),
   };
+}
+
+function unpackEstimate({ e: [inputTokens, outputTokens] }: PackedEstimate): TokenEstimate {
+  return { inputTokens, outputTokens };
 }
 
 function unpackUsage(packed: PackedUsage): TokenUsage {

@@ -13,7 +13,7 @@ import { LongText } from "../../../memory/session/long-text.ts";
 import type { SessionEvent } from "../../../memory/session/types.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
-import type { Caller, TurnOrder } from "../../../protocol/views.ts";
+import type { Caller } from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import { callerKey } from "../core/caller.ts";
@@ -23,6 +23,7 @@ import {
   type ConversationState,
   NEW_STANDING,
   primaryAgent,
+  type Standing,
   type StoredParts,
   type Turn,
 } from "../core/state.ts";
@@ -90,7 +91,7 @@ export class ConversationDatabase {
   create(
     record: ConversationIdentity,
     history: readonly SessionEvent[] = [],
-    order: TurnOrder = NEW_STANDING.order,
+    settings: Partial<Pick<Standing, "order" | "budget">> = {},
   ): ConversationState {
     return this.database.transaction(() => {
       if (this.#record.get() !== undefined) {
@@ -103,7 +104,7 @@ export class ConversationDatabase {
       const row: JournalRow = { seq: 1, at: record.createdAt, entries: [{ type: "conversation.started" }] };
       const { id: sessionId } = primaryAgent(record);
       const sessions = history.length === 0 ? {} : { [sessionId]: history.length };
-      const standing = { ...NEW_STANDING, order, sessions };
+      const standing = { ...NEW_STANDING, ...settings, sessions };
       this.journal.append(row, { ...standing, active: [] });
       this.events.append(sessionId, 0, history);
       return { ...standing, record, seq: lastSeq(row), active: new Map(), stored: new Map() };

@@ -5,6 +5,7 @@
  * HEAD-1  `unpackHead(packHead(head))` equals the head. A row is never rewritten, so heads of all releases are readable.
  */
 
+import { type Amounts, addAmounts, subtractAmounts } from "../../../model/spending.ts";
 import type { UsageTotals } from "../../../model/usage.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { EntryType } from "../../../protocol/journal.ts";
@@ -59,6 +60,8 @@ export class Journal {
   }
 }
 
+/** Without zeros at the end. */
+type PackedSpending = [tokens?: number, nanoDollars?: number, toolCalls?: number, modelCalls?: number];
 type PackedUsage = [calls: number, input: number, cached: number, output: number, nanoDollars: number];
 /** Every row has one, so names are short, and members that are as at the beginning are left out. */
 type PackedHead = {
@@ -80,6 +83,10 @@ type PackedHead = {
   c?: Head["compactions"];
   /** Extractions. */
   x?: NonNullable<Head["extraction"]>;
+  /** Budget. */
+  b?: Head["budget"];
+  /** Spent: the amounts beyond those that the usage has. */
+  p?: PackedSpending;
 };
 /** The head in rows of releases up to 0.3.0. */
 type OldHead = [turns: number, sessions: Head["sessions"], active: Head["active"], usage?: PackedUsage];
@@ -95,7 +102,10 @@ export function packHead({
   order,
   compactions,
   extraction,
+  budget,
+  spent,
 }: Head): PackedHead {
+  const beyond = subtractAmounts(spent, amountsOfUsage(usage));
   return defined({
     n: turns === 0 ? undefined : turns,
     s: Object.keys(sessions).length === 0 ? undefined : sessions,
@@ -106,6 +116,8 @@ export function packHead({
     o: order === NEW_STANDING.order ? undefined : order,
     c: Object.keys(compactions).length === 0 ? undefined : compactions,
     x: extraction,
+    b: budget,
+    p: Object.values(beyond).some((amount) => amount !== 0) ? packSpending(beyond) : undefined,
   });
 }
 
@@ -124,13 +136,37 @@ export function unpackHead(packed: PackedHead | OldHead): Head {
     o: order,
     c: compactions,
     x: extraction,
+    b: budget,
+    p,
   } = packed;
-  const usage = u && unpackUsage(u);
+  const usage = u === undefined ? NEW_STANDING.usage : unpackUsage(u);
+  const counted = amountsOfUsage(usage);
+  const spent = p === undefined ? counted : addAmounts(counted, unpackSpending(p));
   return {
     ...NEW_STANDING,
-    ...defined({ turns, sessions, usage, status, gate, order, compactions, extraction }),
+    ...defined({ turns, sessions, usage, spent, status, gate, order, compactions, extraction, budget }),
     active,
   };
+}
+
+/** Returns the amounts of a conversation that a release without a ledger stored: those of its usage. */
+function amountsOfUsage({ calls, inputTokens, outputTokens, nanoDollars }: UsageTotals): Amounts {
+  return { tokens: inputTokens + outputTokens, nanoDollars, toolCalls: 0, modelCalls: calls };
+}
+
+function packSpending({ tokens, nanoDollars, toolCalls, modelCalls }: Amounts): PackedSpending {
+  const amounts = [tokens, nanoDollars, toolCalls, modelCalls];
+  // SAFETY: the zeros that are left out are optional.
+  return amounts.slice(0, amounts.findLastIndex((amount) => amount !== 0) + 1) as PackedSpending;
+}
+
+function unpackSpending([
+  tokens = 0,
+  nanoDollars = 0,
+  toolCalls = 0,
+  modelCalls = 0,
+]: PackedSpending): Amounts {
+  return { tokens, nanoDollars, toolCalls, modelCalls };
 }
 
 function packUsage({

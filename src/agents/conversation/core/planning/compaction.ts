@@ -13,11 +13,12 @@
  *                history.
  * SELFCOMPACT-4  A crash repeats the call for a summary as its next attempt, so a call that kills its actor is given up.
  */
-import { contextTokens } from "../../../../library/version-chain.ts";
+import { compactionProfile, contextTokens } from "../../../../library/version-chain.ts";
 import { summaryContent } from "../../../../memory/session/compaction.ts";
 import { type Cut, cutOf, type WindowSizes } from "../../../../memory/session/cut.ts";
 import { estimateTokens } from "../../../../memory/session/tokens.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
+import { maxOutputTokens, type TokenEstimate } from "../../../../model/spending.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { defined } from "../../../../shared/defined.ts";
 import type { AgentDecision, CompactionDecision, FailureText, PlanInput } from "../decisions.ts";
@@ -36,6 +37,9 @@ import {
 import type { Transition } from "../transition.ts";
 import { historyBudget } from "./context.ts";
 import { delayAfter } from "./model-failure.ts";
+
+/** Tokens of the order to summarise, about. */
+const ORDER_TOKENS = 250;
 
 /** Starts the compactions that the end of turns makes due. Call it after every change. */
 export function planCompactions(
@@ -83,6 +87,23 @@ function highMark(budget: number): number {
 /** Returns the target length of a summary, in tokens. */
 export function summaryTokens(chain: VersionChain): number {
   return Math.ceil(contextTokens(chain) * SUMMARY_SHARE);
+}
+
+/** Estimates the input of a call for a summary that replaces `tokens`. */
+function summaryInput(chain: VersionChain, tokens: number): number {
+  const profile = compactionProfile(chain);
+  const frame = contextTokens(chain, profile) - historyBudget(chain, [], profile);
+  return frame + tokens + ORDER_TOKENS;
+}
+
+/** Returns the tokens to reserve for a summary: its own reservation, if it has one. */
+export function summaryReservation(chain: VersionChain, { tokens, call }: RunningCompaction): TokenEstimate {
+  return (
+    call.reserved ?? {
+      inputTokens: summaryInput(chain, tokens),
+      outputTokens: maxOutputTokens(compactionProfile(chain)),
+    }
+  );
 }
 
 /** Plans after the outcome of a call for a summary. */
@@ -153,13 +174,15 @@ export function planCompactionRecovery(
   due: number,
   { now }: PlanInput,
 ): AgentDecision[] {
-  return runningCompactions(state).flatMap(({ session, compaction: { call } }): AgentDecision[] => {
+  return runningCompactions(state).flatMap(({ session, compaction }): AgentDecision[] => {
+    const { call } = compaction;
     if (call.notBefore > due) return [];
+    const crashed = summaryReservation(chainOf(state.record, session), compaction);
     const error: FailureText = {
       code: "RECOVERY_EXHAUSTED",
       message: "The actor was interrupted during the call for a summary.",
     };
-    if (call.attempt >= MODEL_ATTEMPTS) return [{ type: "GIVE_UP_COMPACTION", session, error }];
-    return [{ type: "RETRY_COMPACTION", session, notBefore: now, error }];
+    if (call.attempt >= MODEL_ATTEMPTS) return [{ type: "GIVE_UP_COMPACTION", session, error, crashed }];
+    return [{ type: "RETRY_COMPACTION", session, notBefore: now, error, crashed }];
   });
 }

@@ -10,13 +10,14 @@
 
 import { contextTokens } from "../../../../library/version-chain.ts";
 import { eventToMessage } from "../../../../memory/session/events.ts";
-import { frameTokens, messageTokens, mostTokens } from "../../../../memory/session/tokens.ts";
+import { estimateTokens, frameTokens, messageTokens, mostTokens } from "../../../../memory/session/tokens.ts";
 import type { SessionEvent } from "../../../../memory/session/types.ts";
 import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
 import type { ContextMessage } from "../../../../model/messages.ts";
 import type { ModelProfile } from "../../../../model/profile.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { defined } from "../../../../shared/defined.ts";
+import type { JsonObject } from "../../../../shared/json.ts";
 import { speakerOf } from "../caller.ts";
 import { MOVES_SHARE } from "../limits.ts";
 import type { Operation } from "../operation.ts";
@@ -160,6 +161,23 @@ export function historyBudget(
   const own = chainTokens.get(chain) ?? frameTokens(frameOf(chain));
   chainTokens.set(chain, own);
   return contextTokens(chain, profile) - own - frameTokens({ tools: brought });
+}
+
+/** Estimates the tokens of a request: all that it sends. */
+export function requestTokens({
+  base: { systemInstructions, tools, messages, output },
+  assembled,
+  moves,
+}: {
+  base: ModelContext;
+  assembled?: JsonObject;
+  moves: readonly ContextMessage[];
+}): number {
+  const own = moves.reduce((sum, message) => sum + tokensOf(message), 0);
+  if (assembled !== undefined) return own + estimateTokens(JSON.stringify(assembled));
+  const form = output === undefined ? 0 : estimateTokens(JSON.stringify(output.schema));
+  const frame = frameTokens({ systemInstructions, tools });
+  return messages.reduce((sum, message) => sum + tokensOf(message), own + frame + form);
 }
 
 /** Returns the messages of the turn's moves as they fit beside the messages before them. */

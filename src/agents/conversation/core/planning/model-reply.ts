@@ -29,9 +29,10 @@ import { wholeReply } from "../paused-reply.ts";
 import type { ModelCompleted } from "../signals.ts";
 import { type CallingTurn, type ConversationState, chainOf, type Turn } from "../state.ts";
 import { endOfCycle } from "./background.ts";
+import { toolCallsLeft } from "./budget.ts";
 import { heardOf, newerMessages } from "./newer.ts";
 import { planNext } from "./results.ts";
-import { checkToolCall } from "./tool-call.ts";
+import { checkToolCall, overBudget } from "./tool-call.ts";
 
 export function planModelReply(
   state: ConversationState,
@@ -61,9 +62,14 @@ export function planModelReply(
   const used = new Set(turn.operations.map(({ toolCallId }) => toolCallId));
   const budget = checkBudget();
   const pending: Pick<Operation, "target">[] = [];
+  const left = toolCallsLeft(state, turn);
+  let ran = 0;
   for (const toolCall of toolCalls) {
     const id = unusedId(toolCall.id, used);
-    const operation = checkToolCall(state.record, turn, toolCall, id, input, budget);
+    const checked = checkToolCall(state.record, turn, toolCall, id, input, budget);
+    const isBeyond = checked.result === undefined && ran >= left;
+    const operation = isBeyond ? overBudget(checked) : checked;
+    if (operation.result === undefined) ran += 1;
     if (operation.result === undefined && operation.mode === "sync") pending.push(operation);
     decisions.push({ type: "DISPATCH_TASK", turn: n, operation });
   }

@@ -22,7 +22,7 @@ import { speakerOf } from "../caller.ts";
 import type { AgentDecision, CycleNotes, PlanInput } from "../decisions.ts";
 import { MAX_NOTED_LENGTH, MAX_NOTED_TURNS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
-import type { Reorder, UserMessage } from "../signals.ts";
+import type { UserMessage } from "../signals.ts";
 import {
   blockingOperations,
   type ConversationState,
@@ -68,14 +68,6 @@ export function planQueue(state: ConversationState): AgentDecision[] {
   const isHeld =
     state.order === "queued" && [...state.active.values()].some((turn) => !turn.queued && holdsQueue(turn));
   return first === undefined || isHeld ? [] : [begin(state, first.n)];
-}
-
-/** Changes how turns that overlap go on. */
-export function planReorder(
-  { order: before }: ConversationState,
-  { order, caller: by }: Reorder,
-): AgentDecision[] {
-  return order === before ? [] : [{ type: "SET_ORDER", order, by }];
 }
 
 /** Reports whether a turn works or waits to do so, so that later ones wait for it. */

@@ -21,9 +21,9 @@ import {
 } from "./hooks.ts";
 import { planModelFailure } from "./model-failure.ts";
 import { planModelReply } from "./model-reply.ts";
-import { planReorder } from "./order.ts";
 import { planAbandon, planExpiry, planRecovery } from "./recovery.ts";
 import { planClientResult, planToolResult } from "./results.ts";
+import { planUpdate } from "./update.ts";
 import { planUserMessage } from "./user-message.ts";
 
 export function plan(state: ConversationState, signal: Signal, input: PlanInput): AgentDecision[] {
@@ -38,7 +38,7 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     case "conversation.resume":
       return planResume(state, signal);
     case "conversation.update":
-      return planReorder(state, signal);
+      return planUpdate(state, signal);
     case "conversation.llm.completed": {
       const turn = callingTurn(state, signal);
       return turn === undefined ? [] : planModelReply(state, turn, signal, input);

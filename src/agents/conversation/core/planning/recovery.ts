@@ -18,6 +18,7 @@ import { LATE_RESULT_MS, MAX_RECOVERIES } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import type { Abandon } from "../signals.ts";
 import { type ConversationState, openOperations, runnableOperations, type Turn } from "../state.ts";
+import { reservationOf } from "./budget.ts";
 import { failTurn } from "./cancel.ts";
 import { expiredDeferral } from "./defer.ts";
 import { interruptAssembly, isAssembling, planExtraction } from "./hooks.ts";
@@ -39,12 +40,17 @@ function recoverTurn(state: ConversationState, turn: Turn, due: number, input: P
   // The text of a paused reply was shown, and a crash takes it back, also while its call waits.
   const isCalling = call !== null && (call.notBefore <= due || paused !== undefined);
   if (!isCalling && running.length === 0 && !isAssembling(turn, due)) return [];
+  const charge: AgentDecision[] =
+    call === null || call.notBefore > due
+      ? []
+      : [{ type: "RECORD_CRASH", turn: n, estimate: reservationOf(state, { ...turn, call }, input) }];
   const crashes = crashesOf(turn) + 1;
   if (crashes > MAX_RECOVERIES) {
     const message = `The actor was interrupted ${crashes} times during this turn, without progress in between. Send the message again.`;
-    return [failTurn(turn, { code: "RECOVERY_EXHAUSTED", message, retriable: true }, input)];
+    return [...charge, failTurn(turn, { code: "RECOVERY_EXHAUSTED", message, retriable: true }, input)];
   }
   return [
+    ...charge,
     { type: "RESUME_TURN", turn: n, notBefore: now + resumePause(crashes), reset: isCalling },
     ...running
       .filter(({ effect }) => effect === "once")

@@ -111,6 +111,16 @@ function mappingProblem(definition: ToolDefinition, input: JsonObject, budget: M
   }
 }
 
+/** Returns a call that passed every check, and that no budget has room for (BUDGET-3). */
+export function overBudget({
+  deadline: _deadline,
+  ...operation
+}: Omit<Operation, "item" | "reply">): Omit<Operation, "item" | "reply"> {
+  const message = "The budget for tool calls is used up, so the call did not run. Answer without it.";
+  const result = failure(operation.toolCallId, "BUDGET_EXCEEDED", message);
+  return { ...operation, target: "code", status: "failed", result };
+}
+
 /** A gate that throws denies the call. */
 function isAllowed(verdict: () => ReturnType<Gate>): boolean {
   try {

@@ -1,4 +1,6 @@
 /** Starts a turn with a user's message. */
+
+import { checkPrices } from "../../../../library/prices.ts";
 import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { MAX_TURN_NUMBER } from "../../../../protocol/ids.ts";
@@ -19,7 +21,7 @@ export function planUserMessage(
   input: PlanInput,
 ): AgentDecision[] {
   const { id: clientId, caller, data, replied } = signal;
-  const { content, replyToMessageId: replyTo, output, tools, toolChoice, foreground } = data;
+  const { content, replyToMessageId: replyTo, output, tools, toolChoice, foreground, budget } = data;
   const { id: agentId, chain } = primaryAgent(state.record);
   if (state.active.size >= MAX_ACTIVE_TURNS) {
     throw tooMany(`This conversation has ${MAX_ACTIVE_TURNS} active turns; wait for one to complete.`);
@@ -30,6 +32,7 @@ export function planUserMessage(
   const turn = state.turns + 1;
   if (turn > MAX_TURN_NUMBER) throw tooMany("This conversation is full; start a new one.", false);
   checkClientTools(chain, tools, toolChoice);
+  if (budget !== undefined) checkPrices(chain, budget);
   const { before, after } = state.gate === "cancelled" ? refuse(turn) : planStart(state, turn, signal, input);
   return [
     ...before,
@@ -41,7 +44,7 @@ export function planUserMessage(
       caller,
       ...defined({ clientId }),
       input: content,
-      ...defined({ replyTo, replied, output, tools, toolChoice, foreground }),
+      ...defined({ replyTo, replied, output, tools, toolChoice, foreground, budget }),
     },
     ...after,
   ];

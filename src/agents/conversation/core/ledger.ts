@@ -1,0 +1,128 @@
+/**
+ * The ledger of a conversation: what its calls have used up, and what is reserved for those that run. Pure.
+ *
+ * LEDGER-1  The amounts of a conversation are the sums of its turns' calls and its calls for summaries. Every request to a
+ *           provider counts, also one that failed, was stopped, or was interrupted by a crash.
+ * LEDGER-2  Tokens that the provider did not count are estimated: the input, and the output that was received. Nothing is
+ *           charged for a request that the provider refused.
+ * LEDGER-3  A request that a crash interrupted is charged with its input and the most output that it may have had, because
+ *           nobody knows what was received.
+ */
+import { profileAt } from "../../../library/version-chain.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
+import {
+  type Amounts,
+  addAmounts,
+  amountsOf,
+  NOTHING,
+  subtractAmounts,
+  type TokenEstimate,
+} from "../../../model/spending.ts";
+import type { TokenUsage } from "../../../model/usage.ts";
+import type { Budget } from "../../../protocol/budget.ts";
+import type { VersionChain } from "../../../protocol/definitions.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { AttemptFacts } from "./signals.ts";
+import type { CallRecord, ConversationState, Turn } from "./state.ts";
+
+/** Returns what a turn's model calls have used up. */
+export function spentByCalls(calls: readonly CallRecord[] = [], chain: VersionChain): Amounts {
+  return calls.reduce<Amounts>((sum, { usage, estimate, profile: index, attempts, crashed = 0 }) => {
+    const profile = profileAt(chain, index);
+    const counted = addAmounts(sum, amountsOf(usage, profile));
+    return addAmounts(counted, { ...amountsOf(estimate, profile), modelCalls: attempts + crashed });
+  }, NOTHING);
+}
+
+/** Returns what a turn has used up. */
+export function spentByTurn(turn: Pick<Turn, "calls" | "toolCalls">, chain: VersionChain): Amounts {
+  return addAmounts(spentByCalls(turn.calls, chain), { toolCalls: turn.toolCalls ?? 0 });
+}
+
+/** Adds to the amounts of a conversation what the calls of a turn have used up in between. */
+export function movedSpending(
+  spent: Amounts,
+  before: Pick<Turn, "calls">,
+  after: Pick<Turn, "calls">,
+  chain: VersionChain,
+): Amounts {
+  const moved = subtractAmounts(spentByCalls(after.calls, chain), spentByCalls(before.calls, chain));
+  return addAmounts(spent, moved);
+}
+
+/** Returns the amounts of one request to a model that is over. */
+export function spentByRequest(
+  { usage, estimate }: Pick<AttemptFacts, "usage" | "estimate">,
+  profile: ModelProfile,
+): Amounts {
+  const counted: TokenUsage | undefined = usage ?? estimate;
+  return { ...NOTHING, ...amountsOf(counted, profile), modelCalls: 1 };
+}
+
+/** Adds up two estimates. */
+export function addEstimates(
+  one: TokenEstimate | undefined,
+  other: TokenEstimate | undefined,
+): TokenEstimate | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return {
+    inputTokens: one.inputTokens + other.inputTokens,
+    outputTokens: one.outputTokens + other.outputTokens,
+  };
+}
+
+/** Billionths in a dollar. */
+const NANO = 1_000_000_000;
+
+/** The amount that each limit limits. */
+export const AMOUNT = {
+  tokens: "tokens",
+  usd: "nanoDollars",
+  toolCalls: "toolCalls",
+  modelCalls: "modelCalls",
+} as const satisfies Record<keyof Budget, keyof Amounts>;
+
+/** Returns a limit as the amount that it limits. */
+export function amountOf(allowed: number, limit: keyof Budget): number {
+  return limit === "usd" ? Math.round(allowed * NANO) : allowed;
+}
+
+/** Returns an amount in the unit of its limit. */
+export function inUnits(amount: number, limit: keyof Budget): number {
+  return limit === "usd" ? amount / NANO : amount;
+}
+
+/** Returns the smallest limits of a conversation: its own and those of its primary agent; `null` where there are none. */
+export function conversationBudget({
+  record,
+  budget = {},
+}: Pick<ConversationState, "record" | "budget">): Budget | null {
+  const persona = record.agents[0].chain.persona.definition.budget ?? {};
+  const smallest = (limit: keyof Budget) => {
+    const limits = [budget[limit], persona[limit]].filter((given) => given !== undefined);
+    return limits.length === 0 ? undefined : Math.min(...limits);
+  };
+  const limits = defined({
+    tokens: smallest("tokens"),
+    usd: smallest("usd"),
+    toolCalls: smallest("toolCalls"),
+    modelCalls: smallest("modelCalls"),
+  });
+  return Object.keys(limits).length === 0 ? null : limits;
+}
+
+/** Returns what is left of the limits of a conversation. What running calls have reserved is not left out. */
+export function budgetLeft(budget: Budget, spent: Amounts): Budget {
+  const left = (limit: keyof Budget) => {
+    const allowed = budget[limit];
+    if (allowed === undefined) return undefined;
+    const rest = Math.max(0, amountOf(allowed, limit) - spent[AMOUNT[limit]]);
+    return inUnits(rest, limit);
+  };
+  return defined({
+    tokens: left("tokens"),
+    usd: left("usd"),
+    toolCalls: left("toolCalls"),
+    modelCalls: left("modelCalls"),
+  });
+}

@@ -1,0 +1,198 @@
+/**
+ * Budgets: whether the next model call, and how many tool calls, may still run. Pure.
+ *
+ * BUDGET-1  A model call reserves its estimated input and its maximal output in the commit that calls for it. If that does
+ *           not fit a budget, no model is called, and its turn fails with `BUDGET_EXCEEDED`. Each attempt reserves anew.
+ * BUDGET-2  The budgets of the turn, of the conversation and of its agent's persona all apply, so the smallest decides. Those
+ *           of conversation and persona limit everything that the conversation has used up since its beginning, and what its
+ *           calls that run have reserved.
+ * BUDGET-3  The tool calls of a reply are reserved together. Those beyond a budget get the result `BUDGET_EXCEEDED` and do
+ *           not run; the others do.
+ * BUDGET-4  A budget in dollars requires prices of every model that may be called.
+ * BUDGET-5  A summary that does not fit a budget is not made, and no turn fails for it.
+ */
+import { compactionProfile, contextTokens, profileAt } from "../../../../library/version-chain.ts";
+import type { ModelProfile } from "../../../../model/profile.ts";
+import { type Amounts, addAmounts, amountsOf, maxOutputTokens, NOTHING } from "../../../../model/spending.ts";
+import type { Budget, BudgetExcess } from "../../../../protocol/budget.ts";
+import type { ErrorData } from "../../../../shared/errors.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
+import { AMOUNT, amountOf, inUnits, spentByTurn } from "../ledger.ts";
+import {
+  type CallingTurn,
+  type ConversationState,
+  chainOf,
+  type RunningCompaction,
+  runningCompactions,
+  type Turn,
+} from "../state.ts";
+import { failTurn } from "./cancel.ts";
+import { summaryReservation } from "./compaction.ts";
+
+/** A budget that applies, and what counts against it. */
+interface Limit {
+  scope: BudgetExcess["scope"];
+  budget: Budget;
+  used: Amounts;
+}
+
+/**
+ * Reserves for one call that has no reservation and needs one; `[]` if there is none. A call that does not fit ends its
+ * turn, or its compaction. Call it after every change, until it returns none.
+ */
+export function planReservation(state: ConversationState, input: PlanInput): AgentDecision[] {
+  for (const turn of state.active.values()) {
+    const { call } = turn;
+    if (call === null || call.reserved !== undefined) continue;
+    const limits = limitsOf(state, turn);
+    if (limits.length > 0) return reserve(state, { ...turn, call }, limits, input);
+  }
+  for (const { session, compaction } of runningCompactions(state)) {
+    if (compaction.call.reserved !== undefined) continue;
+    const limits = sharedLimits(state, session);
+    if (limits.length > 0) return [reserveSummary(state, session, compaction, limits)];
+  }
+  return [];
+}
+
+function reserve(
+  state: ConversationState,
+  turn: CallingTurn,
+  limits: readonly Limit[],
+  input: PlanInput,
+): AgentDecision[] {
+  const { n, call } = turn;
+  const chain = chainOf(state.record, turn.agentId);
+  const profile = profileAt(chain, call.profile ?? 0) ?? chain.modelProfile.definition;
+  const reserved = reservationOf(state, turn, input);
+  const excess = excessOf(limits, requestOf(reserved, profile));
+  if (excess === null) return [{ type: "RESERVE", turn: n, reserved }];
+  const { facts, shown } = input.inProgress?.(turn) ?? { shown: "" };
+  // The text of an earlier attempt was withdrawn. That of a paused reply was not.
+  const isShown = facts !== undefined || turn.paused !== undefined;
+  const quiet = { ...input, inProgress: () => ({ shown: isShown ? shown : "" }) };
+  return [
+    ...(facts === undefined
+      ? []
+      : [{ type: "RECORD_ATTEMPT" as const, turn: n, facts, category: "canceled" as const, isLast: true }]),
+    { type: "EXCEED_BUDGET", turn: n, excess },
+    failTurn(turn, exceeded(excess), quiet),
+  ];
+}
+
+/** Returns the tokens to reserve for a turn's model call: its own reservation, if it has one. */
+export function reservationOf(
+  state: ConversationState,
+  turn: CallingTurn,
+  { requestTokens }: Pick<PlanInput, "requestTokens">,
+) {
+  const { reserved, profile: index = 0 } = turn.call;
+  if (reserved !== undefined) return reserved;
+  const chain = chainOf(state.record, turn.agentId);
+  const profile = profileAt(chain, index) ?? chain.modelProfile.definition;
+  return {
+    inputTokens: requestTokens?.(state, turn) ?? contextTokens(chain, profile),
+    outputTokens: maxOutputTokens(profile),
+  };
+}
+
+function reserveSummary(
+  state: ConversationState,
+  session: string,
+  compaction: RunningCompaction,
+  limits: readonly Limit[],
+): AgentDecision {
+  const chain = chainOf(state.record, session);
+  const reserved = summaryReservation(chain, compaction);
+  const excess = excessOf(limits, requestOf(reserved, compactionProfile(chain)));
+  if (excess === null) return { type: "RESERVE_COMPACTION", session, reserved };
+  const { code, message } = exceeded(excess);
+  return { type: "GIVE_UP_COMPACTION", session, error: { code, message } };
+}
+
+/** Returns how many more tool calls a turn may run. */
+export function toolCallsLeft(state: ConversationState, turn: Turn): number {
+  const left = limitsOf(state, turn).map(
+    ({ budget: { toolCalls = Number.POSITIVE_INFINITY }, used }) => toolCalls - used.toolCalls,
+  );
+  return Math.max(0, Math.min(Number.POSITIVE_INFINITY, ...left));
+}
+
+function limitsOf(state: ConversationState, turn: Turn): Limit[] {
+  const shared = sharedLimits(state, turn.agentId, turn);
+  if (turn.budget === undefined) return shared;
+  const used = spentByTurn(turn, chainOf(state.record, turn.agentId));
+  return [{ scope: "turn", budget: turn.budget, used }, ...shared];
+}
+
+/** Returns the limits that all turns of a conversation share. The reservation of `own` does not count as used. */
+function sharedLimits(state: ConversationState, agentId: string, own?: Turn): Limit[] {
+  const { budget: persona } = chainOf(state.record, agentId).persona.definition;
+  const { budget } = state;
+  if (budget === undefined && persona === undefined) return [];
+  const used = addAmounts(state.spent, reservedBeside(state, own));
+  return [
+    ...(budget === undefined ? [] : [{ scope: "conversation" as const, budget, used }]),
+    ...(persona === undefined ? [] : [{ scope: "persona" as const, budget: persona, used }]),
+  ];
+}
+
+/** Returns what the running calls of all turns but one have reserved. */
+function reservedBeside(state: ConversationState, own?: Turn): Amounts {
+  let sum = NOTHING;
+  for (const turn of state.active.values()) {
+    const { call } = turn;
+    if (turn.n === own?.n || call?.reserved === undefined) continue;
+    const profile = profileAt(chainOf(state.record, turn.agentId), call.profile ?? 0);
+    sum = addAmounts(sum, requestOf(call.reserved, profile));
+  }
+  for (const { session, compaction } of runningCompactions(state)) {
+    const { reserved } = compaction.call;
+    if (reserved === undefined) continue;
+    sum = addAmounts(sum, requestOf(reserved, compactionProfile(chainOf(state.record, session))));
+  }
+  return sum;
+}
+
+function requestOf(
+  reserved: { inputTokens: number; outputTokens: number },
+  profile: ModelProfile | undefined,
+) {
+  return { ...NOTHING, ...amountsOf(reserved, profile), modelCalls: 1 };
+}
+
+/** The limits that a model call can exceed. */
+const CALL_LIMITS = ["modelCalls", "tokens", "usd"] as const;
+
+/** Returns the first limit that a request would exceed; `null` if it fits. */
+function excessOf(limits: readonly Limit[], request: Amounts): BudgetExcess | null {
+  for (const { scope, budget, used } of limits) {
+    for (const limit of CALL_LIMITS) {
+      const allowed = budget[limit];
+      if (allowed === undefined) continue;
+      const amount = AMOUNT[limit];
+      if (used[amount] + request[amount] <= amountOf(allowed, limit)) continue;
+      return {
+        scope,
+        limit,
+        allowed,
+        used: inUnits(used[amount], limit),
+        needed: inUnits(request[amount], limit),
+      };
+    }
+  }
+  return null;
+}
+
+const UNITS = {
+  tokens: "tokens",
+  usd: "US dollars",
+  toolCalls: "tool calls",
+  modelCalls: "model calls",
+} as const satisfies Record<keyof Budget, string>;
+
+function exceeded({ scope, limit, allowed, used, needed }: BudgetExcess): ErrorData {
+  const whose = scope === "persona" ? "the agent's persona" : `the ${scope}`;
+  const message = `The budget of ${whose} is ${allowed} ${UNITS[limit]}: ${used} are used or reserved, and the next model call needs up to ${needed}. Raise the budget, or limit the length of replies in the model profile.`;
+  return { code: "BUDGET_EXCEEDED", message, retriable: false };
+}

@@ -1,0 +1,23 @@
+/** Planning a change of the conversation's own settings. Pure. */
+
+import { checkPrices } from "../../../../library/prices.ts";
+import { canonicalJson, type Json } from "../../../../shared/json.ts";
+import type { AgentDecision } from "../decisions.ts";
+import type { Update } from "../signals.ts";
+import { type ConversationState, primaryAgent } from "../state.ts";
+
+/** Throws `INVALID_INPUT` for a budget in dollars where a model has no price. */
+export function planUpdate(state: ConversationState, { order, budget, caller: by }: Update): AgentDecision[] {
+  const decisions: AgentDecision[] = [];
+  if (order !== undefined && order !== state.order) decisions.push({ type: "SET_ORDER", order, by });
+  if (budget !== undefined && textOf(budget) !== textOf(state.budget ?? null)) {
+    if (budget !== null) checkPrices(primaryAgent(state.record).chain, budget);
+    decisions.push({ type: "SET_BUDGET", budget, by });
+  }
+  return decisions;
+}
+
+function textOf(budget: Update["budget"]): string {
+  // SAFETY: a budget is JSON.
+  return canonicalJson((budget ?? null) as unknown as Json);
+}

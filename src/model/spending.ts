@@ -1,0 +1,90 @@
+/**
+ * The amounts that model calls and tool calls use up. Pure.
+ *
+ * A reservation is the amount that a call may use up at most, as far as that is known before the call.
+ */
+import type { JsonObject } from "../shared/json.ts";
+import { nanoDollarsOf } from "./cost.ts";
+import type { ModelProfile } from "./profile.ts";
+import type { TokenUsage } from "./usage.ts";
+
+/** What a budget limits. All are whole numbers, so that sums are exact. */
+export interface Amounts {
+  readonly tokens: number;
+  readonly nanoDollars: number;
+  readonly toolCalls: number;
+  /** Requests to models. */
+  readonly modelCalls: number;
+}
+
+/** Tokens of a model call that the provider did not count. */
+export interface TokenEstimate {
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+}
+
+export const NOTHING: Amounts = { tokens: 0, nanoDollars: 0, toolCalls: 0, modelCalls: 0 };
+
+/** Tokens of a reply that are reserved where the model profile sets no limit. */
+const RESERVED_OUTPUT_TOKENS = 4_096;
+
+/** The names under which providers take a limit of the reply's tokens. */
+const OUTPUT_LIMITS = [
+  "max_tokens",
+  "max_completion_tokens",
+  "max_output_tokens",
+  "maxOutputTokens",
+] as const;
+
+export function addAmounts(one: Amounts, other: Partial<Amounts>): Amounts {
+  return {
+    tokens: one.tokens + (other.tokens ?? 0),
+    nanoDollars: one.nanoDollars + (other.nanoDollars ?? 0),
+    toolCalls: one.toolCalls + (other.toolCalls ?? 0),
+    modelCalls: one.modelCalls + (other.modelCalls ?? 0),
+  };
+}
+
+export function subtractAmounts(one: Amounts, other: Amounts): Amounts {
+  return {
+    tokens: one.tokens - other.tokens,
+    nanoDollars: one.nanoDollars - other.nanoDollars,
+    toolCalls: one.toolCalls - other.toolCalls,
+    modelCalls: one.modelCalls - other.modelCalls,
+  };
+}
+
+/** Returns the tokens and the price of what a model used, by the provider's count or by estimate. */
+export function amountsOf(
+  usage: TokenUsage | undefined,
+  profile: ModelProfile | undefined,
+): Pick<Amounts, "tokens" | "nanoDollars"> {
+  const { inputTokens, outputTokens, totalTokens = 0 } = usage ?? {};
+  const isSplit = inputTokens !== undefined || outputTokens !== undefined;
+  const tokens = isSplit ? (inputTokens ?? 0) + (outputTokens ?? 0) : totalTokens;
+  return { tokens, nanoDollars: nanoDollarsOf(usage, profile) ?? 0 };
+}
+
+/** Returns the most tokens that a reply may have, by the profile's parameters. */
+export function maxOutputTokens({ parameters = {} }: Pick<ModelProfile, "parameters">): number {
+  const { generationConfig, thinking } = parameters;
+  const limit = limitIn(parameters) ?? limitIn(objectOf(generationConfig));
+  if (limit !== undefined) return limit;
+  const { budget_tokens: thought } = objectOf(thinking);
+  return RESERVED_OUTPUT_TOKENS + (typeof thought === "number" ? thought : 0);
+}
+
+/** Reports whether every token of a model has a price. */
+export function isPriced({ costPer1kInput, costPer1kOutput }: ModelProfile): boolean {
+  return costPer1kInput !== undefined && costPer1kOutput !== undefined;
+}
+
+function limitIn(parameters: JsonObject): number | undefined {
+  const limits = OUTPUT_LIMITS.map((name) => parameters[name]);
+  return limits.find((limit): limit is number => typeof limit === "number" && limit > 0);
+}
+
+function objectOf(value: unknown): JsonObject {
+  // SAFETY: parameters are JSON.
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+}
