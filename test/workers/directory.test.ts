@@ -93,7 +93,8 @@ describe("lists", () => {
     expect((await get(`/api/conversations/${first}`, boss)).status).toBe(200);
     expectProblem(await get(`/api/conversations/${first}`, mel), 404, "NOT_FOUND");
     const [summary] = (await get("/api/conversations?limit=1", boss)).body.conversations;
-    const { status, gate, turns, usage, ...view } = (await get(`/api/conversations/${first}`, boss)).body;
+    const { status, gate, turns, usage, spent, ...view } = (await get(`/api/conversations/${first}`, boss))
+      .body;
     expect(summary).toEqual(view);
   });
 });

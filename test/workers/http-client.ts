@@ -20,6 +20,7 @@ interface Body {
   status: unknown;
   gate: unknown;
   usage: unknown;
+  spent: unknown;
   turnId: string;
   messageId: string;
   code: string;
