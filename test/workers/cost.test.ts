@@ -342,7 +342,8 @@ describe("H5 constant cost", () => {
   test("H5 a turn of two 200-character messages stores at most 1 500 bytes", async () => {
     const bytes = await inFreshConversation(async (conversation) => {
       conversation.create();
-      const turns = 300;
+      // So many that the rounding to pages of 4 KiB does not decide.
+      const turns = 1_200;
       await conversation.turn("y".repeat(200));
       const before = conversation.storage.sql.databaseSize;
       for (let n = 0; n < turns; n++) await conversation.turn("y".repeat(200));
