@@ -30,6 +30,13 @@ const rows: [row: string, name: string, statement: string][] = [
     "One continuation after all results; one assistant message, N results.",
   ],
   [
+    "A23",
+    "Conversation statuses",
+    "Waiting while its turns only wait, active on input, completed only by a user, and then closed.",
+  ],
+  ["A24", "No timeouts", "After 60 days without a message the next one is answered."],
+  ["A25", "A completed conversation is closed", "A message is refused with CONVERSATION_CLOSED."],
+  [
     "A27",
     "Turn record",
     "Caller, input, what it replies to, run ids, and times of creation and completion are there.",

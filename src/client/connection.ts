@@ -73,15 +73,14 @@ export function connectConversation(options: ConnectOptions): ConversationConnec
   const leave = whenBack(() => {
     if (isLost(session.getSnapshot())) reconnect();
   });
+  const overHttp = () => createClient({ baseUrl: httpOrigin(socket), ...defined({ token }) });
   const { getSnapshot, subscribe, send, retry, discard, submitToolResult, addHistory } = session;
   const { stop, cancelTurn, cancel, resume } = session;
   return {
     ...{ getSnapshot, subscribe, send, retry, discard, submitToolResult, addHistory },
     ...{ stop, cancelTurn, cancel, resume },
-    update: (changes) => {
-      const { conversations } = createClient({ baseUrl: httpOrigin(socket), ...defined({ token }) });
-      return conversations.update(id, changes);
-    },
+    update: (changes) => overHttp().conversations.update(id, changes),
+    complete: (options) => overHttp().conversations.complete(id, options),
     reconnect,
     close: () => {
       leave();

@@ -82,6 +82,11 @@ export interface DramatisClient {
     cancel(id: string, options?: StopRequest): Promise<ConversationView>;
     /** Lets a stopped conversation go on with its next message. Fails with `NOT_CANCELLED` if it is not stopped. */
     resume(id: string, options?: StopRequest): Promise<ConversationView>;
+    /**
+     * Ends the conversation for good, with all its active turns. It can still be read; everything else is refused with
+     * `CONVERSATION_CLOSED`. Ending it again changes nothing.
+     */
+    complete(id: string, options?: StopRequest): Promise<ConversationView>;
   };
   turns: {
     /** Starts a turn and returns at once. A live connection receives the answer. */
@@ -89,7 +94,7 @@ export interface DramatisClient {
       conversationId: string,
       input: StartTurn,
       options?: RequestOptions,
-    ): Promise<Pick<StartedTurn, "turnId" | "messageId">>;
+    ): Promise<Pick<StartedTurn, "turnId" | "messageId" | "status">>;
     get(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnView>;
     /**
      * Stops a turn: it fails with `CANCELLED`, and keeps the text that was shown. Stopping it again returns the same. Fails
@@ -186,6 +191,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       update: (id, changes, init) => write("PATCH", pathOf("conversations", id), changes, init),
       cancel: (id, options) => stop(pathOf("conversations", id, "cancel"), options),
       resume: (id, options) => stop(pathOf("conversations", id, "resume"), options),
+      complete: (id, options) => stop(pathOf("conversations", id, "complete"), options),
     },
     turns: {
       start: (id, input, init) => post(pathOf("conversations", id, "turns"), input, init),

@@ -44,6 +44,7 @@ export {
   type ConnectionStatus,
   initialState,
   isAnswering,
+  isEnded,
   isStopped,
   isStopping,
   isTurnAnswering,

@@ -78,6 +78,11 @@ export interface ConversationActions {
    * `DramatisClientError` if the request fails; it is not repeated.
    */
   update(changes: UpdateConversation): Promise<ConversationView>;
+  /**
+   * Ends the conversation for good with a request over HTTP. Rejects with a `DramatisClientError` if the request fails; it is not
+   * repeated. See `isEnded`.
+   */
+  complete(options?: StopOptions): Promise<ConversationView>;
   /** Adds a page of older messages. */
   addHistory(page: HistoryPage): void;
   /** Connects again at once, also after a final close. */
@@ -91,7 +96,7 @@ export interface SessionOptions {
   clock?: Pick<Clock, "now" | "timer">;
 }
 
-export class ConversationSession implements Omit<ConversationActions, "reconnect" | "update"> {
+export class ConversationSession implements Omit<ConversationActions, "reconnect" | "update" | "complete"> {
   readonly #acknowledgeWithin: number;
   readonly #clock: Pick<Clock, "now" | "timer">;
   readonly #listeners = new Set<() => void>();

@@ -193,6 +193,11 @@ export function isStopped({ conversation }: LiveConversation): boolean {
   return conversation?.gate === "cancelled";
 }
 
+/** Reports whether the conversation has ended for good: it can be read, and takes no more messages. */
+export function isEnded({ conversation }: LiveConversation): boolean {
+  return conversation?.status === "completed" || conversation?.status === "failed";
+}
+
 /** Returns the text of content, without its images and files. */
 export function textOf(content: Content): string {
   if (typeof content === "string") return content;

@@ -70,6 +70,8 @@ export interface StartedTurn {
   from: number;
   /** The key had started this turn before; nothing was started now. */
   repeated: boolean;
+  /** The turn failed in the commit that recorded its message: the conversation is stopped, or its budget is used up. */
+  status?: "failed";
 }
 
 /** A deferred operation with its result, accepted now or before. */
@@ -114,7 +116,7 @@ export interface ConversationApi {
    * `queued`; a turn whose model call no longer fits the budget fails at once.
    */
   update(principal: Principal, input: UpdateConversation): Promise<Result<ConversationView>>;
-  /** Fails unless this principal may write to the conversation. */
+  /** Fails unless this principal may write to the conversation now: `CONVERSATION_CLOSED` after its end. */
   checkSpeaker(principal: Principal): Promise<Result<null>>;
   startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>>;
   /**
@@ -161,6 +163,11 @@ export interface ConversationApi {
    * not speak in it.
    */
   resume(principal: Principal, options?: StopOptions): Promise<Result<ConversationView>>;
+  /**
+   * Ends the conversation for good: its active turns fail with `CANCELLED`, and it takes no further input
+   * (`CONVERSATION_CLOSED`). It can still be read. Ending it again changes nothing. `FORBIDDEN` for those who may not speak in it.
+   */
+  complete(principal: Principal, options?: StopOptions): Promise<Result<ConversationView>>;
   messages(principal: Principal, options?: PageOptions): Promise<Result<Page<MessageView>>>;
   turns(principal: Principal, options?: PageOptions): Promise<Result<Page<TurnSummary>>>;
   turn(principal: Principal, turnId: string): Promise<Result<TurnView>>;

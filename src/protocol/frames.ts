@@ -9,7 +9,7 @@
 import type { Content } from "../shared/content.ts";
 import type { JsonValue } from "../shared/json.ts";
 import type { Budget, BudgetExcess } from "./budget.ts";
-import type { Snapshot, TurnIssues, TurnOrder, WireError } from "./views.ts";
+import type { ConversationView, Snapshot, TurnIssues, TurnOrder, WireError } from "./views.ts";
 
 export const PROTOCOL_VERSION = 1;
 
@@ -34,7 +34,7 @@ interface FrameData {
   snapshot: Snapshot;
   "conversation.updated": {
     title?: string | null;
-    status?: string;
+    status?: ConversationView["status"];
     gate?: "idle" | "cancelled";
     turns?: TurnOrder;
     /** The smallest limits of the conversation and of its agent; `null` where there are none. */

@@ -264,6 +264,7 @@ describe("a tool that the client runs", () => {
       "tool.completed",
       "tool.failed",
       "message.started",
+      "conversation.active",
     ]);
     expect(desk.results.map(({ result, error }) => error?.code ?? result)).toEqual([
       1,

@@ -20,6 +20,7 @@ import { MIGRATIONS } from "../../src/d1/schema.ts";
 import { LongText, type PackedText } from "../../src/memory/session/long-text.ts";
 import { SessionStore } from "../../src/memory/session/session-store.ts";
 import type { ActorDatabase } from "../../src/ports/sql-database.ts";
+import type { Snapshot } from "../../src/protocol/views.ts";
 import { VERSION } from "../../src/shared/version.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
 import { Crossings, crossKeyValue, crossSql } from "../support/crossings.ts";
@@ -65,6 +66,17 @@ function staged({ now, storage }: Recording): Stage {
   return stage;
 }
 
+/** The views of a recording as this release shows them: releases up to 0.3.0 called a conversation that waits `active`. */
+function shownNow({ name, views }: Released): Released["views"] {
+  if (name !== "waiting-for-client") return views;
+  // SAFETY: every recording of a conversation has a snapshot.
+  const snapshot = views.snapshot as Snapshot;
+  return {
+    ...views,
+    snapshot: { ...snapshot, conversation: { ...snapshot.conversation, status: "waiting" } },
+  };
+}
+
 const dump = ({ database, keyValue }: ActorStores) => dumpStorage(database, keyValue);
 const sessionsOf = (stage: Stage) =>
   new SessionStore({ ...openSessionTables(stage), clock: stage.clock, ids: stage.ids });
@@ -95,7 +107,7 @@ test("G4 the released version is recorded", () => {
 describe.each(recorded("conversation"))("G4 conversation $name of $release", (recording) => {
   test("its views, and the replay of its journal, are as they were recorded", () => {
     const stage = staged(recording);
-    expect(conversationViews(stage.begin())).toMatchObject(recording.views);
+    expect(conversationViews(stage.begin())).toMatchObject(shownNow(recording));
   });
 
   test("its turns end, no `once` tool runs again, its clients follow, and it goes on", async () => {
@@ -371,7 +383,7 @@ describe("UPGRADE-3 storage of a newer version", () => {
       // The release that knows this version is deployed again.
       const record = stage.keyValue.get<object>("conversation");
       stage.keyValue.put("conversation", { ...record, schema: newestVersion(CONVERSATION_SCHEMA) });
-      expect(conversationViews(stage.begin())).toMatchObject(recording.views);
+      expect(conversationViews(stage.begin())).toMatchObject(shownNow(recording));
     },
   );
 

@@ -11,6 +11,7 @@ import type { ModelGateway } from "../../src/model/gateway.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { ModelDelta } from "../../src/model/reply.ts";
 import { allowAll } from "../../src/policy/gate.ts";
+import type { Clock } from "../../src/ports/clock.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
@@ -60,15 +61,16 @@ export class SteeredConversation {
   private constructor(
     private readonly code: DeployedCode,
     readonly database = new NodeSqlDatabase(),
+    private readonly clock: Clock = systemClock,
   ) {
     this.runtime = new ConversationRuntime({
       database,
       keyValue: new NodeKeyValue(database),
-      clock: systemClock,
+      clock,
       ids: systemIds,
       gateway: this.#gateway(),
       adapters: adapterFor,
-      executor: localExecutor(code, systemClock, undefined, ({ operationId, attempt }, ended) =>
+      executor: localExecutor(code, clock, undefined, ({ operationId, attempt }, ended) =>
         this.runtime.takeResult({ operationId, attempt, ...ended }),
       ),
       gate: allowAll,
@@ -93,9 +95,13 @@ export class SteeredConversation {
     library: Library,
     beginning: Beginning = {},
     memory: Persona["memory"] = {},
-    { profile: settings = {}, budget }: { profile?: Partial<ModelProfile>; budget?: Budget } = {},
+    {
+      profile: settings = {},
+      budget,
+      clock,
+    }: { profile?: Partial<ModelProfile>; budget?: Budget; clock?: Clock } = {},
   ): Promise<SteeredConversation> {
-    const conversation = new SteeredConversation(new DeployedCode([library]));
+    const conversation = new SteeredConversation(new DeployedCode([library]), undefined, clock);
     const persona = {
       identity: { systemPrompt: "Test." },
       memory,
@@ -115,7 +121,7 @@ export class SteeredConversation {
 
   /** Returns the conversation after a crash. The life before must get no more answers. */
   async restarted(): Promise<SteeredConversation> {
-    const next = new SteeredConversation(this.code, this.database);
+    const next = new SteeredConversation(this.code, this.database, this.clock);
     await next.runtime.wake();
     return next;
   }
@@ -147,6 +153,10 @@ export class SteeredConversation {
 
   stop(id: string): Promise<void> {
     return this.runtime.cancelTurn(this.queries.requireTurn(this.runtime.state, id), STOP);
+  }
+
+  end(reason?: string): Promise<void> {
+    return this.runtime.end({ ...STOP, ...defined({ reason }) });
   }
 
   stopAll(): Promise<void> {

@@ -231,6 +231,10 @@ describe("API-1 answers fit the document", () => {
     await ask("followConversation", `${base}/events`);
     await ask("resumeConversation", `${base}/resume`);
     await ask("resumeConversation", `${base}/resume`);
+    await ask("completeConversation", `${base}/complete`, body({ reason: "Done." }));
+    await ask("startTurn", `${base}/turns`, body({ content: "One more." }));
+    await ask("resumeConversation", `${base}/resume`);
+    await ask("listJournal", `${base}/journal`);
   });
 
   test("of deferred operations", async () => {

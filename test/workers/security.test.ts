@@ -86,6 +86,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   updateConversation: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   cancelConversation: READ,
   resumeConversation: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  completeConversation: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   listMessages: READ,
   listJournal: READ,
   uploadAttachment: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
@@ -129,6 +130,7 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   updateConversation: () => ({ turns: "queued" }),
   cancelConversation: () => ({}),
   resumeConversation: () => ({}),
+  completeConversation: () => ({}),
   cancelTurn: () => ({}),
   chat: () => ({ messages: [{ id: "mine", role: "user", parts: [{ type: "text", text: "Let me in." }] }] }),
   openAiChatCompletion: ({ agent }) => ({

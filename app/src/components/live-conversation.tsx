@@ -9,6 +9,7 @@ import { useTitle } from "../hooks/use-title.ts";
 import { newMessageId } from "../own-message.ts";
 import { Composer } from "./composer.tsx";
 import { ConnectionIndicator } from "./connection-indicator.tsx";
+import { EndButton, EndedNote } from "./end-button.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { OrderMenu } from "./order-menu.tsx";
 import { PageHeader } from "./page-header.tsx";
@@ -24,7 +25,8 @@ interface LiveConversationProps {
 
 export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversationProps) {
   const conversation = useConversation(id);
-  const { state, status, stopping, stopped, send, stop, resume, update, reconnect } = conversation;
+  const { state, status, stopping, stopped, ended, send, stop, resume, update, complete, reconnect } =
+    conversation;
   const view = state.conversation;
   const agent = agents?.find((candidate) => candidate.id === view?.agentId);
   const name = agent === undefined ? wordsOf(view?.agentId ?? "") : agentName(agent);
@@ -67,7 +69,11 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
     <>
       <PageHeader title={title} subtitle={name} onMenu={onMenu}>
         <ConnectionIndicator status={status} onReconnect={reconnect} />
-        {view !== null && <OrderMenu value={view.turns} onChange={(turns) => update({ turns })} />}
+        {view !== null && !ended && (
+          <OrderMenu value={view.turns} onChange={(turns) => update({ turns })}>
+            <EndButton onEnd={() => complete()} />
+          </OrderMenu>
+        )}
       </PageHeader>
       <Timeline id={id} conversation={conversation} agentName={name} />
       {state.error?.code === "MEMORY_EXTRACTION_FAILING" && (
@@ -81,15 +87,20 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
         </div>
       )}
       <StoppedBar
-        stopped={stopped}
+        stopped={stopped && !ended}
         resuming={state.stops?.some(({ type }) => type === "conversation.resume") ?? false}
         onResume={() => resume()}
       />
+      {ended && <EndedNote />}
       <Composer
         onSend={sendDraft}
         answering={count === 0 ? undefined : { count, stopping, onStop: () => stop() }}
-        disabled={stopped}
-        {...(stopped ? { placeholder: "Resume to write a message" } : {})}
+        disabled={stopped || ended}
+        {...(ended
+          ? { placeholder: "This conversation has ended" }
+          : stopped
+            ? { placeholder: "Resume to write a message" }
+            : {})}
         note={offline ? offlineNote(status, stopping) : stopping ? "Stopping…" : undefined}
       />
     </>

@@ -1,5 +1,5 @@
 /** The setting of a conversation for messages that arrive during an answer. The browser's popover handles focus and Escape. */
-import { useId, useState } from "react";
+import { type ReactNode, useId, useState } from "react";
 import type { TurnOrder } from "../../../src/client/index.ts";
 import { messageOf } from "../format.ts";
 import { ErrorNote } from "./error-note.tsx";
@@ -15,9 +15,11 @@ interface OrderMenuProps {
   value: TurnOrder;
   /** Rejects if the setting cannot be changed. */
   onChange: (order: TurnOrder) => Promise<unknown>;
+  /** Further settings. */
+  children?: ReactNode;
 }
 
-export function OrderMenu({ value, onChange }: OrderMenuProps) {
+export function OrderMenu({ value, onChange, children }: OrderMenuProps) {
   const id = useId();
   /** What was chosen while the conversation had the order `over`, and is not confirmed yet. */
   const [choice, setChoice] = useState<{ order: TurnOrder; over: TurnOrder } | null>(null);
@@ -77,6 +79,7 @@ export function OrderMenu({ value, onChange }: OrderMenuProps) {
           ))}
         </fieldset>
         {error !== undefined && <ErrorNote text={messageOf(error)} />}
+        {children}
       </div>
     </>
   );

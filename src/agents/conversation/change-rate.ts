@@ -3,16 +3,16 @@
  * is a commit that every reader gets.
  *
  * RUN-9  Limit these changes together, from every caller and entrance. What changes nothing is free, and so is a stop that ends
- *        turns, which is never refused: each turn ends once.
+ *        turns or the conversation, which is never refused: each ends once.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
-import type { Cancel, Resume, Update } from "./core/signals.ts";
+import type { Cancel, Complete, Resume, Update } from "./core/signals.ts";
 import type { Transition } from "./core/transition.ts";
 
 /** A caller's wish to change a conversation itself. */
-export type ChangeSignal = Cancel | Resume | Update;
+export type ChangeSignal = Cancel | Resume | Update | Complete;
 
 export class ChangeRate {
   #bucket: TokenBucket | null;
@@ -32,7 +32,8 @@ export class ChangeRate {
     commit: () => Promise<void>,
   ): Promise<void> {
     const endsTurns = type === "conversation.cancel" && touched.size > 0;
-    if (this.#bucket === null || entries.length === 0 || endsTurns) return commit();
+    const isFree = endsTurns || type === "conversation.complete";
+    if (this.#bucket === null || entries.length === 0 || isFree) return commit();
     const taken = takeToken(this.#bucket, 1, this.clock.now());
     if (!taken.allowed) throw tooManyChanges(taken.retryAfter);
     const committed = commit();

@@ -18,6 +18,7 @@ import {
 } from "./core/effects.ts";
 import { heldTurns } from "./core/isolation.ts";
 import type { JournalRow } from "./core/journal-entry.ts";
+import { noteStatus } from "./core/life.ts";
 import type { Signal } from "./core/signals.ts";
 import type { ConversationState, Turn } from "./core/state.ts";
 import { beginCycles, step } from "./core/step.ts";
@@ -73,7 +74,7 @@ export class ConversationCore
         const stem = signal.type === "conversation.user.message" ? stemOf(ids.ulid()) : "";
         return step(current, signal, { ...input, stem });
       }, beginTransition(state));
-      return beginCycles(planned, { ...input, stem: "" });
+      return noteStatus(state, beginCycles(planned, { ...input, stem: "" }));
     } catch (cause) {
       if (cause instanceof DramatisError) throw cause;
       if (cause instanceof ReadFailure) throw cause.cause;

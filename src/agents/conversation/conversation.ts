@@ -37,6 +37,7 @@ import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import { StorageRefusal } from "../base/storage/schema-upgrade.ts";
+import { checkOpen } from "./core/life.ts";
 import type { ConversationState } from "./core/state.ts";
 import { checkReader, checkSpeaker, noConversationAt } from "./door/access.ts";
 import type { Client, ConnectionMemory } from "./door/client.ts";
@@ -208,7 +209,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     async checkSpeaker(principal: Principal) {
-      return asDone(() => this.#checkSpeaker(principal));
+      return asDone(() => {
+        this.#checkSpeaker(principal);
+        checkOpen(this.#runtime.state);
+      });
     }
 
     async startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>> {
@@ -248,6 +252,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async resume(principal: Principal, options: StopOptions = {}) {
       return asResult(() => this.#stops.resume(principal, options));
+    }
+
+    async complete(principal: Principal, options: StopOptions = {}) {
+      return asResult(() => this.#stops.complete(principal, options));
     }
 
     async ingest(principal: Principal, signals: unknown): Promise<Result<Result<StartedTurn>[]>> {

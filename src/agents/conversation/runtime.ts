@@ -393,6 +393,11 @@ export class ConversationRuntime {
     await this.#change({ type: "conversation.resume", ...stop });
   }
 
+  /** Ends the conversation for good. Ending it again changes nothing. Resolves when that is durable. */
+  async end(stop: Stop): Promise<void> {
+    await this.#change({ type: "conversation.complete", ...stop });
+  }
+
   /** Commits a caller's change of the conversation itself. Every such change goes this way (RUN-9). */
   #change(signal: ChangeSignal): Promise<void> {
     const planned = this.#shell.preview([signal]);

@@ -21,6 +21,7 @@ import { type ConversationActions, ConversationSession } from "../session.ts";
 import {
   type ConnectionStatus,
   isAnswering,
+  isEnded,
   isLost,
   isStopped,
   isStopping,
@@ -47,6 +48,8 @@ export interface UseConversationResult extends ConversationActions {
   stopping: boolean;
   /** `true` while the conversation is stopped and answers no message: show a button that calls `resume`. */
   stopped: boolean;
+  /** `true` once the conversation has ended for good: it can be read, and takes no more messages. */
+  ended: boolean;
 }
 
 /**
@@ -106,12 +109,11 @@ export function useConversation(id: string, options: UseConversationOptions = {}
       policy.atOnce();
       agent.reconnect();
     };
-    const update: ConversationActions["update"] = (changes) => {
-      const { token } = policy;
-      const { conversations } = createClient({ baseUrl: httpOrigin(agent), ...defined({ token }) });
-      return conversations.update(id, changes);
-    };
-    const stops = { stop, cancelTurn, cancel, resume };
+    const overHttp = () => createClient({ baseUrl: httpOrigin(agent), ...defined({ token: policy.token }) });
+    const update: ConversationActions["update"] = (changes) => overHttp().conversations.update(id, changes);
+    const complete: ConversationActions["complete"] = (options) =>
+      overHttp().conversations.complete(id, options);
+    const stops = { stop, cancelTurn, cancel, resume, complete };
     return { send, retry, discard, submitToolResult, addHistory, update, reconnect, ...stops };
   }, [id, session, policy, agent]);
   useEffect(
@@ -128,6 +130,7 @@ export function useConversation(id: string, options: UseConversationOptions = {}
     answering: isAnswering(state),
     stopping: isStopping(state),
     stopped: isStopped(state),
+    ended: isEnded(state),
     ...actions,
   };
 }

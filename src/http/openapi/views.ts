@@ -223,6 +223,10 @@ export const acceptedTurn = z
   .strictObject({
     turnId: ids.turn,
     messageId: ids.message.meta({ description: "Id of the user's message." }),
+    status: z.literal("failed").exactOptional().meta({
+      description:
+        "The turn failed at once: the conversation is stopped, or its budget is used up. Read the turn for its error.",
+    }),
   })
   .meta({ id: "StartedTurn" });
 

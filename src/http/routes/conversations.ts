@@ -113,7 +113,7 @@ export const conversationOperations: readonly ApiOperation[] = [
     params: conversationParams,
     body: updateSchema.meta({ example: { turns: "queued", budget: { tokens: 100_000 } } }),
     answers: ok("The conversation.", conversation),
-    errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
+    errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONVERSATION_CLOSED"],
   },
   {
     id: "cancelConversation",
@@ -127,7 +127,7 @@ export const conversationOperations: readonly ApiOperation[] = [
     body: stopSchema,
     optionalBody: true,
     answers: ok("The conversation is stopped.", conversation),
-    errors: [...BODY_ERRORS, "NOT_FOUND"],
+    errors: [...BODY_ERRORS, "NOT_FOUND", "CONVERSATION_CLOSED"],
   },
   {
     id: "resumeConversation",
@@ -141,7 +141,21 @@ export const conversationOperations: readonly ApiOperation[] = [
     body: stopSchema,
     optionalBody: true,
     answers: ok("The conversation goes on.", conversation),
-    errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "NOT_CANCELLED"],
+    errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "NOT_CANCELLED", "CONVERSATION_CLOSED"],
+  },
+  {
+    id: "completeConversation",
+    method: "post",
+    path: `${CONVERSATION}/complete`,
+    tag: "conversations",
+    summary: "End a conversation for good",
+    description:
+      "Each active turn fails with `CANCELLED`. From then on messages, stops, resumes and changes are refused with `CONVERSATION_CLOSED`; the conversation can still be read. Ending it again changes nothing. The body may be absent.",
+    params: conversationParams,
+    body: stopSchema,
+    optionalBody: true,
+    answers: ok("The conversation has ended.", conversation),
+    errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
   },
   {
     id: "listMessages",
@@ -207,6 +221,12 @@ export function conversationRoutes(app: HttpRoutes): void {
     const conversation = await conversationOf(context);
     const options = await readOptionalBody(context, stopSchema);
     return json(unwrap(await conversation.resume(context.var.principal, options)));
+  });
+
+  app.post(`${CONVERSATION}/complete`, async (context) => {
+    const conversation = await conversationOf(context);
+    const options = await readOptionalBody(context, stopSchema);
+    return json(unwrap(await conversation.complete(context.var.principal, options)));
   });
 
   app.get(`${CONVERSATION}/messages`, async (context) => {

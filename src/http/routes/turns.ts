@@ -3,6 +3,7 @@ import { accepts } from "hono/accepts";
 import { z } from "zod";
 import { identifier, outcomeSchema, type ToolOutcome, turnFields } from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
+import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { readBody, readOptionalBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
@@ -128,8 +129,8 @@ export function turnRoutes(app: HttpRoutes): void {
       const { frames } = unwrap(await conversation.streamTurn(principal, input, "sse"));
       return events(context, async () => frames);
     }
-    const { turnId, messageId } = unwrap(await conversation.startTurn(principal, input));
-    return json({ turnId, messageId }, 202, `${context.req.path}/${turnId}`);
+    const { turnId, messageId, status } = unwrap(await conversation.startTurn(principal, input));
+    return json({ turnId, messageId, ...defined({ status }) }, 202, `${context.req.path}/${turnId}`);
   });
 
   app.get(TURNS, async (context) => {

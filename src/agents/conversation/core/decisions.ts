@@ -184,6 +184,7 @@ export type AgentDecision =
   /** End the turn. `shown` is the text of its message in progress; `by` and `reason` are those of a stop. */
   | { type: "FAIL_TURN"; turn: number; error: ErrorData; shown?: string; by?: Caller; reason?: string }
   | { type: "SET_GATE"; gate: ConversationGate; by: Caller; reason?: string }
+  | { type: "END_CONVERSATION"; by: Caller; reason?: string }
   /** Continue after a crash, no earlier than `notBefore`. `reset` withdraws text that may have been streamed. */
   | { type: "RESUME_TURN"; turn: number; notBefore: number; reset: boolean }
   | CompactionDecision

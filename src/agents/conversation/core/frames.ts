@@ -61,6 +61,12 @@ function conversationFrame(
       return { ...base, type: "conversation.updated", data: { gate: "cancelled" } };
     case "conversation.resumed":
       return { ...base, type: "conversation.updated", data: { gate: "idle" } };
+    case "conversation.waiting":
+      return { ...base, type: "conversation.updated", data: { status: "waiting" } };
+    case "conversation.active":
+      return { ...base, type: "conversation.updated", data: { status: "active" } };
+    case "conversation.ended":
+      return { ...base, type: "conversation.updated", data: { status: "completed" } };
     case "memory_extraction.failing": {
       const why = text(data, "message");
       const message = `Nothing is saved to memory: the extraction failed for several turns in a row. ${why}`;
@@ -150,6 +156,9 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
     case "conversation.updated":
     case "conversation.cancelled":
     case "conversation.resumed":
+    case "conversation.waiting":
+    case "conversation.active":
+    case "conversation.ended":
     case "context.compaction.started":
     case "context.compaction.failed":
     case "context.compacted":

@@ -23,6 +23,7 @@ import { assemblyFailure, beginCycle, completed, reduceAssembly, reduceExtractio
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { budgetLeft, conversationBudget, movedSpending } from "./ledger.ts";
+import { endConversation } from "./life.ts";
 import { cancelled, deferred, isDue, isOpen, type Operation, repeated, settled } from "./operation.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import {
@@ -48,6 +49,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     return { ...transition, envelopes: [...transition.envelopes, decision.envelope] };
   }
   if (decision.type === "SET_GATE") return setGate(transition, decision);
+  if (decision.type === "END_CONVERSATION") return endConversation(transition, decision);
   if (decision.type === "SET_ORDER") return setOrder(transition, decision);
   if (decision.type === "SET_BUDGET") return setBudget(transition, decision);
   if (decision.type === "NOTE_LATE_RESULT") return noteLateResult(transition, decision, now);

@@ -186,6 +186,11 @@ export interface Resume extends Stop {
   type: "conversation.resume";
 }
 
+/** Ends a conversation for good. */
+export interface Complete extends Stop {
+  type: "conversation.complete";
+}
+
 /** Changes how turns that overlap go on, or the budget. */
 export interface Update {
   type: "conversation.update";
@@ -200,6 +205,7 @@ export type Signal =
   | Update
   | Cancel
   | Resume
+  | Complete
   | EffectSignal
   | LateResult
   | CompactionSignal

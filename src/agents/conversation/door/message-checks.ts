@@ -64,6 +64,11 @@ function textOf(members: unknown[]): string {
   return canonicalJson(members.map((member) => member ?? null) as Json[]);
 }
 
+/** Reports whether a turn ended in the commit that started it. */
+function neverRan({ status, createdAt, completedAt, calls = [] }: Turn): boolean {
+  return status === "failed" && completedAt === createdAt && calls.length === 0;
+}
+
 /** Returns the answer to a message that started `turn`, now or before. */
 export function startedTurn(turn: Turn, repeated: boolean): StartedTurn {
   return {
@@ -71,5 +76,6 @@ export function startedTurn(turn: Turn, repeated: boolean): StartedTurn {
     messageId: messageId(turn, 0),
     from: turn.firstSeq - 1,
     repeated,
+    ...(neverRan(turn) ? { status: "failed" } : {}),
   };
 }

@@ -1,7 +1,8 @@
 /**
- * Stops and resumes, for all entrances of a conversation.
+ * Stops, resumes and the end, for all entrances of a conversation.
  *
- * STOP-4  Whoever may read a conversation may stop it and its turns, operators included; only those who may speak in it resume it.
+ * STOP-4  Whoever may read a conversation may stop it and its turns, operators included; only those who may speak in it resume it or
+ *         end it for good.
  *         Its journal names who did.
  */
 import type { StopOptions } from "../../../protocol/conversation-api.ts";
@@ -20,6 +21,7 @@ export interface StopsPorts {
     cancelTurn(turn: Turn, stop: Stop): Promise<void>;
     cancel(stop: Stop): Promise<void>;
     resume(stop: Stop): Promise<void>;
+    end(stop: Stop): Promise<void>;
   };
   queries: ConversationQueries;
   /** Throws `NOT_FOUND` unless the conversation exists and this principal may read it. */
@@ -52,6 +54,13 @@ export class Stops {
   async resume(principal: Principal, options: StopOptions): Promise<ConversationView> {
     this.ports.checkSpeaker(principal);
     await this.ports.runtime.resume(this.#stop(principal, options));
+    return conversationView(this.ports.runtime.state);
+  }
+
+  /** Throws `INVALID_INPUT` for invalid options, `FORBIDDEN` for those who may not speak. */
+  async complete(principal: Principal, options: StopOptions): Promise<ConversationView> {
+    this.ports.checkSpeaker(principal);
+    await this.ports.runtime.end(this.#stop(principal, options));
     return conversationView(this.ports.runtime.state);
   }
 

@@ -18,6 +18,7 @@ import { toIso } from "../../../shared/time.ts";
 import { clientMark, idsOf, isInterim, wireError } from "../core/frames.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
 import { budgetLeft, conversationBudget } from "../core/ledger.ts";
+import { shownStatus } from "../core/life.ts";
 import type { Operation, OperationMode } from "../core/operation.ts";
 import {
   agentReplies,
@@ -40,9 +41,15 @@ export function conversationView(
 ): ConversationView {
   const budget = conversationBudget(state);
   const limits = budget === null ? {} : { budget, budgetLeft: budgetLeft(budget, state.spent) };
-  const { record, status, gate, order: turns, active } = state;
+  const { record, gate, order: turns, active } = state;
   const running = active.size > 0 ? "running" : "idle";
-  return { ...conversationSummary(record), status, gate: gate === "open" ? running : gate, turns, ...limits };
+  return {
+    ...conversationSummary(record),
+    status: shownStatus(state),
+    gate: gate === "open" ? running : gate,
+    turns,
+    ...limits,
+  };
 }
 
 /** Returns what lists contain of a conversation. */

@@ -18,6 +18,7 @@ import type {
   FailureText,
   PlanInput,
 } from "../decisions.ts";
+import { checkOpen } from "../life.ts";
 import { MAX_SHOWN_LENGTH } from "../limits.ts";
 import type { Cancel, Resume, Stop } from "../signals.ts";
 import { type ConversationState, runningCompactions, type Turn } from "../state.ts";
@@ -33,7 +34,7 @@ export const NOT_RUN: ErrorData = {
   retriable: true,
 };
 
-/** Stops a turn, or the conversation with all its turns. */
+/** Stops a turn, or the conversation with all its turns. Throws `CONVERSATION_CLOSED` for a conversation that has ended. */
 export function planCancel(
   state: ConversationState,
   { turn: n, caller: by, reason }: Cancel,
@@ -44,6 +45,7 @@ export function planCancel(
     const turn = state.active.get(n);
     return turn === undefined ? [] : stop(turn);
   }
+  checkOpen(state);
   const ends = [...state.active.values()].flatMap(stop);
   if (state.gate === "cancelled") return ends;
   const compactions = stopCompactions(state, input);
@@ -51,7 +53,10 @@ export function planCancel(
 }
 
 /** Ends the compactions that run, with the records of their calls. */
-function stopCompactions(state: ConversationState, { summaryInProgress }: PlanInput): CompactionDecision[] {
+export function stopCompactions(
+  state: ConversationState,
+  { summaryInProgress }: PlanInput,
+): CompactionDecision[] {
   const error: FailureText = { code: "CANCELLED", message: "The conversation was stopped." };
   return runningCompactions(state).map((running) => {
     const facts = summaryInProgress?.(running);
@@ -73,8 +78,10 @@ export function stopTurn(
   return [{ type: "RECORD_ATTEMPT", turn: turn.n, facts, category: "canceled", isLast: true }, end];
 }
 
-/** Throws `NOT_CANCELLED` if the conversation is not stopped. */
-export function planResume({ gate }: ConversationState, { caller: by, reason }: Resume): AgentDecision[] {
+/** Throws `NOT_CANCELLED` if the conversation is not stopped, `CONVERSATION_CLOSED` if it has ended. */
+export function planResume(state: ConversationState, { caller: by, reason }: Resume): AgentDecision[] {
+  const { gate } = state;
+  checkOpen(state);
   if (gate === "cancelled") return [{ type: "SET_GATE", gate: "open", by, ...defined({ reason }) }];
   throw new DramatisError("NOT_CANCELLED", "The conversation is not stopped, so it cannot resume.");
 }

@@ -4,7 +4,7 @@
  *
  * SELFCOMPACT-1  A turn that ends starts a compaction if the history exceeds `COMPACT_ABOVE` of its budget. The compaction
  *                covers whole turns, and keeps the newest ones within `COMPACT_KEEP` of the budget. A conversation that is
- *                stopped starts none, and a stop ends those that run. It counts the attempt that it interrupts, and what
+ *                stopped or has ended starts none, and a stop ends those that run. It counts the attempt that it interrupts, and what
  *                is left of the attempts is for the next compaction.
  * SELFCOMPACT-2  No turn waits for a compaction, and a cycle that has begun keeps its history. Until the compaction commits,
  *                history is cut as before.
@@ -47,7 +47,7 @@ export function planCompactions(
   { state, touched }: Transition,
   input: PlanInput,
 ): AgentDecision[] {
-  if (state.gate !== "open") return [];
+  if (state.gate !== "open" || state.status !== "active") return [];
   const ended = [...touched.values()].filter(
     (turn) => turn.status !== "active" && before.touched.get(turn.n) !== turn,
   );

@@ -11,6 +11,7 @@ import type { ModelCompleted, ModelFailed, ModelNotCalled, Signal, ToolCompleted
 import type { CallingTurn, ConversationState } from "../state.ts";
 import { failTurn, planCancel, planResume } from "./cancel.ts";
 import { planCompactionRecovery, planSummary } from "./compaction.ts";
+import { planComplete } from "./complete.ts";
 import { planDeferral, planDeferredResult } from "./defer.ts";
 import {
   planAssembly,
@@ -37,6 +38,8 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       ];
     case "conversation.resume":
       return planResume(state, signal);
+    case "conversation.complete":
+      return planComplete(state, signal, input);
     case "conversation.update":
       return planUpdate(state, signal);
     case "conversation.llm.completed": {

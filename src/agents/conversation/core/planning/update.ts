@@ -3,11 +3,13 @@
 import { checkPrices } from "../../../../library/prices.ts";
 import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import type { AgentDecision } from "../decisions.ts";
+import { checkOpen } from "../life.ts";
 import type { Update } from "../signals.ts";
 import { type ConversationState, primaryAgent } from "../state.ts";
 
-/** Throws `INVALID_INPUT` for a budget in dollars where a model has no price. */
+/** Throws `INVALID_INPUT` for a budget in dollars where a model has no price, `CONVERSATION_CLOSED` after its end. */
 export function planUpdate(state: ConversationState, { order, budget, caller: by }: Update): AgentDecision[] {
+  checkOpen(state);
   const decisions: AgentDecision[] = [];
   if (order !== undefined && order !== state.order) decisions.push({ type: "SET_ORDER", order, by });
   if (budget !== undefined && textOf(budget) !== textOf(state.budget ?? null)) {

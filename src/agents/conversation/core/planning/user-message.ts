@@ -8,18 +8,23 @@ import { defined } from "../../../../shared/defined.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import { activeLength, lengthOf } from "../content-size.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
+import { checkOpen } from "../life.ts";
 import { MAX_ACTIVE_CONTENT, MAX_ACTIVE_TURNS } from "../limits.ts";
 import type { UserMessage } from "../signals.ts";
 import { type ConversationState, primaryAgent } from "../state.ts";
 import { NOT_RUN } from "./cancel.ts";
 import { planStart, type Start } from "./order.ts";
 
-/** Throws `TOO_MANY_TURNS` if the conversation takes no more content, `INVALID_INPUT` for tools that cannot be used. */
+/**
+ * Throws `TOO_MANY_TURNS` if the conversation takes no more content, `INVALID_INPUT` for tools that cannot be used,
+ * `CONVERSATION_CLOSED` if it has ended.
+ */
 export function planUserMessage(
   state: ConversationState,
   signal: UserMessage,
   input: PlanInput,
 ): AgentDecision[] {
+  checkOpen(state);
   const { id: clientId, caller, data, replied } = signal;
   const { content, replyToMessageId: replyTo, output, tools, toolChoice, foreground, budget } = data;
   const { id: agentId, chain } = primaryAgent(state.record);

@@ -1,0 +1,66 @@
+/**
+ * The status of a conversation: what clients see of it, and its end. Pure.
+ *
+ * LIFE-1  A conversation is shown as `waiting` while it has turns that have begun and each of them only waits: for operations
+ *         in the background, for results by a handle, or for tools that its client runs. Any input makes it `active`.
+ * LIFE-2  A commit that changes what is shown has an entry for it, and clients get it as `conversation.updated`. A commit that
+ *         does not has none: a turn that never waits stores nothing of this.
+ */
+import type { ConversationView } from "../../../protocol/views.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import type { AgentDecision } from "./decisions.ts";
+import { blockingOperations, type ConversationState, dueOperations, type Turn } from "./state.ts";
+import type { Transition } from "./transition.ts";
+
+/** Returns the status of a conversation as its clients see it. */
+export function shownStatus({
+  status,
+  active,
+}: Pick<ConversationState, "status" | "active">): ConversationView["status"] {
+  if (status !== "active") return status;
+  const begun = [...active.values()].filter(({ queued }) => queued !== true);
+  return begun.length > 0 && begun.every(onlyWaits) ? "waiting" : "active";
+}
+
+/** Reports whether an active turn waits for results of operations and for nothing else. */
+function onlyWaits(turn: Turn): boolean {
+  if (turn.call !== null || turn.assembly !== undefined) return false;
+  const blocking = blockingOperations(turn);
+  if (blocking.length > 0)
+    return blocking.every(({ target, status }) => target === "client" || status === "deferred");
+  return turn.waiting !== undefined && dueOperations(turn).length === 0;
+}
+
+/** Throws `CONVERSATION_CLOSED` if the conversation has ended. */
+export function checkOpen({ status }: Pick<ConversationState, "status">): void {
+  if (status === "active") return;
+  const why =
+    status === "completed"
+      ? "This conversation has ended."
+      : "This conversation has failed and cannot go on.";
+  throw new DramatisError("CONVERSATION_CLOSED", `${why} Start a new one.`);
+}
+
+/** Ends the conversation. */
+export function endConversation(
+  transition: Transition,
+  { by, reason }: Extract<AgentDecision, { type: "END_CONVERSATION" }>,
+): Transition {
+  return {
+    ...transition,
+    state: { ...transition.state, status: "completed" },
+    entries: [
+      ...transition.entries,
+      { type: "conversation.ended", data: { status: "completed", by, ...defined({ reason }) } },
+    ],
+  };
+}
+
+/** Notes that a commit makes a conversation wait, or go on (LIFE-2). Call it after all other changes of the commit. */
+export function noteStatus(before: ConversationState, transition: Transition): Transition {
+  if (transition.entries.length === 0) return transition;
+  const [from, to] = [shownStatus(before), shownStatus(transition.state)];
+  if (from === to || (to !== "waiting" && to !== "active")) return transition;
+  return { ...transition, entries: [...transition.entries, { type: `conversation.${to}` }] };
+}

@@ -1,0 +1,35 @@
+/**
+ * Planning the end of a conversation by its users. Pure.
+ *
+ * LIFE-3  Only a request of somebody who may speak in it ends a conversation, never time. Its turns end as by a stop, with its
+ *         compactions and extractions, in the same commit. Ending it again changes nothing.
+ * LIFE-4  A conversation that has ended takes no message, no stop, no resume and no change: `CONVERSATION_CLOSED`. A message that
+ *         repeats a recorded one has the same answer as before, and late results are noted as those of stopped turns.
+ */
+import { defined } from "../../../../shared/defined.ts";
+import type { ErrorData } from "../../../../shared/errors.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
+import { checkOpen } from "../life.ts";
+import type { Complete } from "../signals.ts";
+import type { ConversationState } from "../state.ts";
+import { stopCompactions, stopTurn } from "./cancel.ts";
+import { stopExtractions } from "./hooks.ts";
+
+const ENDED: ErrorData = { code: "CANCELLED", message: "The conversation was ended.", retriable: false };
+
+/** Ends the conversation for good. Throws `CONVERSATION_CLOSED` if it has failed. */
+export function planComplete(
+  state: ConversationState,
+  { caller: by, reason }: Complete,
+  input: PlanInput,
+): AgentDecision[] {
+  if (state.status === "completed") return [];
+  checkOpen(state);
+  const stop = { caller: by, ...defined({ reason }) };
+  return [
+    ...[...state.active.values()].flatMap((turn) => stopTurn(turn, ENDED, stop, input)),
+    ...stopCompactions(state, input),
+    ...stopExtractions(state),
+    { type: "END_CONVERSATION", by, ...defined({ reason }) },
+  ];
+}
