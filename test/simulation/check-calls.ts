@@ -39,16 +39,18 @@ export function localFailures(scope: Scope): number {
 }
 
 export function checkFallbacks(scope: Scope): void {
-  const { history, conversation, fail } = scope;
+  const { history, outcome, conversation, fail } = scope;
   const calls = history.modelCalls.filter((call) => call.conversation === conversation);
   const faults = localFailures(scope);
+  // A request that a crash cut off uses no attempt.
+  const deaths = Math.max(0, outcome.lives - 1);
   const rounds = Map.groupBy(calls, ({ tag, round }) => `${tag}.${round}`);
   for (const [round, own] of rounds) {
     const repeated = repeatedBy(own, calls, rounds);
     own.forEach(({ profile }, index) => {
       if (profile >= (own[index - 1]?.profile ?? 0)) return;
       const before = [...repeated, ...own.slice(0, index)].filter((call) => call.profile === profile);
-      if (before.at(-1)?.failure !== DEFERRING || before.length >= ATTEMPTS + faults)
+      if (before.at(-1)?.failure !== DEFERRING || before.length >= ATTEMPTS + faults + deaths)
         fail("fallbacks", `${round} goes back to ${MODELS[profile]} without need.`);
     });
     const last = own.at(-1)?.profile ?? 0;

@@ -1,6 +1,5 @@
 /** Checks of the attempts of tool calls: which calls are repeated, how often, and the pauses in between. */
 import type { JournalEntryView, MoveView } from "../../src/protocol/views.ts";
-import { callOf } from "./client-tool.ts";
 import { firedIn, type Scope } from "./scope.ts";
 import { RETRIES } from "./tools.ts";
 
@@ -18,7 +17,7 @@ export function checkToolAttempts(scope: Scope): void {
 function checkCall({ toolCall, toolResult }: MoveView, scope: Scope): void {
   if (toolCall === undefined || toolCall.client) return;
   const { operationId, name, attempt = 1 } = toolCall;
-  const { history, outcome, fail } = scope;
+  const { history, outcome, conversation, fail } = scope;
   const failed = failedAttempts(operationId, scope);
   const retry = Object.hasOwn(RETRIES, name) ? RETRIES[name as keyof typeof RETRIES] : undefined;
   const most = retry?.maxAttempts ?? 1;
@@ -37,12 +36,17 @@ function checkCall({ toolCall, toolResult }: MoveView, scope: Scope): void {
     fail("tool attempts", `${operationId} failed at attempt ${attempt} of ${most}, and may have passed.`);
   // The end of a pause is a time of the wall clock, and a crash may lose a failure.
   if (retry === undefined || outcome.lives > 1 || firedIn(scope, ({ kind }) => kind !== "delay") > 0) return;
-  const call = callOf(toolCall.input);
-  const runs = history.toolRuns.filter((run) => run.call === call && run.operationId === operationId);
-  runs.slice(1).forEach((run, index) => {
+  // A run may last longer than the actor waits for it, so a pause begins with the commit of the failure.
+  const starts = history.dispatches.filter(({ operationIds }) => operationIds.includes(operationId));
+  failed.forEach(({ seq }, index) => {
     const pause = retry.backoffMs * 2 ** index;
-    const before = runs[index]?.over?.at ?? runs[index]?.aborted?.at;
-    if (before !== undefined && run.at - before < pause)
-      fail("tool attempts", `${operationId} ran again after ${run.at - before} ms instead of ${pause} ms.`);
+    const from = history.commits.findLast((one) => one.conversation === conversation && one.seq <= seq)?.at;
+    // A turn may be stopped in the pause.
+    const { at = Number.POSITIVE_INFINITY } = starts[index + 1] ?? {};
+    if (from === undefined || at - from < pause)
+      fail(
+        "tool attempts",
+        `${operationId} started ${at - (from ?? 0)} ms after its failure instead of ${pause} ms.`,
+      );
   });
 }

@@ -147,6 +147,8 @@ export interface DispatchRecord {
   conversation: number;
   operationIds: string[];
   step: number;
+  /** Milliseconds since the run began. */
+  at: number;
 }
 
 /** One connection of a client, as the client saw it. */

@@ -207,12 +207,13 @@ export class Life implements Caller {
   }
 
   #dispatching(executor: TaskExecutor): TaskExecutor {
-    const { records } = this.actor.surroundings;
+    const { records, clock } = this.actor.surroundings;
     return {
       run: (calls, caller) => {
         const operationIds = calls.map(({ operationId }) => operationId);
         const { conversation } = this;
-        if (this.alive) records.dispatches.push({ conversation, operationIds, step: nextStep(records) });
+        const now = () => ({ step: nextStep(records), at: clock.elapsed });
+        if (this.alive) records.dispatches.push({ conversation, operationIds, ...now() });
         return executor.run(calls, caller);
       },
     };
