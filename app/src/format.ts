@@ -36,6 +36,34 @@ export function timeInList(iso: string, now: Date, locales?: string): string {
   return at.toLocaleDateString(locales, { day: "numeric", month: "short", ...year });
 }
 
+/** Returns the time of a moment, with its date unless it is today. `locales` is the reader's by default. */
+export function momentOf(iso: string, now: Date, locales?: string): string {
+  const at = new Date(iso);
+  const time = { hour: "2-digit", minute: "2-digit" } as const;
+  if (at.toDateString() === now.toDateString()) return at.toLocaleTimeString(locales, time);
+  return at.toLocaleString(locales, { day: "numeric", month: "short", ...time });
+}
+
+/**
+ * Returns a tool's progress report as text, and as a fraction of 1 if it says so: `{percent}` from 0 to 100, or `{done,
+ * total}`.
+ */
+export function progressOf(progress: unknown): { text: string; fraction?: number } {
+  if (typeof progress !== "object" || progress === null) return { text: previewOf(progress ?? undefined) };
+  const { percent, done, total, ...others } = progress as Record<string, unknown>;
+  const rest = previewOf(others);
+  const withRest = (text: string) => (rest === "" ? text : `${text} · ${rest}`);
+  if (typeof percent === "number")
+    return { text: withRest(`${Math.round(percent)} %`), fraction: clamped(percent / 100) };
+  if (typeof done === "number" && typeof total === "number" && total > 0)
+    return { text: withRest(`${done} of ${total}`), fraction: clamped(done / total) };
+  return { text: previewOf(progress) };
+}
+
+function clamped(fraction: number): number {
+  return Math.min(1, Math.max(0, fraction));
+}
+
 /** Returns a value on one line. An object with a single plain member becomes that member. */
 export function previewOf(value: unknown): string {
   if (typeof value !== "object" || value === null) return value === undefined ? "" : String(value);

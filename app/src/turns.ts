@@ -13,9 +13,16 @@ export function wasStopped({ error, items }: TurnState): boolean {
   return items.some((item) => item.type === "message" && item.message.stopped === true);
 }
 
-/** Reports whether the agent has answered, and goes on when work in the background has results. */
-export function worksInBackground({ status, phase }: TurnState): boolean {
-  return status === "active" && phase === "waiting";
+/** The reason for which a turn only waits: for work in the `background`, the agent having answered, or for a deferred `result`. */
+export type Wait = "background" | "result";
+
+/** Returns why a turn waits for nothing but operations; `null` if it does not. */
+export function waitOf({ status, phase, items }: TurnState): Wait | null {
+  if (status !== "active" || phase !== "waiting") return null;
+  const holds = items.some(
+    (item) => item.type === "tool" && item.operation.deferredUntil !== undefined && !item.operation.async,
+  );
+  return holds ? "result" : "background";
 }
 
 function isQueued({ status, phase }: TurnState): boolean {

@@ -79,13 +79,13 @@ function stateOf(result: MoveView["toolResult"]): OperationState["state"] {
 /** Returns the thought and the tool call of a move. A move without a tool call is an answer, which is a message. */
 function itemsOfMove({ id, reasoning, toolCall, toolResult }: MoveView, turnId: string): TurnItem[] {
   if (toolCall === undefined) return [];
-  const { operationId, name, input } = toolCall;
+  const { operationId, name, input, client, async: isAsync, attempt } = toolCall;
   const { result, error } = toolResult ?? {};
   const operation: OperationState = {
     id: operationId,
     ...{ turnId, name, input },
     state: stateOf(toolResult),
-    ...defined({ result, error }),
+    ...defined({ result, error, client, async: isAsync, attempt }),
   };
   const tool: TurnItem = { type: "tool", id: operationId, operation };
   return reasoning ? [{ type: "thought", id, text: reasoning }, tool] : [tool];

@@ -13,7 +13,13 @@ import type { ConversationView, MessageView } from "../protocol/views.ts";
 import { defined } from "../shared/defined.ts";
 import { dropPending, refuseStop, reject, settleResults, settleStops } from "./outbox.ts";
 import { fromSnapshot } from "./snapshot.ts";
-import { isStopped, type LiveConversation, type OperationState, type TurnState } from "./state.ts";
+import {
+  isStopped,
+  type LiveConversation,
+  type OperationState,
+  type TurnItem,
+  type TurnState,
+} from "./state.ts";
 import {
   changeItem,
   changeTurn,
@@ -105,6 +111,8 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
       return inTurn(state, frame, (turn) => requestTool(progressed(turn), frame));
     case "tool.progress":
       return inOperation(state, frame, { progress: frame.data.progress });
+    case "tool.deferred":
+      return inOperation(state, frame, { deferredUntil: frame.data.expiresAt });
     case "tool.completed":
       return inOperation(state, frame, { state: "completed", result: frame.data.result });
     case "tool.failed":
@@ -152,9 +160,15 @@ function inOperation(
 ): LiveConversation {
   return inTurn(state, frame, (turn) =>
     changeItem(progressed(turn), frame.operationId ?? "", (item) =>
-      item.type === "tool" ? { ...item, operation: { ...item.operation, ...change } } : item,
+      item.type === "tool" ? { ...item, operation: withChange(item.operation, change) } : item,
     ),
   );
+}
+
+/** Changes an operation. One that is over is no longer deferred. */
+function withChange(operation: OperationState, change: Partial<OperationState>): OperationState {
+  const { deferredUntil: _over, ...others } = operation;
+  return { ...(change.state === undefined ? operation : others), ...change };
 }
 
 function updateConversation(
@@ -266,9 +280,20 @@ function noteError(state: LiveConversation, frame: FrameOf<"error">): LiveConver
   const { code, message, retriable = false, ref } = frame.data;
   if (frame.turnId !== undefined && frame.seq !== undefined) {
     const retry = { code, message, time: frame.time };
-    return inTurn(state, frame, (turn) => ({ ...turn, retries: [...turn.retries, retry], retrying: true }));
+    return inTurn(state, frame, (turn) => ({
+      ...changeItem(turn, frame.operationId ?? "", nextAttempt),
+      retries: [...turn.retries, retry],
+      retrying: true,
+    }));
   }
   const error = { code, message, retriable };
   const rejected = ref === undefined ? null : reject(state, ref, error);
   return rejected ?? refuseStop(state, ref, error) ?? { ...state, error };
+}
+
+/** Shows the next attempt of a tool call, which has reported no progress. */
+function nextAttempt(item: TurnItem): TurnItem {
+  if (item.type !== "tool") return item;
+  const { progress: _before, attempt = 1, ...operation } = item.operation;
+  return { ...item, operation: { ...operation, attempt: attempt + 1 } };
 }

@@ -62,8 +62,8 @@ export interface ConversationActions {
    */
   submitToolResult(operationId: string, outcome: ToolOutcome): void;
   /**
-   * Stops every active turn, also those that wait for others. One that only waits for work in the background goes on: stop it by
-   * `cancelTurn`. A message that is not recorded yet is not affected: discard it. A stop or
+   * Stops every active turn, also those that wait for others. One that only waits for work in the background, or for deferred
+   * results, goes on: stop it by `cancelTurn`. A message that is not recorded yet is not affected: discard it. A stop or
    * a resume is sent once the connection is open, and again after a lost connection, until it has happened: see `isStopping`.
    */
   stop(options?: StopOptions): void;

@@ -165,12 +165,12 @@ export function isLost({ connection }: LiveConversation): boolean {
   return connection === "connecting" || connection === "reconnecting";
 }
 
-/** Reports whether a turn is active. One that only waits for work in the background does not count: it has answered. */
+/** Reports whether a turn is active. One that only waits, for work in the background or for deferred results, does not count. */
 export function isAnswering(state: LiveConversation): boolean {
   return state.turns.some(isTurnAnswering);
 }
 
-/** Reports whether a turn is active and does not only wait for work in the background. */
+/** Reports whether a turn is active and does not only wait for work in the background or for deferred results. */
 export function isTurnAnswering({ status, phase }: TurnState): boolean {
   return status === "active" && phase !== "waiting";
 }

@@ -131,12 +131,12 @@ export class AnswerReader {
         if (client) this.#calls.push({ operationId, name, input });
         return [];
       }
+      // Results of the agent's own tools are missing, so the answer is not complete.
+      case "turn.waiting":
+        return frame.data.reason === "operations" ? [] : this.#handOver();
       // The turn does not wait if the client's results arrive before those of the agent's own tools.
       case "message.started":
-      case "turn.waiting": {
-        const calls = this.#calls.map((call) => ({ type: "call" as const, call }));
-        return calls.length === 0 ? [] : [...calls, { type: "end" }];
-      }
+        return this.#handOver();
       case "turn.completed":
         return [{ type: "end" }];
       case "turn.failed":
@@ -144,6 +144,12 @@ export class AnswerReader {
       default:
         return [];
     }
+  }
+
+  /** Ends the answer with the calls of the client's tools, if there are any. */
+  #handOver(): AnswerEvent[] {
+    const calls = this.#calls.map((call) => ({ type: "call" as const, call }));
+    return calls.length === 0 ? [] : [...calls, { type: "end" }];
   }
 
   #textOf(messageId: string): SentText {

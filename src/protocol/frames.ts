@@ -44,7 +44,7 @@ interface FrameData {
   "turn.started": { clientId?: string; agentId: string };
   /** The turn waits for those before it. `position` is 1 for the next one to begin. */
   "turn.queued": { position: number };
-  /** The turn waits for nothing but results: of tools that a client runs, or of operations in the background. */
+  /** The turn waits for nothing but results: of tools that a client runs, or of operations that are deferred or in the background. */
   "turn.waiting": { reason: "client-tools" | "operations" };
   /** `budgetLeft` is what is left of the conversation's budget; absent where there is none. */
   "turn.completed": { issues?: TurnIssues; output?: JsonValue; budgetLeft?: Budget };
@@ -61,6 +61,8 @@ interface FrameData {
   "message.completed": { agentId: string; content: string; interim?: true; stopped?: true };
   "tool.requested": { name: string; input: unknown; async: boolean; client?: true };
   "tool.progress": { progress: unknown };
+  /** The result comes later, by a handle: until `expiresAt` (ISO 8601 UTC), when the call fails. */
+  "tool.deferred": { expiresAt: string };
   "tool.completed": { result: unknown };
   "tool.failed": { error: WireError };
   "tool.cancelled": { error: WireError };

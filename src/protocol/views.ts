@@ -100,8 +100,8 @@ export interface TurnSummary {
   createdAt: string;
   completedAt: string | null;
   /**
-   * `queued`: the turn waits for those before it. Its place is its place among the queued turns, by creation. `waiting`: the
-   * agent has answered, and goes on when operations in the background have results.
+   * `queued`: the turn waits for those before it. Its place is its place among the queued turns, by creation. `waiting`: it waits
+   * for nothing but results of operations, in the background (the agent has answered) or deferred, and goes on by itself.
    */
   phase?: "queued" | "waiting";
   error?: WireError;
@@ -192,6 +192,10 @@ export interface OperationView {
   client?: true;
   /** The operation runs in the background: the agent goes on meanwhile. */
   async?: true;
+  /** The result comes later, by a handle: until this time, ISO 8601 UTC. Absent unless the call is deferred now. */
+  deferredUntil?: string;
+  /** Number of the present or last attempt; 1 when absent. */
+  attempt?: number;
   state: "running" | "completed" | "failed" | "cancelled";
   result?: unknown;
   error?: WireError;

@@ -223,16 +223,18 @@ describe("the tools of docs/tools.md, under wrangler dev", () => {
     await expect.poll(() => checkouts.length).toBe(1);
     const [{ metadata } = { metadata: {} }] = checkouts;
     expect((await client.turns.get(id, turnId)).status).toBe("active");
-    const call = () =>
-      fetch(`${address}/api/webhooks/payments`, {
-        method: "POST",
-        body: JSON.stringify({ status: "paid", metadata }),
-      }).then((response) => response.json());
+    const call = async (status = "paid") => {
+      const body = JSON.stringify({ status, metadata });
+      const response = await fetch(`${address}/api/webhooks/payments`, { method: "POST", body });
+      expect(response.status).toBe(200);
+      return response.json();
+    };
     expect(await call()).toMatchObject({ status: "completed" });
     expect(await call(), "the provider repeats it").toMatchObject({ status: "completed" });
     await expect.poll(async () => (await client.turns.get(id, turnId)).status).toBe("completed");
     const [move] = (await client.turns.get(id, turnId)).moves;
     expect(move?.toolResult).toEqual({ success: true, result: { paid: true } });
+    expect(await call("failed"), "another result").toMatchObject({ status: "ignored" });
   });
 
   it("runs a tool without a model", async () => {

@@ -314,6 +314,45 @@ describe("frames", () => {
     expect([isAnswering(next), next.turns[0]?.phase]).toEqual([true, undefined]);
   });
 
+  it("DEFER-5 shows until when a deferred result may come, and that nothing is being answered meanwhile", () => {
+    const base = { v: 1, turnId: "t1", time } as const;
+    const call = { ...base, operationId: "op_1" };
+    const requested: Frame = {
+      ...{ ...call, seq: 4, type: "tool.requested" },
+      data: { name: "pay", input: {}, async: false },
+    };
+    const expiresAt = "2026-03-02T10:00:00.000Z";
+    const deferred: Frame = { ...call, seq: 5, type: "tool.deferred", data: { expiresAt } };
+    const waits: Frame = { ...base, seq: 6, type: "turn.waiting", data: { reason: "operations" } };
+    const waiting = run([empty, started, question, requested, deferred, waits]);
+    expect(waiting.turns[0]?.items.at(-1)).toMatchObject({
+      operation: { state: "running", deferredUntil: expiresAt },
+    });
+    expect([isAnswering(waiting), waiting.turns[0]?.phase]).toEqual([false, "waiting"]);
+    const paid = applyFrame(waiting, { ...call, seq: 7, type: "tool.completed", data: { result: "paid" } });
+    expect(paid.turns[0]?.items.at(-1)).not.toHaveProperty("operation.deferredUntil");
+    const next = applyFrame(paid, { ...answerStarted, seq: 8 });
+    expect([isAnswering(next), next.turns[0]?.phase]).toEqual([true, undefined]);
+  });
+
+  it("TOOLRETRY-1 counts the attempts of a call, each of which has its own progress", () => {
+    const call = { v: 1, turnId: "t1", operationId: "op_1", time } as const;
+    const requested: Frame = {
+      ...{ ...call, seq: 4, type: "tool.requested" },
+      data: { name: "rates", input: {}, async: false },
+    };
+    const reported: Frame = { ...call, type: "tool.progress", data: { progress: { percent: 40 } } };
+    const failed: Frame = {
+      ...{ ...call, seq: 5, type: "error" },
+      data: { code: "TIMEOUT", message: "Too slow.", retriable: true },
+    };
+    const again = run([empty, started, question, requested, reported, failed]);
+    expect(again.turns[0]?.items.at(-1)).toMatchObject({ operation: { state: "running", attempt: 2 } });
+    expect(again.turns[0]?.items.at(-1)).not.toHaveProperty("operation.progress");
+    const third = applyFrame(again, { ...failed, seq: 6 });
+    expect(third.turns[0]?.items.at(-1)).toMatchObject({ operation: { attempt: 3 } });
+  });
+
   it("shows that a turn waits, until it begins or ends", () => {
     const queued: Frame = { v: 1, seq: 3, type: "turn.queued", turnId: "t1", time, data: { position: 1 } };
     const waiting = run([empty, started, question, queued]);

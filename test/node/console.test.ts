@@ -4,14 +4,16 @@ import { describe, expect, it } from "vitest";
 import {
   agentDescription,
   agentName,
+  momentOf,
   prettyJson,
   previewOf,
+  progressOf,
   timeInList,
   titleFrom,
 } from "../../app/src/format.ts";
 import { conversationPath, routeOf } from "../../app/src/route.ts";
-import { turnsBefore, wasStopped, worksInBackground } from "../../app/src/turns.ts";
-import type { TurnState } from "../../src/client/index.ts";
+import { turnsBefore, waitOf, wasStopped } from "../../app/src/turns.ts";
+import type { OperationState, TurnState } from "../../src/client/index.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
 
 describe("addresses", () => {
@@ -62,6 +64,31 @@ describe("values", () => {
     expect(previewOf(value)).toBe(text);
   });
 
+  it.each([
+    [
+      { percent: 40, step: "cities" },
+      { text: "40 % · cities", fraction: 0.4 },
+    ],
+    [{ percent: 250 }, { text: "250 %", fraction: 1 }],
+    [
+      { done: 2, total: 8 },
+      { text: "2 of 8", fraction: 0.25 },
+    ],
+    [{ done: 2, total: 0 }, { text: '{"done":2,"total":0}' }],
+    ["Reading", { text: "Reading" }],
+    [{ step: "reading" }, { text: "reading" }],
+    [undefined, { text: "" }],
+  ])("progress %j", (progress, shown) => {
+    expect(progressOf(progress)).toEqual(shown);
+  });
+
+  it.each([
+    [new Date(2026, 4, 6, 9, 5), "09:05"],
+    [new Date(2026, 4, 7, 9, 5), "7 May, 09:05"],
+  ])("a moment has a date unless it is today", (at, text) => {
+    expect(momentOf(at.toISOString(), new Date(2026, 4, 6, 23, 59), "en-GB")).toBe(text);
+  });
+
   it("shows text as text and the rest as indented JSON", () => {
     expect(prettyJson("a\nb")).toBe("a\nb");
     expect(prettyJson({ a: [1] })).toBe('{\n  "a": [\n    1\n  ]\n}');
@@ -83,13 +110,21 @@ describe("turns", () => {
     expect(turns.map((one) => turnsBefore(turns, one))).toEqual([0, 0, 1, 0, 2]);
   });
 
-  it("work in the background while they are active and wait", () => {
+  it("DEFER-5 wait for work in the background, or for a deferred result, while they are active", () => {
+    const operation = { id: "o", turnId: "d", name: "pay", input: {}, state: "running" } as const;
+    const deferred = { ...operation, deferredUntil: "2026-03-01T11:00:00.000Z" };
+    const tools = (...operations: OperationState[]) => ({
+      items: operations.map((one, index) => ({ type: "tool" as const, id: `o${index}`, operation: one })),
+    });
     const turns = [
       turn("a"),
       turn("b", { phase: "waiting" }),
-      turn("c", { phase: "waiting", status: "failed" }),
+      turn("c", { phase: "waiting", status: "failed", ...tools(deferred) }),
+      turn("d", { phase: "waiting", ...tools({ ...operation, state: "completed" }, deferred) }),
+      turn("e", { phase: "waiting", ...tools({ ...deferred, async: true }) }),
+      turn("f", tools(deferred)),
     ];
-    expect(turns.map(worksInBackground)).toEqual([false, true, false]);
+    expect(turns.map(waitOf)).toEqual([null, "background", null, "result", "background", null]);
   });
 
   it("were stopped if their error says so, or their only trace is a stopped message", () => {

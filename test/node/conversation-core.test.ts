@@ -31,7 +31,7 @@ import type { AttemptFacts, Signal } from "../../src/agents/conversation/core/si
 import {
   type ConversationIdentity,
   type ConversationState,
-  dueOperations,
+  isDueTurn,
   nextEvent,
   openOperations,
   primaryAgent,
@@ -400,7 +400,7 @@ describe("the core under random signals", () => {
             const waits = openOperations(turn).some(({ deadline }) => deadline !== undefined);
             const isHeld = held.has(turn.n) && effects.length > 0;
             const isQueued = turn.queued === true && active.some(({ n, queued }) => n !== turn.n && !queued);
-            const isDue = turn.waiting !== undefined && dueOperations(turn).length > 0;
+            const isDue = isDueTurn(turn);
             const mayBegin =
               driver.state.order === "parallel" || !active.some((o) => o.n !== turn.n && works(o));
             if (isDue) expect(mayBegin, "ASYNC-5").toBe(false);

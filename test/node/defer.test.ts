@@ -102,6 +102,7 @@ describe("planning", () => {
     const { state, entries } = apply(stateWith(), deferral());
     expect(entries).toEqual([
       { type: "tool.deferred", turn: 1, item: 2, data: { expiresAt: "1970-01-01T00:16:45.000Z" } },
+      { type: "turn.waiting", turn: 1, data: { reason: "operations" } },
     ]);
     expect(effectsOf(state)).toEqual([]);
     expect(dueIn(state, NOW, NOW)).toBe(5_000);
@@ -152,6 +153,37 @@ describe("planning", () => {
   test("DEFER-1 no report keeps an operation open for longer than 30 days", () => {
     const { state } = apply(stateWith(), deferral(1, Number.MAX_SAFE_INTEGER));
     expect(operationOf(state).deadline).toBe(NOW + MAX_DEFER_MS);
+  });
+
+  test("DEFER-5 a turn waits once all that its model call needs is deferred, and until the last result is there", () => {
+    const first = stateWith();
+    const turn = first.active.get(1) ?? expect.fail("no turn");
+    const [operation] = turn.operations;
+    if (operation === undefined) return expect.fail("no operation");
+    const others = [
+      { ...operation, item: 3, toolCallId: "call_3" },
+      { ...operation, item: 4, toolCallId: "call_4", mode: "async" as const },
+    ];
+    const several = { ...turn, items: 5, operations: [operation, ...others] };
+    const state = { ...first, active: new Map([[1, several]]) };
+    const isWaiting = ({ state: { active } }: Transition) => active.get(1)?.waiting !== undefined;
+
+    const one = apply(state, deferral());
+    expect([typesOf(one), isWaiting(one)], "another call runs").toEqual([["tool.deferred"], false]);
+    const both = apply(one.state, { ...deferral(), item: 3 });
+    expect(typesOf(both)).toEqual(["tool.deferred", "turn.waiting"]);
+    expect(both.state.active.get(1)?.waiting, "the entry's number").toBe(
+      both.state.seq + both.entries.length,
+    );
+    const background = apply(both.state, { ...completed, item: 4 });
+    expect([typesOf(background), isWaiting(background)], "of no use yet").toEqual([["tool.completed"], true]);
+    const half = apply(background.state, outcome(1));
+    expect([typesOf(half), isWaiting(half)]).toEqual([["tool.completed"], true]);
+    const whole = apply(half.state, { ...outcome(2), item: 3 });
+    expect([typesOf(whole), isWaiting(whole)]).toEqual([["tool.completed", "message.started"], false]);
+
+    const ended = apply(one.state, { ...completed, item: 3 });
+    expect(typesOf(ended), "the other call ends first").toEqual(["tool.completed", "turn.waiting"]);
   });
 
   test("DEFER-3 STOP-1 OP-5 a stop cancels a deferred operation, and its outcome is unknown", () => {

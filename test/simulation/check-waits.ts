@@ -1,7 +1,7 @@
 /** Finds active turns that wait for nothing. Pure. */
 import {
   type ConversationState,
-  dueOperations,
+  isDueTurn,
   openOperations,
   type Turn,
 } from "../../src/agents/conversation/core/state.ts";
@@ -16,8 +16,7 @@ function isAccountedFor(turn: Turn, turns: readonly Turn[]): boolean {
   if (turn.queued) return turns.some(({ n, queued }) => n !== turn.n && !queued);
   if (turn.call !== null || turn.assembly !== undefined) return true;
   // The next cycle waits for other turns.
-  if (turn.waiting !== undefined && dueOperations(turn).length > 0)
-    return turns.some((other) => other !== turn);
+  if (isDueTurn(turn)) return turns.some((other) => other !== turn);
   const open = openOperations(turn);
   return (
     open.length > 0 &&

@@ -7,8 +7,15 @@ import { createClient } from "../../src/client/http.ts";
 import type { LiveConversation } from "../../src/client/state.ts";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
 import { claimText, readHandle } from "../../src/protocol/operation-handle.ts";
-import type { Play } from "./provider.ts";
-import { checkInvariants, crash, createAgent, createConversation, type TestConversation } from "./world.ts";
+import { Play } from "./provider.ts";
+import {
+  checkInvariants,
+  crash,
+  createAgent,
+  createConversation,
+  request,
+  type TestConversation,
+} from "./world.ts";
 
 let buyer: string;
 
@@ -55,6 +62,50 @@ async function untilDeferred(conversation: TestConversation): Promise<void> {
 }
 
 const PAID = { result: { paid: true } };
+
+test("DEFER-5 ORDER-1 E13 a turn that waits for a payment holds no queue, and clients see until when it waits", async () => {
+  const conversation = await createConversation(buyer);
+  await request(conversation.path, { method: "PATCH", body: JSON.stringify({ turns: "queued" }) });
+  const client = await conversation.connect();
+  const { play, turnId } = await conversation.play(paying("pay"));
+  const handle = await handleOf(play);
+  await client.frame("turn.waiting", ({ data }) => data.reason === "operations");
+  const turnIn = ({ turns }: LiveConversation) => turns.find(({ id }) => id === turnId);
+  const shown = ({ type, operation }: { type: string; operation?: unknown }) => type === "tool" && operation;
+  const running = { state: "running", deferredUntil: expect.stringMatching(/^20/) };
+  expect(turnIn(client.state)).toMatchObject({ status: "active", phase: "waiting" });
+  expect(turnIn(client.state)?.items.flatMap((item) => shown(item) || [])).toMatchObject([running]);
+  const late = await conversation.connect();
+  await late.until((state) => turnIn(state)?.phase === "waiting");
+  expect(turnIn(late.state)?.items.flatMap((item) => shown(item) || [])).toMatchObject([running]);
+
+  const other = await conversation.play({ replies: [[{ text: "Hello." }]] });
+  expect((await conversation.ended(other.turnId)).answer).toBe("Hello.");
+  await crash();
+  expect(await conversation.turn(turnId)).toMatchObject({ status: "active", phase: "waiting" });
+  expect(await post(handle, PAID)).toMatchObject([200, { status: "completed" }]);
+  expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", answer: "Paid." });
+});
+
+test("DEFER-5 UISTREAM-5 the stream of a chat ends where its turn only waits for a deferred result", async () => {
+  const conversation = await createConversation(buyer);
+  const play = new Play(paying("pay"));
+  const message = { id: "m1", role: "user", parts: [{ type: "text", text: play.content }] };
+  const chat = await request(`${conversation.path}/chat`, {
+    method: "POST",
+    body: JSON.stringify({ id: "c", trigger: "submit-message", messages: [message] }),
+  });
+  const chunks = await chat.text();
+  expect(chunks).toContain("tool-input-available");
+  expect(chunks.trimEnd().split("\n\n").slice(-2)).toEqual([
+    'data: {"type":"finish","finishReason":"stop"}',
+    "data: [DONE]",
+  ]);
+  const turnId = chat.headers.get("x-dramatis-turn") ?? "";
+  expect((await conversation.turn(turnId)).status).toBe("active");
+  expect(await post(await handleOf(play), PAID)).toMatchObject([200, { status: "completed" }]);
+  expect((await conversation.ended(turnId)).answer).toBe("Paid.");
+});
 
 describe("the result of a deferred operation", () => {
   test("DEFER-1 DEFER-3 arrives by its handle: the turn goes on; the same again changes nothing, another one is refused, and no model is called", async () => {

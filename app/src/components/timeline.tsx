@@ -6,7 +6,7 @@ import { ConversationId } from "../conversation-id.ts";
 import { useHistory } from "../hooks/use-history.ts";
 import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
 import { newMessageId } from "../own-message.ts";
-import { turnsBefore, worksInBackground } from "../turns.ts";
+import { turnsBefore, waitOf } from "../turns.ts";
 import { EmptyConversation } from "./empty-conversation.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { HistoryLoader } from "./history-loader.tsx";
@@ -45,7 +45,7 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
                   agentName={agentName}
                   waitsFor={turnsBefore(turns, turn)}
                   stopping={isStopping(state, turn.id)}
-                  onStop={several || worksInBackground(turn) ? cancelTurn : undefined}
+                  onStop={several || waitOf(turn) !== null ? cancelTurn : undefined}
                   onSend={stopped ? undefined : sendContent}
                 />
               ))}

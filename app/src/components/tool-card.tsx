@@ -1,14 +1,16 @@
-/** A tool call. Closed, it shows the input and the status; open, it shows all details. */
+/** A tool call. Closed, it shows the input, the status and the progress; open, it shows all details. */
 import type { OperationState } from "../../../src/client/index.ts";
 import { previewOf } from "../format.ts";
 import { Icon, type IconName } from "./icon.tsx";
 import { JsonView } from "./json-view.tsx";
+import { ToolProgress } from "./tool-progress.tsx";
 
 type Look = { text: string; icon: IconName; className: string };
 
-const looks: Record<OperationState["state"] | "waiting" | "background", Look> = {
+const looks: Record<OperationState["state"] | "waiting" | "background" | "deferred", Look> = {
   running: { text: "Running", icon: "spinner", className: "text-muted" },
   background: { text: "Running in the background", icon: "spinner", className: "text-muted" },
+  deferred: { text: "Waiting for a result", icon: "clock", className: "text-caution" },
   waiting: { text: "Waiting for the client", icon: "clock", className: "text-caution" },
   completed: { text: "Done", icon: "check", className: "text-accent" },
   failed: { text: "Failed", icon: "cross", className: "text-danger" },
@@ -22,7 +24,7 @@ interface ToolCardProps {
 }
 
 export function ToolCard({ operation, active }: ToolCardProps) {
-  const { name, input, state, result, error, progress } = operation;
+  const { name, input, state, result, error, progress, attempt = 1 } = operation;
   const shown = lookOf(operation, active);
   const { text, icon, className } = looks[shown];
   return (
@@ -32,7 +34,7 @@ export function ToolCard({ operation, active }: ToolCardProps) {
       data-state={shown}
       className="group rounded-xl border border-line bg-surface text-sm"
     >
-      <summary className="flex items-center gap-2 rounded-xl px-3 py-2.5 [&::-webkit-details-marker]:hidden">
+      <summary className="flex flex-wrap items-center gap-x-2 gap-y-1 rounded-xl px-3 py-2.5 [&::-webkit-details-marker]:hidden">
         <Icon name="chevron" className="text-muted transition-transform group-open:rotate-90" />
         <span className="shrink-0 font-mono text-[0.8125rem] font-medium">{name}</span>
         <span className="min-w-0 flex-1 truncate text-muted">{previewOf(input)}</span>
@@ -40,9 +42,12 @@ export function ToolCard({ operation, active }: ToolCardProps) {
           <Icon name={icon} className={icon === "spinner" ? "spin" : ""} />
           {text}
         </span>
+        {active && state === "running" && <ToolProgress operation={operation} />}
       </summary>
+
       <div className="space-y-3 border-t border-line px-3 py-3">
         <JsonView label="Input" value={input} />
+        {attempt > 1 && <p className="text-xs text-muted">Attempt {attempt}</p>}
         {state === "running" && progress !== undefined && <JsonView label="Progress" value={progress} />}
         {state === "completed" && <JsonView label="Result" value={result} />}
         {error !== undefined && (
@@ -58,9 +63,13 @@ export function ToolCard({ operation, active }: ToolCardProps) {
   );
 }
 
-function lookOf({ state, client, async: isAsync }: OperationState, active: boolean): keyof typeof looks {
+function lookOf(
+  { state, client, async: isAsync, deferredUntil }: OperationState,
+  active: boolean,
+): keyof typeof looks {
   if (state !== "running") return state;
   if (!active) return "cancelled";
   if (client === true) return "waiting";
+  if (deferredUntil !== undefined) return "deferred";
   return isAsync === true ? "background" : "running";
 }

@@ -5,7 +5,7 @@
 import { memo, useState } from "react";
 import type { Content, TurnItem, TurnState } from "../../../src/client/index.ts";
 import { isOwnMessage } from "../own-message.ts";
-import { wasStopped, worksInBackground } from "../turns.ts";
+import { waitOf, wasStopped } from "../turns.ts";
 import { AgentMessage } from "./agent-message.tsx";
 import { Thinking } from "./thinking.tsx";
 import { Thought } from "./thought.tsx";
@@ -23,7 +23,7 @@ interface TurnBlockProps {
   waitsFor: number;
   /** The turn is being stopped. */
   stopping: boolean;
-  /** Stops this turn alone; absent unless others answer, too, or this one works in the background. */
+  /** Stops this turn alone; absent unless others answer, too, or this one only waits. */
   onStop: ((turnId: string) => void) | undefined;
   /** Sends a message; absent while the conversation is stopped. */
   onSend: ((content: Content) => void) | undefined;
@@ -35,7 +35,8 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
   const [live] = useState(active);
   const question = questionOf(turn);
   const onRetry = question === null || onSend === undefined ? undefined : () => onSend(question);
-  const isWaiting = waitsFor > 0 || worksInBackground(turn);
+  const wait = waitOf(turn);
+  const isWaiting = waitsFor > 0 || wait !== null;
   const thinks = active && !isWaiting && !turn.retrying && !showsProgress(turn.items);
   return (
     <section aria-live={live ? "polite" : "off"} data-turn={turn.id} className="space-y-4">
@@ -45,12 +46,7 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
       {thinks && <Thinking agentName={agentName} />}
       <TurnNotes turn={turn} />
       {active && onStop !== undefined && (
-        <TurnProgress
-          waitsFor={waitsFor}
-          inBackground={worksInBackground(turn)}
-          stopping={stopping}
-          onStop={() => onStop(turn.id)}
-        />
+        <TurnProgress waitsFor={waitsFor} wait={wait} stopping={stopping} onStop={() => onStop(turn.id)} />
       )}
       {wasStopped(turn) && <TurnStopped onRetry={onRetry} />}
       {turn.error !== undefined && !wasStopped(turn) && <TurnError error={turn.error} onRetry={onRetry} />}

@@ -4,7 +4,7 @@
  *
  * UISTREAM-1  A stream is a pure function of the turn's frames. It begins with `start`, whose `messageId` is the turn's id,
  *             and ends with `finish`, or with `abort` if the turn was stopped.
- * UISTREAM-5  A stream ends where its turn waits for work in the background, so the chat is ready for the next message.
+ * UISTREAM-5  A stream ends where its turn waits for work in the background or for deferred results, so the chat is ready for the next message.
  * UISTREAM-2  Parts open and close within one step, and steps do not overlap.
  * UISTREAM-3  If a repeated call changes the text, `reset-step` withdraws the step. The shown text is always a prefix of the
  *             message's text, and in the end all of it.

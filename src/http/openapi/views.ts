@@ -139,7 +139,7 @@ const turnFields = {
   phase: z.exactOptional(
     z.enum(["queued", "waiting"]).meta({
       description:
-        "`queued`: the turn waits for those before it. `waiting`: the agent has answered, and goes on when operations in the background have results.",
+        "`queued`: the turn waits for those before it. `waiting`: it waits for nothing but results of operations, in the background (the agent has answered) or deferred, and goes on by itself.",
     }),
   ),
   error: z.exactOptional(wireError),

@@ -147,6 +147,8 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
       const { name = "", input = {}, target, mode } = operation() ?? {};
       return { ...common, type, data: { name, input, async: mode === "async", ...clientMark(target) } };
     }
+    case "tool.deferred":
+      return { ...common, type, data: { expiresAt: text(data, "expiresAt") } };
     case "tool.completed":
       return { ...common, type, data: { result: operation()?.result?.result ?? null } };
     case "tool.failed":
@@ -165,7 +167,6 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
     case "turn.finalized":
     case "turn.resumed":
     case "tool.interrupted":
-    case "tool.deferred":
     case "tool.late":
     case "context_assembly.started":
     case "context_assembly.completed":

@@ -107,8 +107,10 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       return withTurn(transition, next, [entry("message.reset", call.item, { reason: "newer_message" })]);
     }
     case "CALL_LLM": {
+      const { waiting: _over, ...others } = turn;
       const first = { item: items, attempt: 1, notBefore: now, final: decision.final };
-      return change({ call: first, items: items + 1 }, entry("message.started", items));
+      const calling = { ...others, call: first, items: items + 1 };
+      return withTurn(transition, calling, [entry("message.started", items)]);
     }
     case "RECORD_ATTEMPT": {
       const next = withAttempt(turn, decision);

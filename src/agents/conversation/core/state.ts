@@ -186,7 +186,10 @@ export interface Turn {
   readonly queued?: true;
   /** Every call is a `sync` operation: who sent the message gets one answer only. */
   readonly foreground?: true;
-  /** The cycle is over and background operations are left: number of the entry with which the turn began to wait (ASYNC-2). */
+  /**
+   * The turn waits for nothing but results: of background operations once its cycle is over (ASYNC-2), or of deferred ones
+   * (DEFER-5). Number of the entry with which it began to.
+   */
   readonly waiting?: number;
   /** The note for the model on the other turns that were active when the cycle began. Absent = there was none. */
   readonly besides?: string;
@@ -426,6 +429,13 @@ export function backgroundOperations({ operations }: Pick<Turn, "operations">): 
 /** Returns the background operations with a result that no cycle has got. */
 export function dueOperations({ operations }: Pick<Turn, "operations">): Operation[] {
   return operations.filter(isDue);
+}
+
+/** Reports whether a turn's next cycle can begin: the one before is over, and background operations have results for it. */
+export function isDueTurn(turn: Turn): boolean {
+  return (
+    turn.waiting !== undefined && dueOperations(turn).length > 0 && blockingOperations(turn).length === 0
+  );
 }
 
 /** Returns the operations that the actor itself must have run: open ones of code whose attempt was not interrupted. */

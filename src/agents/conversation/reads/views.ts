@@ -184,7 +184,7 @@ function rawReply(reply: Reply, operations: readonly Operation[]): Json {
 }
 
 export function operationView(turn: Turn, operation: Operation): OperationView {
-  const { item, name, input, target, mode, status, result } = operation;
+  const { item, name, input, target, mode, status, attempt, result, deadline } = operation;
   const base = {
     id: operationId(turn, item),
     turnId: turnId(turn),
@@ -192,7 +192,10 @@ export function operationView(turn: Turn, operation: Operation): OperationView {
     input,
     ...clientMark(target),
     ...asyncMark(mode),
+    ...(attempt === 1 ? {} : { attempt }),
   };
+  if (status === "deferred" && deadline !== undefined)
+    return { ...base, deferredUntil: toIso(deadline), state: "running" };
   if (status === "pending" || status === "interrupted" || status === "deferred")
     return { ...base, state: "running" };
   return { ...base, state: status, ...(result && outcomeView(result)) };

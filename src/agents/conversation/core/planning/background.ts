@@ -15,7 +15,13 @@
  * ASYNC-6  In a turn that must answer with data, and in one whose sender gets one answer only, `async` tools run as others do.
  */
 import type { AgentDecision } from "../decisions.ts";
-import { backgroundOperations, type ConversationState, dueOperations, type Turn } from "../state.ts";
+import {
+  backgroundOperations,
+  type ConversationState,
+  dueOperations,
+  isDueTurn,
+  type Turn,
+} from "../state.ts";
 import { notesOf, works } from "./order.ts";
 import { isLastCall } from "./results.ts";
 
@@ -43,8 +49,4 @@ function isHeld({ order, active }: ConversationState, { n }: Turn): boolean {
 /** Reports whether the next cycle of an earlier turn comes first. */
 function isBehind({ order, active }: ConversationState, { n }: Turn): boolean {
   return order !== "parallel" && [...active.values()].some((turn) => turn.n < n && isDueTurn(turn));
-}
-
-function isDueTurn(turn: Turn): boolean {
-  return turn.waiting !== undefined && dueOperations(turn).length > 0;
 }

@@ -8,6 +8,8 @@
  * DEFER-3  The first result is kept. The same result again changes nothing and has the same answer; any other is a
  *          `CONFLICT`, also once the operation has expired or was stopped.
  * DEFER-4  An operation without a result at its expiry fails with `TIMEOUT`. The outcome of a `once` tool is then unknown.
+ * DEFER-5  A turn whose next model call waits for nothing but deferred results has the phase `waiting`: a stop of the answers in
+ *          progress leaves it alone, as it leaves background work. It calls the model as soon as the last result is there.
  */
 
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
@@ -18,7 +20,7 @@ import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { Operation } from "../operation.ts";
 import type { DeferredResult, ToolDeferred } from "../signals.ts";
-import { type ConversationState, openOperations } from "../state.ts";
+import { blockingOperations, type ConversationState, openOperations } from "../state.ts";
 import { clientResult, excessOf, refused, resume, tooLarge } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
@@ -30,9 +32,20 @@ export function planDeferral(
 ): AgentDecision[] {
   const turn = active.get(n);
   const operation = turn && openOperations(turn).find((candidate) => candidate.item === item);
-  if (operation === undefined || operation.attempt !== attempt || !isDeferrable(operation)) return [];
+  if (
+    turn === undefined ||
+    operation === undefined ||
+    operation.attempt !== attempt ||
+    !isDeferrable(operation)
+  )
+    return [];
   if (operation.status === "deferred") return [];
-  return [{ type: "DEFER_TASK", turn: n, item, deadline: Math.min(expiresAt, now + MAX_DEFER_MS) }];
+  const others = blockingOperations(turn).filter((candidate) => candidate.item !== item);
+  const isLast = operation.mode === "sync" && others.every(({ status }) => status === "deferred");
+  return [
+    { type: "DEFER_TASK", turn: n, item, deadline: Math.min(expiresAt, now + MAX_DEFER_MS) },
+    ...(isLast ? [{ type: "MARK_WAITING" as const, turn: n, isIdle: true }] : []),
+  ];
 }
 
 /** Reports whether an operation's result may come by a handle. A `pure` call may run before it is committed, and repeat. */

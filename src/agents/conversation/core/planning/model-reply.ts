@@ -61,7 +61,7 @@ export function planModelReply(
   ];
   const used = new Set(turn.operations.map(({ toolCallId }) => toolCallId));
   const budget = checkBudget();
-  const pending: Pick<Operation, "target">[] = [];
+  const pending: Pick<Operation, "target" | "status">[] = [];
   const left = toolCallsLeft(state, turn);
   let ran = 0;
   for (const toolCall of toolCalls) {

@@ -1,10 +1,10 @@
 /**
  * Turns that overlap: which of them go on, and what each is told of the others. Pure.
  *
- * ORDER-1  `queued`: one turn at a time, in the order of their messages. A turn that waits for a person or for background
- *          work does not hold the others.
+ * ORDER-1  `queued`: one turn at a time, in the order of their messages. A turn that waits for a person, for a deferred result or
+ *          for background work does not hold the others.
  * ORDER-2  `interrupt`: a message stops the active turns in the commit that starts its own, which sees their records. It does not
- *          stop turns that only wait for background work.
+ *          stop turns that only wait for background work or for deferred results.
  * ORDER-3  A cycle tells the model of the other turns that were active when it began: what their users said, all operations
  *          that run, and which of those with an effect are done or failed. Later calls of the cycle repeat it, later turns do
  *          not.
@@ -27,7 +27,7 @@ import {
   blockingOperations,
   type ConversationState,
   chainOf,
-  dueOperations,
+  isDueTurn,
   openOperations,
   primaryAgent,
   queuedTurns,
@@ -72,14 +72,13 @@ export function planQueue(state: ConversationState): AgentDecision[] {
 
 /** Reports whether a turn works or waits to do so, so that later ones wait for it. */
 function holdsQueue(turn: Turn): boolean {
-  const isDue = turn.waiting !== undefined && dueOperations(turn).length > 0;
-  return turn.queued === true || isDue || works(turn);
+  return turn.queued === true || isDueTurn(turn) || works(turn);
 }
 
 /** Reports whether a turn calls a model, or waits for a tool of its own. */
 export function works(turn: Turn): boolean {
   if (turn.call !== null || turn.assembly !== undefined) return true;
-  return blockingOperations(turn).some(({ target }) => target === "code");
+  return blockingOperations(turn).some(({ target, status }) => target === "code" && status !== "deferred");
 }
 
 function begin(state: ConversationState, n: number): AgentDecision {

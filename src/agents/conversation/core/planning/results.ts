@@ -93,8 +93,8 @@ export function isRepeated(operation: Operation, outcome: ToolOutcome): boolean 
 }
 
 /**
- * Records results of a turn, then plans its next step. A turn that waited for its client waits without a new entry. Results
- * of background operations wait for the next cycle.
+ * Records results of a turn, then plans its next step. A turn that waited for its client, or for deferred results, waits without
+ * a new entry. Results of background operations wait for the next cycle.
  */
 export function resume(
   state: ConversationState,
@@ -104,7 +104,8 @@ export function resume(
   const { n, replies } = turn;
   const blocking = blockingOperations(turn);
   const left = blocking.filter(({ item }) => !results.some((given) => given.item === item));
-  const waitsOn = left.length === blocking.length || (left.length > 0 && waitsForClient(turn));
+  const waited = turn.waiting !== undefined || waitsForClient(turn);
+  const waitsOn = left.length === blocking.length || (left.length > 0 && waited);
   return [
     ...results.map((given) => ({ type: "RESUME_FROM_TOOL" as const, turn: n, ...given })),
     ...(waitsOn ? [] : planNext(state, turn, left, replies.length)),
@@ -115,12 +116,14 @@ export function resume(
 export function planNext(
   { record }: ConversationState,
   { n: turn, agentId, continuations = 0 }: Pick<Turn, "n" | "agentId" | "continuations">,
-  pending: readonly Pick<Operation, "target">[],
+  pending: readonly Pick<Operation, "target" | "status">[],
   replies: number,
 ): AgentDecision[] {
   if (pending.length === 0) {
     return [{ type: "CALL_LLM", turn, final: isLastCall(record, { agentId, continuations }, replies) }];
   }
+  if (pending.every(({ status }) => status === "deferred"))
+    return [{ type: "MARK_WAITING", turn, isIdle: true }];
   return pending.every(({ target }) => target === "client") ? [{ type: "WAIT_FOR_CLIENT", turn }] : [];
 }
 

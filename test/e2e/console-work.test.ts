@@ -1,0 +1,91 @@
+/** The console while a conversation works: waits, background work, and turns beside each other, in a real browser. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { buildConsole, CONSOLE } from "../../scripts/console.ts";
+import { type Server, startServer } from "../../scripts/server.ts";
+import { createClient, type DramatisClient } from "../../src/client/index.ts";
+import { answers, hasChromium, launchChromium, NO_CHROMIUM, say, Visitor } from "../support/browser.ts";
+import { Desk } from "../support/desk.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "dramatis-console-work-"));
+
+describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : NO_CHROMIUM})`, () => {
+  let server: Server;
+  let browser: Browser;
+  let desk: Desk;
+  let client: DramatisClient;
+  let visitor: Visitor;
+
+  beforeAll(async () => {
+    buildConsole();
+    [server, browser, desk] = await Promise.all([
+      startServer({
+        port: 0,
+        persist: join(folder, "state"),
+        config: join(import.meta.dirname, "work/wrangler.jsonc"),
+        assets: CONSOLE,
+        onLine: () => undefined,
+      }),
+      launchChromium(),
+      Desk.open(),
+    ]);
+    await server.ready;
+    client = createClient({ baseUrl: server.url });
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+    await desk?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  afterEach(async () => {
+    await visitor.leave();
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  /** Opens a new conversation. */
+  async function visit(options?: BrowserContextOptions): Promise<{ id: string; page: Page }> {
+    const { id } = await client.conversations.create({ agentId: "clerk" });
+    visitor = new Visitor(browser, server.url, options);
+    return { id, page: await visitor.open(`/c/${id}`) };
+  }
+
+  const call = (tool: string, path: string, item = "") =>
+    `!tool ${tool} ${JSON.stringify({ url: desk.url(path), item })}`;
+
+  it("DEFER-5 ORDER-1 G18 Stop and Escape leave a payment alone that waits for its webhook; it has a Stop of its own and holds no queue", async () => {
+    const { id, page } = await visit();
+    await client.conversations.update(id, { turns: "queued" });
+    await say(page, call("pay", "/now/pay"));
+    const card = page.locator("[data-testid=tool-card][data-state=deferred]");
+    await card.getByText("Waiting for a result").waitFor();
+    expect(await card.getByTestId("tool-progress").textContent()).toMatch(/^until \d/);
+    await page.getByTestId("result").getByText("Waits for a result").waitFor();
+    const paying = (await page.locator("[data-turn]").getAttribute("data-turn")) ?? "";
+    expect(await client.turns.get(id, paying)).toMatchObject({ status: "active", phase: "waiting" });
+
+    expect(await page.getByTestId("stop").count(), "nothing is being answered").toBe(0);
+    await page.getByTestId("composer").press("Escape");
+    await say(page, "!slow 200 30");
+    await answers(page, "word-3 ", true).waitFor();
+    await page.getByTestId("composer").press("Escape");
+    await page.getByTestId("turn-stopped").waitFor();
+    expect(await client.turns.get(id, paying)).toMatchObject({ status: "active" });
+    await page.reload();
+    await card.getByText("Waiting for a result").waitFor();
+
+    const [body = "{}"] = desk.bodiesOf("/now/pay");
+    await client.operations.complete(JSON.parse(body).handle, { result: { paid: true } });
+    await answers(page, "pay answered", false).waitFor();
+
+    await say(page, call("pay", "/now/again"));
+    await card.waitFor();
+    await page.getByRole("button", { name: "Stop waiting for this result" }).click();
+    await page.locator("[data-testid=tool-card][data-state=cancelled]").waitFor();
+  });
+});

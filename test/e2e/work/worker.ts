@@ -1,0 +1,66 @@
+/** An application whose tools take their time: each asks a desk that a test keeps, by the address in its input. */
+import { z } from "zod";
+import { dramatis } from "../../../src/dramatis.ts";
+import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../../src/library/define.ts";
+
+const input = z.object({ url: z.string(), item: z.string().default("") });
+
+const pay = defineTool({
+  name: "pay",
+  description: "Asks the customer to pay.",
+  input,
+  effect: "once",
+  execute: async ({ url }, { defer, signal }) => {
+    const deferred = await defer({ expiresInMs: 3_600_000 });
+    await fetch(url, { method: "POST", body: JSON.stringify({ handle: deferred.handle }), signal });
+    return deferred;
+  },
+});
+
+const research = defineTool({
+  name: "research",
+  description: "Looks something up, in the background.",
+  input,
+  effect: "idempotent",
+  async: true,
+  execute: async ({ url, item }, { progress, signal }) => {
+    progress({ percent: 40, step: item });
+    return (await fetch(url, { method: "POST", signal })).text();
+  },
+});
+
+const flaky = defineTool({
+  name: "flaky",
+  description: "Fails at first.",
+  input,
+  effect: "idempotent",
+  retry: { maxAttempts: 3, backoffMs: 100 },
+  execute: async ({ url }, { signal }) => {
+    const response = await fetch(url, { method: "POST", signal });
+    if (!response.ok) throw new Error(`The desk answered ${response.status}.`);
+    return response.text();
+  },
+});
+
+const priced = defineModelProfile("priced", {
+  provider: "offline",
+  modelId: "offline-1",
+  costPer1kInput: 1,
+  costPer1kOutput: 2,
+});
+
+const clerk = definePersona("clerk", {
+  name: "Clerk",
+  identity: { systemPrompt: "You are a clerk.", modelProfileId: "priced" },
+  tools: { toolIds: ["pay", "research", "flaky"] },
+});
+
+const app = dramatis({
+  libraries: [
+    defineLibrary("work", { personas: [clerk], tools: [pay, research, flaky], modelProfiles: [priced] }),
+  ],
+  agents: [{ id: "clerk", persona: "work/clerk" }],
+});
+
+export const { Conversation, Agent, Executor } = app;
+export default app.handler;
