@@ -48,7 +48,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "Numbered from 1, with reasoning, tool call, result and raw reply; they survive a crash in mid-turn.",
   ],
   ["A32", "The final move's reasoning is the agent's message", "They are equal."],
-  ["A33", "maxMovesPerTurn", "An endlessly tool-calling model ends with a text, and the turn completes."],
+  [
+    "A33",
+    "maxMovesPerTurn",
+    "An endlessly tool-calling model ends with a text, and the turn completes; one that repeats a call in vain, sooner.",
+  ],
   [
     "A42",
     "Model retry",

@@ -165,7 +165,13 @@ function scriptedGateway(rounds: number, calls: number): ModelGateway {
       }
       for (let index = 0; index < calls; index++) {
         const id = `call_${replies}_${index}`;
-        yield { type: "tool-call", index, id, name: "look_up", arguments: JSON.stringify({ n: index }) };
+        yield {
+          type: "tool-call",
+          index,
+          id,
+          name: "look_up",
+          arguments: JSON.stringify({ n: replies * calls + index }),
+        };
       }
       yield { type: "finish", reason: "tool_calls" };
     },

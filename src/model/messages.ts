@@ -67,6 +67,6 @@ export interface ContextMessage {
   name?: string;
   toolCallId?: string;
   toolCalls?: ToolCall[];
-  /** Not sent to models. `isSuccess: false` marks the failure of a tool; `note: true` marks a system message as a note (`isNote`); `model` names the model of an assistant's message. */
+  /** Not sent to models. `isSuccess: false` marks the failure of a tool; `note: true` marks a system message as a note (`isNote`), `ofRound: true` one that belongs to the results before it; `model` names the model of an assistant's message. */
   metadata?: Facts;
 }

@@ -351,6 +351,38 @@ describe("the order of a turn", () => {
     expect((await conversation.messages()).at(-1)).toMatchObject({ content: turn.moves.at(-1)?.reasoning });
   });
 
+  test("A33 REPEAT-2 REPEAT-3 the same call with the same result again and again: a note at the third, and after the fifth an answer without tools", async () => {
+    const conversation = await createConversation(handy);
+    const { play, turnId } = await conversation.play({
+      replies: [[{ call: "double", input: { n: 1 } }]],
+      final: say("It stays 2."),
+    });
+    expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", answer: "It stays 2." });
+    const requests = (await play.requests()).map(({ body }) => body);
+    expect(requests.map(({ tool_choice }) => tool_choice)).toEqual([...Array(5).fill("auto"), "none"]);
+    const notes = requests.map((body) => movesIn(body).filter(({ role }) => role === "system"));
+    expect(notes.map(({ length }) => length)).toEqual([0, 0, 0, 1, 2, 3]);
+    expect(notes.at(-1)?.map(({ content }) => content)).toEqual([
+      expect.stringMatching(/"double" 3 times.*something else/),
+      expect.stringContaining('"double" 4 times'),
+      expect.stringMatching(/"double" 5 times.*Answer now/),
+    ]);
+    const prefixes = requests.slice(1).map(({ messages }, index) => {
+      const before = requests[index]?.messages ?? [];
+      return JSON.stringify(messages.slice(0, before.length)) === JSON.stringify(before);
+    });
+    expect(prefixes).toEqual(Array(5).fill(true));
+  });
+
+  test("REPEAT-3 a model that repeats its call even then gets no more: the turn completes with a notice", async () => {
+    const conversation = await createConversation(handy);
+    const { play, turnId } = await conversation.play({ replies: [[{ call: "double", input: { n: 1 } }]] });
+    const turn = await conversation.ended(turnId);
+    expect(turn).toMatchObject({ status: "completed", answer: expect.stringContaining("the same result") });
+    expect(turn.moves.filter(({ toolCall }) => toolCall !== undefined)).toHaveLength(5);
+    expect(await play.requests()).toHaveLength(6);
+  });
+
   test("A reply without any text completes with a notice", async () => {
     const conversation = await createConversation(handy);
     const { turnId } = await conversation.play({ replies: [[{ text: " \n" }]] });

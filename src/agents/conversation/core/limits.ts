@@ -26,6 +26,10 @@ export const MAX_RESUME_PAUSE_MS = 5_000;
 export const RUNNING_AFTER_CRASHES = [MAX_ACTIVE_TURNS, 16, 4] as const;
 /** Milliseconds after a crash in which the Executor may deliver the result of a `once` tool that ran. */
 export const LATE_RESULT_MS = 30_000;
+/** Times that the same call has the same result in a turn before the model gets a note. */
+export const REPEATED_CALLS_NOTED = 3;
+/** Times that the same call has the same result in a turn before the model must answer without tools. */
+export const MAX_REPEATED_CALLS = 5;
 /** Tool calls of one reply. Calls beyond this are dropped and do not run. */
 export const MAX_CALLS_PER_REPLY = 64;
 
@@ -82,5 +86,6 @@ export const MOVES_SHARE = 0.25;
 /** Texts in place of an empty answer. */
 export const NOTICES = {
   movesExhausted: "I stopped here: this turn used up its allowed steps before reaching an answer.",
+  callsRepeated: "I stopped here: the same tool call had the same result again and again.",
   emptyReply: "The model gave an empty reply.",
 } as const;

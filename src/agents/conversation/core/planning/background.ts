@@ -15,6 +15,7 @@
  * ASYNC-6  In a turn that must answer with data, and in one whose sender gets one answer only, `async` tools run as others do.
  */
 import type { AgentDecision } from "../decisions.ts";
+import { isDue } from "../operation.ts";
 import {
   backgroundOperations,
   type ConversationState,
@@ -23,6 +24,7 @@ import {
   type Turn,
 } from "../state.ts";
 import { notesOf, works } from "./order.ts";
+import { isStuck } from "./repeats.ts";
 import { isLastCall } from "./results.ts";
 
 /** Ends a turn with its answer, or only its cycle. */
@@ -38,7 +40,11 @@ export function planCycle(state: ConversationState): AgentDecision[] {
   const due = [...state.active.values()].filter((turn) => isDueTurn(turn) && !isHeld(state, turn));
   const [first] = due.sort((one, other) => one.n - other.n);
   if (first === undefined) return [];
-  const final = isLastCall(state.record, first, first.replies.length);
+  const { length } = first.replies;
+  const operations = first.operations.map((operation) =>
+    isDue(operation) ? { ...operation, delivered: length } : operation,
+  );
+  const final = isLastCall(state.record, first, length) || isStuck(operations, length);
   return [{ type: "BEGIN_CYCLE", turn: first.n, final, ...notesOf(state, first.n) }];
 }
 

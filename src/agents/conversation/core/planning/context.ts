@@ -24,6 +24,7 @@ import type { Operation } from "../operation.ts";
 import { type ConversationIdentity, chainOf, operationsOf, type Reply, type Turn } from "../state.ts";
 import { messageEvent, outcomeEvent, outcomesAt, replyEvent, resultEvent } from "../turn-events.ts";
 import { fittedMoves, tokensOf } from "./moves.ts";
+import { repeatNotes } from "./repeats.ts";
 
 /** Returns the context without the turn's moves. */
 export function baseContext(
@@ -77,6 +78,7 @@ function note(content: string): ContextMessage {
 export function moveMessages(turn: Turn): ContextMessage[] {
   const messages = turn.replies.flatMap((reply, index) => [
     ...outcomeMessages(turn, index),
+    ...repeatNotes(turn.operations, index),
     ...repairMessages(turn, index),
     ...additionMessages(turn, index),
     ...messagesOfMove(reply, () => replyEvent(turn, index)),
@@ -88,6 +90,7 @@ export function moveMessages(turn: Turn): ContextMessage[] {
   return [
     ...messages,
     ...outcomeMessages(turn, last),
+    ...repeatNotes(turn.operations, last),
     ...repairMessages(turn, last),
     ...additionMessages(turn, last),
     ...pausedMessages(turn),

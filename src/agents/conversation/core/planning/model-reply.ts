@@ -31,6 +31,7 @@ import { type CallingTurn, type ConversationState, chainOf, type Turn } from "..
 import { endOfCycle } from "./background.ts";
 import { toolCallsLeft } from "./budget.ts";
 import { heardOf, newerMessages } from "./newer.ts";
+import { isStuck, type RepeatableCall } from "./repeats.ts";
 import { planNext } from "./results.ts";
 import { checkToolCall, overBudget } from "./tool-call.ts";
 
@@ -62,6 +63,7 @@ export function planModelReply(
   const used = new Set(turn.operations.map(({ toolCallId }) => toolCallId));
   const budget = checkBudget();
   const pending: Pick<Operation, "target" | "status">[] = [];
+  const operations: RepeatableCall[] = [...turn.operations];
   const left = toolCallsLeft(state, turn);
   let ran = 0;
   for (const toolCall of toolCalls) {
@@ -71,9 +73,10 @@ export function planModelReply(
     const operation = isBeyond ? overBudget(checked) : checked;
     if (operation.result === undefined) ran += 1;
     if (operation.result === undefined && operation.mode === "sync") pending.push(operation);
+    operations.push({ ...operation, reply: turn.replies.length });
     decisions.push({ type: "DISPATCH_TASK", turn: n, operation });
   }
-  return [...decisions, ...planNext(state, turn, pending, turn.replies.length + 1)];
+  return [...decisions, ...planNext(state, { ...turn, operations }, pending, turn.replies.length + 1)];
 }
 
 /** Reports whether a reply calls a tool of the agent that must not run twice. */
@@ -108,7 +111,8 @@ function planAnswer(state: ConversationState, turn: CallingTurn, reply: ModelRep
   const { n, call, output, repairs = [] } = turn;
   const problem = output === undefined ? null : problemOf(output.schema, reply.text);
   if (problem === null) {
-    const notice = call.final ? NOTICES.movesExhausted : NOTICES.emptyReply;
+    const exhausted = isStuck(turn.operations, turn.replies.length) ? "callsRepeated" : "movesExhausted";
+    const notice = NOTICES[call.final ? exhausted : "emptyReply"];
     const text = reply.text.trim() === "" ? notice : reply.text;
     return [
       { type: "APPEND_MESSAGE", turn: n, reply: kept(reply, { text, toolCalls: [] }) },

@@ -44,10 +44,10 @@ export function fittedMoves(messages: readonly ContextMessage[], room: number): 
   return fitted;
 }
 
-/** Returns the end of the round that begins at `start`: behind the last of its results. */
+/** Returns the end of the round that begins at `start`: behind the last of its results, and the notes on them. */
 function endOfRound(messages: readonly ContextMessage[], start: number): number {
   let end = start + 1;
-  while (isResult(messages[end])) end += 1;
+  while (isResult(messages[end]) || messages[end]?.metadata?.ofRound === true) end += 1;
   return end;
 }
 

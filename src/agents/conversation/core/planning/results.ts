@@ -24,6 +24,7 @@ import {
   type Turn,
   waitsForClient,
 } from "../state.ts";
+import { isStuck, type RepeatableCall } from "./repeats.ts";
 import { failure } from "./tool-call.ts";
 import { nextAttemptAt } from "./tool-retry.ts";
 
@@ -106,21 +107,29 @@ export function resume(
   const left = blocking.filter(({ item }) => !results.some((given) => given.item === item));
   const waited = turn.waiting !== undefined || waitsForClient(turn);
   const waitsOn = left.length === blocking.length || (left.length > 0 && waited);
+  const operations = turn.operations.map((operation) => {
+    const given = results.find(({ item }) => item === operation.item);
+    return given === undefined ? operation : { ...operation, result: given.result };
+  });
   return [
     ...results.map((given) => ({ type: "RESUME_FROM_TOOL" as const, turn: n, ...given })),
-    ...(waitsOn ? [] : planNext(state, turn, left, replies.length)),
+    ...(waitsOn ? [] : planNext(state, { ...turn, operations }, left, replies.length)),
   ];
 }
+
+/** A turn, with its operations as the planned decisions leave them. */
+type ActedTurn = Pick<Turn, "n" | "agentId" | "continuations"> & { operations: readonly RepeatableCall[] };
 
 /** Plans the next step after `replies` replies, not counting continuations: call the model, or wait for the operations that are pending. */
 export function planNext(
   { record }: ConversationState,
-  { n: turn, agentId, continuations = 0 }: Pick<Turn, "n" | "agentId" | "continuations">,
+  { n: turn, operations, ...rest }: ActedTurn,
   pending: readonly Pick<Operation, "target" | "status">[],
   replies: number,
 ): AgentDecision[] {
   if (pending.length === 0) {
-    return [{ type: "CALL_LLM", turn, final: isLastCall(record, { agentId, continuations }, replies) }];
+    const final = isLastCall(record, rest, replies) || isStuck(operations, replies);
+    return [{ type: "CALL_LLM", turn, final }];
   }
   if (pending.every(({ status }) => status === "deferred"))
     return [{ type: "MARK_WAITING", turn, isIdle: true }];
