@@ -75,7 +75,6 @@ export type {
   CompletedOperation,
   ConversationApi,
   CreateConversation,
-  StartedTurn,
   StartTurn,
   SubscribeOptions,
 } from "./protocol/conversation-api.ts";
@@ -84,6 +83,7 @@ export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts
 export type { TaskExecutor, TaskResultApi, ToolStateApi } from "./protocol/executor-api.ts";
 export type { DeferApi } from "./protocol/operation-handle.ts";
 export type { ToolOutcome } from "./protocol/requests.ts";
+export type { AcceptedSignal, SignalEnvelope, SignalResult, StartedTurn } from "./protocol/signals.ts";
 export type { TurnView } from "./protocol/views.ts";
 export {
   DramatisError,

@@ -4,7 +4,6 @@ import type { ContextMessage } from "../model/messages.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type {
   CompletedOperation,
-  StartedTurn,
   StartTurn,
   StopOptions,
   SubmittedResult,
@@ -12,6 +11,7 @@ import type {
 } from "../protocol/conversation-api.ts";
 import type { Frame } from "../protocol/frames.ts";
 import type { ToolOutcome } from "../protocol/requests.ts";
+import type { SignalEnvelope, SignalResult, StartedTurn } from "../protocol/signals.ts";
 import type {
   AgentUsage,
   AttachmentView,
@@ -54,6 +54,8 @@ export interface ConversationInput {
   projectId?: string;
   /** The order of turns that overlap; `parallel` by default. */
   turns?: TurnOrder;
+  /** `false`: messages are recorded, and no model answers them; `true` by default. */
+  orchestration?: boolean;
   /** Earlier messages from elsewhere. They are sent to the model, and are not part of the transcript. */
   history?: ContextMessage[];
 }
@@ -87,6 +89,15 @@ export interface DramatisClient {
      * `CONVERSATION_CLOSED`. Ending it again changes nothing.
      */
     complete(id: string, options?: StopRequest): Promise<ConversationView>;
+    /**
+     * Sends messages, stops and resumes in their envelopes, in order. Each has a result of its own. A message that cannot begin its
+     * turn yet is `queued`.
+     *
+     * @example
+     * const type = "conversation.user.message";
+     * const [result] = await client.conversations.signal(id, [{ id: "first", type, data: { content: "Hello" } }]);
+     */
+    signal(id: string, signals: readonly SignalEnvelope[], options?: RequestOptions): Promise<SignalResult[]>;
   };
   turns: {
     /** Starts a turn and returns at once. A live connection receives the answer. */
@@ -192,6 +203,11 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       cancel: (id, options) => stop(pathOf("conversations", id, "cancel"), options),
       resume: (id, options) => stop(pathOf("conversations", id, "resume"), options),
       complete: (id, options) => stop(pathOf("conversations", id, "complete"), options),
+      async signal(id, signals, init) {
+        const path = pathOf("conversations", id, "signals");
+        const { results } = await post<{ results: SignalResult[] }>(path, signals, init);
+        return results;
+      },
     },
     turns: {
       start: (id, input, init) => post(pathOf("conversations", id, "turns"), input, init),

@@ -178,7 +178,16 @@ function updateConversation(
   if (state.conversation === null) return state;
   const { title, gate, turns } = { ...state.conversation, ...data };
   const known = isConversationStatus(data.status) ? { status: data.status } : {};
-  const conversation = { ...state.conversation, title, gate, turns, ...known };
+  const { orchestration: before, ...others } = state.conversation;
+  const isOn = data.orchestration ?? before ?? true;
+  const conversation = {
+    ...others,
+    title,
+    gate,
+    turns,
+    ...known,
+    ...(isOn ? {} : { orchestration: false as const }),
+  };
   return { ...state, conversation: withBudget(conversation, data) };
 }
 

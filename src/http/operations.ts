@@ -16,6 +16,7 @@ import { eventOperations, eventRoutes } from "./routes/events.ts";
 import { healthOperations } from "./routes/health.ts";
 import { libraryRoutes } from "./routes/libraries.ts";
 import { libraryOperations } from "./routes/library-operations.ts";
+import { signalOperations, signalRoutes } from "./routes/signals.ts";
 import { socketOperations, socketRoutes } from "./routes/sockets.ts";
 import { turnOperations, turnRoutes } from "./routes/turns.ts";
 
@@ -25,6 +26,7 @@ export const OPERATIONS: readonly ApiOperation[] = [
   ...conversationOperations,
   ...attachmentOperations,
   ...turnOperations,
+  ...signalOperations,
   ...deferredOperations,
   ...eventOperations,
   ...chatOperations,
@@ -44,6 +46,7 @@ export function authenticatedRoutes(app: HttpRoutes): void {
   conversationRoutes(app);
   attachmentRoutes(app);
   turnRoutes(app);
+  signalRoutes(app);
   eventRoutes(app);
   chatRoutes(app);
   socketRoutes(app);

@@ -8,6 +8,7 @@ import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type { Budget } from "./budget.ts";
 import type { ToolChoice, ToolOutcome, ToolSubmission } from "./requests.ts";
+import type { SignalResult, StartedTurn } from "./signals.ts";
 import type {
   ConversationView,
   JournalEntryView,
@@ -34,6 +35,8 @@ export interface CreateConversation {
   turns?: TurnOrder;
   /** Limits of all turns together. */
   budget?: Budget;
+  /** `false`: messages are recorded, and no model answers them; `true` when absent. */
+  orchestration?: boolean;
   /** `false` keeps the conversation out of the lists of the directory and of its agent. Its id still finds it. */
   listed?: boolean;
   /**
@@ -63,17 +66,6 @@ export interface StartTurn {
   budget?: Budget;
 }
 
-export interface StartedTurn {
-  turnId: string;
-  messageId: string;
-  /** Number of the journal entry before the turn's first. Subscribe from it to get the whole turn. */
-  from: number;
-  /** The key had started this turn before; nothing was started now. */
-  repeated: boolean;
-  /** The turn failed in the commit that recorded its message: the conversation is stopped, or its budget is used up. */
-  status?: "failed";
-}
-
 /** A deferred operation with its result, accepted now or before. */
 export interface CompletedOperation {
   operationId: string;
@@ -99,6 +91,8 @@ export interface SubscribeOptions {
 
 export interface UpdateConversation {
   turns?: TurnOrder;
+  /** As at creation. Turns that have begun go on. */
+  orchestration?: boolean;
   /** Replaces the conversation's limits; `null` removes them. */
   budget?: Budget | null;
 }
@@ -133,10 +127,11 @@ export interface ConversationApi {
     untilWaiting?: boolean,
   ): Promise<Result<StartedTurn & { frames: ReadableStream<Uint8Array> }>>;
   /**
-   * Accepts signals from outside, one or several, each as `{id?, type, data}`. Returns the result of each, in their order:
-   * a refused signal stops no other. Fails as a whole, and accepts none, only if this principal may not write.
+   * Accepts signals from outside, one or several, each as `SignalEnvelope`. Returns the result of each, in their order:
+   * a refused signal stops no other. A message that cannot begin its turn yet waits, and is `queued`. Fails as a whole, and accepts
+   * none, only if this principal may not write, or for more than 10 000 signals.
    */
-  ingest(principal: Principal, signals: unknown): Promise<Result<Result<StartedTurn>[]>>;
+  ingest(principal: Principal, signals: unknown): Promise<Result<SignalResult[]>>;
   /**
    * Accepts results of client tools, all or none. Repeating a result changes nothing. `CONFLICT` for a different or late
    * result, or one of a tool that the client does not run; `NOT_FOUND` for an unknown operation.

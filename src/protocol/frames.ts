@@ -37,6 +37,8 @@ interface FrameData {
     status?: ConversationView["status"];
     gate?: "idle" | "cancelled";
     turns?: TurnOrder;
+    /** `false`: messages are recorded, and no model answers them. */
+    orchestration?: boolean;
     /** The smallest limits of the conversation and of its agent; `null` where there are none. */
     budget?: Budget | null;
     budgetLeft?: Budget;

@@ -36,6 +36,13 @@ export function stemOf(ulid: string): string {
   return ulid.slice(0, TIME_LENGTH) + ulid.slice(-RANDOM_LENGTH);
 }
 
+/** Returns 20 hexadecimal digits of a stem, from its last 16 characters: they differ wherever two stems of one day do. */
+export function stemDigits(stem: string): string {
+  let value = 0n;
+  for (const character of stem.slice(-16)) value = value * 32n + BigInt(ALPHABET.indexOf(character));
+  return value.toString(16).padStart(20, "0");
+}
+
 export function turnId(turn: TurnKey): string {
   return `turn_${encode(turn, 0)}`;
 }

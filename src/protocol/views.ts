@@ -37,6 +37,10 @@ export interface ConversationView {
   status: "active" | "waiting" | "completed" | "failed";
   gate: "idle" | "running" | "cancelled";
   turns: TurnOrder;
+  /** `false` where messages are recorded and no model answers them; absent otherwise. */
+  orchestration?: false;
+  /** Messages that are accepted and have not begun their turns; absent where there are none. */
+  queued?: number;
   agentId: string;
   projectId: string;
   participants: { type: "user" | "agent"; id: string }[];
@@ -121,6 +125,8 @@ export interface TurnView extends TurnSummary {
   answer: string | null;
   caller: Caller;
   input: Content;
+  /** Common to everything that follows from the message. */
+  correlationId: string;
   userMessageId: string;
   agentMessageIds: string[];
   replyToMessageId: string | null;
@@ -208,6 +214,10 @@ export interface JournalEntryView {
   turnId?: string;
   messageId?: string;
   operationId?: string;
+  /** Common to everything that follows from one signal; absent on entries that follow from none. */
+  correlationId?: string;
+  /** The id of the signal or the message that the entry follows from; absent where it is not known. */
+  causeId?: string;
   data?: JsonValue;
 }
 

@@ -38,5 +38,7 @@ export interface CallContext {
   agentId: string;
   conversationId: string;
   turnId: string;
+  /** Common to everything that follows from one signal; absent for calls outside a conversation's actor. */
+  correlationId?: string;
   traceparent?: string;
 }

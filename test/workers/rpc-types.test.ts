@@ -7,7 +7,8 @@ import { getAgentByName } from "agents";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { newConversationId } from "../../src/agents/base/lookup/conversation-id.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
-import type { StartedTurn, SubmittedResult } from "../../src/protocol/conversation-api.ts";
+import type { SubmittedResult } from "../../src/protocol/conversation-api.ts";
+import type { StartedTurn } from "../../src/protocol/signals.ts";
 import type {
   ConversationView,
   DeadLetterView,

@@ -5,7 +5,7 @@
  *        messages.
  */
 import type { Clock } from "../../ports/clock.ts";
-import type { StartedTurn } from "../../protocol/conversation-api.ts";
+import type { StartedTurn } from "../../protocol/signals.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -21,7 +21,7 @@ export interface AcceptancePorts {
   clock: Pick<Clock, "now">;
   store: {
     turn(n: number): Turn | null;
-    turnOfKey(caller: UserMessage["caller"], key: string): number | undefined;
+    turnOfKey(caller: UserMessage["caller"], key: string, correlationId?: string): number | undefined;
   };
   /** Absent where attachments are not stored. */
   media?: ConversationMedia;
@@ -39,6 +39,8 @@ export interface AcceptingUnit {
 
 export class Acceptance {
   #bucket: TokenBucket | null;
+  /** Turns that were staged and counted before. */
+  #prepaid = 0;
 
   constructor(private readonly ports: AcceptancePorts) {
     this.#bucket = ports.turnLimit === undefined ? null : tokenBucket(ports.turnLimit);
@@ -64,14 +66,34 @@ export class Acceptance {
     );
   }
 
+  /** Reports whether the message's key has started a turn, or was used otherwise. */
+  isKnown(signal: UserMessage): boolean {
+    return this.#turnOfKey(signal) !== undefined;
+  }
+
+  /** Counts a turn that begins later, by `stagePrepaid`. Throws `RATE_LIMITED`. */
+  prepay(): void {
+    this.#checkRate(1);
+    this.#take(1);
+  }
+
+  /** Stages a message as `stage` does. Its turn was counted before. */
+  stagePrepaid(unit: AcceptingUnit, signal: UserMessage): void {
+    if (!this.#stage(unit, signal, () => undefined).repeated) this.#prepaid += 1;
+  }
+
   /** Stages a message that was checked, unless its key has started a turn. */
   stage(unit: AcceptingUnit, signal: UserMessage): StartedTurn {
+    return this.#stage(unit, signal, (turns) => this.#checkRate(turns));
+  }
+
+  #stage(unit: AcceptingUnit, signal: UserMessage, checkRate: (turns: number) => void): StartedTurn {
     const turnOf = (n: number) => unit.state.active.get(n) ?? this.ports.store.turn(n);
     const known = this.#turnOfKey(signal);
     if (known !== undefined) return startedTurn(checkRepeated(turnOf(known), signal), true);
     const replied = repliedMessage(signal.data.replyToMessageId, turnOf);
     const begun = unit.state.turns - (unit.base?.turns ?? 0);
-    this.#checkRate(begun + 1);
+    checkRate(begun + 1);
     unit.stage([{ ...signal, ...defined({ replied }) }]);
     // In a conversation that is stopped the turn is over at once. A statement could fail, and the message is committed.
     const turn = unit.commits.at(-1)?.transition.touched.get(unit.state.turns);
@@ -81,12 +103,18 @@ export class Acceptance {
 
   /** Counts turns that a commit began. */
   count(turns: number): void {
+    const prepaid = Math.min(turns, this.#prepaid);
+    this.#prepaid -= prepaid;
+    this.#take(turns - prepaid);
+  }
+
+  #take(turns: number): void {
     if (turns === 0 || this.#bucket === null) return;
     this.#bucket = takeToken(this.#bucket, turns, this.ports.clock.now()).bucket;
   }
 
-  #turnOfKey({ id: key, caller }: UserMessage): number | undefined {
-    return key === undefined ? undefined : this.ports.store.turnOfKey(caller, key);
+  #turnOfKey({ id, correlationId, caller }: UserMessage): number | undefined {
+    return id === undefined ? undefined : this.ports.store.turnOfKey(caller, id, correlationId);
   }
 
   /** Throws `RATE_LIMITED` if the bucket has not as many turns. */

@@ -37,6 +37,8 @@ export interface PlanningPorts
     "gate" | "clientToolTimeoutMs" | "inProgress" | "summaryInProgress" | "sizesAfter" | "requestTokens"
   > {
   ids: Ids;
+  /** Returns when the next message of the queue may begin, in milliseconds since the epoch; `null` while none may. */
+  drainFrom?: (state: ConversationState) => number | null;
 }
 
 export class ConversationCore
@@ -52,7 +54,10 @@ export class ConversationCore
   ) {}
 
   dueIn(state: ConversationState, now: number): number | null {
-    return dueIn(state, now, this.wokeAt);
+    const work = dueIn(state, now, this.wokeAt);
+    const drain = this.ports.drainFrom?.(state) ?? null;
+    if (drain === null) return work;
+    return Math.min(work ?? Number.POSITIVE_INFINITY, Math.max(0, drain - now));
   }
 
   load(): ConversationState | null {

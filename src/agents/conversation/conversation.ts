@@ -15,7 +15,6 @@ import type {
   CompletedOperation,
   ConversationApi,
   CreateConversation,
-  StartedTurn,
   StartTurn,
   StopOptions,
   SubmittedResult,
@@ -25,8 +24,10 @@ import type {
 import type { TaskResult, TaskResultApi, ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
 import { taskResultSchema } from "../../protocol/executor-reports.ts";
 import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
+import { stemOf } from "../../protocol/ids.ts";
 import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
+import type { SignalResult, StartedTurn } from "../../protocol/signals.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { TurnView } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
@@ -51,12 +52,12 @@ import {
   parseCreate,
 } from "./door/create-conversation.ts";
 import { unknownHandle } from "./door/handles.ts";
+import { Ingress } from "./door/ingress.ts";
 import { createOutflows } from "./door/outflow.ts";
 import {
   deferSchema,
   messageOf,
   parseOutcome,
-  parseSignal,
   parseSubmissions,
   startTurnSchema,
   subscribeSchema,
@@ -106,6 +107,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       queries: this.#queries,
       stateFor: (principal) => this.#stateFor(principal),
       checkSpeaker: (principal) => this.#checkSpeaker(principal),
+    });
+    readonly #ingress = new Ingress({
+      runtime: this.#runtime,
+      stops: this.#stops,
+      stem: () => stemOf(systemIds.ulid()),
     });
     readonly #connectionPorts: ConnectionPorts = {
       cursor: (principal, start) => {
@@ -184,6 +190,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         await this.#runtime.create(record, {
           history,
           ...defined({ order: request.turns, budget: request.budget }),
+          ...(request.orchestration === false ? { orchestration: false } : {}),
         });
         if (record.listed !== false) await this.#parts.announcement.listing.publish();
         return conversationView(this.#runtime.state);
@@ -201,9 +208,9 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     async update(principal: Principal, input: UpdateConversation) {
       return asResult(async () => {
         this.#checkSpeaker(principal);
-        const { turns: order, budget } = validate(updateSchema, input);
+        const { turns: order, budget, orchestration } = validate(updateSchema, input);
         const caller = { type: "user", userId: principal.subject } as const;
-        await this.#runtime.update({ caller, ...defined({ order, budget }) });
+        await this.#runtime.update({ caller, ...defined({ order, budget, orchestration }) });
         return conversationView(this.#runtime.state);
       });
     }
@@ -258,16 +265,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return asResult(() => this.#stops.complete(principal, options));
     }
 
-    async ingest(principal: Principal, signals: unknown): Promise<Result<Result<StartedTurn>[]>> {
+    async ingest(principal: Principal, signals: unknown): Promise<Result<SignalResult[]>> {
       return asResult(async () => {
         this.#checkSpeaker(principal);
-        const list = Array.isArray(signals) ? signals : [signals];
-        const results: Result<StartedTurn>[] = [];
-        // One after another. Otherwise a later message could overtake one that waits for its media.
-        for (const signal of list) {
-          results.push(await asResult(() => this.#runtime.accept(parseSignal(signal, principal))));
-        }
-        return results;
+        return this.#ingress.ingest(principal, signals);
       });
     }
 

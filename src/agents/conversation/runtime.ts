@@ -10,13 +10,14 @@ import type { SessionEvent } from "../../memory/session/types.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { Budget } from "../../protocol/budget.ts";
-import type { CompletedOperation, StartedTurn, SubmittedResult } from "../../protocol/conversation-api.ts";
+import type { CompletedOperation, SubmittedResult } from "../../protocol/conversation-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor, TaskResult, ToolResult } from "../../protocol/executor-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import { messageId, operationId, resolveId, turnId } from "../../protocol/ids.ts";
 import { DEFAULT_DEFER_MS, type DeferRequest, type GivenHandle } from "../../protocol/operation-handle.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
+import type { StartedTurn } from "../../protocol/signals.ts";
 import type { TurnOrder } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -56,12 +57,13 @@ import { type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
 import type { ModelCallPorts } from "./effects/model-attempt.ts";
 import type { CompactedTurn } from "./effects/model-call.ts";
 import { SessionWindows } from "./effects/session-windows.ts";
+import { SignalQueueDoor } from "./signal-queue.ts";
 import { ConversationDatabase } from "./store/conversation-database.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
 
 export interface ConversationPorts
   extends ModelCallPorts,
-    Omit<PlanningPorts, "inProgress" | "sizesAfter" | "requestTokens">,
+    Omit<PlanningPorts, "drainFrom" | "inProgress" | "sizesAfter" | "requestTokens">,
     WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
@@ -87,6 +89,7 @@ export interface Beginning {
   history?: readonly SessionEvent[];
   /** `parallel` when absent. */
   order?: TurnOrder;
+  orchestration?: false;
   budget?: Budget;
 }
 
@@ -106,6 +109,8 @@ export class ConversationRuntime {
   readonly #handles: Handles;
   readonly #acceptance: Acceptance;
   readonly #changes: ChangeRate;
+  /** The messages that wait to begin their turns. */
+  readonly queue: SignalQueueDoor;
 
   constructor(given: ConversationPorts) {
     const { database, keyValue } = given;
@@ -121,6 +126,15 @@ export class ConversationRuntime {
     this.#handles = new Handles(keyValue);
     this.#acceptance = new Acceptance({ ...ports, store: this.store });
     this.#changes = new ChangeRate(ports.changeLimit, clock);
+    this.queue = new SignalQueueDoor({
+      clock,
+      acceptance: this.#acceptance,
+      state: () => this.state,
+      begin: () => this.#shell.begin(),
+      commit: (signals) => this.#shell.commit(signals),
+      transaction: (body) => database.transaction(body),
+      messageAt: (n) => this.store.signals.get(n),
+    });
     this.#shell = new ActorShell(this.#core(), {
       clock,
       transaction: (body) => database.transaction(body),
@@ -208,13 +222,14 @@ export class ConversationRuntime {
   }
 
   /**
-   * Commits outcomes that were kept, fails operations whose deadline has passed, then starts every effect that the state
-   * calls for and that does not run.
+   * Commits outcomes that were kept, fails operations whose deadline has passed, begins turns of messages that wait, then starts
+   * every effect that the state calls for and that does not run.
    */
   reconcile(): void {
     if (!this.exists) return;
     this.#shell.retryUnsaved();
     this.#shell.tick([{ type: "conversation.cmd.expire" }]);
+    this.queue.drain();
     this.#shell.startAll();
   }
 
@@ -224,6 +239,17 @@ export class ConversationRuntime {
    */
   begin(): ConversationUnit {
     return this.#shell.begin();
+  }
+
+  /** Reports whether the message has started a turn before. */
+  isKnown(signal: UserMessage): boolean {
+    void this.state;
+    return this.#acceptance.isKnown(signal);
+  }
+
+  /** Checks a message's content and schemas. Throws what is wrong with them. */
+  async check(signal: UserMessage): Promise<void> {
+    await this.#acceptance.check(signal);
   }
 
   /**
@@ -399,9 +425,21 @@ export class ConversationRuntime {
   }
 
   /** Commits a caller's change of the conversation itself. Every such change goes this way (RUN-9). */
-  #change(signal: ChangeSignal): Promise<void> {
+  async #change(signal: ChangeSignal): Promise<void> {
+    if (this.#isSeen(signal)) return;
     const planned = this.#shell.preview([signal]);
-    return this.#changes.commit(signal, planned, () => this.#shell.commit([signal]));
+    await this.#changes.commit(signal, planned, () => this.#shell.commit([signal]));
+  }
+
+  /** Reports whether a signal was applied before. Throws `IDEMPOTENCY_CONFLICT` where its id has started a turn. */
+  #isSeen(signal: ChangeSignal): boolean {
+    const { id, supplied } = ("origin" in signal ? signal.origin : undefined) ?? {};
+    const seen = id === undefined ? undefined : this.store.turnOfKey(signal.caller, id, supplied);
+    if (seen === undefined || seen === 0) return seen !== undefined;
+    throw new DramatisError(
+      "IDEMPOTENCY_CONFLICT",
+      "This id was used for a message. Use a new id for a new signal.",
+    );
   }
 
   /** Returns the hook that runs as an operation with this id. */
@@ -476,7 +514,8 @@ export class ConversationRuntime {
     const summaryInProgress = (running: SessionInCompaction) =>
       this.#effects.factsOf(compactionKey(running)) ?? this.#unsavedSummary(running);
     const sizesAfter = (turn: Turn, high: number) => this.#windows.sizesAfter(turn, high);
-    const ports = { ...this.ports, inProgress, summaryInProgress, sizesAfter, requestTokens };
+    const drainFrom = (state: ConversationState) => this.queue.drainFrom(state);
+    const ports = { ...this.ports, drainFrom, inProgress, summaryInProgress, sizesAfter, requestTokens };
     return new ConversationCore(this.store, ports, this.ports.clock.now());
   }
 

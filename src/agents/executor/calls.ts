@@ -31,6 +31,7 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
     agentId: identifier,
     conversationId: identifier,
     turnId: identifier,
+    correlationId: z.exactOptional(identifier),
     traceparent: z.exactOptional(z.string().max(200)),
   }),
 });

@@ -62,7 +62,7 @@ const budget = budgetSchema.meta({
   description: "Limits of what model calls and tool calls may use up. An absent one does not limit.",
 });
 
-const wireError = z
+export const wireError = z
   .strictObject({ code: z.string(), message: z.string(), retriable: z.boolean() })
   .meta({ id: "Failure", description: "Why a turn or a tool call failed." });
 
@@ -99,6 +99,12 @@ export const conversation: z.ZodType<ConversationView> = z
   .strictObject({
     ...summary,
     status: z.enum(["active", "waiting", "completed", "failed"]),
+    orchestration: z.exactOptional(z.literal(false)).meta({
+      description: "`false`: messages are recorded, and no model answers them.",
+    }),
+    queued: count.exactOptional().meta({
+      description: "Messages that are accepted and have not begun their turns.",
+    }),
     turns: turnOrderSchema.meta({
       description:
         "How turns that overlap go on: at the same time, one after another, or a new message stops the active turns.",
@@ -199,6 +205,7 @@ export const turn: z.ZodType<TurnView> = z
       .meta({ description: "The text of the agent's message; `null` unless the turn is completed." }),
     caller: z.strictObject({ type: z.literal("user"), userId: z.string() }),
     input: content,
+    correlationId: z.string().meta({ description: "Common to everything that follows from the message." }),
     userMessageId: ids.message,
     agentMessageIds: z.array(ids.message),
     replyToMessageId: ids.message.nullable(),
@@ -251,6 +258,12 @@ export const journalEntry: z.ZodType<JournalEntryView> = z
     type: z.enum(ENTRY_TYPES),
     time,
     ...subject,
+    correlationId: z.exactOptional(
+      z.string().meta({ description: "Common to everything that follows from one signal." }),
+    ),
+    causeId: z.exactOptional(
+      z.string().meta({ description: "The id of the signal or the message that the entry follows from." }),
+    ),
     data: z.exactOptional(anyJson),
   })
   .meta({ id: "JournalEntry", description: "One durable entry of a conversation." });

@@ -30,6 +30,9 @@ const createSchema = z
     title: z.exactOptional(z.string().min(1).max(200)),
     projectId: z.exactOptional(definitionIdSchema),
     turns: z.exactOptional(turnOrderSchema),
+    orchestration: z.boolean().exactOptional().meta({
+      description: "`false`: messages are recorded, and no model answers them. Default: `true`.",
+    }),
     budget: budgetSchema.exactOptional().meta({ description: "Limits of all turns together." }),
     history: historySchema.exactOptional().meta({
       description:
@@ -52,11 +55,14 @@ const updateSchema = z
       description:
         "`parallel`: at the same time. `queued`: one after another. `interrupt`: a new message stops the active turns.",
     }),
+    orchestration: z.boolean().exactOptional().meta({
+      description: "`false`: messages are recorded, and no model answers them. Turns that have begun go on.",
+    }),
     budget: budgetSchema.nullable().exactOptional().meta({
       description: "Replaces the limits of the conversation; null removes them.",
     }),
   })
-  .refine((changes) => Object.keys(changes).length > 0, "Give `turns` or `budget`.");
+  .refine((changes) => Object.keys(changes).length > 0, "Give `turns`, `orchestration` or `budget`.");
 
 export const conversationParams = z.object({ id: ids.conversation });
 

@@ -2,6 +2,8 @@
  * Callers: who starts turns. Pure.
  *
  * CALLER-1  Two callers never share an idempotency key: the names of their keys differ, whatever text both choose.
+ * CORR-2  A signal is known by its id together with its correlation id as it was supplied: the same two are one signal, the same
+ *         id with another correlation id is another.
  */
 import type { Caller } from "../../../protocol/views.ts";
 import type { ConversationIdentity } from "./state.ts";
@@ -15,10 +17,11 @@ export function originOf(caller: Caller): string {
  * Returns the name of a caller's idempotency key. An agent's keys do not depend on its turn: an agent that repeats a
  * request in another turn gets the same answer.
  */
-export function callerKey(caller: Caller, key: string): string {
+export function callerKey(caller: Caller, key: string, correlationId?: string): string {
   const id = idOf(caller);
   const name = `${id.length}:${id}:${key}`;
-  return caller.type === "user" ? name : `${caller.type}:${name}`;
+  const own = caller.type === "user" ? name : `${caller.type}:${name}`;
+  return correlationId === undefined ? own : `c${correlationId.length}:${correlationId}:${own}`;
 }
 
 /** Names who wrote a message: by id where the conversation has several people. */

@@ -13,7 +13,7 @@ import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import type { AttemptOutcome } from "./calls.ts";
 import type { Operation } from "./operation.ts";
-import type { AttemptFacts, LateResult } from "./signals.ts";
+import type { AttemptFacts, LateResult, QueuedMessage, RefusedMessage } from "./signals.ts";
 import type {
   Addition,
   CallingTurn,
@@ -117,6 +117,14 @@ export type ExtractionDecision =
   | { type: "EXTRACTED"; of: number; operations: Json }
   | { type: "GIVE_UP_EXTRACTION"; of: number; error: FailureText };
 
+/** Decisions about the queue of messages. */
+export type QueueDecision =
+  | { type: "ENQUEUE"; messages: readonly QueuedMessage[] }
+  /** Record how many messages were dropped, with the ids of the first. */
+  | { type: "OVERFLOW"; dropped: number; ids: readonly string[] }
+  /** End the wait of the first `count` messages. */
+  | { type: "DEQUEUE"; count: number; bytes: number; refused: readonly RefusedMessage[] };
+
 export type HookDecision = AssemblyDecision | ExtractionDecision;
 
 /** A failure in a journal entry. */
@@ -139,6 +147,7 @@ export type AgentDecision =
   /** Withdraw the reply, tell the model of the newer messages, and call it again, into the same message. */
   | ({ type: "RECONSIDER"; turn: number } & Omit<Addition, "after">)
   | { type: "SET_ORDER"; order: TurnOrder; by: Caller }
+  | { type: "SET_ORCHESTRATION"; on: boolean; by: Caller }
   /** Call the model, into a new message. A `final` call gets no tools. */
   | { type: "CALL_LLM"; turn: number; final: boolean }
   /** Record the outcome of an attempt of the present call. */
@@ -183,11 +192,21 @@ export type AgentDecision =
   | { type: "COMPLETE_TURN"; turn: number }
   /** End the turn. `shown` is the text of its message in progress; `by` and `reason` are those of a stop. */
   | { type: "FAIL_TURN"; turn: number; error: ErrorData; shown?: string; by?: Caller; reason?: string }
-  | { type: "SET_GATE"; gate: ConversationGate; by: Caller; reason?: string }
   | { type: "END_CONVERSATION"; by: Caller; reason?: string }
+  | {
+      type: "SET_GATE";
+      gate: ConversationGate;
+      by: Caller;
+      reason?: string;
+      correlationId?: string;
+      causeId?: string;
+    }
+  /** Remember a signal that started no turn. */
+  | { type: "SEE_SIGNAL"; caller: Caller; key: string; correlationId?: string }
   /** Continue after a crash, no earlier than `notBefore`. `reset` withdraws text that may have been streamed. */
   | { type: "RESUME_TURN"; turn: number; notBefore: number; reset: boolean }
   | CompactionDecision
+  | QueueDecision
   | HookDecision
   | BudgetDecision
   /** Send an envelope to another actor, beside a decision that gives a journal entry. */

@@ -67,6 +67,11 @@ function conversationFrame(
       return { ...base, type: "conversation.updated", data: { status: "active" } };
     case "conversation.ended":
       return { ...base, type: "conversation.updated", data: { status: "completed" } };
+    case "conversation.signal.refused": {
+      const [code, message, ref] = [text(data, "code"), text(data, "message"), text(data, "id")];
+      const named = ref === "" ? {} : { ref };
+      return { ...base, type: "error", data: { code, message, retriable: false, ...named } };
+    }
     case "memory_extraction.failing": {
       const why = text(data, "message");
       const message = `Nothing is saved to memory: the extraction failed for several turns in a row. ${why}`;
@@ -84,12 +89,13 @@ function conversationFrame(
 /** Returns the changed settings of a conversation. */
 function changesOf(data: JournalEntry["data"]): Extract<Frame, { type: "conversation.updated" }>["data"] {
   // SAFETY: the reducer wrote the entry's data.
-  const { turns, budget, budgetLeft } = data as {
+  const { turns, orchestration, budget, budgetLeft } = data as {
     turns?: TurnOrder;
+    orchestration?: boolean;
     budget?: Budget | null;
     budgetLeft?: Budget;
   };
-  return defined({ turns, budget, budgetLeft });
+  return defined({ turns, orchestration, budget, budgetLeft });
 }
 
 /** Returns what was left of the conversation's budget when a turn ended; nothing where there was none. */
@@ -161,6 +167,10 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
     case "conversation.waiting":
     case "conversation.active":
     case "conversation.ended":
+    case "conversation.queue.received":
+    case "conversation.queue.drained":
+    case "conversation.queue.overflow":
+    case "conversation.signal.refused":
     case "context.compaction.started":
     case "context.compaction.failed":
     case "context.compacted":

@@ -2,6 +2,14 @@
 
 /** Active turns of one conversation. One more is refused with `TOO_MANY_TURNS`. */
 export const MAX_ACTIVE_TURNS = 64;
+/** Messages of one conversation that are accepted and have not begun their turns. One more is `QUEUE_OVERFLOW`. */
+export const MAX_QUEUED_SIGNALS = 10_000;
+/** Size of these messages, as JSON, in bytes (UTF-8). */
+export const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
+/** Messages of a batch, or of the queue, that begin their turns before other work may come between. */
+export const DRAIN_STEP = 128;
+/** Ids of dropped messages that the journal's entry names. */
+export const MAX_NAMED_SIGNALS = 100;
 /** Attempts of one model call, the first included. */
 export const MODEL_ATTEMPTS = 3;
 /** Milliseconds before the second attempt, the third, … No jitter. */

@@ -18,7 +18,7 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
 import { movedTotals, totalsOf, withAttempt, withCrash, withoutOpenCall } from "./calls.ts";
 import { reduceCompaction, withoutReservations } from "./compaction.ts";
-import type { AgentDecision, CompactionDecision, ExtractionDecision } from "./decisions.ts";
+import type { AgentDecision, CompactionDecision, ExtractionDecision, QueueDecision } from "./decisions.ts";
 import { assemblyFailure, beginCycle, completed, reduceAssembly, reduceExtraction } from "./hook-reducer.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
@@ -26,6 +26,7 @@ import { budgetLeft, conversationBudget, movedSpending } from "./ledger.ts";
 import { endConversation } from "./life.ts";
 import { cancelled, deferred, isDue, isOpen, type Operation, repeated, settled } from "./operation.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
+import { reduceQueue } from "./queue-reducer.ts";
 import {
   type ConversationState,
   chainOf,
@@ -50,9 +51,12 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
   }
   if (decision.type === "SET_GATE") return setGate(transition, decision);
   if (decision.type === "END_CONVERSATION") return endConversation(transition, decision);
+  if (decision.type === "SEE_SIGNAL") return seeSignal(transition, decision);
   if (decision.type === "SET_ORDER") return setOrder(transition, decision);
+  if (decision.type === "SET_ORCHESTRATION") return setOrchestration(transition, decision);
   if (decision.type === "SET_BUDGET") return setBudget(transition, decision);
   if (decision.type === "NOTE_LATE_RESULT") return noteLateResult(transition, decision, now);
+  if (isQueueDecision(decision)) return reduceQueue(transition, decision);
   if (isCompactionDecision(decision)) return reduceCompaction(transition, decision, now);
   if (isExtractionDecision(decision)) return reduceExtraction(transition, decision);
   const { state } = transition;
@@ -266,7 +270,9 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         entry("message.completed", call?.item),
       );
     case "COMPLETE_TURN": {
-      return completed(transition, { ...over(turn, now), status: "completed" }, chain, now, leftData(state));
+      const isAsked = turn.replies.length > 0;
+      const hooks = isAsked ? chain : {};
+      return completed(transition, { ...over(turn, now), status: "completed" }, hooks, now, leftData(state));
     }
     case "FAIL_TURN": {
       const { error, shown, by, reason } = decision;
@@ -315,6 +321,10 @@ function isExtractionDecision(decision: AgentDecision): decision is ExtractionDe
   return "of" in decision;
 }
 
+function isQueueDecision(decision: AgentDecision): decision is QueueDecision {
+  return decision.type === "ENQUEUE" || decision.type === "OVERFLOW" || decision.type === "DEQUEUE";
+}
+
 function startTurn(
   transition: Transition,
   { type: _type, turn: n, ...request }: Extract<AgentDecision, { type: "START_TURN" }>,
@@ -335,8 +345,9 @@ function startTurn(
     recoveries: 0,
     issues: {},
   };
-  const { clientId: key, caller } = request;
-  const keys = key === undefined ? transition.keys : [...transition.keys, { caller, key, turn: n }];
+  const { clientId: key, correlationId, caller } = request;
+  const seen = key === undefined ? [] : [{ caller, key, turn: n, ...defined({ correlationId }) }];
+  const keys = [...transition.keys, ...seen];
   return withTurn({ ...transition, state: { ...state, turns: n }, keys }, turn, [
     { type: "turn.started", turn: n },
     { type: "message.user", turn: n, item: 0 },
@@ -362,13 +373,35 @@ function noteLateResult(
 
 function setGate(
   transition: Transition,
-  { gate, by, reason }: Extract<AgentDecision, { type: "SET_GATE" }>,
+  { gate, by, reason, correlationId, causeId }: Extract<AgentDecision, { type: "SET_GATE" }>,
 ): Transition {
   const type = gate === "cancelled" ? "conversation.cancelled" : "conversation.resumed";
   return {
     ...transition,
     state: { ...transition.state, gate },
-    entries: [...transition.entries, { type, data: stopData(by, reason) }],
+    entries: [
+      ...transition.entries,
+      { type, data: { ...stopData(by, reason), ...defined({ correlationId, causeId }) } },
+    ],
+  };
+}
+
+function seeSignal(
+  transition: Transition,
+  { type: _type, ...signal }: Extract<AgentDecision, { type: "SEE_SIGNAL" }>,
+): Transition {
+  return { ...transition, keys: [...transition.keys, { ...signal, turn: 0 }] };
+}
+
+function setOrchestration(
+  transition: Transition,
+  { on, by }: Extract<AgentDecision, { type: "SET_ORCHESTRATION" }>,
+): Transition {
+  const { orchestration: _, ...others } = transition.state;
+  return {
+    ...transition,
+    state: on ? others : { ...others, orchestration: false },
+    entries: [...transition.entries, { type: "conversation.updated", data: { orchestration: on, by } }],
   };
 }
 

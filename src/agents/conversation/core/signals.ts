@@ -20,6 +20,8 @@ export interface UserMessage {
   type: "conversation.user.message";
   /** The idempotency key as supplied; absent if the client sent none. */
   id?: string;
+  /** As supplied; absent if the client sent none. */
+  correlationId?: string;
   caller: Caller;
   data: Omit<StartTurn, "idempotencyKey">;
   /** The message that it replies to. */
@@ -173,6 +175,17 @@ export interface Abandon {
 export interface Stop {
   caller: Caller;
   reason?: string;
+  /** Absent where it did not come as a signal of a client. */
+  origin?: SignalOrigin;
+}
+
+/** What a change that came as a signal is known by. */
+export interface SignalOrigin {
+  /** The idempotency key as supplied; absent if the client sent none. */
+  id?: string;
+  correlationId: string;
+  /** The correlation id as supplied; absent if the client sent none. */
+  supplied?: string;
 }
 
 /** Stops a turn, or the conversation: its turns end, and none begins until it resumes. */
@@ -191,11 +204,41 @@ export interface Complete extends Stop {
   type: "conversation.complete";
 }
 
+/** A message that waits until it may start its turn, with its size. */
+export interface QueuedMessage {
+  signal: UserMessage;
+  /** Of its JSON, in bytes (UTF-8). */
+  bytes: number;
+}
+
+/** Takes messages that cannot begin their turns yet, in order. */
+export interface Ingest {
+  type: "conversation.cmd.ingest";
+  messages: readonly QueuedMessage[];
+}
+
+/** A message of the queue that cannot start a turn. */
+export interface RefusedMessage {
+  /** As supplied; absent if the client sent none. */
+  id?: string;
+  code: string;
+  message: string;
+}
+
+/** Ends the wait of the first `count` messages of the queue, whose size is `bytes`. */
+export interface Drained {
+  type: "conversation.cmd.drained";
+  count: number;
+  bytes: number;
+  refused: readonly RefusedMessage[];
+}
+
 /** Changes how turns that overlap go on, or the budget. */
 export interface Update {
   type: "conversation.update";
   caller: Caller;
   order?: TurnOrder;
+  orchestration?: boolean;
   /** `null` removes the limits. */
   budget?: Budget | null;
 }
@@ -206,6 +249,8 @@ export type Signal =
   | Cancel
   | Resume
   | Complete
+  | Ingest
+  | Drained
   | EffectSignal
   | LateResult
   | CompactionSignal

@@ -19,6 +19,7 @@ import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { correlationOf } from "./correlation.ts";
 import type { Assembly, Extractions } from "./hooks.ts";
 import { isDue, isOpen, type Operation } from "./operation.ts";
 
@@ -56,6 +57,8 @@ export interface Standing {
   readonly status: ConversationStatus;
   readonly gate: ConversationGate;
   readonly order: TurnOrder;
+  /** Messages are recorded, and no model is called for them; absent where it is. */
+  readonly orchestration?: false;
   /** Number of the newest turn. */
   readonly turns: number;
   /** The next event's sequence number, by session. */
@@ -66,10 +69,21 @@ export interface Standing {
   readonly spent: Amounts;
   /** The conversation's own limits; absent = none. */
   readonly budget?: Budget;
+  /** The messages that wait to start their turns; absent where there are none. */
+  readonly queue?: SignalQueue;
   /** The compactions that run or were given up, by session. */
   readonly compactions: Readonly<Record<string, SessionCompaction>>;
   /** The hooks that extract memories of completed turns; absent where there is none. */
   readonly extraction?: Extractions;
+}
+
+/** The messages that wait to start their turns, by number. */
+export interface SignalQueue {
+  readonly first: number;
+  /** One more than the number of the last. */
+  readonly next: number;
+  /** Of their JSON together, in bytes (UTF-8). */
+  readonly bytes: number;
 }
 
 /** A compaction of a session: one that runs, or one that was given up. */
@@ -163,6 +177,8 @@ export interface Turn {
   readonly caller: Caller;
   /** The client's idempotency key, as supplied. */
   readonly clientId?: string;
+  /** The correlation id of its message, as supplied. `correlationOf` has that of every turn. */
+  readonly correlationId?: string;
   readonly input: Content;
   readonly replyTo?: string;
   /** The message that `replyTo` names, for the model. */
@@ -247,6 +263,7 @@ export type TurnRequest = Pick<
   | "agentId"
   | "caller"
   | "clientId"
+  | "correlationId"
   | "input"
   | "replyTo"
   | "replied"
@@ -370,9 +387,11 @@ export function chainOf({ agents }: Pick<ConversationIdentity, "agents">, agentI
 /** Returns the context of a turn's model and tool calls. */
 export function callContext(
   { tenant, projectId, id: conversationId }: ConversationIdentity,
-  turn: Pick<Turn, "n" | "stem" | "agentId">,
+  turn: Pick<Turn, "n" | "stem" | "agentId" | "correlationId">,
 ): CallContext {
-  return { tenant, projectId, agentId: turn.agentId, conversationId, turnId: turnId(turn) };
+  const { agentId } = turn;
+  const correlationId = correlationOf(turn);
+  return { tenant, projectId, agentId, conversationId, turnId: turnId(turn), correlationId };
 }
 
 /** Returns the next event's number in a session. Ids may equal names that every object has, such as `constructor`. */

@@ -4,6 +4,7 @@ import type { SessionEvent } from "../../../memory/session/types.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import type { JournalEntry } from "./journal-entry.ts";
+import type { UserMessage } from "./signals.ts";
 import { type AttemptsRecord, type ConversationState, nextEvent, type Turn } from "./state.ts";
 import { sessionEventCount } from "./turn-events.ts";
 
@@ -24,14 +25,20 @@ export interface Transition {
   readonly unextracted: readonly number[];
   /** The calls for summaries that are over. */
   readonly summaries: readonly ClosedSummary[];
+  /** Messages that begin to wait, each with its number in the queue. */
+  readonly enqueued: readonly { readonly n: number; readonly signal: UserMessage }[];
+  /** The messages of the queue before this number wait no longer; absent where none ended its wait. */
+  readonly dequeued?: number;
   /** Envelopes to send. */
   readonly envelopes: readonly NewEnvelope[];
 }
 
-/** The idempotency key of a message, and the turn that the message started. Two callers may choose the same key. */
+/** The idempotency key of a signal, and the turn that it started; 0 for another signal. Two callers may choose the same key. */
 export interface SeenKey {
   readonly caller: Caller;
   readonly key: string;
+  /** As supplied; absent if the client sent none. */
+  readonly correlationId?: string;
   readonly turn: number;
 }
 
@@ -54,6 +61,7 @@ export function beginTransition(state: ConversationState): Transition {
     late: [],
     unextracted: [],
     summaries: [],
+    enqueued: [],
     envelopes: [],
   };
 }

@@ -41,6 +41,7 @@ const createConversationSchema = z.strictObject({
   history: historySchema.exactOptional(),
   turns: turnOrderSchema.optional(),
   budget: budgetSchema.optional(),
+  orchestration: z.boolean().optional(),
   listed: z.boolean().optional(),
   fingerprint: z.string().min(1).max(200).optional(),
 });

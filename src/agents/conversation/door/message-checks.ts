@@ -1,6 +1,7 @@
 /** Checks of messages and tool results against the turns of their conversation, and the answer to an accepted message. */
-import type { StartedTurn } from "../../../protocol/conversation-api.ts";
+
 import { messageId, resolveId, turnId } from "../../../protocol/ids.ts";
+import type { StartedTurn } from "../../../protocol/signals.ts";
 import { plainText } from "../../../shared/content.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";

@@ -1,7 +1,7 @@
 /** The readers of a conversation, who follow its frames: its WebSockets, and its byte streams. */
 import type { Clock } from "../../../ports/clock.ts";
-import type { StartedTurn } from "../../../protocol/conversation-api.ts";
 import type { Frame } from "../../../protocol/frames.ts";
+import type { StartedTurn } from "../../../protocol/signals.ts";
 import { type CursorPorts, type CursorStart, FrameCursor } from "../reads/frame-cursor.ts";
 import { FrameTexts } from "../reads/frame-texts.ts";
 import type { Client } from "./client.ts";

@@ -1,8 +1,4 @@
-/**
- * Checks the requests that reach a conversation by RPC.
- *
- * SIGNAL-1  Only external types are accepted from outside, in an envelope whose payload is `data`.
- */
+/** Checks the requests that reach a conversation by RPC. */
 
 import { z } from "zod";
 import { budgetSchema } from "../../../protocol/budget.ts";
@@ -11,9 +7,7 @@ import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
 import { MAX_DEFER_MS } from "../../../protocol/operation-handle.ts";
 import {
   identifier,
-  MAX_KEY_LENGTH,
   outcomeSchema,
-  outputSchema,
   stopFields,
   submissionsSchema,
   type ToolOutcome,
@@ -26,7 +20,7 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
-import { inputIssues, issuesText, validate } from "../../../shared/validation.ts";
+import { validate } from "../../../shared/validation.ts";
 import type { UserMessage } from "../core/signals.ts";
 
 const key = identifier.refine((text) => text.isWellFormed(), "Must be well-formed Unicode.");
@@ -47,7 +41,11 @@ export const startTurnSchema = z
   }));
 
 export const updateSchema = z
-  .strictObject({ turns: turnOrderSchema.optional(), budget: budgetSchema.nullable().optional() })
+  .strictObject({
+    turns: turnOrderSchema.optional(),
+    budget: budgetSchema.nullable().optional(),
+    orchestration: z.boolean().optional(),
+  })
   .transform(defined);
 
 /** Callers by RPC may give `undefined` for what they leave out. */
@@ -60,19 +58,11 @@ export const subscribeSchema = z.strictObject({
   encoding: z.enum(["sse", "ndjson"]),
 });
 
-const signalSchema = z.strictObject({
-  id: key.optional(),
-  type: z.string(),
-  data: z.strictObject({
-    content: contentSchema,
-    replyToMessageId: z.string().optional(),
-    output: outputSchema.optional(),
-    budget: budgetSchema.optional(),
-  }),
-});
+/** The payload of a signal that stops a turn, or the conversation. */
+export const cancelSignalSchema = z.strictObject({ turnId: identifier.exactOptional(), ...stopFields });
 
-/** The only type of signal that is accepted from outside. */
-const EXTERNAL_TYPE = "conversation.user.message";
+/** The payload of a signal that resumes the conversation. */
+export const resumeSignalSchema = z.strictObject(stopFields);
 
 /** Returns the message of a user who starts a turn. */
 export function messageOf({ subject }: Principal, { idempotencyKey, ...data }: StartTurn): UserMessage {
@@ -82,38 +72,6 @@ export function messageOf({ subject }: Principal, { idempotencyKey, ...data }: S
     caller: { type: "user", userId: subject },
     data,
   };
-}
-
-/**
- * Parses a signal from outside. Throws `INVALID_SIGNAL` with the reason in `errors`: `missing_type`,
- * `external_type_not_allowed`, `missing_data_envelope` or `invalid_data`.
- */
-export function parseSignal(signal: unknown, principal: Principal): UserMessage {
-  const reject = (reason: string, message: string) =>
-    new DramatisError("INVALID_SIGNAL", message, { errors: [{ path: "", message: reason }] });
-  if (typeof signal !== "object" || signal === null) {
-    throw reject("invalid_data", "A signal must be an object with `type` and `data`.");
-  }
-  if (!("type" in signal) || typeof signal.type !== "string") {
-    throw reject("missing_type", `The signal has no \`type\`. Set it to "${EXTERNAL_TYPE}".`);
-  }
-  if (signal.type !== EXTERNAL_TYPE) {
-    const type = signal.type.slice(0, MAX_KEY_LENGTH);
-    throw reject(
-      "external_type_not_allowed",
-      `Signals of type "${type}" are not accepted from outside. Send "${EXTERNAL_TYPE}".`,
-    );
-  }
-  if (!("data" in signal)) {
-    throw reject("missing_data_envelope", "The signal has no `data`. Put the payload under `data`.");
-  }
-  const parsed = signalSchema.safeParse(signal);
-  if (!parsed.success) {
-    throw reject("invalid_data", `The signal is not valid: ${issuesText(inputIssues(parsed.error))}`);
-  }
-  const { id, data } = parsed.data;
-  const { content, ...others } = data;
-  return messageOf(principal, { content, ...defined({ ...others, idempotencyKey: id }) });
 }
 
 export const deferSchema = z

@@ -7,9 +7,10 @@
  */
 import type { StopOptions } from "../../../protocol/conversation-api.ts";
 import type { ConversationView, TurnView } from "../../../protocol/views.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { validate } from "../../../shared/validation.ts";
-import type { Stop } from "../core/signals.ts";
+import type { SignalOrigin, Stop } from "../core/signals.ts";
 import type { ConversationState, Turn } from "../core/state.ts";
 import type { ConversationQueries } from "../reads/queries.ts";
 import { conversationView } from "../reads/views.ts";
@@ -42,8 +43,8 @@ export class Stops {
   }
 
   /** Throws `INVALID_INPUT` for invalid options. */
-  async cancel(principal: Principal, options: StopOptions): Promise<ConversationView> {
-    await this.ports.runtime.cancel(this.#stop(principal, options));
+  async cancel(principal: Principal, options: StopOptions, origin?: SignalOrigin): Promise<ConversationView> {
+    await this.ports.runtime.cancel({ ...this.#stop(principal, options), ...defined({ origin }) });
     return conversationView(this.ports.runtime.state);
   }
 
@@ -51,9 +52,9 @@ export class Stops {
    * Throws `INVALID_INPUT` for invalid options, `FORBIDDEN` for those who may not speak, `NOT_CANCELLED` if the conversation is
    * not stopped.
    */
-  async resume(principal: Principal, options: StopOptions): Promise<ConversationView> {
+  async resume(principal: Principal, options: StopOptions, origin?: SignalOrigin): Promise<ConversationView> {
     this.ports.checkSpeaker(principal);
-    await this.ports.runtime.resume(this.#stop(principal, options));
+    await this.ports.runtime.resume({ ...this.#stop(principal, options), ...defined({ origin }) });
     return conversationView(this.ports.runtime.state);
   }
 

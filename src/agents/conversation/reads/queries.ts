@@ -66,13 +66,12 @@ export class ConversationQueries {
   }
 
   journal(state: ConversationState, options: PageOptions = {}): Page<JournalEntryView> {
-    const stems = new Map<number, string | undefined>();
+    const turns = new Map<number, TurnFacts | undefined>();
     return this.#page(options, state, (entry, seq, at) => {
       const n = entry.turn;
       if (n === undefined) return journalEntryView(entry, seq, at, undefined);
-      if (!stems.has(n)) stems.set(n, this.#facts(state, n)?.stem);
-      const stem = stems.get(n);
-      return journalEntryView(entry, seq, at, stem === undefined ? undefined : { stem, n });
+      if (!turns.has(n)) turns.set(n, this.#facts(state, n));
+      return journalEntryView(entry, seq, at, turns.get(n));
     });
   }
 

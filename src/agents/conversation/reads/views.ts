@@ -13,8 +13,9 @@ import type {
   TurnView,
 } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { Json } from "../../../shared/json.ts";
+import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
+import { correlationOf } from "../core/correlation.ts";
 import { clientMark, idsOf, isInterim, wireError } from "../core/frames.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
 import { budgetLeft, conversationBudget } from "../core/ledger.ts";
@@ -37,17 +38,22 @@ import type { TurnFacts } from "../store/turn-reading.ts";
 import { callViews, turnCost, turnSpending, turnUsage } from "./call-views.ts";
 
 export function conversationView(
-  state: Pick<ConversationState, "record" | "status" | "gate" | "order" | "active" | "spent" | "budget">,
+  state: Pick<
+    ConversationState,
+    "record" | "status" | "gate" | "order" | "orchestration" | "queue" | "active" | "spent" | "budget"
+  >,
 ): ConversationView {
   const budget = conversationBudget(state);
   const limits = budget === null ? {} : { budget, budgetLeft: budgetLeft(budget, state.spent) };
-  const { record, gate, order: turns, active } = state;
+  const { record, gate, order: turns, orchestration, queue, active } = state;
+  const queued = queue && queue.next - queue.first;
   const running = active.size > 0 ? "running" : "idle";
   return {
     ...conversationSummary(record),
     status: shownStatus(state),
     gate: gate === "open" ? running : gate,
     turns,
+    ...defined({ orchestration, queued }),
     ...limits,
   };
 }
@@ -115,6 +121,7 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
     answer: turn.status === "completed" ? (answer?.text ?? null) : null,
     caller,
     input,
+    correlationId: correlationOf(turn),
     userMessageId: messageId(turn, 0),
     agentMessageIds: agentReplies(turn).map(({ item }) => messageId(turn, item)),
     replyToMessageId: replyTo ?? null,
@@ -219,9 +226,29 @@ export function journalEntryView(
   entry: JournalEntry,
   seq: number,
   at: number,
-  turn: TurnKey | undefined,
+  turn: (TurnKey & Pick<Turn, "clientId" | "correlationId">) | undefined,
 ): JournalEntryView {
   const { type, data } = entry;
   const ids = turn === undefined ? {} : idsOf(entry, turn);
-  return { seq, type, time: toIso(at), ...defined({ data }), ...ids };
+  return { seq, type, time: toIso(at), ...defined({ data }), ...ids, ...linksOf(entry, turn) };
+}
+
+/** The entries that follow from a message's signal. Those after them follow from the message. */
+const OF_SIGNAL: ReadonlySet<JournalEntry["type"]> = new Set(["turn.started", "message.user"]);
+
+/** Returns what an entry follows from. */
+function linksOf(
+  { type, data }: JournalEntry,
+  turn: (TurnKey & Pick<Turn, "clientId" | "correlationId">) | undefined,
+): Pick<JournalEntryView, "correlationId" | "causeId"> {
+  if (turn === undefined) {
+    const { correlationId, causeId } = isJsonObject(data) ? data : {};
+    return defined({ correlationId: textOf(correlationId), causeId: textOf(causeId) });
+  }
+  const causeId = OF_SIGNAL.has(type) ? turn.clientId : messageId(turn, 0);
+  return { correlationId: correlationOf(turn), ...defined({ causeId }) };
+}
+
+function textOf(value: Json | undefined): string | undefined {
+  return typeof value === "string" ? value : undefined;
 }

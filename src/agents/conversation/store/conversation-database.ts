@@ -31,6 +31,7 @@ import type { Transition } from "../core/transition.ts";
 import { isRecorded, type TurnRow, turnEvents, turnFromEvents } from "../core/turn-events.ts";
 import { CREATE_JOURNAL, Journal } from "./journal.ts";
 import { CONVERSATION_SCHEMA, RECORD_KEY } from "./schema.ts";
+import { SignalTable } from "./signal-queue.ts";
 import type { StoredTurn } from "./turn-reading.ts";
 import { CREATE_TURNS, TurnTable } from "./turns.ts";
 
@@ -44,6 +45,7 @@ export class ConversationDatabase {
   readonly journal: Journal;
   readonly turns: TurnTable;
   readonly events: EventStore;
+  readonly signals: SignalTable;
   readonly #record: VersionedRecord<ConversationIdentity>;
   #newestAt = 0;
 
@@ -55,6 +57,7 @@ export class ConversationDatabase {
     this.journal = new Journal(database);
     this.turns = new TurnTable(database, texts);
     this.events = new EventStore(database, texts);
+    this.signals = new SignalTable(database);
     this.#record = new VersionedRecord(CONVERSATION_SCHEMA, { database, keyValue }, RECORD_KEY);
   }
 
@@ -91,7 +94,7 @@ export class ConversationDatabase {
   create(
     record: ConversationIdentity,
     history: readonly SessionEvent[] = [],
-    settings: Partial<Pick<Standing, "order" | "budget">> = {},
+    settings: Partial<Pick<Standing, "order" | "budget" | "orchestration">> = {},
   ): ConversationState {
     return this.database.transaction(() => {
       if (this.#record.get() !== undefined) {
@@ -113,7 +116,7 @@ export class ConversationDatabase {
 
   /** Writes a transition made at `now` in the current transaction, but for its envelopes, which the mailbox writes. */
   commit(transition: Transition, now: number): Committed {
-    const { state: next, entries, touched, keys, notes, late, unextracted } = transition;
+    const { state: next, entries, touched, keys, notes, late, unextracted, enqueued, dequeued } = transition;
     const row: JournalRow = { seq: next.seq + 1, at: now, entries: [...entries] };
     const active = [...next.active.keys()].sort((a, b) => a - b);
     const stored = new Map(next.stored);
@@ -128,8 +131,11 @@ export class ConversationDatabase {
     }
     for (const n of unextracted) this.turns.addIssue(n, { memoryExtractionFailed: true });
     for (const note of notes) this.events.append(note.sessionId, note.seq, [note]);
+    this.signals.put(enqueued);
+    if (dequeued !== undefined) this.signals.deleteBefore(dequeued);
     for (const operationId of late) this.keyValue.put(lateKey(operationId), 1);
-    for (const { caller, key, turn } of keys) this.keyValue.put(seenKey(caller, key), turn);
+    for (const { caller, key, correlationId, turn } of keys)
+      this.keyValue.put(seenKey(caller, key, correlationId), turn);
     return { state: { ...next, seq: lastSeq(row), stored }, row };
   }
 
@@ -140,8 +146,8 @@ export class ConversationDatabase {
   }
 
   /** Returns the turn that a caller's idempotency key started. Two callers may choose the same key. */
-  turnOfKey(caller: Caller, key: string): number | undefined {
-    return this.keyValue.get<number>(seenKey(caller, key));
+  turnOfKey(caller: Caller, key: string, correlationId?: string): number | undefined {
+    return this.keyValue.get<number>(seenKey(caller, key, correlationId));
   }
 
   /** Reports whether a late result of an operation was noted. */
@@ -170,6 +176,6 @@ function lateKey(operationId: string): string {
   return `late:${operationId}`;
 }
 
-function seenKey(caller: Caller, key: string): string {
-  return `seen:${callerKey(caller, key)}`;
+function seenKey(...signal: Parameters<typeof callerKey>): string {
+  return `seen:${callerKey(...signal)}`;
 }

@@ -79,6 +79,10 @@ type PackedHead = {
   g?: Head["gate"];
   /** Order. */
   o?: Head["order"];
+  /** Orchestration. */
+  m?: NonNullable<Head["orchestration"]>;
+  /** The queue. */
+  q?: NonNullable<Head["queue"]>;
   /** Compactions. */
   c?: Head["compactions"];
   /** Extractions. */
@@ -100,6 +104,8 @@ export function packHead({
   status,
   gate,
   order,
+  orchestration,
+  queue,
   compactions,
   extraction,
   budget,
@@ -114,6 +120,8 @@ export function packHead({
     st: status === NEW_STANDING.status ? undefined : status,
     g: gate === NEW_STANDING.gate ? undefined : gate,
     o: order === NEW_STANDING.order ? undefined : order,
+    m: orchestration,
+    q: queue,
     c: Object.keys(compactions).length === 0 ? undefined : compactions,
     x: extraction,
     b: budget,
@@ -134,6 +142,8 @@ export function unpackHead(packed: PackedHead | OldHead): Head {
     st: status,
     g: gate,
     o: order,
+    m: orchestration,
+    q: queue,
     c: compactions,
     x: extraction,
     b: budget,
@@ -144,7 +154,8 @@ export function unpackHead(packed: PackedHead | OldHead): Head {
   const spent = p === undefined ? counted : addAmounts(counted, unpackSpending(p));
   return {
     ...NEW_STANDING,
-    ...defined({ turns, sessions, usage, spent, status, gate, order, compactions, extraction, budget }),
+    ...defined({ turns, sessions, usage, spent, status, gate, order, orchestration, queue }),
+    ...defined({ compactions, extraction, budget }),
     active,
   };
 }

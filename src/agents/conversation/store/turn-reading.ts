@@ -19,6 +19,8 @@ export type TurnFacts = Pick<
   | "stem"
   | "status"
   | "agentId"
+  | "clientId"
+  | "correlationId"
   | "createdAt"
   | "completedAt"
   | "queued"

@@ -47,7 +47,7 @@ export function planCompactions(
   { state, touched }: Transition,
   input: PlanInput,
 ): AgentDecision[] {
-  if (state.gate !== "open" || state.status !== "active") return [];
+  if (state.gate !== "open" || state.status !== "active" || state.orchestration === false) return [];
   const ended = [...touched.values()].filter(
     (turn) => turn.status !== "active" && before.touched.get(turn.n) !== turn,
   );

@@ -22,8 +22,10 @@ import {
 } from "./hooks.ts";
 import { planModelFailure } from "./model-failure.ts";
 import { planModelReply } from "./model-reply.ts";
+import { withOrigin } from "./origin.ts";
 import { planAbandon, planExpiry, planRecovery } from "./recovery.ts";
 import { planClientResult, planToolResult } from "./results.ts";
+import { planDrained, planIngest } from "./signal-queue.ts";
 import { planUpdate } from "./update.ts";
 import { planUserMessage } from "./user-message.ts";
 
@@ -32,14 +34,18 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     case "conversation.user.message":
       return planUserMessage(state, signal, input);
     case "conversation.cancel":
-      return [
-        ...planCancel(state, signal, input),
-        ...(signal.turn === undefined ? stopExtractions(state) : []),
-      ];
+      return withOrigin(
+        [...planCancel(state, signal, input), ...(signal.turn === undefined ? stopExtractions(state) : [])],
+        signal,
+      );
     case "conversation.resume":
-      return planResume(state, signal);
+      return withOrigin(planResume(state, signal), signal);
     case "conversation.complete":
       return planComplete(state, signal, input);
+    case "conversation.cmd.ingest":
+      return planIngest(state, signal);
+    case "conversation.cmd.drained":
+      return planDrained(signal);
     case "conversation.update":
       return planUpdate(state, signal);
     case "conversation.llm.completed": {

@@ -8,9 +8,14 @@ import type { Update } from "../signals.ts";
 import { type ConversationState, primaryAgent } from "../state.ts";
 
 /** Throws `INVALID_INPUT` for a budget in dollars where a model has no price, `CONVERSATION_CLOSED` after its end. */
-export function planUpdate(state: ConversationState, { order, budget, caller: by }: Update): AgentDecision[] {
+export function planUpdate(
+  state: ConversationState,
+  { order, budget, orchestration, caller: by }: Update,
+): AgentDecision[] {
   checkOpen(state);
   const decisions: AgentDecision[] = [];
+  if (orchestration !== undefined && orchestration !== (state.orchestration ?? true))
+    decisions.push({ type: "SET_ORCHESTRATION", on: orchestration, by });
   if (order !== undefined && order !== state.order) decisions.push({ type: "SET_ORDER", order, by });
   if (budget !== undefined && textOf(budget) !== textOf(state.budget ?? null)) {
     if (budget !== null) checkPrices(primaryAgent(state.record).chain, budget);

@@ -25,7 +25,7 @@ export function planUserMessage(
   input: PlanInput,
 ): AgentDecision[] {
   checkOpen(state);
-  const { id: clientId, caller, data, replied } = signal;
+  const { id: clientId, correlationId, caller, data, replied } = signal;
   const { content, replyToMessageId: replyTo, output, tools, toolChoice, foreground, budget } = data;
   const { id: agentId, chain } = primaryAgent(state.record);
   if (state.active.size >= MAX_ACTIVE_TURNS) {
@@ -38,7 +38,7 @@ export function planUserMessage(
   if (turn > MAX_TURN_NUMBER) throw tooMany("This conversation is full; start a new one.", false);
   checkClientTools(chain, tools, toolChoice);
   if (budget !== undefined) checkPrices(chain, budget);
-  const { before, after } = state.gate === "cancelled" ? refuse(turn) : planStart(state, turn, signal, input);
+  const { before, after } = begin(state, turn, signal, input);
   return [
     ...before,
     {
@@ -47,12 +47,19 @@ export function planUserMessage(
       stem: input.stem,
       agentId,
       caller,
-      ...defined({ clientId }),
+      ...defined({ clientId, correlationId }),
       input: content,
       ...defined({ replyTo, replied, output, tools, toolChoice, foreground, budget }),
     },
     ...after,
   ];
+}
+
+function begin(state: ConversationState, turn: number, signal: UserMessage, input: PlanInput): Start {
+  if (state.gate === "cancelled") return refuse(turn);
+  // The message is a fact that later turns see. Its turn asks nothing of a model, so it neither waits nor interrupts.
+  if (state.orchestration === false) return { before: [], after: [{ type: "COMPLETE_TURN", turn }] };
+  return planStart(state, turn, signal, input);
 }
 
 /** Plans the turn of a message to a conversation that is stopped. */

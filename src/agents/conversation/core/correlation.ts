@@ -1,0 +1,24 @@
+/**
+ * Correlation: the id that everything has in common which follows from one signal. Pure.
+ *
+ * CORR-1  A correlation id that came with the signal is kept. Otherwise it is `corr-` and 20 hexadecimal digits that derive from
+ *         the turn, so no row has to hold it.
+ */
+import { stemDigits } from "../../../protocol/ids.ts";
+
+/** The members of a turn that its correlation id is made of. */
+export interface CorrelatedTurn {
+  readonly stem: string;
+  /** As supplied with its message; absent where none was. */
+  readonly correlationId?: string;
+}
+
+/** Returns the correlation id of a turn. */
+export function correlationOf({ stem, correlationId }: CorrelatedTurn): string {
+  return correlationId ?? newCorrelation(stem);
+}
+
+/** Returns the correlation id that derives from a stem. */
+export function newCorrelation(stem: string): string {
+  return `corr-${stemDigits(stem)}`;
+}

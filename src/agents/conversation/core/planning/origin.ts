@@ -1,0 +1,15 @@
+/** What a change of the conversation's gate is remembered by, where it came as a signal. Pure. */
+import { defined } from "../../../../shared/defined.ts";
+import type { AgentDecision } from "../decisions.ts";
+import type { Stop } from "../signals.ts";
+
+/** Adds a signal's origin to the decisions that it led to. A signal that changes nothing is not remembered. */
+export function withOrigin(decisions: AgentDecision[], { caller, origin }: Stop): AgentDecision[] {
+  if (origin === undefined || decisions.length === 0) return decisions;
+  const { id, supplied, correlationId } = origin;
+  const marked = decisions.map((decision) =>
+    decision.type === "SET_GATE" ? { ...decision, correlationId, ...defined({ causeId: id }) } : decision,
+  );
+  if (id === undefined) return marked;
+  return [...marked, { type: "SEE_SIGNAL", caller, key: id, ...defined({ correlationId: supplied }) }];
+}

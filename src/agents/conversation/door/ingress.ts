@@ -1,0 +1,142 @@
+/**
+ * The door for signals: opens their envelopes, and applies or queues them.
+ *
+ * SIGNAL-4  Each signal of a batch has its own answer, in order: a refused one stops no other, and nothing is stored of it.
+ * SIGNAL-5  Messages begin in their order. One that cannot begin yet waits, and those after it wait behind it. Stops and resumes
+ *           never wait.
+ */
+import type { StopOptions } from "../../../protocol/conversation-api.ts";
+import { parseItemId } from "../../../protocol/ids.ts";
+import type { AcceptedSignal, SignalResult, StartedTurn } from "../../../protocol/signals.ts";
+import { defined } from "../../../shared/defined.ts";
+import { asResult, DramatisError, type ErrorData } from "../../../shared/errors.ts";
+import type { Principal } from "../../../shared/principal.ts";
+import { inputIssues, issuesText } from "../../../shared/validation.ts";
+import { correlationOf, newCorrelation } from "../core/correlation.ts";
+import { DRAIN_STEP, MAX_QUEUED_SIGNALS } from "../core/limits.ts";
+import type { SignalOrigin, UserMessage } from "../core/signals.ts";
+import { cancelSignalSchema, messageOf, resumeSignalSchema, startTurnSchema } from "./requests.ts";
+import { type OpenedSignal, openSignal, refused } from "./signal-envelope.ts";
+import type { Stops } from "./stops.ts";
+
+export interface IngressPorts {
+  runtime: {
+    accept(signal: UserMessage): Promise<StartedTurn>;
+    /** Reports whether the message has started a turn before. */
+    isKnown(signal: UserMessage): boolean;
+    /** Checks a message's content. Throws what is wrong with it. */
+    check(signal: UserMessage): Promise<void>;
+    readonly queue: {
+      readonly isEmpty: boolean;
+      add(signals: readonly UserMessage[]): Promise<(ErrorData | null)[]>;
+    };
+  };
+  stops: Stops;
+  /** Returns a stem that no turn has. */
+  stem(): string;
+}
+
+/** The messages of a batch that wait, each with its place in the batch. */
+type Waiting = { index: number; signal: UserMessage }[];
+
+export class Ingress {
+  constructor(private readonly ports: IngressPorts) {}
+
+  /** Takes a signal, or several. Throws `INVALID_INPUT` for more than fit into the queue. */
+  async ingest(principal: Principal, signals: unknown): Promise<SignalResult[]> {
+    const list = Array.isArray(signals) ? signals : [signals];
+    if (list.length > MAX_QUEUED_SIGNALS) {
+      const message = `A batch may have ${MAX_QUEUED_SIGNALS} signals; this one has ${list.length}.`;
+      throw new DramatisError("INVALID_INPUT", message);
+    }
+    const results: SignalResult[] = [];
+    const waiting: Waiting = [];
+    // One after another. Otherwise a later message could overtake one that waits for its media.
+    for (const [index, envelope] of list.entries()) {
+      results[index] = await asResult(async () => {
+        const signal = openSignal(envelope);
+        if (signal.type !== "conversation.user.message") return this.#change(principal, signal);
+        return this.#message(readMessage(signal, principal), { index, waiting });
+      });
+    }
+    const refusals = await this.#queue(waiting);
+    refusals.forEach((error, position) => {
+      const { index = 0 } = waiting[position] ?? {};
+      if (error !== null) results[index] = { ok: false, error };
+    });
+    return results;
+  }
+
+  async #queue(waiting: Waiting): Promise<(ErrorData | null)[]> {
+    if (waiting.length === 0) return [];
+    return this.ports.runtime.queue.add(waiting.map(({ signal }) => signal));
+  }
+
+  async #message(
+    signal: UserMessage,
+    { index, waiting }: { index: number; waiting: Waiting },
+  ): Promise<AcceptedSignal> {
+    const { runtime } = this.ports;
+    const mustWait = waiting.length > 0 || index >= DRAIN_STEP || !runtime.queue.isEmpty;
+    if (!mustWait || runtime.isKnown(signal)) {
+      try {
+        return started(signal, await runtime.accept(signal));
+      } catch (error) {
+        if (!isTooMany(error)) throw error;
+      }
+    }
+    await runtime.check(signal);
+    waiting.push({ index, signal });
+    return { status: "queued", ...defined({ correlationId: signal.correlationId }) };
+  }
+
+  async #change(
+    principal: Principal,
+    { type, id, correlationId: supplied, data }: OpenedSignal,
+  ): Promise<AcceptedSignal> {
+    const { stops } = this.ports;
+    const correlationId = supplied ?? newCorrelation(this.ports.stem());
+    const origin: SignalOrigin = { correlationId, ...defined({ id, supplied }) };
+    if (type === "conversation.resume") {
+      const options: StopOptions = read(resumeSignalSchema, data);
+      await stops.resume(principal, options, origin);
+    } else {
+      const { turnId, ...options } = read(cancelSignalSchema, data);
+      if (turnId === undefined) await stops.cancel(principal, options, origin);
+      else await stops.cancelTurn(principal, turnId, options);
+    }
+    return { status: "applied", correlationId };
+  }
+}
+
+function started(signal: UserMessage, turn: StartedTurn): AcceptedSignal {
+  const stem = parseItemId(turn.turnId)?.stem ?? "";
+  return {
+    status: "started",
+    ...turn,
+    correlationId: correlationOf({ stem, ...defined({ correlationId: signal.correlationId }) }),
+  };
+}
+
+function readMessage({ id, correlationId, data }: OpenedSignal, principal: Principal): UserMessage {
+  const message = messageOf(principal, read(startTurnSchema, data));
+  return { ...message, ...defined({ id, correlationId }) };
+}
+
+interface Schema<Value> {
+  safeParse(
+    data: unknown,
+  ): { success: true; data: Value } | { success: false; error: Parameters<typeof inputIssues>[0] };
+}
+
+/** Parses a payload. Throws `INVALID_SIGNAL` with `invalid_data`. */
+function read<Value>(schema: Schema<Value>, data: unknown): Value {
+  const parsed = schema.safeParse(data);
+  if (parsed.success) return parsed.data;
+  throw refused("invalid_data", `The signal is not valid: ${issuesText(inputIssues(parsed.error))}`);
+}
+
+/** Reports whether a message was refused for the turns that are active now. */
+function isTooMany(error: unknown): boolean {
+  return error instanceof DramatisError && error.code === "TOO_MANY_TURNS" && error.retriable;
+}

@@ -1,0 +1,81 @@
+/** `POST /api/conversations/:id/signals`: takes signals in their envelopes, one or a batch. */
+import { z } from "zod";
+import { EXTERNAL_TYPES } from "../../protocol/signals.ts";
+import { unwrap } from "../../shared/errors.ts";
+import { readBody } from "../base/body.ts";
+import type { HttpRoutes } from "../base/context.ts";
+import { json } from "../base/respond.ts";
+import { type ApiOperation, BODY_ERRORS } from "../openapi/operation.ts";
+import { acceptedSignal, signalResults } from "../openapi/signal-views.ts";
+import { CONVERSATION, conversationOf, conversationParams } from "./conversations.ts";
+
+const SIGNALS = `${CONVERSATION}/signals` as const;
+
+const members = z.record(z.string(), z.unknown());
+
+/** Describes what the conversation itself checks, so that its answers name the envelope's own problems. */
+const envelope = z
+  .looseObject({
+    id: z.string().exactOptional().meta({ description: "The idempotency key, with the correlation id." }),
+    type: z.enum(EXTERNAL_TYPES),
+    source: z.string().exactOptional(),
+    time: z.string().exactOptional(),
+    data: members.exactOptional().meta({
+      description:
+        "The payload. Of a message: as the body of `POST …/turns`. Of a stop: `{turnId?, reason?}`. Of a resume: `{reason?}`.",
+    }),
+    meta: members.nullable().exactOptional().meta({ description: "Overrides the members of `extensions`." }),
+    extensions: members.nullable().exactOptional().meta({
+      description: "`correlation_id` is kept with everything that follows from the signal.",
+    }),
+    specversion: z.string().exactOptional(),
+  })
+  .meta({ id: "Signal" });
+
+const EXAMPLE = {
+  id: "a key of yours",
+  type: "conversation.user.message",
+  data: { content: "What is 12*(3+4)?" },
+  meta: { correlation_id: "order-4711" },
+};
+
+export const signalOperations: readonly ApiOperation[] = [
+  {
+    id: "sendSignals",
+    method: "post",
+    path: SIGNALS,
+    tag: "conversations",
+    summary: "Send a signal, or a batch of them",
+    description:
+      "A message, a stop or a resume in an envelope. Of a batch each signal has a result of its own, in order: one that is refused stops no other. A message that cannot begin its turn yet is `queued`, and begins when those before it have; stops and resumes never wait. The same `id` with the same `correlation_id` is applied once.",
+    params: conversationParams,
+    body: z.union([envelope, z.array(envelope)]).meta({ example: EXAMPLE }),
+    answers: [
+      { status: 202, description: "The signal is accepted.", body: acceptedSignal },
+      { status: 200, description: "The results of a batch.", body: signalResults },
+    ],
+    errors: [
+      ...BODY_ERRORS,
+      "INVALID_SIGNAL",
+      "FORBIDDEN",
+      "NOT_FOUND",
+      "CONFLICT",
+      "IDEMPOTENCY_CONFLICT",
+      "NOT_CANCELLED",
+      "RATE_LIMITED",
+      "QUEUE_OVERFLOW",
+    ],
+  },
+];
+
+export function signalRoutes(app: HttpRoutes): void {
+  app.post(SIGNALS, async (context) => {
+    const conversation = await conversationOf(context);
+    const body = await readBody(context, z.unknown());
+    const results = unwrap(await conversation.ingest(context.var.principal, body));
+    if (Array.isArray(body)) return json({ results });
+    const [result] = results;
+    if (result === undefined) throw new Error("The conversation must answer every signal.");
+    return json(unwrap(result), 202);
+  });
+}

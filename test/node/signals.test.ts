@@ -1,0 +1,360 @@
+/** Signals from outside: their envelopes, what they are known by, and the queue of messages that cannot begin yet. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { callerKey } from "../../src/agents/conversation/core/caller.ts";
+import { correlationOf } from "../../src/agents/conversation/core/correlation.ts";
+import {
+  MAX_ACTIVE_TURNS,
+  MAX_QUEUED_BYTES,
+  MAX_QUEUED_SIGNALS,
+} from "../../src/agents/conversation/core/limits.ts";
+import { fitting } from "../../src/agents/conversation/core/planning/signal-queue.ts";
+import { Ingress } from "../../src/agents/conversation/door/ingress.ts";
+import { openSignal } from "../../src/agents/conversation/door/signal-envelope.ts";
+import { Stops } from "../../src/agents/conversation/door/stops.ts";
+import { defineLibrary } from "../../src/library/define.ts";
+import { systemIds } from "../../src/ports/system.ts";
+import { stemOf } from "../../src/protocol/ids.ts";
+import { INTERNAL_TYPES, RESERVED_TYPES, type SignalResult } from "../../src/protocol/signals.ts";
+import type { JournalEntryView } from "../../src/protocol/views.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import { SteeredConversation } from "../support/steered-model.ts";
+
+const ADA: Principal = { subject: "ada", tenant: "test", roles: ["member"] };
+const MESSAGE = "conversation.user.message";
+const NO_TOOLS = defineLibrary("none", {});
+
+/** Returns the problem of an envelope; `undefined` for one that opens. */
+function problemOf(envelope: unknown): string | undefined {
+  try {
+    openSignal(envelope);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof DramatisError) || error.code !== "INVALID_SIGNAL") throw error;
+    return error.toData().errors?.[0]?.message;
+  }
+}
+
+describe("an envelope", () => {
+  const message = { type: MESSAGE, data: { content: "Hello" } };
+
+  test.each([
+    ["missing_type", { data: {} }],
+    ["missing_type", { type: "  ", data: {} }],
+    ["missing_type", { type: 1, data: {} }],
+    ["invalid_type", { type: "conversation.unknown", data: {} }],
+    ["invalid_type", { type: "constructor", data: {} }],
+    ["missing_data_envelope", { type: MESSAGE }],
+    ["missing_data_envelope", { type: MESSAGE, content: "flat" }],
+    ["missing_data_envelope", { ...message, content: "beside the data" }],
+    ["invalid_data", { type: MESSAGE, data: null }],
+    ["invalid_data", { type: MESSAGE, data: ["content"] }],
+    ["invalid_data", "conversation.user.message"],
+    ["invalid_data", null],
+    ["invalid_meta", { ...message, meta: "m" }],
+    ["invalid_meta", { ...message, meta: { correlation_id: 5 } }],
+    ["invalid_extensions", { ...message, extensions: [] }],
+    ["invalid_extensions", { ...message, extensions: { correlation_id: "x".repeat(201) } }],
+    ["invalid_id", { ...message, id: "" }],
+    ["invalid_source", { ...message, source: 1 }],
+    ["invalid_time", { ...message, time: 1 }],
+    ["invalid_specversion", { ...message, specversion: 1 }],
+  ])("E2 SIGNAL-2 is refused as %s: %j", (problem, envelope) => {
+    expect(problemOf(envelope)).toBe(problem);
+  });
+
+  test.each([...INTERNAL_TYPES])("E1 SIGNAL-1 of the internal type %s is not accepted", (type) => {
+    expect(problemOf({ type, data: {} })).toBe("external_type_not_allowed");
+  });
+
+  test.each([...RESERVED_TYPES])("E1 SIGNAL-1 of the command %s is not accepted", (type) => {
+    expect(problemOf({ type, data: {} })).toBe("reserved_type");
+  });
+
+  test("E2 opens without meta and extensions, with null for both, and with all standard members", () => {
+    expect(openSignal(message)).toEqual(message);
+    expect(openSignal({ ...message, meta: null, extensions: null })).toEqual(message);
+    const all = { id: "one", source: "/shop", time: "2026-01-01T00:00:00Z", specversion: "1.0" };
+    expect(openSignal({ ...message, ...all })).toEqual({ ...message, id: "one" });
+  });
+
+  test("E3 SIGNAL-3 a correlation id is trimmed, `meta` wins over `extensions`, and a blank one is none", () => {
+    const of = (meta: object, extensions: object) =>
+      openSignal({ ...message, meta, extensions }).correlationId;
+    expect(of({ correlation_id: " a " }, { correlation_id: "b" })).toBe("a");
+    expect(of({}, { correlation_id: "b" })).toBe("b");
+    expect(of({ correlation_id: "  " }, {})).toBeUndefined();
+  });
+
+  test("E1 E2 opens only for the three types, whatever else it has", () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.string(), (members, type) => {
+        expect(problemOf({ ...members, type })).toBeDefined();
+      }),
+    );
+  });
+});
+
+describe("a signal", () => {
+  test("E3 CORR-1 without a correlation id gets one that derives from its turn", () => {
+    const [one, other] = [stemOf(systemIds.ulid()), stemOf(systemIds.ulid())];
+    expect(correlationOf({ stem: one })).toMatch(/^corr-[0-9a-f]{20}$/);
+    expect(correlationOf({ stem: one })).toBe(correlationOf({ stem: one }));
+    expect(correlationOf({ stem: other })).not.toBe(correlationOf({ stem: one }));
+    expect(correlationOf({ stem: one, correlationId: "mine" })).toBe("mine");
+  });
+
+  test("E4 CORR-2 CALLER-1 two signals share a key only with equal callers, ids and correlation ids", () => {
+    const text = fc.oneof(fc.constantFrom("", "1:", "c1:a:", "1:a:b", "agent:"), fc.string());
+    const signal = fc.tuple(text, text, fc.option(text, { nil: undefined }));
+    fc.assert(
+      fc.property(signal, signal, ([user, id, correlation], [otherUser, otherId, other]) => {
+        const one = callerKey({ type: "user", userId: user }, id, correlation);
+        const two = callerKey({ type: "user", userId: otherUser }, otherId, other);
+        expect(one === two).toBe(user === otherUser && id === otherId && correlation === other);
+      }),
+    );
+  });
+});
+
+/** A conversation in Node with its door for signals. */
+class Room {
+  constructor(
+    readonly room: SteeredConversation,
+    private readonly ingress = new Ingress({
+      runtime: room.runtime,
+      stops: new Stops({
+        runtime: room.runtime,
+        queries: room.queries,
+        stateFor: () => room.runtime.state,
+        checkSpeaker: () => undefined,
+      }),
+      stem: () => stemOf(systemIds.ulid()),
+    }),
+  ) {}
+
+  /** `isOff`: messages are recorded only, so that turns are over at once. */
+  static async create(isOff = false): Promise<Room> {
+    return new Room(await SteeredConversation.create(NO_TOOLS, isOff ? { orchestration: false } : {}));
+  }
+
+  send(signals: unknown): Promise<SignalResult[]> {
+    return this.ingress.ingest(ADA, signals);
+  }
+
+  get runtime() {
+    return this.room.runtime;
+  }
+
+  /** Wakes the actor as often as it wants to. Returns how often that was. */
+  drain(): number {
+    let wakes = 0;
+    for (; this.runtime.dueIn === 0; wakes++) this.runtime.reconcile();
+    return wakes;
+  }
+
+  entries(type: string) {
+    const found: JournalEntryView[] = [];
+    for (let cursor: string | undefined = "0"; cursor !== undefined; ) {
+      const page = this.room.queries.journal(this.runtime.state, { limit: 100, cursor });
+      found.push(...page.items.filter((entry) => entry.type === type));
+      cursor = page.nextCursor;
+    }
+    return found;
+  }
+
+  contents(): unknown[] {
+    const turns = Array.from({ length: this.runtime.state.turns }, (_, index) =>
+      this.runtime.store.turn(index + 1),
+    );
+    return turns.map((turn) => turn?.input);
+  }
+}
+
+const statusOf = (result: SignalResult) => (result.ok ? result.value.status : result.error.code);
+const messages = (count: number, from = 0) =>
+  Array.from({ length: count }, (_, index) => ({
+    id: `id ${from + index}`,
+    type: MESSAGE,
+    data: { content: `message ${from + index}` },
+  }));
+
+describe("a batch", () => {
+  test("SIGNAL-4 each signal has its own answer: a refused one stops no other and stores nothing", async () => {
+    const room = await Room.create();
+    const results = await room.send([
+      ...messages(1),
+      { type: "conversation.llm.completed", data: {} },
+      { type: MESSAGE, data: { content: "", more: 1 } },
+      ...messages(1, 1),
+    ]);
+    expect(results.map(statusOf)).toEqual(["started", "INVALID_SIGNAL", "INVALID_SIGNAL", "started"]);
+    expect(room.contents()).toEqual(["message 0", "message 1"]);
+  });
+
+  test("E4 the same id and correlation id are applied once; with another correlation id it is another message", async () => {
+    const room = await Room.create(true);
+    const [one] = messages(1);
+    const first = await room.send({ ...one, meta: { correlation_id: "a" } });
+    const again = await room.send({ ...one, meta: { correlation_id: " a" } });
+    const other = await room.send({ ...one, meta: { correlation_id: "b" } });
+    const plain = await room.send(one);
+    expect(first).toMatchObject([{ value: { status: "started", repeated: false, correlationId: "a" } }]);
+    expect(again).toMatchObject([{ value: { repeated: true, correlationId: "a" } }]);
+    expect(other).toMatchObject([{ value: { repeated: false, correlationId: "b" } }]);
+    expect(plain).toMatchObject([{ value: { repeated: false } }]);
+    expect(room.runtime.state.turns).toBe(3);
+  });
+
+  test("E4 a stop and a resume that come twice are applied once", async () => {
+    const room = await Room.create();
+    const stop = {
+      id: "stop",
+      type: "conversation.cancel",
+      data: { reason: "enough" },
+      meta: { correlation_id: "c" },
+    };
+    const resume = { id: "resume", type: "conversation.resume" };
+    expect(await room.send([stop, resume])).toMatchObject([{ ok: true }, { ok: true }]);
+    expect(await room.send([stop, resume])).toMatchObject([{ ok: true }, { ok: true }]);
+    expect(room.runtime.state.gate).toBe("open");
+    expect(room.entries("conversation.cancelled")).toEqual([
+      expect.objectContaining({ correlationId: "c", causeId: "stop" }),
+    ]);
+    expect((await room.send({ ...resume, id: "another" })).map(statusOf)).toEqual(["NOT_CANCELLED"]);
+    const taken = { ...messages(1)[0], id: "stop", meta: { correlation_id: "c" } };
+    expect((await room.send(taken)).map(statusOf)).toEqual(["IDEMPOTENCY_CONFLICT"]);
+    await room.send({ ...messages(1)[0], id: "said" });
+    expect((await room.send({ ...stop, id: "said", meta: null })).map(statusOf)).toEqual([
+      "IDEMPOTENCY_CONFLICT",
+    ]);
+  });
+
+  test("E3 the journal names the correlation and the cause of each entry", async () => {
+    const room = await Room.create();
+    const [result] = await room.send({ ...messages(1)[0], meta: { correlation_id: "order-7" } });
+    const { turnId, messageId } = result?.ok && result.value.status === "started" ? result.value : {};
+    (await room.room.request()).answer("Done.");
+    await room.room.until(({ type }) => type === "turn.completed");
+    const { items } = room.room.queries.journal(room.runtime.state);
+    const ofTurn = items.filter((entry) => entry.turnId === turnId);
+    expect(new Set(ofTurn.map(({ correlationId }) => correlationId))).toEqual(new Set(["order-7"]));
+    expect(ofTurn.map(({ type, causeId }) => [type, causeId])).toEqual([
+      ["turn.started", "id 0"],
+      ["message.user", "id 0"],
+      ["message.started", messageId],
+      ["message.completed", messageId],
+      ["turn.completed", messageId],
+      ["turn.finalized", messageId],
+    ]);
+    expect(room.room.turn(turnId ?? "").correlationId).toBe("order-7");
+  });
+});
+
+describe("the queue", () => {
+  test("E6 SIGQUEUE-1 SIGQUEUE-3 SIGNAL-5 300 messages begin in their order, 128 in a step, and a stop comes between", async () => {
+    const room = await Room.create(true);
+    const results = await room.send(messages(300));
+    expect(results.slice(0, 128).map(statusOf)).toEqual(Array(128).fill("started"));
+    expect(results.slice(128).map(statusOf)).toEqual(Array(172).fill("queued"));
+    room.runtime.reconcile();
+    expect(room.runtime.state.turns).toBe(256);
+    await room.send({ type: "conversation.cancel" });
+    expect(room.drain()).toBe(1);
+    expect(room.contents()).toEqual(messages(300).map(({ data }) => data.content));
+    expect(room.entries("conversation.queue.drained").map(({ data }) => data)).toEqual([
+      { count: 128, left: 44 },
+      { count: 44, left: 0 },
+    ]);
+    expect(room.runtime.store.turn(256)?.status).toBe("completed");
+    expect(room.runtime.store.turn(257)?.error?.code).toBe("CANCELLED");
+    expect(room.runtime.state.queue).toBeUndefined();
+  });
+
+  test("SIGQUEUE-1 a message waits while too many turns are active, and each begins once, across crashes", async () => {
+    const room = await Room.create();
+    const results = await room.send(messages(MAX_ACTIVE_TURNS + 3));
+    expect(results.slice(MAX_ACTIVE_TURNS).map(statusOf)).toEqual(["queued", "queued", "queued"]);
+    expect(room.runtime.dueIn).not.toBe(0);
+    const next = new Room(await room.room.restarted());
+    expect((await next.send(messages(1, 100))).map(statusOf)).toEqual(["queued"]);
+    expect(next.drain()).toBe(0);
+    // The stop of one turn lets one message begin.
+    const [first] = next.room.queries.turns({ limit: 1 }).items;
+    await next.room.stop(first?.id ?? "");
+    expect(next.drain()).toBe(1);
+    expect(next.runtime.state.turns).toBe(MAX_ACTIVE_TURNS + 1);
+    await next.room.stopAll();
+    next.drain();
+    expect(next.contents()).toEqual(
+      [...messages(MAX_ACTIVE_TURNS + 3), ...messages(1, 100)].map(({ data }) => data.content),
+    );
+  });
+
+  test("SIGQUEUE-1 a message that cannot begin is refused with an entry and a frame that name it", async () => {
+    const room = await Room.create(true);
+    const answer = { id: "orphan", type: MESSAGE, data: { content: "Yes", replyToMessageId: "msg_0" } };
+    const twice = { ...messages(1, 150)[0], data: { content: "another body" } };
+    await room.send([...messages(200), answer, twice]);
+    room.drain();
+    expect(room.entries("conversation.signal.refused").map(({ data }) => data)).toEqual([
+      { id: "orphan", code: "INVALID_INPUT", message: expect.any(String) },
+      { id: "id 150", code: "IDEMPOTENCY_CONFLICT", message: expect.any(String) },
+    ]);
+    expect(room.room.frames.filter(({ type }) => type === "error").map(({ data }) => data)).toMatchObject([
+      { code: "INVALID_INPUT", ref: "orphan" },
+      { code: "IDEMPOTENCY_CONFLICT", ref: "id 150" },
+    ]);
+    expect(room.runtime.state.turns).toBe(200);
+  });
+
+  test("E5 SIGQUEUE-2 what does not fit is dropped with an entry that names it, and is taken when it comes again", async () => {
+    const room = await Room.create();
+    const long = (index: number) => ({
+      id: `long ${index}`,
+      type: MESSAGE,
+      data: { content: String.fromCharCode(97 + (index % 26)).repeat(1_000_000) },
+    });
+    const all = Array.from({ length: 54 }, (_, index) => long(index));
+    const results = await room.send(all);
+    const dropped = all.filter((_, index) => statusOf(results[index] as SignalResult) === "QUEUE_OVERFLOW");
+    expect(new Set(results.map(statusOf))).toEqual(new Set(["started", "queued", "QUEUE_OVERFLOW"]));
+    expect(room.entries("conversation.queue.overflow").map(({ data }) => data)).toMatchObject([
+      { reason: "queue_overflow", dropped: dropped.length, ids: dropped.map(({ id }) => id) },
+    ]);
+    await room.room.stopAll();
+    room.drain();
+    expect(room.runtime.state.turns).toBe(all.length - dropped.length);
+    const again = await room.send(dropped.slice(0, 1));
+    expect(again).toMatchObject([{ ok: true, value: { status: "started", repeated: false } }]);
+  });
+
+  test("SIGQUEUE-2 holds 10 000 messages and 32 MiB", () => {
+    const queue = { first: 5, next: MAX_QUEUED_SIGNALS + 3, bytes: 0 };
+    const small = { bytes: 1 };
+    expect(fitting(queue, [small, small, small])).toBe(2);
+    expect(fitting({ ...queue, next: 5, bytes: MAX_QUEUED_BYTES - 1 }, [small, small])).toBe(1);
+  });
+});
+
+describe("orchestration", () => {
+  test("E24 off records messages and calls no model; on calls it, with all that was recorded", async () => {
+    const room = await Room.create(true);
+    await room.send(messages(2));
+    expect(room.room.untaken).toBe(0);
+    expect(room.room.queries.turns().items.map(({ status }) => status)).toEqual(["completed", "completed"]);
+    const caller = { type: "user", userId: "ada" } as const;
+    await room.runtime.update({ caller, orchestration: true });
+    await room.send(messages(1, 2));
+    const request = await room.room.request();
+    expect(request.messages.slice(1).map(({ content }) => content)).toEqual([
+      "message 0",
+      "message 1",
+      "message 2",
+    ]);
+    await room.runtime.update({ caller, orchestration: false });
+    request.answer("Late, and still an answer.");
+    await room.room.until(({ type }) => type === "message.completed");
+  });
+});
