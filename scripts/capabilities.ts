@@ -109,6 +109,21 @@ const rows: [row: string, name: string, statement: string][] = [
   ["C21", "Retry-After", "The delay equals the header, is capped, and a deadline prevents sleeping."],
   ["C22", "Abort", "A canceled call, after a single attempt."],
   ["C23", "Interceptor order", "Before in order, after reversed; a throw before sending aborts."],
+  ["E1", "Three external types", "Others are refused with a reason, and nothing is stored of them."],
+  ["E2", "Envelope rules", "Each reason of a refusal, a payload beside `data` included."],
+  [
+    "E3",
+    "Correlation",
+    "Kept if given, made otherwise, on turns, journal entries, call records and in a tool's context.",
+  ],
+  [
+    "E4",
+    "Dedup",
+    "The same id and correlation id are applied once; with another correlation id it is another signal.",
+  ],
+  ["E5", "Overflow", "What does not fit is dropped with an entry that names it, and is taken later."],
+  ["E6", "Drain limit", "300 messages begin in steps, in order, and a stop comes between."],
+  ["E24", "Orchestration", "Off: messages are recorded and no model is called. On: it is."],
   [
     "F12",
     "Versioning",

@@ -47,7 +47,6 @@ import {
   turnFromEvents,
   turnRow,
 } from "../../src/agents/conversation/core/turn-events.ts";
-import { parseSignal } from "../../src/agents/conversation/door/requests.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
@@ -754,36 +753,6 @@ describe("the window of the session", () => {
       expect(contents.at(-1)).toBe(`a${n}`);
       expect(contents.filter((content) => content.startsWith("u"))).toHaveLength(Math.min(3, n - 97));
     }
-  });
-});
-
-describe("signals from outside", () => {
-  const ada = { tenant: "test", subject: "ada", roles: ["member" as const] };
-  const data = { content: "Hello" };
-
-  test.each<[string, unknown, string, string]>([
-    ["no object", "hello", "invalid_data", "must be an object"],
-    ["no type", { data }, "missing_type", "has no `type`"],
-    ["an internal type", { type: "conversation.llm.completed", data }, "external_type_not_allowed", "llm"],
-    ["no envelope", { type: "conversation.user.message", ...data }, "missing_data_envelope", "no `data`"],
-    ["other members", { type: "conversation.user.message", data, ...data }, "invalid_data", "/content"],
-  ])("SIGNAL-1 %s is refused with its reason", (_, signal, reason, message) => {
-    expect(() => parseSignal(signal, ada)).toThrow(
-      expect.objectContaining({
-        code: "INVALID_SIGNAL",
-        message: expect.stringContaining(message),
-        options: { errors: [{ path: "", message: reason }] },
-      }),
-    );
-  });
-
-  test("SIGNAL-1 a message in its envelope is the caller's", () => {
-    expect(parseSignal({ id: "k", type: "conversation.user.message", data }, ada)).toEqual({
-      type: "conversation.user.message",
-      id: "k",
-      caller: { type: "user", userId: "ada" },
-      data,
-    });
   });
 });
 

@@ -327,7 +327,7 @@ describe("the queue", () => {
     room.drain();
     expect(room.runtime.state.turns).toBe(all.length - dropped.length);
     const again = await room.send(dropped.slice(0, 1));
-    expect(again).toMatchObject([{ ok: true, value: { status: "started", repeated: false } }]);
+    expect(again).toMatchObject([{ ok: true, value: { status: "failed", repeated: false } }]);
   });
 
   test("SIGQUEUE-2 holds 10 000 messages and 32 MiB", () => {

@@ -18,6 +18,14 @@ const double = defineTool({
   execute: ({ n }) => ({ doubled: n * 2 }),
 });
 
+const correlation = defineTool({
+  name: "correlation",
+  description: "Tells the correlation id of its call.",
+  input: z.object({}),
+  effect: "pure",
+  execute: (_input, { context }) => ({ correlationId: context.correlationId ?? null }),
+});
+
 /** A tool of this effect that says when it runs and, if it is told so, waits for a gate, deaf to its cancellation or not. */
 const counted = (name: string, effect: ToolEffect) =>
   defineTool({
@@ -259,5 +267,5 @@ export const testLibrary = defineLibrary("test", {
     definePersona("backed", { identity: { systemPrompt, modelProfileId: "failing" } }),
     definePersona("hasty", { identity: { systemPrompt, modelProfileId: "hasty" } }),
   ],
-  tools: [...tools, ...deferringTools, flaky, slow, ...jobs],
+  tools: [...tools, ...deferringTools, correlation, flaky, slow, ...jobs],
 });

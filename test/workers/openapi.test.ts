@@ -231,6 +231,19 @@ describe("API-1 answers fit the document", () => {
     await ask("followConversation", `${base}/events`);
     await ask("resumeConversation", `${base}/resume`);
     await ask("resumeConversation", `${base}/resume`);
+    const signal = {
+      type: "conversation.user.message",
+      data: { content: "Hi." },
+      meta: { correlation_id: "c" },
+    };
+    await ask("sendSignals", `${base}/signals`, body(signal));
+    await ask("sendSignals", `${base}/signals`, body({ ...signal, type: "conversation.cmd.drain" }));
+    const stop = { id: "stop", type: "conversation.cancel", data: { reason: "Enough." } };
+    await ask("sendSignals", `${base}/signals`, body([signal, stop, { type: "conversation.llm.completed" }]));
+    await ask("updateConversation", base, {
+      method: "PATCH",
+      body: JSON.stringify({ orchestration: false }),
+    });
     await ask("completeConversation", `${base}/complete`, body({ reason: "Done." }));
     await ask("startTurn", `${base}/turns`, body({ content: "One more." }));
     await ask("resumeConversation", `${base}/resume`);

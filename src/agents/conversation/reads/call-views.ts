@@ -13,6 +13,7 @@ import type { CallView, TurnUsage, UsageView } from "../../../protocol/views.ts"
 import { defined } from "../../../shared/defined.ts";
 import { toIso } from "../../../shared/time.ts";
 import { openRecord, outcomeOf, totalsOf } from "../core/calls.ts";
+import { correlationOf } from "../core/correlation.ts";
 import { spentByCalls } from "../core/ledger.ts";
 import { type CallRecord, type ConversationIdentity, chainOf, type Turn } from "../core/state.ts";
 
@@ -36,6 +37,7 @@ export function callViews(
       provider,
       model,
       ...defined({ parentCorrelationId }),
+      requestMetadata: { correlationId: correlationOf(turn) },
       startedAt,
     });
   };
@@ -46,7 +48,7 @@ export function callViews(
   if (call !== null && openRecord(turn) === undefined) {
     views.push(opened({ profile: call.profile ?? 0, startedAt: call.notBefore }, calls.length));
   }
-  // SAFETY: these records have no metadata but `firstTextAt`, a string.
+  // SAFETY: these records have no metadata but `correlationId` and `firstTextAt`, which are strings.
   return views as CallView[];
 }
 
