@@ -411,6 +411,7 @@ describe("what a turn records", () => {
       status: "completed",
       answer: "Again.",
       caller: { type: "user", userId: "ada" },
+      correlationId: expect.stringMatching(/^corr-[0-9a-f]{20}$/),
       input: [{ type: "text", text: content }],
       userMessageId: messageId,
       agentMessageIds: [expect.stringMatching(/^msg_/)],

@@ -183,7 +183,7 @@ describe("G6 RUN-5 turns of a conversation", () => {
     const signals = [
       { type, id: "first", data: { content: "first" } },
       { type, id: "first", data: { content: "another under the same key" } },
-      { type: "conversation.cancel", data: {} },
+      { type: "conversation.llm.completed", data: {} },
       { type, data: { content: "an answer to nothing", replyToMessageId: "msg_0" } },
       { type, id: "last", data: { content: "last" } },
     ];

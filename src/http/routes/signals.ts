@@ -49,7 +49,9 @@ export const signalOperations: readonly ApiOperation[] = [
     description:
       "A message, a stop or a resume in an envelope. Of a batch each signal has a result of its own, in order: one that is refused stops no other. A message that cannot begin its turn yet is `queued`, and begins when those before it have; stops and resumes never wait. The same `id` with the same `correlation_id` is applied once.",
     params: conversationParams,
-    body: z.union([envelope, z.array(envelope)]).meta({ example: EXAMPLE }),
+    body: z
+      .union([envelope, z.array(z.unknown()).meta({ description: "Signals; each is checked for itself." })])
+      .meta({ example: EXAMPLE }),
     answers: [
       { status: 202, description: "The signal is accepted.", body: acceptedSignal },
       { status: 200, description: "The results of a batch.", body: signalResults },
