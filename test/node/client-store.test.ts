@@ -584,6 +584,7 @@ describe("history", () => {
           id: "t6",
           conversationId: "c",
           answer: null,
+          correlationId: "corr-0",
           caller: { type: "user", userId: "u" },
           input: "6",
           userMessageId: "m6",

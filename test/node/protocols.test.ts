@@ -193,6 +193,7 @@ function viewOf({ replies, isFailed, isStopped }: TurnPlan): TurnView {
     ...(isFailed ? { error: isStopped ? STOPPED : FAILED } : {}),
     conversationId: CONVERSATION,
     answer: isFailed ? null : (replies.at(-1)?.text ?? null),
+    correlationId: "corr-0",
     caller: { type: "user", userId: "ada" },
     input: "Hello",
     userMessageId: `msg_${ULID}99`,
