@@ -77,7 +77,7 @@ const toolChoiceSchema: z.ZodType<ToolChoice> = z.union([
 ]);
 
 /** The form of a turn's answer. The model gets `name`. */
-export const outputSchema: z.ZodType<OutputSpec> = z.strictObject({
+const outputSchema: z.ZodType<OutputSpec> = z.strictObject({
   name: z
     .string()
     .regex(/^[A-Za-z0-9_-]{1,64}$/, "Must be 1 to 64 letters, digits, `_` and `-`.")
