@@ -330,6 +330,17 @@ describe("the queue", () => {
     expect(again).toMatchObject([{ ok: true, value: { status: "failed", repeated: false } }]);
   });
 
+  test("SIGQUEUE-4 a message counts against the rate of turns when it is accepted, and not again when it begins", async () => {
+    const turnLimit = { burst: 201, perMinute: 1 };
+    const steered = await SteeredConversation.create(NO_TOOLS, { orchestration: false }, {}, { turnLimit });
+    const room = new Room(steered);
+    expect((await room.send(messages(199))).filter(({ ok }) => !ok)).toEqual([]);
+    room.drain();
+    expect(room.runtime.state.turns).toBe(199);
+    const results = await room.send(messages(4, 199));
+    expect(results.map(statusOf)).toEqual(["started", "started", "RATE_LIMITED", "RATE_LIMITED"]);
+  });
+
   test("SIGQUEUE-2 holds 10 000 messages and 32 MiB", () => {
     const queue = { first: 5, next: MAX_QUEUED_SIGNALS + 3, bytes: 0 };
     const small = { bytes: 1 };

@@ -21,6 +21,7 @@ import type { Frame } from "../../src/protocol/frames.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
 import { defined } from "../../src/shared/defined.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
+import type { RateLimit } from "../../src/shared/token-bucket.ts";
 import { localExecutor } from "./local-executor.ts";
 import { noMail } from "./no-mail.ts";
 import { messageOfAda, recordOf } from "./records.ts";
@@ -62,6 +63,7 @@ export class SteeredConversation {
     private readonly code: DeployedCode,
     readonly database = new NodeSqlDatabase(),
     private readonly clock: Clock = systemClock,
+    turnLimit?: RateLimit,
   ) {
     this.runtime = new ConversationRuntime({
       database,
@@ -75,6 +77,7 @@ export class SteeredConversation {
       ),
       gate: allowAll,
       ...noMail,
+      ...defined({ turnLimit }),
       armWakeup: async () => undefined,
       metrics: (metrics) => {
         this.metrics.push(metrics);
@@ -99,9 +102,10 @@ export class SteeredConversation {
       profile: settings = {},
       budget,
       clock,
-    }: { profile?: Partial<ModelProfile>; budget?: Budget; clock?: Clock } = {},
+      turnLimit,
+    }: { profile?: Partial<ModelProfile>; budget?: Budget; clock?: Clock; turnLimit?: RateLimit } = {},
   ): Promise<SteeredConversation> {
-    const conversation = new SteeredConversation(new DeployedCode([library]), undefined, clock);
+    const conversation = new SteeredConversation(new DeployedCode([library]), undefined, clock, turnLimit);
     const persona = {
       identity: { systemPrompt: "Test." },
       memory,
