@@ -19,8 +19,18 @@ const rows: [row: string, name: string, statement: string][] = [
     "Tool input is validated",
     "Bad input gives INVALID_INPUT, the target never runs, the loop goes on.",
   ],
+  [
+    "A8",
+    "inputMapping",
+    "A mapped target gets the mapped members; without a mapping it gets the same input.",
+  ],
   ["A9", "Unknown tool", "A NOT_FOUND result is recorded as a move, and the turn completes."],
   ["A10", "One actor per conversation", "Two conversations interleave and share no state."],
+  [
+    "A11",
+    "Fixed order of the loop",
+    "Started, context assembly, model, tool, message, completed, extraction: in that order, and no other.",
+  ],
   ["A12", "Streaming", "The first token reaches the client before the call has finished."],
   ["A13", "Streams per message", "Turns that stream at once are told apart by message id and do not mix."],
   ["A14", "A sync tool blocks", "No second model call before its result; the second has call and result."],
@@ -28,6 +38,33 @@ const rows: [row: string, name: string, statement: string][] = [
     "A15",
     "Several tools in one reply",
     "One continuation after all results; one assistant message, N results.",
+  ],
+  [
+    "A16",
+    "Sync and async mixed",
+    "The model goes on after the sync calls only, and sees the async ones as pending.",
+  ],
+  [
+    "A17",
+    "An immediate reply to async work",
+    "The agent's message appears while the operation runs, and the turn stays active.",
+  ],
+  [
+    "A18",
+    "Async completion in the same turn",
+    "The message that follows has the same turn; no new turn begins.",
+  ],
+  [
+    "A19",
+    "Several async operations",
+    "The turn completes only after the last one; results that arrive together are all used.",
+  ],
+  ["A20", "Parallel turns", "B completes while A is active, and A later; neither has the other's moves."],
+  ["A21", "Awareness of what is in flight", "The input of B lists A's pending operation."],
+  [
+    "A22",
+    "An async failure is surfaced",
+    "A model call and a message in the same turn, which counts one tool failure.",
   ],
   [
     "A23",
@@ -42,6 +79,7 @@ const rows: [row: string, name: string, statement: string][] = [
     "Caller, input, what it replies to, run ids, and times of creation and completion are there.",
   ],
   ["A29", "One user message, any number of agent messages", "The invariant holds."],
+  ["A30", "Replies to a message", "The model gets the message that another one replies to."],
   [
     "A31",
     "Moves persist",
@@ -54,12 +92,43 @@ const rows: [row: string, name: string, statement: string][] = [
     "An endlessly tool-calling model ends with a text, and the turn completes; one that repeats a call in vain, sooner.",
   ],
   [
+    "A34",
+    "Window of recent turns",
+    "With a limit of 3 and 5 turns, the assembly sees the last 3; active turns are always listed.",
+  ],
+  [
+    "A35",
+    "Input of the context assembly",
+    "It has the keys of the contract, and the turn names the operation of its hook.",
+  ],
+  ["A36", "Output of the context assembly", "The provider's request equals the output of the hook."],
+  [
+    "A38",
+    "A context assembly that fails",
+    "Three attempts with gaps of 100 and 200 ms and 30 s each; then the turn fails without a model call.",
+  ],
+  [
+    "A39",
+    "Input of the memory extraction",
+    "It has the message, the calls and the results; the operations that it returns are in the journal.",
+  ],
+  [
+    "A40",
+    "A memory extraction that fails",
+    "The turn stays completed, with an issue; three attempts; three failures in a row are reported and shown.",
+  ],
+  [
     "A42",
     "Model retry",
     "Two refusals, then success: three calls and one answer; an authentication error: one call.",
   ],
   ["A43", "Model timeout", "Counts as a failure that is tried again."],
   ["A44", "Failure in mid-stream", "The client sees a reset; the final text has no doubled beginning."],
+  [
+    "A45",
+    "Retries of tools",
+    "An infrastructure error is tried up to maxAttempts; an error that the tool reports is tried once.",
+  ],
   ["A68", "WebSocket and hibernation", "Two clients both receive, and still do after hibernation."],
   ["A71", "Decisions are pure", "Planning has no I/O and gives equal decisions on repeat."],
   [
@@ -70,6 +139,7 @@ const rows: [row: string, name: string, statement: string][] = [
   ["A73", "Callbacks are idempotent", "The same result delivered twice changes nothing."],
   ["B1", "Isolated histories", "A model sees nothing of another conversation."],
   ["B7", "Turn latency", "Completed minus created is available."],
+  ["B10", "No new turn for an async result", "The result continues the turn that asked for it (A18)."],
   ["C1", "createConversation with and without messages", "Stored; the hook is called once."],
   ["C2", "getConversation of an unknown id", "null; a turn in it is refused with NOT_FOUND."],
   ["C3", "Store interface", "One contract holds in memory, on Node's SQLite and on a Durable Object's."],
@@ -125,6 +195,43 @@ const rows: [row: string, name: string, statement: string][] = [
   ["E6", "Drain limit", "300 messages begin in steps, in order, and a stop comes between."],
   ["E24", "Orchestration", "Off: messages are recorded and no model is called. On: it is."],
   [
+    "E7",
+    "Reducer",
+    "The same log gives the same state and projections, at once or with wakes in between; what comes again or late changes nothing.",
+  ],
+  [
+    "E8",
+    "Effects only through instructions",
+    "Reducer and planning run where there is no I/O, clock or chance.",
+  ],
+  [
+    "E9",
+    "Intents",
+    "Calling the model and running a tool each start one effect; a cancel ends what is pending. Sub-agents do not exist yet.",
+  ],
+  ["E10", "An instruction that fails", "It comes back as a failure of the call, never as an exception."],
+  ["E12", "Loop over tools", "The next model call begins only after every pending call has a result."],
+  [
+    "E13",
+    "Sync and async calls look alike",
+    "The same types of events, whether a call succeeds, fails or is cancelled.",
+  ],
+  [
+    "E14",
+    "Cancel",
+    "The turns end as cancelled, running tools are cancelled with a reason, and the provider's request is aborted.",
+  ],
+  [
+    "E15",
+    "While cancelled",
+    "A message is recorded and calls no model; a late reply of a model changes nothing.",
+  ],
+  [
+    "E16",
+    "Resume",
+    "The gate is idle and the next message runs; stale results start nothing; a conversation that runs cannot resume.",
+  ],
+  [
     "F12",
     "Versioning",
     "A version for each content; pinned and latest; what runs is unaffected, after an eviction too.",
@@ -167,6 +274,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "Images and files are uploaded, kept by reference, and sent in each provider's own form.",
   ],
   [
+    "G18",
+    "Stop",
+    "One turn or the whole conversation, from every client: the provider's request is aborted, and the shown text stays, marked.",
+  ],
+  [
     "G20",
     "Deployable",
     "The Worker runs on plain workerd: no experimental flag, and no binding of its own classes.",
@@ -190,6 +302,16 @@ const rows: [row: string, name: string, statement: string][] = [
     "H1",
     "Crash-transparent turns",
     "A crash before and after every crossing of a port: the final transcript equals that of the undisturbed run.",
+  ],
+  [
+    "H2",
+    "Orders of turns",
+    "Parallel, queued or interrupting; a turn sees the turns that completed before its snapshot, which commit whole, in the order of completion.",
+  ],
+  [
+    "H4",
+    "Ledger",
+    "Reservations keep turns, conversations and personas within their budgets, also after crashes.",
   ],
   ["H5", "Constant cost", "The budgets of statements, rows and bytes hold, at 10 messages as at 10 000."],
   [

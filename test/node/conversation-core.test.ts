@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import { dueIn, effectsOf } from "../../src/agents/conversation/core/effects.ts";
+import { dueIn, effectsOf, endedEffects } from "../../src/agents/conversation/core/effects.ts";
 import { framesOf } from "../../src/agents/conversation/core/frames.ts";
 import { heartbeatIn } from "../../src/agents/conversation/core/heartbeat.ts";
 import { heldTurns } from "../../src/agents/conversation/core/isolation.ts";
@@ -59,6 +59,7 @@ import { ConversationDatabase } from "../../src/agents/conversation/store/conver
 import { MAX_MOVES } from "../../src/library/persona.ts";
 import { selectHistory } from "../../src/memory/session/history.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
+import type { SessionEvent } from "../../src/memory/session/types.ts";
 import type { OutputSpec, ToolSpec } from "../../src/model/context.ts";
 import type { ErrorCategory, ModelError } from "../../src/model/error.ts";
 import { MAX_CONTINUATIONS } from "../../src/model/joined-reply.ts";
@@ -335,9 +336,11 @@ function deepFreeze<Value>(value: Value): Value {
 /** A conversation in Node, driven signal by signal; keeps what was published. */
 class Driver {
   readonly database = new NodeSqlDatabase();
-  readonly store = new ConversationDatabase(this.database, new NodeKeyValue(this.database));
+  store = new ConversationDatabase(this.database, new NodeKeyValue(this.database));
   readonly live: Frame[] = [];
   readonly finished: Turn[] = [];
+  /** The signals that were sent, in order. */
+  readonly log: Signal[] = [];
   state: ConversationState;
   now = 1_000;
 
@@ -345,7 +348,14 @@ class Driver {
     this.state = deepFreeze(this.store.create(record(maxMoves, agentId)));
   }
 
+  /** Forgets the memory, and reads what the store holds. */
+  wake(): void {
+    this.store = new ConversationDatabase(this.database, new NodeKeyValue(this.database));
+    this.state = deepFreeze(this.store.load() ?? expect.fail("nothing is stored"));
+  }
+
   send(signal: Signal): void {
+    this.log.push(signal);
     this.now += 1_000;
     const clientToolTimeoutMs = CLIENT_STEPS * 1_000;
     const inProgress = () => ({ shown: this.now % 2_000 === 0 ? "What was shown" : " ", facts: FACTS });
@@ -369,6 +379,60 @@ function drive(script: readonly Step[]): Driver {
     if (signal !== null) driver.send(signal);
   }
   return driver;
+}
+
+/** All that readers get of a conversation, as text. */
+function projectionsOf({ store, state, live }: Driver): string {
+  const queries = new ConversationQueries(store);
+  const pages = <Item>(read: (cursor?: string) => { items: Item[]; nextCursor?: string }) => {
+    const items: Item[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = read(cursor);
+      items.push(...page.items);
+      cursor = page.nextCursor;
+    } while (cursor !== undefined);
+    return items;
+  };
+  const from = (cursor?: string) => (cursor === undefined ? {} : { cursor });
+  const turns = pages((cursor) => queries.turns(from(cursor)));
+  return JSON.stringify([
+    pages((cursor) => queries.messages(state, from(cursor))),
+    pages((cursor) => queries.journal(state, from(cursor))),
+    turns.map(({ id }) => queries.turn(state, id)),
+    queries.snapshot(state, []),
+    live,
+  ]);
+}
+
+type Outcome = Extract<
+  Signal,
+  { type: "conversation.llm.completed" | "conversation.llm.failed" | "conversation.tool.completed" }
+>;
+
+function isOutcome(signal: Signal): signal is Outcome {
+  return /^conversation\.(llm\.(completed|failed)|tool\.completed)$/.test(signal.type);
+}
+
+/** The outcomes of everything that a state has under way. */
+function lateOutcomes({ active }: ConversationState): Signal[] {
+  return [...active.values()].flatMap((turn) => [
+    ...(turn.call === null ? [] : [calling({ active: new Map([[turn.n, turn]]) }, ["once"])]),
+    ...openOperations(turn).map(({ item, attempt, toolCallId }): Signal => {
+      const result = { tool_call_id: toolCallId, success: true, result: "late" };
+      return { type: "conversation.tool.completed", turn: turn.n, item, attempt, result };
+    }),
+  ]);
+}
+
+/** The reply of the first turn's model, which calls these tools. */
+function calling({ active }: Pick<ConversationState, "active">, names: readonly string[]): Signal {
+  const [turn] = active.values();
+  if (turn?.call == null) throw new Error("No model is called.");
+  const { item, attempt } = turn.call;
+  const toolCalls = names.map((name, index) => ({ id: `call_${index}`, name, arguments: { n: index } }));
+  const reply: ModelReply = { text: "", toolCalls, finishReason: "tool_calls" };
+  return { type: "conversation.llm.completed", turn: turn.n, item, attempt, reply, facts: FACTS };
 }
 
 describe("the core under random signals", () => {
@@ -436,6 +500,118 @@ describe("the core under random signals", () => {
           driver.send(signal);
           expect(driver.store.load()).toEqual(driver.state);
         }
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test("E7 the same log gives the same state and projections, in one life or with a wake before each signal", () => {
+    fc.assert(
+      fc.property(steps, (script) => {
+        const driver = drive(script);
+        const [again, woken] = [new Driver(), new Driver()];
+        for (const signal of driver.log) {
+          again.send(signal);
+          woken.wake();
+          woken.send(signal);
+        }
+        for (const other of [again, woken]) {
+          expect(other.state).toEqual(driver.state);
+          expect(other.store.load()).toEqual(driver.state);
+          expect(projectionsOf(other)).toBe(projectionsOf(driver));
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test("E7 PLAN-2 A73 an outcome that comes again, late or for unknown work changes nothing", () => {
+    fc.assert(
+      fc.property(steps, (script) => {
+        const driver = new Driver();
+        const outcomes: Signal[] = [];
+        for (const next of script) {
+          const signal = signalOf(driver.state, next);
+          if (signal === null) continue;
+          driver.send(signal);
+          if (isOutcome(signal)) outcomes.push(signal, { ...signal, turn: signal.turn + 900 });
+          const { state } = driver;
+          for (const repeated of outcomes) driver.send(repeated);
+          expect(driver.state).toBe(state);
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test("E9 of the intents, two start an effect and one ends what is pending; sub-agents, the fourth, do not exist yet", () => {
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom("pure", "safe", "once", "job"), { minLength: 1 }), (names) => {
+        const driver = new Driver();
+        const calls = names.slice(0, MAX_CALLS_PER_REPLY);
+        driver.send(user("Go"));
+        expect(
+          effectsOf(driver.state).map(({ kind }) => kind),
+          "run the model",
+        ).toEqual(["model"]);
+        const called = [...driver.state.active.values()];
+        driver.send(calling(driver.state, calls));
+        const [turn] = driver.state.active.values();
+        expect(endedEffects(called[0], turn).map((key) => key.split(":")[0])).toEqual(["model"]);
+        const tools = effectsOf(driver.state).filter(({ kind }) => kind === "tool");
+        expect(tools, "run each tool").toHaveLength(calls.length);
+        driver.send({ type: "conversation.cancel", caller: ADA });
+        expect(effectsOf(driver.state)).toEqual([]);
+        expect(endedEffects(turn, driver.state.active.get(1))).toEqual(
+          expect.arrayContaining(tools.map(({ key }) => key)),
+        );
+        const cancelled = driver.live.filter(({ type }) => type === "tool.cancelled");
+        expect(cancelled, "cancel each tool").toHaveLength(calls.length);
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test("E14 E15 E16 outcomes that come after a stop start nothing, neither before nor after the resume", () => {
+    fc.assert(
+      fc.property(steps, (script) => {
+        const driver = drive(script);
+        const late = lateOutcomes(driver.state);
+        driver.send({ type: "conversation.cancel", caller: ADA });
+        const stopped = driver.state;
+        expect([stopped.gate, stopped.active.size, effectsOf(stopped)]).toEqual(["cancelled", 0, []]);
+        for (const signal of late) driver.send(signal);
+        expect(driver.state).toBe(stopped);
+        const turns = driver.state.turns;
+        driver.send(user("Is anybody there?"));
+        expect([driver.state.gate, driver.state.turns, effectsOf(driver.state)]).toEqual([
+          "cancelled",
+          turns + 1,
+          [],
+        ]);
+        driver.send({ type: "conversation.resume", caller: ADA });
+        for (const signal of late) driver.send(signal);
+        expect([driver.state.gate, driver.state.turns, effectsOf(driver.state)]).toEqual([
+          "open",
+          turns + 1,
+          [],
+        ]);
+        driver.send(user("And now?"));
+        expect(effectsOf(driver.state).map(({ kind }) => kind)).toEqual(["model"]);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test("H2 a turn commits its events whole, in the order of completion, whatever runs beside it", () => {
+    fc.assert(
+      fc.property(steps, (script) => {
+        const driver = drive(script);
+        const stored = driver.store.events.load("tester", { tail: false, limit: 10_000 });
+        const parts = ({ action, content }: SessionEvent) => ({ action, content });
+        expect(stored.map(parts)).toEqual(
+          driver.finished.flatMap((turn) => (isRecorded(turn) ? turnEvents(turn).map(parts) : [])),
+        );
       }),
       { numRuns: 100 },
     );
@@ -597,7 +773,7 @@ function finishTurn(driver: Driver, results: readonly string[]): void {
 describe("the window of the session", () => {
   const steps = fc.array(scriptStep, { minLength: 1, maxLength: 80 });
 
-  test("WINDOW-1 WINDOW-3 CONTEXT-1 what memory gives equals what the store gives, and begins with a user's message", () => {
+  test("H2 WINDOW-1 WINDOW-3 CONTEXT-1 what memory gives equals what the store gives, and begins with a user's message", () => {
     fc.assert(
       fc.property(steps, fc.integer({ min: 1, max: 4 }), (script, recentTurnsLimit) => {
         const driver = new Driver();
@@ -897,7 +1073,7 @@ describe("limits of a turn", () => {
     expect(driver.finished[0]?.replies.at(-1)?.text).toBe(NOTICES.movesExhausted);
   });
 
-  test("A15 the model is asked again once every call of a reply has a result, in whatever order they come", () => {
+  test("A15 E12 the model is asked again once every call of a reply has a result, in whatever order they come", () => {
     const driver = new Driver();
     driver.send(user("go"));
     driver.send(

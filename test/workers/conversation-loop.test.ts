@@ -281,7 +281,7 @@ describe("the order of a turn", () => {
     ]);
   });
 
-  test("A15 several tools of one reply: one continuation after the last result, one assistant message, N results", async () => {
+  test("A15 E12 several tools of one reply: one continuation after the last result, one assistant message, N results", async () => {
     const conversation = await createConversation(handy);
     const client = await conversation.connect();
     const { play, turnId } = await conversation.play((key) => ({

@@ -74,7 +74,7 @@ test("ORDER-2 H2 a message interrupts the active turn, and its model sees what t
   await one.play.closes(1);
 });
 
-test("ORDER-3 A20 A21 a parallel turn is told of the active one, and an unknown order is refused", async () => {
+test("ORDER-3 A20 A21 M17 H2 parallel turns end in any order; the later one is told of the active one, and has none of its messages or moves", async () => {
   const conversation = await createConversation(plain);
   expect((await patch(conversation, { turns: "random" }))[0]).toBe(422);
   expect((await patch(conversation, {}))[0]).toBe(422);
@@ -82,9 +82,23 @@ test("ORDER-3 A20 A21 a parallel turn is told of the active one, and an unknown 
   await one.play.reached("shown");
   const two = await conversation.play({ replies: [[{ text: "Two." }]] });
   await conversation.ended(two.turnId);
-  const [note] = await askedBy(two.play);
+  expect((await conversation.turn(one.turnId)).status).toBe("active");
+  const [note, ...others] = await askedBy(two.play);
   expect(note).toMatch(/^system: Other turns of this conversation are in progress/);
+  expect(others).toEqual([`user: ${two.play.content}`]);
   await one.play.open("shown");
   await conversation.ended(one.turnId);
-  expect((await conversation.turn(one.turnId)).answer).toBe("One and the rest.");
+  const moves = async (turnId: string) =>
+    (await conversation.turn(turnId)).moves.map(({ reasoning }) => reasoning);
+  expect(await moves(one.turnId)).toEqual(["One and the rest."]);
+  expect(await moves(two.turnId)).toEqual(["Two."]);
+  const three = await conversation.play({ replies: [[{ text: "Three." }]] });
+  await conversation.ended(three.turnId);
+  expect(await askedBy(three.play)).toEqual([
+    `user: ${two.play.content}`,
+    "assistant: Two.",
+    `user: ${one.play.content}`,
+    "assistant: One and the rest.",
+    `user: ${three.play.content}`,
+  ]);
 });
