@@ -193,7 +193,6 @@ const rows: [row: string, name: string, statement: string][] = [
   ],
   ["E5", "Overflow", "What does not fit is dropped with an entry that names it, and is taken later."],
   ["E6", "Drain limit", "300 messages begin in steps, in order, and a stop comes between."],
-  ["E24", "Orchestration", "Off: messages are recorded and no model is called. On: it is."],
   [
     "E7",
     "Reducer",
@@ -231,6 +230,7 @@ const rows: [row: string, name: string, statement: string][] = [
     "Resume",
     "The gate is idle and the next message runs; stale results start nothing; a conversation that runs cannot resume.",
   ],
+  ["E24", "Orchestration", "Off: messages are recorded and no model is called. On: it is."],
   [
     "F12",
     "Versioning",
