@@ -1,5 +1,5 @@
 /** Display texts for values. Pure. */
-import type { AgentIdentity } from "../../src/client/index.ts";
+import type { AgentIdentity, Budget } from "../../src/client/index.ts";
 
 /** Returns the name of an agent: its persona's name, or its id in words. */
 export function agentName({ id, persona }: AgentIdentity): string {
@@ -76,6 +76,30 @@ export function previewOf(value: unknown): string {
 /** Returns a value as indented JSON, and a text unchanged. */
 export function prettyJson(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
+}
+
+/** Returns amounts as text, such as "1,250 tokens · $0.0031"; dollars only where there are some. */
+export function amountsText({ tokens, usd = 0 }: Budget, locales?: string): string {
+  const dollars = { style: "currency", currency: "USD", maximumFractionDigits: 4 } as const;
+  return [
+    ...(tokens === undefined
+      ? []
+      : [`${tokens.toLocaleString(locales)} ${tokens === 1 ? "token" : "tokens"}`]),
+    ...(usd === 0 ? [] : [usd < 0.0001 ? "less than $0.0001" : usd.toLocaleString(locales, dollars)]),
+  ].join(" · ");
+}
+
+/** Returns what is left of a budget as text; `undefined` where there is none. */
+export function budgetText(left: Budget | undefined, locales?: string): string | undefined {
+  if (left === undefined) return undefined;
+  const { modelCalls, toolCalls, usd } = left;
+  const parts = [
+    amountsText(left, locales),
+    usd === 0 ? "$0" : "",
+    modelCalls === undefined ? "" : `${modelCalls} model calls`,
+    toolCalls === undefined ? "" : `${toolCalls} tool calls`,
+  ];
+  return `Budget left: ${parts.filter((part) => part !== "").join(" · ")}`;
 }
 
 /** Returns the message of a thrown value. */

@@ -1,5 +1,5 @@
 /** Facts of turns that decide what is shown of them. Pure. */
-import type { TurnState } from "../../src/client/index.ts";
+import type { MessageView, TurnState } from "../../src/client/index.ts";
 
 /** Returns how many turns a turn waits for: its place in the queue, from 1. Returns 0 if it does not wait. */
 export function turnsBefore(turns: readonly TurnState[], turn: TurnState): number {
@@ -23,6 +23,32 @@ export function waitOf({ status, phase, items }: TurnState): Wait | null {
     (item) => item.type === "tool" && item.operation.deferredUntil !== undefined && !item.operation.async,
   );
   return holds ? "result" : "background";
+}
+
+/**
+ * Returns the turns whose messages do not follow each other, because other turns have said something in between, or because several
+ * answer now. Each is shown as a thread of its own.
+ */
+export function threadsOf(
+  turns: readonly TurnState[],
+  messages: readonly MessageView[],
+): ReadonlySet<string> {
+  const place = new Map<string, { first: number; last: number; count: number }>();
+  messages.forEach(({ turnId }, index) => {
+    const { first = index, count = 0 } = place.get(turnId) ?? {};
+    place.set(turnId, { first, last: index, count: count + 1 });
+  });
+  const working = turns.filter(isWorking);
+  const isThread = (turn: TurnState) => {
+    const { first = 0, last = 0, count = 0 } = place.get(turn.id) ?? {};
+    if (isWorking(turn)) return working.length > 1 || messages.length - first > count;
+    return last - first + 1 > count;
+  };
+  return new Set(turns.filter(isThread).map(({ id }) => id));
+}
+
+function isWorking({ status, phase }: TurnState): boolean {
+  return status === "active" && phase === undefined;
 }
 
 function isQueued({ status, phase }: TurnState): boolean {

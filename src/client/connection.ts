@@ -74,10 +74,10 @@ export function connectConversation(options: ConnectOptions): ConversationConnec
     if (isLost(session.getSnapshot())) reconnect();
   });
   const overHttp = () => createClient({ baseUrl: httpOrigin(socket), ...defined({ token }) });
-  const { getSnapshot, subscribe, send, retry, discard, submitToolResult, addHistory } = session;
+  const { getSnapshot, subscribe, send, retry, retryTurn, discard, submitToolResult, addHistory } = session;
   const { stop, cancelTurn, cancel, resume } = session;
   return {
-    ...{ getSnapshot, subscribe, send, retry, discard, submitToolResult, addHistory },
+    ...{ getSnapshot, subscribe, send, retry, retryTurn, discard, submitToolResult, addHistory },
     ...{ stop, cancelTurn, cancel, resume },
     update: (changes) => overHttp().conversations.update(id, changes),
     complete: (options) => overHttp().conversations.complete(id, options),

@@ -60,7 +60,7 @@ function turnFromHistory(id: string, added: readonly MessageView[], view?: TurnV
       messages,
       (view?.moves ?? []).flatMap((move) => itemsOfMove(move, id)),
     ),
-    ...defined({ error: view?.error, issues: view?.issues, output: view?.output }),
+    ...defined({ error: view?.error, issues: view?.issues, output: view?.output, spent: view?.spent }),
   });
 }
 

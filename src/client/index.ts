@@ -2,6 +2,7 @@
 export type { ToolSpec } from "../model/context.ts";
 export type { ContextMessage } from "../model/messages.ts";
 export type { AgentIdentity } from "../protocol/agent-api.ts";
+export type { Budget, SpendingView } from "../protocol/budget.ts";
 export type { StartTurn, StopOptions, UpdateConversation } from "../protocol/conversation-api.ts";
 export type { Frame, FrameType } from "../protocol/frames.ts";
 export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/requests.ts";
@@ -55,7 +56,9 @@ export {
   type PendingMessage,
   type PendingResult,
   type PendingStop,
+  queuedTurns,
   type RetryNotice,
+  runningOperations,
   type TranscriptMessage,
   type TurnItem,
   type TurnState,

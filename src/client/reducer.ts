@@ -83,7 +83,12 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
     }
     case "turn.failed":
       return inTurn(spent(state, frame), frame, (turn) =>
-        endTurn(turn, { status: "failed", completedAt: frame.time, error: frame.data.error }),
+        endTurn(turn, {
+          status: "failed",
+          completedAt: frame.time,
+          error: frame.data.error,
+          ...defined({ spent: frame.data.spent }),
+        }),
       );
     case "turn.finalized":
       if (frame.data.memoryExtractionStatus === "completed" && state.error?.code === EXTRACTION_FAILING)

@@ -54,6 +54,12 @@ export interface ConversationActions {
   send(content: Content, options?: SendOptions): string;
   /** Sends a rejected message again. Returns its client id, or `null` if there is no such message. */
   retry(clientId: string): string | null;
+  /**
+   * Sends the message of a turn that failed or was stopped again, as a new message in a new turn. Returns its client id, or `null` if the
+   * turn is not over, has an answer, or its message is not loaded. The options of a message are known only where this client has sent
+   * it: give others, such as `output`.
+   */
+  retryTurn(turnId: string, options?: SendOptions): string | null;
   /** Removes a message that is not recorded. It is not sent again. */
   discard(clientId: string): void;
   /**
@@ -101,6 +107,8 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
   readonly #clock: Pick<Clock, "now" | "timer">;
   readonly #listeners = new Set<() => void>();
   #state: LiveConversation = initialState;
+  /** The options of the messages that this client has sent with some, by client id. */
+  readonly #options = new Map<string, MessageOptions>();
   #transport: FrameTransport | null = null;
   #stopWatching: (() => void) | null = null;
 
@@ -128,6 +136,7 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
     if (this.#state.messages.some((message) => message.clientId === clientId)) return clientId;
     const createdAt = new Date(this.#clock.now()).toISOString();
     const message = { clientId, content, createdAt, ...options };
+    if (Object.keys(options).length > 0) this.#options.set(clientId, options);
     this.#update(addPending(dropPending(this.#state, clientId), message));
     this.#transmit(message);
     this.#watchAcknowledgement();
@@ -142,6 +151,13 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
     const sentId = this.send(message.content, { ...id, ...optionsOf(message) });
     if (sentId !== clientId) this.discard(clientId);
     return sentId;
+  };
+
+  readonly retryTurn = (turnId: string, options?: SendOptions): string | null => {
+    const turn = this.#state.turns.find(({ id }) => id === turnId);
+    const message = this.#state.messages.find((one) => one.turnId === turnId && one.role === "user");
+    if (turn?.status !== "failed" || message === undefined) return null;
+    return this.send(message.content, { ...this.#options.get(message.clientId ?? ""), ...options });
   };
 
   readonly discard = (clientId: string): void => this.#update(dropPending(this.#state, clientId));

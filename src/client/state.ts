@@ -198,6 +198,19 @@ export function isEnded({ conversation }: LiveConversation): boolean {
   return conversation?.status === "completed" || conversation?.status === "failed";
 }
 
+/** Returns the turns that wait for those before them (`phase: "queued"`), the next one first. */
+export function queuedTurns({ turns }: LiveConversation): TurnState[] {
+  return turns.filter(({ status, phase }) => status === "active" && phase === "queued");
+}
+
+/** Returns the operations of active turns that have no result: those that run, wait, or work in the background. */
+export function runningOperations({ turns }: LiveConversation): OperationState[] {
+  return turns
+    .filter(({ status }) => status === "active")
+    .flatMap(({ items }) => items.flatMap((item) => (item.type === "tool" ? [item.operation] : [])))
+    .filter(({ state }) => state === "running");
+}
+
 /** Returns the text of content, without its images and files. */
 export function textOf(content: Content): string {
   if (typeof content === "string") return content;

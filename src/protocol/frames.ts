@@ -8,7 +8,7 @@
  */
 import type { Content } from "../shared/content.ts";
 import type { JsonValue } from "../shared/json.ts";
-import type { Budget, BudgetExcess } from "./budget.ts";
+import type { Budget, BudgetExcess, SpendingView } from "./budget.ts";
 import type { ConversationView, Snapshot, TurnIssues, TurnOrder, WireError } from "./views.ts";
 
 export const PROTOCOL_VERSION = 1;
@@ -48,9 +48,9 @@ interface FrameData {
   "turn.queued": { position: number };
   /** The turn waits for nothing but results: of tools that a client runs, or of operations that are deferred or in the background. */
   "turn.waiting": { reason: "client-tools" | "operations" };
-  /** `budgetLeft` is what is left of the conversation's budget; absent where there is none. */
-  "turn.completed": { issues?: TurnIssues; output?: JsonValue; budgetLeft?: Budget };
-  "turn.failed": { error: WireError; budgetLeft?: Budget };
+  /** `spent` is what the turn has used up. `budgetLeft` is what is left of the conversation's budget; absent where there is none. */
+  "turn.completed": { issues?: TurnIssues; output?: JsonValue; spent?: SpendingView; budgetLeft?: Budget };
+  "turn.failed": { error: WireError; spent?: SpendingView; budgetLeft?: Budget };
   "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };
   /** Without `content` and `seq` it answers the sender of a message that was recorded before. */
   "message.user": { clientId?: string; content?: Content };

@@ -112,6 +112,8 @@ export interface TurnSummary {
   issues?: TurnIssues;
   /** The data of the answer, where the turn requested data. Absent in lists of turns. */
   output?: JsonValue;
+  /** What the turn has used up so far, with estimates where no provider counted. Absent in lists of turns. */
+  spent?: SpendingView;
 }
 
 export interface TurnIssues {

@@ -88,4 +88,64 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await page.getByRole("button", { name: "Stop waiting for this result" }).click();
     await page.locator("[data-testid=tool-card][data-state=cancelled]").waitFor();
   });
+
+  it("shows turns beside each other as threads, with progress and attempts on closed cards, and what a turn cost", async () => {
+    const { id, page } = await visit();
+    await client.conversations.update(id, { budget: { tokens: 100_000 } });
+    await page.getByTestId("budget").getByText("Budget left: 100,000 tokens").waitFor();
+    await say(page, call("research", "/desk/research", "cities"));
+    const row = page.locator("[data-tool=research] summary");
+    await row.getByText("40 % · cities").waitFor();
+    expect(await row.getByRole("progressbar").getAttribute("value")).toBe("0.4");
+    await page.getByTestId("background").waitFor();
+
+    await say(page, call("flaky", "/desk/flaky"));
+    for (const attempt of [2, 3]) {
+      await expect.poll(() => desk.answer("/desk/flaky", "No.", 500)).toBe(true);
+      await page.locator("[data-tool=flaky] summary").getByText(`Attempt ${attempt}`).waitFor();
+    }
+    await say(page, "!slow 60 30");
+    const threads = page.locator("[data-turn][data-thread=true]");
+    await expect.poll(() => threads.count()).toBe(2);
+    await expect.poll(() => desk.answer("/desk/flaky", "At last")).toBe(true);
+    await answers(page, "flaky answered At last", false).waitFor();
+    await answers(page, "word-60", false).waitFor();
+    await expect.poll(() => desk.answer("/desk/research", "Found")).toBe(true);
+    await answers(page, "Found", false).waitFor();
+    await expect.poll(() => threads.count()).toBe(3);
+    const shown = await page.getByTestId("turn-notes").allTextContents();
+    expect(shown).toHaveLength(3);
+    for (const note of shown) expect(note).toMatch(/[\d,]+ tokens · \$\d/);
+    await page
+      .getByTestId("budget")
+      .getByText(/Budget left: 9\d,\d{3} tokens/)
+      .waitFor();
+    await page.reload();
+    await page.getByTestId("turn-notes").nth(2).waitFor();
+    expect(await page.getByTestId("turn-notes").allTextContents()).toEqual(
+      shown.map((text) => text.replace(/^Answered after 2 retries · /, "")),
+    );
+  });
+
+  it("shows a stop in the other tab, where the message can be sent again", async () => {
+    const { id, page } = await visit();
+    const other = await visitor.open(`/c/${id}`);
+    await say(page, "!slow 400 30");
+    await answers(other, "word-3 ", true).waitFor();
+    await other.getByTestId("stop").click();
+    for (const tab of [page, other]) {
+      await tab.getByTestId("turn-stopped").waitFor();
+      await expect.poll(() => tab.getByTestId("stop").count()).toBe(0);
+    }
+    const texts = await Promise.all([page, other].map((tab) => tab.locator("[data-turn]").allTextContents()));
+    expect(texts[0]).toEqual(texts[1]);
+    await client.conversations.cancel(id);
+    for (const tab of [page, other]) await tab.getByTestId("resume").waitFor();
+    await page.getByTestId("resume").click();
+    await expect.poll(() => other.getByTestId("resume").count()).toBe(0);
+    await other.getByTestId("turn-stopped").getByRole("button", { name: "Try again" }).click();
+    await answers(page, "word-3 ", true).waitFor();
+    await page.getByTestId("composer").press("Escape");
+    await other.getByTestId("turn-stopped").nth(1).waitFor();
+  });
 });

@@ -291,6 +291,30 @@ describe("connectConversation", () => {
 });
 
 describe("session", () => {
+  it("sends the message of a turn that failed again, with its options, in a new turn", () => {
+    const session = new ConversationSession();
+    const sent: { type: string; id?: string; content?: unknown; output?: unknown }[] = [];
+    const transport = { send: (data: string) => sent.push(JSON.parse(data)), reconnect() {}, close() {} };
+    session.opened(transport);
+    const output = { name: "author", schema: { type: "object" } };
+    const clientId = session.send("Who?", { output });
+    const base = { v: 1, time: new Date(0).toISOString(), turnId: "turn_1" };
+    const receive = (frame: object) => session.received(JSON.stringify({ ...base, ...frame }));
+    receive({ seq: 1, type: "turn.started", data: { clientId, agentId: "guide" } });
+    receive({ seq: 2, type: "message.user", messageId: "msg_1", data: { clientId, content: "Who?" } });
+    expect(session.retryTurn("turn_1"), "it is not over").toBeNull();
+    const error = { code: "MODEL_FAILED", message: "No.", retriable: true };
+    const spent = { tokens: 12, usd: 0, toolCalls: 0, modelCalls: 1 };
+    receive({ seq: 3, type: "turn.failed", data: { error, spent } });
+    expect(session.getSnapshot().turns[0]?.spent).toEqual(spent);
+    expect(session.retryTurn("turn_2"), "it is not known").toBeNull();
+    const again = session.retryTurn("turn_1");
+    expect(again).not.toBe(clientId);
+    expect(sent.slice(1)).toEqual([{ v: 1, type: "turn.start", id: again, content: "Who?", output }]);
+    session.retryTurn("turn_1", { id: "mine", replyToMessageId: "msg_1" });
+    expect(sent.at(-1)).toMatchObject({ id: "mine", replyToMessageId: "msg_1", output });
+  });
+
   it("SEND-1: a rejected message can be sent again, under its id unless that means another message, or discarded", () => {
     const session = new ConversationSession();
     const refuse = (ref: string, code = "RATE_LIMITED") =>

@@ -4,6 +4,8 @@ import { describe, expect, it } from "vitest";
 import {
   agentDescription,
   agentName,
+  amountsText,
+  budgetText,
   momentOf,
   prettyJson,
   previewOf,
@@ -12,8 +14,8 @@ import {
   titleFrom,
 } from "../../app/src/format.ts";
 import { conversationPath, routeOf } from "../../app/src/route.ts";
-import { turnsBefore, waitOf, wasStopped } from "../../app/src/turns.ts";
-import type { OperationState, TurnState } from "../../src/client/index.ts";
+import { threadsOf, turnsBefore, waitOf, wasStopped } from "../../app/src/turns.ts";
+import type { MessageView, OperationState, TurnState } from "../../src/client/index.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
 
 describe("addresses", () => {
@@ -31,6 +33,25 @@ describe("addresses", () => {
       expect(routeOf(path)).toEqual({ page: "new" });
     },
   );
+});
+
+describe("amounts", () => {
+  it.each([
+    [{ tokens: 1 }, "1 token"],
+    [{ tokens: 1_250, usd: 0.003_12 }, "1,250 tokens · $0.0031"],
+    [{ tokens: 12, usd: 0.000_01 }, "12 tokens · less than $0.0001"],
+    [{ tokens: 0, usd: 0 }, "0 tokens"],
+  ])("%j as text", (amounts, text) => {
+    expect(amountsText(amounts, "en-US")).toBe(text);
+  });
+
+  it.each([
+    [undefined, undefined],
+    [{ tokens: 4_000, usd: 0 }, "Budget left: 4,000 tokens · $0"],
+    [{ usd: 0.5, modelCalls: 3, toolCalls: 0 }, "Budget left: $0.50 · 3 model calls · 0 tool calls"],
+  ])("left of a budget: %j", (left, text) => {
+    expect(budgetText(left, "en-US")).toBe(text);
+  });
 });
 
 describe("titles", () => {
@@ -108,6 +129,19 @@ describe("turns", () => {
     const over = { ...queued, status: "failed" } as const;
     const turns = [turn("a"), turn("b", over), turn("c", queued), turn("d"), turn("e", queued)];
     expect(turns.map((one) => turnsBefore(turns, one))).toEqual([0, 0, 1, 0, 2]);
+  });
+
+  it("are threads while several answer, and where other turns have spoken in between", () => {
+    const said = (...ids: string[]): MessageView[] =>
+      ids.map((turnId, index) => ({ id: `m${index}`, turnId, role: "agent", content: "", createdAt: "" }));
+    const over = { status: "completed" } as const;
+    const shown = (turns: TurnState[], ...ids: string[]) => [...threadsOf(turns, said(...ids))];
+    expect(shown([turn("a", over), turn("b")], "a", "a", "b")).toEqual([]);
+    expect(shown([turn("a"), turn("b")], "a", "b")).toEqual(["a", "b"]);
+    expect(shown([turn("a", over), turn("b", over)], "a", "b", "a", "b")).toEqual(["a", "b"]);
+    expect(shown([turn("a", over), turn("b", over)], "a", "b", "b", "a")).toEqual(["a"]);
+    expect(shown([turn("a", { phase: "waiting" }), turn("b", over)], "a", "b", "b")).toEqual([]);
+    expect(shown([turn("a"), turn("b", { phase: "queued" })], "a", "b")).toEqual(["a"]);
   });
 
   it("DEFER-5 wait for work in the background, or for a deferred result, while they are active", () => {

@@ -366,7 +366,7 @@ class Driver {
     const { state, row } = this.store.commit(transition, this.now);
     expect(row.seq, "JOURNAL-1").toBe(this.state.seq + 1);
     this.state = deepFreeze(state);
-    this.live.push(...framesOf(row, 0, (n) => transition.touched.get(n)));
+    this.live.push(...framesOf(row, 0, this.state.record, (n) => transition.touched.get(n)));
     for (const turn of transition.touched.values()) if (turn.status !== "active") this.finished.push(turn);
   }
 }
@@ -1491,7 +1491,9 @@ describe("models, their failures and their answers", () => {
     fail(driver, "transient");
     fail(driver, "transient");
     answer(driver, { text: '{"n": 7}' });
-    expect(driver.live.find(({ type }) => type === "turn.completed")?.data).toEqual({ output: { n: 7 } });
+    expect(driver.live.find(({ type }) => type === "turn.completed")?.data).toMatchObject({
+      output: { n: 7 },
+    });
     expect(viewOf(driver)).toMatchObject({ output: { n: 7 } });
   });
 

@@ -159,7 +159,9 @@ describe("planning", () => {
 
   test("TOOLRETRY-1 readers see the failed attempt as an error of its operation", () => {
     const { entries, state } = apply(stateWith(chainWith(RETRY)), failed(1));
-    const frames = framesOf({ seq: 6, at: NOW, entries: [...entries] }, 0, (n) => state.active.get(n));
+    const frames = framesOf({ seq: 6, at: NOW, entries: [...entries] }, 0, state.record, (n) =>
+      state.active.get(n),
+    );
     expect(frames).toMatchObject([
       {
         type: "error",

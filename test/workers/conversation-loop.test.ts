@@ -641,7 +641,7 @@ describe("G11 data as an answer", () => {
       { output },
     );
     expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", output: { n: 42 } });
-    expect((await client.frame("turn.completed")).data).toEqual({ output: { n: 42 } });
+    expect((await client.frame("turn.completed")).data).toMatchObject({ output: { n: 42 } });
     expect((await conversation.messages()).at(-1)?.content).toBe('{"n": 42}');
     const later = await conversation.connect();
     const [shown] = (await later.frame("snapshot")).data.turns;
@@ -700,7 +700,7 @@ describe("G11 data as an answer", () => {
     client.send({ ...start, output: { name: "x", schema: { type: "object", required: "n" } } });
     expect((await client.frame("error")).data).toMatchObject({ code: "INVALID_INPUT", ref: "structured" });
     client.send({ ...start, output });
-    expect((await client.frame("turn.completed")).data).toEqual({ output: { n: 1 } });
+    expect((await client.frame("turn.completed")).data).toMatchObject({ output: { n: 1 } });
     const body = { content: play.content, idempotencyKey: "structured" };
     expect(await conversation.refused(body)).toEqual({ status: 409, code: "IDEMPOTENCY_CONFLICT" });
     expect(await conversation.say(play.content, { idempotencyKey: "structured", output })).toMatchObject({

@@ -25,12 +25,14 @@ interface ComposerProps {
   disabled?: boolean;
   placeholder?: string;
   note?: string | undefined;
+  /** What is left of the conversation's budget. */
+  budget?: string | undefined;
 }
 
 const EMPTY: Draft = { text: "", files: [] };
 
 export function Composer(props: ComposerProps) {
-  const { onSend, answering, disabled = false, placeholder = "Write a message", note } = props;
+  const { onSend, answering, disabled = false, placeholder = "Write a message", note, budget } = props;
   const [{ text, files }, setDraft] = useState(EMPTY);
   const field = useRef<HTMLTextAreaElement>(null);
   const chooser = useRef<HTMLInputElement>(null);
@@ -160,6 +162,11 @@ export function Composer(props: ComposerProps) {
           )}
         </div>
       </div>
+      {budget !== undefined && (
+        <p data-testid="budget" className="mt-1.5 px-2 text-xs text-muted sm:float-right">
+          {budget}
+        </p>
+      )}
       <p id="composer-help" className={`mt-1.5 px-2 text-xs text-muted ${disabled ? "invisible" : ""}`}>
         {note ?? (
           <span className="pointer-coarse:hidden">

@@ -4,7 +4,7 @@ import { type AgentIdentity, type ConnectionStatus, isTurnAnswering } from "../.
 import { useConversation } from "../../../src/client/react/use-conversation.ts";
 import { contentOf, type Draft } from "../content.ts";
 import { takeFirstMessage } from "../first-message.ts";
-import { agentName, messageOf, wordsOf } from "../format.ts";
+import { agentName, budgetText, messageOf, wordsOf } from "../format.ts";
 import { useTitle } from "../hooks/use-title.ts";
 import { newMessageId } from "../own-message.ts";
 import { Composer } from "./composer.tsx";
@@ -101,6 +101,7 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
           : stopped
             ? { placeholder: "Resume to write a message" }
             : {})}
+        budget={budgetText(conversation.budgetLeft)}
         note={offline ? offlineNote(status, stopping) : stopping ? "Stopping…" : undefined}
       />
     </>

@@ -6,7 +6,7 @@ import { ConversationId } from "../conversation-id.ts";
 import { useHistory } from "../hooks/use-history.ts";
 import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
 import { newMessageId } from "../own-message.ts";
-import { turnsBefore, waitOf } from "../turns.ts";
+import { threadsOf, turnsBefore, waitOf } from "../turns.ts";
 import { EmptyConversation } from "./empty-conversation.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { HistoryLoader } from "./history-loader.tsx";
@@ -21,13 +21,19 @@ interface TimelineProps {
 }
 
 export function Timeline({ id, conversation, agentName }: TimelineProps) {
-  const { state, stopped, send, cancelTurn, retry, discard } = conversation;
+  const { state, stopped, ended, send, cancelTurn, retry, retryTurn, discard } = conversation;
+  const isClosed = stopped || ended;
   const { turns, pending, error } = state;
   const history = useHistory(id, conversation);
   const { scroller, content, atEnd, toEnd } = usePinnedScroll(turns[0]?.id);
   const sendContent = useCallback((sent: Content) => void send(sent, { id: newMessageId() }), [send]);
+  const sendAgain = useCallback(
+    (turnId: string) => void retryTurn(turnId, { id: newMessageId() }),
+    [retryTurn],
+  );
   const empty = state.conversation !== null && turns.length === 0 && pending.length === 0;
   const several = turns.filter(isTurnAnswering).length > 1;
+  const threads = threadsOf(turns, state.messages);
   useJumpOnSend(pending.length, toEnd);
 
   return (
@@ -35,7 +41,7 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
       <div ref={scroller} className="h-full overflow-y-auto [overflow-anchor:none]">
         <div ref={content} className="mx-auto flex min-h-full max-w-3xl flex-col px-4 pt-6 pb-4">
           {turns.length > 0 && <HistoryLoader history={history} scroller={scroller} />}
-          {empty && <EmptyConversation agentName={agentName} onPick={stopped ? undefined : sendContent} />}
+          {empty && <EmptyConversation agentName={agentName} onPick={isClosed ? undefined : sendContent} />}
           <ConversationId value={id}>
             <div role="log" aria-live="off" aria-label="Messages" className="space-y-8">
               {turns.map((turn) => (
@@ -43,10 +49,11 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
                   key={turn.id}
                   turn={turn}
                   agentName={agentName}
+                  isThread={threads.has(turn.id)}
                   waitsFor={turnsBefore(turns, turn)}
                   stopping={isStopping(state, turn.id)}
                   onStop={several || waitOf(turn) !== null ? cancelTurn : undefined}
-                  onSend={stopped ? undefined : sendContent}
+                  onRetry={isClosed ? undefined : sendAgain}
                 />
               ))}
               {pending.map((message) => (

@@ -3,7 +3,7 @@
  * the page is open, streamed text once it is complete. They do not announce a loaded turn.
  */
 import { memo, useState } from "react";
-import type { Content, TurnItem, TurnState } from "../../../src/client/index.ts";
+import type { TurnItem, TurnState } from "../../../src/client/index.ts";
 import { isOwnMessage } from "../own-message.ts";
 import { waitOf, wasStopped } from "../turns.ts";
 import { AgentMessage } from "./agent-message.tsx";
@@ -19,27 +19,33 @@ import { UserMessage } from "./user-message.tsx";
 interface TurnBlockProps {
   turn: TurnState;
   agentName: string;
+  /** Other turns speak in between: the parts of this one are marked as belonging together. */
+  isThread: boolean;
   /** Turns that this one waits for; 0 if it runs or is over. */
   waitsFor: number;
   /** The turn is being stopped. */
   stopping: boolean;
   /** Stops this turn alone; absent unless others answer, too, or this one only waits. */
   onStop: ((turnId: string) => void) | undefined;
-  /** Sends a message; absent while the conversation is stopped. */
-  onSend: ((content: Content) => void) | undefined;
+  /** Sends the turn's message again; absent while the conversation takes no message. */
+  onRetry: ((turnId: string) => void) | undefined;
 }
 
 export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
-  const { turn, agentName, waitsFor, stopping, onStop, onSend } = props;
+  const { turn, agentName, isThread, waitsFor, stopping, onStop, onRetry: retryTurn } = props;
   const active = turn.status === "active";
   const [live] = useState(active);
-  const question = questionOf(turn);
-  const onRetry = question === null || onSend === undefined ? undefined : () => onSend(question);
+  const onRetry = retryTurn === undefined || !isRepeatable(turn) ? undefined : () => retryTurn(turn.id);
   const wait = waitOf(turn);
   const isWaiting = waitsFor > 0 || wait !== null;
   const thinks = active && !isWaiting && !turn.retrying && !showsProgress(turn.items);
   return (
-    <section aria-live={live ? "polite" : "off"} data-turn={turn.id} className="space-y-4">
+    <section
+      aria-live={live ? "polite" : "off"}
+      data-turn={turn.id}
+      data-thread={isThread}
+      className={`-ml-3 space-y-4 border-l-2 pl-2.5 ${isThread ? (active ? "border-accent" : "border-line") : "border-transparent"}`}
+    >
       {turn.items.map((item) => (
         <Item key={item.id} item={item} agentName={agentName} active={active} />
       ))}
@@ -94,8 +100,8 @@ function showsProgress(items: readonly TurnItem[]): boolean {
   );
 }
 
-/** Returns the content to send again; `null` if the sender may have given options, which a turn does not show. */
-function questionOf({ items }: TurnState): Content | null {
+/** Reports whether the turn's message is its content alone. The sender of another may have given options, which a turn does not show. */
+function isRepeatable({ items }: TurnState): boolean {
   const item = items.find((candidate) => candidate.type === "message" && candidate.message.role === "user");
-  return item?.type === "message" && isOwnMessage(item.message.clientId) ? item.message.content : null;
+  return item?.type === "message" && isOwnMessage(item.message.clientId);
 }

@@ -1,5 +1,6 @@
-/** Notices of a turn: retries, tools that a client must run, and failures that did not stop it. */
+/** Notices of a turn: retries, tools that a client must run, failures that did not stop it, and its cost. */
 import type { TurnState } from "../../../src/client/index.ts";
+import { amountsText } from "../format.ts";
 import { Icon } from "./icon.tsx";
 
 export function TurnNotes({ turn }: { turn: TurnState }) {
@@ -33,9 +34,12 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
     ...(issues?.memoryExtractionFailed === true
       ? ["Nothing was saved to memory because extraction failed"]
       : []),
+    ...costOf(turn),
   ];
   return notes.length === 0 || status === "active" ? null : (
-    <p className="text-xs text-muted">{notes.join(" · ")}</p>
+    <p data-testid="turn-notes" className="text-xs text-muted">
+      {notes.join(" · ")}
+    </p>
   );
 }
 
@@ -46,6 +50,13 @@ function awaitedOf({ items }: TurnState): string[] {
       return [];
     return [item.operation.name];
   });
+}
+
+/** Returns what the turn has used up, if a model was called. */
+function costOf({ spent }: TurnState): string[] {
+  if (spent === undefined || spent.tokens === 0) return [];
+  const text = amountsText(spent);
+  return [spent.estimated ? `About ${text}` : text];
 }
 
 function count(n: number, one: string, many: string): string {

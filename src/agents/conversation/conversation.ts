@@ -38,6 +38,7 @@ import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import { StorageRefusal } from "../base/storage/schema-upgrade.ts";
+import { spendingView } from "./core/ledger.ts";
 import { checkOpen } from "./core/life.ts";
 import type { ConversationState } from "./core/state.ts";
 import { checkReader, checkSpeaker, noConversationAt } from "./door/access.ts";
@@ -68,7 +69,7 @@ import { GuardedSessionAgent } from "./door/session-guard.ts";
 import { Stops } from "./door/stops.ts";
 import { ConversationParts } from "./parts.ts";
 import type { ConversationClassPorts } from "./ports.ts";
-import { spendingView, usageView } from "./reads/call-views.ts";
+import { usageView } from "./reads/call-views.ts";
 import { conversationView } from "./reads/views.ts";
 
 /** Creates the class `Conversation` of an application. */

@@ -498,7 +498,7 @@ export class ConversationRuntime {
       const run = extractionOf(before, n);
       return run && { n, stem: run.stem };
     };
-    this.deltas.publish(framesOf(row, 0, turnOf, (n) => turnOf(n) ?? extracted(n)));
+    this.deltas.publish(framesOf(row, 0, record, turnOf, (n) => turnOf(n) ?? extracted(n)));
     if (this.ports.metrics === undefined) return;
     for (const { turn, record: call } of transition.summaries)
       for (const metrics of metricsOfSummary(record, this.#compactedTurn(turn), call))

@@ -5,6 +5,7 @@
 import { useAgent } from "agents/react";
 import { PartySocket } from "partysocket";
 import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import type { Budget } from "../../protocol/budget.ts";
 import { defined } from "../../shared/defined.ts";
 import type { ConnectOptions } from "../connection.ts";
 import { createClient } from "../http.ts";
@@ -26,11 +27,15 @@ import {
   isStopped,
   isStopping,
   type LiveConversation,
+  type OperationState,
+  queuedTurns,
+  runningOperations,
   type TranscriptMessage,
+  type TurnState,
   visibleMessages,
 } from "../state.ts";
 
-export type { LiveConversation, TranscriptMessage, TurnItem, TurnState } from "../state.ts";
+export type { LiveConversation, OperationState, TranscriptMessage, TurnItem, TurnState } from "../state.ts";
 
 export interface UseConversationOptions extends Pick<ConnectOptions, "WebSocket" | "token"> {
   /** `https://example.com`, or a bare host; the host of the page by default. */
@@ -48,6 +53,12 @@ export interface UseConversationResult extends ConversationActions {
   stopping: boolean;
   /** `true` while the conversation is stopped and answers no message: show a button that calls `resume`. */
   stopped: boolean;
+  /** The turns that wait for those before them, in order: the place of a turn is its place here. */
+  queue: TurnState[];
+  /** The operations of active turns that have no result, each with its progress, its attempt, and until when it waits. */
+  operations: OperationState[];
+  /** What is left of the limits of the conversation and its agent; absent where there are none. A turn has `spent`. */
+  budgetLeft?: Budget;
   /** `true` once the conversation has ended for good: it can be read, and takes no more messages. */
   ended: boolean;
 }
@@ -102,8 +113,10 @@ export function useConversation(id: string, options: UseConversationOptions = {}
   });
   const state = useSyncExternalStore(session.subscribe, session.getSnapshot, session.getSnapshot);
   const messages = useMemo(() => visibleMessages(state), [state]);
+  const queue = useMemo(() => queuedTurns(state), [state]);
+  const operations = useMemo(() => runningOperations(state), [state]);
   const actions = useMemo((): ConversationActions => {
-    const { send, retry, discard, submitToolResult, addHistory } = session;
+    const { send, retry, retryTurn, discard, submitToolResult, addHistory } = session;
     const { stop, cancelTurn, cancel, resume } = session;
     const reconnect = () => {
       policy.atOnce();
@@ -114,7 +127,7 @@ export function useConversation(id: string, options: UseConversationOptions = {}
     const complete: ConversationActions["complete"] = (options) =>
       overHttp().conversations.complete(id, options);
     const stops = { stop, cancelTurn, cancel, resume, complete };
-    return { send, retry, discard, submitToolResult, addHistory, update, reconnect, ...stops };
+    return { send, retry, retryTurn, discard, submitToolResult, addHistory, update, reconnect, ...stops };
   }, [id, session, policy, agent]);
   useEffect(
     () =>
@@ -126,6 +139,9 @@ export function useConversation(id: string, options: UseConversationOptions = {}
   return {
     state,
     messages,
+    queue,
+    operations,
+    ...defined({ budgetLeft: state.conversation?.budgetLeft }),
     status: state.connection,
     answering: isAnswering(state),
     stopping: isStopping(state),

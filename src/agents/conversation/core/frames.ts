@@ -11,8 +11,9 @@ import type { ErrorData } from "../../../shared/errors.ts";
 import { isJsonObject } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
+import { turnSpending } from "./ledger.ts";
 import type { OperationTarget } from "./operation.ts";
-import { issuesOf, type Turn } from "./state.ts";
+import { type ConversationIdentity, chainOf, issuesOf, type Turn } from "./state.ts";
 import { outputOf } from "./turn-events.ts";
 
 /** Returns a turn with its content; `undefined` if its content was erased. */
@@ -25,6 +26,7 @@ export type TurnLookup = (n: number) => Turn | undefined;
 export function framesOf(
   row: JournalRow,
   after: number,
+  record: Pick<ConversationIdentity, "agents">,
   turnOf: TurnLookup,
   keyOf: (n: number) => TurnKey | undefined = turnOf,
 ): Frame[] {
@@ -36,7 +38,7 @@ export function framesOf(
     if (entry.turn === undefined) return conversationFrame(entry, base) ?? [];
     if (entry.type === "turn.finalized") return finalizedFrame(entry, keyOf(entry.turn), base) ?? [];
     const turn = turnOf(entry.turn);
-    return turn === undefined ? [] : (frameOf(entry, turn, base) ?? []);
+    return turn === undefined ? [] : (frameOf(entry, turn, record, base) ?? []);
   });
 }
 
@@ -105,11 +107,17 @@ function leftOf(data: JournalEntry["data"]): { budgetLeft?: Budget } {
   return defined({ budgetLeft });
 }
 
-function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; time: string }): Frame | null {
+function frameOf(
+  entry: JournalEntry,
+  turn: Turn,
+  record: Pick<ConversationIdentity, "agents">,
+  base: { v: 1; seq: number; time: string },
+): Frame | null {
   const { type, item, data } = entry;
   const common = { ...base, ...idsOf(entry, turn) };
   const { agentId } = turn;
   const client = defined({ clientId: turn.clientId });
+  const spent = () => ({ spent: turnSpending(chainOf(record, agentId), turn) });
   const operation = () => turn.operations.find((candidate) => candidate.item === item);
   switch (type) {
     case "turn.started":
@@ -127,10 +135,10 @@ function frameOf(entry: JournalEntry, turn: Turn, base: { v: 1; seq: number; tim
       return {
         ...common,
         type,
-        data: { ...issuesOf(turn), ...defined({ output: outputOf(turn) }), ...leftOf(data) },
+        data: { ...issuesOf(turn), ...defined({ output: outputOf(turn) }), ...spent(), ...leftOf(data) },
       };
     case "turn.failed":
-      return { ...common, type, data: { error: wireError(turn.error), ...leftOf(data) } };
+      return { ...common, type, data: { error: wireError(turn.error), ...spent(), ...leftOf(data) } };
     case "message.user":
       return { ...common, type, data: { ...client, content: turn.input } };
     case "message.started":

@@ -9,6 +9,7 @@
  *           nobody knows what was received.
  */
 import { profileAt } from "../../../library/version-chain.ts";
+import { toDollars } from "../../../model/cost.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import {
   type Amounts,
@@ -19,7 +20,7 @@ import {
   type TokenEstimate,
 } from "../../../model/spending.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
-import type { Budget } from "../../../protocol/budget.ts";
+import type { Budget, SpendingView } from "../../../protocol/budget.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { AttemptFacts } from "./signals.ts";
@@ -37,6 +38,16 @@ export function spentByCalls(calls: readonly CallRecord[] = [], chain: VersionCh
 /** Returns what a turn has used up. */
 export function spentByTurn(turn: Pick<Turn, "calls" | "toolCalls">, chain: VersionChain): Amounts {
   return addAmounts(spentByCalls(turn.calls, chain), { toolCalls: turn.toolCalls ?? 0 });
+}
+
+/** Returns what a turn has used up, as clients see it. */
+export function turnSpending(chain: VersionChain, turn: Pick<Turn, "calls" | "toolCalls">): SpendingView {
+  const isEstimated = turn.calls?.some(({ estimate }) => estimate !== undefined);
+  return { ...spendingView(spentByTurn(turn, chain)), ...(isEstimated ? { estimated: true } : {}) };
+}
+
+export function spendingView({ nanoDollars, ...counts }: Amounts): SpendingView {
+  return { ...counts, usd: toDollars(nanoDollars) };
 }
 
 /** Adds to the amounts of a conversation what the calls of a turn have used up in between. */

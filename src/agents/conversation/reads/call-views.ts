@@ -4,9 +4,7 @@ import { profileAt } from "../../../library/version-chain.ts";
 import { closeCallRecord, openCallRecord, type ProviderCallRecord } from "../../../model/call-record.ts";
 import { runIdOf } from "../../../model/correlation.ts";
 import { dollarsOf, toDollars } from "../../../model/cost.ts";
-import type { Amounts } from "../../../model/spending.ts";
 import { addUsage, type TokenUsage, type UsageTotals } from "../../../model/usage.ts";
-import type { SpendingView } from "../../../protocol/budget.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { callId, turnId } from "../../../protocol/ids.ts";
 import type { CallView, TurnUsage, UsageView } from "../../../protocol/views.ts";
@@ -14,7 +12,6 @@ import { defined } from "../../../shared/defined.ts";
 import { toIso } from "../../../shared/time.ts";
 import { openRecord, outcomeOf, totalsOf } from "../core/calls.ts";
 import { correlationOf } from "../core/correlation.ts";
-import { spentByCalls } from "../core/ledger.ts";
 import { type CallRecord, type ConversationIdentity, chainOf, type Turn } from "../core/state.ts";
 
 /** Returns the records of a turn's calls, the one in progress included. `previous` is the id of the turn before. */
@@ -80,20 +77,6 @@ export function turnCost(chain: VersionChain, { calls = [] }: Turn): number | nu
     ({ usage, profile }) => dollarsOf(usage, profileAt(chain, profile)) !== undefined,
   );
   return isPriced ? toDollars(totalsOf(calls, chain).nanoDollars) : null;
-}
-
-/** Returns what a turn has used up. */
-export function turnSpending(chain: VersionChain, turn: Turn): SpendingView {
-  const isEstimated = turn.calls?.some(({ estimate }) => estimate !== undefined);
-  const toolCalls = turn.toolCalls ?? 0;
-  return {
-    ...spendingView({ ...spentByCalls(turn.calls, chain), toolCalls }),
-    ...(isEstimated ? { estimated: true } : {}),
-  };
-}
-
-export function spendingView({ nanoDollars, ...counts }: Amounts): SpendingView {
-  return { ...counts, usd: toDollars(nanoDollars) };
 }
 
 export function usageView({ nanoDollars, ...counts }: UsageTotals): UsageView {

@@ -113,7 +113,7 @@ export class ConversationQueries {
     const turns = [...numbers].sort((a, b) => a - b).flatMap((n) => reader.take(n) ?? []);
     return {
       conversation: conversationView(state),
-      turns: turns.map(answeredTurnView),
+      turns: turns.map((turn) => answeredTurnView(state.record, turn)),
       messages: items.reverse(),
       operations: operationsWithin(turns, limit),
       partials,
@@ -134,7 +134,7 @@ export class ConversationQueries {
     let upTo: number | undefined;
     for (const row of this.store.journal.forward(after + 1, SLICE)) {
       if (!row.entries.every(({ turn }) => turn === undefined || reader.admits(turn))) break;
-      frames.push(...framesOf(row, after, reader.take));
+      frames.push(...framesOf(row, after, state.record, reader.take));
       upTo = lastSeq(row);
     }
     upTo ??= state.seq;

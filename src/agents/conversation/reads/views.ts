@@ -18,7 +18,7 @@ import { toIso } from "../../../shared/time.ts";
 import { correlationOf } from "../core/correlation.ts";
 import { clientMark, idsOf, isInterim, wireError } from "../core/frames.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
-import { budgetLeft, conversationBudget } from "../core/ledger.ts";
+import { budgetLeft, conversationBudget, turnSpending } from "../core/ledger.ts";
 import { shownStatus } from "../core/life.ts";
 import type { Operation, OperationMode } from "../core/operation.ts";
 import {
@@ -35,7 +35,7 @@ import {
 } from "../core/state.ts";
 import { outputOf } from "../core/turn-events.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
-import { callViews, turnCost, turnSpending, turnUsage } from "./call-views.ts";
+import { callViews, turnCost, turnUsage } from "./call-views.ts";
 
 export function conversationView(
   state: Pick<
@@ -102,9 +102,13 @@ export function turnSummaryView(turn: TurnFacts): TurnSummary {
   };
 }
 
-/** Returns a turn's summary with the data of its answer. */
-export function answeredTurnView(turn: Turn): TurnSummary {
-  return { ...turnSummaryView(turn), ...defined({ output: outputOf(turn) }) };
+/** Returns a turn's summary with the data of its answer, and with what it has used up. */
+export function answeredTurnView(
+  record: ConversationIdentity,
+  turn: Turn,
+): TurnSummary & Pick<TurnView, "spent"> {
+  const spent = turnSpending(chainOf(record, turn.agentId), turn);
+  return { ...turnSummaryView(turn), ...defined({ output: outputOf(turn) }), spent };
 }
 
 function hookId(turn: Turn, item: number | undefined): string | null {
@@ -116,7 +120,7 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
   const { caller, input, replyTo, createdAt, completedAt } = turn;
   const answer = finalReply(turn);
   return {
-    ...answeredTurnView(turn),
+    ...answeredTurnView(record, turn),
     conversationId: record.id,
     answer: turn.status === "completed" ? (answer?.text ?? null) : null,
     caller,
@@ -130,7 +134,6 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
     // The clock may have been set back in between.
     latencyMs: completedAt === undefined ? null : Math.max(0, completedAt - createdAt),
     usage: turnUsage(turn),
-    spent: turnSpending(chainOf(record, turn.agentId), turn),
     ...defined({ budget: turn.budget }),
     cost: turnCost(chainOf(record, turn.agentId), turn),
     calls: callViews(record, turn, previous),
