@@ -27,7 +27,7 @@ import type { AttemptFacts } from "./signals.ts";
 import type { CallRecord, ConversationState, Turn } from "./state.ts";
 
 /** Returns what a turn's model calls have used up. */
-export function spentByCalls(calls: readonly CallRecord[] = [], chain: VersionChain): Amounts {
+function spentByCalls(calls: readonly CallRecord[] = [], chain: VersionChain): Amounts {
   return calls.reduce<Amounts>((sum, { usage, estimate, profile: index, attempts, crashed = 0 }) => {
     const profile = profileAt(chain, index);
     const counted = addAmounts(sum, amountsOf(usage, profile));
