@@ -67,7 +67,7 @@ function ask(worker: Worker, job: Job): Promise<Answer> {
 async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<boolean> {
   const table = new Map<string, { planned: number; fired: number }>();
   const failing: { seed: number; what: string }[] = [];
-  const sums = { turns: 0, failedTurns: 0, lives: 0 };
+  const sums = { turns: 0, failedTurns: 0, lives: 0, summaries: 0 };
   const started = performance.now();
   const jobs: Job[] = [];
   for (let seed = from; seed < from + seeds; seed += BATCH) {
@@ -85,6 +85,7 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
     sums.turns += batch.turns;
     sums.failedTurns += batch.failedTurns;
     sums.lives += batch.lives;
+    sums.summaries += batch.summaries;
     for (const { seed, violations } of batch.failures) {
       failing.push({ seed, what: violations[0]?.property ?? "" });
       console.log(`Seed ${seed} fails: ${violations[0]?.property}: ${violations[0]?.detail}`);
@@ -103,7 +104,7 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
     console.log(`\nThese faults occurred fewer than ${least} times: ${missing.join(", ")}.`);
   console.log(
     `\n${seeds} seeds from ${from}: ${failing.length} failed. ${sums.turns} turns (${sums.failedTurns} failed as planned), ` +
-      `${sums.lives} actor instances, ${seconds.toFixed(1)} s.`,
+      `${sums.lives} actor instances, ${sums.summaries} summaries, ${seconds.toFixed(1)} s.`,
   );
   const shown = failing.sort((one, other) => one.seed - other.seed).slice(0, MAX_SHOWN);
   await pool.run(

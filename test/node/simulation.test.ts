@@ -9,7 +9,7 @@ import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
 import { generatePlan } from "../simulation/generate.ts";
 import type { FaultKind, Plan } from "../simulation/plan.ts";
-import { PLANTED, PLANTED_STOPS } from "../simulation/planted.ts";
+import { PLANTED, PLANTED_COMPACTIONS, PLANTED_STOPS } from "../simulation/planted.ts";
 import { Random } from "../simulation/random.ts";
 import { reductions, shrink } from "../simulation/shrink.ts";
 import { fingerprint, reportOf, shrinkTrial, type Trial, tryPlan, trySeeds } from "../simulation/simulate.ts";
@@ -24,13 +24,14 @@ async function expectClean(plan: Plan): Promise<Trial> {
 }
 
 test(`STATE-1 H1 A72 A73 ${SEEDS} seeds of users, models, tools and faults keep every property, and the faults happen`, async () => {
-  const { failures, table, turns, lives } = await trySeeds(1, SEEDS);
+  const { failures, table, turns, lives, summaries } = await trySeeds(1, SEEDS);
   expect(failures).toEqual([]);
   for (const kind of KINDS) {
     const fired = [...table].filter(([name]) => name.startsWith(`${kind} `)).map(([, row]) => row.fired);
     expect(Math.max(...fired), `faults of kind ${kind} that happened`).toBeGreaterThan(1);
   }
   expect(turns).toBeGreaterThan(SEEDS);
+  expect(summaries).toBeGreaterThan(SEEDS / 20);
   expect(lives).toBeGreaterThan(SEEDS);
 }, 60_000);
 
@@ -70,19 +71,25 @@ describe("defects that a simulation found", () => {
 });
 
 describe("H1 the harness finds what is planted", () => {
-  test.each([...PLANTED, ...PLANTED_STOPS])("$defect", async ({ variant, plan, property }) => {
-    await expectClean(plan);
-    const { violations } = await tryPlan(plan, variant);
-    expect(violations.map((violation) => violation.property)).toContain(property);
-  });
+  test.each([...PLANTED, ...PLANTED_STOPS, ...PLANTED_COMPACTIONS])(
+    "$defect",
+    async ({ variant, plan, property }) => {
+      await expectClean(plan);
+      const { violations } = await tryPlan(plan, variant);
+      expect(violations.map((violation) => violation.property)).toContain(property);
+    },
+  );
 
-  test.each(PLANTED_STOPS)("random seeds find $defect", async ({ variant, property, seeds }) => {
-    for (let seed = 1; seed <= seeds; seed++) {
-      const { violations } = await tryPlan(generatePlan(seed), variant);
-      if (violations.some((violation) => violation.property === property)) return;
-    }
-    expect.fail(`${seeds} seeds found nothing.`);
-  });
+  test.each([...PLANTED_STOPS, ...PLANTED_COMPACTIONS])(
+    "random seeds find $defect",
+    async ({ variant, property, seeds }) => {
+      for (let seed = 1; seed <= seeds; seed++) {
+        const { violations } = await tryPlan(generatePlan(seed), variant);
+        if (violations.some((violation) => violation.property === property)) return;
+      }
+      expect.fail(`${seeds} seeds found nothing.`);
+    },
+  );
 
   test("random seeds find a forgotten key too, and the plan shrinks to the message and what repeats it", async () => {
     const variant = PLANTED[0]?.variant;

@@ -5,7 +5,9 @@ export function checkBudget(scope: Scope): void {
   const { history, outcome, conversation, fail } = scope;
   const { budget } = history.plan.conversations[conversation] ?? {};
   const { spent } = outcome.stored;
-  const asked = history.modelCalls.filter((call) => call.conversation === conversation).length;
+  const asked = [...history.modelCalls, ...history.summaryCalls].filter(
+    (call) => call.conversation === conversation,
+  ).length;
   if (asked > spent.modelCalls)
     fail("budget", `${asked} requests were made, and the ledger has ${spent.modelCalls}.`);
   const ran = outcome.turns.reduce((sum, turn) => sum + turn.spent.toolCalls, 0);
@@ -16,10 +18,8 @@ export function checkBudget(scope: Scope): void {
     fail("budget", `${spent.modelCalls} model calls were charged, ${modelCalls} are allowed.`);
   if (asked > modelCalls) fail("budget", `${asked} requests were made, ${modelCalls} are allowed.`);
   if (ran > toolCalls) fail("budget", `${ran} tools ran, ${toolCalls} are allowed.`);
-  const counted = outcome.turns.reduce(
-    (sum, { usage }) => sum + (usage?.inputTokens ?? 0) + (usage?.outputTokens ?? 0),
-    0,
-  );
+  const { inputTokens, outputTokens } = outcome.stored.usage;
+  const counted = inputTokens + outputTokens;
   if (spent.tokens < counted)
     fail("budget", `${counted} tokens were counted, the ledger has ${spent.tokens}.`);
 }

@@ -1,7 +1,8 @@
 /** Checks of model calls: their causes, their contents and their records. */
 import { isDeepStrictEqual } from "node:util";
-import { NO_USAGE } from "../../src/model/usage.ts";
+import { NO_USAGE, type UsageTotals } from "../../src/model/usage.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
+import { compactionsOf } from "./check-compactions.ts";
 import type { ModelCallRecord } from "./history.ts";
 import { MODELS } from "./models.ts";
 import type { ModelFailure } from "./plan.ts";
@@ -145,15 +146,23 @@ function sumOf(calls: TurnView["calls"], count: "inputTokens" | "outputTokens"):
 
 export function checkUsage(scope: Scope): void {
   const { outcome, fail } = scope;
+  const { usage } = outcome.stored;
   const calls = outcome.turns.flatMap((turn) => turn.calls);
-  const sums = {
+  const own = {
     calls: calls.length,
     inputTokens: sumOf(calls, "inputTokens"),
     cachedInputTokens: 0,
     outputTokens: sumOf(calls, "outputTokens"),
     nanoDollars: calls.reduce((sum, { cost = 0 }) => sum + Math.round(cost * 1e9), 0),
   };
-  const { usage } = outcome.stored;
+  const summaries = summaryUsage(scope, own);
+  const sums = {
+    ...own,
+    calls: own.calls + summaries.calls,
+    inputTokens: own.inputTokens + summaries.inputTokens,
+    outputTokens: own.outputTokens + summaries.outputTokens,
+    nanoDollars: own.nanoDollars + summaries.inputTokens + 1_000 * summaries.outputTokens,
+  };
   if (!isDeepStrictEqual({ ...usage }, sums))
     fail("usage", `The totals are ${JSON.stringify(usage)}, the sums of the calls ${JSON.stringify(sums)}.`);
   const { published = NO_USAGE } = outcome;
@@ -170,6 +179,29 @@ export function checkUsage(scope: Scope): void {
     )
       fail("usage", `${turn.id} used ${JSON.stringify(turn.usage)}, its calls another amount.`);
   }
+}
+
+type Counts = Pick<UsageTotals, "calls" | "inputTokens" | "outputTokens">;
+
+/** Returns what the calls for summaries have used: the rest of the totals, if that can be. */
+function summaryUsage(scope: Scope, own: Counts): Counts {
+  const { history, outcome, conversation, fail } = scope;
+  const { usage } = outcome.stored;
+  const asked = history.summaryCalls.filter((call) => call.conversation === conversation);
+  const inputTokens = usage.inputTokens - own.inputTokens;
+  const known = asked.filter(({ tokens }) => bit(inputTokens, tokens));
+  const lost = asked.filter(({ isCounted, tokens }) => isCounted && !bit(inputTokens, tokens));
+  if (lost.length > Math.max(0, outcome.lives - 1))
+    fail("usage", `The totals do not have ${lost.map(({ requestId }) => requestId).join(" ")}.`);
+  // An end without a known attempt counts no call.
+  const ends = compactionsOf(scope).flatMap(({ end }) => end ?? []);
+  const least = ends.filter(({ type }) => type === "context.compacted").length;
+  const calls = usage.calls - own.calls;
+  return {
+    calls: calls >= least && calls <= ends.length ? calls : least,
+    inputTokens: known.reduce((sum, { tokens }) => sum + tokens, 0),
+    outputTokens: known.length,
+  };
 }
 
 export function checkContext(scope: Scope): void {

@@ -5,10 +5,12 @@
 import { isDeepStrictEqual } from "node:util";
 import { textOf } from "../../src/client/state.ts";
 import type { MoveView, TurnView } from "../../src/protocol/views.ts";
+import { checkCompactions, compactionsOf, requestsOf } from "./check-compactions.ts";
 import { saidBefore } from "./said-before.ts";
-import { type Scope, tagIn } from "./scope.ts";
+import { firedIn, type Scope, tagIn } from "./scope.ts";
 import { effectOf } from "./tools.ts";
 import { type ToolCall, TurnTimeline, type TurnTimes } from "./turn-times.ts";
+import { amissIn, budgetOf, windowOf } from "./windows.ts";
 
 /** A message of a request. Of a user's message, only the first word counts: images change the rest. */
 export interface Said {
@@ -39,37 +41,85 @@ export function checkRequests(scope: Scope): void {
   const recorded = [
     ...timeline.turns.map((times) => ({ seq: times.ended, messages: turnSaid(times, timeline) })),
     ...lateSaid(scope),
+    ...summariesSaid(scope, timeline),
   ]
     .filter(({ seq }) => seq !== Infinity)
     .sort((one, other) => one.seq - other.seq);
   const all = [...seeded, ...recorded.flatMap(({ messages }) => messages)];
-  if (!isDeepStrictEqual(outcome.session, all))
-    fail("session", `The session has ${textsOf(outcome.session)}, not ${textsOf(all)}.`);
+  const session = outcome.session.flatMap((event) => event.said ?? []);
+  if (!isDeepStrictEqual(session, all))
+    fail("session", `The session has ${textsOf(session)}, not ${textsOf(all)}.`);
+  const countAt = (seq: number) =>
+    recorded.reduce((sum, one) => sum + (one.seq < seq ? one.messages.length : 0), seeded.length);
+  checkCompactions(scope, timeline, countAt);
+  checkPrompt(scope, timeline);
   for (const { turn, tag, began, cycles } of timeline.turns) {
     const own = movesSaid(turn.moves);
     for (const call of history.modelCalls.filter((one) => one.tag === tag)) {
       const at = cycles[call.cycle] ?? began;
-      const before = [
-        ...seeded,
-        ...recorded.filter(({ seq }) => seq < at).flatMap(({ messages }) => messages),
-        ...besidesSaid(turn, at, timeline),
-      ];
+      const besides = besidesSaid(turn, at, timeline);
+      const beside = call.before.length - besides.length;
+      const window = windowOf(outcome, countAt(at));
+      const amiss = isDeepStrictEqual(call.before.slice(beside), besides)
+        ? amissIn(call.before.slice(0, beside), window, budgetOf(scope, tag))
+        : `it says of other turns not ${textsOf(besides)}`;
       const due = noticesSaid(turn, cycles.slice(0, call.cycle + 1), timeline);
-      if (!isDeepStrictEqual(call.notices, due))
+      if (!isAlike(call.notices, due))
         fail("context", `${call.requestId} carries the results ${call.notices}, not ${due}.`);
-      if (!hasHook && !isDeepStrictEqual(call.before, before)) {
-        fail(
-          "context",
-          `${call.requestId} carries ${textsOf(call.before)} before its message, not ${textsOf(before)}.`,
-        );
+      if (!hasHook && amiss !== undefined) {
+        const whole = textsOf(window.turns.flat().map((event) => event.said));
+        fail("context", `${call.requestId} carries ${textsOf(call.before)} of ${whole}: ${amiss}.`);
       }
       const replies = call.moves.filter(({ calls }) => calls.length > 0).length;
       const made = own.slice(0, replies).flat();
-      if (!isDeepStrictEqual(call.moves, made)) {
+      if (!isAlike(call.moves, made)) {
         fail("context", `${call.requestId} carries the moves ${textsOf(call.moves)}, not ${textsOf(made)}.`);
       }
     }
   }
+}
+
+/** Time in which the first request of a cycle reaches the model where no fault delays it, in milliseconds. */
+const PROMPT_MS = 30;
+
+/** No cycle waits before it calls its model: neither for a compaction, nor for anything else. */
+function checkPrompt(scope: Scope, timeline: TurnTimeline): void {
+  const { history, outcome, conversation, fail } = scope;
+  const { hooks } = history.plan.conversations[conversation] ?? {};
+  if (hooks?.assembly !== undefined || outcome.lives > 1) return;
+  if (firedIn(scope, ({ port }) => !/^(?:http|socket|stream|directory)\./.test(port)) > 0) return;
+  for (const { tag, cycles } of timeline.turns) {
+    cycles.forEach((seq, cycle) => {
+      const first = history.modelCalls.find((call) => call.tag === tag && call.cycle === cycle);
+      const begun = timeline.commitOf(seq)?.at ?? 0;
+      if (first !== undefined && !first.hasImages && first.at - begun > PROMPT_MS)
+        fail("waits", `${first.requestId} was made ${first.at - begun} ms after its cycle began.`);
+    });
+  }
+}
+
+/** A result that was left out of a request, to make room for newer ones. */
+const LEFT_OUT = /^(?:op_\w+: )?"\(Left out: \d+ characters/;
+
+/** Compares what a request carries with what it should. A small budget may leave out results. */
+function isAlike(actual: readonly (Said | string)[], wanted: readonly (Said | string)[]): boolean {
+  const textOf = (one: Said | string | undefined) => (typeof one === "object" ? one.text : (one ?? ""));
+  const known = actual.map((one, index) => (LEFT_OUT.test(textOf(one)) ? wanted[index] : one));
+  return isDeepStrictEqual(known, wanted);
+}
+
+/** Returns the summaries, each with its place in the journal. */
+function summariesSaid(scope: Scope, timeline: TurnTimeline): { seq: number; messages: Said[] }[] {
+  return compactionsOf(scope).flatMap((compaction) => {
+    const { end } = compaction;
+    if (end?.type !== "context.compacted") return [];
+    const text = summaryText(requestsOf(compaction, scope, timeline).at(-1)?.text ?? "");
+    return [{ seq: end.seq, messages: [{ role: "system", text, calls: [] }] }];
+  });
+}
+
+function summaryText(text: string): string {
+  return `summary: ${text}`;
 }
 
 /** Returns the notes on results of stopped calls, each with its place in the journal. */
@@ -157,6 +207,8 @@ function noteSaid(text: string): string {
   }
   const notice = noticeIn(text);
   if (notice !== undefined) return notice;
+  const [, summary] = /^Summary of the earlier conversation\. .*?\n\n(.*)$/s.exec(text) ?? [];
+  if (summary !== undefined) return summaryText(summary);
   const [, tool, result = ""] =
     /^"(.*)" was stopped with an unknown outcome before\. .* Its result: (.*)$/s.exec(text) ?? [];
   if (tool !== undefined) return lateText(tool, result);

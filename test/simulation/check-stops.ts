@@ -106,7 +106,7 @@ function checkStopped({ history, conversation, fail }: Scope, timeline: TurnTime
       if (!isRefused) fail("stopped", `${turn.id} is ${turn.status} in a stopped conversation.`);
     }
     const [from, to] = [timeline.stepOf(seq), timeline.stepOf(until)];
-    for (const call of history.modelCalls) {
+    for (const call of [...history.modelCalls, ...history.summaryCalls]) {
       if (call.conversation === conversation && call.step > from && call.step < to)
         fail("stopped", `${call.requestId} was made in a stopped conversation.`);
     }

@@ -114,6 +114,8 @@ function checkEnds(scope: Scope): void {
     // If the wake-up could not be armed, nobody got an acknowledgement, although a watcher may have seen the message.
     if (!unarmed || answered.has(tag)) fail("ends", `The turn of ${tag} waits until somebody calls.`);
   }
+  for (const [session, { call }] of Object.entries(outcome.stored.compactions))
+    if (call !== undefined) fail("ends", `The session of ${session} is compacted for ever.`);
   if (outcome.timers > 0) fail("ends", `${outcome.timers} timers are left.`);
   if (outcome.armed && active.length === 0) fail("ends", "The wake-up is still armed.");
   if (outcome.memory !== undefined && !isDeepStrictEqual(outcome.memory, outcome.stored)) {
@@ -259,6 +261,8 @@ function checkFrames(connection: ConnectionRecord, history: History, fail: Scope
 const SILENT = new Set(["conversation.started", "turn.resumed", "tool.interrupted", "tool.late"]);
 /** Entries of hooks, which no client sees; the report of failures is a frame. */
 const OF_HOOKS = /^(?:context_assembly|memory_extraction)\.(?!failing)/;
+/** Entries of compactions, which no client sees. */
+const OF_COMPACTIONS = /^context\.compact/;
 
 /** A connection must receive every durable frame after its start once, in order. */
 function checkNumbers(
@@ -275,7 +279,8 @@ function checkNumbers(
   const got = (from === null ? rest : told).flatMap(({ seq }) => seq ?? []);
   const last = got.at(-1) ?? begins;
   const due = journal.filter(
-    ({ seq, type }) => seq > begins && seq <= last && !SILENT.has(type) && !OF_HOOKS.test(type),
+    ({ seq, type }) =>
+      seq > begins && seq <= last && !SILENT.has(type) && !OF_HOOKS.test(type) && !OF_COMPACTIONS.test(type),
   );
   const wanted = due.map(({ seq }) => seq);
   if (!isDeepStrictEqual(got, wanted)) report(`numbers ${got.join(" ")} came, of ${wanted.join(" ")}.`);

@@ -13,7 +13,7 @@ export const CLIENT_TOOL_TIMEOUT_MS = 60_000;
 /** Delay before a client repeats a result, in milliseconds. */
 const AGAIN_MS = 400;
 
-const ASK: ToolSpec = {
+export const ASK: ToolSpec = {
   name: "ask",
   description: "A tool that the client runs.",
   inputSchema: { type: "object", properties: { call: { type: "string" } }, required: ["call"] },

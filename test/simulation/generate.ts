@@ -9,6 +9,7 @@ import {
   type FaultKind,
   type HookPlan,
   JOB_NAMES,
+  type MemoryPlan,
   type MessagePlan,
   MODEL_FAILURES,
   MOMENTS,
@@ -16,6 +17,8 @@ import {
   PORTS,
   type Port,
   type ReplyPlan,
+  SUMMARY_ANSWERS,
+  type SummaryPlan,
   TOOL_NAMES,
   UNFIT_ANSWERS,
 } from "./plan.ts";
@@ -46,16 +49,61 @@ function faultCount(shape: Random): number {
 function conversationPlan(random: Random): ConversationPlan {
   const order = random.fork("order");
   const hooks = hooksPlan(random.fork("hooks"));
-  const plan: ConversationPlan = {
-    maxMoves: random.chance(0.2) ? random.int(1, 2) : 8,
-    ...(random.chance(0.35) ? { fallbacks: random.int(1, 2) } : {}),
-    ...(random.chance(0.2) ? { history: random.int(1, 3) } : {}),
-    ...(order.chance(0.4) ? { order: order.pick(["queued", "interrupt"] as const) } : {}),
-    ...hooks,
-    ...budgetPlan(random.fork("budget")),
-    clients: random.list(random.small(1, 3), (index) => clientPlan(random.fork(`client ${index}`))),
-  };
+  const plan = withMemory(
+    {
+      maxMoves: random.chance(0.2) ? random.int(1, 2) : 8,
+      ...(random.chance(0.35) ? { fallbacks: random.int(1, 2) } : {}),
+      ...(random.chance(0.2) ? { history: random.int(1, 3) } : {}),
+      ...(order.chance(0.4) ? { order: order.pick(["queued", "interrupt"] as const) } : {}),
+      ...hooks,
+      ...budgetPlan(random.fork("budget")),
+      clients: random.list(random.small(1, 3), (index) => clientPlan(random.fork(`client ${index}`))),
+    },
+    random.fork("memory"),
+  );
   return hooks.hooks?.assembly === undefined ? plan : withTextOnly(plan);
+}
+
+/** Gives a quarter of the conversations a small budget, and more and longer messages. Some are stopped in a compaction. */
+function withMemory(plan: ConversationPlan, random: Random): ConversationPlan {
+  if (random.chance(0.75)) return plan;
+  // In one of seven, every attempt at the first compaction fails.
+  const isLost = random.chance(0.15);
+  const memory: MemoryPlan = {
+    contextTokens: random.int(1_000, 1_500),
+    summaries: random.list(isLost ? 3 : random.small(0, 4), () => ({
+      says: random.chance(0.6) ? "summary" : random.pick(SUMMARY_ANSWERS),
+      ...(isLost || random.chance(0.3) ? summaryFailure(random, isLost) : {}),
+      pace: random.chance(0.3) ? random.int(100, 2_000) : random.int(0, 30),
+    })),
+  };
+  const clients = plan.clients.map((client, index): ClientPlan => {
+    const messages = client.messages.map(({ length, ...message }): MessagePlan => {
+      return { ...message, length: length + random.small(0, 120) };
+    });
+    if (index > 0) return { ...client, messages };
+    const more = random.list(random.small(0, 5), (n) => messagePlan(random.fork(`message ${n}`)));
+    const acts = [...(client.acts ?? []), ...stopInSummary(random.fork("stop"))];
+    return { ...client, messages: [...messages, ...more], ...(acts.length === 0 ? {} : { acts }) };
+  });
+  return { ...plan, memory, clients };
+}
+
+/** A failure of a request for a summary; if `mayPass`, one after which it is repeated. */
+function summaryFailure(random: Random, mayPass: boolean): Partial<SummaryPlan> {
+  if (random.chance(mayPass ? 0.4 : 0.15)) return { kills: true };
+  const failures = mayPass ? (["server error", "truncated stream"] as const) : MODEL_FAILURES;
+  return { failure: random.pick(failures) };
+}
+
+function stopInSummary(random: Random): ActPlan[] {
+  if (random.chance(0.7)) return [];
+  const when = { upon: "summary", nth: random.small(1, 3) } as const;
+  const pause = random.small(0, 300);
+  return [
+    { does: "stop", ...when, pause },
+    { does: "resume", ...when, pause: pause + random.small(0, 2_000) },
+  ];
 }
 
 function hooksPlan(random: Random): Pick<ConversationPlan, "hooks"> {

@@ -10,7 +10,7 @@ import type { JournalEntryView, MessageView, TurnOrder, TurnView } from "../../s
 import type { Content } from "../../src/shared/content.ts";
 import type { Json } from "../../src/shared/json.ts";
 import type { Said } from "./check-requests.ts";
-import type { ActPlan, Fault, ModelFailure, Plan, ToolName, UnfitAnswer } from "./plan.ts";
+import type { ActPlan, Fault, ModelFailure, Plan, SummaryPlan, ToolName, UnfitAnswer } from "./plan.ts";
 
 /** A user's message. */
 export interface SentMessage {
@@ -69,10 +69,40 @@ export interface ModelCallRecord {
   /** Images of the message in the request, and those that it reported as missing. */
   images: number;
   missing: number;
+  /** `true` if any message of the request names an image. */
+  hasImages: boolean;
   /** `true` if the request required structured output. */
   wantsData: boolean;
   /** The unfit answer instead of data. */
   unfit?: UnfitAnswer;
+}
+
+/** A request for a summary. */
+export interface SummaryCallRecord
+  extends Pick<
+    ModelCallRecord,
+    "conversation" | "at" | "life" | "step" | "over" | "requestId" | "isCounted"
+  > {
+  failure?: ModelFailure;
+  says: SummaryPlan["says"];
+  /** Text of the uninterrupted reply. */
+  text: string;
+  /** Reported input tokens: a power of two, distinct among those of a conversation. */
+  tokens: number;
+  /** What is to be summarised: the messages between the instructions and the order. */
+  before: Said[];
+}
+
+/** An event of the agent's session. */
+export interface SessionRecord {
+  seq: number;
+  /** Its message; absent if no model gets it. */
+  said?: Said;
+  /** Tokens of the message. */
+  tokens: number;
+  beginsTurn: boolean;
+  /** Of a summary: the events below this number are covered. */
+  covers?: number;
 }
 
 /** A result that a client gave for its own tool. */
@@ -181,8 +211,8 @@ export interface Outcome {
   turns: TurnView[];
   messages: MessageView[];
   journal: JournalEntryView[];
-  /** The messages of the agent's session. */
-  session: Said[];
+  /** The events of the agent's session. */
+  session: SessionRecord[];
   toolState: Record<string, Json>;
   /** Last usage that the directory received. */
   published: UsageTotals | undefined;
@@ -200,6 +230,7 @@ export interface History {
   fired: readonly Fault[];
   sent: SentMessage[];
   modelCalls: ModelCallRecord[];
+  summaryCalls: SummaryCallRecord[];
   toolRuns: ToolRun[];
   hookRuns: HookRunRecord[];
   submissions: Submission[];

@@ -201,6 +201,7 @@ export class Life implements Caller {
       media: media(this),
       clientToolTimeoutMs: CLIENT_TOOL_TIMEOUT_MS,
       ...noMail,
+      onUsage: () => this.#usage.changed(),
       armWakeup: async (milliseconds) => arm(milliseconds),
       publish: variant.publish?.(publish) ?? publish,
     };

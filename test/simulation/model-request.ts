@@ -20,6 +20,16 @@ interface RequestMessage {
 /** The beginning of what a request says of newer messages. */
 const NEWER = "Meanwhile the user also said";
 
+/** The beginning of an order to summarise. */
+const ORDER = "This is an order of the platform";
+
+/** Returns the messages that a request for a summary is about; `undefined` for all other requests. */
+export function readSummaryRequest({ messages }: RequestBody): Said[] | undefined {
+  const order = messages.at(-1);
+  if (order?.role !== "user" || !textIn(order).startsWith(ORDER)) return undefined;
+  return messages.slice(1, -1).map(saidIn);
+}
+
 export interface ReadRequest {
   tag: string;
   /** Number of replies so far, including withdrawn ones and those that gave way to a newer message. */
@@ -39,6 +49,8 @@ export interface ReadRequest {
   /** Number of further ones that it only counts. */
   newerLeft: number;
   images: string[];
+  /** `true` if any message names an image. */
+  hasImages: boolean;
   /** Images that the request reports as missing. */
   missing: number;
 }
@@ -74,6 +86,9 @@ export function readRequest({ messages }: RequestBody): ReadRequest {
     notices: moves.flatMap((message) => (message.role === "system" ? (noticeIn(textIn(message)) ?? []) : [])),
     newer: moves.filter(isAddition).flatMap(newerIn),
     newerLeft: moves.filter(isAddition).reduce((sum, message) => sum + newerLeftIn(message), 0),
+    hasImages: messages.some((message) =>
+      partsOf(message).some(({ type, text = "" }) => type !== "text" || text.includes("no longer there")),
+    ),
     images: parts.flatMap(({ image_url }) => image_url?.url ?? []),
     missing: text.split("is no longer there").length - 1,
   };

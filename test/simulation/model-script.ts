@@ -1,6 +1,6 @@
 /** Replies of the simulated model, in the format of Chat Completions. */
 import type { OutputSpec } from "../../src/model/context.ts";
-import type { CallPlan, ModelFailure, UnfitAnswer } from "./plan.ts";
+import type { CallPlan, ModelFailure, SummaryPlan, UnfitAnswer } from "./plan.ts";
 
 const WORDS = ["one", "tide", "über", "🙂", "slow", "e\u0301t", "kettle", "日本", "of", "👩‍👩‍👧"] as const;
 
@@ -62,6 +62,22 @@ export function dataOf(text: string, unfit: UnfitAnswer | undefined): string {
       return `{"said": "${text}`;
     default:
       return unfit satisfies never;
+  }
+}
+
+/** An answer to a request for a summary. */
+export function summaryOf(says: SummaryPlan["says"], name: string): string {
+  switch (says) {
+    case "summary":
+    case "calls":
+    case "cut off":
+      return `${name} ${words(8, name.length)}`;
+    case "too long":
+      return `${name} ${words(600, name.length)}`;
+    case "nothing":
+      return "";
+    default:
+      return says satisfies never;
   }
 }
 

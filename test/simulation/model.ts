@@ -1,13 +1,15 @@
 /** The model provider of a simulation: Chat Completions over a simulated network. */
+
+import type { Said } from "./check-requests.ts";
 import type { WorldClock } from "./clocks.ts";
 import type { FaultPlane } from "./faults.ts";
 import { InjectedError } from "./faults.ts";
-import { type History, type ModelCallRecord, nextStep } from "./history.ts";
-import { type RequestBody, readRequest } from "./model-request.ts";
-import { type Answer, answerOf, dataOf, tagOf, words } from "./model-script.ts";
+import { type History, type ModelCallRecord, nextStep, type SummaryCallRecord } from "./history.ts";
+import { type RequestBody, readRequest, readSummaryRequest } from "./model-request.ts";
+import { type Answer, answerOf, dataOf, summaryOf, tagOf, words } from "./model-script.ts";
 import { MODELS } from "./models.ts";
 import type { Moments } from "./moments.ts";
-import type { Fault, MessagePlan, Plan, ReplyPlan } from "./plan.ts";
+import type { CallPlan, Fault, MessagePlan, Plan, ReplyPlan, SummaryPlan } from "./plan.ts";
 
 /** The part of an actor's life that the network uses. */
 export interface Caller {
@@ -20,10 +22,18 @@ export interface Caller {
 
 const LATENCY_MS = 20;
 const FINAL_REPLY: ReplyPlan = { failures: [], length: 6, pace: 5, calls: [] };
+const SUMMARY: SummaryPlan = { says: "summary", pace: 5 };
+const SUMMARY_CALL: CallPlan = {
+  tool: "look_up",
+  arguments: "valid",
+  ms: 0,
+  outcome: "answer",
+  progress: 0,
+};
 /** Maximum number of a message's requests that report usage: their counts are powers of two. */
 const MAX_COUNTED = 40;
 
-type Feed = Answer & { record: ModelCallRecord };
+type Feed = Answer & { record: ModelCallRecord | SummaryCallRecord; kills?: boolean };
 
 export class Model {
   readonly #asked = new Map<string, number>();
@@ -73,8 +83,8 @@ export class Model {
       if (!caller.alive) return hang(null);
       if (signal?.aborted) throw signal.reason;
       const answer = this.#answer(caller, JSON.parse(await new Response(body).text()));
-      if (crash !== undefined) {
-        this.plane.fire(crash);
+      if (crash !== undefined || answer.kills) {
+        if (crash !== undefined) this.plane.fire(crash);
         caller.die();
         return hang(null);
       }
@@ -86,10 +96,25 @@ export class Model {
     };
   }
 
-  #answer({ conversation, life }: Caller, body: RequestBody): Feed {
+  #answer(caller: Caller, body: RequestBody): Feed {
+    const summarised = readSummaryRequest(body);
+    if (summarised !== undefined) return this.#summary(caller, body, summarised);
+    const { conversation, life } = caller;
     const { tool_choice, tools, response_format, model } = body;
-    const { tag, round, withdrawn, images, missing, before, moves, newer, newerLeft, cycle, notices } =
-      readRequest(body);
+    const {
+      tag,
+      round,
+      withdrawn,
+      images,
+      hasImages,
+      missing,
+      before,
+      moves,
+      newer,
+      newerLeft,
+      cycle,
+      notices,
+    } = readRequest(body);
     const key = `${tag}.${round}`;
     const call = (this.#asked.get(key) ?? 0) + 1;
     this.#asked.set(key, call);
@@ -125,6 +150,7 @@ export class Model {
       step: nextStep(this.history),
       images: images.length,
       missing,
+      hasImages,
       wantsData,
       ...(unfit === undefined ? {} : { unfit }),
     };
@@ -144,6 +170,37 @@ export class Model {
     return {
       ...answerOf({ text, calls, key, pace: reply.pace, requestId, tokens, ...cut }, failure),
       record,
+    };
+  }
+
+  #summary({ conversation, life }: Caller, { tool_choice }: RequestBody, before: Said[]): Feed {
+    const asked = this.history.summaryCalls.filter((call) => call.conversation === conversation).length;
+    const { memory } = this.history.plan.conversations[conversation] ?? {};
+    const { says, failure, kills = false, pace } = memory?.summaries[asked] ?? SUMMARY;
+    const calls = says === "calls" && tool_choice !== "none" ? [SUMMARY_CALL] : [];
+    const requestId = `summary ${conversation}/${asked + 1}`;
+    const record: SummaryCallRecord = {
+      conversation,
+      at: this.clock.elapsed,
+      ...(failure === undefined ? {} : { failure }),
+      says,
+      text: summaryOf(says, `[${requestId}]`),
+      requestId,
+      tokens: asked < MAX_COUNTED ? 2 ** asked : 0,
+      isCounted: false,
+      before,
+      life,
+      step: nextStep(this.history),
+    };
+    this.history.summaryCalls.push(record);
+    this.moments.note(conversation, "summary");
+    this.note(conversation, `${requestId} is asked for: ${kills ? "the actor dies" : (failure ?? says)}`);
+    const { text, tokens } = record;
+    const cut = says === "cut off" ? ({ finish: "length" } as const) : {};
+    return {
+      ...answerOf({ text, calls, key: requestId, pace, requestId, tokens, ...cut }, failure),
+      record,
+      kills,
     };
   }
 
@@ -190,7 +247,7 @@ export class Model {
       if (dies?.when !== "before") {
         controller.enqueue(encoder.encode(piece));
         if (index === usageAt) record.isCounted = true;
-        if (index === 0) this.moments.note(caller.conversation, "streaming");
+        if (index === 0 && "tag" in record) this.moments.note(caller.conversation, "streaming");
       }
       if (dies === undefined) continue;
       this.plane.fire(dies);
@@ -202,7 +259,7 @@ export class Model {
     controller.close();
   }
 
-  #end(record: ModelCallRecord, how: "complete" | "aborted" | "lost"): void {
+  #end(record: Feed["record"], how: "complete" | "aborted" | "lost"): void {
     if (record.over !== undefined) return;
     record.over = { how, step: nextStep(this.history) };
     if (how === "aborted") this.note(record.conversation, `the request ${record.requestId} is aborted`);

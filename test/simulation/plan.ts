@@ -28,8 +28,28 @@ export interface ConversationPlan {
   hooks?: { assembly?: HookPlan; extraction?: HookPlan };
   /** Limits of all turns together; none by default. */
   budget?: Budget;
+  /** A budget of the context so small that the conversation compacts itself; 60 000 tokens by default. */
+  memory?: MemoryPlan;
   clients: ClientPlan[];
 }
+
+/** The context's budget, and the answers to the requests for summaries, in order. Further ones get a summary. */
+export interface MemoryPlan {
+  contextTokens: number;
+  summaries: SummaryPlan[];
+}
+
+export interface SummaryPlan {
+  says: (typeof SUMMARY_ANSWERS)[number];
+  failure?: ModelFailure;
+  /** The actor dies when the request arrives. */
+  kills?: true;
+  /** Delay between two deltas. */
+  pace: number;
+}
+
+/** `calls` calls a tool, and gives a summary where it may not; `too long` is no shorter than what it replaces. */
+export const SUMMARY_ANSWERS = ["summary", "calls", "too long", "nothing", "cut off"] as const;
 
 /** A hook of the agent. */
 export interface HookPlan {
@@ -81,7 +101,8 @@ export interface ActPlan {
  * a tool runs; a turn waits for its client; one is over.
  */
 export const MOMENTS = ["queued", "asked", "streaming", "tool", "waiting", "over"] as const;
-export type Moment = (typeof MOMENTS)[number];
+/** `summary`: a model was asked for a summary. */
+export type Moment = (typeof MOMENTS)[number] | "summary";
 
 export interface MessagePlan {
   /** Condition for sending the next message. */

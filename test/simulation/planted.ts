@@ -305,6 +305,36 @@ export const PLANTED_STOPS: (Planted & { seeds: number })[] = [
   },
 ];
 
+/** A conversation that compacts itself after its second turn, and goes on. */
+const COMPACTING: Plan = talking(
+  [300, 300, 20, 20].map((length) => ({ length, waitsFor: "answer" })),
+  { memory: { contextTokens: 1_500, summaries: [] } },
+);
+
+/** Defects of compactions. Random seeds find each of them, too: the first within `seeds`. */
+export const PLANTED_COMPACTIONS: (Planted & { seeds: number })[] = [
+  {
+    defect: "a summary of a part of what it replaces",
+    property: "context",
+    seeds: 60,
+    plan: COMPACTING,
+    variant: {
+      fetch: sending((body) => {
+        const { messages, ...rest }: { messages: { content: unknown }[] } = JSON.parse(body);
+        const isOrder = JSON.stringify(messages.at(-1)?.content).includes("This is an order of the platform");
+        return JSON.stringify({ ...rest, messages: isOrder ? messages.toSpliced(-2, 1) : messages });
+      }),
+    },
+  },
+  {
+    defect: "a summary that no request carries",
+    property: "context",
+    seeds: 60,
+    plan: COMPACTING,
+    variant: { fetch: sending(withoutMessage("Summary of the earlier conversation")) },
+  },
+];
+
 /** One message of a user who repeats the request until it gets a response. */
 function saying(message: Partial<MessagePlan>, conversation: Partial<ConversationPlan> = {}): Plan {
   const plain: MessagePlan = { waitsFor: "answer", pause: 0, length: 2, replies: [] };

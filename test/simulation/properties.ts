@@ -49,6 +49,8 @@ export const PROPERTIES = {
     "A call that must not run twice is made only in reply to a request with all that its user had said by then.",
   session: "A session holds whole turns only, in the order of their ends.",
   waits: "Every active turn works, names an operation or a deadline, or waits for a turn that does.",
+  compactions:
+    "A compaction begins where the history fills its budget, covers whole turns, asks a model at most three times, and has the summary that a model gave.",
   context:
     "A request carries the turns that were over before its cycle began, in order, what it may know of those that were active, its own moves so far, and every image, or that it is gone.",
   data: "A turn that demands data completes with an answer that fits, or fails after as many tries as are allowed.",

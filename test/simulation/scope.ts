@@ -6,6 +6,9 @@ import type { History, Outcome, SentMessage } from "./history.ts";
 import type { Fault } from "./plan.ts";
 import type { Property } from "./properties.ts";
 
+/** Id of the only agent. */
+export const AGENT = "tester";
+
 export interface Scope {
   history: History;
   outcome: Outcome;

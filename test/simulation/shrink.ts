@@ -60,11 +60,12 @@ export function* reductions(plan: Plan): Generator<Plan> {
 }
 
 /** Members whose absence makes a plan simpler. */
-const OPTIONAL = new Set(["leaves", "order", "upon", "again"]);
+const OPTIONAL = new Set(["leaves", "order", "upon", "again", "memory", "failure", "kills"]);
 /** Numbers that are not sizes stay unchanged. */
 const FIXED = new Set(["seed", "conversation"]);
 const LEAST: ReadonlyMap<string, number> = new Map([
   ["maxMoves", 1],
+  ["contextTokens", 1_000],
   ["nth", 1],
   ["times", 1],
 ]);

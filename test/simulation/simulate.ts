@@ -30,10 +30,19 @@ export interface Batch {
   turns: number;
   failedTurns: number;
   lives: number;
+  /** Histories that were compacted. */
+  summaries: number;
 }
 
 export async function trySeeds(from: number, count: number, variant?: Variant): Promise<Batch> {
-  const batch: Batch = { failures: [], table: emptyTable(), turns: 0, failedTurns: 0, lives: 0 };
+  const batch: Batch = {
+    failures: [],
+    table: emptyTable(),
+    turns: 0,
+    failedTurns: 0,
+    lives: 0,
+    summaries: 0,
+  };
   for (let seed = from; seed < from + count; seed++) {
     const { plan, history, violations } = await tryPlan(generatePlan(seed), variant);
     if (violations.length > 0) batch.failures.push({ seed, violations });
@@ -44,10 +53,11 @@ export async function trySeeds(from: number, count: number, variant?: Variant): 
       row.planned += 1;
       if (fired.has(fault)) row.fired += 1;
     }
-    for (const { turns, lives } of history.outcomes) {
+    for (const { turns, lives, session } of history.outcomes) {
       batch.turns += turns.length;
       batch.failedTurns += turns.filter(({ status }) => status === "failed").length;
       batch.lives += lives;
+      batch.summaries += session.filter(({ covers }) => covers !== undefined).length;
     }
   }
   return batch;

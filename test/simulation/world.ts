@@ -10,6 +10,8 @@ import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import { eventToMessage } from "../../src/memory/session/events.ts";
+import { messageTokens } from "../../src/memory/session/tokens.ts";
+import { EventAction, isCompaction, type SessionEvent } from "../../src/memory/session/types.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
@@ -19,7 +21,7 @@ import { said } from "./check-requests.ts";
 import type { Client } from "./client.ts";
 import { WorldClock } from "./clocks.ts";
 import { Crash, FaultPlane, InjectedError } from "./faults.ts";
-import type { ClientOutcome, History, Outcome } from "./history.ts";
+import type { ClientOutcome, History, Outcome, SessionRecord } from "./history.ts";
 import { hookTask } from "./hooks.ts";
 import { HttpClient } from "./http-client.ts";
 import { Images } from "./images.ts";
@@ -29,6 +31,7 @@ import { MODELS, profileOf } from "./models.ts";
 import { Moments } from "./moments.ts";
 import type { ConversationPlan, Plan } from "./plan.ts";
 import { seedOf } from "./said-before.ts";
+import { AGENT } from "./scope.ts";
 import { SocketClient } from "./socket-client.ts";
 import { StreamClient } from "./stream-client.ts";
 import { EFFECTS, executorFor, LIBRARY, toolLibrary } from "./tools.ts";
@@ -39,7 +42,6 @@ const MAX_EVENTS = 60_000;
 /** Maximum duration of a run, in simulated milliseconds. */
 const MAX_ELAPSED = 3 * 60 * 60_000;
 
-const AGENT = "tester";
 const PROGRAMS = { socket: SocketClient, http: HttpClient, stream: StreamClient };
 
 export async function runPlan(plan: Plan, variant: Variant = {}): Promise<History> {
@@ -50,6 +52,7 @@ export async function runPlan(plan: Plan, variant: Variant = {}): Promise<Histor
     fired: [],
     sent: [],
     modelCalls: [],
+    summaryCalls: [],
     toolRuns: [],
     hookRuns: [],
     submissions: [],
@@ -176,7 +179,7 @@ async function build(plan: Plan, { clock, plane, history, note, variant }: Surro
 
 async function recordOf(
   index: number,
-  { maxMoves, fallbacks = 0, hooks = {} }: ConversationPlan,
+  { maxMoves, fallbacks = 0, hooks = {}, memory }: ConversationPlan,
   code: DeployedCode,
   createdAt: number,
 ): Promise<ConversationIdentity> {
@@ -184,6 +187,7 @@ async function recordOf(
   const persona = {
     identity: { systemPrompt: "Simulated." },
     memory: {
+      ...(memory && { contextTokens: memory.contextTokens }),
       ...(hooks.assembly && {
         contextAssembly: { task: `${LIBRARY}/${hookTask("assembly", hooks.assembly)}` },
       }),
@@ -253,20 +257,29 @@ async function outcomeOf(
       journal: allOf((options) => queries.journal(state, options)),
       session: runtime.store.events
         .load(AGENT, { limit: 10_000, maxBytes: Number.MAX_SAFE_INTEGER })
-        .flatMap((event) => eventToMessage(event) ?? [])
-        .map(({ role, content, toolCalls = [] }) =>
-          said(
-            role,
-            content,
-            toolCalls.map(({ name }) => name),
-          ),
-        ),
+        .map(sessionRecord),
       toolState: Object.fromEntries(runtime.toolState.list("").map(({ key, value }) => [key, value])),
       clients: clients.map((client) => clientOutcome(client, life)),
       replayed: resumed(life, { ...initialState, seq: 0 }),
       snapshot: resumed(life, initialState),
     };
   });
+}
+
+function sessionRecord(event: SessionEvent): SessionRecord {
+  const message = eventToMessage(event);
+  const { seq } = event;
+  const beginsTurn = event.action === EventAction.USER_MESSAGE;
+  if (message === null) return { seq, tokens: 0, beginsTurn };
+  const { role, content, toolCalls = [] } = message;
+  const names = toolCalls.map(({ name }) => name);
+  return {
+    seq,
+    said: said(role, content, names),
+    tokens: messageTokens(message),
+    beginsTurn,
+    ...(isCompaction(event) ? { covers: event.compactedEventCount } : {}),
+  };
 }
 
 function clientOutcome({ client, program }: PlacedClient, life: Life): ClientOutcome {

@@ -1,0 +1,110 @@
+/** The part of a session that a model may see, and the rules for what it does see of that. Pure. */
+import { isDeepStrictEqual } from "node:util";
+import { historyBudget } from "../../src/agents/conversation/core/planning/context.ts";
+import { chainOf } from "../../src/agents/conversation/core/state.ts";
+import type { Said } from "./check-requests.ts";
+import { ASK, toolsOf } from "./client-tool.ts";
+import type { Outcome, SessionRecord } from "./history.ts";
+import { tagOf } from "./model-script.ts";
+import { AGENT, type Scope } from "./scope.ts";
+
+type Shown = SessionRecord & { said: Said };
+
+/** The events of a session as of a place in it: the summary in force, and the turns that it does not cover. */
+export interface Window {
+  summary: Shown[];
+  turns: Shown[][];
+}
+
+/** Returns the window of the first `count` messages of a session. */
+export function windowOf({ session }: Pick<Outcome, "session">, count: number): Window {
+  const shown = session.filter((event): event is Shown => event.said !== undefined).slice(0, count);
+  return windowIn(shown);
+}
+
+/** Returns the window of events. */
+function windowIn(events: readonly Shown[]): Window {
+  const newest = events.findLast(({ covers }) => covers !== undefined);
+  const turns: Shown[][] = [];
+  for (const event of events) {
+    if (event.covers !== undefined || event.seq < (newest?.covers ?? 0)) continue;
+    if (event.beginsTurn || turns.length === 0) turns.push([]);
+    turns.at(-1)?.push(event);
+  }
+  return { summary: newest === undefined ? [] : [newest], turns };
+}
+
+/** Returns a window without the turns from an event on. */
+export function upTo({ summary, turns }: Window, seq: number): Window {
+  return windowIn([...summary, ...turns.flat()].filter((event) => event.seq < seq));
+}
+
+/** Returns the tokens that instructions and tools leave for the history of a turn. */
+export function budgetOf({ history, outcome, conversation }: Scope, tag: string): number {
+  if (history.plan.conversations[conversation]?.memory === undefined) return Number.POSITIVE_INFINITY;
+  const chain = chainOf(outcome.stored.record, AGENT);
+  return Math.max(
+    1,
+    historyBudget(
+      chain,
+      bringsTool(history.plan.conversations[conversation], conversation, tag) ? [ASK] : [],
+    ),
+  );
+}
+
+function bringsTool(
+  plan: Scope["history"]["plan"]["conversations"][number] | undefined,
+  conversation: number,
+  tag: string,
+): boolean {
+  return (plan?.clients ?? []).some(({ messages }, client) =>
+    messages.some((message, index) => tagOf(conversation, client, index) === tag && toolsOf(message).tools),
+  );
+}
+
+/** Describes why messages are not what a window shows within a budget; `undefined` if they are. */
+export function amissIn(
+  actual: readonly Said[],
+  { summary, turns }: Window,
+  budget: number,
+): string | undefined {
+  const saidOf = (events: readonly Shown[]) => events.map((event) => event.said);
+  const front = actual.slice(0, summary.length);
+  const left = actual.slice(summary.length);
+  if (!isDeepStrictEqual(front, saidOf(summary))) return "it does not begin with the summary in force";
+  const room = budget - tokensOf(summary);
+  if (tokensOf(turns.flat()) <= room)
+    return isDeepStrictEqual(left, saidOf(turns.flat()))
+      ? undefined
+      : "it is not the whole history, which fits";
+  const newest = turns.at(-1) ?? [];
+  if (tokensOf(newest) > room) return amissInTurn(left, newest, room);
+  const start = turns.findIndex((_, index) => isDeepStrictEqual(left, saidOf(turns.slice(index).flat())));
+  if (start === -1) return "it does not end with whole turns";
+  const tokens = tokensOf(turns.slice(start).flat());
+  if (tokens > room) return `it has ${tokens} tokens, and ${room} fit`;
+  const more = tokens + tokensOf(turns[start - 1] ?? []);
+  return tokens < room / 2 && more <= room ? `it has only ${tokens} tokens, and ${room} fit` : undefined;
+}
+
+/** Of a turn that does not fit alone, its message is shown, and its last moves. */
+function amissInTurn(actual: readonly Said[], [first, ...moves]: readonly Shown[], room: number) {
+  const [head, ...left] = actual;
+  if (!isDeepStrictEqual(head, first?.said)) return "it does not begin with the newest message";
+  const start = moves.findIndex((_, index) =>
+    isDeepStrictEqual(
+      left,
+      moves.slice(index).map(({ said }) => said),
+    ),
+  );
+  if (start === -1 && left.length > 0) return "it does not end with the newest moves";
+  if (moves[start]?.said.role === "tool") return "it has a result without its call";
+  const kept = start === -1 ? [] : moves.slice(start);
+  const units = kept.filter(({ said }) => said.role !== "tool").length;
+  const tokens = (first?.tokens ?? 0) + tokensOf(kept);
+  return tokens > room && units > 1 ? `it has ${tokens} tokens, and ${room} fit` : undefined;
+}
+
+export function tokensOf(events: readonly SessionRecord[]): number {
+  return events.reduce((sum, { tokens }) => sum + tokens, 0);
+}
