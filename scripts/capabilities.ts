@@ -74,6 +74,11 @@ const rows: [row: string, name: string, statement: string][] = [
   ["A24", "No timeouts", "After 60 days without a message the next one is answered."],
   ["A25", "A completed conversation is closed", "A message is refused with CONVERSATION_CLOSED."],
   [
+    "A26",
+    "Multi-party participants",
+    "Users and agents are listed, join and leave with events; who left is shown out; each message has its agent.",
+  ],
+  [
     "A27",
     "Turn record",
     "Caller, input, what it replies to, run ids, and times of creation and completion are there.",

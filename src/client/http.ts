@@ -10,6 +10,7 @@ import type {
   UpdateConversation,
 } from "../protocol/conversation-api.ts";
 import type { Frame } from "../protocol/frames.ts";
+import type { Participant } from "../protocol/participants.ts";
 import type { ToolOutcome } from "../protocol/requests.ts";
 import type { SignalEnvelope, SignalResult, StartedTurn } from "../protocol/signals.ts";
 import type {
@@ -98,6 +99,13 @@ export interface DramatisClient {
      * const [result] = await client.conversations.signal(id, [{ id: "first", type, data: { content: "Hello" } }]);
      */
     signal(id: string, signals: readonly SignalEnvelope[], options?: RequestOptions): Promise<SignalResult[]>;
+    /** Adds a user, or an agent of the conversation's project. Adding one who takes part changes nothing. */
+    addParticipant(id: string, participant: Participant, options?: RequestOptions): Promise<ConversationView>;
+    /**
+     * Removes a user, or an agent with its active turns. The agent that the conversation began with stays: `CONFLICT`. Removing
+     * one who does not take part changes nothing.
+     */
+    removeParticipant(id: string, participant: Participant, options?: RequestOptions): Promise<void>;
   };
   turns: {
     /** Starts a turn and returns at once. A live connection receives the answer. */
@@ -207,6 +215,12 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
         const path = pathOf("conversations", id, "signals");
         const { results } = await post<{ results: SignalResult[] }>(path, signals, init);
         return results;
+      },
+      addParticipant: (id, participant, init) =>
+        post(pathOf("conversations", id, "participants"), participant, init),
+      removeParticipant: async (id, { type, id: participant }, { signal } = {}) => {
+        const path = pathOf("conversations", id, "participants", type, participant);
+        await request(path, { method: "DELETE", ...defined({ signal }) });
       },
     },
     turns: {

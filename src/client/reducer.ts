@@ -9,6 +9,7 @@
 
 import type { Budget } from "../protocol/budget.ts";
 import type { Frame } from "../protocol/frames.ts";
+import type { Participant } from "../protocol/participants.ts";
 import type { ConversationView, MessageView } from "../protocol/views.ts";
 import { defined } from "../shared/defined.ts";
 import { dropPending, refuseStop, reject, settleResults, settleStops } from "./outbox.ts";
@@ -69,6 +70,9 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
   switch (frame.type) {
     case "conversation.updated":
       return updateConversation(state, frame);
+    case "participant.joined":
+    case "participant.left":
+      return changeParticipants(state, frame);
     case "turn.started":
       return inTurn(state, frame, (turn) => ({
         ...turn,
@@ -194,6 +198,17 @@ function updateConversation(
     ...(isOn ? {} : { orchestration: false as const }),
   };
   return { ...state, conversation: withBudget(conversation, data) };
+}
+
+function changeParticipants(
+  state: LiveConversation,
+  { type, data: { participant } }: FrameOf<"participant.joined" | "participant.left">,
+): LiveConversation {
+  if (state.conversation === null) return state;
+  const isOther = (one: Participant) => one.type !== participant.type || one.id !== participant.id;
+  const others = state.conversation.participants.filter(isOther);
+  const participants = type === "participant.joined" ? [...others, participant] : others;
+  return { ...state, conversation: { ...state.conversation, participants } };
 }
 
 /** Returns the conversation with another budget, or with what is left of it. */

@@ -283,6 +283,13 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
   }
 }
 
-function optionsOf({ replyToMessageId, output, tools, toolChoice, budget }: MessageOptions): MessageOptions {
-  return defined({ replyToMessageId, output, tools, toolChoice, budget });
+function optionsOf({
+  replyToMessageId,
+  to,
+  output,
+  tools,
+  toolChoice,
+  budget,
+}: MessageOptions): MessageOptions {
+  return defined({ replyToMessageId, to, output, tools, toolChoice, budget });
 }

@@ -63,6 +63,8 @@ export interface TurnState extends TurnSummary {
 export interface MessageOptions {
   /** Id of the message that this one answers. */
   replyToMessageId?: string;
+  /** Id of the agent that the message is for, where the conversation has several. */
+  to?: string;
   /** Requires an answer in JSON of this schema. The turn then has the data as `output`. */
   output?: OutputSpec;
   /** Tools that this client runs. The turn waits for the results of the calls in `pendingCalls`. */

@@ -16,6 +16,7 @@ import { eventOperations, eventRoutes } from "./routes/events.ts";
 import { healthOperations } from "./routes/health.ts";
 import { libraryRoutes } from "./routes/libraries.ts";
 import { libraryOperations } from "./routes/library-operations.ts";
+import { participantOperations, participantRoutes } from "./routes/participants.ts";
 import { signalOperations, signalRoutes } from "./routes/signals.ts";
 import { socketOperations, socketRoutes } from "./routes/sockets.ts";
 import { turnOperations, turnRoutes } from "./routes/turns.ts";
@@ -24,6 +25,7 @@ export const OPERATIONS: readonly ApiOperation[] = [
   ...agentOperations,
   ...libraryOperations,
   ...conversationOperations,
+  ...participantOperations,
   ...attachmentOperations,
   ...turnOperations,
   ...signalOperations,
@@ -44,6 +46,7 @@ export function authenticatedRoutes(app: HttpRoutes): void {
   agentRoutes(app);
   libraryRoutes(app);
   conversationRoutes(app);
+  participantRoutes(app);
   attachmentRoutes(app);
   turnRoutes(app);
   signalRoutes(app);

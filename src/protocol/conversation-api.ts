@@ -7,6 +7,7 @@ import type { Result } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type { Budget } from "./budget.ts";
+import type { Participant } from "./participants.ts";
 import type { ToolChoice, ToolOutcome, ToolSubmission } from "./requests.ts";
 import type { SignalResult, StartedTurn } from "./signals.ts";
 import type {
@@ -49,6 +50,11 @@ export interface CreateConversation {
 export interface StartTurn {
   content: Content;
   replyToMessageId?: string;
+  /**
+   * The agent that the message is for, one of the participants. When absent: the agent that the text mentions as `@id`, else the
+   * author of the message that it replies to, else the agent that last answered this user, else the conversation's first agent.
+   */
+  to?: string;
   /** Becomes the signal's id: the same key and body return the same turn. */
   idempotencyKey?: string;
   /** Requires an answer in JSON of this schema. */
@@ -158,6 +164,17 @@ export interface ConversationApi {
    * not speak in it.
    */
   resume(principal: Principal, options?: StopOptions): Promise<Result<ConversationView>>;
+  /**
+   * Adds a user or an agent of the conversation's project. An agent pins its versions, and gets a session of its own. Adding one
+   * who takes part changes nothing. `FORBIDDEN` for those who may not speak, and for an agent of other projects; `NOT_FOUND`
+   * for an unknown agent; `CONFLICT` if there are too many.
+   */
+  addParticipant(principal: Principal, participant: Participant): Promise<Result<ConversationView>>;
+  /**
+   * Removes a user or an agent, whose active turns end. Removing one who does not take part changes nothing. `CONFLICT` for the
+   * agent that the conversation began with.
+   */
+  removeParticipant(principal: Principal, participant: Participant): Promise<Result<null>>;
   /**
    * Ends the conversation for good: its active turns fail with `CANCELLED`, and it takes no further input
    * (`CONVERSATION_CLOSED`). It can still be read. Ending it again changes nothing. `FORBIDDEN` for those who may not speak in it.

@@ -9,6 +9,7 @@
 import type { Content } from "../shared/content.ts";
 import type { JsonValue } from "../shared/json.ts";
 import type { Budget, BudgetExcess, SpendingView } from "./budget.ts";
+import type { Participant } from "./participants.ts";
 import type { ConversationView, Snapshot, TurnIssues, TurnOrder, WireError } from "./views.ts";
 
 export const PROTOCOL_VERSION = 1;
@@ -43,6 +44,8 @@ interface FrameData {
     budget?: Budget | null;
     budgetLeft?: Budget;
   };
+  "participant.joined": { participant: Participant };
+  "participant.left": { participant: Participant };
   "turn.started": { clientId?: string; agentId: string };
   /** The turn waits for those before it. `position` is 1 for the next one to begin. */
   "turn.queued": { position: number };

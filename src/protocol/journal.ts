@@ -11,6 +11,8 @@ export const ENTRY_TYPES = [
   "conversation.queue.drained",
   "conversation.queue.overflow",
   "conversation.signal.refused",
+  "participant.joined",
+  "participant.left",
   "context.compaction.started",
   "context.compaction.failed",
   "context.compacted",

@@ -1,5 +1,5 @@
 /**
- * The participants of a new conversation.
+ * The participants of a conversation.
  *
  * PARTY-1  `{type, userId}` and `{type, agentId}` mean `{type, id}`.
  */

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { ModelContext, OutputSpec, ToolSpec } from "../model/context.ts";
 import { contentSchema } from "../shared/content.ts";
+import { agentIdSchema } from "../shared/id-schemas.ts";
 import { isJson, JSON_RULE, type Json, type JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { budgetSchema } from "./budget.ts";
@@ -120,6 +121,7 @@ const version = z.literal(PROTOCOL_VERSION).optional();
 /** The members of a request for a turn besides its content and its key. */
 export const turnFields = {
   replyToMessageId: identifier.exactOptional(),
+  to: agentIdSchema.exactOptional(),
   tools: clientToolsSchema.exactOptional(),
   toolChoice: toolChoiceSchema.exactOptional(),
   output: outputSchema.exactOptional(),

@@ -7,6 +7,7 @@ import type { ErrorData } from "../shared/errors.ts";
 import type { Facts, JsonValue } from "../shared/json.ts";
 import type { Budget, SpendingView } from "./budget.ts";
 import type { Envelope } from "./envelope.ts";
+import type { Participant } from "./participants.ts";
 
 export interface WireError {
   code: string;
@@ -43,7 +44,7 @@ export interface ConversationView {
   queued?: number;
   agentId: string;
   projectId: string;
-  participants: { type: "user" | "agent"; id: string }[];
+  participants: readonly Participant[];
   createdAt: string;
   /** The smallest limits of the conversation and of its agent; absent where there are none. */
   budget?: Budget;

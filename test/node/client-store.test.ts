@@ -407,7 +407,7 @@ describe("frames", () => {
   it("CLIENT-5: a type it does not know moves seq on and changes nothing else", () => {
     const state = run([empty, started]);
     // SAFETY: a newer server's frame, which the types of this version cannot name.
-    const unknown = { v: 1, seq: 9, type: "participant.joined", time, data: {} } as unknown as Frame;
+    const unknown = { v: 1, seq: 9, type: "participant.renamed", time, data: {} } as unknown as Frame;
     expect(applyFrame(state, unknown)).toEqual({ ...state, seq: 9 });
   });
 

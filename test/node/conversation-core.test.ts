@@ -1711,6 +1711,7 @@ describe("MEDIA-3 attachments that are not given", () => {
       turn,
       call: turn.call,
       history: () => [],
+      said: () => [],
       onBegin: () => undefined,
       onText: () => undefined,
     };

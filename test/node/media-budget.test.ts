@@ -442,6 +442,7 @@ describe("G25 MEDIABUDGET-1 a call with media that fails holds nothing", () => {
         turn,
         call: turn.call,
         history: () => [],
+        said: () => [],
         onBegin: () => undefined,
         onText: () => undefined,
       },

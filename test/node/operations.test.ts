@@ -105,6 +105,7 @@ function stage(onProgress: () => void = () => undefined, preview?: Turn) {
     },
     record: () => RECORD,
     history: () => [],
+    said: () => [],
     finished: unused,
     compaction: { turnOf: unused, history: unused, report: unused },
     preview: () => preview,

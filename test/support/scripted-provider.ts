@@ -159,11 +159,11 @@ function summaryReply(body: RecordedBody, playOf: (key: string) => Play): Reply 
   return toReply(script.summary, play, SUMMARY);
 }
 
-/** Returns the script of a message, from its text or from its text part beside an image. */
+/** Returns the script of a message, from its text or from its text parts beside an image, behind the name of its speaker. */
 function parseScript(content: unknown): Script | null {
-  const text: unknown = Array.isArray(content) ? content.find(({ type }) => type === "text")?.text : content;
+  const texts: unknown = Array.isArray(content) ? content.map(({ text = "" }) => text).join("") : content;
   try {
-    const script: Script = JSON.parse(String(text));
+    const script: Script = JSON.parse(String(texts).replace(/^user "[^"]*": /, ""));
     return typeof script.key === "string" && Array.isArray(script.replies) ? script : null;
   } catch {
     return null;

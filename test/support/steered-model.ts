@@ -18,6 +18,7 @@ import { systemClock, systemIds } from "../../src/ports/system.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import type { Participant } from "../../src/protocol/participants.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
 import { defined } from "../../src/shared/defined.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
@@ -133,7 +134,7 @@ export class SteeredConversation {
   /** Sends a message, of ada unless `as` names another user. Returns the id of its turn. */
   async say(
     content: string,
-    { as = "ada", ...more }: { replyToMessageId?: string; as?: string; budget?: Budget } = {},
+    { as = "ada", ...more }: { replyToMessageId?: string; as?: string; budget?: Budget; to?: string } = {},
   ) {
     const { data, type } = messageOfAda(content);
     const caller = { type: "user", userId: as } as const;
@@ -157,6 +158,23 @@ export class SteeredConversation {
 
   stop(id: string): Promise<void> {
     return this.runtime.cancelTurn(this.queries.requireTurn(this.runtime.state, id), STOP);
+  }
+
+  /** Adds a participant; an agent with these instructions. */
+  join(participant: Participant, systemPrompt = `You are ${participant.id}.`): Promise<void> {
+    const { chain } = this.runtime.state.record.agents[0];
+    const persona = { ...chain.persona, definition: { identity: { systemPrompt } } };
+    const agent = { id: participant.id, chain: { ...chain, persona } };
+    return this.runtime.changeParticipants({
+      type: "conversation.participant.add",
+      ...STOP,
+      participant,
+      ...(participant.type === "agent" ? { agent } : {}),
+    });
+  }
+
+  leave(participant: Participant): Promise<void> {
+    return this.runtime.changeParticipants({ type: "conversation.participant.remove", ...STOP, participant });
   }
 
   end(reason?: string): Promise<void> {

@@ -22,6 +22,8 @@ const principal = { ...ADMIN, tenant: "hostile" };
 
 let agent: string;
 let conversation: string;
+/** The conversation that a body which is right ends for good. */
+let ending: string;
 
 beforeAll(async () => {
   agent = await createAgent("target", principal);
@@ -29,6 +31,7 @@ beforeAll(async () => {
     201,
   );
   conversation = await createConversation(agent, principal);
+  ending = await createConversation(agent, principal);
 });
 
 /** Everything that a body could have changed. */
@@ -84,7 +87,10 @@ describe.each(
   async function check(bytes: Uint8Array): Promise<void> {
     const target = path
       .replace(":library", "target")
-      .replace(":id", path.startsWith("/api/agents") ? agent : conversation)
+      .replace(
+        ":id",
+        path.startsWith("/api/agents") ? agent : path.endsWith("/complete") ? ending : conversation,
+      )
       .replace(":handle", handleFor(conversation))
       .replace(":operationId", "op_01JD0000000000000000000000")
       .replace(":turnId", "turn_01JD0000000000000000000000");

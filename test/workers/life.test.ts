@@ -88,6 +88,11 @@ describe("a conversation", () => {
     expect(await ask(conversation, "POST", "/resume")).toMatchObject(closed);
     expect(await ask(conversation, "PATCH", "", { turns: "queued" })).toMatchObject(closed);
     expect(await ask(conversation, "POST", "/attachments?name=a.txt")).toMatchObject(closed);
+    const message = { type: "conversation.user.message", data: { content: "One more" } };
+    const [, batch] = await ask(conversation, "POST", "/signals", Array(130).fill(message));
+    expect(batch).toMatchObject({
+      results: Array(130).fill({ ok: false, error: { code: "CONVERSATION_CLOSED" } }),
+    });
     client.send({ type: "turn.start", id: "late", content: "One more" });
     await client.frame("error", ({ data }) => data.code === "CONVERSATION_CLOSED" && data.ref === "late");
     expect((await conversation.messages()).map(({ content }) => content)).toEqual([play.content, "Half"]);

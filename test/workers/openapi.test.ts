@@ -244,6 +244,10 @@ describe("API-1 answers fit the document", () => {
       method: "PATCH",
       body: JSON.stringify({ orchestration: false }),
     });
+    await ask("addParticipant", `${base}/participants`, body({ type: "user", id: "ben" }));
+    await ask("addParticipant", `${base}/participants`, body({ type: "agent", id: "absent" }));
+    await ask("removeParticipant", `${base}/participants/user/ben`, { method: "DELETE" });
+    await ask("removeParticipant", `${base}/participants/agent/${agent}`, { method: "DELETE" });
     await ask("completeConversation", `${base}/complete`, body({ reason: "Done." }));
     await ask("startTurn", `${base}/turns`, body({ content: "One more." }));
     await ask("resumeConversation", `${base}/resume`);

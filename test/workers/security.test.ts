@@ -88,6 +88,8 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   resumeConversation: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   sendSignals: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   completeConversation: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  addParticipant: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  removeParticipant: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   listMessages: READ,
   listJournal: READ,
   uploadAttachment: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
@@ -133,6 +135,7 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   resumeConversation: () => ({}),
   sendSignals: () => ({ type: "conversation.user.message", data: { content: "Let me in." } }),
   completeConversation: () => ({}),
+  addParticipant: () => ({ type: "user", id: "mallory" }),
   cancelTurn: () => ({}),
   chat: () => ({ messages: [{ id: "mine", role: "user", parts: [{ type: "text", text: "Let me in." }] }] }),
   openAiChatCompletion: ({ agent }) => ({
@@ -268,6 +271,7 @@ function pathOf(path: string, ids: Ids): string {
     )
     .replace(":operationId", operation)
     .replace(":attachmentId", attachment)
+    .replace(":type/:participantId", "user/ada")
     .replace(":id", id);
   expect(filled, "the path has parameters that this test does not know").not.toContain(":");
   return filled;

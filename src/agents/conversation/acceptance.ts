@@ -91,7 +91,7 @@ export class Acceptance {
     const turnOf = (n: number) => unit.state.active.get(n) ?? this.ports.store.turn(n);
     const known = this.#turnOfKey(signal);
     if (known !== undefined) return startedTurn(checkRepeated(turnOf(known), signal), true);
-    const replied = repliedMessage(signal.data.replyToMessageId, turnOf);
+    const replied = repliedMessage(signal.data.replyToMessageId, turnOf, unit.state.record);
     const begun = unit.state.turns - (unit.base?.turns ?? 0);
     checkRate(begun + 1);
     unit.stage([{ ...signal, ...defined({ replied }) }]);

@@ -1,5 +1,5 @@
 /**
- * The rate at which callers change a conversation itself: its stops, its resumes, and other orders of its turns. Each of these
+ * The rate at which callers change a conversation itself: its stops, its resumes, its participants, and other orders of its turns. Each of these
  * is a commit that every reader gets.
  *
  * RUN-9  Limit these changes together, from every caller and entrance. What changes nothing is free, and so is a stop that ends
@@ -8,11 +8,11 @@
 import type { Clock } from "../../ports/clock.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
-import type { Cancel, Complete, Resume, Update } from "./core/signals.ts";
+import type { Cancel, Complete, Join, Leave, Resume, Update } from "./core/signals.ts";
 import type { Transition } from "./core/transition.ts";
 
 /** A caller's wish to change a conversation itself. */
-export type ChangeSignal = Cancel | Resume | Update | Complete;
+export type ChangeSignal = Cancel | Resume | Update | Complete | Join | Leave;
 
 export class ChangeRate {
   #bucket: TokenBucket | null;

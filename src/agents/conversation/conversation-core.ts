@@ -169,6 +169,7 @@ function storedTurns(store: ConversationDatabase): StoredTurns {
       return reading(() => store.turns.numbersAfter(n, isOwn));
     },
     inputOf: (n) => reading(() => store.turn(n)?.input),
+    newest: (limit, passes) => reading(() => store.turns.newest(limit, passes)),
   };
 }
 

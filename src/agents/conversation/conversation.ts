@@ -26,6 +26,7 @@ import { taskResultSchema } from "../../protocol/executor-reports.ts";
 import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import { stemOf } from "../../protocol/ids.ts";
 import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operation-handle.ts";
+import type { Participant } from "../../protocol/participants.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
 import type { SignalResult, StartedTurn } from "../../protocol/signals.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
@@ -55,6 +56,7 @@ import {
 import { unknownHandle } from "./door/handles.ts";
 import { Ingress } from "./door/ingress.ts";
 import { createOutflows } from "./door/outflow.ts";
+import { Participants } from "./door/participants.ts";
 import {
   deferSchema,
   messageOf,
@@ -114,6 +116,14 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       stops: this.#stops,
       stem: () => stemOf(systemIds.ulid()),
     });
+    readonly #participants = new Participants({
+      runtime: this.#runtime,
+      agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
+      checkSpeaker: (principal) => this.#checkSpeaker(principal),
+      expel: () => this.#readers.expel((principal) => this.#mayRead(principal)),
+      publish: () => this.#parts.announcement.listing.publish(),
+      clock: systemClock,
+    });
     readonly #connectionPorts: ConnectionPorts = {
       cursor: (principal, start) => {
         this.#stateFor(principal);
@@ -162,7 +172,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     override async onStart(): Promise<void> {
       try {
-        if (this.#runtime.exists) this.#readers.sockets.restore(this.#runtime.state.seq);
+        if (this.#runtime.exists) {
+          this.#readers.sockets.restore(this.#runtime.state.seq);
+          this.#readers.expel((principal) => this.#mayRead(principal));
+        }
         await this.#runtime.wake();
       } catch (error) {
         // Every entrance answers with this error, and the wake-up job tries again.
@@ -264,6 +277,14 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async complete(principal: Principal, options: StopOptions = {}) {
       return asResult(() => this.#stops.complete(principal, options));
+    }
+
+    async addParticipant(principal: Principal, participant: Participant) {
+      return asResult(() => this.#participants.add(principal, participant));
+    }
+
+    async removeParticipant(principal: Principal, participant: Participant) {
+      return asDone(() => this.#participants.remove(principal, participant));
     }
 
     async ingest(principal: Principal, signals: unknown): Promise<Result<SignalResult[]>> {

@@ -13,7 +13,7 @@ import { ConversationQueries } from "./reads/queries.ts";
 import { type ConversationPorts, ConversationRuntime } from "./runtime.ts";
 
 /** The ports of the runtime that the parts provide themselves. */
-type Own = "media" | "armWakeup" | "announce" | "publish";
+type Own = "media" | "armWakeup" | "announce" | "relist" | "publish";
 
 export interface PartsPorts extends Omit<ConversationPorts, Own> {
   /** The budgets that the conversations of an isolate share. */
@@ -70,6 +70,7 @@ export class ConversationParts {
       ...conversationMedia(attachments, () => this.runtime.state.record),
       armWakeup: (milliseconds) => this.wakeups.arm("window", milliseconds),
       announce: (record) => this.announcement.note(record),
+      relist: () => this.announcement.listing.note(),
       onUsage: () => this.usage.changed(),
       publish: (frames) => {
         if (frames.some(endsTurn)) this.usage.changed();

@@ -33,11 +33,21 @@ import type { CallInProgress } from "./core/decisions.ts";
 import { compactionKey, type Effect, modelKey } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
 import { extractionOf, hookOperation, runningExtractions } from "./core/hooks.ts";
+import { checkOpen } from "./core/life.ts";
 import { isGivenUp, isOpen, type Operation, takesByName } from "./core/operation.ts";
 import { baseContext, requestTokens, sentMoves } from "./core/planning/context.ts";
 import { checkExpiry, hasOutcome, isDeferrable } from "./core/planning/defer.ts";
 import { clientResult, isRepeated } from "./core/planning/results.ts";
-import type { AttemptFacts, EffectSignal, Signal, Stop, Update, UserMessage } from "./core/signals.ts";
+import type {
+  AttemptFacts,
+  EffectSignal,
+  Join,
+  Leave,
+  Signal,
+  Stop,
+  Update,
+  UserMessage,
+} from "./core/signals.ts";
 import {
   type CallingTurn,
   type ConversationIdentity,
@@ -82,6 +92,8 @@ export interface ConversationPorts
   send(envelope: NewEnvelope): Promise<void>;
   /** Notes a new conversation for its agent and the directory, in the transaction that creates it. Returns the wake-ups. */
   announce(record: ConversationIdentity): readonly Promise<void>[];
+  /** Notes for the directory that the participants change. Resolves when the wake-up is armed. */
+  relist?: () => Promise<void>;
 }
 
 /** The beginning of a conversation, beside its record. */
@@ -247,8 +259,9 @@ export class ConversationRuntime {
     return this.#acceptance.isKnown(signal);
   }
 
-  /** Checks a message's content and schemas. Throws what is wrong with them. */
+  /** Checks a message's content and schemas. Throws what is wrong with them, and `CONVERSATION_CLOSED` after the end. */
   async check(signal: UserMessage): Promise<void> {
+    checkOpen(this.state);
     await this.#acceptance.check(signal);
   }
 
@@ -424,11 +437,24 @@ export class ConversationRuntime {
     await this.#change({ type: "conversation.complete", ...stop });
   }
 
+  /**
+   * Adds or removes a participant. Changes nothing if that is done already. Throws `RATE_LIMITED`, and as `planJoin` and
+   * `planLeave` do. Resolves when that is durable, and will reach the lists.
+   */
+  async changeParticipants(signal: Join | Leave): Promise<void> {
+    await this.#change(signal, this.state.record.listed === false ? undefined : this.ports.relist);
+  }
+
   /** Commits a caller's change of the conversation itself. Every such change goes this way (RUN-9). */
-  async #change(signal: ChangeSignal): Promise<void> {
+  async #change(signal: ChangeSignal, before?: () => Promise<void>): Promise<void> {
     if (this.#isSeen(signal)) return;
     const planned = this.#shell.preview([signal]);
-    await this.#changes.commit(signal, planned, () => this.#shell.commit([signal]));
+    await this.#changes.commit(signal, planned, () => {
+      // If the commit fails, the directory gets the same once more.
+      const noted = planned.entries.length === 0 ? undefined : before?.();
+      const committed = this.#shell.commit([signal]);
+      return noted === undefined ? committed : Promise.all([committed, noted]).then(() => undefined);
+    });
   }
 
   /** Reports whether a signal was applied before. Throws `IDEMPOTENCY_CONFLICT` where its id has started a turn. */
@@ -471,6 +497,11 @@ export class ConversationRuntime {
 
   #turn(n: number): Turn | null {
     return this.state.active.get(n) ?? this.store.turn(n);
+  }
+
+  /** Returns the finished turns of other agents that a cycle is told of. */
+  #saidTo({ said = [] }: Turn): Turn[] {
+    return said.flatMap((n) => this.store.turn(n) ?? []);
   }
 
   #compactedTurn(n: number): CompactedTurn {
@@ -529,7 +560,12 @@ export class ConversationRuntime {
         const empty = baseContext(state.record, [], turn);
         return requestTokens({ base: empty, assembled, moves: sentMoves(chain, profile, turn, []) });
       }
-      const base = baseContext(state.record, this.#windows.messagesAsOf(state, turn), turn);
+      const base = baseContext(
+        state.record,
+        this.#windows.messagesAsOf(state, turn),
+        turn,
+        this.#saidTo(turn),
+      );
       return requestTokens({ base, moves: sentMoves(chain, profile, turn, base.messages) });
     } catch (error) {
       console.error(error);
@@ -563,6 +599,7 @@ export class ConversationRuntime {
       ...this.ports,
       record: () => this.state.record,
       history: (turn) => this.#windows.messagesFor(turn),
+      said: (turn) => this.#saidTo(turn),
       compaction: {
         turnOf: ({ compaction: { turn } }) => this.#compactedTurn(turn),
         history: ({ compaction }, turn) => this.#windows.messagesBefore(compaction, turn),

@@ -63,6 +63,7 @@ export const signalOperations: readonly ApiOperation[] = [
       "NOT_FOUND",
       "CONFLICT",
       "IDEMPOTENCY_CONFLICT",
+      "CONVERSATION_CLOSED",
       "NOT_CANCELLED",
       "RATE_LIMITED",
       "QUEUE_OVERFLOW",

@@ -22,6 +22,10 @@ const startSchema = z.strictObject({
   content: z.unknown(),
   idempotencyKey: identifier.exactOptional(),
   ...turnFields,
+  to: turnFields.to.meta({
+    description:
+      "The agent that the message is for, one of the participants. Default: the first that the text mentions as `@id`, else the author of the message that it replies to, else the agent that last answered this user, else the agent that the conversation began with.",
+  }),
   tools: turnFields.tools.meta({
     description:
       "Tools that the client runs: the turn waits for their results. At most 64, together 256 KiB. Their names must differ from the agent's tools.",

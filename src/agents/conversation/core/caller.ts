@@ -24,13 +24,22 @@ export function callerKey(caller: Caller, key: string, correlationId?: string): 
   return correlationId === undefined ? own : `c${correlationId.length}:${correlationId}:${own}`;
 }
 
+/** Reports whether several people take part, or have. */
+export function hasSeveralPeople({
+  participants,
+  several,
+}: Pick<ConversationIdentity, "participants" | "several">): boolean {
+  return several === true || participants.filter(({ type }) => type === "user").length > 1;
+}
+
 /** Names who wrote a message: by id where the conversation has several people. */
 export function speakerOf(
-  { participants }: Pick<ConversationIdentity, "participants">,
+  record: Pick<ConversationIdentity, "participants" | "several">,
   caller: Caller | undefined,
 ): string {
-  const people = participants.filter(({ type }) => type === "user").length;
-  return people > 1 && caller !== undefined ? `${caller.type} ${JSON.stringify(idOf(caller))}` : "user";
+  return hasSeveralPeople(record) && caller !== undefined
+    ? `${caller.type} ${JSON.stringify(idOf(caller))}`
+    : "user";
 }
 
 /** Returns the caller's own id, without its turn. */

@@ -7,6 +7,7 @@ import type { Gate } from "../../../policy/gate.ts";
 import type { Budget, BudgetExcess } from "../../../protocol/budget.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
+import type { Participant } from "../../../protocol/participants.ts";
 import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
@@ -17,6 +18,7 @@ import type { AttemptFacts, LateResult, QueuedMessage, RefusedMessage } from "./
 import type {
   Addition,
   CallingTurn,
+  ConversationAgent,
   ConversationGate,
   ConversationState,
   DeferredModel,
@@ -52,7 +54,12 @@ export interface StoredTurns {
   after(n: number, caller: Caller): readonly number[];
   /** Returns the message of a turn; `undefined` for an unknown number. */
   inputOf(n: number): Content | undefined;
+  /** Returns the newest turns that pass, at most `limit`, descending. It looks at the newest 64 at most. */
+  newest(limit: number, passes: (turn: ListedTurn) => boolean): readonly ListedTurn[];
 }
+
+/** A turn without its content. */
+export type ListedTurn = Pick<Turn, "n" | "agentId" | "caller" | "status">;
 
 /** Decisions about the compaction of a session. */
 export type CompactionDecision =
@@ -95,9 +102,11 @@ export type BudgetDecision =
   /** Charge the attempt that a crash interrupted. */
   | { type: "RECORD_CRASH"; turn: number; estimate: TokenEstimate };
 
-/** What a cycle is told of the other active turns: its model, and its context hook. */
+/** What a cycle is told of other turns: its model, and its context hook. */
 export interface CycleNotes {
   besides?: string;
+  /** As in `Turn`. */
+  said?: readonly number[];
   others?: readonly JsonObject[];
 }
 
@@ -203,6 +212,9 @@ export type AgentDecision =
     }
   /** Remember a signal that started no turn. */
   | { type: "SEE_SIGNAL"; caller: Caller; key: string; correlationId?: string }
+  /** Add a participant: an agent that was never one with its versions. */
+  | { type: "ADD_PARTICIPANT"; participant: Participant; agent?: ConversationAgent; by: Caller }
+  | { type: "REMOVE_PARTICIPANT"; participant: Participant; by: Caller }
   /** Continue after a crash, no earlier than `notBefore`. `reset` withdraws text that may have been streamed. */
   | { type: "RESUME_TURN"; turn: number; notBefore: number; reset: boolean }
   | CompactionDecision

@@ -5,6 +5,7 @@
 import type { Budget, BudgetExcess } from "../../../protocol/budget.ts";
 import { type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
+import type { Participant } from "../../../protocol/participants.ts";
 import type { TurnOrder, WireError } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
@@ -67,6 +68,14 @@ function conversationFrame(
       return { ...base, type: "conversation.updated", data: { status: "waiting" } };
     case "conversation.active":
       return { ...base, type: "conversation.updated", data: { status: "active" } };
+    case "participant.joined":
+    case "participant.left":
+      // SAFETY: the reducer wrote the entry's data.
+      return {
+        ...base,
+        type,
+        data: { participant: (data as unknown as { participant: Participant }).participant },
+      };
     case "conversation.ended":
       return { ...base, type: "conversation.updated", data: { status: "completed" } };
     case "conversation.signal.refused": {
@@ -179,6 +188,8 @@ function frameOf(
     case "conversation.queue.drained":
     case "conversation.queue.overflow":
     case "conversation.signal.refused":
+    case "participant.joined":
+    case "participant.left":
     case "context.compaction.started":
     case "context.compaction.failed":
     case "context.compacted":

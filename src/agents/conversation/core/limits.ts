@@ -10,6 +10,10 @@ export const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 export const DRAIN_STEP = 128;
 /** Ids of dropped messages that the journal's entry names. */
 export const MAX_NAMED_SIGNALS = 100;
+/** Users of a conversation at a time. */
+export const MAX_USERS = 100;
+/** Agents of a conversation, those who left included: the actor has the versions of all in memory. */
+export const MAX_AGENTS = 8;
 /** Attempts of one model call, the first included. */
 export const MODEL_ATTEMPTS = 3;
 /** Milliseconds before the second attempt, the third, … No jitter. */
@@ -82,6 +86,13 @@ export const MAX_QUOTED_LENGTH = 2_000;
 export const MAX_NOTED_TURNS = 8;
 /** Length of what it is told of a message, or of the operations of a turn. */
 export const MAX_NOTED_LENGTH = 400;
+
+/** Finished turns of other agents that a model is told of. */
+export const MAX_SAID_TURNS = 16;
+/** Length of what it is told of a message of such a turn. */
+export const MAX_SAID_LENGTH = 1_000;
+/** Part of the context's budget that all of this may have. */
+export const SAID_SHARE = 0.1;
 
 /** Parts of a history's budget: above the first it is compacted, and the newest turns within the second are kept. */
 export const COMPACT_ABOVE = 0.8;

@@ -24,6 +24,7 @@ import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { budgetLeft, conversationBudget, movedSpending } from "./ledger.ts";
 import { endConversation } from "./life.ts";
+import { changeParticipants } from "./membership.ts";
 import { cancelled, deferred, isDue, isOpen, type Operation, repeated, settled } from "./operation.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import { reduceQueue } from "./queue-reducer.ts";
@@ -52,6 +53,8 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
   if (decision.type === "SET_GATE") return setGate(transition, decision);
   if (decision.type === "END_CONVERSATION") return endConversation(transition, decision);
   if (decision.type === "SEE_SIGNAL") return seeSignal(transition, decision);
+  if (decision.type === "ADD_PARTICIPANT" || decision.type === "REMOVE_PARTICIPANT")
+    return changeParticipants(transition, decision);
   if (decision.type === "SET_ORDER") return setOrder(transition, decision);
   if (decision.type === "SET_ORCHESTRATION") return setOrchestration(transition, decision);
   if (decision.type === "SET_BUDGET") return setBudget(transition, decision);
@@ -91,7 +94,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         ...waited,
         snapshotSeq,
         ...members,
-        ...defined({ besides: decision.besides }),
+        ...defined({ besides: decision.besides, said: decision.said }),
       };
       return withTurn(transition, begun, [begins]);
     }
@@ -246,7 +249,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       return change({ waiting: state.seq + transition.entries.length + announced.length }, ...announced);
     }
     case "BEGIN_CYCLE": {
-      const { waiting, besides, ...others } = turn;
+      const { waiting, besides, said, ...others } = turn;
       const { members, entry: begins } = beginCycle(turn, chain, decision, now);
       const delivered = turn.replies.length;
       const begun = {
@@ -257,7 +260,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         operations: turn.operations.map((operation) =>
           isDue(operation) ? { ...operation, delivered } : operation,
         ),
-        ...defined({ besides: decision.besides }),
+        ...defined({ besides: decision.besides, said: decision.said }),
       };
       return withTurn(transition, begun, [begins]);
     }
@@ -462,8 +465,8 @@ function stopData(by: Caller, reason: string | undefined): JsonObject {
 
 /** Returns a turn that ends, without what only an active turn needs. */
 function over(turn: Turn, now: number): Turn {
-  const { repairs, additions, heard, besides, replied, queued, waiting, halved, assembly, request, ...kept } =
-    turn;
+  const { repairs, additions, heard, besides, said, replied, queued, waiting, halved, ...rest } = turn;
+  const { assembly, request, ...kept } = rest;
   return { ...kept, completedAt: now, call: null };
 }
 

@@ -9,11 +9,13 @@ import type { TokenEstimate } from "../../../model/spending.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import type { Budget } from "../../../protocol/budget.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
+import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
+import type { Participant } from "../../../protocol/participants.ts";
 import type { ToolOutcome } from "../../../protocol/requests.ts";
 import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
-import type { RepliedMessage } from "./state.ts";
+import type { ConversationAgent, RepliedMessage } from "./state.ts";
 
 /** A user's message: starts a turn. */
 export interface UserMessage {
@@ -243,6 +245,24 @@ export interface Update {
   budget?: Budget | null;
 }
 
+/** Adds a participant. */
+export interface Join {
+  type: "conversation.participant.add";
+  caller: Caller;
+  participant: Participant;
+  /** The agent that joins, with the versions of its definitions; absent for users. */
+  agent?: ConversationAgent;
+  /** Tells the agent of the conversation; absent where lists do not contain it. */
+  announcement?: NewEnvelope;
+}
+
+/** Removes a participant. */
+export interface Leave {
+  type: "conversation.participant.remove";
+  caller: Caller;
+  participant: Participant;
+}
+
 export type Signal =
   | UserMessage
   | Update
@@ -251,6 +271,8 @@ export type Signal =
   | Complete
   | Ingest
   | Drained
+  | Join
+  | Leave
   | EffectSignal
   | LateResult
   | CompactionSignal

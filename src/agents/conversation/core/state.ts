@@ -14,6 +14,7 @@ import { NO_USAGE, type TokenUsage, type UsageTotals } from "../../../model/usag
 import type { Budget } from "../../../protocol/budget.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { turnId } from "../../../protocol/ids.ts";
+import type { Participant } from "../../../protocol/participants.ts";
 import type { Caller, TurnIssues, TurnOrder } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
@@ -23,15 +24,17 @@ import { correlationOf } from "./correlation.ts";
 import type { Assembly, Extractions } from "./hooks.ts";
 import { isDue, isOpen, type Operation } from "./operation.ts";
 
-/** The record of a conversation. It never changes. All times in this file are milliseconds since the epoch. */
+/** The record of a conversation. Only its participants change. All times in this file are milliseconds since the epoch. */
 export interface ConversationIdentity {
   id: string;
   tenant: string;
   title: string | null;
   projectId: string;
-  participants: { type: "user" | "agent"; id: string }[];
-  /** The agents among the participants, the primary one first. */
+  participants: readonly Participant[];
+  /** The agents that take part or have left, the primary one first. */
   agents: readonly [ConversationAgent, ...ConversationAgent[]];
+  /** Several people have taken part at a time: the model is told who speaks. */
+  several?: true;
   /** Absent where lists contain the conversation. */
   listed?: false;
   /** Identifies the request that created the conversation. */
@@ -39,10 +42,10 @@ export interface ConversationIdentity {
   createdAt: number;
 }
 
-/** An agent that participates in a conversation. Its session has its id. */
+/** An agent that participates in a conversation, or has. Its session has its id. */
 export interface ConversationAgent {
   readonly id: string;
-  /** The versions of its definitions, pinned when it joined. */
+  /** The versions of its definitions, pinned when it first joined. */
   readonly chain: VersionChain;
 }
 
@@ -181,6 +184,8 @@ export interface Turn {
   readonly correlationId?: string;
   readonly input: Content;
   readonly replyTo?: string;
+  /** The agent that the message names as its addressee. */
+  readonly to?: string;
   /** The message that `replyTo` names, for the model. */
   readonly replied?: RepliedMessage;
   /** The schema of the answer. Absent = any text. */
@@ -209,6 +214,8 @@ export interface Turn {
   readonly waiting?: number;
   /** The note for the model on the other turns that were active when the cycle began. Absent = there was none. */
   readonly besides?: string;
+  /** Numbers of the finished turns of other agents that the cycle is told of, ascending. Absent = none. */
+  readonly said?: readonly number[];
   /** The model's provider found the request too long: the history is cut to half. */
   readonly halved?: true;
   /** Number of the newest turn whose message the model need not be told of any more (ORDER-4); the turn's own when absent. */
@@ -250,7 +257,7 @@ export interface Turn {
 /** A message that another one replies to. */
 export interface RepliedMessage {
   readonly role: "user" | "agent";
-  /** Who wrote it; absent for the agent's own, and in turns of earlier releases. */
+  /** Who wrote it; absent for the agent's own where it is the only one, and in turns of earlier releases. */
   readonly by?: Caller;
   /** At most `MAX_QUOTED_LENGTH`. */
   readonly text: string;
@@ -266,6 +273,7 @@ export type TurnRequest = Pick<
   | "correlationId"
   | "input"
   | "replyTo"
+  | "to"
   | "replied"
   | "output"
   | "tools"
@@ -374,6 +382,22 @@ export type AttemptsRecord = Omit<CallRecord, "item" | "profile">;
 /** Returns the agent that takes part from the beginning, and answers messages without an addressee. */
 export function primaryAgent({ agents }: Pick<ConversationIdentity, "agents">): ConversationAgent {
   return agents[0];
+}
+
+/** Reports whether a user or an agent takes part now. */
+export function takesPart(
+  { participants }: Pick<ConversationIdentity, "participants">,
+  { type, id }: Participant,
+): boolean {
+  return participants.some((one) => one.type === type && one.id === id);
+}
+
+/** Reports whether an agent takes part now. The primary agent always does. */
+export function isPresent(
+  record: Pick<ConversationIdentity, "agents" | "participants">,
+  agentId: string,
+): boolean {
+  return primaryAgent(record).id === agentId || takesPart(record, { type: "agent", id: agentId });
 }
 
 /** Returns the version chain of an agent of the conversation. */

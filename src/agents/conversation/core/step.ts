@@ -37,13 +37,17 @@ function reserved(transition: Transition, input: PlanInput): Transition {
 
 function follow(state: ConversationState, input: PlanInput): AgentDecision[] {
   const reservation = planReservation(state, input);
-  return reservation.length > 0 ? reservation : planQueue(state);
+  return reservation.length > 0 ? reservation : planQueue(state, input);
 }
 
 /** Begins the cycles that are due after all signals of a commit: results that arrive together are in one cycle. */
 export function beginCycles(transition: Transition, input: PlanInput): Transition {
   let changed = transition;
-  for (let begins = planCycle(changed.state); begins.length > 0; begins = planCycle(changed.state)) {
+  for (
+    let begins = planCycle(changed.state, input);
+    begins.length > 0;
+    begins = planCycle(changed.state, input)
+  ) {
     changed = reduce(changed, begins, input.now);
     for (let next = follow(changed.state, input); next.length > 0; next = follow(changed.state, input)) {
       changed = reduce(changed, next, input.now);

@@ -5,7 +5,13 @@ import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import type { UserMessage } from "./signals.ts";
-import { type AttemptsRecord, type ConversationState, nextEvent, type Turn } from "./state.ts";
+import {
+  type AttemptsRecord,
+  type ConversationAgent,
+  type ConversationState,
+  nextEvent,
+  type Turn,
+} from "./state.ts";
 import { sessionEventCount } from "./turn-events.ts";
 
 /** The next state, and the additions to the store. A transition is committed as a whole or not at all. */
@@ -29,6 +35,8 @@ export interface Transition {
   readonly enqueued: readonly { readonly n: number; readonly signal: UserMessage }[];
   /** The messages of the queue before this number wait no longer; absent where none ended its wait. */
   readonly dequeued?: number;
+  /** Present where the participants changed: the agents whose versions are new. */
+  readonly membership?: readonly ConversationAgent[];
   /** Envelopes to send. */
   readonly envelopes: readonly NewEnvelope[];
 }

@@ -98,12 +98,7 @@ export function conversationRecord(
     });
   }
   if (input.budget !== undefined) checkPrices(chain, input.budget);
-  if (JSON.stringify(chain).length > MAX_CHAIN_LENGTH) {
-    throw new DramatisError(
-      "TOO_LARGE",
-      `The persona of "${input.agentId}" and its tools are too large for a conversation. Shorten them.`,
-    );
-  }
+  checkChainLength(input.agentId, chain);
   const users = [...new Set([principal.subject, ...(input.users ?? [])])];
   return {
     id: input.id,
@@ -119,6 +114,15 @@ export function conversationRecord(
     ...defined({ fingerprint: input.fingerprint }),
     createdAt: now,
   };
+}
+
+/** Throws `TOO_LARGE` if the agent's persona and tools are too large. */
+export function checkChainLength(agentId: string, chain: VersionChain): void {
+  if (JSON.stringify(chain).length <= MAX_CHAIN_LENGTH) return;
+  throw new DramatisError(
+    "TOO_LARGE",
+    `The persona of "${agentId}" and its tools are too large for a conversation. Shorten them.`,
+  );
 }
 
 /** Throws `IDEMPOTENCY_CONFLICT` unless this request created the conversation. */

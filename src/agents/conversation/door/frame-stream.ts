@@ -104,6 +104,13 @@ class FrameSource implements StreamedReader {
     });
   }
 
+  expel(mayRead: (principal: Principal) => boolean): void {
+    this.#attempt(() => {
+      if (mayRead(this.options.principal)) return;
+      this.#refuse("NOT_FOUND", "You do not take part in this conversation any more.");
+    });
+  }
+
   #attempt(write: () => void): void {
     // A write may call `pull` before it returns.
     if (this.#isWriting) return;
@@ -181,16 +188,23 @@ class FrameSource implements StreamedReader {
 
   /** Ends the stream if its principal has expired. */
   #hasExpired(): boolean {
-    const { principal, clock, encoding } = this.options;
-    const now = clock.now();
-    if (!hasExpired(principal, now)) return false;
-    const message = "Your token has expired. Connect again with a new token and the last `seq`.";
-    const error = { code: "UNAUTHENTICATED", message, retriable: false };
-    const frame = new FrameText(JSON.stringify(ephemeralFrame("error", error, {}, now)), undefined);
+    const { principal, clock } = this.options;
+    if (!hasExpired(principal, clock.now())) return false;
+    this.#refuse(
+      "UNAUTHENTICATED",
+      "Your token has expired. Connect again with a new token and the last `seq`.",
+    );
+    return true;
+  }
+
+  /** Ends the stream with an error. */
+  #refuse(code: "UNAUTHENTICATED" | "NOT_FOUND", message: string): void {
+    const { clock, encoding } = this.options;
+    const error = { code, message, retriable: false };
+    const frame = new FrameText(JSON.stringify(ephemeralFrame("error", error, {}, clock.now())), undefined);
     // A frame of which only a part is sent cannot be followed by another.
     if (this.#rest === undefined) this.#write(frame.bytes(encoding));
     this.#end(() => this.#controller?.close());
-    return true;
   }
 }
 

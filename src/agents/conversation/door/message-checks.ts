@@ -8,7 +8,7 @@ import { canonicalJson, type Json } from "../../../shared/json.ts";
 import { MAX_QUOTED_LENGTH } from "../core/limits.ts";
 import type { Operation } from "../core/operation.ts";
 import type { UserMessage } from "../core/signals.ts";
-import { agentReplies, type RepliedMessage, type Turn } from "../core/state.ts";
+import { agentReplies, type ConversationIdentity, type RepliedMessage, type Turn } from "../core/state.ts";
 
 /** Returns a turn by its number; `null` for an unknown number. */
 type TurnOf = (n: number) => Turn | null;
@@ -25,7 +25,11 @@ export function operationAt(id: string, turnOf: TurnOf): { turn: Turn; operation
  * Returns the message that a message replies to; `undefined` where it replies to none. Throws `INVALID_INPUT` unless the id
  * names a message of the transcript.
  */
-export function repliedMessage(id: string | undefined, turnOf: TurnOf): RepliedMessage | undefined {
+export function repliedMessage(
+  id: string | undefined,
+  turnOf: TurnOf,
+  { agents }: Pick<ConversationIdentity, "agents">,
+): RepliedMessage | undefined {
   if (id === undefined) return undefined;
   const found = resolveId(id, "msg", turnOf);
   const quoted = (text: string) => text.slice(0, MAX_QUOTED_LENGTH).toWellFormed();
@@ -34,7 +38,10 @@ export function repliedMessage(id: string | undefined, turnOf: TurnOf): RepliedM
     return { role: "user", by, text: quoted(plainText(input)) };
   }
   const reply = found && agentReplies(found.turn).find(({ item }) => item === found.item);
-  if (reply) return { role: "agent", text: quoted(reply.text) };
+  if (reply) {
+    const by = { type: "agent", agentId: found.turn.agentId, turnId: turnId(found.turn) } as const;
+    return { role: "agent", ...(agents.length === 1 ? {} : { by }), text: quoted(reply.text) };
+  }
   throw new DramatisError("INVALID_INPUT", `This conversation has no message "${id}" to reply to.`, {
     errors: [{ path: "/replyToMessageId", message: "Must be the id of a message of this conversation." }],
   });
@@ -45,14 +52,15 @@ export function checkRepeated(turn: Turn | null, { data }: UserMessage): Turn {
   const now = textOf([
     data.content,
     data.replyToMessageId,
+    data.to,
     data.tools,
     data.toolChoice,
     data.output,
     data.budget,
   ]);
   if (turn !== null) {
-    const { input, replyTo, tools, toolChoice, output, budget } = turn;
-    if (textOf([input, replyTo, tools, toolChoice, output, budget]) === now) return turn;
+    const { input, replyTo, to, tools, toolChoice, output, budget } = turn;
+    if (textOf([input, replyTo, to, tools, toolChoice, output, budget]) === now) return turn;
   }
   throw new DramatisError(
     "IDEMPOTENCY_CONFLICT",

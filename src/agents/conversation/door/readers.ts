@@ -2,6 +2,7 @@
 import type { Clock } from "../../../ports/clock.ts";
 import type { Frame } from "../../../protocol/frames.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
+import type { Principal } from "../../../shared/principal.ts";
 import { type CursorPorts, type CursorStart, FrameCursor } from "../reads/frame-cursor.ts";
 import { FrameTexts } from "../reads/frame-texts.ts";
 import type { Client } from "./client.ts";
@@ -39,6 +40,12 @@ export class ConversationReaders {
     this.#streams.sweep();
     const next = Math.min(this.#streams.nextExpiry, this.sockets.nextExpiry);
     return next === Infinity ? null : Math.max(0, next - this.ports.clock.now());
+  }
+
+  /** Ends the readers whose principals may not read any more. */
+  expel(mayRead: (principal: Principal) => boolean): void {
+    this.sockets.expel(mayRead);
+    this.#streams.expel(mayRead);
   }
 
   publish(frames: readonly Frame[]): void {

@@ -62,6 +62,14 @@ export class SocketReaders {
     return others;
   }
 
+  /** Closes the connections whose principals may not read any more. */
+  expel(mayRead: (principal: Principal) => boolean): void {
+    for (const client of this.ports.clients()) {
+      // SAFETY: `#add` wrote this state; the SDK's type only makes it readonly.
+      if (client.state !== null && !mayRead(client.state.principal as Principal)) closeUnauthorized(client);
+    }
+  }
+
   /** Sends the answer to a frame of a client; closes a connection that has no reader. */
   answer(client: Client, frame: Frame): void {
     if (!this.#readers.has(client)) client.close(CONTINUE_LATER_CLOSE, "Connect again.");

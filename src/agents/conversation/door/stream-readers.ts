@@ -1,6 +1,7 @@
 /** The byte streams of a conversation as readers of its frames. */
 import type { Frame } from "../../../protocol/frames.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import type { Principal } from "../../../shared/principal.ts";
 import { MAX_READERS } from "./limits.ts";
 
 /** The part of a stream that its conversation uses. */
@@ -10,6 +11,8 @@ export interface StreamedReader {
   publish(frames: readonly Frame[]): void;
   /** Ends a stream that has expired, or whose client has left. */
   sweep(): void;
+  /** Ends the stream of a principal that may not read any more. */
+  expel(mayRead: (principal: Principal) => boolean): void;
 }
 
 export class StreamReaders {
@@ -46,6 +49,11 @@ export class StreamReaders {
   /** Ends the streams that have expired, and those whose clients have left. */
   sweep(): void {
     this.#forEach((reader) => reader.sweep());
+  }
+
+  /** Ends the streams of principals that may not read any more. */
+  expel(mayRead: (principal: Principal) => boolean): void {
+    this.#forEach((reader) => reader.expel(mayRead));
   }
 
   /** A reader that throws delays no other. */

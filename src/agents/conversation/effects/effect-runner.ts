@@ -48,6 +48,8 @@ export interface EffectPorts extends ModelCallPorts {
   record(): ConversationIdentity;
   /** Returns the window of the session for a turn's model calls. */
   history(turn: Turn): ContextMessage[];
+  /** Returns the finished turns of other agents that a turn's cycle is told of. */
+  said(turn: Turn): Turn[];
   compaction: CompactionPorts;
   /** Returns a turn that is over. */
   finished(n: number): Turn;
@@ -109,6 +111,7 @@ export class EffectRunner {
       turn,
       call,
       history: () => ports.history(turn),
+      said: () => ports.said(turn),
       onBegin: (facts: () => AttemptFacts) => this.#attempts.set(key, facts),
       onText: (text: string) => ports.onText(turn, call.item, text),
     };

@@ -16,6 +16,8 @@ export interface ModelCallInput {
   call: ModelCall;
   /** Reads the window of the session. Called after the backoff. */
   history: () => ContextMessage[];
+  /** Reads the finished turns of other agents that the cycle is told of. */
+  said: () => Turn[];
   /** Gets a reader of the attempt's measurements when the attempt begins. */
   onBegin: (facts: () => AttemptFacts) => void;
   onText: (text: string) => void;
@@ -24,7 +26,7 @@ export interface ModelCallInput {
 /** Calls the model for a turn's message. */
 export async function performModelCall(
   ports: ModelCallPorts,
-  { record, turn, call, history, onBegin, onText }: ModelCallInput,
+  { record, turn, call, history, said, onBegin, onText }: ModelCallInput,
   signal: AbortSignal,
 ): Promise<EffectSignal> {
   const chain = chainOf(record, turn.agentId);
@@ -35,7 +37,7 @@ export async function performModelCall(
       const base = { ...baseContext(record, [], turn), messages: [] };
       return { base, assembled, moves: sentMoves(chain, profile, turn, []) };
     }
-    const base = baseContext(record, read(history), turn);
+    const base = baseContext(record, read(history), turn, read(said));
     return { base, moves: sentMoves(chain, profile, turn, base.messages) };
   };
   const { notBefore } = call;
@@ -93,7 +95,7 @@ export async function performSummary(
 }
 
 /** Reads the history. A store that fails for now fails the attempt as `UNAVAILABLE`; the next attempt reads again. */
-function read(history: () => ContextMessage[]): ContextMessage[] {
+function read<Value>(history: () => Value): Value {
   try {
     return history();
   } catch (cause) {

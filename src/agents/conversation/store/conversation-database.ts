@@ -4,7 +4,7 @@
  * COMMIT-1  A transition is committed in one transaction, its caller's: journal, turns, events and keys, or none of them.
  * COMMIT-2  A commit writes one row per fact: one journal row, one row per turn touched, one per event, one per key; and
  *           one per new text above 4 KB, and per part of a turn above 8 KB.
- * COMMIT-3  Waking reads the newest journal row, the record, and the active turns.
+ * COMMIT-3  Waking reads the newest journal row, the record, the versions of each agent that joined later, and the active turns.
  * COMMIT-4  What is stored outside a turn's row is a fact of the state that a commit returns. After a rollback the next
  *           commit on the earlier state writes it again.
  */
@@ -13,12 +13,14 @@ import { LongText } from "../../../memory/session/long-text.ts";
 import type { SessionEvent } from "../../../memory/session/types.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import { callerKey } from "../core/caller.ts";
 import { type JournalRow, lastSeq } from "../core/journal-entry.ts";
 import {
+  type ConversationAgent,
   type ConversationIdentity,
   type ConversationState,
   NEW_STANDING,
@@ -46,7 +48,7 @@ export class ConversationDatabase {
   readonly turns: TurnTable;
   readonly events: EventStore;
   readonly signals: SignalTable;
-  readonly #record: VersionedRecord<ConversationIdentity>;
+  readonly #record: VersionedRecord<StoredRecord>;
   #newestAt = 0;
 
   constructor(
@@ -71,9 +73,10 @@ export class ConversationDatabase {
    * release first; throws `UNAVAILABLE` for the storage of a newer one.
    */
   load(): ConversationState | null {
-    const record = this.#record.get();
-    const newest = record === undefined ? null : this.journal.newest();
-    if (record === undefined || newest === null) return null;
+    const storedRecord = this.#record.get();
+    const newest = storedRecord === undefined ? null : this.journal.newest();
+    if (storedRecord === undefined || newest === null) return null;
+    const record = this.#withChains(storedRecord);
     const { row, head } = newest;
     this.#newestAt = Math.max(this.#newestAt, row.at);
     const active = new Map<number, Turn>();
@@ -116,7 +119,8 @@ export class ConversationDatabase {
 
   /** Writes a transition made at `now` in the current transaction, but for its envelopes, which the mailbox writes. */
   commit(transition: Transition, now: number): Committed {
-    const { state: next, entries, touched, keys, notes, late, unextracted, enqueued, dequeued } = transition;
+    const { state: next, entries, touched, keys, notes, late, unextracted, membership } = transition;
+    const { enqueued, dequeued } = transition;
     const row: JournalRow = { seq: next.seq + 1, at: now, entries: [...entries] };
     const active = [...next.active.keys()].sort((a, b) => a - b);
     const stored = new Map(next.stored);
@@ -128,6 +132,10 @@ export class ConversationDatabase {
       else stored.delete(turn.n);
       if (!isRecorded(turn)) continue;
       this.events.append(turn.agentId, turn.events.from, turnEvents(turn), written.contents);
+    }
+    if (membership !== undefined) {
+      for (const { id, chain } of membership) this.keyValue.put(chainKey(id), chain);
+      this.#record.put(withoutChains(next.record));
     }
     for (const n of unextracted) this.turns.addIssue(n, { memoryExtractionFailed: true });
     for (const note of notes) this.events.append(note.sessionId, note.seq, [note]);
@@ -161,6 +169,16 @@ export class ConversationDatabase {
     return found === null ? null : this.#withContent(found.turn);
   }
 
+  /** Adds the versions of the agents that joined later. */
+  #withChains({ agents, ...record }: StoredRecord): ConversationIdentity {
+    const [primary, ...joined] = agents;
+    const others = joined.map(({ id, chain = this.keyValue.get<VersionChain>(chainKey(id)) }) => {
+      if (chain === undefined) throw new Error(`The agent "${id}" joined, but its versions are missing.`);
+      return { id, chain };
+    });
+    return { ...record, agents: [primary, ...others] };
+  }
+
   #withContent(turn: StoredTurn): Turn {
     return turn.events === undefined ? turn : turnFromEvents(turn, this.#eventsOf(turn));
   }
@@ -170,6 +188,19 @@ export class ConversationDatabase {
     const options = { before: from + count, limit: count, maxBytes: Number.MAX_SAFE_INTEGER };
     return this.events.load(agentId, options).filter((event) => event.seq >= from);
   }
+}
+
+/** The record as stored: the versions of agents that joined later are values of their own, for a value has at most 2 MB. */
+type StoredRecord = Omit<ConversationIdentity, "agents"> & {
+  agents: readonly [ConversationAgent, ...{ readonly id: string; readonly chain?: VersionChain }[]];
+};
+
+function withoutChains({ agents: [primary, ...joined], ...record }: ConversationIdentity): StoredRecord {
+  return { ...record, agents: [primary, ...joined.map(({ id }) => ({ id }))] };
+}
+
+function chainKey(agentId: string): string {
+  return `chain:${agentId}`;
 }
 
 function lateKey(operationId: string): string {

@@ -11,7 +11,9 @@ import {
   type TextReference,
 } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import { MAX_TURN_NUMBER } from "../../../protocol/ids.ts";
 import type { TurnIssues } from "../../../protocol/views.ts";
+import type { ListedTurn } from "../core/decisions.ts";
 import type { StoredParts, Turn } from "../core/state.ts";
 import { packTurn } from "./turn-packing.ts";
 import { factsOf, type StoredTurn, type TurnColumns, type TurnFacts, unpackTurn } from "./turn-reading.ts";
@@ -29,6 +31,8 @@ const BACKWARD = "SELECT n, status, body FROM turns WHERE n < ? ORDER BY n DESC 
 /** A row as stored. Rows above 1.5 MB were written by releases that had all of a turn's content in its row. */
 type Row = Omit<TurnColumns, "body"> & { body: PackedText };
 
+/** Rows in which the newest turns of a kind are looked for. */
+const MAX_LOOK_BACK = 64;
 /** Bytes of rows in one list. */
 const MAX_LISTED_BYTES = 4 * 1024 * 1024;
 
@@ -112,6 +116,20 @@ export class TurnTable {
       if (passes(JSON.parse(body).caller)) numbers.push(row.n);
     }
     return numbers;
+  }
+
+  /** Returns the newest turns that pass, at most `limit`, descending, without their content. It reads `MAX_LOOK_BACK` rows at most. */
+  newest(limit: number, passes: (turn: ListedTurn) => boolean): ListedTurn[] {
+    const found: ListedTurn[] = [];
+    if (limit === 0) return found;
+    for (const row of this.database.each<Row>(BACKWARD, MAX_TURN_NUMBER + 1, MAX_LOOK_BACK)) {
+      const { agentId, caller } = JSON.parse(this.#columns(row).body);
+      // SAFETY: only `put` writes this column.
+      const turn = { n: row.n, status: row.status as ListedTurn["status"], agentId, caller };
+      if (passes(turn)) found.push(turn);
+      if (found.length === limit) break;
+    }
+    return found;
   }
 
   #columns({ n, status, body }: Row): TurnColumns {

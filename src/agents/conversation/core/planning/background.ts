@@ -14,7 +14,7 @@
  *          and a newer message does not stop it.
  * ASYNC-6  In a turn that must answer with data, and in one whose sender gets one answer only, `async` tools run as others do.
  */
-import type { AgentDecision } from "../decisions.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { isDue } from "../operation.ts";
 import {
   backgroundOperations,
@@ -36,7 +36,7 @@ export function endOfCycle(state: ConversationState, turn: Turn): AgentDecision 
 }
 
 /** Begins the next cycle of the first turn that has results for it. Call it after every change, until it begins none. */
-export function planCycle(state: ConversationState): AgentDecision[] {
+export function planCycle(state: ConversationState, input: Pick<PlanInput, "turns">): AgentDecision[] {
   const due = [...state.active.values()].filter((turn) => isDueTurn(turn) && !isHeld(state, turn));
   const [first] = due.sort((one, other) => one.n - other.n);
   if (first === undefined) return [];
@@ -45,7 +45,7 @@ export function planCycle(state: ConversationState): AgentDecision[] {
     isDue(operation) ? { ...operation, delivered: length } : operation,
   );
   const final = isLastCall(state.record, first, length) || isStuck(operations, length);
-  return [{ type: "BEGIN_CYCLE", turn: first.n, final, ...notesOf(state, first.n) }];
+  return [{ type: "BEGIN_CYCLE", turn: first.n, final, ...notesOf(state, first, input) }];
 }
 
 function isHeld({ order, active }: ConversationState, { n }: Turn): boolean {

@@ -28,6 +28,7 @@ import {
   type ConversationState,
   chainOf,
   compactionOf,
+  isPresent,
   nextEvent,
   type RunningCompaction,
   runningCompactions,
@@ -57,7 +58,7 @@ export function planCompactions(
 function startAfter(state: ConversationState, turn: Turn, { sizesAfter }: PlanInput): AgentDecision[] {
   const { n, agentId: session } = turn;
   const known = compactionOf(state, session);
-  if (sizesAfter === undefined || known?.call !== undefined) return [];
+  if (sizesAfter === undefined || known?.call !== undefined || !isPresent(state.record, session)) return [];
   const budget = historyBudget(chainOf(state.record, session), turn.tools);
   const sizes = budget > 0 ? sizesAfter(turn, highMark(budget)) : null;
   const cut = sizes === null ? null : dueCut(sizes, budget);

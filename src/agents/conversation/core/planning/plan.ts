@@ -23,6 +23,7 @@ import {
 import { planModelFailure } from "./model-failure.ts";
 import { planModelReply } from "./model-reply.ts";
 import { withOrigin } from "./origin.ts";
+import { planJoin, planLeave } from "./participants.ts";
 import { planAbandon, planExpiry, planRecovery } from "./recovery.ts";
 import { planClientResult, planToolResult } from "./results.ts";
 import { planDrained, planIngest } from "./signal-queue.ts";
@@ -46,6 +47,10 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       return planIngest(state, signal);
     case "conversation.cmd.drained":
       return planDrained(signal);
+    case "conversation.participant.add":
+      return planJoin(state, signal);
+    case "conversation.participant.remove":
+      return planLeave(state, signal, input);
     case "conversation.update":
       return planUpdate(state, signal);
     case "conversation.llm.completed": {

@@ -5,7 +5,8 @@ import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { checkOpen } from "../life.ts";
 import type { Update } from "../signals.ts";
-import { type ConversationState, primaryAgent } from "../state.ts";
+import type { ConversationState } from "../state.ts";
+import { presentAgents } from "./address.ts";
 
 /** Throws `INVALID_INPUT` for a budget in dollars where a model has no price, `CONVERSATION_CLOSED` after its end. */
 export function planUpdate(
@@ -18,7 +19,7 @@ export function planUpdate(
     decisions.push({ type: "SET_ORCHESTRATION", on: orchestration, by });
   if (order !== undefined && order !== state.order) decisions.push({ type: "SET_ORDER", order, by });
   if (budget !== undefined && textOf(budget) !== textOf(state.budget ?? null)) {
-    if (budget !== null) checkPrices(primaryAgent(state.record).chain, budget);
+    if (budget !== null) for (const { chain } of presentAgents(state.record)) checkPrices(chain, budget);
     decisions.push({ type: "SET_BUDGET", budget, by });
   }
   return decisions;

@@ -11,7 +11,8 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { checkOpen } from "../life.ts";
 import { MAX_ACTIVE_CONTENT, MAX_ACTIVE_TURNS } from "../limits.ts";
 import type { UserMessage } from "../signals.ts";
-import { type ConversationState, primaryAgent } from "../state.ts";
+import type { ConversationState } from "../state.ts";
+import { addressee } from "./address.ts";
 import { NOT_RUN } from "./cancel.ts";
 import { planStart, type Start } from "./order.ts";
 
@@ -26,8 +27,7 @@ export function planUserMessage(
 ): AgentDecision[] {
   checkOpen(state);
   const { id: clientId, correlationId, caller, data, replied } = signal;
-  const { content, replyToMessageId: replyTo, output, tools, toolChoice, foreground, budget } = data;
-  const { id: agentId, chain } = primaryAgent(state.record);
+  const { content, replyToMessageId: replyTo, to, output, tools, toolChoice, foreground, budget } = data;
   if (state.active.size >= MAX_ACTIVE_TURNS) {
     throw tooMany(`This conversation has ${MAX_ACTIVE_TURNS} active turns; wait for one to complete.`);
   }
@@ -36,9 +36,10 @@ export function planUserMessage(
   }
   const turn = state.turns + 1;
   if (turn > MAX_TURN_NUMBER) throw tooMany("This conversation is full; start a new one.", false);
+  const { id: agentId, chain } = addressee(state, signal, input);
   checkClientTools(chain, tools, toolChoice);
   if (budget !== undefined) checkPrices(chain, budget);
-  const { before, after } = begin(state, turn, signal, input);
+  const { before, after } = begin(state, turn, signal, agentId, input);
   return [
     ...before,
     {
@@ -49,17 +50,23 @@ export function planUserMessage(
       caller,
       ...defined({ clientId, correlationId }),
       input: content,
-      ...defined({ replyTo, replied, output, tools, toolChoice, foreground, budget }),
+      ...defined({ replyTo, to, replied, output, tools, toolChoice, foreground, budget }),
     },
     ...after,
   ];
 }
 
-function begin(state: ConversationState, turn: number, signal: UserMessage, input: PlanInput): Start {
+function begin(
+  state: ConversationState,
+  turn: number,
+  signal: UserMessage,
+  agentId: string,
+  input: PlanInput,
+): Start {
   if (state.gate === "cancelled") return refuse(turn);
   // The message is a fact that later turns see. Its turn asks nothing of a model, so it neither waits nor interrupts.
   if (state.orchestration === false) return { before: [], after: [{ type: "COMPLETE_TURN", turn }] };
-  return planStart(state, turn, signal, input);
+  return planStart(state, turn, signal, agentId, input);
 }
 
 /** Plans the turn of a message to a conversation that is stopped. */

@@ -1,0 +1,34 @@
+/** The participants of a conversation as decisions change them. Pure. */
+import { hasSeveralPeople } from "./caller.ts";
+import type { AgentDecision } from "./decisions.ts";
+import type { ConversationIdentity } from "./state.ts";
+import type { Transition } from "./transition.ts";
+
+type MembershipDecision = Extract<AgentDecision, { type: "ADD_PARTICIPANT" | "REMOVE_PARTICIPANT" }>;
+
+/** Adds or removes a participant. The record keeps the agents that left: their turns refer to them. */
+export function changeParticipants(transition: Transition, decision: MembershipDecision): Transition {
+  const { state, entries, membership } = transition;
+  const { participant, by } = decision;
+  const { type, id } = participant;
+  const { participants: before, agents } = state.record;
+  const isJoin = decision.type === "ADD_PARTICIPANT";
+  const others = before.filter((one) => one.type !== type || one.id !== id);
+  const participants = isJoin ? [...others, { type, id }] : others;
+  const pinned = isJoin ? decision.agent : undefined;
+  const record: ConversationIdentity = {
+    ...state.record,
+    participants,
+    agents: pinned === undefined ? agents : [...agents, pinned],
+    ...(hasSeveralPeople(state.record) || hasSeveralPeople({ participants })
+      ? { several: true as const }
+      : {}),
+  };
+  const entry = isJoin ? "participant.joined" : "participant.left";
+  return {
+    ...transition,
+    state: { ...state, record },
+    entries: [...entries, { type: entry, data: { participant: { type, id }, by } }],
+    membership: [...(membership ?? []), ...(pinned === undefined ? [] : [pinned])],
+  };
+}

@@ -1,0 +1,96 @@
+/**
+ * The agent that a message is for. Pure.
+ *
+ * ADDRESS-1  `to` names an agent among the participants; any other is refused with the names of those who take part. Without
+ *            `to`, the first mention `@agent-id` in the text that names one of them decides.
+ * ADDRESS-2  Otherwise a message is for the author of the message that it replies to, else for the agent that last answered this
+ *            user, else for the primary agent. Agents that left are passed over.
+ * ADDRESS-3  The model of an agent gets the newest messages that others sent to other agents, and what those answered, as
+ *            quotes with the names of the speakers: text only, no tool calls. They are read when a request is made, as of the
+ *            beginning of its cycle, and stored once: in the sessions of the agents that they belong to.
+ * ADDRESS-4  Where several people have taken part, each message of a user begins with the name of its speaker.
+ */
+import { plainText } from "../../../../shared/content.ts";
+import { DramatisError } from "../../../../shared/errors.ts";
+import { originOf } from "../caller.ts";
+import type { PlanInput, StoredTurns } from "../decisions.ts";
+import { MAX_SAID_TURNS } from "../limits.ts";
+import type { UserMessage } from "../signals.ts";
+import {
+  type ConversationAgent,
+  type ConversationIdentity,
+  type ConversationState,
+  isPresent,
+  primaryAgent,
+  type Turn,
+} from "../state.ts";
+
+/** A name after `@`, where no word, address or path ends before it. */
+const MENTION = /(?<![\w@./+-])@([a-z0-9][a-z0-9-]{0,63})(?![a-z0-9_-])/gi;
+
+/** Returns the agent that a message is for. Throws `INVALID_INPUT` if it names one that does not take part. */
+export function addressee(
+  state: Pick<ConversationState, "record" | "active">,
+  { caller, data: { to, content }, replied }: UserMessage,
+  { turns }: Pick<PlanInput, "turns">,
+): ConversationAgent {
+  const present = presentAgents(state.record);
+  const find = (id: string | undefined) => present.find((agent) => agent.id === id);
+  if (to !== undefined) return find(to) ?? refuse(to, present);
+  const primary = primaryAgent(state.record);
+  if (present.length === 1) return primary;
+  const author = replied?.role === "agent" && replied.by?.type === "agent" ? replied.by.agentId : undefined;
+  return (
+    mentionedIn(plainText(content))
+      .map(find)
+      .find((agent) => agent !== undefined) ??
+    find(author) ??
+    find(lastSpeaker(state, caller, turns)) ??
+    primary
+  );
+}
+
+/** Returns the names that a text mentions, in order. */
+export function mentionedIn(text: string): string[] {
+  return [...text.matchAll(MENTION)].map(([, name = ""]) => name.toLowerCase());
+}
+
+/** Returns the agents that take part now. */
+export function presentAgents(
+  record: Pick<ConversationIdentity, "agents" | "participants">,
+): ConversationAgent[] {
+  return record.agents.filter(({ id }) => isPresent(record, id));
+}
+
+/** Returns the agent of the newest turn of a user that has been answered. */
+function lastSpeaker(
+  { active }: Pick<ConversationState, "active">,
+  caller: Turn["caller"],
+  turns: StoredTurns | undefined,
+): string | undefined {
+  const isOwn = (other: Turn["caller"]) => originOf(other) === originOf(caller);
+  const waiting = [...active.values()]
+    .filter((turn) => turn.waiting !== undefined && isOwn(turn.caller))
+    .sort((one, other) => other.n - one.n)[0];
+  const [over] = turns?.newest(1, ({ status, caller: by }) => status === "completed" && isOwn(by)) ?? [];
+  if (waiting === undefined || (over !== undefined && over.n > waiting.n)) return over?.agentId;
+  return waiting.agentId;
+}
+
+/** Returns the numbers of the newest turns of other agents that are over, ascending; `undefined` where there are none (ADDRESS-3). */
+export function saidToOthers(
+  { record }: Pick<ConversationState, "record">,
+  agentId: string,
+  { turns }: Pick<PlanInput, "turns">,
+): readonly number[] | undefined {
+  if (record.agents.length === 1) return undefined;
+  const found = turns?.newest(MAX_SAID_TURNS, (turn) => turn.status !== "active" && turn.agentId !== agentId);
+  return found === undefined || found.length === 0 ? undefined : found.map(({ n }) => n).reverse();
+}
+
+function refuse(to: string, present: readonly ConversationAgent[]): never {
+  const known = present.map(({ id }) => `"${id}"`).join(", ");
+  throw new DramatisError("INVALID_INPUT", `/to: No agent "${to}" takes part in this conversation.`, {
+    errors: [{ path: "/to", message: `Must be one of the agents that take part: ${known}.` }],
+  });
+}

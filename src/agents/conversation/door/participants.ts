@@ -1,0 +1,105 @@
+/**
+ * Requests that change who takes part in a conversation.
+ *
+ * PARTY-4  A user who joins may read the whole conversation and speak in it at once. One who left may not: open connections
+ *          are closed with 4401, and streams end.
+ * PARTY-6  An agent joins only a conversation of a project that it works in: `FORBIDDEN` otherwise. Its index of conversations
+ *          and the lists of its users get to know.
+ */
+import type { Clock } from "../../../ports/clock.ts";
+import { type AgentApi, CONVERSATION_OPENED } from "../../../protocol/agent-api.ts";
+import type { NewEnvelope } from "../../../protocol/envelope.ts";
+import { type Participant, participantSchema } from "../../../protocol/participants.ts";
+import type { ConversationView } from "../../../protocol/views.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import type { Principal } from "../../../shared/principal.ts";
+import { validate } from "../../../shared/validation.ts";
+import { newOperationId } from "../../base/mailbox/operation-id.ts";
+import { checkOpen } from "../core/life.ts";
+import type { Join, Leave } from "../core/signals.ts";
+import type { ConversationAgent, ConversationIdentity, ConversationState } from "../core/state.ts";
+import { conversationView } from "../reads/views.ts";
+import { agentPart, checkChainLength } from "./create-conversation.ts";
+
+export interface ParticipantsPorts {
+  runtime: {
+    readonly state: ConversationState;
+    changeParticipants(signal: Join | Leave): Promise<void>;
+  };
+  /** Finds the actor of an agent of the conversation's tenant. */
+  agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona">>;
+  /** Throws `NOT_FOUND` or `FORBIDDEN` unless this principal may speak in the conversation. */
+  checkSpeaker(principal: Principal): void;
+  /** Ends the connections of those who may not read the conversation any more. */
+  expel(): void;
+  /** Puts the conversation's entry into the directory. */
+  publish(): Promise<void>;
+  clock: Pick<Clock, "timer">;
+}
+
+export class Participants {
+  constructor(private readonly ports: ParticipantsPorts) {}
+
+  /** Throws `INVALID_INPUT` for no participant, `NOT_FOUND` for an unknown agent, and as `planJoin` does. */
+  async add(principal: Principal, input: unknown): Promise<ConversationView> {
+    const { runtime, checkSpeaker, publish } = this.ports;
+    checkSpeaker(principal);
+    const participant = validate(participantSchema, input);
+    checkOpen(runtime.state);
+    const { record } = runtime.state;
+    const isNew = participant.type === "agent" && !record.agents.some(({ id }) => id === participant.id);
+    const agent = isNew ? await this.#agent(record, participant.id) : undefined;
+    // The caller may have left while the agent answered.
+    checkSpeaker(principal);
+    await runtime.changeParticipants({
+      type: "conversation.participant.add",
+      caller: callerOf(principal),
+      participant,
+      ...defined({ agent, announcement: announcementTo(record, participant) }),
+    });
+    if (record.listed !== false) await publish();
+    return conversationView(runtime.state);
+  }
+
+  /** Throws `INVALID_INPUT` for no participant, and as `planLeave` does. */
+  async remove(principal: Principal, input: unknown): Promise<void> {
+    const { runtime, checkSpeaker, expel, publish } = this.ports;
+    checkSpeaker(principal);
+    const participant = validate(participantSchema, input);
+    const caller = callerOf(principal);
+    await runtime.changeParticipants({ type: "conversation.participant.remove", caller, participant });
+    if (participant.type === "user") expel();
+    if (runtime.state.record.listed !== false) await publish();
+  }
+
+  async #agent({ tenant, projectId }: ConversationIdentity, id: string): Promise<ConversationAgent> {
+    const { clock, agent } = this.ports;
+    const { chain, projectIds } = unwrap(await agentPart(clock, () => agent(tenant, id)));
+    if (!projectIds.includes(projectId))
+      throw new DramatisError(
+        "FORBIDDEN",
+        `The agent "${id}" does not work in the project "${projectId}" of this conversation.`,
+      );
+    checkChainLength(id, chain);
+    return { id, chain };
+  }
+}
+
+function callerOf({ subject }: Principal): Join["caller"] {
+  return { type: "user", userId: subject };
+}
+
+/** Returns the envelope by which a conversation joins the index of an agent; `undefined` where it stays out of lists. */
+function announcementTo(
+  { tenant, listed }: ConversationIdentity,
+  { type, id }: Participant,
+): NewEnvelope | undefined {
+  if (type === "user" || listed === false) return undefined;
+  return {
+    operationId: newOperationId(),
+    to: { kind: "agent", tenant, id },
+    type: CONVERSATION_OPENED,
+    body: {},
+  };
+}
