@@ -412,6 +412,36 @@ describe("a handle in the wrong hands", () => {
     await done();
   });
 
+  test("HANDLE-3 a handle of a conversation that does not exist leaves no storage behind, and the conversation can be created", async () => {
+    const id = "conv_01JD0000000000000000000003";
+    const claim = {
+      tenant: "test",
+      conversationId: id,
+      operationId: "op_01JD0000000000000000000000",
+      expiresAt: 9e12,
+    };
+    const forged = `${claimText(claim)}.${"A".repeat(43)}`;
+    const namespace = exports.Conversation;
+    const stub = () => namespace.get(namespace.idFromName(`test:${id}`));
+    const marked = () => runInDurableObject(stub(), (_, { storage }) => storage.kv.get("marker"));
+    await runInDurableObject(stub(), (_, { storage }) => storage.kv.put("marker", true));
+    expect(await marked()).toBe(true);
+    const answers = await Promise.all([1, 2, 3].map(() => post(forged, PAID)));
+    for (const answer of answers) expect(answer).toMatchObject(refused);
+    await vi.waitFor(async () => expect(await marked()).toBeUndefined());
+    await expect(completeOperation(forged, PAID)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    await vi.waitFor(async () => {
+      // SAFETY: the stub is of the class `Conversation`.
+      const conversation = stub() as unknown as ConversationApi;
+      const principal = { tenant: "test", subject: "ada", roles: [] };
+      expect(await conversation.create(principal, { id, agentId: buyer })).toMatchObject({ ok: true });
+    });
+    expect(await post(forged, PAID)).toMatchObject(refused);
+    await runInDurableObject(stub(), (_, { storage }) => storage.kv.put("marker", true));
+    expect(await post(forged, PAID)).toMatchObject(refused);
+    expect(await marked()).toBe(true);
+  });
+
   test("HANDLE-1 the handle opens nothing else", async () => {
     const { conversation, handle, done } = await waiting();
     for (const path of [conversation.path, `${conversation.path}/messages`]) {

@@ -344,8 +344,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     async completeOperation(handle: string, outcome: ToolOutcome): Promise<Result<CompletedOperation>> {
-      return asResult(() => {
-        if (!this.#runtime.exists) throw unknownHandle();
+      return asResult(async () => {
+        if (!this.#runtime.exists) {
+          await this.#removeEmpty();
+          throw unknownHandle();
+        }
         return this.#runtime.complete(handle, parseOutcome(outcome));
       });
     }
@@ -378,6 +381,16 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     override onRequest(): Response {
       return new Response("Not found", { status: 404 });
+    }
+
+    /**
+     * Removes the storage of an actor that has no conversation: anyone may name one in a handle (HANDLE-3). No other request
+     * runs meanwhile, so none can create the conversation in the storage that goes.
+     */
+    async #removeEmpty(): Promise<void> {
+      await this.ctx.blockConcurrencyWhile(async () => {
+        if (!this.#runtime.exists && this.#refusal === null) await this.destroy();
+      });
     }
 
     #clients(): Iterable<Client> {

@@ -5,6 +5,7 @@
  *           gets `NOT_FOUND`, whatever is wrong with it.
  * HANDLE-2  The key belongs to one conversation and stays in its storage. No entry, frame, prompt or log contains a key or a
  *           handle, except for what a tool itself publishes.
+ * HANDLE-3  A handle of a conversation that does not exist leaves no storage behind.
  */
 import type { KeyValue } from "../../../ports/key-value.ts";
 import {
