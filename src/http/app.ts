@@ -16,6 +16,7 @@ import { type PlatformLimiter, RequestLimiter } from "./base/request-limiter.ts"
 import { notFound } from "./base/respond.ts";
 import { withSecurityHeaders } from "./base/security-headers.ts";
 import { seeded, untilDone } from "./base/seeding.ts";
+import { senderOf } from "./base/sender.ts";
 import { openAiErrors } from "./openai/errors.ts";
 import { authenticatedRoutes, OPERATIONS } from "./operations.ts";
 import { deferredRoutes, withoutHandle } from "./routes/deferred.ts";
@@ -77,7 +78,7 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   healthRoutes(app);
   deferredRoutes(app, (request, env) =>
     // SAFETY: as above.
-    limiter.count(addressOf(request), ports.rateLimiter?.(env as Env)),
+    limiter.count(senderOf(request), ports.rateLimiter?.(env as Env)),
   );
   app.use("/v1/*", openAiErrors);
   app.use(async (context, next) => {
@@ -111,9 +112,4 @@ function refuseOtherMethods(app: HttpRoutes): void {
       }),
     );
   }
-}
-
-/** Returns the sender of a request without a principal: requests by handles from one address share one limit. */
-function addressOf({ headers }: Request): { tenant: string; subject: string } {
-  return { tenant: "", subject: headers.get("cf-connecting-ip") ?? "" };
 }
