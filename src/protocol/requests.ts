@@ -90,13 +90,22 @@ const outputSchema: z.ZodType<OutputSpec> = z.strictObject({
 const outcomeFields = {
   result: z.unknown().refine(isJson, JSON_RULE).exactOptional(),
   error: z
-    .strictObject({
-      message: z.string().min(1).max(10_000),
-      code: z.enum(TOOL_ERROR_CODES).exactOptional(),
-      retriable: z.boolean().exactOptional(),
-    })
+    .strictObject(
+      {
+        message: z.string().min(1).max(10_000),
+        code: z.enum(TOOL_ERROR_CODES).exactOptional(),
+        retriable: z.boolean().exactOptional(),
+      },
+      { error: errorForm },
+    )
     .exactOptional(),
 };
+
+/** Says what to send for an error of another form; `undefined` for issues within it. */
+function errorForm({ code }: { code: string }): string | undefined {
+  if (code !== "invalid_type") return undefined;
+  return 'Must be an object with a message, as in `{"error": {"message": "Out of stock."}}`.';
+}
 
 /** Reports whether exactly one of the two is given. */
 function isOutcome(value: { result?: unknown; error?: unknown }): boolean {
