@@ -214,6 +214,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "Calling the model and running a tool each start one effect; a cancel ends what is pending. Sub-agents do not exist yet.",
   ],
   ["E10", "An instruction that fails", "It comes back as a failure of the call, never as an exception."],
+  [
+    "E11",
+    "Lifecycle of a model call",
+    "Its frames come in one order; text beside tool calls is interim and no message.",
+  ],
   ["E12", "Loop over tools", "The next model call begins only after every pending call has a result."],
   [
     "E13",
@@ -241,6 +246,7 @@ const rows: [row: string, name: string, statement: string][] = [
     "Versioning",
     "A version for each content; pinned and latest; what runs is unaffected, after an eviction too.",
   ],
+  ["F15", "Timers", "Of many deadlines each is met, by one alarm."],
   [
     "G1",
     "Two commands",
@@ -272,6 +278,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "Per principal and per conversation, configurable, with typed answers.",
   ],
   ["G7", "Tenants", "Two tenants with equal ids share nothing, and every list is scoped."],
+  [
+    "G10",
+    "Tools that the client runs",
+    "A message brings them; a call is answered by `tool.result`, survives a reload and a crash, and times out.",
+  ],
   ["G11", "Structured turn output", "A turn with a JSON Schema gives validated data or a typed failure."],
   [
     "G12",
@@ -348,6 +359,7 @@ const rows: [row: string, name: string, statement: string][] = [
   ["M14", "buildWorkingContext is pure", "Usable elsewhere with events loaded by RPC."],
   ["M15", "Custom mapper", "It overrides, and leaves out."],
   ["M16", "persistWorkingContext", "New messages only; calling twice does not duplicate."],
+  ["M17", "Concurrent requests", "A's message is invisible to B until A's turn persists."],
   [
     "M18",
     "Workers AI format",

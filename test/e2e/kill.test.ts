@@ -98,7 +98,7 @@ describe("in the middle of text", () => {
     expect(watcher.shown.at(-1)).toEqual([answer]);
   }
 
-  it("twice: the turn ends as if nothing had happened, and a watcher sees no text doubled", async () => {
+  it("twice in a stream: the turn is never CANCELLED, it ends as if nothing had happened, and a watcher sees no text doubled", async () => {
     const golden = await undisturbedTranscript();
     const id = await newConversation();
     using watcher = new Watcher(start.url, id);
@@ -121,7 +121,7 @@ describe("in the middle of text", () => {
     expect(model.requests).toHaveLength(before + 3);
   });
 
-  it("G18 STOP-1 STOP-3 after the commit of a stop: the turn stays CANCELLED with its text, and no model is asked again", async () => {
+  it("G18 STOP-1 STOP-3 after the commit of a stop: the turn is always CANCELLED with its text, and no model is asked again", async () => {
     const id = await newConversation();
     using watcher = new Watcher(start.url, id);
     await watcher.until(({ conversation }) => conversation !== null);

@@ -162,7 +162,7 @@ describe("a background operation", () => {
     expect(saidIn(next).slice(-2)).toEqual(["assistant: All done.", "user: And now?"]);
   });
 
-  test("ASYNC-3 A19 six results during a cycle are in the next cycle together, and the turn ends after the last", async () => {
+  test("ASYNC-3 A19 six completions at the same moment, during a cycle, are in one next cycle with all six, and the turn ends after the last", async () => {
     const shop = works();
     const room = await SteeredConversation.create(shop.library);
     const id = await begun(room, "first", ..."123456");

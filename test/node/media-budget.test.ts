@@ -3,7 +3,11 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
 import { MediaBudget } from "../../src/adapters/resilience/media-budget.ts";
-import { type ConversationMedia, conversationMedia } from "../../src/agents/conversation/effects/media.ts";
+import {
+  type ConversationMedia,
+  conversationMedia,
+  MediaReads,
+} from "../../src/agents/conversation/effects/media.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
@@ -255,6 +259,18 @@ class World {
   }
 }
 
+test("G25 MEDIABUDGET-1 a request keeps its memory until the last of its attachments has left", () => {
+  const onSent = vi.fn();
+  const reads = new MediaReads(undefined, seededIds(1, new VirtualClock()), onSent);
+  for (const id of "abc") reads.defer({ id: `att_${id}`, mediaType: "image/png", size: 1, version: id });
+  const [first, second, third] = [...reads.deferred.values()];
+  first?.sent?.();
+  second?.sent?.();
+  expect(onSent).not.toHaveBeenCalled();
+  third?.sent?.();
+  expect(onSent).toHaveBeenCalledOnce();
+});
+
 describe("G25 MEDIABUDGET-1 two turns with attachments at the same time", () => {
   const errors = vi.spyOn(console, "error");
   beforeEach(() => void errors.mockImplementation(() => undefined));
@@ -374,6 +390,23 @@ describe("G25 a call that waits for memory, with a healthy provider and a fallba
     expect(world.turn(id).calls ?? []).toEqual([]);
     expect(world.asked).toEqual([]);
     expect(world.clock.pending).toBe(0);
+  });
+
+  test("CALLROOM-2 LIMITER-4 where too many calls of its tenant wait, it fails as retriable, and no model has failed", async () => {
+    const world = new World();
+    const abort = new AbortController();
+    const reserve = () =>
+      world.budget.reserve({ tenant: "test", bytes: ROOM, leaseMs: 1_000 * SECOND, signal: abort.signal });
+    await reserve();
+    for (let call = 0; call < 256; call++) reserve().catch(() => undefined);
+    const id = await world.say(await world.image("turn A"));
+    await world.clock.advance(SECOND);
+    expect(world.turn(id)).toMatchObject({
+      status: "failed",
+      error: { code: "UNAVAILABLE", retriable: true, message: expect.stringContaining("wait") },
+    });
+    expect([world.turn(id).calls ?? [], world.asked]).toEqual([[], []]);
+    abort.abort();
   });
 
   test("CALLROOM-2 after an attempt that failed, the record of that attempt stays as it is", async () => {

@@ -44,7 +44,7 @@ function answer(request: OpenRequest, text: string): void {
 }
 
 describe("queued", () => {
-  test("ORDER-1 turns run one at a time, in order; a stop begins the next one", async () => {
+  test("ORDER-1 A, B, C, then a stop of A: B runs, and C after it", async () => {
     const room = await SteeredConversation.create(calendar().library, { order: "queued" });
     const [a, b, c] = [await room.say("A"), await room.say("B"), await room.say("C")];
     const first = await room.request();
@@ -68,7 +68,7 @@ describe("queued", () => {
     expect(saidIn(third).slice(-3)).toEqual(["user: B", "assistant: About B.", "user: C"]);
   });
 
-  test("ORDER-1 STOP-2 a stop of the conversation ends the waiting turns too, and their texts are kept", async () => {
+  test("ORDER-1 STOP-2 A, B, C, then a stop of the conversation: three are CANCELLED, and their texts are kept", async () => {
     const room = await SteeredConversation.create(calendar().library, { order: "queued" });
     const ids = [await room.say("A"), await room.say("B"), await room.say("C")];
     await room.request();

@@ -1,5 +1,5 @@
 /** Readers that do not read: what they hold, when they are cut off, and that nothing is lost to them. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import type { Client, ConnectionMemory } from "../../src/agents/conversation/door/client.ts";
 import { type ConnectionPorts, receiveFrame } from "../../src/agents/conversation/door/connections.ts";
@@ -7,6 +7,7 @@ import { MAX_READERS } from "../../src/agents/conversation/door/limits.ts";
 import { createOutflows, Outflow, stallMs } from "../../src/agents/conversation/door/outflow.ts";
 import { ConversationReaders } from "../../src/agents/conversation/door/readers.ts";
 import { messageOf } from "../../src/agents/conversation/door/requests.ts";
+import { Stall } from "../../src/agents/conversation/door/stall.ts";
 import type { CursorStart, FrameCursor, Take } from "../../src/agents/conversation/reads/frame-cursor.ts";
 import type { FrameText } from "../../src/agents/conversation/reads/frame-texts.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
@@ -756,6 +757,27 @@ describe("SUB-4 a stream of server-sent events that is silent", () => {
     await events.cancel();
     expect(world.clock.pending).toBe(pending);
   });
+});
+
+test("SUB-2 the look after a reader ends when nothing waits for it any more, and when it has left", async () => {
+  const clock = new VirtualClock();
+  const outflow = new Outflow({ window: 100 * KIB, total: 300 * KIB });
+  const [advance, cut] = [vi.fn(), vi.fn()];
+  const stall = new Stall({}, { outflow, clock }, { held: () => 50 * KIB, advance, cut });
+  for (const end of [() => stall.watch(false), () => stall.end(true)]) {
+    stall.watch(true);
+    stall.watch(true);
+    expect(clock.pending).toBe(1);
+    end();
+    expect(clock.pending).toBe(0);
+    await clock.advance(60_000);
+    expect([advance.mock.calls, cut.mock.calls]).toEqual([[], []]);
+  }
+  stall.watch(true);
+  await clock.advance(60_000);
+  expect(advance).toHaveBeenCalled();
+  expect(cut).toHaveBeenCalledOnce();
+  expect(clock.pending).toBe(0);
 });
 
 test("OUTFLOW-1 a reader holds at most its window, or a single longer frame", () => {

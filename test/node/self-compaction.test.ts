@@ -436,7 +436,7 @@ describe("a conversation", () => {
     expect(next.state.active.get(1)?.call).toMatchObject({ attempt: 2, before: 1 });
   });
 
-  test("ORDER-3 with two jobs pending, the next request after a compaction lists both, behind an equal prefix", async () => {
+  test("ORDER-3 a compaction with two jobs pending: the next request lists both; notes on active turns keep its prefix equal", async () => {
     let finish = () => {};
     const done = new Promise<void>((resolve) => {
       finish = resolve;
@@ -579,7 +579,7 @@ describe("the cut", () => {
   ];
 
   test.each(PROVIDERS)(
-    "SELFCOMPACT-5 every cut position gives a request that %s accepts",
+    "SELFCOMPACT-5 every cut position is accepted by the validator of %s",
     (provider, path) => {
       const database = new NodeSqlDatabase();
       const store = new EventStore(database, new LongText(database));

@@ -47,7 +47,7 @@ function office() {
 }
 
 describe("a stop", () => {
-  test("STOP-1 OP-5 E14 cancels each running operation once; that of a `once` tool has an unknown outcome", async () => {
+  test("STOP-1 OP-5 E14 while a `once` mail is sent, then 'try again': cancels each running operation once, and the request says that the outcome of the mail is unknown", async () => {
     const { library, aborted } = office();
     const room = await SteeredConversation.create(library);
     const id = await room.say("Mail Ben and count");

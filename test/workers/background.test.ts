@@ -156,7 +156,7 @@ const fetchAsAda = (input: RequestInfo | URL, init: RequestInit = {}): Promise<R
   return exports.default.fetch(new Request(input, { ...init, headers }));
 };
 
-test("UISTREAM-5 CURSOR-3 a chat is ready while a job runs; a stop in the next turn leaves the job alone; a resume shows the whole turn", async () => {
+test("UISTREAM-5 CURSOR-3 a long job runs, and Stop in turn B: useChat was ready, and the job goes on; a resume shows the whole turn", async () => {
   const conversation = await createConversation(busy);
   const transport = new ConversationChatTransport({
     conversationId: conversation.id,

@@ -316,7 +316,7 @@ test("BEAT-1 A72 the wake-up comes soon while a turn is young, later when it is 
 });
 
 describe("A72 a crash at every phase of a turn", () => {
-  test("A72 while the model is called, before its first token: the call is made again", async () => {
+  test("A72 a crash before the first token: the call is made again, and one turn ends, once", async () => {
     const set = await scene(
       () => ({ replies: [{ attempts: [[{ gate: "hold" }], say("An answer.")] }] }),
       ({ play }) => play.reached("hold"),

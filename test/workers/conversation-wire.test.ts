@@ -696,7 +696,7 @@ describe("tools that the client runs", () => {
     return { conversation, client, operations, ...started };
   }
 
-  test("CLIENTTOOL-1 CLIENTTOOL-3 over a WebSocket: offered with a message, answered after an eviction, on the same socket", async () => {
+  test("G10 CLIENTTOOL-1 CLIENTTOOL-3 over a WebSocket: offered with a message, answered after an eviction, on the same socket", async () => {
     const conversation = await open();
     const client = await conversation.connect();
     const play = new Play({ replies: [asks("Tea?"), answered] });
@@ -723,7 +723,7 @@ describe("tools that the client runs", () => {
     expect(client.framesOf("tool.completed")).toHaveLength(1);
   });
 
-  test("CLIENTTOOL-3 a crash loses nothing: who comes anew finds the call in the snapshot, and answers it by HTTP", async () => {
+  test("G10 CLIENTTOOL-3 a crash loses nothing: who comes anew finds the call in the snapshot, and answers it by HTTP", async () => {
     const { conversation, turnId, play, operations } = await waiting(asks("Tea?"));
     await crash();
     const back = await conversation.connect();
@@ -763,7 +763,7 @@ describe("tools that the client runs", () => {
     expect((await conversation.turn(turnId)).issues).toEqual({ toolFailures: 1 });
   });
 
-  test("CLIENTTOOL-1 CLIENTTOOL-3 a client that is gone: no heartbeat meanwhile, then the wake-up alone tells the model", async () => {
+  test("G10 CLIENTTOOL-1 CLIENTTOOL-3 a client that is gone: no heartbeat meanwhile, then the wake-up alone tells the model", async () => {
     onTestFinished(() => void vi.useRealTimers());
     const { conversation, client, turnId, play, operations } = await waiting(asks("Tea?"));
     client.close();

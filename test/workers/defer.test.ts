@@ -108,7 +108,7 @@ test("DEFER-5 UISTREAM-5 the stream of a chat ends where its turn only waits for
 });
 
 describe("the result of a deferred operation", () => {
-  test("DEFER-1 DEFER-3 arrives by its handle: the turn goes on; the same again changes nothing, another one is refused, and no model is called", async () => {
+  test("DEFER-1 DEFER-3 arrives by its handle, and the turn goes on; delivered five times more after the turn it changes nothing and calls no model; another one is refused", async () => {
     const conversation = await createConversation(buyer);
     const client = await conversation.connect();
     const { play, turnId } = await conversation.play(paying("pay"));

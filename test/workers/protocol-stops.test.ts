@@ -117,7 +117,7 @@ describe("G18 useChat", () => {
     await expect.poll(statusOf).toEqual(["CANCELLED"]);
   });
 
-  test("UISTOP-1 stop() after a reload ends the turn that was resumed", async () => {
+  test("UISTOP-1 reload, resume, stop(): the turn is CANCELLED", async () => {
     const play = half();
     const before = chatOf(foreign()).chat;
     void before.sendMessage({ text: play.content });
@@ -131,7 +131,7 @@ describe("G18 useChat", () => {
     await expect.poll(statusOf).toEqual(["CANCELLED"]);
   });
 
-  test("UISTOP-2 a stream that breaks, a page that leaves, and a resume that another replaces stop nothing", async () => {
+  test("UISTOP-2 resume twice at once: one text; neither a replaced resume nor a stream that breaks nor a page that leaves stops anything", async () => {
     const play = half();
     const before = chatOf(foreign()).chat;
     void before.sendMessage({ text: play.content });

@@ -351,6 +351,24 @@ describe("SessionAgent", () => {
     expect(seqs(await stub.loadEvents(session))).toEqual([0, 1, 2, 3]);
   });
 
+  it("M17 of two requests at once, neither sees the other's message until that is persisted", async () => {
+    const stub = await freshAgent();
+    const session = await stub.createSession();
+    await runInDurableObject(stub, (instance: PlainSessionAgent) => {
+      const contents = (context: { messages: readonly { content: string | null }[] }) =>
+        context.messages.map(({ content }) => content);
+      const [one, two] = [instance.buildWorkingContext(session), instance.buildWorkingContext(session)];
+      one.addMessage({ role: "user", content: "A?" });
+      two.addMessage({ role: "user", content: "B?" });
+      expect([contents(one), contents(two)]).toEqual([["A?"], ["B?"]]);
+      expect(contents(instance.buildWorkingContext(session))).toEqual([]);
+      instance.persistWorkingContext(session, one);
+      expect([contents(two), contents(instance.buildWorkingContext(session))]).toEqual([["B?"], ["A?"]]);
+      instance.persistWorkingContext(session, two);
+      expect(contents(instance.buildWorkingContext(session))).toEqual(["A?", "B?"]);
+    });
+  });
+
   it("M16 persisting twice does not duplicate, and messages that could not be persisted stay new", async () => {
     const stub = await freshAgent();
     const session = await stub.createSession();

@@ -82,7 +82,7 @@ describe("a turn", () => {
     ]);
   });
 
-  test("G18 E14 STOP-1 OP-5 its running tools abort within a second, each is cancelled once, and the model learns what is unknown", async () => {
+  test("G18 E14 STOP-1 OP-5 its running tools abort within a second, each is cancelled once, and after a stop in a `once` call the model learns that its outcome is unknown", async () => {
     const conversation = await createConversation(handy);
     const client = await conversation.connect();
     const { play, turnId } = await conversation.play((key) => ({
@@ -164,7 +164,7 @@ describe("a turn", () => {
     },
   );
 
-  test("G18 STOP-1 that waits for a tool of its client ends, and a late result is refused", async () => {
+  test("G10 G18 STOP-1 that waits for a tool of its client ends, and a late result is refused", async () => {
     const conversation = await createConversation(plain);
     const client = await conversation.connect();
     const tools = [{ name: "look", description: "Looks.", inputSchema: { type: "object" as const } }];
@@ -181,7 +181,7 @@ describe("a turn", () => {
     expect(await play.requests()).toHaveLength(1);
   });
 
-  test("G18 STOP-1 that goes on with the result of its client is stopped: its model call is aborted at once", async () => {
+  test("G18 STOP-1 a client tool is answered, then a stop in the continuation: the provider's request is aborted within 100 ms", async () => {
     const conversation = await createConversation(plain);
     const client = await conversation.connect();
     const tools = [{ name: "look", description: "Looks.", inputSchema: { type: "object" as const } }];

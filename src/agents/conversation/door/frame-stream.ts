@@ -138,7 +138,7 @@ class FrameSource implements StreamedReader {
   }
 
   readonly #take: Take = (frame) => {
-    if (this.#rest !== undefined || this.#room <= 0) return false;
+    if (this.#rest !== undefined) return false;
     if (!this.#stall.admits(Math.min(frame.text.length, PIECE))) return false;
     this.#rest = piecesOf(frame.bytes(this.options.encoding));
     this.#writeRest();
