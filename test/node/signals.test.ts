@@ -309,6 +309,18 @@ describe("the queue", () => {
     expect(room.runtime.state.turns).toBe(200);
   });
 
+  test("SIGQUEUE-1 what still waits when the conversation ends is refused, message by message, and runs nothing", async () => {
+    const room = await Room.create();
+    await room.send(messages(MAX_ACTIVE_TURNS + 2));
+    await room.runtime.end({ caller: { type: "user", userId: "ada" } });
+    expect(room.drain()).toBe(1);
+    expect(room.entries("conversation.signal.refused").map(({ data }) => data)).toMatchObject([
+      { id: `id ${MAX_ACTIVE_TURNS}`, code: "CONVERSATION_CLOSED" },
+      { id: `id ${MAX_ACTIVE_TURNS + 1}`, code: "CONVERSATION_CLOSED" },
+    ]);
+    expect(room.runtime.state).toMatchObject({ turns: MAX_ACTIVE_TURNS, status: "completed" });
+  });
+
   test("E5 SIGQUEUE-2 what does not fit is dropped with an entry that names it, and is taken when it comes again", async () => {
     const room = await Room.create();
     const long = (index: number) => ({

@@ -82,6 +82,11 @@ export class Acceptance {
     if (!this.#stage(unit, signal, () => undefined).repeated) this.#prepaid += 1;
   }
 
+  /** Forgets turns that were staged and not committed. */
+  forgetPrepaid(): void {
+    this.#prepaid = 0;
+  }
+
   /** Stages a message that was checked, unless its key has started a turn. */
   stage(unit: AcceptingUnit, signal: UserMessage): StartedTurn {
     return this.#stage(unit, signal, (turns) => this.#checkRate(turns));

@@ -82,6 +82,7 @@ export class SignalQueueDoor {
       this.#drain(state);
     } catch (error) {
       console.error(error);
+      this.ports.acceptance.forgetPrepaid();
       this.#notBefore = clock.now() + RETRY_MS;
     }
   }
