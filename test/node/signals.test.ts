@@ -1,6 +1,6 @@
 /** Signals from outside: their envelopes, what they are known by, and the queue of messages that cannot begin yet. */
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { callerKey } from "../../src/agents/conversation/core/caller.ts";
 import { correlationOf } from "../../src/agents/conversation/core/correlation.ts";
 import {
@@ -12,8 +12,11 @@ import { fitting } from "../../src/agents/conversation/core/planning/signal-queu
 import { Ingress } from "../../src/agents/conversation/door/ingress.ts";
 import { openSignal } from "../../src/agents/conversation/door/signal-envelope.ts";
 import { Stops } from "../../src/agents/conversation/door/stops.ts";
+import { UsageMirror } from "../../src/agents/conversation/mirror/usage-mirror.ts";
+import type { Directory } from "../../src/d1/directory.ts";
 import { defineLibrary } from "../../src/library/define.ts";
-import { systemIds } from "../../src/ports/system.ts";
+import { NO_USAGE } from "../../src/model/usage.ts";
+import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { stemOf } from "../../src/protocol/ids.ts";
 import { INTERNAL_TYPES, RESERVED_TYPES, type SignalResult } from "../../src/protocol/signals.ts";
 import type { JournalEntryView } from "../../src/protocol/views.ts";
@@ -358,6 +361,31 @@ describe("the queue", () => {
     const small = { bytes: 1 };
     expect(fitting(queue, [small, small, small])).toBe(2);
     expect(fitting({ ...queue, next: 5, bytes: MAX_QUEUED_BYTES - 1 }, [small, small])).toBe(1);
+  });
+});
+
+describe("the wake-up of the active window", () => {
+  test.each([
+    ["kept while messages wait that may begin", true, 0],
+    ["taken back when nothing is due", false, 1],
+  ])("SIGQUEUE-1 USAGE-1 is %s, once the usage is published", async (_, isDue, expected) => {
+    const room = await Room.create();
+    const put = Promise.withResolvers<void>();
+    let disarmed = 0;
+    const mirror = new UsageMirror({
+      clock: systemClock,
+      state: () => ({ ...room.runtime.state, usage: { ...NO_USAGE, calls: 1 } }),
+      directory: () => ({ putUsage: async () => put.resolve() }) as unknown as Directory,
+      isDue: () => isDue,
+      disarm: () => {
+        disarmed += 1;
+      },
+    });
+    mirror.changed();
+    mirror.wake();
+    await put.promise;
+    await vi.waitFor(() => expect(mirror.wake()).toBeNull());
+    expect(disarmed).toBe(expected);
   });
 });
 

@@ -12,9 +12,11 @@ const MESSAGE = "conversation.user.message";
 
 let plain: string;
 let correlating: string;
+let offline: string;
 
 beforeAll(async () => {
   plain = await createAgent("test/plain");
+  offline = await createAgent({ identity: { systemPrompt: "Test." } });
   correlating = await createAgent({
     identity: { systemPrompt: "Test.", modelProfileId: "test/scripted" },
     tools: { toolIds: ["test/correlation"] },
@@ -117,6 +119,17 @@ test("E6 a batch of 200 messages begins in order, 128 at once and the others by 
   expect(said.map(({ content }) => content)).toEqual(
     messages(250 - refused.length).map(({ data }) => data.content),
   );
+});
+
+test("SIGQUEUE-1 messages that wait begin as the turns before them end, until none is left", async () => {
+  const conversation = await createConversation(offline);
+  await patch(conversation, { turns: "queued" });
+  await send(conversation, messages(100));
+  await expect
+    .poll(async () => (await conversation.messages()).filter(({ role }) => role === "agent").length, {
+      timeout: 20_000,
+    })
+    .toBe(100);
 });
 
 test("E24 without orchestration no model is called, and afterwards it sees what was said", async () => {

@@ -63,6 +63,7 @@ export class ConversationParts {
       state: () => this.runtime.state,
       directory,
       clock,
+      isDue: () => this.runtime.dueIn !== null,
       disarm: () => this.wakeups.disarm("window"),
     });
     this.runtime = new ConversationRuntime({

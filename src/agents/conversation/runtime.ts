@@ -229,7 +229,7 @@ export class ConversationRuntime {
 
   /** Resumes what a crash interrupted. Call it once, when the actor wakes. */
   async wake(): Promise<void> {
-    if (this.busy || this.isCompacting || this.isExtracting)
+    if (this.dueIn !== null)
       await this.#shell.resume([{ type: "conversation.cmd.recover", wasSetBack: this.ports.clock.isBehind }]);
   }
 

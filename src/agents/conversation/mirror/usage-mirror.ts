@@ -8,20 +8,17 @@
 import type { Directory } from "../../../d1/directory.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { Mirror } from "../../base/mirror/mirror.ts";
-import { type ConversationState, primaryAgent, runningCompactions } from "../core/state.ts";
+import { type ConversationState, primaryAgent } from "../core/state.ts";
 
 export interface UsageMirrorPorts {
   clock: Pick<Clock, "now">;
   state(): ConversationState;
   /** `null` where there is none. */
   directory(): Directory | null;
+  /** Reports whether the conversation itself needs a wake-up. */
+  isDue(): boolean;
   /** Takes back the wake-up of the active window. */
   disarm(): void;
-}
-
-/** Reports whether the conversation itself needs no wake-up. */
-function dueNever(state: ConversationState): boolean {
-  return state.active.size === 0 && runningCompactions(state).length === 0;
 }
 
 export class UsageMirror {
@@ -40,7 +37,7 @@ export class UsageMirror {
         // The active window is open: its wake-up is armed.
         arm: async () => undefined,
         disarm: () => {
-          if (dueNever(ports.state())) ports.disarm();
+          if (!ports.isDue()) ports.disarm();
         },
       },
     });
