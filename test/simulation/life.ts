@@ -229,6 +229,7 @@ export class Life implements Caller {
       // SAFETY: the mirror uses only these members.
       directory: () => ({ putUsage }) as Directory,
       clock: this.clock,
+      isDue: () => this.runtime.dueIn !== null,
       disarm: () => {
         if (this.alive) this.actor.disarm();
       },
