@@ -77,6 +77,11 @@ function shownNow({ name, views }: Released): Released["views"] {
   };
 }
 
+/** A client without what its turns have spent: the frames of releases up to 0.3.0 did not say so. */
+function withoutSpending({ turns, ...client }: LiveConversation): object {
+  return { ...client, turns: turns.map(({ spent: _spent, ...turn }) => turn) };
+}
+
 const dump = ({ database, keyValue }: ActorStores) => dumpStorage(database, keyValue);
 const sessionsOf = (stage: Stage) =>
   new SessionStore({ ...openSessionTables(stage), clock: stage.clock, ids: stage.ids });
@@ -135,7 +140,10 @@ describe.each(recorded("conversation"))("G4 conversation $name of $release", (re
     for (const frame of life.queries.replay(life.runtime.state, client.seq ?? 0).frames) {
       client = applyFrame(client, frame);
     }
-    expect(client).toEqual(conversationViews(life).client);
+    // SAFETY: the views have a client.
+    expect(withoutSpending(client)).toEqual(
+      withoutSpending(conversationViews(life).client as LiveConversation),
+    );
     expect(replayed(life).slice(0, (recording.views.frames as unknown[]).length)).toMatchObject(
       recording.views.frames as object[],
     );
