@@ -18,7 +18,7 @@ import { Failure } from "./failure.ts";
 import { processInfo } from "./process-info.ts";
 
 const PASSED =
-  /^(?:(?:OPENAI|ANTHROPIC|GEMINI)_[A-Z0-9_]+|AUTH_(?:SECRET(?:_PREVIOUS)?|JWKS_URL|ISSUER|AUDIENCE)|DRAMATIS_MODEL(?:_HOSTS)?)$/;
+  /^(?:(?:OPENAI|ANTHROPIC|GEMINI)_[A-Z0-9_]+|AUTH_(?:SECRET(?:_PREVIOUS)?|JWKS_URL|ISSUER|AUDIENCE)|DRAMATIS_(?:URL|MODEL(?:_HOSTS)?))$/;
 
 const FILE_NAME = "variables.env";
 
@@ -74,7 +74,8 @@ export function formatVariables(variables: NodeJS.Dict<string>): string {
     .join("");
 }
 
-function readVariables(root: string): NodeJS.Dict<string> {
+/** Returns the variables of a folder's `.dev.vars`, or of its `.env`. */
+export function readVariables(root: string): NodeJS.Dict<string> {
   const file = [".dev.vars", ".env"].map((name) => join(root, name)).find((path) => existsSync(path));
   return file === undefined ? {} : parseEnv(readFileSync(file, "utf8"));
 }

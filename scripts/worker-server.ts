@@ -4,13 +4,15 @@
  *
  * START-4  No debugger listens: whoever may connect to wrangler's inspector reads the Worker's memory, and with it
  *          AUTH_SECRET. The command `wrangler dev` always opens one, so this script starts the server by wrangler's API.
+ * START-6  The Worker has its own address as `DRAMATIS_URL`, unless its variables name another.
  * START-5  A build does not disturb a running server: it serves its own copy of the static files, in the state folder.
  */
 import { once } from "node:events";
-import { cpSync, rmSync } from "node:fs";
-import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { cpSync, readFileSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { parseArgs, parseEnv } from "node:util";
 import { unstable_startWorker } from "wrangler";
+import { readVariables } from "./variables.ts";
 
 const HOST = "127.0.0.1";
 
@@ -33,11 +35,19 @@ function copyAssets(from: string): string {
   return copy;
 }
 
+/** Returns the address of the Worker as a variable; nothing where its variables name another (START-6). */
+function ownAddress(): Record<string, { type: "plain_text"; value: string }> {
+  const variables =
+    envFile === undefined ? readVariables(dirname(config)) : parseEnv(readFileSync(envFile, "utf8"));
+  if (variables.DRAMATIS_URL !== undefined || port === "0") return {};
+  return { DRAMATIS_URL: { type: "plain_text", value: `http://${HOST}:${port}` } };
+}
+
 const worker = await unstable_startWorker({
   config,
   ...(envFile === undefined ? {} : { envFiles: [envFile] }),
   ...(assets === undefined ? {} : { assets: copyAssets(assets) }),
-  bindings: { DRAMATIS_LOCAL: { type: "plain_text", value: "1" } },
+  bindings: { DRAMATIS_LOCAL: { type: "plain_text", value: "1" }, ...ownAddress() },
   dev: { inspector: false, persist, server: { hostname: HOST, port: Number(port) } },
 });
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) {

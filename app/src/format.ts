@@ -80,7 +80,8 @@ export function prettyJson(value: unknown): string {
 
 /** Returns amounts as text, such as "1,250 tokens · $0.0031"; dollars only where there are some. */
 export function amountsText({ tokens, usd = 0 }: Budget, locales?: string): string {
-  const dollars = { style: "currency", currency: "USD", maximumFractionDigits: 4 } as const;
+  const maximumFractionDigits = usd < 1 ? 4 : 2;
+  const dollars = { style: "currency", currency: "USD", maximumFractionDigits } as const;
   return [
     ...(tokens === undefined
       ? []

@@ -18,6 +18,12 @@ const assistant = definePersona("assistant", {
     ],
   },
   tools: { toolIds: ["calculator", "dates", "search_docs", "notes"] },
+  examples: [
+    "What is 12*(3+4)?",
+    "What day is it in 30 days?",
+    "Search the docs for crash recovery",
+    "Remember that my cat is called Miso",
+  ],
 });
 
 export const demoLibrary = defineLibrary("demo", {

@@ -1,7 +1,7 @@
 /** The HTTP API as typed functions, for browsers, Workers and Node. A failed request throws `DramatisClientError`. */
 
 import type { ContextMessage } from "../model/messages.ts";
-import type { AgentIdentity } from "../protocol/agent-api.ts";
+import type { AgentIdentity, AgentView } from "../protocol/agent-api.ts";
 import type {
   CompletedOperation,
   StartTurn,
@@ -69,6 +69,7 @@ export interface UploadOptions extends RequestOptions {
 export interface DramatisClient {
   agents: {
     list(options?: PageRequest): Promise<{ agents: AgentIdentity[]; nextCursor?: string }>;
+    get(id: string, options?: RequestOptions): Promise<AgentView>;
     /** Returns the usage of all model calls in the agent's conversations. */
     usage(id: string, options?: RequestOptions): Promise<AgentUsage>;
   };
@@ -201,6 +202,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
   return {
     agents: {
       list: (page) => list("agents", page),
+      get: (id, init) => get(pathOf("agents", id), init),
       usage: (id, init) => get(pathOf("agents", id, "usage"), init),
     },
     conversations: {

@@ -1,7 +1,7 @@
 /** Entry `dramatis/client`: conversations from any JavaScript program, without a framework. */
 export type { ToolSpec } from "../model/context.ts";
 export type { ContextMessage } from "../model/messages.ts";
-export type { AgentIdentity } from "../protocol/agent-api.ts";
+export type { AgentIdentity, AgentView } from "../protocol/agent-api.ts";
 export type { Budget, SpendingView } from "../protocol/budget.ts";
 export type { StartTurn, StopOptions, UpdateConversation } from "../protocol/conversation-api.ts";
 export type { Frame, FrameType } from "../protocol/frames.ts";

@@ -30,6 +30,12 @@ export const DEFAULT_TOOL_BACKOFF_MS = 1_000;
 /** Maximum number of fallbacks of a model profile, including the fallbacks of its fallbacks. */
 export const MAX_FALLBACKS = 5;
 
+/** Maximum number of example messages of a persona. */
+export const MAX_EXAMPLES = 8;
+
+/** Maximum length of an example message. */
+export const MAX_EXAMPLE_LENGTH = 500;
+
 /** The limits of a context budget, in tokens. */
 const MIN_CONTEXT_TOKENS = 1_000;
 const MAX_CONTEXT_TOKENS = 10_000_000;
@@ -85,6 +91,7 @@ export const personaSchema = z.strictObject({
     }),
   ),
   budget: budgetSchema.exactOptional(),
+  examples: z.exactOptional(z.array(z.string().min(1).max(MAX_EXAMPLE_LENGTH)).min(1).max(MAX_EXAMPLES)),
 }) satisfies z.ZodType<Persona>;
 
 /** A model profile. Replaces aliases of providers, and removes trailing slashes of the base URL. */

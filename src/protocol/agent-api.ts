@@ -26,6 +26,12 @@ export interface AgentIdentity {
   updatedAt: string;
 }
 
+/** An agent's identity with what its persona offers to people. */
+export interface AgentView extends AgentIdentity {
+  /** The example messages of the persona; absent where it has none, or does not resolve any more. */
+  examples?: string[];
+}
+
 export interface AgentApi {
   /**
    * `CONFLICT` if the agent exists; `INVALID_INPUT` if the persona does not resolve. With `isDeclaration` an agent that

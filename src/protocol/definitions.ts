@@ -41,6 +41,8 @@ export interface Persona {
   };
   /** Limits of each conversation of the agent, over all its turns. */
   budget?: Budget;
+  /** Messages that show what the agent can do, for pages to offer. The model does not see them. */
+  examples?: string[];
 }
 
 /** Another form of a reference to a persona: `libraryId` is `library/id`, or the library alone with `id` beside it. */

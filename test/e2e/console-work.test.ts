@@ -7,7 +7,15 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { buildConsole, CONSOLE } from "../../scripts/console.ts";
 import { type Server, startServer } from "../../scripts/server.ts";
 import { createClient, type DramatisClient } from "../../src/client/index.ts";
-import { answers, hasChromium, launchChromium, NO_CHROMIUM, say, Visitor } from "../support/browser.ts";
+import {
+  answers,
+  hasChromium,
+  launchChromium,
+  NO_CHROMIUM,
+  say,
+  sidewaysScrollers,
+  Visitor,
+} from "../support/browser.ts";
 import { Desk } from "../support/desk.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-console-work-"));
@@ -58,6 +66,25 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
   const call = (tool: string, path: string, item = "") =>
     `!tool ${tool} ${JSON.stringify({ url: desk.url(path), item })}`;
 
+  it("START-6 offers the examples of the agent's persona, and its tools the address of the server", async () => {
+    const { page } = await visit();
+    const examples = page.getByRole("region", { name: "Examples" });
+    await examples.getByRole("button", { name: "!say Good morning." }).click();
+    await answers(page, "Good morning.", false).waitFor();
+    await say(page, call("pay", "/now/url"));
+    await page.locator("[data-testid=tool-card][data-state=deferred]").waitFor();
+    const { url } = JSON.parse(desk.bodiesOf("/now/url")[0] ?? "{}");
+    expect(new URL(url).origin).toBe(server.url);
+    expect((await fetch(url, { method: "POST", body: '{"result": "paid"}' })).status).toBe(200);
+    await answers(page, "pay answered paid", false).waitFor();
+
+    await page.goto(server.url);
+    await page.getByTestId("agent-picker").getByText("Clerk", { exact: true }).click();
+    await examples.waitFor();
+    await page.getByTestId("agent-picker").getByText("Porter", { exact: true }).click();
+    await expect.poll(() => examples.count(), { message: "a persona without examples" }).toBe(0);
+  });
+
   it("DEFER-5 ORDER-1 G18 Stop and Escape leave a payment alone that waits for its webhook; it has a Stop of its own and holds no queue", async () => {
     const { id, page } = await visit();
     await client.conversations.update(id, { turns: "queued" });
@@ -85,7 +112,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
 
     await say(page, call("pay", "/now/again"));
     await card.waitFor();
-    await page.getByRole("button", { name: "Stop waiting for this result" }).click();
+    await page.getByRole("button", { name: "Stop waiting for this result" }).press("Enter");
     await page.locator("[data-testid=tool-card][data-state=cancelled]").waitFor();
   });
 
@@ -147,5 +174,46 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await answers(page, "word-3 ", true).waitFor();
     await page.getByTestId("composer").press("Escape");
     await other.getByTestId("turn-stopped").nth(1).waitFor();
+  });
+
+  it("fits 390 pixels: threads, cards, queue, budget, and a stopped conversation", async () => {
+    const options = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+    const { id, page } = await visit(options);
+    const fits = async (name: string) => expect(await sidewaysScrollers(page), name).toEqual([]);
+    await page.getByText("Start a conversation with Clerk").waitFor();
+    await fits("empty");
+    await client.conversations.update(id, {
+      turns: "queued",
+      budget: { tokens: 100_000, usd: 90, modelCalls: 40, toolCalls: 30 },
+    });
+    await say(page, call("research", "/desk/small", `cities ${"of the coast ".repeat(9)}`));
+    await page.getByTestId("tool-progress").getByText("40 % · cities").waitFor();
+    await say(page, call("pay", "/now/small"));
+    await page.locator("[data-testid=tool-card][data-state=deferred]").waitFor();
+    await page.locator("h1").getByText("!tool research").waitFor();
+    await fits("waiting");
+    await say(page, "!slow 400 30");
+    await answers(page, "word-3 ", true).waitFor();
+    await say(page, "!say Queued, and with a text that needs more than one line on a small screen.");
+    await page.getByTestId("queued").waitFor();
+    await fits("queued");
+    await page.getByTestId("stop").click();
+    await page.getByTestId("turn-stopped").nth(1).waitFor();
+    await fits("stopped-turns");
+    await client.conversations.cancel(id);
+    await page.getByTestId("resume").waitFor();
+    await fits("stopped");
+    await page.getByTestId("resume").click();
+    await page.getByTestId("order").click();
+    await fits("menu");
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Conversations" }).click();
+    const items = page.getByRole("dialog").getByTestId("conversation-item");
+    await items.first().waitFor();
+    await expect.poll(async () => (await items.first().textContent()) ?? "").toContain("!tool research");
+    await fits("drawer");
+    await page.getByRole("dialog").getByTestId("new-conversation").click();
+    await page.getByTestId("agent-picker").waitFor();
+    await fits("new");
   });
 });

@@ -92,6 +92,7 @@ async function collect(stream: AsyncIterable<Frame>): Promise<Frame[]> {
 describe("requests", () => {
   const cases: [string, (client: DramatisClient) => Promise<unknown>, string, unknown][] = [
     ["agents.list", (client) => client.agents.list(), "GET /api/agents", undefined],
+    ["agents.get", (client) => client.agents.get("a b"), "GET /api/agents/a%20b", undefined],
     ["agents.usage", (client) => client.agents.usage("a b"), "GET /api/agents/a%20b/usage", undefined],
     [
       "conversations.list",

@@ -39,6 +39,7 @@ describe("amounts", () => {
   it.each([
     [{ tokens: 1 }, "1 token"],
     [{ tokens: 1_250, usd: 0.003_12 }, "1,250 tokens · $0.0031"],
+    [{ tokens: 3, usd: 89.318 }, "3 tokens · $89.32"],
     [{ tokens: 12, usd: 0.000_01 }, "12 tokens · less than $0.0001"],
     [{ tokens: 0, usd: 0 }, "0 tokens"],
   ])("%j as text", (amounts, text) => {

@@ -107,6 +107,22 @@ describe("agents", () => {
     expect(body.agents.filter(({ id }) => id === "guide")).toEqual([changed.body]);
   });
 
+  test("A1 show the examples of their persona, given inline or of its latest version", async () => {
+    const inline = { ...persona, examples: ["Hello?"] };
+    await post("/api/agents", { id: "shown", persona: inline });
+    expect((await get("/api/agents/shown")).body).toMatchObject({ persona: inline, examples: ["Hello?"] });
+    for (const examples of [["One?"], ["One?", "Two?"]]) {
+      await post("/api/libraries/shown/personas", { id: "guide", ...persona, examples });
+      if (examples.length === 1) await post("/api/agents", { id: "guided", persona: "shown/guide" });
+      expect((await get("/api/agents/guided")).body).toMatchObject({ examples });
+    }
+    expect((await get("/api/libraries/shown/personas/guide/versions")).body).toMatchObject({
+      versions: [{ version: 2 }, { version: 1 }],
+    });
+    for (const examples of [[], [""], Array(9).fill("Hello?")])
+      expectProblem(await post("/api/agents", { persona: { ...persona, examples } }), 422, "INVALID_INPUT");
+  });
+
   test("get an id when they bring none, and the project `default`", async () => {
     const { body } = await post("/api/agents", { persona });
     expect(body.id).toMatch(/^agent-[0-9a-hjkmnp-tv-z]{10}$/);

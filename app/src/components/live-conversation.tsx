@@ -30,7 +30,7 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
   const view = state.conversation;
   const agent = agents?.find((candidate) => candidate.id === view?.agentId);
   const name = agent === undefined ? wordsOf(view?.agentId ?? "") : agentName(agent);
-  const found = useTitle(id, view?.title);
+  const found = useTitle(id, view?.title, state.messages.length === 0);
   const title = view === null ? "" : found;
 
   useEffect(() => {

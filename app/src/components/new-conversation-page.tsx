@@ -60,7 +60,7 @@ export function NewConversationPage({ agents, onCreated, onMenu }: NewConversati
           {list !== undefined && list.length > 0 && (
             <>
               <AgentPicker agents={list} value={agentId} onChange={setChosen} />
-              <Suggestions onPick={(text) => void start({ text, files: [] })} />
+              <Suggestions agentId={agentId} onPick={(text) => void start({ text, files: [] })} />
             </>
           )}
           {list?.length === 0 && <NoAgents />}

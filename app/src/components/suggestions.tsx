@@ -1,25 +1,26 @@
-/** Example messages, each of which shows an ability of the agent. */
-const suggestions = [
-  { text: "What is 12*(3+4)?", shows: "Uses the calculator" },
-  { text: "What day is it in 30 days?", shows: "Calculates dates" },
-  { text: "Search the docs for crash recovery", shows: "Searches the documentation" },
-  { text: "Remember that my cat is called Miso", shows: "Saves a note" },
-];
+/** Example messages of an agent's persona. An agent without any has none here. */
+import { useExamples } from "../hooks/use-examples.ts";
 
-export function Suggestions({ onPick }: { onPick: (text: string) => void }) {
+interface SuggestionsProps {
+  agentId: string | undefined;
+  onPick: (text: string) => void;
+}
+
+export function Suggestions({ agentId, onPick }: SuggestionsProps) {
+  const examples = useExamples(agentId);
+  if (examples.length === 0) return null;
   return (
     <section aria-label="Examples">
       <h3 className="mb-2 text-sm font-medium text-muted">Try an example</h3>
       <ul className="grid gap-3 sm:grid-cols-2">
-        {suggestions.map(({ text, shows }) => (
+        {examples.map((text) => (
           <li key={text}>
             <button
               type="button"
               onClick={() => onPick(text)}
-              className="h-full w-full rounded-xl border border-line px-4 py-3 text-left hover:border-accent hover:bg-surface"
+              className="h-full w-full rounded-xl border border-line px-4 py-3 text-left text-sm wrap-anywhere hover:border-accent hover:bg-surface"
             >
-              <span className="block text-sm">{text}</span>
-              <span className="block text-xs text-muted">{shows}</span>
+              {text}
             </button>
           </li>
         ))}

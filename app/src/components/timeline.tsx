@@ -41,7 +41,13 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
       <div ref={scroller} className="h-full overflow-y-auto [overflow-anchor:none]">
         <div ref={content} className="mx-auto flex min-h-full max-w-3xl flex-col px-4 pt-6 pb-4">
           {turns.length > 0 && <HistoryLoader history={history} scroller={scroller} />}
-          {empty && <EmptyConversation agentName={agentName} onPick={isClosed ? undefined : sendContent} />}
+          {empty && (
+            <EmptyConversation
+              agentId={state.conversation?.agentId}
+              agentName={agentName}
+              onPick={isClosed ? undefined : sendContent}
+            />
+          )}
           <ConversationId value={id}>
             <div role="log" aria-live="off" aria-label="Messages" className="space-y-8">
               {turns.map((turn) => (

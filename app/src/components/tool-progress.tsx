@@ -16,7 +16,7 @@ export function ToolProgress({ operation }: { operation: OperationState }) {
           value={fraction}
           max={1}
           aria-label={`Progress of ${name}`}
-          className="h-1.5 min-w-16 flex-1 basis-24 accent-accent sm:max-w-48"
+          className="h-1.5 min-w-16 flex-1 basis-24 appearance-none overflow-hidden rounded-full bg-line sm:max-w-48 [&::-moz-progress-bar]:bg-accent [&::-webkit-progress-bar]:bg-line [&::-webkit-progress-value]:bg-accent"
         />
       )}
       {text !== "" && <span className="max-w-full truncate">{text}</span>}

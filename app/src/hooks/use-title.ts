@@ -7,10 +7,13 @@ import { titleFrom } from "../format.ts";
 /** Titles by conversation id. A first message never changes. */
 const known = new Map<string, string>();
 
-/** Returns the title; that of the first message without one; "Untitled conversation" until there is a message. */
-export function useTitle(id: string, given: string | null | undefined): string {
+/**
+ * Returns the title; that of the first message without one; "Untitled conversation" until there is a message. `isEmpty`: the
+ * conversation has none yet, and is looked at again when it has.
+ */
+export function useTitle(id: string, given: string | null | undefined, isEmpty = false): string {
   const [, setLoaded] = useState(0);
-  const isMissing = given === null && !known.has(id);
+  const isMissing = given === null && !isEmpty && !known.has(id);
   useEffect(() => {
     if (!isMissing) return;
     const controller = new AbortController();

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../compat/openai/errors.ts";
 import { referenceSchema } from "../../library/reference.ts";
 import { personaSchema } from "../../library/schemas.ts";
-import type { AgentIdentity } from "../../protocol/agent-api.ts";
+import type { AgentIdentity, AgentView } from "../../protocol/agent-api.ts";
 import { budgetSchema } from "../../protocol/budget.ts";
 import type { CompletedOperation, SubmittedResult } from "../../protocol/conversation-api.ts";
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
@@ -66,23 +66,30 @@ export const wireError = z
   .strictObject({ code: z.string(), message: z.string(), retriable: z.boolean() })
   .meta({ id: "Failure", description: "Why a turn or a tool call failed." });
 
-export const agent: z.ZodType<AgentIdentity> = z
+const identity = {
+  id: ids.agent,
+  tenant: z.string(),
+  persona: z.union([
+    z.strictObject({
+      library: definitionIdSchema,
+      id: definitionIdSchema,
+      version: z.exactOptional(z.int()),
+    }),
+    persona,
+  ]),
+  projectIds: z.array(definitionIdSchema),
+  createdAt: time,
+  updatedAt: time,
+};
+export const agent: z.ZodType<AgentIdentity> = z.strictObject(identity).meta({ id: "Agent" });
+export const agentView: z.ZodType<AgentView> = z
   .strictObject({
-    id: ids.agent,
-    tenant: z.string(),
-    persona: z.union([
-      z.strictObject({
-        library: definitionIdSchema,
-        id: definitionIdSchema,
-        version: z.exactOptional(z.int()),
-      }),
-      persona,
-    ]),
-    projectIds: z.array(definitionIdSchema),
-    createdAt: time,
-    updatedAt: time,
+    ...identity,
+    examples: z.exactOptional(
+      z.array(z.string()).meta({ description: "Messages that show what the agent can do, of its persona." }),
+    ),
   })
-  .meta({ id: "Agent" });
+  .meta({ id: "AgentView" });
 
 const summary = {
   id: ids.conversation,

@@ -2,6 +2,8 @@
 import { ulid } from "ulid";
 import { z } from "zod";
 import { parsePersonaSource } from "../../library/resolve.ts";
+import type { AgentApi, AgentIdentity } from "../../protocol/agent-api.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
@@ -12,7 +14,7 @@ import { json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { ids } from "../openapi/scalars.ts";
 import { agentUsage } from "../openapi/usage-views.ts";
-import { agent, personaSource } from "../openapi/views.ts";
+import { agent, agentView, personaSource } from "../openapi/views.ts";
 
 const AGENTS = "/api/agents";
 const AGENT = `${AGENTS}/:id` as const;
@@ -65,7 +67,7 @@ export const agentOperations: readonly ApiOperation[] = [
     tag: "agents",
     summary: "Read an agent",
     params,
-    answers: ok("The agent.", agent),
+    answers: ok("The agent.", agentView),
     errors: ["NOT_FOUND"],
   },
   {
@@ -117,7 +119,8 @@ export function agentRoutes(app: HttpRoutes): void {
   app.get(AGENT, async ({ req, var: { principal, actors } }) => {
     const { id } = pathParams(params, req);
     const agent = await actors.agent(principal.tenant, id);
-    return json(unwrap(await agent.identity()));
+    const identity = unwrap(await agent.identity());
+    return json({ ...identity, ...defined({ examples: await examplesOf(agent, identity) }) });
   });
 
   app.patch(AGENT, async (context) => {
@@ -142,6 +145,13 @@ export function agentRoutes(app: HttpRoutes): void {
     unwrap(await agent.identity());
     return json(await directory().usage(principal.tenant, id));
   });
+}
+
+/** Returns the example messages of an agent's persona; `undefined` where there are none, or the persona does not resolve. */
+async function examplesOf(agent: AgentApi, { persona }: AgentIdentity): Promise<string[] | undefined> {
+  if ("identity" in persona) return persona.examples;
+  const found = await agent.persona();
+  return found.ok ? found.value.chain.persona.definition.examples : undefined;
 }
 
 function requireAuthor(principal: Principal): void {

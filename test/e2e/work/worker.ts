@@ -12,7 +12,11 @@ const pay = defineTool({
   effect: "once",
   execute: async ({ url }, { defer, signal }) => {
     const deferred = await defer({ expiresInMs: 3_600_000 });
-    await fetch(url, { method: "POST", body: JSON.stringify({ handle: deferred.handle }), signal });
+    await fetch(url, {
+      method: "POST",
+      body: JSON.stringify({ handle: deferred.handle, url: deferred.url }),
+      signal,
+    });
     return deferred;
   },
 });
@@ -53,13 +57,23 @@ const clerk = definePersona("clerk", {
   name: "Clerk",
   identity: { systemPrompt: "You are a clerk.", modelProfileId: "priced" },
   tools: { toolIds: ["pay", "research", "flaky"] },
+  examples: ["!say Good morning."],
 });
+
+const porter = definePersona("porter", { identity: { systemPrompt: "You carry." } });
 
 const app = dramatis({
   libraries: [
-    defineLibrary("work", { personas: [clerk], tools: [pay, research, flaky], modelProfiles: [priced] }),
+    defineLibrary("work", {
+      personas: [clerk, porter],
+      tools: [pay, research, flaky],
+      modelProfiles: [priced],
+    }),
   ],
-  agents: [{ id: "clerk", persona: "work/clerk" }],
+  agents: [
+    { id: "clerk", persona: "work/clerk" },
+    { id: "porter", persona: "work/porter" },
+  ],
 });
 
 export const { Conversation, Agent, Executor } = app;
