@@ -117,7 +117,7 @@ describe("agents", () => {
       expect((await get("/api/agents/guided")).body).toMatchObject({ examples });
     }
     expect((await get("/api/libraries/shown/personas/guide/versions")).body).toMatchObject({
-      versions: [{ version: 2 }, { version: 1 }],
+      versions: [{ version: 1 }, { version: 2 }],
     });
     for (const examples of [[], [""], Array(9).fill("Hello?")])
       expectProblem(await post("/api/agents", { persona: { ...persona, examples } }), 422, "INVALID_INPUT");
