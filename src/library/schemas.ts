@@ -31,10 +31,10 @@ export const DEFAULT_TOOL_BACKOFF_MS = 1_000;
 export const MAX_FALLBACKS = 5;
 
 /** Maximum number of example messages of a persona. */
-export const MAX_EXAMPLES = 8;
+const MAX_EXAMPLES = 8;
 
 /** Maximum length of an example message. */
-export const MAX_EXAMPLE_LENGTH = 500;
+const MAX_EXAMPLE_LENGTH = 500;
 
 /** The limits of a context budget, in tokens. */
 const MIN_CONTEXT_TOKENS = 1_000;
