@@ -48,11 +48,15 @@ export type NativePart =
   | { type: "block"; value: Facts };
 
 /**
- * Reports whether a system message is a note: it tells the model what people said or tools returned. Its words are those of
- * others, so it never joins the instructions.
+ * Reports whether a system message is a note: it tells the model what people said, what tools returned, how a turn ended, or what
+ * was said before (a summary). Its words are those of others, so no format gives it more authority than a user's message.
  */
-export function isNote({ role, metadata }: ContextMessage): boolean {
-  return role === "system" && (metadata?.note === true || metadata?.operation !== undefined);
+export function isNote({ role, metadata = {} }: ContextMessage): boolean {
+  if (role !== "system") return false;
+  const { note, operation, origin, compactedEventCount } = metadata;
+  return (
+    note === true || operation !== undefined || origin === "platform" || compactedEventCount !== undefined
+  );
 }
 
 /** One message of a model's context. */

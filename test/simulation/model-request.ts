@@ -1,5 +1,6 @@
 /** Parser of requests to the simulated model: the message to answer, and the progress of the turn. */
 
+import { withNotes } from "../support/notes.ts";
 import { noticeIn, type Said, said } from "./check-requests.ts";
 import { tagIn } from "./scope.ts";
 
@@ -24,7 +25,8 @@ const NEWER = "Meanwhile the user also said";
 const ORDER = "This is an order of the platform";
 
 /** Returns the messages that a request for a summary is about; `undefined` for all other requests. */
-export function readSummaryRequest({ messages }: RequestBody): Said[] | undefined {
+export function readSummaryRequest(body: RequestBody): Said[] | undefined {
+  const messages = withNotes(body.messages);
   const order = messages.at(-1);
   if (order?.role !== "user" || !textIn(order).startsWith(ORDER)) return undefined;
   return messages.slice(1, -1).map(saidIn);
@@ -55,7 +57,8 @@ export interface ReadRequest {
   missing: number;
 }
 
-export function readRequest({ messages }: RequestBody): ReadRequest {
+export function readRequest(body: RequestBody): ReadRequest {
+  const messages = withNotes(body.messages);
   const start = messages.findLastIndex(({ role }) => role === "user");
   const moves = messages.slice(start + 1);
   const isAddition = (message: RequestMessage | undefined) =>

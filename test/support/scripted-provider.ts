@@ -13,8 +13,10 @@
  *   GET  /documents/KEY                   returns the document; 503 without one
  *   GET  /documents/KEY/reads             returns the number of reads
  */
+
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { withNotes } from "./notes.ts";
 import {
   errorReply,
   type RecordedRequest,
@@ -130,7 +132,8 @@ const SUMMARY = -1;
 
 function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play): Reply {
   // SAFETY: only tests send requests here, and they assert the parts of the body that they use.
-  const body = request.body as unknown as RecordedBody;
+  const sent = request.body as unknown as RecordedBody;
+  const body = { ...sent, messages: withNotes(sent.messages) };
   const start = body.messages.findLastIndex(({ role }) => role === "user");
   const script = parseScript(body.messages[start]?.content);
   if (script === null) return summaryReply(body, playOf);

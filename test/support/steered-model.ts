@@ -25,6 +25,7 @@ import type { JsonObject } from "../../src/shared/json.ts";
 import type { RateLimit } from "../../src/shared/token-bucket.ts";
 import { localExecutor } from "./local-executor.ts";
 import { noMail } from "./no-mail.ts";
+import { withNotes } from "./notes.ts";
 import { messageOfAda, recordOf } from "./records.ts";
 
 const STOP = { caller: { type: "user", userId: "ada" } } as const;
@@ -221,7 +222,7 @@ export class SteeredConversation {
         take({
           body,
           // SAFETY: the adapter of the format wrote the body.
-          messages: body.messages as unknown as OpenRequest["messages"],
+          messages: withNotes(body.messages as unknown as OpenRequest["messages"]),
           isAborted: () => signal.aborted,
           say: (text) => push({ type: "text", text }),
           count: () => push({ type: "usage", usage: { inputTokens: 100, outputTokens: 10 } }),

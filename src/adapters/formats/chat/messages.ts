@@ -11,7 +11,7 @@ import type { Json, JsonObject } from "../../../shared/json.ts";
 import { NO_MESSAGE, orOpening, shownParts } from "../common/blank.ts";
 import { filled } from "../common/json.ts";
 import { type ContextMedia, carriesMedia } from "../common/media.ts";
-import { joinedInstructions } from "../common/turns.ts";
+import { joinedInstructions, withoutAuthority } from "../common/turns.ts";
 import { ownReasoning } from "./reasoning.ts";
 
 export type ChatToolCall = {
@@ -49,11 +49,8 @@ export interface ChatMedia {
 }
 
 /** Builds a message with its media, and with the reasoning that its model must get back. */
-export function toNativeMessage(
-  message: ContextMessage,
-  profile: ModelProfile,
-  media: ChatMedia,
-): JsonObject {
+export function toNativeMessage(given: ContextMessage, profile: ModelProfile, media: ChatMedia): JsonObject {
+  const message = withoutAuthority(given);
   const { tool_calls: calls, ...chat } = toChatMessage(message);
   const own = ownReasoning(message, profile);
   const parts = carriesMedia(profile.provider, message) ? message.parts : undefined;

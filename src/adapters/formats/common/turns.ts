@@ -69,6 +69,13 @@ export function spokenParts(message: ContextMessage): ContextPart[] {
     : [{ type: "text", text: label.trimEnd() }, ...spoken];
 }
 
+/** Returns a note as a user's message with its label, for formats that have system messages between others; others as they are. */
+export function withoutAuthority(message: ContextMessage): ContextMessage {
+  if (!isNote(message) || isBlank(message.content)) return message;
+  const { name, ...rest } = message;
+  return { ...rest, role: "user", content: NOTE_LABEL + attributed(name, message.content) };
+}
+
 function systemLabel(message: ContextMessage): string {
   if (message.role !== "system") return "";
   return isNote(message) ? NOTE_LABEL : SYSTEM_LABEL;

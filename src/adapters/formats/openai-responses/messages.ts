@@ -8,7 +8,7 @@ import { objects } from "../common/json.ts";
 import { carriesMedia, fileName, mediaUrl, resolveMedia } from "../common/media.ts";
 import { type CallForm, ID_LENGTH, plainName, type SentCalls } from "../common/names.ts";
 import { unsupported } from "../common/request.ts";
-import { attributed, spokenParts } from "../common/turns.ts";
+import { attributed, spokenParts, withoutAuthority } from "../common/turns.ts";
 import { nativeItems } from "./native.ts";
 
 const PROVIDER = "openai-responses";
@@ -48,7 +48,7 @@ export function toItems(
       ...defined({ caller: call?.caller ?? undefined }),
     };
   };
-  for (const message of messages) {
+  for (const message of messages.map(withoutAuthority)) {
     if (message.role === "tool") items.push(toResult(message));
     else if (message.role === "assistant") items.push(...replyItems(message, profile, toCall));
     else if (!isSilent(message)) items.push({ role: message.role, content: contentOf(message) });
