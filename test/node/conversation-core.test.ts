@@ -172,31 +172,40 @@ const attemptFacts: fc.Arbitrary<AttemptFacts> = fc
   )
   .map((facts) => ({ ...facts }));
 
-/** What happens next, chosen without knowing the state; the driver makes a signal of it where it can. */
+/**
+ * What happens next, chosen without knowing the state; the driver makes a signal of it where it can. Weights and lengths are
+ * such that one script in ten has a second cycle, and one in eight a queued turn.
+ */
 const scriptStep = fc.oneof(
-  fc.record({
-    kind: fc.constant("message" as const),
-    content: fc.string({ minLength: 1, unit: "grapheme" }),
-    structured: fc.boolean(),
-    tools: fc.subarray([ASK]),
-  }),
-  fc.record({
-    kind: fc.constant("reply" as const),
-    pick: fc.nat(),
-    text: fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom('{"n": 1}', '{"n": "one"}')),
-    finishReason: fc.constantFrom("stop" as const, "stop" as const, "length" as const),
-    isNative: fc.boolean(),
-    facts: attemptFacts,
-    calls: fc.array(
-      fc.record({
-        name: fc.constantFrom("pure", "safe", "once", "ask", "unknown", "later", "job", "job"),
-        id: fc.constantFrom("call_0", "call_1", "x"),
-        n: fc.option(fc.integer(), { nil: undefined }),
-        broken: fc.boolean(),
-      }),
-      { maxLength: 3 },
-    ),
-  }),
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant("message" as const),
+      content: fc.string({ minLength: 1, unit: "grapheme" }),
+      structured: fc.boolean(),
+      tools: fc.subarray([ASK]),
+    }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant("reply" as const),
+      pick: fc.nat(),
+      text: fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom('{"n": 1}', '{"n": "one"}')),
+      finishReason: fc.constantFrom("stop" as const, "stop" as const, "length" as const),
+      isNative: fc.boolean(),
+      facts: attemptFacts,
+      calls: fc.array(
+        fc.record({
+          name: fc.constantFrom("pure", "safe", "once", "ask", "unknown", "later", "job", "job"),
+          id: fc.constantFrom("call_0", "call_1", "x"),
+          n: fc.option(fc.integer(), { nil: undefined }),
+          broken: fc.nat(5).map((n) => n === 0),
+        }),
+        { maxLength: 3 },
+      ),
+    }),
+  },
   fc.record({
     kind: fc.constant("failure" as const),
     pick: fc.nat(),
@@ -205,12 +214,15 @@ const scriptStep = fc.oneof(
     category: fc.constantFrom("transient" as const, "auth" as const, "safety" as const),
     facts: attemptFacts,
   }),
-  fc.record({
-    kind: fc.constant("result" as const),
-    pick: fc.nat(),
-    success: fc.boolean(),
-    value: fc.jsonValue(),
-  }),
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant("result" as const),
+      pick: fc.nat(),
+      success: fc.boolean(),
+      value: fc.jsonValue(),
+    }),
+  },
   fc.record({
     kind: fc.constant("submit" as const),
     pick: fc.nat(),
@@ -436,7 +448,7 @@ function calling({ active }: Pick<ConversationState, "active">, names: readonly 
 }
 
 describe("the core under random signals", () => {
-  const steps = fc.array(scriptStep, { minLength: 1, maxLength: 60 });
+  const steps = fc.array(scriptStep, { minLength: 1, maxLength: 60, size: "max" });
 
   test("ASYNC-5 BOUND-1 BEAT-1 A71 PLAN-1 EFFECT-1 EFFECT-4 CLIENTTOOL-3 TURN-1 every active turn calls for its model, its open operations, or waits until a deadline, and what is finished stays so", () => {
     fc.assert(
@@ -771,7 +783,7 @@ function finishTurn(driver: Driver, results: readonly string[]): void {
 }
 
 describe("the window of the session", () => {
-  const steps = fc.array(scriptStep, { minLength: 1, maxLength: 80 });
+  const steps = fc.array(scriptStep, { minLength: 1, maxLength: 80, size: "max" });
 
   test("H2 WINDOW-1 WINDOW-3 CONTEXT-1 what memory gives equals what the store gives, and begins with a user's message", () => {
     fc.assert(
