@@ -4,6 +4,7 @@ import { z } from "zod";
 import { planReservation } from "../../src/agents/conversation/core/planning/budget.ts";
 import { packHead, unpackHead } from "../../src/agents/conversation/store/journal.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { defineTask } from "../../src/library/define-task.ts";
 import { maxOutputTokens } from "../../src/model/spending.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
@@ -58,6 +59,37 @@ describe("model calls", () => {
     expect(maxOutputTokens({ parameters: { generationConfig: { maxOutputTokens: 400 } } })).toBe(400);
     expect(maxOutputTokens({ parameters: { thinking: { budget_tokens: 1_000 } } })).toBe(5_096);
   });
+
+  test.each([
+    [50_000, true],
+    [100, false],
+  ])(
+    "H4 BUDGET-1 HOOK-2 the request of a context hook with a limit of %i tokens reserves that, whatever the profile says",
+    async (max_tokens, isRefused) => {
+      const assemble = defineTask({
+        id: "assemble",
+        input: z.looseObject({}),
+        effect: "pure",
+        execute: async () => ({ model: "m", messages: [{ role: "user", content: "Hello" }], max_tokens }),
+      });
+      const room = await SteeredConversation.create(
+        defineLibrary("lib", { tasks: [assemble] }),
+        {},
+        { contextAssembly: { task: "lib/assemble" } },
+        { profile: { parameters: { max_tokens: 1_000 } }, budget: { tokens: 900 } },
+      );
+      const id = await room.say("Hello");
+      if (isRefused) {
+        await room.until(over(id));
+        expect(exceeded(room)[0]?.needed).toBeGreaterThan(max_tokens);
+        expect(room.untaken).toBe(0);
+        return;
+      }
+      (await room.request()).answer("Yes.");
+      await room.until(over(id));
+      expect(room.turn(id)).toMatchObject({ status: "completed" });
+    },
+  );
 
   test("H4 BUDGET-2 parallel turns share the budget of their conversation, and what runs is reserved", async () => {
     const room = await SteeredConversation.create(empty, { budget: { modelCalls: 2 } });

@@ -92,7 +92,8 @@ export function reservationOf(
   const profile = profileAt(chain, index) ?? chain.modelProfile.definition;
   return {
     inputTokens: requestTokens?.(state, turn) ?? contextTokens(chain, profile),
-    outputTokens: maxOutputTokens(profile),
+    // The request of a context hook is sent verbatim, so its own limit applies, and not the profile's.
+    outputTokens: maxOutputTokens(turn.request === undefined ? profile : { parameters: turn.request }),
   };
 }
 
