@@ -55,13 +55,14 @@ export async function runKills(directory: string, args: readonly string[]): Prom
     (site) => oneTurn(site, { kills: MAX_RECOVERIES, patienceMs: ONE_TURN_PATIENCE_MS }, tick),
     keep,
   );
-  console.log("");
+  console.log(`\n${summariesIn(raged)} histories were compacted in the storm.`);
   refuse(
     [...check(raged), ...check(within)].map(
       ({ rule, conversation, what }) => `${rule} ${conversation}: ${what}`,
     ),
   );
   refuse(missing(raged));
+  if (summariesIn(raged) === 0) refuse(["No history was compacted."]);
   refuse(outcomeAmiss(within));
   return [...rowsOf(raged), ...oneTurnRows(within)];
 }
@@ -97,6 +98,11 @@ export function missing(history: History): string[] {
   return (["stream", "tool", "between"] as const)
     .filter((kind) => !kinds.has(kind))
     .map((kind) => `No kill interrupted a turn: ${kind}.`);
+}
+
+/** Returns the number of summaries that stand in place of older turns. */
+function summariesIn({ finals }: History): number {
+  return finals.flatMap(({ journal }) => journal).filter(({ type }) => type === "context.compacted").length;
 }
 
 /** The surviving turn completes. The other one, killed once more, fails. */

@@ -19,8 +19,11 @@
  *         because the user wrote meanwhile is no repetition.
  * KILL-9  No acknowledged turn needs a caller to continue: none is resumed only by the final read of its conversation.
  * KILL-10 A turn whose stop was acknowledged ends stopped, with what was shown of its texts. No other turn does.
+ * KILL-11 A compaction ends once, after at most three attempts, and its summary is one that the model gave. A request has each
+ *         earlier message once: in full, or in its summary.
  */
 import { checkCalls } from "./check/calls.ts";
+import { checkCompactions } from "./check/compactions.ts";
 import { checkConnections } from "./check/connections.ts";
 import { recordsOf, type Violation } from "./check/records.ts";
 import { checkTexts } from "./check/texts.ts";
@@ -36,7 +39,7 @@ export function check(history: History): Violation[] {
     ...unread.map(({ conversation, script: { key } }) => {
       return { rule: "KILL-1", conversation, what: `the final state of ${key} was not read` };
     }),
-    ...[checkTurns, checkConnections, checkTexts, checkCalls].flatMap((rules) =>
+    ...[checkTurns, checkConnections, checkTexts, checkCalls, checkCompactions].flatMap((rules) =>
       conversations.flatMap((conversation) => rules(conversation, history)),
     ),
   ];

@@ -1,13 +1,24 @@
 /** The final state of a conversation, read once all of its turns have ended. */
 
+import { setTimeout as pause } from "node:timers/promises";
 import { framesIn } from "../../src/client/event-stream.ts";
 import { createClient, type Frame, type MessageView } from "../../src/client/index.ts";
 import type { JournalEntryView } from "../../src/protocol/views.ts";
+import { endsCompaction } from "./check/compactions.ts";
 import type { FinalState } from "./history.ts";
 
 /** Journal entries without a frame. */
-const SILENT = ["conversation.started", "turn.resumed", "tool.interrupted"];
+const SILENT = [
+  "conversation.started",
+  "turn.resumed",
+  "tool.interrupted",
+  "context.compaction.started",
+  "context.compaction.failed",
+  "context.compacted",
+];
 const PAGE = 200;
+/** Time between two reads of a journal in which a compaction runs, in milliseconds. */
+const POLL_MS = 200;
 
 /** Waits for the end of all turns and reads the state. Call it after the last message. */
 export async function readFinalState(
@@ -25,7 +36,7 @@ export async function readFinalState(
     frames.push(frame);
     if (journal === undefined && isTerminal(frame)) {
       const { gate } = await client.conversations.get(conversation, { signal });
-      if (gate === "idle") journal = await readJournal(address, signal);
+      if (gate === "idle") journal = await restingJournal(address, signal);
     }
     const last = journal?.findLast(({ type }) => !SILENT.includes(type));
     if (journal !== undefined && frame.seq >= (last?.seq ?? 0)) {
@@ -43,6 +54,16 @@ export async function readFinalState(
 
 function isTerminal({ type }: Frame): boolean {
   return type === "turn.completed" || type === "turn.failed";
+}
+
+/** Reads the journal once no compaction runs. */
+async function restingJournal(address: string, signal: AbortSignal): Promise<JournalEntryView[]> {
+  for (;;) {
+    const journal = await readJournal(address, signal);
+    const last = journal.findLast(({ type }) => type.startsWith("context."));
+    if (last === undefined || endsCompaction(last)) return journal;
+    await pause(POLL_MS, undefined, { signal });
+  }
 }
 
 async function readJournal(address: string, signal: AbortSignal): Promise<JournalEntryView[]> {

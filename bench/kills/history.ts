@@ -65,8 +65,20 @@ export type Hit = {
   answered: boolean;
 } & (
   | { kind: "model"; call: number }
+  /** A request for a summary. Its key is that of the first message in it. */
+  | { kind: "summary" }
   | { kind: "tool"; effect: Script["rounds"][number][number]; call: string; operationId: string }
 );
+
+/** What a request to the model has of earlier messages, by their keys. */
+export interface ModelRequest {
+  /** Key of the message to answer; of a request for a summary, of the first one in it. */
+  key: string;
+  /** Those that the summary covers. */
+  summarised: string[];
+  /** Those that it has in full, the message to answer included. */
+  shown: string[];
+}
 
 /** The state of a conversation after all turns have ended. */
 export interface FinalState {
@@ -87,6 +99,7 @@ export interface History {
   shown: ShownText[];
   kills: Kill[];
   hits: Hit[];
+  requests: ModelRequest[];
   finals: FinalState[];
 }
 
@@ -99,6 +112,7 @@ export function newHistory(): History {
     shown: [],
     kills: [],
     hits: [],
+    requests: [],
     finals: [],
   };
 }

@@ -6,18 +6,19 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { z } from "zod";
-import type { Hit } from "./history.ts";
+import type { History, Hit, ModelRequest } from "./history.ts";
 import { callName, piecesOf, type Script, scriptOf, TOOL_EFFECTS } from "./script.ts";
 
 /** `piece`: a delta of a model's reply was sent. `ended`: the response was completed or cut off. */
 export type HitEvent = { type: "began" | "piece" | "ended"; hit: Hit };
 
-const chatSchema = z.object({
-  messages: z.array(z.object({ role: z.string(), content: z.unknown() })),
-});
+const messageSchema = z.object({ role: z.string(), content: z.unknown() });
+type ChatMessage = z.output<typeof messageSchema>;
+const chatSchema = z.object({ messages: z.array(messageSchema) });
 
 export class HitServer {
   readonly #hits: Hit[];
+  readonly #requests: ModelRequest[];
   readonly #listeners = new Set<(event: HitEvent) => void>();
   readonly #server = createServer((request, response) => {
     this.#handle(request, response).catch((error: unknown) => {
@@ -27,9 +28,10 @@ export class HitServer {
     });
   });
 
-  /** Records every request in `hits`. */
-  constructor(hits: Hit[]) {
+  /** Records every request. */
+  constructor({ hits, requests }: Pick<History, "hits" | "requests">) {
     this.#hits = hits;
+    this.#requests = requests;
   }
 
   async start(): Promise<void> {
@@ -94,8 +96,10 @@ export class HitServer {
 
   async #answerAsModel(body: unknown, response: ServerResponse): Promise<void> {
     const { messages } = chatSchema.parse(body);
+    if (isOrder(messages.at(-1))) return this.#summarise(messages.slice(0, -1), response);
     const asked = messages.findLastIndex(({ role }) => role === "user");
     const script = scriptOf(messages[asked]?.content);
+    this.#requests.push({ key: script.key, ...knownIn(messages) });
     const call = messages.slice(asked).filter(({ role }) => role === "assistant").length;
     const hit = this.#begin({ ...unended(script.key), kind: "model", call }, response);
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -118,6 +122,23 @@ export class HitServer {
     });
     if (toolCalls !== undefined) response.write(chunk({ tool_calls: toolCalls }, null));
     response.write(chunk({}, toolCalls === undefined ? "stop" : "tool_calls"));
+    this.#answer(hit, response, "data: [DONE]\n\n");
+  }
+
+  /** Answers with the keys of all messages that the summary covers. */
+  async #summarise(messages: readonly ChatMessage[], response: ServerResponse): Promise<void> {
+    const { summarised, shown } = knownIn(messages);
+    const [key = ""] = shown;
+    this.#requests.push({ key, summarised, shown });
+    const hit = this.#begin({ ...unended(key), kind: "summary" }, response);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (const content of [SUMMARISED, ...summarised, ...shown]) {
+      await pause(SUMMARY_PIECE_MS);
+      if (response.destroyed) return;
+      response.write(chunk({ content: content === SUMMARISED ? content : ` ${content}` }, null));
+      this.#tell({ type: "piece", hit });
+    }
+    response.write(chunk({}, "stop"));
     this.#answer(hit, response, "data: [DONE]\n\n");
   }
 
@@ -155,6 +176,26 @@ export class HitServer {
   #tell(event: HitEvent): void {
     for (const listener of this.#listeners) listener(event);
   }
+}
+
+/** The beginning of an order to summarise. */
+const ORDER = "This is an order of the platform";
+/** The beginning of a summary. Keys follow. */
+const SUMMARISED = "Summarised:";
+const SUMMARY_PIECE_MS = 20;
+
+function isOrder(message: ChatMessage | undefined): boolean {
+  return message?.role === "user" && String(message.content).startsWith(ORDER);
+}
+
+/** Returns the keys of the messages that a summary covers, and of those that stand in full. */
+function knownIn(messages: readonly ChatMessage[]): Omit<ModelRequest, "key"> {
+  const summaries = messages.flatMap(({ role, content }) => {
+    const [, keys = ""] = role === "system" ? String(content).split(SUMMARISED) : [];
+    return keys.split(" ").filter((key) => key !== "");
+  });
+  const said = messages.filter(({ role }) => role === "user");
+  return { summarised: summaries, shown: said.map(({ content }) => scriptOf(content).key) };
 }
 
 function unended(key: string) {

@@ -139,7 +139,9 @@ function hasFailed({ frames }: TurnRecord): boolean {
 function amplification(turns: readonly TurnRecord[], kind: "model" | "tool"): number {
   const hits = turns.flatMap((turn) => turn.hits.filter((hit) => hit.kind === kind));
   const distinct = new Set(
-    hits.map((hit) => (hit.kind === "model" ? `${hit.key}/${hit.call}` : hit.operationId)),
+    hits.map((hit) =>
+      hit.kind === "tool" ? hit.operationId : `${hit.key}/${"call" in hit ? hit.call : ""}`,
+    ),
   );
   return hits.length / distinct.size;
 }

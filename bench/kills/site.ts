@@ -10,7 +10,7 @@ import { HitServer } from "./hit-server.ts";
 export class Site {
   /** The history. The site records kills and hits. */
   readonly history: History = newHistory();
-  readonly hits = new HitServer(this.history.hits);
+  readonly hits = new HitServer(this.history);
   readonly #bundle: Bundle;
   readonly #directory: string;
   readonly #log: number;

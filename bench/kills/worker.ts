@@ -18,6 +18,8 @@ const tools = TOOL_EFFECTS.map((effect) =>
 
 const persona = definePersona(AGENT, {
   identity: { systemPrompt: "You follow the script." },
+  // A few turns fill it, so conversations compact themselves.
+  memory: { contextTokens: 4_000 },
   tools: { toolIds: [...TOOL_EFFECTS] },
 });
 

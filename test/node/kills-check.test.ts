@@ -4,6 +4,7 @@ import { check } from "../../bench/kills/check.ts";
 import type { FinalState, History, Hit } from "../../bench/kills/history.ts";
 import { interruptionsOf, rowsOf } from "../../bench/kills/measure.ts";
 import type { Frame } from "../../src/client/index.ts";
+import type { JournalEntryView } from "../../src/protocol/views.ts";
 import { goodHistory } from "../support/kill-history.ts";
 
 /** Returns the rules that a changed history violates. */
@@ -49,6 +50,12 @@ function log({ connections }: History, index: number): History["connections"][nu
 /** Returns the frames of a type that a connection received. */
 function received(history: History, index: number, type: Frame["type"]) {
   return log(history, index).frames.filter((one) => one.frame.type === type);
+}
+
+/** Appends an entry to the journal. */
+function note(history: History, type: JournalEntryView["type"], data: JournalEntryView["data"] = {}): void {
+  const { journal } = finalOf(history);
+  journal.push({ seq: journal.length + 1, type, time: "2026-01-01T00:01:00.000Z", data });
 }
 
 /** Ends the second turn as failed. */
@@ -347,6 +354,28 @@ const CASES: [rule: string, what: string, change: (history: History) => void][] 
     "a turn completed although its stop was acknowledged",
     (history) => history.stops.push({ key: "a", turnId: "turn_a", outcome: "acknowledged" }),
   ],
+  ["KILL-11", "a compaction never ends", (history) => note(history, "context.compaction.started")],
+  [
+    "KILL-11",
+    "a compaction took more than three attempts",
+    (history) => {
+      note(history, "context.compaction.started");
+      note(history, "context.compaction.failed", { attempt: 4, final: true });
+    },
+  ],
+  [
+    "KILL-11",
+    "a summary was recorded that the model did not give",
+    (history) => {
+      note(history, "context.compaction.started");
+      note(history, "context.compacted");
+    },
+  ],
+  [
+    "KILL-11",
+    "a message stands in the summary and in full",
+    (history) => history.requests.push({ key: "b", summarised: ["a"], shown: ["a", "b"] }),
+  ],
   [
     "KILL-9",
     "an acknowledged turn went on only when it was read",
@@ -361,6 +390,17 @@ it.each(CASES)("%s finds that %s", (rule, _, change) => {
 });
 
 describe("what is allowed", () => {
+  it("KILL-11 a compaction whose second attempt gives the summary", () => {
+    const compacted = (history: History) => {
+      note(history, "context.compaction.started");
+      note(history, "context.compaction.failed", { attempt: 1, final: false });
+      note(history, "context.compacted");
+      history.hits.push({ kind: "summary", key: "a", at: 0, endedAt: 1, answered: true });
+      history.requests.push({ key: "b", summarised: ["a"], shown: ["b"] });
+    };
+    expect(broken(compacted)).toEqual([]);
+  });
+
   it("KILL-8 a model call is made again because the user wrote meanwhile", () => {
     const repeated = (history: History) => {
       const call = history.hits.find(({ kind }) => kind === "model");

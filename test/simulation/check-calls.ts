@@ -69,7 +69,12 @@ export function checkFallbacks(scope: Scope): void {
 
 /** Reports whether a request may be for a message whose reply was withdrawn. */
 function isRepeat(call: ModelCallRecord | undefined, calls: readonly ModelCallRecord[]): boolean {
-  return call?.wantsData === true || hasNewer(call, calls);
+  return callBefore(call, calls)?.unfit !== undefined || hasNewer(call, calls);
+}
+
+/** Returns the request of the turn before one. */
+function callBefore(call: ModelCallRecord | undefined, calls: readonly ModelCallRecord[]) {
+  return calls.findLast(({ tag, step }) => call !== undefined && tag === call.tag && step < call.step);
 }
 
 /** Returns the calls of the rounds before that were for the same message: what was deferred in them stays so. */
@@ -86,8 +91,7 @@ function repeatedBy(
 /** Reports whether a request contains a newer message that the turn's requests before it did not. */
 function hasNewer(call: ModelCallRecord | undefined, calls: readonly ModelCallRecord[]): boolean {
   if (call === undefined) return false;
-  const before = calls.findLast(({ tag, step }) => tag === call.tag && step < call.step);
-  return call.newer.length > (before?.newer.length ?? 0);
+  return call.newer.length > (callBefore(call, calls)?.newer.length ?? 0);
 }
 
 export function checkCalls(scope: Scope): void {

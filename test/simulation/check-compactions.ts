@@ -72,7 +72,7 @@ export function checkCompactions(
     const { started, cover, end } = compaction;
     if (end === undefined) fail("ends", `The compaction that began at ${started} never ends.`);
     const window = windowOf(outcome, countAt(started));
-    checkCut(compaction, window, scope);
+    checkCut(compaction, window, timeline, scope);
     // What was given up is tried again behind it only; what was stopped goes on with the attempts that are left.
     const isGivenUp =
       before?.end?.type === "context.compaction.failed" && dataOf(before.end).code !== "CANCELLED";
@@ -105,7 +105,12 @@ export function checkCompactions(
 }
 
 /** A cut lies at the beginning of a turn behind the newest summary, and keeps the newest turns within their share. */
-function checkCut({ started, cover }: Compaction, window: Window, scope: Scope): void {
+function checkCut(
+  { started, cover }: Compaction,
+  window: Window,
+  timeline: TurnTimeline,
+  scope: Scope,
+): void {
   const { fail } = scope;
   const { summary, turns } = window;
   const at = turns.findIndex(([first]) => first?.seq === cover);
@@ -118,7 +123,10 @@ function checkCut({ started, cover }: Compaction, window: Window, scope: Scope):
   const tokens = tokensOf([...summary, ...turns.flat()]);
   if (tokens <= ABOVE * Math.min(...budgets))
     fail("compactions", `The compaction at ${started} begins with ${tokens} tokens, of ${budgets}.`);
-  const kept = turns.slice(at);
+  // The end of the first turn of a commit decides, whatever else ends in it.
+  const commit = timeline.commitOf(started)?.seq;
+  const together = timeline.turns.filter(({ ended }) => timeline.commitOf(ended)?.seq === commit).length;
+  const kept = turns.slice(at, turns.length - Math.max(0, together - 1));
   if (kept.length > 1 && tokensOf(kept.flat()) > KEPT * Math.max(...budgets))
     fail("compactions", `The compaction at ${started} keeps ${tokensOf(kept.flat())} tokens, of ${budgets}.`);
 }

@@ -163,12 +163,13 @@ function runsOf({ tag }: TurnTimes, { history }: Scope): ToolRun[] {
 
 /** An executor gets each cancellation once. A call that was stopped before it started has never run. */
 function checkCancellations({ history, outcome, fail }: Scope): void {
-  const counts = Map.groupBy(history.cancellations, (id) => id);
+  const cancellations = Map.groupBy(history.cancellations, (one) => one.operationId);
   for (const { toolCall, toolResult } of outcome.turns.flatMap(({ moves }) => moves)) {
     if (toolCall === undefined) continue;
     const { operationId } = toolCall;
-    const times = counts.get(operationId)?.length ?? 0;
-    if (times > 1) fail("over", `${operationId} was cancelled ${times} times.`);
+    const executors = cancellations.get(operationId)?.map(({ executor }) => executor) ?? [];
+    if (new Set(executors).size < executors.length)
+      fail("over", `${operationId} was cancelled ${executors.length} times.`);
     const late = outcome.journal.filter((one) => one.type === "tool.late" && one.operationId === operationId);
     const successes = history.toolRuns.filter((run) => run.operationId === operationId && succeeds(run));
     const isOwed = isOnce(toolCall.name) && toolResult?.error?.code === "CANCELLED" && successes.length > 0;

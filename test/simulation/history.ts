@@ -237,8 +237,8 @@ export interface History {
   acts: ActRecord[];
   commits: CommitRecord[];
   dispatches: DispatchRecord[];
-  /** Operations whose cancellation their executor got, once each time. */
-  cancellations: string[];
+  /** Operations whose cancellation an executor got, once each time. An attempt has an executor of its own. */
+  cancellations: { operationId: string; executor: number }[];
   /** Turns that were active and waited for nothing. */
   stuck: string[];
   /** Number of the newest record. */

@@ -209,6 +209,8 @@ class Connection implements BatchCaller {
   readonly broken: Promise<never>;
   readonly #link: Link<{ reports: ExecutorReport[]; answer: Answer }>;
   readonly #unanswered = new Set<Answer>();
+  /** Number of the executor at its other end. */
+  readonly executor: number;
   #isBroken = false;
   #reject: (error: unknown) => void = () => undefined;
 
@@ -217,7 +219,8 @@ class Connection implements BatchCaller {
     private readonly actor: BatchCaller,
     private readonly surroundings: ExecutorSurroundings,
   ) {
-    const { clock, plane } = surroundings;
+    const { clock, plane, history } = surroundings;
+    this.executor = nextStep(history);
     this.broken = new Promise<never>((_, reject) => (this.#reject = reject));
     this.broken.catch(() => undefined);
     this.#link = new Link({
@@ -250,7 +253,8 @@ class Connection implements BatchCaller {
 
   async cancelled(): Promise<string[]> {
     const ids = await this.actor.cancelled();
-    this.surroundings.history.cancellations.push(...ids);
+    const { executor } = this;
+    this.surroundings.history.cancellations.push(...ids.map((operationId) => ({ operationId, executor })));
     await this.surroundings.clock.sleep(LATENCY_MS);
     return ids;
   }
