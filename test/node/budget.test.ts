@@ -184,13 +184,13 @@ describe("model calls", () => {
     const room = await SteeredConversation.create(empty);
     const id = await room.say("A");
     const request = await room.request();
-    await room.runtime.update({ caller: ADA, budget: { tokens: 10 } });
+    await room.runtime.changes.update({ caller: ADA, budget: { tokens: 10 } });
     expect(request.isAborted()).toBe(true);
     expect(room.turn(id).error?.code).toBe("BUDGET_EXCEEDED");
     expect(room.turn(id).spent.modelCalls).toBe(1);
     const frame = room.frames.find(({ type }) => type === "conversation.updated");
     expect(frame?.data).toEqual({ budget: { tokens: 10 }, budgetLeft: { tokens: 10 } });
-    await room.runtime.update({ caller: ADA, budget: null });
+    await room.runtime.changes.update({ caller: ADA, budget: null });
     const next = await room.say("B");
     (await room.request()).answer("1");
     await room.until(over(next));
@@ -218,7 +218,7 @@ describe("money", () => {
   test("H4 BUDGET-4 a budget in dollars is refused where a model has no price", async () => {
     const room = await SteeredConversation.create(empty);
     await expect(room.say("A", { budget: { usd: 1 } })).rejects.toMatchObject({ code: "INVALID_INPUT" });
-    await expect(room.runtime.update({ caller: ADA, budget: { usd: 1 } })).rejects.toMatchObject({
+    await expect(room.runtime.changes.update({ caller: ADA, budget: { usd: 1 } })).rejects.toMatchObject({
       code: "INVALID_INPUT",
     });
     await expect(SteeredConversation.create(empty, {}, {}, { budget: { usd: 1 } })).rejects.toMatchObject({

@@ -164,7 +164,7 @@ class Desk {
   }
 
   async submit(...results: ToolSubmission[]) {
-    const taken = await this.runtime.submit(parseSubmissions(results));
+    const taken = await this.runtime.results.submit(parseSubmissions(results));
     await this.settle();
     return taken;
   }

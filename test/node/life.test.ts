@@ -150,8 +150,10 @@ describe("the end of a conversation", () => {
     for (const life of [room, await room.restarted()]) {
       await expect(life.say("One more")).rejects.toMatchObject(closed);
       await expect(life.stopAll()).rejects.toMatchObject(closed);
-      await expect(life.runtime.resume({ caller: ADA })).rejects.toMatchObject(closed);
-      await expect(life.runtime.update({ caller: ADA, order: "queued" })).rejects.toMatchObject(closed);
+      await expect(life.runtime.changes.resume({ caller: ADA })).rejects.toMatchObject(closed);
+      await expect(life.runtime.changes.update({ caller: ADA, order: "queued" })).rejects.toMatchObject(
+        closed,
+      );
       expect([shown(life), life.untaken]).toEqual(["completed", 0]);
     }
     expect(room.frames).toHaveLength(before);

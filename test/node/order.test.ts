@@ -75,7 +75,7 @@ describe("queued", () => {
     await room.stopAll();
     expect(ids.map((id) => room.turn(id).error?.code)).toEqual(["CANCELLED", "CANCELLED", "CANCELLED"]);
     expect(room.untaken).toBe(0);
-    await room.runtime.resume({ caller: ADA });
+    await room.runtime.changes.resume({ caller: ADA });
     await room.say("D");
     const request = await room.request();
     expect(saidIn(request).filter((text) => text.startsWith("user"))).toEqual([
@@ -91,7 +91,7 @@ describe("queued", () => {
     await room.say("A");
     await room.say("B");
     await room.request();
-    await room.runtime.update({ caller: ADA, order: "parallel" });
+    await room.runtime.changes.update({ caller: ADA, order: "parallel" });
     expect(saidIn(await room.request()).at(-1)).toBe("user: B");
     expect(room.frames.some(({ type, data }) => type === "conversation.updated" && "turns" in data)).toBe(
       true,
@@ -102,7 +102,7 @@ describe("queued", () => {
     const room = await SteeredConversation.create(calendar().library, { order: "queued" });
     for (const text of ["A", "B", "C"]) await room.say(text);
     await room.request();
-    await room.runtime.update({ caller: ADA, order: "parallel" });
+    await room.runtime.changes.update({ caller: ADA, order: "parallel" });
     await room.request();
     const [note] = saidIn(await room.request());
     expect(note).toContain('"A"');

@@ -123,7 +123,8 @@ describe.each(recorded("conversation"))("G4 conversation $name of $release", (re
     const life = stage.begin();
     await life.runtime.wake();
     const asked = clientCalls(life);
-    if (asked.length > 0) await life.runtime.submit(asked.map((id) => ({ operationId: id, result: "One." })));
+    if (asked.length > 0)
+      await life.runtime.results.submit(asked.map((id) => ({ operationId: id, result: "One." })));
     await stage.until(() => !life.runtime.busy);
     const { turns } = conversationViews(life) as {
       turns: { status: string; moves: { reasoning?: string }[] }[];

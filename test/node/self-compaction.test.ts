@@ -202,7 +202,7 @@ describe("a conversation", () => {
     expect(conversation.runtime.dueIn).toBeNull();
     await conversation.say("In vain");
     expect(conversation.runtime.isCompacting).toBe(false);
-    await conversation.runtime.resume({ caller: { type: "user", userId: "ada" } });
+    await conversation.runtime.changes.resume({ caller: { type: "user", userId: "ada" } });
     await turnOf(conversation, turns + 2, 20);
     expect(isOrder(await conversation.request())).toBe(true);
   });
@@ -225,7 +225,7 @@ describe("a conversation", () => {
       data: { attempt: 1, final: true, code: "CANCELLED" },
     });
     // What remains changes no usage, and counts nothing again.
-    await conversation.runtime.resume(STOP);
+    await conversation.runtime.changes.resume(STOP);
     await conversation.stopAll();
     expect(conversation.runtime.state.usage).toEqual(usage);
     expect(conversation.usageChanges - changes).toBe(1);
@@ -271,7 +271,7 @@ describe("a conversation", () => {
       expect(conversation.runtime.state.compactions.tester?.call?.attempt).toBe(attempt);
       await conversation.stopAll();
       expect(order.isAborted()).toBe(true);
-      await conversation.runtime.resume(STOP);
+      await conversation.runtime.changes.resume(STOP);
       await turnOf(conversation, ++turns, 20);
       if (attempt < 3) order = await conversation.request();
     }
@@ -285,7 +285,7 @@ describe("a conversation", () => {
     const { turns } = await filled(conversation);
     const [first] = runningCompactions(conversation.runtime.state);
     await conversation.stopAll();
-    await conversation.runtime.resume(STOP);
+    await conversation.runtime.changes.resume(STOP);
     await turnOf(conversation, turns + 1, 20);
     const { state } = conversation.runtime;
     const [second] = runningCompactions(state);

@@ -315,7 +315,7 @@ describe("the queue", () => {
   test("SIGQUEUE-1 what still waits when the conversation ends is refused, message by message, and runs nothing", async () => {
     const room = await Room.create();
     await room.send(messages(MAX_ACTIVE_TURNS + 2));
-    await room.runtime.end({ caller: { type: "user", userId: "ada" } });
+    await room.runtime.changes.end({ caller: { type: "user", userId: "ada" } });
     expect(room.drain()).toBe(1);
     expect(room.entries("conversation.signal.refused").map(({ data }) => data)).toMatchObject([
       { id: `id ${MAX_ACTIVE_TURNS}`, code: "CONVERSATION_CLOSED" },
@@ -396,7 +396,7 @@ describe("orchestration", () => {
     expect(room.room.untaken).toBe(0);
     expect(room.room.queries.turns().items.map(({ status }) => status)).toEqual(["completed", "completed"]);
     const caller = { type: "user", userId: "ada" } as const;
-    await room.runtime.update({ caller, orchestration: true });
+    await room.runtime.changes.update({ caller, orchestration: true });
     await room.send(messages(1, 2));
     const request = await room.room.request();
     expect(request.messages.slice(1).map(({ content }) => content)).toEqual([
@@ -404,7 +404,7 @@ describe("orchestration", () => {
       "message 1",
       "message 2",
     ]);
-    await room.runtime.update({ caller, orchestration: false });
+    await room.runtime.changes.update({ caller, orchestration: false });
     request.answer("Late, and still an answer.");
     await room.room.until(({ type }) => type === "message.completed");
   });

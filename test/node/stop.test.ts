@@ -85,7 +85,8 @@ describe("a stop", () => {
     send("receipt 7");
     const operationId = room.frames.find(ofType("tool.cancelled"))?.operationId ?? "";
     const result = { tool_call_id: "call_0", success: true, result: "receipt 7" };
-    for (let copy = 0; copy < 5; copy++) await room.runtime.takeResult({ operationId, attempt: 1, result });
+    for (let copy = 0; copy < 5; copy++)
+      await room.runtime.results.takeResult({ operationId, attempt: 1, result });
     await room.say("Was it sent?");
     const notes = (await room.request()).messages.filter(({ content }) => `${content}`.includes("receipt 7"));
     expect(notes).toEqual([{ role: "system", content: expect.stringContaining("it took effect") }]);
@@ -117,18 +118,18 @@ describe("a stop", () => {
       .filter(ofType("tool.cancelled"))
       .map(({ operationId }) => operationId);
     const error = { code: "EXECUTION_FAILED", message: "No ink.", retriable: false } as const;
-    await room.runtime.takeResult({
+    await room.runtime.results.takeResult({
       operationId: mail,
       attempt: 1,
       result: { tool_call_id: "call_0", success: false, error },
     });
-    await room.runtime.takeResult({
+    await room.runtime.results.takeResult({
       operationId: count,
       attempt: 1,
       result: { tool_call_id: "call_1", success: true, result: 7 },
     });
     expect(lateEntries(room)).toEqual([]);
-    await room.runtime.takeResult({
+    await room.runtime.results.takeResult({
       operationId: mail,
       attempt: 1,
       result: { tool_call_id: "call_0", success: true, result: "receipt 7" },
@@ -146,8 +147,10 @@ describe("a stop", () => {
     expect(requests.map((request) => request.isAborted())).toEqual([true, true]);
     const refused = await room.say("C");
     expect(room.turn(refused)).toMatchObject({ status: "failed", error: { code: "CANCELLED" } });
-    await room.runtime.resume({ caller: ADA });
-    await expect(room.runtime.resume({ caller: ADA })).rejects.toMatchObject({ code: "NOT_CANCELLED" });
+    await room.runtime.changes.resume({ caller: ADA });
+    await expect(room.runtime.changes.resume({ caller: ADA })).rejects.toMatchObject({
+      code: "NOT_CANCELLED",
+    });
     expect(room.untaken).toBe(0);
     await room.say("D");
     const { messages } = await room.request();

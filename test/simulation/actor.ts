@@ -82,7 +82,7 @@ export class Actor implements LifeHost {
       handleTaskResult: (result) =>
         this.call((life) =>
           asResult(async () => {
-            await life.runtime.takeResult(result);
+            await life.runtime.results.takeResult(result);
             return null;
           }),
         ),

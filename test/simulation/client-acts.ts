@@ -101,7 +101,7 @@ export class ClientActs {
         await stops.resume(principal, { reason });
         return true;
       case "reorder":
-        await runtime.update({ caller: { type: "user", userId: user }, order });
+        await runtime.changes.update({ caller: { type: "user", userId: user }, order });
         return true;
       default:
         return does satisfies never;

@@ -50,7 +50,7 @@ export interface Variant {
   order?(order: TurnOrder): TurnOrder;
 }
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
-type Submit = ConversationRuntime["submit"];
+type Submit = ConversationRuntime["results"]["submit"];
 type Publish = ConstructorParameters<typeof ConversationRuntime>[0]["publish"];
 
 export interface ActorSurroundings {
@@ -118,7 +118,7 @@ export class Life implements Caller {
     this.death.catch(() => undefined);
     this.runtime = new ConversationRuntime(this.#runtimePorts());
     this.#usage = this.#usageMirror();
-    const submit: Submit = (results) => this.runtime.submit(results);
+    const submit: Submit = (results) => this.runtime.results.submit(results);
     this.submit = actor.surroundings.variant.submit?.(submit) ?? submit;
     this.queries = new ConversationQueries(this.runtime.store);
     this.followers = new ConversationReaders({

@@ -127,7 +127,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
     const door: TaskResultApi = {
       handleTaskResult: (result) =>
         asResult(async () => {
-          await life.cross("tool.result", () => runtime.takeResult(result));
+          await life.cross("tool.result", () => runtime.results.takeResult(result));
           return null;
         }),
     };
@@ -175,7 +175,7 @@ export async function runWorld(options: WorldOptions, crossings: Crossings): Pro
     }));
     if (results.length === 0) return;
     try {
-      await life.runtime.submit(results);
+      await life.runtime.results.submit(results);
     } catch (error) {
       if (!(error instanceof Fault || crossings.isCrash(error))) throw error;
     }

@@ -75,7 +75,7 @@ export class SteeredConversation {
       gateway: this.#gateway(),
       adapters: adapterFor,
       executor: localExecutor(code, clock, undefined, ({ operationId, attempt }, ended) =>
-        this.runtime.takeResult({ operationId, attempt, ...ended }),
+        this.runtime.results.takeResult({ operationId, attempt, ...ended }),
       ),
       gate: allowAll,
       ...noMail,
@@ -158,7 +158,7 @@ export class SteeredConversation {
   }
 
   stop(id: string): Promise<void> {
-    return this.runtime.cancelTurn(this.queries.requireTurn(this.runtime.state, id), STOP);
+    return this.runtime.changes.cancelTurn(this.queries.requireTurn(this.runtime.state, id), STOP);
   }
 
   /** Adds a participant; an agent with these instructions. */
@@ -166,7 +166,7 @@ export class SteeredConversation {
     const { chain } = this.runtime.state.record.agents[0];
     const persona = { ...chain.persona, definition: { identity: { systemPrompt } } };
     const agent = { id: participant.id, chain: { ...chain, persona } };
-    return this.runtime.changeParticipants({
+    return this.runtime.changes.changeParticipants({
       type: "conversation.participant.add",
       ...STOP,
       participant,
@@ -175,15 +175,19 @@ export class SteeredConversation {
   }
 
   leave(participant: Participant): Promise<void> {
-    return this.runtime.changeParticipants({ type: "conversation.participant.remove", ...STOP, participant });
+    return this.runtime.changes.changeParticipants({
+      type: "conversation.participant.remove",
+      ...STOP,
+      participant,
+    });
   }
 
   end(reason?: string): Promise<void> {
-    return this.runtime.end({ ...STOP, ...defined({ reason }) });
+    return this.runtime.changes.end({ ...STOP, ...defined({ reason }) });
   }
 
   stopAll(): Promise<void> {
-    return this.runtime.cancel(STOP);
+    return this.runtime.changes.cancel(STOP);
   }
 
   /** Resolves when a frame has come for which `isDone` holds. */

@@ -224,7 +224,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         this.#checkSpeaker(principal);
         const { turns: order, budget, orchestration } = validate(updateSchema, input);
         const caller = { type: "user", userId: principal.subject } as const;
-        await this.#runtime.update({ caller, ...defined({ order, budget, orchestration }) });
+        await this.#runtime.changes.update({ caller, ...defined({ order, budget, orchestration }) });
         return conversationView(this.#runtime.state);
       });
     }
@@ -336,11 +336,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     async handleTaskResult(result: TaskResult): Promise<Result<null>> {
-      return asDone(() => this.#runtime.takeResult(validate(taskResultSchema, result)));
+      return asDone(() => this.#runtime.results.takeResult(validate(taskResultSchema, result)));
     }
 
     async deferOperation(request: DeferRequest): Promise<Result<GivenHandle>> {
-      return asResult(() => this.#runtime.defer(validate(deferSchema, request)));
+      return asResult(() => this.#runtime.results.defer(validate(deferSchema, request)));
     }
 
     async completeOperation(handle: string, outcome: ToolOutcome): Promise<Result<CompletedOperation>> {
@@ -349,7 +349,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
           await this.#removeEmpty();
           throw unknownHandle();
         }
-        return this.#runtime.complete(handle, parseOutcome(outcome));
+        return this.#runtime.results.complete(handle, parseOutcome(outcome));
       });
     }
 
@@ -440,7 +440,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async #submit(principal: Principal, results: ToolSubmission[]): Promise<SubmittedResult[]> {
       this.#checkSpeaker(principal);
-      return this.#runtime.submit(parseSubmissions(results));
+      return this.#runtime.results.submit(parseSubmissions(results));
     }
   };
 }

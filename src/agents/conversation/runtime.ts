@@ -4,19 +4,15 @@
  */
 
 import { type MetricsSink, reportMetrics } from "../../adapters/resilience/telemetry.ts";
-import { NOT_DEFERRABLE } from "../../library/deferred.ts";
 import { contextTokens, profileAt } from "../../library/version-chain.ts";
 import type { SessionEvent } from "../../memory/session/types.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { Budget } from "../../protocol/budget.ts";
-import type { CompletedOperation, SubmittedResult } from "../../protocol/conversation-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
-import type { TaskExecutor, TaskResult, ToolResult } from "../../protocol/executor-api.ts";
+import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
-import { messageId, operationId, resolveId, turnId } from "../../protocol/ids.ts";
-import { DEFAULT_DEFER_MS, type DeferRequest, type GivenHandle } from "../../protocol/operation-handle.ts";
-import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
+import { messageId, turnId } from "../../protocol/ids.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";
 import type { TurnOrder } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
@@ -27,27 +23,15 @@ import { ActorShell } from "../base/runtime/shell.ts";
 import { StoredClock } from "../base/runtime/stored-clock.ts";
 import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
 import { Acceptance } from "./acceptance.ts";
-import { ChangeRate, type ChangeSignal } from "./change-rate.ts";
+import { ConversationChanges } from "./changes.ts";
 import { type ConversationCommit, ConversationCore, type PlanningPorts } from "./conversation-core.ts";
 import type { CallInProgress } from "./core/decisions.ts";
 import { compactionKey, type Effect, modelKey } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
-import { extractionOf, hookOperation, runningExtractions } from "./core/hooks.ts";
+import { extractionOf, runningExtractions } from "./core/hooks.ts";
 import { checkOpen } from "./core/life.ts";
-import { isGivenUp, isOpen, type Operation, takesByName } from "./core/operation.ts";
 import { baseContext, requestTokens, sentMoves } from "./core/planning/context.ts";
-import { checkExpiry, hasOutcome, isDeferrable } from "./core/planning/defer.ts";
-import { clientResult, isRepeated } from "./core/planning/results.ts";
-import type {
-  AttemptFacts,
-  EffectSignal,
-  Join,
-  Leave,
-  Signal,
-  Stop,
-  Update,
-  UserMessage,
-} from "./core/signals.ts";
+import type { AttemptFacts, EffectSignal, Signal, UserMessage } from "./core/signals.ts";
 import {
   type CallingTurn,
   type ConversationIdentity,
@@ -59,7 +43,6 @@ import {
 } from "./core/state.ts";
 import type { Transition } from "./core/transition.ts";
 import { Handles } from "./door/handles.ts";
-import { operationAt } from "./door/message-checks.ts";
 import { TurnEnds } from "./door/turn-ends.ts";
 import { metricsOfClosedCalls, metricsOfSummary } from "./effects/call-metrics.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
@@ -67,6 +50,7 @@ import { type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
 import type { ModelCallPorts } from "./effects/model-attempt.ts";
 import type { CompactedTurn } from "./effects/model-call.ts";
 import { SessionWindows } from "./effects/session-windows.ts";
+import { OperationResults } from "./operation-results.ts";
 import { SignalQueueDoor } from "./signal-queue.ts";
 import { ConversationDatabase } from "./store/conversation-database.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
@@ -118,9 +102,11 @@ export class ConversationRuntime {
   readonly #effects: EffectRunner;
   readonly #windows: SessionWindows;
   readonly #toolState: ToolStateStore;
-  readonly #handles: Handles;
   readonly #acceptance: Acceptance;
-  readonly #changes: ChangeRate;
+  /** The results of tools that come from outside this actor. */
+  readonly results: OperationResults;
+  /** The changes of the conversation itself. */
+  readonly changes: ConversationChanges;
   /** The messages that wait to begin their turns. */
   readonly queue: SignalQueueDoor;
 
@@ -135,9 +121,7 @@ export class ConversationRuntime {
     this.#windows = new SessionWindows(this.store, () => this.state.record);
     this.#effects = new EffectRunner(this.#effectPorts());
     this.#toolState = new ToolStateStore(keyValue);
-    this.#handles = new Handles(keyValue);
     this.#acceptance = new Acceptance({ ...ports, store: this.store });
-    this.#changes = new ChangeRate(ports.changeLimit, clock);
     this.queue = new SignalQueueDoor({
       clock,
       acceptance: this.#acceptance,
@@ -156,6 +140,22 @@ export class ConversationRuntime {
       publish: (commit) => this.#publish(commit),
       start: (effects) => this.#effects.start(effects),
       abort: (keys) => this.#effects.abort(keys),
+    });
+    this.results = new OperationResults({
+      clock,
+      handles: new Handles(keyValue),
+      shell: this.#shell,
+      state: () => this.state,
+      store: this.store,
+      turn: (n) => this.#turn(n),
+    });
+    this.changes = new ConversationChanges({
+      clock,
+      limit: ports.changeLimit,
+      preview: (signals) => this.#shell.preview(signals),
+      commit: (signals) => this.#shell.commit(signals),
+      turnOfKey: (...signal) => this.store.turnOfKey(...signal),
+      relist: () => (this.state.record.listed === false ? undefined : ports.relist),
     });
   }
 
@@ -291,204 +291,6 @@ export class ConversationRuntime {
     return this.#acceptance.stage(unit, signal);
   }
 
-  /**
-   * Commits results of tools that the client ran, all or none. Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for
-   * one that takes no result, or not this one. Resolves when the results are durable and the wake-up of the turns that
-   * continue is armed.
-   */
-  async submit(results: readonly ToolSubmission[]): Promise<SubmittedResult[]> {
-    void this.state;
-    this.#shell.tick([{ type: "conversation.cmd.expire" }]);
-    const found = results.map((outcome) => ({
-      ...operationAt(outcome.operationId, (n) => this.#turn(n)),
-      outcome,
-    }));
-    const fresh = found.filter(({ operation, outcome }) => !isRepeated(operation, outcome));
-    await this.#shell.commit(
-      fresh.map(({ turn, operation: { item }, outcome }) => ({
-        type: "conversation.tool.submitted",
-        turn: turn.n,
-        item,
-        outcome,
-      })),
-    );
-    return found.map(({ turn, outcome }) => ({ operationId: outcome.operationId, turnId: turnId(turn) }));
-  }
-
-  /**
-   * Commits the result of an operation whose executor lost this actor; changes nothing if the operation does not wait for
-   * this attempt any more. The success of a cancelled `once` operation becomes a note to the model, once (OP-6). Throws `NOT_FOUND` for an unknown operation. Resolves when the result is durable.
-   */
-  async takeResult({ operationId, attempt, ...ended }: TaskResult): Promise<void> {
-    this.#shell.retryUnsaved();
-    const hook = this.#hookAt(operationId);
-    if (hook !== undefined) {
-      if (!("result" in ended) || hook.attempt !== attempt) return;
-      const { result } = ended;
-      if (!takesByName(hook.operation, result, hook.recoveries)) return;
-      const { n, item } = hook;
-      await this.#shell.commit([{ type: "conversation.tool.completed", turn: n, item, attempt, result }]);
-      return;
-    }
-    const { turn, operation } = operationAt(operationId, (n) => this.#turn(n));
-    const { item, status } = operation;
-    const address = { turn: turn.n, item, attempt };
-    if ("deferred" in ended) {
-      await this.#shell.commit([{ type: "conversation.tool.deferred", ...address, ...ended.deferred }]);
-      return;
-    }
-    const { result } = ended;
-    if (status === "cancelled") await this.#noteLate(turn, operation, result);
-    else if (takesByName(operation, result, turn.recoveries))
-      await this.#shell.commit([{ type: "conversation.tool.completed", ...address, ...ended }]);
-  }
-
-  /**
-   * Gives out a handle of an operation whose tool runs. Throws `CONFLICT` unless the operation waits for this attempt, `NOT_FOUND`
-   * for an unknown one.
-   */
-  async defer({ operationId, attempt, expiresInMs = DEFAULT_DEFER_MS }: DeferRequest): Promise<GivenHandle> {
-    if (this.#hookAt(operationId) !== undefined)
-      throw new DramatisError("INVALID_INPUT", "A hook cannot defer its result. Return it.");
-    const { operation } = operationAt(operationId, (n) => this.#turn(n));
-    if (!isDeferrable(operation)) throw new DramatisError("INVALID_INPUT", NOT_DEFERRABLE);
-    if (!isOpen(operation) || operation.attempt !== attempt)
-      throw new DramatisError("CONFLICT", "The operation does not wait for this attempt any more.");
-    const { tenant, id: conversationId } = this.state.record;
-    const expiresAt = this.ports.clock.now() + expiresInMs;
-    const handle = await this.#handles.give({ tenant, conversationId, operationId, expiresAt });
-    return { handle, expiresAt };
-  }
-
-  /**
-   * Commits the result of a deferred operation. The same result again changes nothing. Throws `NOT_FOUND` for a handle that this
-   * conversation did not give out, `CONFLICT` for a late result or another one. The late success of a `once` operation that was given up
-   * becomes a note to the model (OP-6) all the same. Resolves when the result is durable.
-   */
-  async complete(handle: unknown, outcome: ToolOutcome): Promise<CompletedOperation> {
-    const claim = await this.#handles.check(handle, this.state.record);
-    const { operationId } = claim;
-    this.#shell.tick([{ type: "conversation.cmd.expire" }]);
-    const { turn, operation } = operationAt(operationId, (n) => this.#turn(n));
-    const now = this.ports.clock.now();
-    if (isGivenUp(operation) && claim.expiresAt > now)
-      await this.#noteLate(turn, operation, clientResult(operation, outcome));
-    if (!hasOutcome(operation, outcome)) {
-      checkExpiry(claim, now);
-      const { item } = operation;
-      await this.#shell.commit([{ type: "conversation.tool.resolved", turn: turn.n, item, outcome }]);
-    }
-    return { operationId, status: outcome.error === undefined ? "completed" : "failed" };
-  }
-
-  /** Reports whether an outcome may be the success of a `once` operation that was stopped before. Never throws. */
-  #isLate(outcome: EffectSignal): boolean {
-    if (outcome.type !== "conversation.tool.completed" || !outcome.result.success) return false;
-    const { turn: n, item } = outcome;
-    if (this.state.active.has(n) || extractionOf(this.state, n)?.item === item) return false;
-    try {
-      const operation = this.#turn(n)?.operations.find((one) => one.item === item);
-      return operation?.status === "cancelled" && operation.effect === "once";
-    } catch (error) {
-      console.error(error);
-      return true;
-    }
-  }
-
-  /** Commits the success of a `once` operation that was given up as a note to the model, once (OP-6). */
-  async #noteLate(turn: Turn, { item, name, effect }: Operation, result: ToolResult): Promise<void> {
-    const id = operationId(turn, item);
-    if (effect !== "once" || !result.success || this.store.hasLateResult(id)) return;
-    const { n, agentId: sessionId } = turn;
-    const late = { turn: n, item, sessionId, operationId: id, name, result };
-    await this.#shell.commit([{ type: "conversation.tool.late", ...late }]);
-  }
-
-  /**
-   * Stops a turn. Stopping it again changes nothing. Throws `CONFLICT` for one that ended by itself. Resolves when its end
-   * is durable.
-   */
-  async cancelTurn({ n, status, error }: Turn, stop: Stop): Promise<void> {
-    if (status === "active") await this.#shell.commit([{ type: "conversation.cancel", turn: n, ...stop }]);
-    else if (error?.code !== "CANCELLED")
-      throw new DramatisError("CONFLICT", `It is too late to stop this turn: it has ${status}.`);
-  }
-
-  /** Changes how turns that overlap go on, and the budget. Throws `RATE_LIMITED`, and as `planUpdate` does. Resolves when that is durable. */
-  async update(changes: Omit<Update, "type">): Promise<void> {
-    await this.#change({ type: "conversation.update", ...changes });
-  }
-
-  /**
-   * Stops the conversation with all its turns. Stopping it again changes nothing. Throws `RATE_LIMITED` where it has no active
-   * turns. Resolves when that is durable.
-   */
-  async cancel(stop: Stop): Promise<void> {
-    await this.#change({ type: "conversation.cancel", ...stop });
-  }
-
-  /** Lets the conversation go on. Throws `NOT_CANCELLED` if it is not stopped, `RATE_LIMITED`. Resolves when that is durable. */
-  async resume(stop: Stop): Promise<void> {
-    await this.#change({ type: "conversation.resume", ...stop });
-  }
-
-  /** Ends the conversation for good. Ending it again changes nothing. Resolves when that is durable. */
-  async end(stop: Stop): Promise<void> {
-    await this.#change({ type: "conversation.complete", ...stop });
-  }
-
-  /**
-   * Adds or removes a participant. Changes nothing if that is done already. Throws `RATE_LIMITED`, and as `planJoin` and
-   * `planLeave` do. Resolves when that is durable, and will reach the lists.
-   */
-  async changeParticipants(signal: Join | Leave): Promise<void> {
-    await this.#change(signal, this.state.record.listed === false ? undefined : this.ports.relist);
-  }
-
-  /** Commits a caller's change of the conversation itself. Every such change goes this way (RUN-9). */
-  async #change(signal: ChangeSignal, before?: () => Promise<void>): Promise<void> {
-    if (this.#isSeen(signal)) return;
-    const planned = this.#shell.preview([signal]);
-    await this.#changes.commit(signal, planned, () => {
-      // If the commit fails, the directory gets the same once more.
-      const noted = planned.entries.length === 0 ? undefined : before?.();
-      const committed = this.#shell.commit([signal]);
-      return noted === undefined ? committed : Promise.all([committed, noted]).then(() => undefined);
-    });
-  }
-
-  /** Reports whether a signal was applied before. Throws `IDEMPOTENCY_CONFLICT` where its id has started a turn. */
-  #isSeen(signal: ChangeSignal): boolean {
-    const { id, supplied } = ("origin" in signal ? signal.origin : undefined) ?? {};
-    const seen = id === undefined ? undefined : this.store.turnOfKey(signal.caller, id, supplied);
-    if (seen === undefined || seen === 0) return seen !== undefined;
-    throw new DramatisError(
-      "IDEMPOTENCY_CONFLICT",
-      "This id was used for a message. Use a new id for a new signal.",
-    );
-  }
-
-  /** Returns the hook that runs as an operation with this id. */
-  #hookAt(id: string) {
-    const found = resolveId(id, "op", (n) => this.#turn(n));
-    if (found === null) return undefined;
-    const { turn, item } = found;
-    const { contextAssembly, memoryExtraction } = chainOf(this.state.record, turn.agentId);
-    const extraction = extractionOf(this.state, turn.n);
-    const [hook, run, recoveries] =
-      turn.assembly?.item === item
-        ? [contextAssembly, turn.assembly, turn.recoveries]
-        : [memoryExtraction, extraction, extraction?.recoveries ?? 0];
-    if (hook === undefined || run?.item !== item) return undefined;
-    return {
-      n: turn.n,
-      item,
-      attempt: run.attempt,
-      recoveries,
-      operation: hookOperation(turn, hook, run, {}),
-    };
-  }
-
   #finishedTurn(n: number): Turn {
     const turn = this.store.turn(n);
     if (turn === null) throw new Error(`Turn ${n} has a hook, but its row is missing.`);
@@ -609,7 +411,7 @@ export class ConversationRuntime {
       preview: (signal) => this.#preview(signal),
       // What `isLate` is noted by name, as if its executor had lost this actor: once, however often it arrives.
       report: (...outcomes) => {
-        const areLate = outcomes.some((outcome) => this.#isLate(outcome));
+        const areLate = outcomes.some((outcome) => this.results.isLate(outcome));
         return this.#shell.report(outcomes) && !areLate;
       },
       onText: (turn, item, text) => this.deltas.append(turnId(turn), messageId(turn, item), text),

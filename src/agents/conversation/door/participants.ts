@@ -25,7 +25,7 @@ import { agentPart, checkChainLength } from "./create-conversation.ts";
 export interface ParticipantsPorts {
   runtime: {
     readonly state: ConversationState;
-    changeParticipants(signal: Join | Leave): Promise<void>;
+    readonly changes: { changeParticipants(signal: Join | Leave): Promise<void> };
   };
   /** Finds the actor of an agent of the conversation's tenant. */
   agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona">>;
@@ -52,7 +52,7 @@ export class Participants {
     const agent = isNew ? await this.#agent(record, participant.id) : undefined;
     // The caller may have left while the agent answered.
     checkSpeaker(principal);
-    await runtime.changeParticipants({
+    await runtime.changes.changeParticipants({
       type: "conversation.participant.add",
       caller: callerOf(principal),
       participant,
@@ -68,7 +68,11 @@ export class Participants {
     checkSpeaker(principal);
     const participant = validate(participantSchema, input);
     const caller = callerOf(principal);
-    await runtime.changeParticipants({ type: "conversation.participant.remove", caller, participant });
+    await runtime.changes.changeParticipants({
+      type: "conversation.participant.remove",
+      caller,
+      participant,
+    });
     if (participant.type === "user") expel();
     if (runtime.state.record.listed !== false) await publish();
   }

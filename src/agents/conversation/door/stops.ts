@@ -19,10 +19,12 @@ import { stopSchema } from "./requests.ts";
 export interface StopsPorts {
   runtime: {
     readonly state: ConversationState;
-    cancelTurn(turn: Turn, stop: Stop): Promise<void>;
-    cancel(stop: Stop): Promise<void>;
-    resume(stop: Stop): Promise<void>;
-    end(stop: Stop): Promise<void>;
+    readonly changes: {
+      cancelTurn(turn: Turn, stop: Stop): Promise<void>;
+      cancel(stop: Stop): Promise<void>;
+      resume(stop: Stop): Promise<void>;
+      end(stop: Stop): Promise<void>;
+    };
   };
   queries: ConversationQueries;
   /** Throws `NOT_FOUND` unless the conversation exists and this principal may read it. */
@@ -38,13 +40,13 @@ export class Stops {
   async cancelTurn(principal: Principal, turnId: string, options: StopOptions): Promise<TurnView> {
     const { runtime, queries } = this.ports;
     const stop = this.#stop(principal, options);
-    await runtime.cancelTurn(queries.requireTurn(runtime.state, turnId), stop);
+    await runtime.changes.cancelTurn(queries.requireTurn(runtime.state, turnId), stop);
     return queries.turn(runtime.state, turnId);
   }
 
   /** Throws `INVALID_INPUT` for invalid options. */
   async cancel(principal: Principal, options: StopOptions, origin?: SignalOrigin): Promise<ConversationView> {
-    await this.ports.runtime.cancel({ ...this.#stop(principal, options), ...defined({ origin }) });
+    await this.ports.runtime.changes.cancel({ ...this.#stop(principal, options), ...defined({ origin }) });
     return conversationView(this.ports.runtime.state);
   }
 
@@ -54,14 +56,14 @@ export class Stops {
    */
   async resume(principal: Principal, options: StopOptions, origin?: SignalOrigin): Promise<ConversationView> {
     this.ports.checkSpeaker(principal);
-    await this.ports.runtime.resume({ ...this.#stop(principal, options), ...defined({ origin }) });
+    await this.ports.runtime.changes.resume({ ...this.#stop(principal, options), ...defined({ origin }) });
     return conversationView(this.ports.runtime.state);
   }
 
   /** Throws `INVALID_INPUT` for invalid options, `FORBIDDEN` for those who may not speak. */
   async complete(principal: Principal, options: StopOptions): Promise<ConversationView> {
     this.ports.checkSpeaker(principal);
-    await this.ports.runtime.end(this.#stop(principal, options));
+    await this.ports.runtime.changes.end(this.#stop(principal, options));
     return conversationView(this.ports.runtime.state);
   }
 

@@ -1,0 +1,92 @@
+/** The changes that callers make to a conversation itself: its stops, its settings, its participants and its end. */
+import type { Clock } from "../../ports/clock.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import type { RateLimit } from "../../shared/token-bucket.ts";
+import { ChangeRate, type ChangeSignal } from "./change-rate.ts";
+import type { Join, Leave, Signal, Stop, Update } from "./core/signals.ts";
+import type { Turn } from "./core/state.ts";
+import type { Transition } from "./core/transition.ts";
+
+export interface ChangesPorts {
+  clock: Pick<Clock, "now">;
+  /** Rate of changes; absent = no limit. */
+  limit: RateLimit | undefined;
+  preview(signals: readonly Signal[]): Transition;
+  commit(signals: readonly Signal[]): Promise<void>;
+  /** As `ConversationDatabase.turnOfKey`. */
+  turnOfKey(caller: Stop["caller"], key: string, correlationId?: string): number | undefined;
+  /** Returns what notes a change of the participants for the lists; `undefined` where lists do not contain the conversation. */
+  relist(): (() => Promise<void>) | undefined;
+}
+
+export class ConversationChanges {
+  readonly #rate: ChangeRate;
+
+  constructor(private readonly ports: ChangesPorts) {
+    this.#rate = new ChangeRate(ports.limit, ports.clock);
+  }
+
+  /**
+   * Stops a turn. Stopping it again changes nothing. Throws `CONFLICT` for one that ended by itself. Resolves when its end
+   * is durable.
+   */
+  async cancelTurn({ n, status, error }: Turn, stop: Stop): Promise<void> {
+    if (status === "active") await this.ports.commit([{ type: "conversation.cancel", turn: n, ...stop }]);
+    else if (error?.code !== "CANCELLED")
+      throw new DramatisError("CONFLICT", `It is too late to stop this turn: it has ${status}.`);
+  }
+
+  /** Changes how turns that overlap go on, and the budget. Throws `RATE_LIMITED`, and as `planUpdate` does. Resolves when that is durable. */
+  async update(changes: Omit<Update, "type">): Promise<void> {
+    await this.#change({ type: "conversation.update", ...changes });
+  }
+
+  /**
+   * Stops the conversation with all its turns. Stopping it again changes nothing. Throws `RATE_LIMITED` where it has no active
+   * turns. Resolves when that is durable.
+   */
+  async cancel(stop: Stop): Promise<void> {
+    await this.#change({ type: "conversation.cancel", ...stop });
+  }
+
+  /** Lets the conversation go on. Throws `NOT_CANCELLED` if it is not stopped, `RATE_LIMITED`. Resolves when that is durable. */
+  async resume(stop: Stop): Promise<void> {
+    await this.#change({ type: "conversation.resume", ...stop });
+  }
+
+  /** Ends the conversation for good. Ending it again changes nothing. Resolves when that is durable. */
+  async end(stop: Stop): Promise<void> {
+    await this.#change({ type: "conversation.complete", ...stop });
+  }
+
+  /**
+   * Adds or removes a participant. Changes nothing if that is done already. Throws `RATE_LIMITED`, and as `planJoin` and
+   * `planLeave` do. Resolves when that is durable, and will reach the lists.
+   */
+  async changeParticipants(signal: Join | Leave): Promise<void> {
+    await this.#change(signal, this.ports.relist());
+  }
+
+  /** Commits a caller's change of the conversation itself. Every such change goes this way (RUN-9). */
+  async #change(signal: ChangeSignal, before?: () => Promise<void>): Promise<void> {
+    if (this.#isSeen(signal)) return;
+    const planned = this.ports.preview([signal]);
+    await this.#rate.commit(signal, planned, () => {
+      // If the commit fails, the directory gets the same once more.
+      const noted = planned.entries.length === 0 ? undefined : before?.();
+      const committed = this.ports.commit([signal]);
+      return noted === undefined ? committed : Promise.all([committed, noted]).then(() => undefined);
+    });
+  }
+
+  /** Reports whether a signal was applied before. Throws `IDEMPOTENCY_CONFLICT` where its id has started a turn. */
+  #isSeen(signal: ChangeSignal): boolean {
+    const { id, supplied } = ("origin" in signal ? signal.origin : undefined) ?? {};
+    const seen = id === undefined ? undefined : this.ports.turnOfKey(signal.caller, id, supplied);
+    if (seen === undefined || seen === 0) return seen !== undefined;
+    throw new DramatisError(
+      "IDEMPOTENCY_CONFLICT",
+      "This id was used for a message. Use a new id for a new signal.",
+    );
+  }
+}

@@ -1,0 +1,172 @@
+/** The results of tools that come to a conversation from outside: of a client, by a handle, or of an executor that lost the actor. */
+import { NOT_DEFERRABLE } from "../../library/deferred.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { CompletedOperation, SubmittedResult } from "../../protocol/conversation-api.ts";
+import type { TaskResult, ToolResult } from "../../protocol/executor-api.ts";
+import { operationId, resolveId, turnId } from "../../protocol/ids.ts";
+import { DEFAULT_DEFER_MS, type DeferRequest, type GivenHandle } from "../../protocol/operation-handle.ts";
+import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { extractionOf, hookOperation } from "./core/hooks.ts";
+import { isGivenUp, isOpen, type Operation, takesByName } from "./core/operation.ts";
+import { checkExpiry, hasOutcome, isDeferrable } from "./core/planning/defer.ts";
+import { clientResult, isRepeated } from "./core/planning/results.ts";
+import type { EffectSignal, Signal } from "./core/signals.ts";
+import { type ConversationState, chainOf, type Turn } from "./core/state.ts";
+import type { Handles } from "./door/handles.ts";
+import { operationAt } from "./door/message-checks.ts";
+
+export interface OperationResultsPorts {
+  clock: Pick<Clock, "now">;
+  handles: Handles;
+  shell: {
+    tick(signals: readonly Signal[]): void;
+    retryUnsaved(): void;
+    commit(signals: readonly Signal[]): Promise<void>;
+  };
+  /** Returns the state. Throws `NOT_FOUND` before the conversation was created. */
+  state(): ConversationState;
+  store: { hasLateResult(operationId: string): boolean };
+  /** Returns a turn, active or over; `null` for an unknown number. */
+  turn(n: number): Turn | null;
+}
+
+export class OperationResults {
+  constructor(private readonly ports: OperationResultsPorts) {}
+
+  /**
+   * Commits results of tools that the client ran, all or none. Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for
+   * one that takes no result, or not this one. Resolves when the results are durable and the wake-up of the turns that
+   * continue is armed.
+   */
+  async submit(results: readonly ToolSubmission[]): Promise<SubmittedResult[]> {
+    void this.ports.state();
+    this.ports.shell.tick([{ type: "conversation.cmd.expire" }]);
+    const found = results.map((outcome) => ({
+      ...operationAt(outcome.operationId, (n) => this.ports.turn(n)),
+      outcome,
+    }));
+    const fresh = found.filter(({ operation, outcome }) => !isRepeated(operation, outcome));
+    await this.ports.shell.commit(
+      fresh.map(({ turn, operation: { item }, outcome }) => ({
+        type: "conversation.tool.submitted",
+        turn: turn.n,
+        item,
+        outcome,
+      })),
+    );
+    return found.map(({ turn, outcome }) => ({ operationId: outcome.operationId, turnId: turnId(turn) }));
+  }
+
+  /**
+   * Commits the result of an operation whose executor lost this actor; changes nothing if the operation does not wait for
+   * this attempt any more. The success of a cancelled `once` operation becomes a note to the model, once (OP-6). Throws `NOT_FOUND` for an unknown operation. Resolves when the result is durable.
+   */
+  async takeResult({ operationId, attempt, ...ended }: TaskResult): Promise<void> {
+    this.ports.shell.retryUnsaved();
+    const hook = this.#hookAt(operationId);
+    if (hook !== undefined) {
+      if (!("result" in ended) || hook.attempt !== attempt) return;
+      const { result } = ended;
+      if (!takesByName(hook.operation, result, hook.recoveries)) return;
+      const { n, item } = hook;
+      await this.ports.shell.commit([
+        { type: "conversation.tool.completed", turn: n, item, attempt, result },
+      ]);
+      return;
+    }
+    const { turn, operation } = operationAt(operationId, (n) => this.ports.turn(n));
+    const { item, status } = operation;
+    const address = { turn: turn.n, item, attempt };
+    if ("deferred" in ended) {
+      await this.ports.shell.commit([{ type: "conversation.tool.deferred", ...address, ...ended.deferred }]);
+      return;
+    }
+    const { result } = ended;
+    if (status === "cancelled") await this.#noteLate(turn, operation, result);
+    else if (takesByName(operation, result, turn.recoveries))
+      await this.ports.shell.commit([{ type: "conversation.tool.completed", ...address, ...ended }]);
+  }
+
+  /**
+   * Gives out a handle of an operation whose tool runs. Throws `CONFLICT` unless the operation waits for this attempt, `NOT_FOUND`
+   * for an unknown one.
+   */
+  async defer({ operationId, attempt, expiresInMs = DEFAULT_DEFER_MS }: DeferRequest): Promise<GivenHandle> {
+    if (this.#hookAt(operationId) !== undefined)
+      throw new DramatisError("INVALID_INPUT", "A hook cannot defer its result. Return it.");
+    const { operation } = operationAt(operationId, (n) => this.ports.turn(n));
+    if (!isDeferrable(operation)) throw new DramatisError("INVALID_INPUT", NOT_DEFERRABLE);
+    if (!isOpen(operation) || operation.attempt !== attempt)
+      throw new DramatisError("CONFLICT", "The operation does not wait for this attempt any more.");
+    const { tenant, id: conversationId } = this.ports.state().record;
+    const expiresAt = this.ports.clock.now() + expiresInMs;
+    const handle = await this.ports.handles.give({ tenant, conversationId, operationId, expiresAt });
+    return { handle, expiresAt };
+  }
+
+  /**
+   * Commits the result of a deferred operation. The same result again changes nothing. Throws `NOT_FOUND` for a handle that this
+   * conversation did not give out, `CONFLICT` for a late result or another one. The late success of a `once` operation that was given up
+   * becomes a note to the model (OP-6) all the same. Resolves when the result is durable.
+   */
+  async complete(handle: unknown, outcome: ToolOutcome): Promise<CompletedOperation> {
+    const claim = await this.ports.handles.check(handle, this.ports.state().record);
+    const { operationId } = claim;
+    this.ports.shell.tick([{ type: "conversation.cmd.expire" }]);
+    const { turn, operation } = operationAt(operationId, (n) => this.ports.turn(n));
+    const now = this.ports.clock.now();
+    if (isGivenUp(operation) && claim.expiresAt > now)
+      await this.#noteLate(turn, operation, clientResult(operation, outcome));
+    if (!hasOutcome(operation, outcome)) {
+      checkExpiry(claim, now);
+      const { item } = operation;
+      await this.ports.shell.commit([{ type: "conversation.tool.resolved", turn: turn.n, item, outcome }]);
+    }
+    return { operationId, status: outcome.error === undefined ? "completed" : "failed" };
+  }
+
+  /** Reports whether an outcome may be the success of a `once` operation that was stopped before. Never throws. */
+  isLate(outcome: EffectSignal): boolean {
+    if (outcome.type !== "conversation.tool.completed" || !outcome.result.success) return false;
+    const { turn: n, item } = outcome;
+    if (this.ports.state().active.has(n) || extractionOf(this.ports.state(), n)?.item === item) return false;
+    try {
+      const operation = this.ports.turn(n)?.operations.find((one) => one.item === item);
+      return operation?.status === "cancelled" && operation.effect === "once";
+    } catch (error) {
+      console.error(error);
+      return true;
+    }
+  }
+
+  /** Commits the success of a `once` operation that was given up as a note to the model, once (OP-6). */
+  async #noteLate(turn: Turn, { item, name, effect }: Operation, result: ToolResult): Promise<void> {
+    const id = operationId(turn, item);
+    if (effect !== "once" || !result.success || this.ports.store.hasLateResult(id)) return;
+    const { n, agentId: sessionId } = turn;
+    const late = { turn: n, item, sessionId, operationId: id, name, result };
+    await this.ports.shell.commit([{ type: "conversation.tool.late", ...late }]);
+  }
+
+  /** Returns the hook that runs as an operation with this id. */
+  #hookAt(id: string) {
+    const found = resolveId(id, "op", (n) => this.ports.turn(n));
+    if (found === null) return undefined;
+    const { turn, item } = found;
+    const { contextAssembly, memoryExtraction } = chainOf(this.ports.state().record, turn.agentId);
+    const extraction = extractionOf(this.ports.state(), turn.n);
+    const [hook, run, recoveries] =
+      turn.assembly?.item === item
+        ? [contextAssembly, turn.assembly, turn.recoveries]
+        : [memoryExtraction, extraction, extraction?.recoveries ?? 0];
+    if (hook === undefined || run?.item !== item) return undefined;
+    return {
+      n: turn.n,
+      item,
+      attempt: run.attempt,
+      recoveries,
+      operation: hookOperation(turn, hook, run, {}),
+    };
+  }
+}
