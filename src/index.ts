@@ -70,7 +70,7 @@ export type { ContextMessage, ToolCall } from "./model/messages.ts";
 export type { ModelProfile } from "./model/profile.ts";
 export type { Gate, GateContext } from "./policy/gate.ts";
 export { DurableSqlDatabase } from "./ports/workers/durable-storage.ts";
-export type { AgentApi, AgentIdentity, CreateAgent } from "./protocol/agent-api.ts";
+export type { AgentApi, AgentIdentity, AgentView, CreateAgent } from "./protocol/agent-api.ts";
 export type {
   CompletedOperation,
   ConversationApi,

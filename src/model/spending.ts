@@ -54,6 +54,26 @@ export function subtractAmounts(one: Amounts, other: Amounts): Amounts {
   };
 }
 
+/** Returns the larger of two of each amount. */
+export function largestAmounts(one: Amounts, other: Amounts): Amounts {
+  return {
+    tokens: Math.max(one.tokens, other.tokens),
+    nanoDollars: Math.max(one.nanoDollars, other.nanoDollars),
+    toolCalls: Math.max(one.toolCalls, other.toolCalls),
+    modelCalls: Math.max(one.modelCalls, other.modelCalls),
+  };
+}
+
+/** Reports whether no amount exceeds another one. */
+export function isWithin(one: Amounts, most: Amounts): boolean {
+  return (
+    one.tokens <= most.tokens &&
+    one.nanoDollars <= most.nanoDollars &&
+    one.toolCalls <= most.toolCalls &&
+    one.modelCalls <= most.modelCalls
+  );
+}
+
 /** Returns the tokens and the price of what a model used, by the provider's count or by estimate. */
 export function amountsOf(
   usage: TokenUsage | undefined,

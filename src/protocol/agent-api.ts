@@ -3,6 +3,7 @@
 import type { Result } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { AgentBudget } from "./budget.ts";
 import type { Persona, PersonaSource, VersionChain } from "./definitions.ts";
 
 /** The type of the envelope by which a new conversation joins the index of its agent. */
@@ -13,6 +14,8 @@ export interface CreateAgent {
   persona: PersonaSource;
   /** `["default"]` when absent. */
   projectIds?: string[];
+  /** The limits of all of its conversations together; absent = none. */
+  budget?: AgentBudget;
 }
 
 /** An agent's identity, as stored and shown. */
@@ -21,15 +24,20 @@ export interface AgentIdentity {
   tenant: string;
   persona: Persona | { library: string; id: string; version?: number };
   projectIds: string[];
+  budget?: AgentBudget;
   /** ISO 8601 UTC. */
   createdAt: string;
   updatedAt: string;
 }
 
-/** An agent's identity with what its persona offers to people. */
+/** An agent with what its persona offers to people, and the state of its budget once a conversation has asked for a part. */
 export interface AgentView extends AgentIdentity {
   /** The example messages of the persona; absent where it has none, or does not resolve any more. */
   examples?: string[];
+  /** Used up by its conversations, as they last reported. */
+  spent?: Required<AgentBudget>;
+  /** Leased to conversations, and not used up. */
+  leased?: Required<AgentBudget>;
 }
 
 export interface AgentApi {
@@ -43,14 +51,17 @@ export interface AgentApi {
     options?: { isDeclaration?: boolean },
   ): Promise<Result<AgentIdentity>>;
   /** `NOT_FOUND` if the agent was never created. */
-  identity(): Promise<Result<AgentIdentity>>;
-  /** Changes persona or projects. Existing conversations keep what they pinned. */
+  identity(): Promise<Result<AgentView>>;
+  /** Changes persona, projects or budget; `null` removes the budget. Existing conversations keep what they pinned. */
   update(
     principal: Principal,
-    change: { persona?: PersonaSource; projectIds?: string[] },
-  ): Promise<Result<AgentIdentity>>;
-  /** Returns the resolved chain that a new conversation pins, of the given version of the persona or of its own. */
-  persona(version?: number): Promise<Result<{ chain: VersionChain; projectIds: string[] }>>;
+    change: { persona?: PersonaSource; projectIds?: string[]; budget?: AgentBudget | null },
+  ): Promise<Result<AgentView>>;
+  /**
+   * Returns the resolved chain that a new conversation pins, of the given version of the persona or of its own. `leased`: the
+   * agent has a budget, so the conversation's calls need a lease.
+   */
+  persona(version?: number): Promise<Result<{ chain: VersionChain; projectIds: string[]; leased?: true }>>;
   /** Returns the ids of the agent's conversations, ascending by creation. */
   conversations(options?: PageOptions): Promise<Result<Page<{ id: string; addedAt: string }>>>;
 }

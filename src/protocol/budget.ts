@@ -1,5 +1,6 @@
 /** Budgets: limits of what the model calls and tool calls of a turn or a conversation may use up. */
 import { z } from "zod";
+import type { Amounts } from "../model/spending.ts";
 
 /** The limits. An absent one does not limit. */
 export interface Budget {
@@ -13,6 +14,9 @@ export interface Budget {
   modelCalls?: number;
 }
 
+/** The limits of an agent: of all of its conversations together. */
+export type AgentBudget = Pick<Budget, "tokens" | "usd" | "modelCalls">;
+
 /** The amounts that model calls and tool calls have used up. */
 export interface SpendingView extends Required<Budget> {
   /** Some tokens are estimates: the provider did not count them, because a call was stopped or broke. */
@@ -21,8 +25,8 @@ export interface SpendingView extends Required<Budget> {
 
 /** A limit that a model call would exceed. */
 export interface BudgetExcess {
-  /** The budget: of the turn, of the conversation, or of the agent's persona. */
-  scope: "turn" | "conversation" | "persona";
+  /** The budget: of the turn, of the conversation, of the agent's persona, or of the agent. */
+  scope: "turn" | "conversation" | "persona" | "agent";
   limit: keyof Budget;
   allowed: number;
   /** Used up, or reserved by calls that run. */
@@ -46,3 +50,32 @@ export const budgetSchema: z.ZodType<Budget> = z
     modelCalls: calls,
   })
   .refine((budget) => Object.keys(budget).length > 0, "Give at least one limit.");
+
+export const agentBudgetSchema: z.ZodType<AgentBudget> = z
+  .strictObject({
+    tokens: z.int().min(0).max(MAX_TOKENS).exactOptional(),
+    usd: z.number().min(0).max(MAX_USD).exactOptional(),
+    modelCalls: calls,
+  })
+  .refine((budget) => Object.keys(budget).length > 0, "Give at least one limit.");
+
+/** Billionths in a dollar. */
+const NANO = 1_000_000_000;
+
+/** The amount that each limit limits. */
+export const AMOUNT = {
+  tokens: "tokens",
+  usd: "nanoDollars",
+  toolCalls: "toolCalls",
+  modelCalls: "modelCalls",
+} as const satisfies Record<keyof Budget, keyof Amounts>;
+
+/** Returns a limit as the amount that it limits. */
+export function amountOf(allowed: number, limit: keyof Budget): number {
+  return limit === "usd" ? Math.round(allowed * NANO) : allowed;
+}
+
+/** Returns an amount in the unit of its limit. */
+export function inUnits(amount: number, limit: keyof Budget): number {
+  return limit === "usd" ? amount / NANO : amount;
+}

@@ -37,6 +37,7 @@ export const ENTRY_TYPES = [
   "message.completed",
   "llm.call.failed",
   "budget.exceeded",
+  "budget.leased",
   "tool.requested",
   "tool.call.failed",
   "tool.interrupted",

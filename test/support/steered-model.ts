@@ -105,7 +105,14 @@ export class SteeredConversation {
       budget,
       clock,
       turnLimit,
-    }: { profile?: Partial<ModelProfile>; budget?: Budget; clock?: Clock; turnLimit?: RateLimit } = {},
+      leased,
+    }: {
+      profile?: Partial<ModelProfile>;
+      budget?: Budget;
+      clock?: Clock;
+      turnLimit?: RateLimit;
+      leased?: true;
+    } = {},
   ): Promise<SteeredConversation> {
     const conversation = new SteeredConversation(new DeployedCode([library]), undefined, clock, turnLimit);
     const persona = {
@@ -121,7 +128,8 @@ export class SteeredConversation {
       ...settings,
     } as const;
     const chain = await resolveChain(new Registry(conversation.code), persona, profile);
-    await conversation.runtime.create(recordOf(chain), beginning);
+    const agents = [{ id: "tester", ...defined({ leased }), chain }] as const;
+    await conversation.runtime.create(recordOf(chain, { agents }), beginning);
     return conversation;
   }
 

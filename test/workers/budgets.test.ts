@@ -1,11 +1,21 @@
 /** Budgets on the real Worker: every entrance sets them, and every reader sees what they stop. */
-import { beforeAll, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { LiveConversation } from "../../src/client/state.ts";
 import { maxOutputTokens } from "../../src/model/spending.ts";
+import type { AgentView } from "../../src/protocol/agent-api.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
 import type { ConversationView } from "../../src/protocol/views.ts";
+import type { Principal } from "../../src/shared/principal.ts";
 import { Play } from "./provider.ts";
-import { crash, createAgent, partialText, request, TestConversation } from "./world.ts";
+import {
+  checkInvariants,
+  crash,
+  createAgent,
+  createConversation,
+  partialText,
+  request,
+  TestConversation,
+} from "./world.ts";
 
 const systemPrompt = "You are a test.";
 const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
@@ -18,6 +28,8 @@ beforeAll(async () => {
   plain = await createAgent("test/plain");
   priced = await createAgent("test/priced");
 });
+
+afterEach(checkInvariants);
 
 async function ask(method: string, path: string, body: object) {
   const response = await request(path, { method, body: JSON.stringify(body) });
@@ -270,5 +282,154 @@ describe("H4 the ledger", () => {
       modelCalls: 1,
     });
     expect((await conversation.view()).spent?.tokens).toBe(guessed.spent.tokens + 110);
+  });
+});
+
+describe("H4 the budget of an agent", () => {
+  const persona = { identity: { systemPrompt, modelProfileId: "test/scripted" } };
+
+  async function agentWith(budget: object): Promise<string> {
+    const { status, id } = await ask("POST", "/api/agents", { persona, budget });
+    expect(status).toBe(201);
+    return id;
+  }
+
+  async function agentView(id: string): Promise<AgentView> {
+    const response = await request(`/api/agents/${id}`);
+    return response.json<AgentView>();
+  }
+
+  /** Waits until the agent's conversations have returned what they hold, and gives what they have used up. */
+  async function settled(id: string): Promise<AgentView["spent"]> {
+    return vi.waitFor(async () => {
+      const { spent, leased } = await agentView(id);
+      expect(leased).toEqual({ tokens: 0, usd: 0, modelCalls: 0 });
+      return spent;
+    });
+  }
+
+  const exceededIn = async (conversation: TestConversation) =>
+    (await conversation.journal()).flatMap(({ type, data }) => (type === "budget.exceeded" ? [data] : []));
+
+  test("LEASE-1 LEASE-5 LEASE-7 LEASE-8 limits all of its conversations together, and shows what is used up and leased", async () => {
+    const agent = await agentWith({ modelCalls: 3 });
+    expect(await agentView(agent)).toMatchObject({ budget: { modelCalls: 3 } });
+    const [one, two] = [await createConversation(agent), await createConversation(agent)];
+    for (const conversation of [one, two, one]) {
+      const { turnId } = await conversation.play(hello);
+      expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", answer: "Hello." });
+    }
+    for (const conversation of [one, two]) {
+      const { play, turnId } = await conversation.play(hello);
+      expect(await conversation.ended(turnId)).toMatchObject({
+        status: "failed",
+        error: { code: "BUDGET_EXCEEDED", message: expect.stringContaining("the agent is 3 model calls") },
+        spent: { modelCalls: 0 },
+      });
+      expect(await play.requests()).toEqual([]);
+      expect(await exceededIn(conversation)).toEqual([
+        { scope: "agent", limit: "modelCalls", allowed: 3, used: 3, needed: 1 },
+      ]);
+    }
+    expect(await settled(agent)).toEqual({ tokens: 330, usd: 0, modelCalls: 3 });
+    const [status] = [(await ask("PATCH", `/api/agents/${agent}`, { budget: { modelCalls: 4 } })).status];
+    expect(status).toBe(200);
+    const { turnId } = await two.play(hello);
+    expect((await two.ended(turnId)).status).toBe("completed");
+    expect((await ask("PATCH", `/api/agents/${agent}`, { budget: null })).status).toBe(200);
+    const free = await one.play(hello);
+    expect((await one.ended(free.turnId)).status).toBe("completed");
+    expect(await agentView(agent)).not.toHaveProperty("budget");
+  });
+
+  test("LEASE-1 LEASE-8 conversations at the same time share it: no more calls are made than it allows", async () => {
+    const agent = await agentWith({ modelCalls: 5 });
+    const rooms = await Promise.all(Array.from({ length: 8 }, () => createConversation(agent)));
+    const plays = await Promise.all(rooms.map((room) => room.play(hello)));
+    const turns = await Promise.all(plays.map(({ turnId }, index) => rooms[index]?.ended(turnId)));
+    const made = (await Promise.all(plays.map(({ play }) => play.requests()))).flat();
+    expect(made.length).toBeLessThanOrEqual(5);
+    expect(turns.filter((turn) => turn?.status === "completed")).toHaveLength(made.length);
+    expect(await settled(agent)).toEqual({ tokens: 110 * made.length, usd: 0, modelCalls: made.length });
+  });
+
+  test("LEASE-2 LEASE-8 survives crashes of conversation and agent: nothing is lost or counted twice", async () => {
+    const agent = await agentWith({ modelCalls: 2 });
+    const conversation = await createConversation(agent);
+    const { play, turnId } = await conversation.play({
+      replies: [
+        {
+          attempts: [
+            [{ text: "Half" }, { gate: "never" }],
+            [{ text: "Whole." }, { usage }],
+          ],
+        },
+      ],
+    });
+    await play.reached("never");
+    await crash();
+    expect(await conversation.ended(turnId)).toMatchObject({
+      answer: "Whole.",
+      spent: { modelCalls: 2, estimated: true },
+    });
+    const { tokens } = (await conversation.view()).spent ?? {};
+    expect(await settled(agent)).toEqual({ tokens, usd: 0, modelCalls: 2 });
+    await crash();
+    const last = await conversation.play(hello);
+    expect((await conversation.ended(last.turnId)).error?.code).toBe("BUDGET_EXCEEDED");
+    expect(await settled(agent)).toMatchObject({ modelCalls: 2 });
+    await play.open("never");
+  });
+
+  test("LEASE-6 LEASE-7 a turn with tools asks for several calls at once, and returns the rest", async () => {
+    const agent = await createAgent("test/handy");
+    expect((await ask("PATCH", `/api/agents/${agent}`, { budget: { modelCalls: 100 } })).status).toBe(200);
+    const conversation = await createConversation(agent);
+    const { turnId } = await conversation.play({
+      replies: [
+        [{ call: "double", input: { n: 1 } }, { usage }],
+        [{ call: "double", input: { n: 2 } }, { usage }],
+        [{ text: "Done." }, { usage }],
+      ],
+    });
+    expect(await conversation.ended(turnId)).toMatchObject({ answer: "Done.", spent: { modelCalls: 3 } });
+    const leases = (await conversation.journal()).filter(({ type }) => type === "budget.leased");
+    expect(leases[0]).toMatchObject({ data: { agentId: agent, modelCalls: 4 } });
+    expect(leases.length).toBeLessThanOrEqual(2);
+    expect(await settled(agent)).toEqual({ tokens: 330, usd: 0, modelCalls: 3 });
+  });
+
+  test("LEASE-9 an agent without a budget leases nothing", async () => {
+    const conversation = await createConversation(plain);
+    const { turnId } = await conversation.play(hello);
+    await conversation.ended(turnId);
+    expect((await conversation.journal()).map(({ type }) => type)).not.toContain("budget.leased");
+    const view = await agentView(plain);
+    for (const member of ["budget", "spent", "leased"]) expect(view).not.toHaveProperty(member);
+  });
+
+  test("BUDGET-4 BODY-2 is refused where it is not valid or a price is missing, and from members", async () => {
+    for (const budget of [{}, [], 7, "1", { tokens: -1 }, { tokens: 1.5 }, { toolCalls: 1 }, { usd: 1 }]) {
+      expect(await ask("POST", "/api/agents", { persona, budget }), JSON.stringify(budget)).toMatchObject({
+        status: 422,
+        code: "INVALID_INPUT",
+      });
+      expect(await ask("PATCH", `/api/agents/${plain}`, { budget })).toMatchObject({ status: 422 });
+    }
+    expect((await ask("POST", "/api/agents", { persona, budget: null })).status).toBe(422);
+    const body = JSON.stringify({ budget: { tokens: 1 } });
+    const member: Principal = { subject: "mel", tenant: "test", roles: ["member"] };
+    const refused = await request(`/api/agents/${plain}`, { method: "PATCH", body }, member);
+    expect(refused.status).toBe(403);
+    const dear = await ask("POST", "/api/agents", { persona: "test/priced", budget: { usd: 10 } });
+    expect(dear.status).toBe(201);
+    expect(await ask("PATCH", `/api/agents/${dear.id}`, { persona: "test/plain" })).toMatchObject({
+      status: 422,
+      code: "INVALID_INPUT",
+    });
+    const conversation = await createConversation(dear.id);
+    const { turnId } = await conversation.play(hello);
+    expect((await conversation.ended(turnId)).status).toBe("completed");
+    expect(await settled(dear.id)).toEqual({ tokens: 110, usd: 0.021, modelCalls: 1 });
   });
 });

@@ -10,6 +10,7 @@
 import { z } from "zod";
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
+import { checkPrices } from "../../library/prices.ts";
 import { parseReference } from "../../library/reference.ts";
 import { parsePersonaSource } from "../../library/resolve.ts";
 import { systemClock } from "../../ports/system.ts";
@@ -17,9 +18,12 @@ import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import {
   type AgentApi,
   type AgentIdentity,
+  type AgentView,
   CONVERSATION_OPENED,
   type CreateAgent,
 } from "../../protocol/agent-api.ts";
+import { type AgentBudget, agentBudgetSchema } from "../../protocol/budget.ts";
+import { BUDGET_LEASE, leaseRequestSchema } from "../../protocol/budget-lease.ts";
 import type { Persona, PersonaSource, VersionChain } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
@@ -34,6 +38,7 @@ import { validate } from "../../shared/validation.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
+import { LeaseStore } from "./lease-store.ts";
 import { AgentStore } from "./store.ts";
 
 /** The ports of an application's agents. */
@@ -46,8 +51,17 @@ export interface AgentClassPorts<Env> {
 }
 
 const projectIds = z.array(definitionIdSchema).min(1, "Give at least one project.").max(100).optional();
-const createSchema = z.strictObject({ id: agentIdSchema, persona: z.unknown(), projectIds });
-const changeSchema = z.strictObject({ persona: z.unknown().optional(), projectIds });
+const createSchema = z.strictObject({
+  id: agentIdSchema,
+  persona: z.unknown(),
+  projectIds,
+  budget: agentBudgetSchema.exactOptional(),
+});
+const changeSchema = z.strictObject({
+  persona: z.unknown().optional(),
+  projectIds,
+  budget: agentBudgetSchema.nullable().exactOptional(),
+});
 
 /** Returns the class `Agent` of an application. */
 export function createAgentClass<Env extends Cloudflare.Env>(
@@ -61,6 +75,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       durableStorage(this.ctx.storage),
       () => this.mailboxAddress?.id ?? this.name,
     );
+    readonly #leases = new LeaseStore(durableStorage(this.ctx.storage));
     readonly #wakeups = new Wakeups({ directory: () => this.#listing.wake() });
     readonly #listing = new Mirror({
       clock: systemClock,
@@ -78,6 +93,14 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         }
         this.#store.addConversation(from.id, systemClock.now());
         return null;
+      });
+      this.mailbox.receives(BUDGET_LEASE, leaseRequestSchema, (request, { envelope: { from } }) => {
+        if (from.kind !== "conversation") {
+          throw new DramatisError("INVALID_INPUT", "Only a conversation can send this envelope.");
+        }
+        const { budget = {} } = this.#store.identity();
+        // SAFETY: an answer is plain data.
+        return this.#leases.apply(from.id, budget, request) as unknown as Json;
       });
     }
 
@@ -98,10 +121,18 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       return asResult(async () => {
         checkAuthor(principal);
         const { tenant } = principal;
-        const { id, persona, projectIds = ["default"] } = validate(createSchema, input);
-        const checked = await this.#checkPersona(persona, tenant);
+        const { id, persona, projectIds = ["default"], budget } = validate(createSchema, input);
+        const checked = await this.#checkPersona(persona, tenant, budget);
         const now = toIso(systemClock.now());
-        const identity = { id, tenant, persona: checked, projectIds, createdAt: now, updatedAt: now };
+        const identity = {
+          id,
+          tenant,
+          persona: checked,
+          projectIds,
+          ...defined({ budget }),
+          createdAt: now,
+          updatedAt: now,
+        };
         if (isDeclaration) return this.#declare(identity);
         await this.#commit(() => this.#store.create(identity));
         return identity;
@@ -110,36 +141,55 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     /** Creates the agent, or changes it if the declaration is new (IDENT-3). */
     async #declare(declared: AgentIdentity): Promise<AgentIdentity> {
-      const { persona, projectIds } = declared;
+      const { persona, projectIds, budget } = declared;
+      const declaration = { persona, projectIds, ...defined({ budget }) };
       // SAFETY: a persona has passed its schema, which admits only JSON values.
-      const hash = await sha256Hex(canonicalJson({ persona, projectIds } as unknown as Json));
+      const hash = await sha256Hex(canonicalJson(declaration as unknown as Json));
       const current = this.#store.find();
       if (current !== undefined && this.#store.declaration() === hash) return current;
-      const next = current === undefined ? declared : changed(current, { persona, projectIds });
+      const next = current === undefined ? declared : changed(current, declaration);
       await this.#commit(() => this.#store.declare(next, hash));
       return next;
     }
 
     async identity() {
-      return asResult(() => this.#store.identity());
+      return asResult(() => this.#view());
     }
 
-    async update(principal: Principal, change: { persona?: PersonaSource; projectIds?: string[] }) {
+    #view(): AgentView {
+      return { ...this.#store.identity(), ...this.#leases.view() };
+    }
+
+    async update(
+      principal: Principal,
+      change: { persona?: PersonaSource; projectIds?: string[]; budget?: AgentBudget | null },
+    ) {
       return asResult(async () => {
         checkAuthor(principal);
-        const { persona: given, projectIds } = validate(changeSchema, change);
-        const persona = given === undefined ? undefined : await this.#checkPersona(given, principal.tenant);
-        const identity = changed(this.#store.identity(), defined({ persona, projectIds }));
+        const { persona: given, projectIds, budget } = validate(changeSchema, change);
+        const before = this.#store.identity();
+        const limits = (budget === undefined ? before.budget : budget) ?? undefined;
+        const source = given ?? (budget?.usd === undefined ? undefined : before.persona);
+        const checked =
+          source === undefined ? undefined : await this.#checkPersona(source, principal.tenant, limits);
+        const persona = given === undefined ? undefined : checked;
+        const { budget: current, ...others } = this.#store.identity();
+        const next = {
+          ...others,
+          ...defined({ budget: (budget === undefined ? current : budget) ?? undefined }),
+        };
+        const identity = changed(next, defined({ persona, projectIds }));
         await this.#commit(() => this.#store.update(identity));
-        return identity;
+        return this.#view();
       });
     }
 
     async persona(version?: number) {
       return asResult(async () => {
-        const { persona, projectIds, tenant } = this.#store.identity();
+        const { persona, projectIds, tenant, budget } = this.#store.identity();
         const source = version !== undefined && "library" in persona ? { ...persona, version } : persona;
-        return { chain: await ports.resolve(this.env, tenant, source), projectIds };
+        const chain = await ports.resolve(this.env, tenant, source);
+        return { chain, projectIds, ...(budget === undefined ? {} : { leased: true as const }) };
       });
     }
 
@@ -157,11 +207,15 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       });
     }
 
-    /** Returns a persona as stored. Throws `INVALID_INPUT` if it does not parse or resolve. */
-    async #checkPersona(value: unknown, tenant: string): Promise<AgentIdentity["persona"]> {
+    /** Returns a persona as stored. Throws `INVALID_INPUT` if it does not parse or resolve, or lacks prices that a budget needs. */
+    async #checkPersona(
+      value: unknown,
+      tenant: string,
+      budget: AgentBudget = {},
+    ): Promise<AgentIdentity["persona"]> {
       try {
         const source = parsePersonaSource(value, "/persona");
-        await ports.resolve(this.env, tenant, source);
+        checkPrices(await ports.resolve(this.env, tenant, source), budget);
         return typeof source === "string" ? parseReference(source) : source;
       } catch (error) {
         if (!(error instanceof DramatisError) || error.code !== "NOT_FOUND") throw error;
@@ -185,7 +239,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 /** The directory keeps the newest update, so its time must ascend even if the clock does not. */
 function changed(
   current: AgentIdentity,
-  change: Partial<Pick<AgentIdentity, "persona" | "projectIds">>,
+  change: Partial<Pick<AgentIdentity, "persona" | "projectIds" | "budget">>,
 ): AgentIdentity {
   const updatedAt = Math.max(systemClock.now(), Date.parse(current.updatedAt) + 1);
   return { ...current, ...change, updatedAt: toIso(updatedAt) };

@@ -1,5 +1,6 @@
 /** The core of a conversation, as its shell calls it: decisions, store, and the effects that a state calls for. */
 import type { Ids } from "../../ports/ids.ts";
+import { BUDGET_LEASE } from "../../protocol/budget-lease.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { stemOf } from "../../protocol/ids.ts";
 import type { Caller } from "../../protocol/views.ts";
@@ -18,10 +19,11 @@ import {
 } from "./core/effects.ts";
 import { heldTurns } from "./core/isolation.ts";
 import type { JournalRow } from "./core/journal-entry.ts";
+import { leaseRequest } from "./core/lease.ts";
 import { noteStatus } from "./core/life.ts";
 import type { Signal } from "./core/signals.ts";
 import type { ConversationState, Turn } from "./core/state.ts";
-import { beginCycles, step } from "./core/step.ts";
+import { beginCycles, returnLeases, step } from "./core/step.ts";
 import { beginTransition, type Transition } from "./core/transition.ts";
 import type { ConversationDatabase } from "./store/conversation-database.ts";
 
@@ -79,7 +81,8 @@ export class ConversationCore
         const stem = signal.type === "conversation.user.message" ? stemOf(ids.ulid()) : "";
         return step(current, signal, { ...input, stem });
       }, beginTransition(state));
-      return noteStatus(state, beginCycles(planned, { ...input, stem: "" }));
+      const last = { ...input, stem: "" };
+      return noteStatus(state, returnLeases(beginCycles(planned, last), last));
     } catch (cause) {
       if (cause instanceof DramatisError) throw cause;
       if (cause instanceof ReadFailure) throw cause.cause;
@@ -93,8 +96,19 @@ export class ConversationCore
     return { before, transition, ...this.store.commit(transition, now) };
   }
 
-  envelopes({ transition }: ConversationCommit): readonly NewEnvelope[] {
-    return transition.envelopes;
+  envelopes({ before, state, transition }: ConversationCommit): readonly NewEnvelope[] {
+    return [...transition.envelopes, ...this.#leaseRequests(before, state)];
+  }
+
+  /** Returns the newest request of each lease that a commit has changed. */
+  #leaseRequests(before: ConversationState, { record, leases = {} }: ConversationState): NewEnvelope[] {
+    const changed = Object.entries(leases).filter(([id, { seq }]) => seq > (before.leases?.[id]?.seq ?? 0));
+    return changed.map(([id, lease]) => ({
+      operationId: `op_${this.ports.ids.ulid()}`,
+      to: { kind: "agent", tenant: record.tenant, id },
+      type: BUDGET_LEASE,
+      body: leaseRequest(lease),
+    }));
   }
 
   /** A turn that was held is of the work that a commit touched if the commit lets it go on. */

@@ -69,6 +69,7 @@ import {
 import { seedEvents } from "./door/seed-history.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
 import { Stops } from "./door/stops.ts";
+import { takeLeaseAnswers } from "./lease-answers.ts";
 import { ConversationParts } from "./parts.ts";
 import type { ConversationClassPorts } from "./ports.ts";
 import { usageView } from "./reads/call-views.ts";
@@ -151,6 +152,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       super(ctx, env);
       this.lifecycle.use(this.#parts.wakeups);
       this.lifecycle.use(this.#guard);
+      takeLeaseAnswers(this.mailbox, () => this.#runtime.begin());
     }
 
     protected override get mailboxKind() {

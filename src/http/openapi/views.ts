@@ -8,7 +8,7 @@ import { OPENAI_ERROR_TYPES, type OpenAiError } from "../../compat/openai/errors
 import { referenceSchema } from "../../library/reference.ts";
 import { personaSchema } from "../../library/schemas.ts";
 import type { AgentIdentity, AgentView } from "../../protocol/agent-api.ts";
-import { budgetSchema } from "../../protocol/budget.ts";
+import { agentBudgetSchema, budgetSchema } from "../../protocol/budget.ts";
 import type { CompletedOperation, SubmittedResult } from "../../protocol/conversation-api.ts";
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
 import { clientFrameSchema, turnOrderSchema } from "../../protocol/requests.ts";
@@ -66,7 +66,7 @@ export const wireError = z
   .strictObject({ code: z.string(), message: z.string(), retriable: z.boolean() })
   .meta({ id: "Failure", description: "Why a turn or a tool call failed." });
 
-const identity = {
+const agentMembers = {
   id: ids.agent,
   tenant: z.string(),
   persona: z.union([
@@ -78,13 +78,26 @@ const identity = {
     persona,
   ]),
   projectIds: z.array(definitionIdSchema),
+  budget: agentBudgetSchema
+    .exactOptional()
+    .meta({ description: "Limits of all of its conversations together. Lists leave it out." }),
   createdAt: time,
   updatedAt: time,
 };
-export const agent: z.ZodType<AgentIdentity> = z.strictObject(identity).meta({ id: "Agent" });
+
+export const agent: z.ZodType<AgentIdentity> = z.strictObject(agentMembers).meta({ id: "Agent" });
+
+const agentAmounts = z.strictObject({ tokens: z.int(), usd: z.number(), modelCalls: z.int() });
+
 export const agentView: z.ZodType<AgentView> = z
   .strictObject({
-    ...identity,
+    ...agentMembers,
+    spent: agentAmounts.exactOptional().meta({
+      description: "Used up by its conversations with a lease of its budget, as they last reported.",
+    }),
+    leased: agentAmounts.exactOptional().meta({
+      description: "Leased to its conversations, and not used up.",
+    }),
     examples: z.exactOptional(
       z.array(z.string()).meta({ description: "Messages that show what the agent can do, of its persona." }),
     ),

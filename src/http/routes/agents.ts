@@ -3,6 +3,7 @@ import { ulid } from "ulid";
 import { z } from "zod";
 import { parsePersonaSource } from "../../library/resolve.ts";
 import type { AgentApi, AgentIdentity } from "../../protocol/agent-api.ts";
+import { agentBudgetSchema } from "../../protocol/budget.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
@@ -29,10 +30,20 @@ const createSchema = z.strictObject({
   id: z.exactOptional(agentIdSchema),
   persona: z.unknown(),
   projectIds,
+  budget: agentBudgetSchema
+    .exactOptional()
+    .meta({ description: "Limits of all of its conversations together." }),
 });
 const changeSchema = z
-  .strictObject({ persona: z.exactOptional(z.unknown()), projectIds })
-  .refine((change) => Object.keys(change).length > 0, "Give `persona` or `projectIds`.");
+  .strictObject({
+    persona: z.exactOptional(z.unknown()),
+    projectIds,
+    budget: agentBudgetSchema
+      .nullable()
+      .exactOptional()
+      .meta({ description: "Limits of all of its conversations together; null removes them." }),
+  })
+  .refine((change) => Object.keys(change).length > 0, "Give `persona`, `projectIds` or `budget`.");
 
 const EXAMPLE = { id: "guide", persona: { identity: { systemPrompt: "You are a friendly guide." } } };
 const params = z.object({ id: ids.agent });
@@ -67,7 +78,7 @@ export const agentOperations: readonly ApiOperation[] = [
     tag: "agents",
     summary: "Read an agent",
     params,
-    answers: ok("The agent.", agentView),
+    answers: ok("The agent, with the state of its budget.", agentView),
     errors: ["NOT_FOUND"],
   },
   {
@@ -75,14 +86,14 @@ export const agentOperations: readonly ApiOperation[] = [
     method: "patch",
     path: AGENT,
     tag: "agents",
-    summary: "Change an agent's persona or projects",
+    summary: "Change an agent's persona, projects or budget",
     description:
-      "For authors and administrators. Give at least one field. Existing conversations keep the persona they began with.",
+      "For authors and administrators. Give at least one field. Existing conversations keep the persona they began with. A budget applies to conversations that began while the agent had one.",
     params,
     body: changeSchema
       .safeExtend({ persona: z.exactOptional(personaSource) })
       .meta({ example: { persona: "demo/assistant" } }),
-    answers: ok("The agent.", agent),
+    answers: ok("The agent, with the state of its budget.", agentView),
     errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
   },
   {

@@ -6,6 +6,7 @@ import { defined } from "../../../shared/defined.ts";
 import { withOutcome, withUsage } from "./calls.ts";
 import type { CompactionDecision, FailureText, MadeAttempt } from "./decisions.ts";
 import type { JournalEntry } from "./journal-entry.ts";
+import { leasesAfter } from "./lease-reducer.ts";
 import { spentByRequest } from "./ledger.ts";
 import {
   chainOf,
@@ -39,8 +40,15 @@ export function reduceCompaction(
     case "COMPACT_SESSION":
       return compact(closed(transition, decision, running, now), decision, running, now);
     case "RESERVE_COMPACTION": {
-      const call = { ...running.call, reserved: decision.reserved };
+      const { leasing: _, ...others } = running.call;
+      const call = { ...others, reserved: decision.reserved };
       const { state } = transition;
+      const compactions = { ...state.compactions, [session]: { ...running, call } };
+      return { ...transition, state: { ...state, compactions } };
+    }
+    case "AWAIT_COMPACTION_LEASE": {
+      const { state } = transition;
+      const call = { ...running.call, leasing: true as const };
       const compactions = { ...state.compactions, [session]: { ...running, call } };
       return { ...transition, state: { ...state, compactions } };
     }
@@ -126,10 +134,16 @@ function counted(transition: Transition, { session, made, crashed }: WithAttempt
   const profile = compactionProfile(chainOf(state.record, session));
   const request = made?.facts ?? (crashed && { estimate: crashed });
   if (request === undefined) return transition;
-  const spent = addAmounts(state.spent, spentByRequest(request, profile));
+  const amounts = spentByRequest(request, profile);
+  const spent = addAmounts(state.spent, amounts);
   return {
     ...transition,
-    state: { ...state, usage: withUsage(state.usage, made?.facts.usage, profile), spent },
+    state: {
+      ...state,
+      usage: withUsage(state.usage, made?.facts.usage, profile),
+      spent,
+      ...leasesAfter(state, session, amounts),
+    },
   };
 }
 

@@ -13,6 +13,7 @@ import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import type { AttemptOutcome } from "./calls.ts";
+import type { LeaseState } from "./lease.ts";
 import type { Operation } from "./operation.ts";
 import type { AttemptFacts, LateResult, QueuedMessage, RefusedMessage } from "./signals.ts";
 import type {
@@ -86,7 +87,9 @@ export type CompactionDecision =
   /** End the compaction with its conversation, and remember the attempts that were made. */
   | { type: "STOP_COMPACTION"; session: string; error: FailureText; made?: MadeAttempt }
   /** Reserve tokens for the present attempt. */
-  | { type: "RESERVE_COMPACTION"; session: string; reserved: TokenEstimate };
+  | { type: "RESERVE_COMPACTION"; session: string; reserved: TokenEstimate }
+  /** Let the present attempt wait for the agent's answer. */
+  | { type: "AWAIT_COMPACTION_LEASE"; session: string };
 
 /** An attempt that called the model. */
 export type MadeAttempt = Omit<AttemptOutcome, "isLast">;
@@ -99,8 +102,17 @@ export type BudgetDecision =
   | { type: "RESERVE"; turn: number; reserved: TokenEstimate }
   /** Record that the next model call of a turn does not fit a budget. */
   | { type: "EXCEED_BUDGET"; turn: number; excess: BudgetExcess }
+  /** Let the present attempt of a turn's model call wait for the agent's answer. */
+  | { type: "AWAIT_LEASE"; turn: number }
   /** Charge the attempt that a crash interrupted. */
   | { type: "RECORD_CRASH"; turn: number; estimate: TokenEstimate };
+
+/** Decisions about the leases of agents. */
+export type LeaseDecision =
+  /** Change the lease, and send its newest request. */
+  | { type: "SET_LEASE"; agentId: string; lease: LeaseState }
+  /** Take the agent's answer. */
+  | { type: "LEASED"; agentId: string; lease: LeaseState };
 
 /** What a cycle is told of other turns: its model, and its context hook. */
 export interface CycleNotes {
@@ -148,6 +160,7 @@ export interface CallInProgress {
 }
 
 export type AgentDecision =
+  | LeaseDecision
   | ({ type: "START_TURN"; turn: number } & TurnRequest)
   /** Keep the turn waiting for those before it. */
   | { type: "QUEUE_TURN"; turn: number }

@@ -69,7 +69,8 @@ export function backgroundEffects(state: Pick<Standing, "compactions" | "extract
 }
 
 function compactionEffects(state: Pick<Standing, "compactions">): CompactionEffect[] {
-  return runningCompactions(state).map(({ session, compaction }) => {
+  const calling = runningCompactions(state).filter(({ compaction }) => !compaction.call.leasing);
+  return calling.map(({ session, compaction }) => {
     return { kind: "compaction", key: compactionKey({ session, compaction }), session, compaction };
   });
 }
@@ -95,7 +96,7 @@ export function effectsOfTurn(turn: Turn): TurnEffect[] {
     const key = `assembly:${n}:${assembly.item}:${assembly.attempt}`;
     return [{ kind: "assembly", key, turn, run: assembly }, ...operations];
   }
-  if (call === null) return operations;
+  if (call === null || call.leasing) return operations;
   return [{ kind: "model", key: modelKey({ n, call }), turn, call }, ...operations];
 }
 
@@ -124,7 +125,9 @@ export function dueIn(state: ConversationState, now: number, wokeAt: number): nu
     ...(turn.assembly === undefined ? [] : [turn.assembly]),
   ]);
   const deadlines = [...waiting, ...extractions].map(({ deadline = Number.POSITIVE_INFINITY }) => deadline);
+  const asking = [...state.active.values()].filter(({ call }) => call?.leasing);
   const begun = [
+    ...asking.map(({ createdAt }) => createdAt),
     ...effectsOfTurns(state).map(({ turn }) => turn.createdAt),
     ...compactions.map(({ compaction }) => compaction.startedAt),
     ...extractions.filter(({ deadline }) => deadline === undefined).map(({ startedAt }) => startedAt),

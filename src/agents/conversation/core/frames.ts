@@ -195,6 +195,7 @@ function frameOf(
     case "context.compacted":
     case "turn.finalized":
     case "turn.resumed":
+    case "budget.leased":
     case "tool.interrupted":
     case "tool.late":
     case "context_assembly.started":

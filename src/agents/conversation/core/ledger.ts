@@ -20,7 +20,7 @@ import {
   type TokenEstimate,
 } from "../../../model/spending.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
-import type { Budget, SpendingView } from "../../../protocol/budget.ts";
+import { AMOUNT, amountOf, type Budget, inUnits, type SpendingView } from "../../../protocol/budget.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { AttemptFacts } from "./signals.ts";
@@ -50,15 +50,13 @@ export function spendingView({ nanoDollars, ...counts }: Amounts): SpendingView 
   return { ...counts, usd: toDollars(nanoDollars) };
 }
 
-/** Adds to the amounts of a conversation what the calls of a turn have used up in between. */
+/** Returns what the calls of a turn have used up in between. */
 export function movedSpending(
-  spent: Amounts,
   before: Pick<Turn, "calls">,
   after: Pick<Turn, "calls">,
   chain: VersionChain,
 ): Amounts {
-  const moved = subtractAmounts(spentByCalls(after.calls, chain), spentByCalls(before.calls, chain));
-  return addAmounts(spent, moved);
+  return subtractAmounts(spentByCalls(after.calls, chain), spentByCalls(before.calls, chain));
 }
 
 /** Returns the amounts of one request to a model that is over. */
@@ -80,27 +78,6 @@ export function addEstimates(
     inputTokens: one.inputTokens + other.inputTokens,
     outputTokens: one.outputTokens + other.outputTokens,
   };
-}
-
-/** Billionths in a dollar. */
-const NANO = 1_000_000_000;
-
-/** The amount that each limit limits. */
-export const AMOUNT = {
-  tokens: "tokens",
-  usd: "nanoDollars",
-  toolCalls: "toolCalls",
-  modelCalls: "modelCalls",
-} as const satisfies Record<keyof Budget, keyof Amounts>;
-
-/** Returns a limit as the amount that it limits. */
-export function amountOf(allowed: number, limit: keyof Budget): number {
-  return limit === "usd" ? Math.round(allowed * NANO) : allowed;
-}
-
-/** Returns an amount in the unit of its limit. */
-export function inUnits(amount: number, limit: keyof Budget): number {
-  return limit === "usd" ? amount / NANO : amount;
 }
 
 /** Returns the smallest limits of a conversation: its own and those of its primary agent; `null` where there are none. */

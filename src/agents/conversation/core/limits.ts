@@ -38,6 +38,8 @@ export const MAX_RESUME_PAUSE_MS = 5_000;
 export const RUNNING_AFTER_CRASHES = [MAX_ACTIVE_TURNS, 16, 4] as const;
 /** Milliseconds after a crash in which the Executor may deliver the result of a `once` tool that ran. */
 export const LATE_RESULT_MS = 30_000;
+/** Calls that a conversation asks its agent's budget for at a time. */
+export const LEASED_CALLS = 4;
 /** Times that the same call has the same result in a turn before the model gets a note. */
 export const REPEATED_CALLS_NOTED = 3;
 /** Times that the same call has the same result in a turn before the model must answer without tools. */

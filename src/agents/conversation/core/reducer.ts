@@ -10,6 +10,7 @@ import { profileAt } from "../../../library/version-chain.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { ModelReply } from "../../../model/reply.ts";
 import { addAmounts } from "../../../model/spending.ts";
+import type { UsageTotals } from "../../../model/usage.ts";
 import type { Budget } from "../../../protocol/budget.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { Caller } from "../../../protocol/views.ts";
@@ -22,6 +23,7 @@ import type { AgentDecision, CompactionDecision, ExtractionDecision, QueueDecisi
 import { assemblyFailure, beginCycle, completed, reduceAssembly, reduceExtraction } from "./hook-reducer.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
+import { leasesAfter, reduceLease } from "./lease-reducer.ts";
 import { budgetLeft, conversationBudget, movedSpending } from "./ledger.ts";
 import { endConversation } from "./life.ts";
 import { changeParticipants } from "./membership.ts";
@@ -59,6 +61,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
   if (decision.type === "SET_ORCHESTRATION") return setOrchestration(transition, decision);
   if (decision.type === "SET_BUDGET") return setBudget(transition, decision);
   if (decision.type === "NOTE_LATE_RESULT") return noteLateResult(transition, decision, now);
+  if (decision.type === "SET_LEASE" || decision.type === "LEASED") return reduceLease(transition, decision);
   if (isQueueDecision(decision)) return reduceQueue(transition, decision);
   if (isCompactionDecision(decision)) return reduceCompaction(transition, decision, now);
   if (isExtractionDecision(decision)) return reduceExtraction(transition, decision);
@@ -122,17 +125,20 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     case "RECORD_ATTEMPT": {
       const next = withAttempt(turn, decision);
       const usage = movedTotals(state.usage, totalsOf(turn.calls, chain), totalsOf(next.calls, chain));
-      const spent = movedSpending(state.spent, turn, next, chain);
-      return withTurn({ ...transition, state: { ...state, usage, spent } }, next, []);
+      return withTurn(charged(transition, { turn, next, usage }), next, []);
     }
     case "RECORD_CRASH": {
       const next = withCrash(turn, decision.estimate);
       const usage = movedTotals(state.usage, totalsOf(turn.calls, chain), totalsOf(next.calls, chain));
-      const spent = movedSpending(state.spent, turn, next, chain);
-      return withTurn({ ...transition, state: { ...state, usage, spent } }, next, []);
+      return withTurn(charged(transition, { turn, next, usage }), next, []);
     }
-    case "RESERVE":
-      return call === null ? transition : change({ call: { ...call, reserved: decision.reserved } });
+    case "RESERVE": {
+      if (call === null) return transition;
+      const { leasing: _, ...others } = call;
+      return change({ call: { ...others, reserved: decision.reserved } });
+    }
+    case "AWAIT_LEASE":
+      return call === null ? transition : change({ call: { ...call, leasing: true } });
     case "EXCEED_BUDGET":
       return change({}, entry("budget.exceeded", undefined, { ...decision.excess }));
     case "RETRY_LLM": {
@@ -314,6 +320,17 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     default:
       return decision satisfies never;
   }
+}
+
+/** Charges what the calls of a turn have used up to the conversation and the lease. */
+function charged(
+  transition: Transition,
+  { turn, next, usage }: { turn: Turn; next: Turn; usage: UsageTotals },
+): Transition {
+  const { state } = transition;
+  const moved = movedSpending(turn, next, chainOf(state.record, turn.agentId));
+  const spent = addAmounts(state.spent, moved);
+  return { ...transition, state: { ...state, usage, spent, ...leasesAfter(state, turn.agentId, moved) } };
 }
 
 function isCompactionDecision(decision: AgentDecision): decision is CompactionDecision {

@@ -8,6 +8,7 @@ import type { ModelReply, RateLimitFeedback } from "../../../model/reply.ts";
 import type { TokenEstimate } from "../../../model/spending.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import type { Budget } from "../../../protocol/budget.ts";
+import type { LeaseAnswer } from "../../../protocol/budget-lease.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
@@ -94,6 +95,15 @@ export interface ToolDeferred {
 
 /** The end of an attempt that the executor ran. */
 export type ToolEnded = ToolCompleted | ToolDeferred;
+
+/** The answer of an agent to a request for its budget, or the failure to deliver it. */
+export interface BudgetLeased {
+  type: "conversation.budget.leased";
+  agentId: string;
+  /** Number of the request. */
+  seq: number;
+  answer: LeaseAnswer | { error: ErrorData };
+}
 
 /** The outcome of an effect, addressed to the turn that called for it. */
 export type EffectSignal = ModelCompleted | ModelFailed | ModelNotCalled | ToolEnded;
@@ -275,6 +285,7 @@ export type Signal =
   | Leave
   | EffectSignal
   | LateResult
+  | BudgetLeased
   | CompactionSignal
   | ClientResult
   | DeferredResult

@@ -22,6 +22,7 @@ import type { CallContext } from "../../../shared/identifiers.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { correlationOf } from "./correlation.ts";
 import type { Assembly, Extractions } from "./hooks.ts";
+import { type LeaseState, NEW_LEASE } from "./lease.ts";
 import { isDue, isOpen, type Operation } from "./operation.ts";
 
 /** The record of a conversation. Only its participants change. All times in this file are milliseconds since the epoch. */
@@ -45,6 +46,8 @@ export interface ConversationIdentity {
 /** An agent that participates in a conversation, or has. Its session has its id. */
 export interface ConversationAgent {
   readonly id: string;
+  /** It had a budget when it joined: its calls need a lease. */
+  readonly leased?: true;
   /** The versions of its definitions, pinned when it first joined. */
   readonly chain: VersionChain;
 }
@@ -72,6 +75,8 @@ export interface Standing {
   readonly spent: Amounts;
   /** The conversation's own limits; absent = none. */
   readonly budget?: Budget;
+  /** The leases of agents with a budget, by agent; absent where nothing was asked for. */
+  readonly leases?: Readonly<Record<string, LeaseState>>;
   /** The messages that wait to start their turns; absent where there are none. */
   readonly queue?: SignalQueue;
   /** The compactions that run or were given up, by session. */
@@ -116,6 +121,8 @@ export interface SummaryCall {
   readonly record?: AttemptsRecord;
   /** As in `ModelCall`. */
   readonly reserved?: TokenEstimate;
+  /** As in `ModelCall`. */
+  readonly leasing?: true;
 }
 
 /** A compaction that runs. */
@@ -302,6 +309,8 @@ export interface ModelCall {
   readonly deferred?: readonly DeferredModel[];
   /** The tokens that are reserved for the attempt; absent where no budget applies. */
   readonly reserved?: TokenEstimate;
+  /** The attempt waits for the agent's answer (LEASE-8). */
+  readonly leasing?: true;
 }
 
 /** A model that may be called for a message, now or later. */
@@ -398,6 +407,15 @@ export function isPresent(
   agentId: string,
 ): boolean {
   return primaryAgent(record).id === agentId || takesPart(record, { type: "agent", id: agentId });
+}
+
+/** Returns the lease of an agent; `undefined` for one that needs none. */
+export function leaseOf(
+  { record, leases = {} }: Pick<ConversationState, "record" | "leases">,
+  agentId: string,
+): LeaseState | undefined {
+  const agent = record.agents.find(({ id }) => id === agentId);
+  return agent?.leased ? (leases[agentId] ?? NEW_LEASE) : undefined;
 }
 
 /** Returns the version chain of an agent of the conversation. */

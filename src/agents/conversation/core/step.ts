@@ -3,6 +3,7 @@ import type { AgentDecision, PlanInput } from "./decisions.ts";
 import { planCycle } from "./planning/background.ts";
 import { planReservation } from "./planning/budget.ts";
 import { planCompactions } from "./planning/compaction.ts";
+import { planReturns } from "./planning/lease.ts";
 import { planQueue } from "./planning/order.ts";
 import { plan } from "./planning/plan.ts";
 import { reduce } from "./reducer.ts";
@@ -23,6 +24,11 @@ export function step(transition: Transition, signal: Signal, input: PlanInput): 
   }
   changed = reduce(changed, planCompactions(transition, changed, input), input.now);
   return reserved(changed, input);
+}
+
+/** Returns the rests of leases after all signals of a commit (LEASE-7). */
+export function returnLeases(transition: Transition, input: PlanInput): Transition {
+  return reduce(transition, planReturns(transition.state), input.now);
 }
 
 /** Reserves for the calls that have no reservation, or ends their turns. */

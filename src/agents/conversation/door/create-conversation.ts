@@ -88,7 +88,7 @@ export function checkActorName(actual: string, { tenant }: Principal, { id }: Ch
 export function conversationRecord(
   principal: Principal,
   input: CheckedConversation,
-  { chain, projectIds }: { chain: VersionChain; projectIds: string[] },
+  { chain, projectIds, leased }: { chain: VersionChain; projectIds: string[]; leased?: true },
   now: number,
 ): ConversationIdentity {
   const projectId = input.projectId ?? projectIds[0] ?? "default";
@@ -109,7 +109,7 @@ export function conversationRecord(
       ...users.map((id) => ({ type: "user" as const, id })),
       { type: "agent" as const, id: input.agentId },
     ],
-    agents: [{ id: input.agentId, chain }],
+    agents: [{ id: input.agentId, ...defined({ leased }), chain }],
     ...(input.listed === false ? { listed: false as const } : {}),
     ...defined({ fingerprint: input.fingerprint }),
     createdAt: now,

@@ -79,14 +79,14 @@ export class Participants {
 
   async #agent({ tenant, projectId }: ConversationIdentity, id: string): Promise<ConversationAgent> {
     const { clock, agent } = this.ports;
-    const { chain, projectIds } = unwrap(await agentPart(clock, () => agent(tenant, id)));
+    const { chain, projectIds, leased } = unwrap(await agentPart(clock, () => agent(tenant, id)));
     if (!projectIds.includes(projectId))
       throw new DramatisError(
         "FORBIDDEN",
         `The agent "${id}" does not work in the project "${projectId}" of this conversation.`,
       );
     checkChainLength(id, chain);
-    return { id, chain };
+    return { id, ...defined({ leased }), chain };
   }
 }
 

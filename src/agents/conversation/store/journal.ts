@@ -89,6 +89,8 @@ type PackedHead = {
   x?: NonNullable<Head["extraction"]>;
   /** Budget. */
   b?: Head["budget"];
+  /** Leases. */
+  l?: NonNullable<Head["leases"]>;
   /** Spent: the amounts beyond those that the usage has. */
   p?: PackedSpending;
 };
@@ -109,6 +111,7 @@ export function packHead({
   compactions,
   extraction,
   budget,
+  leases,
   spent,
 }: Head): PackedHead {
   const beyond = subtractAmounts(spent, amountsOfUsage(usage));
@@ -125,6 +128,7 @@ export function packHead({
     c: Object.keys(compactions).length === 0 ? undefined : compactions,
     x: extraction,
     b: budget,
+    l: leases,
     p: Object.values(beyond).some((amount) => amount !== 0) ? packSpending(beyond) : undefined,
   });
 }
@@ -147,6 +151,7 @@ export function unpackHead(packed: PackedHead | OldHead): Head {
     c: compactions,
     x: extraction,
     b: budget,
+    l: leases,
     p,
   } = packed;
   const usage = u === undefined ? NEW_STANDING.usage : unpackUsage(u);
@@ -155,7 +160,7 @@ export function unpackHead(packed: PackedHead | OldHead): Head {
   return {
     ...NEW_STANDING,
     ...defined({ turns, sessions, usage, spent, status, gate, order, orchestration, queue }),
-    ...defined({ compactions, extraction, budget }),
+    ...defined({ compactions, extraction, budget, leases }),
     active,
   };
 }

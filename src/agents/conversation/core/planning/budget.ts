@@ -14,20 +14,23 @@
 import { compactionProfile, contextTokens, profileAt } from "../../../../library/version-chain.ts";
 import type { ModelProfile } from "../../../../model/profile.ts";
 import { type Amounts, addAmounts, amountsOf, maxOutputTokens, NOTHING } from "../../../../model/spending.ts";
-import type { Budget, BudgetExcess } from "../../../../protocol/budget.ts";
+import { AMOUNT, amountOf, type Budget, type BudgetExcess, inUnits } from "../../../../protocol/budget.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
-import { AMOUNT, amountOf, inUnits, spentByTurn } from "../ledger.ts";
+import type { LeaseRefusal } from "../lease.ts";
+import { spentByTurn } from "../ledger.ts";
 import {
   type CallingTurn,
   type ConversationState,
   chainOf,
+  leaseOf,
   type RunningCompaction,
   runningCompactions,
   type Turn,
 } from "../state.ts";
 import { failTurn } from "./cancel.ts";
 import { summaryReservation } from "./compaction.ts";
+import { placeOf } from "./lease.ts";
 
 /** A budget that applies, and what counts against it. */
 interface Limit {
@@ -43,14 +46,16 @@ interface Limit {
 export function planReservation(state: ConversationState, input: PlanInput): AgentDecision[] {
   for (const turn of state.active.values()) {
     const { call } = turn;
-    if (call === null || call.reserved !== undefined) continue;
+    if (call === null || call.reserved !== undefined || isAsking(state, turn.agentId, call)) continue;
     const limits = limitsOf(state, turn);
-    if (limits.length > 0) return reserve(state, { ...turn, call }, limits, input);
+    const isLimited = limits.length > 0 || leaseOf(state, turn.agentId) !== undefined;
+    if (isLimited) return reserve(state, { ...turn, call }, limits, input);
   }
   for (const { session, compaction } of runningCompactions(state)) {
-    if (compaction.call.reserved !== undefined) continue;
+    if (compaction.call.reserved !== undefined || isAsking(state, session, compaction.call)) continue;
     const limits = sharedLimits(state, session);
-    if (limits.length > 0) return [reserveSummary(state, session, compaction, limits)];
+    const isLimited = limits.length > 0 || leaseOf(state, session) !== undefined;
+    if (isLimited) return reserveSummary(state, session, compaction, limits);
   }
   return [];
 }
@@ -65,8 +70,13 @@ function reserve(
   const chain = chainOf(state.record, turn.agentId);
   const profile = profileAt(chain, call.profile ?? 0) ?? chain.modelProfile.definition;
   const reserved = reservationOf(state, turn, input);
-  const excess = excessOf(limits, requestOf(reserved, profile));
-  if (excess === null) return [{ type: "RESERVE", turn: n, reserved }];
+  const request = requestOf(reserved, profile);
+  const excess = excessOf(limits, request);
+  const place = placed(state, turn.agentId, { excess, request }, turn);
+  if (place.type === "held") return [{ type: "RESERVE", turn: n, reserved }, ...place.changes];
+  if (place.type === "waits") return [{ type: "AWAIT_LEASE", turn: n }, ...place.changes];
+  const { refusal } = place;
+  const error = "error" in refusal ? refusal.error : exceeded(refusal.excess);
   const { facts, shown } = input.inProgress?.(turn) ?? { shown: "" };
   // The text of an earlier attempt was withdrawn. That of a paused reply was not.
   const isShown = facts !== undefined || turn.paused !== undefined;
@@ -75,8 +85,8 @@ function reserve(
     ...(facts === undefined
       ? []
       : [{ type: "RECORD_ATTEMPT" as const, turn: n, facts, category: "canceled" as const, isLast: true }]),
-    { type: "EXCEED_BUDGET", turn: n, excess },
-    failTurn(turn, exceeded(excess), quiet),
+    ...("excess" in refusal ? [{ type: "EXCEED_BUDGET" as const, turn: n, excess: refusal.excess }] : []),
+    failTurn(turn, error, quiet),
   ];
 }
 
@@ -102,13 +112,45 @@ function reserveSummary(
   session: string,
   compaction: RunningCompaction,
   limits: readonly Limit[],
-): AgentDecision {
+): AgentDecision[] {
   const chain = chainOf(state.record, session);
   const reserved = summaryReservation(chain, compaction);
-  const excess = excessOf(limits, requestOf(reserved, compactionProfile(chain)));
-  if (excess === null) return { type: "RESERVE_COMPACTION", session, reserved };
-  const { code, message } = exceeded(excess);
-  return { type: "GIVE_UP_COMPACTION", session, error: { code, message } };
+  const request = requestOf(reserved, compactionProfile(chain));
+  const excess = excessOf(limits, request);
+  const place = placed(state, session, { excess, request }, { call: compaction.call });
+  if (place.type === "held") return [{ type: "RESERVE_COMPACTION", session, reserved }, ...place.changes];
+  if (place.type === "waits") return [{ type: "AWAIT_COMPACTION_LEASE", session }, ...place.changes];
+  const { refusal } = place;
+  const { code, message } = "error" in refusal ? refusal.error : exceeded(refusal.excess);
+  return [{ type: "GIVE_UP_COMPACTION", session, error: { code, message } }];
+}
+
+/** Reports whether a call waits for its agent's answer. */
+function isAsking(state: ConversationState, agentId: string, { leasing }: { leasing?: true }): boolean {
+  return leasing === true && leaseOf(state, agentId)?.asked !== undefined;
+}
+
+/** The place of a call in the lease of its agent, with the changes of the lease. */
+type Placed =
+  | { type: "held"; changes: AgentDecision[] }
+  | { type: "waits"; changes: AgentDecision[] }
+  | { type: "refused"; refusal: LeaseRefusal };
+
+/** Finds the place of a call in the lease of its agent, unless another budget refuses it. An agent without a budget needs none. */
+function placed(
+  state: ConversationState,
+  agentId: string,
+  { excess, request }: { excess: BudgetExcess | null; request: Amounts },
+  { n, call }: { n?: number; call: { leasing?: true } },
+): Placed {
+  if (excess !== null) return { type: "refused", refusal: { excess } };
+  const lease = leaseOf(state, agentId);
+  if (lease === undefined) return { type: "held", changes: [] };
+  const reserved = reservedBeside(state, n, agentId);
+  const place = placeOf(lease, reserved, request, call.leasing === true);
+  if (place.type === "refused") return place;
+  const { type, next } = place;
+  return { type, changes: next === undefined ? [] : [{ type: "SET_LEASE", agentId, lease: next }] };
 }
 
 /** Returns how many more tool calls a turn may run. */
@@ -131,25 +173,26 @@ function sharedLimits(state: ConversationState, agentId: string, own?: Turn): Li
   const { budget: persona } = chainOf(state.record, agentId).persona.definition;
   const { budget } = state;
   if (budget === undefined && persona === undefined) return [];
-  const used = addAmounts(state.spent, reservedBeside(state, own));
+  const used = addAmounts(state.spent, reservedBeside(state, own?.n));
   return [
     ...(budget === undefined ? [] : [{ scope: "conversation" as const, budget, used }]),
     ...(persona === undefined ? [] : [{ scope: "persona" as const, budget: persona, used }]),
   ];
 }
 
-/** Returns what the running calls of all turns but one have reserved. */
-function reservedBeside(state: ConversationState, own?: Turn): Amounts {
+/** Returns what the running calls of all turns but `own` have reserved; of one agent only, if it is given. */
+function reservedBeside(state: ConversationState, own?: number, agentId?: string): Amounts {
   let sum = NOTHING;
   for (const turn of state.active.values()) {
     const { call } = turn;
-    if (turn.n === own?.n || call?.reserved === undefined) continue;
+    if (turn.n === own || call?.reserved === undefined) continue;
+    if (agentId !== undefined && turn.agentId !== agentId) continue;
     const profile = profileAt(chainOf(state.record, turn.agentId), call.profile ?? 0);
     sum = addAmounts(sum, requestOf(call.reserved, profile));
   }
   for (const { session, compaction } of runningCompactions(state)) {
     const { reserved } = compaction.call;
-    if (reserved === undefined) continue;
+    if (reserved === undefined || (agentId !== undefined && session !== agentId)) continue;
     sum = addAmounts(sum, requestOf(reserved, compactionProfile(chainOf(state.record, session))));
   }
   return sum;

@@ -177,7 +177,7 @@ export function planCompactionRecovery(
 ): AgentDecision[] {
   return runningCompactions(state).flatMap(({ session, compaction }): AgentDecision[] => {
     const { call } = compaction;
-    if (call.notBefore > due) return [];
+    if (call.notBefore > due || call.leasing) return [];
     const crashed = summaryReservation(chainOf(state.record, session), compaction);
     const error: FailureText = {
       code: "RECOVERY_EXHAUSTED",

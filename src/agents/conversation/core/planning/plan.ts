@@ -20,6 +20,7 @@ import {
   planHookExpiry,
   stopExtractions,
 } from "./hooks.ts";
+import { planLeased } from "./lease.ts";
 import { planModelFailure } from "./model-failure.ts";
 import { planModelReply } from "./model-reply.ts";
 import { withOrigin } from "./origin.ts";
@@ -65,6 +66,8 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       const turn = callingTurn(state, signal);
       return turn === undefined ? [] : [failTurn(turn, signal.error, input)];
     }
+    case "conversation.budget.leased":
+      return planLeased(state, signal);
     case "conversation.compaction.completed":
     case "conversation.compaction.failed":
       return planSummary(state, signal, input);

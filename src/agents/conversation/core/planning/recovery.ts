@@ -38,10 +38,11 @@ function recoverTurn(state: ConversationState, turn: Turn, due: number, input: P
   const { n, call, paused } = turn;
   const running = runnableOperations(turn).filter(({ notBefore = now }) => notBefore <= due);
   // The text of a paused reply was shown, and a crash takes it back, also while its call waits.
-  const isCalling = call !== null && (call.notBefore <= due || paused !== undefined);
+  const isAsking = call?.leasing === true;
+  const isCalling = call !== null && ((call.notBefore <= due && !isAsking) || paused !== undefined);
   if (!isCalling && running.length === 0 && !isAssembling(turn, due)) return [];
   const charge: AgentDecision[] =
-    call === null || call.notBefore > due
+    call === null || call.notBefore > due || isAsking
       ? []
       : [{ type: "RECORD_CRASH", turn: n, estimate: reservationOf(state, { ...turn, call }, input) }];
   const crashes = crashesOf(turn) + 1;

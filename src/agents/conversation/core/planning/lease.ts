@@ -1,0 +1,67 @@
+/**
+ * Planning with the lease of an agent's budget: a call that it does not hold waits for the agent's answer, or fails. Pure.
+ *
+ * LEASE-8  A call that waits for its agent's answer is no effect: nothing is sent to a provider, and a crash charges nothing.
+ *          If the agent has none left, the call's turn fails with `BUDGET_EXCEEDED`; if it cannot be reached, with
+ *          `UNAVAILABLE`.
+ * LEASE-9  A conversation of an agent without a budget sends nothing and stores nothing of all this.
+ */
+import { type Amounts, addAmounts } from "../../../../model/spending.ts";
+import type { AgentDecision } from "../decisions.ts";
+import { answered, ask, holds, type LeaseRefusal, type LeaseState, returned } from "../lease.ts";
+import type { BudgetLeased } from "../signals.ts";
+import { type ConversationState, leaseOf, runningCompactions, type Turn, waitsForClient } from "../state.ts";
+
+/** The place of a call in a lease. */
+export type LeasePlace =
+  /** The lease holds it. `next` is the lease after asking ahead. */
+  | { type: "held"; next?: LeaseState }
+  /** The call waits. `next` is the lease after asking. */
+  | { type: "waits"; next?: LeaseState }
+  | { type: "refused"; refusal: LeaseRefusal };
+
+/** Returns the place of a call beside what is `reserved`. `isWaiting`: it has waited for an answer. */
+export function placeOf(lease: LeaseState, reserved: Amounts, call: Amounts, isWaiting: boolean): LeasePlace {
+  const { asked, refusal } = lease;
+  if (holds(lease, reserved, call)) {
+    const isShort = asked === undefined && !holds(lease, reserved, addAmounts(call, call));
+    return isShort
+      ? { type: "held", next: ask(lease, addAmounts(reserved, call), call, { ahead: true }) }
+      : { type: "held" };
+  }
+  if (asked !== undefined) return { type: "waits" };
+  if (isWaiting && refusal !== undefined) return { type: "refused", refusal };
+  return { type: "waits", next: ask(lease, reserved, call) };
+}
+
+/** Plans after the agent's answer, or the failure to reach it. */
+export function planLeased(
+  state: ConversationState,
+  { agentId, seq, answer }: BudgetLeased,
+): AgentDecision[] {
+  const lease = leaseOf(state, agentId);
+  if (lease === undefined) return [];
+  const given = "excess" in answer && answer.excess !== undefined ? { excess: answer.excess } : undefined;
+  const next = answered(lease, seq, given ?? ("granted" in answer ? { granted: answer.granted } : answer));
+  return next === lease ? [] : [{ type: "LEASED", agentId, lease: next }];
+}
+
+/** Returns the rests of the leases that no call needs. Call it after every change. */
+export function planReturns(state: ConversationState): AgentDecision[] {
+  return Object.entries(state.leases ?? {}).flatMap(([agentId, lease]): AgentDecision[] => {
+    const next = returned(lease);
+    return next === lease || works(state, agentId) ? [] : [{ type: "SET_LEASE", agentId, lease: next }];
+  });
+}
+
+/** Reports whether an agent calls models here, or is about to. */
+function works(state: ConversationState, agentId: string): boolean {
+  const turns = [...state.active.values()].filter((turn) => turn.agentId === agentId);
+  if (turns.some((turn) => !waits(turn))) return true;
+  return runningCompactions(state).some(({ session }) => session === agentId);
+}
+
+function waits(turn: Turn): boolean {
+  if (turn.call !== null || turn.assembly !== undefined) return false;
+  return turn.queued === true || turn.waiting !== undefined || waitsForClient(turn);
+}
