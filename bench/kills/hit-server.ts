@@ -97,7 +97,7 @@ export class HitServer {
   async #answerAsModel(body: unknown, response: ServerResponse): Promise<void> {
     const { messages } = chatSchema.parse(body);
     if (isOrder(messages.at(-1))) return this.#summarise(messages.slice(0, -1), response);
-    const asked = messages.findLastIndex(({ role }) => role === "user");
+    const asked = messages.findLastIndex(isScript);
     const script = scriptOf(messages[asked]?.content);
     this.#requests.push({ key: script.key, ...knownIn(messages) });
     const call = messages.slice(asked).filter(({ role }) => role === "assistant").length;
@@ -184,17 +184,22 @@ const ORDER = "This is an order of the platform";
 const SUMMARISED = "Summarised:";
 const SUMMARY_PIECE_MS = 20;
 
+/** Reports whether a message is a user's. Some notes of the platform have the role of the user. */
+function isScript({ role, content }: ChatMessage): boolean {
+  return role === "user" && String(content).startsWith("{");
+}
+
 function isOrder(message: ChatMessage | undefined): boolean {
   return message?.role === "user" && String(message.content).startsWith(ORDER);
 }
 
 /** Returns the keys of the messages that a summary covers, and of those that stand in full. */
 function knownIn(messages: readonly ChatMessage[]): Omit<ModelRequest, "key"> {
-  const summaries = messages.flatMap(({ role, content }) => {
-    const [, keys = ""] = role === "system" ? String(content).split(SUMMARISED) : [];
+  const summaries = messages.slice(1).flatMap(({ role, content }) => {
+    const [, keys = ""] = role === "assistant" ? [] : String(content).split(SUMMARISED);
     return keys.split(" ").filter((key) => key !== "");
   });
-  const said = messages.filter(({ role }) => role === "user");
+  const said = messages.filter(isScript);
   return { summarised: summaries, shown: said.map(({ content }) => scriptOf(content).key) };
 }
 
