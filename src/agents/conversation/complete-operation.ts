@@ -1,10 +1,9 @@
 /** The completion of deferred operations from within the Worker, such as by the handler of a webhook. */
+import { completeOperationAt, unknownHandle } from "../../protocol/complete-operation.ts";
 import type { CompletedOperation, ConversationApi } from "../../protocol/conversation-api.ts";
 import { readHandle } from "../../protocol/operation-handle.ts";
 import type { ToolOutcome } from "../../protocol/requests.ts";
-import { unwrap } from "../../shared/errors.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
-import { unknownHandle } from "./door/handles.ts";
 
 /**
  * Gives a deferred operation its result. The same result again changes nothing. Throws `CONFLICT` for a late result or another
@@ -22,5 +21,5 @@ export async function completeOperation(
   if (read === null) throw unknownHandle();
   const { tenant, conversationId: id } = read.claim;
   const conversation = await durableActor<ConversationApi>(env, { kind: "conversation", tenant, id });
-  return unwrap(await conversation.completeOperation(handle, outcome));
+  return completeOperationAt(conversation, handle, outcome);
 }

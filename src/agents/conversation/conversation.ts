@@ -11,6 +11,7 @@ import type { Connection, ConnectionContext, WSMessage } from "agents";
 import type { LoadEventsOptions, SessionEvent } from "../../memory/session/types.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
+import { unknownHandle } from "../../protocol/complete-operation.ts";
 import type {
   CompletedOperation,
   ConversationApi,
@@ -53,7 +54,6 @@ import {
   conversationRecord,
   parseCreate,
 } from "./door/create-conversation.ts";
-import { unknownHandle } from "./door/handles.ts";
 import { Ingress } from "./door/ingress.ts";
 import { createOutflows } from "./door/outflow.ts";
 import { Participants } from "./door/participants.ts";
@@ -74,6 +74,9 @@ import { ConversationParts } from "./parts.ts";
 import type { ConversationClassPorts } from "./ports.ts";
 import { usageView } from "./reads/call-views.ts";
 import { conversationView } from "./reads/views.ts";
+
+/** Milliseconds in which the SDK ends an actor that was destroyed. */
+const DESTROYED_WITHIN_MS = 1_000;
 
 /** Creates the class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(
@@ -391,7 +394,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
      */
     async #removeEmpty(): Promise<void> {
       await this.ctx.blockConcurrencyWhile(async () => {
-        if (!this.#runtime.exists && this.#refusal === null) await this.destroy();
+        if (this.#runtime.exists || this.#refusal !== null) return;
+        await this.destroy();
+        // The SDK ends the actor in a moment. Whoever is answered before would reach an actor without tables.
+        await scheduler.wait(DESTROYED_WITHIN_MS);
       });
     }
 

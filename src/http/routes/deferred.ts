@@ -1,8 +1,8 @@
 /** `/api/operations`: takes the results of deferred operations. The handle in the path replaces authentication. */
 import { z } from "zod";
+import { completeOperationAt, unknownHandle } from "../../protocol/complete-operation.ts";
 import { readHandle } from "../../protocol/operation-handle.ts";
 import type { ToolOutcome } from "../../protocol/requests.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { json } from "../base/respond.ts";
@@ -40,13 +40,12 @@ export function deferredRoutes(
     await count(context.req.raw, context.env);
     const handle = context.req.param("handle");
     const read = readHandle(handle);
-    if (read === null)
-      throw new DramatisError("NOT_FOUND", "There is no deferred operation with this handle.");
+    if (read === null) throw unknownHandle();
     // SAFETY: the schema accepts JSON only.
     const outcome = (await readBody(context, resultSchema)) as ToolOutcome;
     const { tenant, conversationId } = read.claim;
     const conversation = await context.var.actors.conversation(tenant, conversationId);
-    return json(unwrap(await conversation.completeOperation(handle, outcome)));
+    return json(await completeOperationAt(conversation, handle, outcome));
   });
 }
 

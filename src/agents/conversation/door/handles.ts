@@ -7,7 +7,9 @@
  *           handle, except for what a tool itself publishes.
  * HANDLE-3  A handle of a conversation that does not exist leaves no storage behind.
  */
+
 import type { KeyValue } from "../../../ports/key-value.ts";
+import { unknownHandle } from "../../../protocol/complete-operation.ts";
 import {
   claimText,
   fromBase64Url,
@@ -58,11 +60,6 @@ export class Handles {
     this.keyValue.put(KEY, bytes);
     return bytes;
   }
-}
-
-/** The error of a handle that no conversation gave out. Says nothing of the handle. */
-export function unknownHandle(): DramatisError {
-  return new DramatisError("NOT_FOUND", "There is no deferred operation with this handle.");
 }
 
 function imported(bytes: Uint8Array<ArrayBuffer>): Promise<CryptoKey> {
