@@ -162,11 +162,16 @@ function summaryReply(body: RecordedBody, playOf: (key: string) => Play): Reply 
   return toReply(script.summary, play, SUMMARY);
 }
 
-/** Returns the script of a message, from its text or from its text parts beside an image, behind the name of its speaker. */
+/** Returns the script of a message, from its text or from one of its text parts, behind the name of its speaker. */
 function parseScript(content: unknown): Script | null {
-  const texts: unknown = Array.isArray(content) ? content.map(({ text = "" }) => text).join("") : content;
+  const texts: unknown[] = Array.isArray(content) ? content.map(({ text = "" }) => text) : [content];
+  const scripts = texts.map((text) => scriptIn(String(text).replace(/^user "[^"]*": /, "")));
+  return scripts.find((script) => script !== null) ?? null;
+}
+
+function scriptIn(text: string): Script | null {
   try {
-    const script: Script = JSON.parse(String(texts).replace(/^user "[^"]*": /, ""));
+    const script: Script = JSON.parse(text);
     return typeof script.key === "string" && Array.isArray(script.replies) ? script : null;
   } catch {
     return null;
