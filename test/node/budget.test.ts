@@ -153,6 +153,24 @@ describe("model calls", () => {
     expect(room.runtime.state.spent.tokens).toBe(spent.tokens);
   });
 
+  test("H4 LEDGER-2 of a reply that is stopped after an early count, the output that was received since is estimated", async () => {
+    const room = await SteeredConversation.create(empty);
+    const id = await room.say("Count, please.");
+    const request = await room.request();
+    request.count();
+    for (let n = 0; n < 100; n++) request.say(`word${n} `);
+    await room.until(
+      ({ type, data }) => type === "message.delta" && "text" in data && data.text.includes("word99"),
+    );
+    await room.stop(id);
+    const { spent, calls } = room.turn(id);
+    expect(calls[0]).toMatchObject({
+      usage: { inputTokens: 100, outputTokens: 10 },
+      estimated: { inputTokens: 0 },
+    });
+    expect(spent.tokens).toBeGreaterThan(190);
+  });
+
   test("H4 LEDGER-2 a reply without a count is estimated, and a refused request costs no tokens", async () => {
     const room = await SteeredConversation.create(empty);
     const first = await room.say("A");

@@ -375,6 +375,31 @@ describe("HOOK-4 an extraction", () => {
     expect(room.runtime.state.extraction).toBeUndefined();
   });
 
+  test("A40 a stop of an extraction is no failure, and reports none", async () => {
+    let runs = 0;
+    const waits = Promise.withResolvers<void>();
+    const room = await begin({
+      extract: async (_input, { signal }) => {
+        runs += 1;
+        if (runs <= 6) throw new Error("No space.");
+        waits.resolve();
+        await new Promise((_resolve, reject) =>
+          signal.addEventListener("abort", () => reject(signal.reason)),
+        );
+        return null;
+      },
+    });
+    for (const text of ["one", "two", "three"]) {
+      const id = await room.say(text);
+      (await room.request()).answer("Yes.");
+      if (text !== "three") await room.until(is("turn.finalized", id));
+    }
+    await waits.promise;
+    await room.stopAll();
+    expect(room.runtime.state.extraction?.failures).toEqual({ tester: 2 });
+    expect(types(room)).not.toContain("memory_extraction.failing");
+  });
+
   test.each<[string, unknown]>([
     ["an unknown operation", [{ op: "forget" }]],
     ["a write without content", [{ op: "write" }]],

@@ -139,14 +139,15 @@ export function reduceExtraction(transition: Transition, decision: ExtractionDec
     case "GIVE_UP_EXTRACTION": {
       const { code, message } = decision.error;
       const failures = ((transition.state.extraction ?? NONE).failures[agentId] ?? 0) + 1;
-      const isReported = failures === EXTRACTION_FAILURES;
+      const isStopped = code === "CANCELLED";
+      const isReported = !isStopped && failures === EXTRACTION_FAILURES;
       const ended = withExtraction(transition, of, undefined, [
         { type: "memory_extraction.failed", ...address, data: { attempt, code, message, final: true } },
         { type: "turn.finalized", turn: of, data: { memoryExtractionStatus: "failed" } },
         ...(isReported ? [failing(agentId, failures, message)] : []),
       ]);
       const failed = { ...ended, unextracted: [...ended.unextracted, of] };
-      return withFailures(failed, agentId, code === "CANCELLED" ? failures - 1 : failures);
+      return withFailures(failed, agentId, isStopped ? failures - 1 : failures);
     }
     default:
       return decision satisfies never;

@@ -64,8 +64,8 @@ export function spentByRequest(
   { usage, estimate }: Pick<AttemptFacts, "usage" | "estimate">,
   profile: ModelProfile,
 ): Amounts {
-  const counted: TokenUsage | undefined = usage ?? estimate;
-  return { ...NOTHING, ...amountsOf(counted, profile), modelCalls: 1 };
+  const counted = addAmounts({ ...NOTHING, ...amountsOf(usage, profile) }, amountsOf(estimate, profile));
+  return { ...counted, modelCalls: 1 };
 }
 
 /** Adds up two estimates. */

@@ -17,7 +17,6 @@ import {
   readHandle,
   toBase64Url,
 } from "../../../protocol/operation-handle.ts";
-import { DramatisError } from "../../../shared/errors.ts";
 
 /** Outside of the tools' own state (`tool:`), so no tool can read it. */
 const KEY = "handles:key";

@@ -86,17 +86,18 @@ export async function performAttempt(
   let received = "";
   let streamed = false;
   let isOver = false;
-  /** Estimates the tokens of a request that the provider has not counted; `undefined` before it is sent. */
-  const estimate = () =>
-    sent === undefined || observed.usage !== undefined
-      ? undefined
-      : {
-          inputTokens: requestTokens(sent),
-          outputTokens: estimateTokens(received),
-        };
-  const facts = (isCharged = true): AttemptFacts => ({
+  /** Estimates the tokens that the provider has not counted; `undefined` before the request is sent, and where it has counted all. */
+  const estimate = (isWhole: boolean) => {
+    if (sent === undefined) return undefined;
+    const outputTokens = estimateTokens(received);
+    if (observed.usage === undefined) return { inputTokens: requestTokens(sent), outputTokens };
+    // Of a reply that broke off, some providers have counted the beginning only.
+    const missing = outputTokens - (observed.usage.outputTokens ?? 0);
+    return isWhole || missing <= 0 ? undefined : { inputTokens: 0, outputTokens: missing };
+  };
+  const facts = (isCharged = true, isWhole = false): AttemptFacts => ({
     ...observed,
-    ...defined({ estimate: isCharged ? estimate() : undefined }),
+    ...defined({ estimate: isCharged ? estimate(isWhole) : undefined }),
     startedAt,
     finishedAt: clock.now(),
   });
@@ -153,7 +154,7 @@ export async function performAttempt(
       onText?.(delta.text);
     }
     const outcome = reply.outcome();
-    if (outcome.ok) return { ok: true, reply: outcome.reply, facts: facts(), streamed };
+    if (outcome.ok) return { ok: true, reply: outcome.reply, facts: facts(true, true), streamed };
     // The provider is not to blame.
     reads.signal.throwIfAborted();
     return failed(outcome.error);
