@@ -19,7 +19,6 @@ import {
   subtractAmounts,
   type TokenEstimate,
 } from "../../../model/spending.ts";
-import type { TokenUsage } from "../../../model/usage.ts";
 import { AMOUNT, amountOf, type Budget, inUnits, type SpendingView } from "../../../protocol/budget.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
