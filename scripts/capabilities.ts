@@ -281,7 +281,7 @@ const rows: [row: string, name: string, statement: string][] = [
   [
     "G10",
     "Tools that the client runs",
-    "A message brings them; a call is answered by `tool.result`, survives a reload and a crash, and times out.",
+    "A message brings them; a call is answered by `tool.result`, survives a reload and a crash, runs in one tab, and times out.",
   ],
   ["G11", "Structured turn output", "A turn with a JSON Schema gives validated data or a typed failure."],
   [

@@ -75,10 +75,10 @@ export function connectConversation(options: ConnectOptions): ConversationConnec
   });
   const overHttp = () => createClient({ baseUrl: httpOrigin(socket), ...defined({ token }) });
   const { getSnapshot, subscribe, send, retry, retryTurn, discard, submitToolResult, addHistory } = session;
-  const { stop, cancelTurn, cancel, resume } = session;
+  const { claimTool, stop, cancelTurn, cancel, resume } = session;
   return {
     ...{ getSnapshot, subscribe, send, retry, retryTurn, discard, submitToolResult, addHistory },
-    ...{ stop, cancelTurn, cancel, resume },
+    ...{ claimTool, stop, cancelTurn, cancel, resume },
     update: (changes) => overHttp().conversations.update(id, changes),
     complete: (options) => overHttp().conversations.complete(id, options),
     reconnect,

@@ -22,6 +22,7 @@ export type {
   WireError,
 } from "../protocol/views.ts";
 export type { Content, MediaPart, TextPart } from "../shared/content.ts";
+export { type ClientTool, type ClientToolHost, runClientTools } from "./client-tools.ts";
 export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
 export { DramatisClientError } from "./errors.ts";
 export { addHistory, type HistoryPage } from "./history.ts";

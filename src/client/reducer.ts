@@ -138,6 +138,7 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
       return inTurn(state, frame, (turn) => ({ ...turn, phase: "waiting" as const }));
     case "budget.exceeded": // The error of the turn says so.
     case "pong":
+    case "tool.claimed": // The session settles it.
     case "mark": // The session answers it.
       return state;
     default:

@@ -14,7 +14,13 @@
 
 import type { Clock } from "../ports/clock.ts";
 import type { StopOptions, UpdateConversation } from "../protocol/conversation-api.ts";
-import { isOfOtherVersion, PROTOCOL_VERSION, parseFrame, UNAUTHORIZED_CLOSE } from "../protocol/frames.ts";
+import {
+  type Frame,
+  isOfOtherVersion,
+  PROTOCOL_VERSION,
+  parseFrame,
+  UNAUTHORIZED_CLOSE,
+} from "../protocol/frames.ts";
 import type { ClientFrame, ToolOutcome, ToolSubmission } from "../protocol/requests.ts";
 import type { ConversationView } from "../protocol/views.ts";
 import type { Content } from "../shared/content.ts";
@@ -68,6 +74,12 @@ export interface ConversationActions {
    */
   submitToolResult(operationId: string, outcome: ToolOutcome): void;
   /**
+   * Claims the call of a tool that clients run, so that one of several tabs runs it. Resolves with whether this one may: `false`
+   * where another connection has claimed it, or its result is there. A claim ends with its connection; without one it is sent
+   * once the connection is open.
+   */
+  claimTool(operationId: string): Promise<boolean>;
+  /**
    * Stops every active turn, also those that wait for others. One that only waits for work in the background, or for deferred
    * results, goes on: stop it by `cancelTurn`. A message that is not recorded yet is not affected: discard it. A stop or
    * a resume is sent once the connection is open, and again after a lost connection, until it has happened: see `isStopping`.
@@ -109,6 +121,8 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
   #state: LiveConversation = initialState;
   /** The options of the messages that this client has sent with some, by client id. */
   readonly #options = new Map<string, MessageOptions>();
+  /** The claims that are not answered, by operation. */
+  readonly #claims = new Map<string, PromiseWithResolvers<boolean>>();
   #transport: FrameTransport | null = null;
   #stopWatching: (() => void) | null = null;
 
@@ -171,6 +185,13 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
     this.#watchAcknowledgement();
   };
 
+  readonly claimTool = (operationId: string): Promise<boolean> => {
+    const claim = this.#claims.get(operationId) ?? Promise.withResolvers<boolean>();
+    this.#claims.set(operationId, claim);
+    this.#transmitClaim(operationId);
+    return claim.promise;
+  };
+
   readonly stop = (options?: StopOptions): void => {
     // The newest first: with the order `queued`, the end of a turn begins the next one that still waits.
     for (const turn of this.#state.turns.toReversed()) {
@@ -194,6 +215,7 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
     for (const stop of this.#state.stops ?? []) this.#transmitFrame({ v: PROTOCOL_VERSION, ...stop });
     for (const message of this.#sendingMessages()) this.#transmit(message);
     for (const result of this.#sendingResults()) this.#transmitResult(result);
+    for (const operationId of this.#claims.keys()) this.#transmitClaim(operationId);
     this.#watchAcknowledgement();
   }
 
@@ -211,6 +233,7 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
       }
       return false;
     }
+    if (this.#settleClaim(frame)) return true;
     if (frame.type === "mark")
       this.#transmitFrame({ v: PROTOCOL_VERSION, type: "ack", mark: frame.data.mark });
     const before = this.#sendingCount;
@@ -219,10 +242,27 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
     return true;
   }
 
+  /** Settles the claim that a frame answers; reports whether it answers one. */
+  #settleClaim(frame: Frame): boolean {
+    const operationId = frame.type === "error" ? frame.data.ref : frame.operationId;
+    const claim = this.#claims.get(operationId ?? "");
+    if (claim === undefined || operationId === undefined) return false;
+    // A result that was sent before the claim may be refused under the same id.
+    const isOfResult = this.#sendingResults().some((result) => result.operationId === operationId);
+    if (frame.type !== "tool.claimed" && (frame.type !== "error" || isOfResult)) return false;
+    this.#claims.delete(operationId);
+    claim.resolve(frame.type === "tool.claimed" && frame.data.granted);
+    return true;
+  }
+
   /** Reports that the socket is closed; `final` if no attempt follows. */
   closed({ final, code }: { final: boolean; code?: number }): void {
     this.#transport = null;
     this.#stopWatch();
+    if (final) {
+      for (const { resolve } of this.#claims.values()) resolve(false);
+      this.#claims.clear();
+    }
     const end = code === UNAUTHORIZED_CLOSE ? "unauthorized" : "closed";
     const connection = final ? end : this.#state.seq === null ? "connecting" : "reconnecting";
     if (connection !== this.#state.connection) this.#update({ ...this.#state, connection });
@@ -259,6 +299,10 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
   #transmitResult({ operationId, result, error }: ToolSubmission): void {
     const outcome = error === undefined ? { result: result ?? null } : { error };
     this.#transmitFrame({ v: PROTOCOL_VERSION, type: "tool.result", operationId, ...outcome });
+  }
+
+  #transmitClaim(operationId: string): void {
+    this.#transmitFrame({ v: PROTOCOL_VERSION, type: "tool.claim", operationId });
   }
 
   #transmitFrame(frame: ClientFrame): void {

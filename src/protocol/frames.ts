@@ -67,6 +67,8 @@ interface FrameData {
   "tool.requested": { name: string; input: unknown; async: boolean; client?: true };
   "tool.progress": { progress: unknown };
   /** The result comes later, by a handle: until `expiresAt` (ISO 8601 UTC), when the call fails. */
+  /** Answers `tool.claim`: whether this connection may run the call of a client's tool. */
+  "tool.claimed": { granted: boolean };
   "tool.deferred": { expiresAt: string };
   "tool.completed": { result: unknown };
   "tool.failed": { error: WireError };

@@ -155,6 +155,7 @@ export const clientFrameSchema = z.discriminatedUnion("type", [
   z
     .strictObject({ v: version, type: z.literal("tool.result"), operationId: identifier, ...outcomeFields })
     .refine(isOutcome, ONE_OUTCOME),
+  z.strictObject({ v: version, type: z.literal("tool.claim"), operationId: identifier }),
   z.strictObject({ v: version, type: z.literal("turn.cancel"), turnId: identifier, ...stopFields }),
   z.strictObject({ v: version, type: z.literal("conversation.cancel"), ...stopFields }),
   z.strictObject({ v: version, type: z.literal("conversation.resume"), ...stopFields }),
@@ -167,6 +168,7 @@ export type ClientFrame = z.infer<typeof clientFrameSchema>;
 export const CLIENT_FRAME_TYPES = [
   "turn.start",
   "tool.result",
+  "tool.claim",
   "turn.cancel",
   "conversation.cancel",
   "conversation.resume",

@@ -302,6 +302,8 @@ export class Life implements Caller {
           caller: { type: "user", userId },
           data,
         }),
+      // Clients of the simulation answer their calls without a claim.
+      claims: { claim: () => false },
       stops: new Stops({ runtime, queries, stateFor: () => runtime.state, checkSpeaker: () => undefined }),
       submitResult: async (_principal, { v: _v, type: _type, ...result }) => {
         await this.submit([result]);

@@ -44,6 +44,7 @@ import { spendingView } from "./core/ledger.ts";
 import { checkOpen } from "./core/life.ts";
 import type { ConversationState } from "./core/state.ts";
 import { checkReader, checkSpeaker, noConversationAt } from "./door/access.ts";
+import { Claims } from "./door/claims.ts";
 import type { Client, ConnectionMemory } from "./door/client.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";
 import { type ConnectionPorts, openConnection, receiveFrame } from "./door/connections.ts";
@@ -134,6 +135,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         return this.#readers.cursor(start);
       },
       readers: this.#readers.sockets,
+      claims: new Claims({
+        clients: () => this.#clients(),
+        checkSpeaker: (principal) => this.#checkSpeaker(principal),
+        checkCall: (operationId) => this.#runtime.results.checkClientCall(operationId),
+      }),
       stops: this.#stops,
       startTurn: (principal, input) => this.#accept(principal, input),
       submitResult: async (principal, { v: _v, type: _type, ...result }) => {

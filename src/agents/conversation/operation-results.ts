@@ -58,6 +58,13 @@ export class OperationResults {
     return found.map(({ turn, outcome }) => ({ operationId: outcome.operationId, turnId: turnId(turn) }));
   }
 
+  /** Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for one that waits for no result of a client. */
+  checkClientCall(id: string): void {
+    const { operation } = operationAt(id, (n) => this.ports.turn(n));
+    if (operation.target === "client" && isOpen(operation)) return;
+    throw new DramatisError("CONFLICT", "The call waits for no result of a client, or not any more.");
+  }
+
   /**
    * Commits the result of an operation whose executor lost this actor; changes nothing if the operation does not wait for
    * this attempt any more. The success of a cancelled `once` operation becomes a note to the model, once (OP-6). Throws `NOT_FOUND` for an unknown operation. Resolves when the result is durable.

@@ -4,9 +4,10 @@
  */
 import { useAgent } from "agents/react";
 import { PartySocket } from "partysocket";
-import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import type { Budget } from "../../protocol/budget.ts";
 import { defined } from "../../shared/defined.ts";
+import { type ClientTool, runClientTools } from "../client-tools.ts";
 import type { ConnectOptions } from "../connection.ts";
 import { createClient } from "../http.ts";
 import {
@@ -40,6 +41,8 @@ export type { LiveConversation, OperationState, TranscriptMessage, TurnItem, Tur
 export interface UseConversationOptions extends Pick<ConnectOptions, "WebSocket" | "token"> {
   /** `https://example.com`, or a bare host; the host of the page by default. */
   host?: string;
+  /** Runs the tools of this page, by name: each call in one tab of several. The functions may change between renders. */
+  clientTools?: Readonly<Record<string, ClientTool>>;
 }
 
 export interface UseConversationResult extends ConversationActions {
@@ -116,7 +119,7 @@ export function useConversation(id: string, options: UseConversationOptions = {}
   const queue = useMemo(() => queuedTurns(state), [state]);
   const operations = useMemo(() => runningOperations(state), [state]);
   const actions = useMemo((): ConversationActions => {
-    const { send, retry, retryTurn, discard, submitToolResult, addHistory } = session;
+    const { send, retry, retryTurn, discard, submitToolResult, claimTool, addHistory } = session;
     const { stop, cancelTurn, cancel, resume } = session;
     const reconnect = () => {
       policy.atOnce();
@@ -127,8 +130,22 @@ export function useConversation(id: string, options: UseConversationOptions = {}
     const complete: ConversationActions["complete"] = (options) =>
       overHttp().conversations.complete(id, options);
     const stops = { stop, cancelTurn, cancel, resume, complete };
-    return { send, retry, retryTurn, discard, submitToolResult, addHistory, update, reconnect, ...stops };
+    const results = { submitToolResult, claimTool };
+    return { send, retry, retryTurn, discard, ...results, addHistory, update, reconnect, ...stops };
   }, [id, session, policy, agent]);
+  const tools = useRef(options.clientTools);
+  tools.current = options.clientTools;
+  const names = Object.keys(options.clientTools ?? {})
+    .sort()
+    .join(" ");
+  useEffect(() => {
+    const run = (name: string): [string, ClientTool] => [
+      name,
+      (input, call) => tools.current?.[name]?.(input, call),
+    ];
+    if (names !== "") return runClientTools(session, Object.fromEntries(names.split(" ").map(run)));
+    return undefined;
+  }, [session, names]);
   useEffect(
     () =>
       whenBack(() => {

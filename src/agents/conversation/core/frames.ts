@@ -252,7 +252,14 @@ export function wireError(error: Pick<ErrorData, "code" | "message" | "retriable
 
 /** Returns a frame that is not a durable fact. */
 export function ephemeralFrame<
-  Type extends "message.delta" | "message.user" | "tool.progress" | "pong" | "error" | "mark",
+  Type extends
+    | "message.delta"
+    | "message.user"
+    | "tool.progress"
+    | "tool.claimed"
+    | "pong"
+    | "error"
+    | "mark",
 >(
   type: Type,
   data: Extract<Frame, { type: Type }>["data"],

@@ -8,6 +8,8 @@ import type { Flow } from "./socket-reader.ts";
 export interface ConnectionMemory {
   principal: Principal;
   flow: Flow;
+  /** Ids of the calls that the connection has claimed; absent where there are none. */
+  claims?: readonly string[];
 }
 
 export type Client = Connection<ConnectionMemory>;

@@ -26,6 +26,7 @@ import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import { returnToken } from "../../../shared/token-bucket.ts";
 import { ephemeralFrame, wireError } from "../core/frames.ts";
 import type { CursorStart, FrameCursor } from "../reads/frame-cursor.ts";
+import type { Claims } from "./claims.ts";
 import { type Client, closeUnauthorized } from "./client.ts";
 import { messageLength, parseClientFrame, parseMessage, refInHead, refOf } from "./client-frames.ts";
 import { type Allowance, spend } from "./flood.ts";
@@ -41,6 +42,7 @@ export interface ConnectionPorts {
   startTurn(principal: Principal, input: StartTurn): Promise<StartedTurn>;
   /** Resolves when the result is recorded, now or before. */
   submitResult(principal: Principal, frame: Extract<ClientFrame, { type: "tool.result" }>): Promise<void>;
+  claims: Pick<Claims, "claim">;
   stops: Pick<Stops, "cancelTurn" | "cancel" | "resume">;
   /** Returns the number of open connections, a new one included. */
   connections(): number;
@@ -131,6 +133,13 @@ export async function receiveFrame(
       case "tool.result":
         await ports.submitResult(principal, frame);
         return;
+      case "tool.claim": {
+        const { operationId } = frame;
+        const granted = ports.claims.claim(client, principal, operationId);
+        const answer = ephemeralFrame("tool.claimed", { granted }, { operationId }, ports.clock.now());
+        ports.readers.answer(client, answer);
+        return;
+      }
       case "turn.cancel":
         await ports.stops.cancelTurn(principal, frame.turnId, reasonOf(frame));
         return;

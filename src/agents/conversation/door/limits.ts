@@ -10,5 +10,7 @@ export const FLOOD = {
   frames: { burst: 60, perMinute: 600 },
   length: { burst: 8 * 1024 * 1024, perMinute: 60 * 1024 * 1024 },
 } as const;
+/** Calls of clients' tools that one connection may have claimed; the oldest are given up. */
+export const MAX_CLAIMS = 16;
 /** Open WebSockets of a conversation; also its open streams of server-sent events. */
 export const MAX_READERS = 256;

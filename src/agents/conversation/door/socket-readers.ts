@@ -99,7 +99,7 @@ export class SocketReaders {
   ): SocketReader {
     const { outflows, clock } = this.ports;
     const outflow = flow.acks ? outflows.confirmed : outflows.unconfirmed;
-    const keep = (kept: Flow) => void client.setState({ principal, flow: kept });
+    const keep = (kept: Flow) => void client.setState({ ...client.state, principal, flow: kept });
     const reader = new SocketReader(client, cursor, { outflow, clock, keep }, flow, isRestored);
     this.#readers.set(client, reader);
     keep(flow);

@@ -1,0 +1,41 @@
+/**
+ * Claims of clients' tool calls, so that one of several tabs runs a call.
+ *
+ * CLAIM-1  A call is claimed by one connection at a time, while that connection is open, also over a hibernation. Its holder may
+ *          claim it again.
+ * CLAIM-2  Nothing is stored of a claim, and a result needs none: the first valid one counts, whoever sends it.
+ */
+import type { Principal } from "../../../shared/principal.ts";
+import type { Client } from "./client.ts";
+import { MAX_CLAIMS } from "./limits.ts";
+
+export interface ClaimsPorts {
+  /** Returns the open connections. */
+  clients(): Iterable<Client>;
+  /** Throws `FORBIDDEN` or `NOT_FOUND` unless this principal may speak. */
+  checkSpeaker(principal: Principal): void;
+  /** Throws `NOT_FOUND` for an unknown call, `CONFLICT` for one that waits for no result of a client. */
+  checkCall(operationId: string): void;
+}
+
+export class Claims {
+  constructor(private readonly ports: ClaimsPorts) {}
+
+  /** Claims a call for a connection. Reports whether it may run the call. Throws as the ports do. */
+  claim(client: Client, principal: Principal, operationId: string): boolean {
+    const { ports } = this;
+    ports.checkSpeaker(principal);
+    ports.checkCall(operationId);
+    const isHeld = (other: Client) => other.id !== client.id && claimsOf(other).includes(operationId);
+    if ([...ports.clients()].some(isHeld)) return false;
+    const { state } = client;
+    const others = claimsOf(client).filter((id) => id !== operationId);
+    // The oldest claims are of calls that are over, or of a client that runs far too many at once.
+    if (state !== null) client.setState({ ...state, claims: [...others, operationId].slice(-MAX_CLAIMS) });
+    return true;
+  }
+}
+
+function claimsOf({ state }: Client): readonly string[] {
+  return state?.claims ?? [];
+}

@@ -1,0 +1,123 @@
+/** Claims of clients' tool calls, on the real Worker, with the real sessions of several tabs. */
+import { afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { runClientTools } from "../../src/client/client-tools.ts";
+import { ConversationSession } from "../../src/client/session.ts";
+import type { Json } from "../../src/shared/json.ts";
+import {
+  checkInvariants,
+  crash,
+  createAgent,
+  createConversation,
+  request,
+  type TestConversation,
+} from "./world.ts";
+
+const ASK = {
+  name: "ask",
+  description: "Asks the user.",
+  inputSchema: { type: "object", properties: { question: { type: "string" } } },
+};
+const SCRIPT = { replies: [[{ call: "ask", input: { question: "Tea?" } }], [{ text: "Thank you." }]] };
+
+let plain: string;
+
+beforeAll(async () => {
+  plain = await createAgent("test/plain");
+});
+
+afterEach(checkInvariants);
+
+/** A conversation whose turn waits for its client. */
+async function waiting() {
+  const conversation = await createConversation(plain);
+  const client = await conversation.connect();
+  await client.frame("snapshot");
+  const { turnId } = await conversation.play(SCRIPT, { tools: [ASK] });
+  await client.frame("turn.waiting");
+  const { operationId = "" } = await client.frame("tool.requested");
+  return { conversation, client, turnId, operationId };
+}
+
+/** A tab that runs the tool `ask`. */
+async function openTab({ id }: TestConversation, ask: () => Promise<Json>) {
+  const { webSocket } = await request(`/conversations/${id}`, { headers: { upgrade: "websocket" } });
+  if (webSocket === null) throw new Error("No WebSocket.");
+  const session = new ConversationSession();
+  webSocket.addEventListener("message", ({ data }) => void session.received(data));
+  webSocket.accept();
+  session.opened({
+    send: (text) => webSocket.send(text),
+    close: () => webSocket.close(),
+    reconnect: () => {},
+  });
+  const stop = runClientTools(session, { ask });
+  const close = () => {
+    stop();
+    session.closed({ final: true });
+    webSocket.close(1000);
+  };
+  onTestFinished(close);
+  return { session, close };
+}
+
+test("G10 CLAIM-1 one connection claims a call, again too; another one once that is closed, also after an eviction", async () => {
+  const { conversation, client, turnId, operationId } = await waiting();
+  const claim = { type: "tool.claim", operationId } as const;
+  client.send(claim);
+  expect(await client.frame("tool.claimed")).toMatchObject({ operationId, data: { granted: true } });
+  const other = await conversation.connect();
+  other.send(claim);
+  expect((await other.frame("tool.claimed")).data).toEqual({ granted: false });
+  await conversation.evict();
+  other.send(claim);
+  expect((await other.frame("tool.claimed", () => true, 2)).data).toEqual({ granted: false });
+  client.send(claim);
+  expect((await client.frame("tool.claimed", () => true, 2)).data).toEqual({ granted: true });
+  client.close();
+  await expect
+    .poll(async () => {
+      const { length } = other.framesOf("tool.claimed");
+      other.send(claim);
+      return (await other.frame("tool.claimed", () => true, length + 1)).data;
+    })
+    .toEqual({ granted: true });
+  other.send({ type: "tool.result", operationId, result: "Yes" });
+  await conversation.ended(turnId);
+  other.send(claim);
+  expect((await other.frame("error")).data).toMatchObject({ code: "CONFLICT", ref: operationId });
+  other.send({ type: "tool.claim", operationId: "op_01JD0000000000000000000000" });
+  expect((await other.frame("error", () => true, 2)).data).toMatchObject({ code: "NOT_FOUND" });
+});
+
+test("CLAIM-2 a claim is not stored: a crash ends it, and a result needs none", async () => {
+  const { conversation, client, turnId, operationId } = await waiting();
+  const before = await conversation.journal();
+  client.send({ type: "tool.claim", operationId });
+  await client.frame("tool.claimed");
+  expect(await conversation.journal()).toEqual(before);
+  await crash();
+  const back = await conversation.connect();
+  back.send({ type: "tool.claim", operationId });
+  expect((await back.frame("tool.claimed")).data).toEqual({ granted: true });
+  const late = await conversation.connect();
+  late.send({ type: "tool.result", operationId, result: "Yes" });
+  await conversation.ended(turnId);
+});
+
+test("G10 CLAIM-1 two tabs and a reload with a client tool: one execution", async () => {
+  const { conversation, turnId } = await waiting();
+  const answer = Promise.withResolvers<Json>();
+  let runs = 0;
+  const ask = () => {
+    runs += 1;
+    return answer.promise;
+  };
+  await openTab(conversation, ask);
+  const second = await openTab(conversation, ask);
+  second.close();
+  const reloaded = await openTab(conversation, ask);
+  await expect.poll(() => reloaded.session.getSnapshot().turns.length).toBeGreaterThan(0);
+  answer.resolve("Yes");
+  expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", answer: "Thank you." });
+  expect(runs).toBe(1);
+});
