@@ -12,9 +12,9 @@ import {
   type ConversationState,
   chainOf,
   type Head,
-  type Turn,
 } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition, type Transition } from "../../src/agents/conversation/core/transition.ts";
+import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { metricsOfClosedCalls } from "../../src/agents/conversation/effects/call-metrics.ts";
 import { SessionWindows } from "../../src/agents/conversation/effects/session-windows.ts";
 import {

@@ -31,15 +31,17 @@ import type { AttemptFacts, Signal } from "../../src/agents/conversation/core/si
 import {
   type ConversationIdentity,
   type ConversationState,
-  isDueTurn,
   nextEvent,
-  openOperations,
   primaryAgent,
-  runnableOperations,
-  type Turn,
 } from "../../src/agents/conversation/core/state.ts";
 import { beginCycles, step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
+import {
+  isDueTurn,
+  openOperations,
+  runnableOperations,
+  type Turn,
+} from "../../src/agents/conversation/core/turn.ts";
 import {
   isRecorded,
   outcomesAt,

@@ -9,9 +9,10 @@ import {
   unpackOperation,
 } from "../../src/agents/conversation/core/operation.ts";
 import type { Signal } from "../../src/agents/conversation/core/signals.ts";
-import { type ConversationState, NEW_STANDING, type Turn } from "../../src/agents/conversation/core/state.ts";
+import { type ConversationState, NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
 import { step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition, type Transition } from "../../src/agents/conversation/core/transition.ts";
+import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { Handles } from "../../src/agents/conversation/door/handles.ts";
 import { defineLibrary, defineTool, type ToolContext } from "../../src/library/define.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";

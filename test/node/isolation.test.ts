@@ -11,8 +11,9 @@ import {
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
 import type { EffectSignal, Signal } from "../../src/agents/conversation/core/signals.ts";
-import { type ConversationState, NEW_STANDING, type Turn } from "../../src/agents/conversation/core/state.ts";
+import { type ConversationState, NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
+import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { PIN, PLAIN_CHAIN, recordOf } from "../support/records.ts";
 

@@ -9,9 +9,10 @@ import {
 } from "../../src/agents/conversation/core/limits.ts";
 import { addressee, mentionedIn } from "../../src/agents/conversation/core/planning/address.ts";
 import { saidWithOthers } from "../../src/agents/conversation/core/planning/speakers.ts";
-import { NEW_STANDING, type Turn } from "../../src/agents/conversation/core/state.ts";
+import { NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
 import { step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
+import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState } from "../../src/client/state.ts";
 import { defineLibrary } from "../../src/library/define.ts";

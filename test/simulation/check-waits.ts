@@ -1,10 +1,6 @@
 /** Finds active turns that wait for nothing. Pure. */
-import {
-  type ConversationState,
-  isDueTurn,
-  openOperations,
-  type Turn,
-} from "../../src/agents/conversation/core/state.ts";
+import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
+import { isDueTurn, openOperations, type Turn } from "../../src/agents/conversation/core/turn.ts";
 
 /** Returns the numbers of the active turns that neither work, nor name an operation or a deadline, nor wait for others. */
 export function unnamedWaits({ active }: ConversationState): number[] {

@@ -5,12 +5,9 @@ import { expect, it } from "vitest";
 import type { AgentDecision } from "../../src/agents/conversation/core/decisions.ts";
 import type { Operation } from "../../src/agents/conversation/core/operation.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
-import {
-  type ConversationState,
-  openOperations,
-  type Turn,
-} from "../../src/agents/conversation/core/state.ts";
+import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition, type Transition } from "../../src/agents/conversation/core/transition.ts";
+import { openOperations, type Turn } from "../../src/agents/conversation/core/turn.ts";
 import { turnEvents } from "../../src/agents/conversation/core/turn-events.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
 import { LongText } from "../../src/memory/session/long-text.ts";

@@ -12,8 +12,9 @@ import { DramatisError } from "../../shared/errors.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
 import { checkTurnSchemas } from "./core/planning/schema-check.ts";
 import type { Signal, UserMessage } from "./core/signals.ts";
-import type { ConversationState, Turn } from "./core/state.ts";
+import type { ConversationState } from "./core/state.ts";
 import type { Transition } from "./core/transition.ts";
+import type { Turn } from "./core/turn.ts";
 import { checkRepeated, repliedMessage, startedTurn } from "./door/message-checks.ts";
 import { type ConversationMedia, checkNewMedia, hasMedia } from "./effects/media.ts";
 

@@ -22,9 +22,10 @@ import type { JournalRow } from "./core/journal-entry.ts";
 import { leaseRequest } from "./core/lease.ts";
 import { noteStatus } from "./core/life.ts";
 import type { Signal } from "./core/signals.ts";
-import type { ConversationState, Turn } from "./core/state.ts";
+import type { ConversationState } from "./core/state.ts";
 import { beginCycles, returnLeases, step } from "./core/step.ts";
 import { beginTransition, type Transition } from "./core/transition.ts";
+import type { Turn } from "./core/turn.ts";
 import type { ConversationDatabase } from "./store/conversation-database.ts";
 
 /** A committed transition of a conversation. */

@@ -12,7 +12,8 @@ import { isGivenUp, isOpen, type Operation, takesByName } from "./core/operation
 import { checkExpiry, hasOutcome, isDeferrable } from "./core/planning/defer.ts";
 import { clientResult, isRepeated } from "./core/planning/results.ts";
 import type { EffectSignal, Signal } from "./core/signals.ts";
-import { type ConversationState, chainOf, type Turn } from "./core/state.ts";
+import { type ConversationState, chainOf } from "./core/state.ts";
+import type { Turn } from "./core/turn.ts";
 import type { Handles } from "./door/handles.ts";
 import { operationAt } from "./door/message-checks.ts";
 

@@ -33,15 +33,14 @@ import { checkOpen } from "./core/life.ts";
 import { baseContext, requestTokens, sentMoves } from "./core/planning/context.ts";
 import type { AttemptFacts, EffectSignal, Signal, UserMessage } from "./core/signals.ts";
 import {
-  type CallingTurn,
   type ConversationIdentity,
   type ConversationState,
   chainOf,
   runningCompactions,
   type SessionInCompaction,
-  type Turn,
 } from "./core/state.ts";
 import type { Transition } from "./core/transition.ts";
+import type { CallingTurn, Turn } from "./core/turn.ts";
 import { Handles } from "./door/handles.ts";
 import { TurnEnds } from "./door/turn-ends.ts";
 import { metricsOfClosedCalls, metricsOfSummary } from "./effects/call-metrics.ts";

@@ -19,7 +19,7 @@ import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
 import { addEstimates } from "./ledger.ts";
 import type { AttemptFacts } from "./signals.ts";
-import type { AttemptsRecord, CallRecord, Turn } from "./state.ts";
+import type { AttemptsRecord, CallRecord, Turn } from "./turn.ts";
 
 /** The outcome of an attempt. */
 export interface AttemptOutcome {

@@ -1,5 +1,6 @@
 /** Measures the content that turns hold in memory, in UTF-16 units. */
-import type { ConversationState, Turn } from "./state.ts";
+import type { ConversationState } from "./state.ts";
+import type { Turn } from "./turn.ts";
 
 const measured = new WeakMap<object, number>();
 

@@ -16,17 +16,8 @@ import type { AttemptOutcome } from "./calls.ts";
 import type { LeaseState } from "./lease.ts";
 import type { Operation } from "./operation.ts";
 import type { AttemptFacts, LateResult, QueuedMessage, RefusedMessage } from "./signals.ts";
-import type {
-  Addition,
-  CallingTurn,
-  ConversationAgent,
-  ConversationGate,
-  ConversationState,
-  DeferredModel,
-  SessionInCompaction,
-  Turn,
-  TurnRequest,
-} from "./state.ts";
+import type { ConversationAgent, ConversationGate, ConversationState, SessionInCompaction } from "./state.ts";
+import type { Addition, CallingTurn, DeferredModel, Turn, TurnRequest } from "./turn.ts";
 
 /** The input of planning beside the state and the signal. */
 export interface PlanInput {

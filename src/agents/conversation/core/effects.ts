@@ -14,17 +14,13 @@ import { type Assembly, type Extraction, runningExtractions } from "./hooks.ts";
 import { heldTurns } from "./isolation.ts";
 import type { Operation } from "./operation.ts";
 import {
-  type CallingTurn,
   type ConversationState,
-  type ModelCall,
-  openOperations,
   type RunningCompaction,
-  runnableOperations,
   runningCompactions,
   type SessionInCompaction,
   type Standing,
-  type Turn,
 } from "./state.ts";
+import { type CallingTurn, type ModelCall, openOperations, runnableOperations, type Turn } from "./turn.ts";
 
 export type ModelCallEffect = { kind: "model"; key: string; turn: Turn; call: ModelCall };
 export type OperationEffect = { kind: "tool"; key: string; turn: Turn; operation: Operation };

@@ -14,7 +14,8 @@ import { toIso } from "../../../shared/time.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
 import { turnSpending } from "./ledger.ts";
 import type { OperationTarget } from "./operation.ts";
-import { type ConversationIdentity, chainOf, issuesOf, type Turn } from "./state.ts";
+import { type ConversationIdentity, chainOf } from "./state.ts";
+import { issuesOf, type Turn } from "./turn.ts";
 import { outputOf } from "./turn-events.ts";
 
 /** Returns a turn with its content; `undefined` if its content was erased. */

@@ -7,8 +7,8 @@ import { type Assembly, type Extraction, type Extractions, extractionOf } from "
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { EXTRACTION_FAILURES, MAX_EXTRACTIONS } from "./limits.ts";
-import type { ModelCall, Turn } from "./state.ts";
 import { type Transition, withTurn } from "./transition.ts";
+import type { ModelCall, Turn } from "./turn.ts";
 
 const NONE: Extractions = { running: {}, failures: {} };
 

@@ -9,7 +9,7 @@
  * ISOLATE-4  When a turn ends, no running turn is paused.
  */
 import { MAX_RESUME_PAUSE_MS, RESUME_PAUSE_MS, RUNNING_AFTER_CRASHES } from "./limits.ts";
-import { runnableOperations, type Turn } from "./state.ts";
+import { runnableOperations, type Turn } from "./turn.ts";
 
 /** Returns the number of crashes under a turn since its last outcome. */
 export function crashesOf({ recoveries, overcome = 0 }: Pick<Turn, "recoveries" | "overcome">): number {

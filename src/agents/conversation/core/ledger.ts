@@ -23,7 +23,8 @@ import { AMOUNT, amountOf, type Budget, inUnits, type SpendingView } from "../..
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { AttemptFacts } from "./signals.ts";
-import type { CallRecord, ConversationState, Turn } from "./state.ts";
+import type { ConversationState } from "./state.ts";
+import type { CallRecord, Turn } from "./turn.ts";
 
 /** Returns what a turn's model calls have used up. */
 function spentByCalls(calls: readonly CallRecord[] = [], chain: VersionChain): Amounts {

@@ -10,8 +10,9 @@ import type { ConversationView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { AgentDecision } from "./decisions.ts";
-import { blockingOperations, type ConversationState, dueOperations, type Turn } from "./state.ts";
+import type { ConversationState } from "./state.ts";
 import type { Transition } from "./transition.ts";
+import { blockingOperations, dueOperations, type Turn } from "./turn.ts";
 
 /** Returns the status of a conversation as its clients see it. */
 export function shownStatus({

@@ -12,7 +12,7 @@ import { joinReplies } from "../../../model/joined-reply.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { ModelReply } from "../../../model/reply.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { PausedReply, Turn } from "./state.ts";
+import type { PausedReply, Turn } from "./turn.ts";
 
 /** Returns the reply with the turn's paused one before it. */
 export function wholeReply({ paused }: Turn, reply: ModelReply): ModelReply {

@@ -30,17 +30,9 @@ import { changeParticipants } from "./membership.ts";
 import { cancelled, deferred, isDue, isOpen, type Operation, repeated, settled } from "./operation.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import { reduceQueue } from "./queue-reducer.ts";
-import {
-  type ConversationState,
-  chainOf,
-  type ModelCall,
-  nextEvent,
-  openOperations,
-  queuedTurns,
-  runnableOperations,
-  type Turn,
-} from "./state.ts";
+import { type ConversationState, chainOf, nextEvent, queuedTurns } from "./state.ts";
 import { type Transition, withTurn } from "./transition.ts";
+import { type ModelCall, openOperations, runnableOperations, type Turn } from "./turn.ts";
 import { lateResultEvent } from "./turn-events.ts";
 
 export function reduce(transition: Transition, decisions: readonly AgentDecision[], now: number): Transition {

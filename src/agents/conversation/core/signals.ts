@@ -16,7 +16,8 @@ import type { Participant } from "../../../protocol/participants.ts";
 import type { ToolOutcome } from "../../../protocol/requests.ts";
 import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
-import type { ConversationAgent, RepliedMessage } from "./state.ts";
+import type { ConversationAgent } from "./state.ts";
+import type { RepliedMessage } from "./turn.ts";
 
 /** A user's message: starts a turn. */
 export interface UserMessage {

@@ -5,13 +5,8 @@ import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import type { UserMessage } from "./signals.ts";
-import {
-  type AttemptsRecord,
-  type ConversationAgent,
-  type ConversationState,
-  nextEvent,
-  type Turn,
-} from "./state.ts";
+import { type ConversationAgent, type ConversationState, nextEvent } from "./state.ts";
+import type { AttemptsRecord, Turn } from "./turn.ts";
 import { sessionEventCount } from "./turn-events.ts";
 
 /** The next state, and the additions to the store. A transition is committed as a whole or not at all. */

@@ -23,7 +23,7 @@ import {
   statusOf,
   unpackOperation,
 } from "./operation.ts";
-import { finalReply, operationsOf, type Reply, type Turn } from "./state.ts";
+import { finalReply, operationsOf, type Reply, type Turn } from "./turn.ts";
 
 /** The members of a turn that is over, whose events have its content, that its row keeps. */
 export type TurnRow = Omit<RecordedTurn, "input" | "replies" | "operations" | "call" | "repairs" | "paused">;

@@ -8,7 +8,8 @@ import { canonicalJson, type Json } from "../../../shared/json.ts";
 import { MAX_QUOTED_LENGTH } from "../core/limits.ts";
 import type { Operation } from "../core/operation.ts";
 import type { UserMessage } from "../core/signals.ts";
-import { agentReplies, type ConversationIdentity, type RepliedMessage, type Turn } from "../core/state.ts";
+import type { ConversationIdentity } from "../core/state.ts";
+import { agentReplies, type RepliedMessage, type Turn } from "../core/turn.ts";
 
 /** Returns a turn by its number; `null` for an unknown number. */
 type TurnOf = (n: number) => Turn | null;

@@ -9,7 +9,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import { turnId } from "../../../protocol/ids.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import type { Turn } from "../core/state.ts";
+import type { Turn } from "../core/turn.ts";
 
 /** Milliseconds. */
 const MAX_TURN_WAIT_MS = 15 * 60_000;

@@ -14,14 +14,8 @@ import { callId, summaryId } from "../../../protocol/ids.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
 import { closedRecords, outcomeOf } from "../core/calls.ts";
-import {
-  type AttemptsRecord,
-  type CallRecord,
-  type ConversationIdentity,
-  callContext,
-  chainOf,
-  type Turn,
-} from "../core/state.ts";
+import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
+import type { AttemptsRecord, CallRecord, Turn } from "../core/turn.ts";
 import type { CompactedTurn } from "./model-call.ts";
 
 /** Returns the metrics of the calls that were closed since the turn was as `before`. */

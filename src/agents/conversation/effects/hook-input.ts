@@ -5,7 +5,8 @@ import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { baseContext } from "../core/planning/context.ts";
-import { type ConversationIdentity, chainOf, finalReply, operationsOf, type Turn } from "../core/state.ts";
+import { type ConversationIdentity, chainOf } from "../core/state.ts";
+import { finalReply, operationsOf, type Turn } from "../core/turn.ts";
 
 /** Returns the input of a context hook. `history` is the window of the session that the cycle sees. */
 export function assemblyInput(

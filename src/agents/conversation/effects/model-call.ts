@@ -7,7 +7,8 @@ import type { CompactionEffect } from "../core/effects.ts";
 import { summaryTokens } from "../core/planning/compaction.ts";
 import { baseContext, sentMoves, summaryContext } from "../core/planning/context.ts";
 import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
-import { type ConversationIdentity, callContext, chainOf, type ModelCall, type Turn } from "../core/state.ts";
+import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
+import type { ModelCall, Turn } from "../core/turn.ts";
 import { type ModelCallPorts, performAttempt } from "./model-attempt.ts";
 
 export interface ModelCallInput {

@@ -18,7 +18,7 @@ import type { SessionEvent } from "../../../memory/session/types.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { historyBudget } from "../core/planning/context.ts";
-import type { Turn } from "../core/state.ts";
+import type { Turn } from "../core/turn.ts";
 import { turnEvents } from "../core/turn-events.ts";
 
 /** Bytes and events that one read takes: any one turn fits. */

@@ -13,8 +13,8 @@ import {
   chainOf,
   nextEvent,
   type SessionCompaction,
-  type Turn,
 } from "../core/state.ts";
+import type { Turn } from "../core/turn.ts";
 import { SessionWindow } from "./session-window.ts";
 
 /** The parts of the conversation's store that windows are read from. */

@@ -31,7 +31,8 @@ import { validate } from "../../../shared/validation.ts";
 import type { Operation } from "../core/operation.ts";
 import { failure, targetInput } from "../core/planning/tool-call.ts";
 import type { ToolEnded } from "../core/signals.ts";
-import { type ConversationIdentity, callContext, chainOf, type Turn } from "../core/state.ts";
+import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
+import type { Turn } from "../core/turn.ts";
 
 export interface ToolReports {
   /** Takes the results that arrived together. Reports whether they are stored, and none must come by name. */

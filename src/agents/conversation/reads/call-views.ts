@@ -12,7 +12,8 @@ import { defined } from "../../../shared/defined.ts";
 import { toIso } from "../../../shared/time.ts";
 import { openRecord, outcomeOf, totalsOf } from "../core/calls.ts";
 import { correlationOf } from "../core/correlation.ts";
-import { type CallRecord, type ConversationIdentity, chainOf, type Turn } from "../core/state.ts";
+import { type ConversationIdentity, chainOf } from "../core/state.ts";
+import type { CallRecord, Turn } from "../core/turn.ts";
 
 /** Returns the records of a turn's calls, the one in progress included. `previous` is the id of the turn before. */
 export function callViews(

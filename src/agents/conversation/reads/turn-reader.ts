@@ -8,7 +8,8 @@
 import { WeakValues } from "../../../shared/weak-values.ts";
 import { turnLength } from "../core/content-size.ts";
 import type { TurnLookup } from "../core/frames.ts";
-import type { ConversationState, Turn } from "../core/state.ts";
+import type { ConversationState } from "../core/state.ts";
+import type { Turn } from "../core/turn.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
 
 /** Default limit of a read, in UTF-16 units. */

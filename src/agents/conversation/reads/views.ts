@@ -21,18 +21,8 @@ import type { JournalEntry } from "../core/journal-entry.ts";
 import { budgetLeft, conversationBudget, turnSpending } from "../core/ledger.ts";
 import { shownStatus } from "../core/life.ts";
 import type { Operation, OperationMode } from "../core/operation.ts";
-import {
-  agentReplies,
-  type ConversationIdentity,
-  type ConversationState,
-  chainOf,
-  finalReply,
-  issuesOf,
-  operationsOf,
-  primaryAgent,
-  type Reply,
-  type Turn,
-} from "../core/state.ts";
+import { type ConversationIdentity, type ConversationState, chainOf, primaryAgent } from "../core/state.ts";
+import { agentReplies, finalReply, issuesOf, operationsOf, type Reply, type Turn } from "../core/turn.ts";
 import { outputOf } from "../core/turn-events.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
 import { callViews, turnCost, turnUsage } from "./call-views.ts";

@@ -9,7 +9,7 @@ import type { RateLimitFeedback } from "../../../model/reply.ts";
 import type { TokenEstimate } from "../../../model/spending.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { CallRecord } from "../core/state.ts";
+import type { CallRecord } from "../core/turn.ts";
 
 /** Counts in the order of `COUNTS`, without absent ones at the end. */
 type PackedUsage = (number | null)[];

@@ -27,9 +27,9 @@ import {
   primaryAgent,
   type Standing,
   type StoredParts,
-  type Turn,
 } from "../core/state.ts";
 import type { Transition } from "../core/transition.ts";
+import type { Turn } from "../core/turn.ts";
 import { isRecorded, type TurnRow, turnEvents, turnFromEvents } from "../core/turn-events.ts";
 import { CREATE_JOURNAL, Journal } from "./journal.ts";
 import { CONVERSATION_SCHEMA, RECORD_KEY } from "./schema.ts";

@@ -4,7 +4,7 @@
  *
  * FORM-1  `currentForm(storedForm(turn))` equals the turn.
  */
-import type { Turn } from "../core/state.ts";
+import type { Turn } from "../core/turn.ts";
 
 type Snapshot = Pick<Turn, "firstSeq" | "snapshotSeq">;
 

@@ -2,7 +2,8 @@
 import type { TextReference } from "../../../memory/session/long-text.ts";
 import { type TurnKey, turnId } from "../../../protocol/ids.ts";
 import { type StoredOperation, unpackOperation } from "../core/operation.ts";
-import type { Reply, StoredParts, Turn } from "../core/state.ts";
+import type { StoredParts } from "../core/state.ts";
+import type { Reply, Turn } from "../core/turn.ts";
 import type { TurnRow } from "../core/turn-events.ts";
 import { type PackedCall, unpackCall } from "./call-rows.ts";
 import { currentForm } from "./turn-forms.ts";

@@ -14,7 +14,8 @@ import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { MAX_TURN_NUMBER } from "../../../protocol/ids.ts";
 import type { TurnIssues } from "../../../protocol/views.ts";
 import type { ListedTurn } from "../core/decisions.ts";
-import type { StoredParts, Turn } from "../core/state.ts";
+import type { StoredParts } from "../core/state.ts";
+import type { Turn } from "../core/turn.ts";
 import { packTurn } from "./turn-packing.ts";
 import { factsOf, type StoredTurn, type TurnColumns, type TurnFacts, unpackTurn } from "./turn-reading.ts";
 

@@ -22,8 +22,8 @@ import {
   type ConversationState,
   isPresent,
   primaryAgent,
-  type Turn,
 } from "../state.ts";
+import type { Turn } from "../turn.ts";
 
 /** A name after `@`, where no word, address or path ends before it. */
 const MENTION = /(?<![\w@./+-])@([a-z0-9][a-z0-9-]{0,63})(?![a-z0-9_-])/gi;

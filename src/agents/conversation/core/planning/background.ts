@@ -16,13 +16,8 @@
  */
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { isDue } from "../operation.ts";
-import {
-  backgroundOperations,
-  type ConversationState,
-  dueOperations,
-  isDueTurn,
-  type Turn,
-} from "../state.ts";
+import type { ConversationState } from "../state.ts";
+import { backgroundOperations, dueOperations, isDueTurn, type Turn } from "../turn.ts";
 import { notesOf, works } from "./order.ts";
 import { isStuck } from "./repeats.ts";
 import { isLastCall } from "./results.ts";

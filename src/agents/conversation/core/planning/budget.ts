@@ -20,14 +20,13 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { LeaseRefusal } from "../lease.ts";
 import { spentByTurn } from "../ledger.ts";
 import {
-  type CallingTurn,
   type ConversationState,
   chainOf,
   leaseOf,
   type RunningCompaction,
   runningCompactions,
-  type Turn,
 } from "../state.ts";
+import type { CallingTurn, Turn } from "../turn.ts";
 import { failTurn } from "./cancel.ts";
 import { summaryReservation } from "./compaction.ts";
 import { placeOf } from "./lease.ts";

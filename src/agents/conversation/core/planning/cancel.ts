@@ -21,7 +21,8 @@ import type {
 import { checkOpen } from "../life.ts";
 import { MAX_SHOWN_LENGTH } from "../limits.ts";
 import type { Cancel, Resume, Stop } from "../signals.ts";
-import { type ConversationState, runningCompactions, type Turn } from "../state.ts";
+import { type ConversationState, runningCompactions } from "../state.ts";
+import type { Turn } from "../turn.ts";
 
 /** The error of a turn that was stopped. */
 const STOPPED: ErrorData = { code: "CANCELLED", message: "The turn was stopped.", retriable: true };

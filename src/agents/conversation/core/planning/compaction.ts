@@ -33,9 +33,9 @@ import {
   type RunningCompaction,
   runningCompactions,
   type SessionCompaction,
-  type Turn,
 } from "../state.ts";
 import type { Transition } from "../transition.ts";
+import type { Turn } from "../turn.ts";
 import { historyBudget } from "./context.ts";
 import { delayAfter } from "./model-failure.ts";
 

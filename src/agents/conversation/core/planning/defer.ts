@@ -20,7 +20,8 @@ import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { Operation } from "../operation.ts";
 import type { DeferredResult, ToolDeferred } from "../signals.ts";
-import { blockingOperations, type ConversationState, openOperations } from "../state.ts";
+import type { ConversationState } from "../state.ts";
+import { blockingOperations, openOperations } from "../turn.ts";
 import { clientResult, excessOf, refused, resume, tooLarge } from "./results.ts";
 import { failure } from "./tool-call.ts";
 

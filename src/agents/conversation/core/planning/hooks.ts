@@ -29,7 +29,8 @@ import {
   MAX_RECOVERIES,
 } from "../limits.ts";
 import type { ToolCompleted } from "../signals.ts";
-import { type ConversationState, chainOf, type Turn } from "../state.ts";
+import { type ConversationState, chainOf } from "../state.ts";
+import type { Turn } from "../turn.ts";
 import { failTurn } from "./cancel.ts";
 
 const id = z.string().min(1).max(200);

@@ -10,7 +10,8 @@ import { type Amounts, addAmounts } from "../../../../model/spending.ts";
 import type { AgentDecision } from "../decisions.ts";
 import { answered, ask, holds, type LeaseRefusal, type LeaseState, returned } from "../lease.ts";
 import type { BudgetLeased } from "../signals.ts";
-import { type ConversationState, leaseOf, runningCompactions, type Turn, waitsForClient } from "../state.ts";
+import { type ConversationState, leaseOf, runningCompactions } from "../state.ts";
+import { type Turn, waitsForClient } from "../turn.ts";
 
 /** The place of a call in a lease. */
 export type LeasePlace =

@@ -20,7 +20,8 @@ import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { MAX_BACKOFF_MS, MODEL_ATTEMPTS, MODEL_BACKOFF_MS } from "../limits.ts";
 import type { ModelFailed } from "../signals.ts";
-import { type CallingTurn, type ConversationState, chainOf, type DeferredModel } from "../state.ts";
+import { type ConversationState, chainOf } from "../state.ts";
+import type { CallingTurn, DeferredModel } from "../turn.ts";
 import { failTurn } from "./cancel.ts";
 
 export function planModelFailure(

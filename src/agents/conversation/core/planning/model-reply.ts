@@ -27,7 +27,8 @@ import {
 import type { Operation } from "../operation.ts";
 import { wholeReply } from "../paused-reply.ts";
 import type { ModelCompleted } from "../signals.ts";
-import { type CallingTurn, type ConversationState, chainOf, type Turn } from "../state.ts";
+import { type ConversationState, chainOf } from "../state.ts";
+import type { CallingTurn, Turn } from "../turn.ts";
 import { endOfCycle } from "./background.ts";
 import { toolCallsLeft } from "./budget.ts";
 import { heardOf, newerMessages } from "./newer.ts";

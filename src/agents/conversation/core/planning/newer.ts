@@ -3,7 +3,8 @@ import { plainText } from "../../../../shared/content.ts";
 import { originOf } from "../caller.ts";
 import type { PlanInput } from "../decisions.ts";
 import { MAX_NOTED_TURNS } from "../limits.ts";
-import type { Addition, ConversationState, Turn } from "../state.ts";
+import type { ConversationState } from "../state.ts";
+import type { Addition, Turn } from "../turn.ts";
 import { excerpt } from "./excerpt.ts";
 
 /** The part of an addition that does not depend on its place. */

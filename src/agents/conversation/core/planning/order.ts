@@ -24,15 +24,8 @@ import type { AgentDecision, CycleNotes, PlanInput } from "../decisions.ts";
 import { MAX_NOTED_LENGTH, MAX_NOTED_TURNS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import type { UserMessage } from "../signals.ts";
-import {
-  blockingOperations,
-  type ConversationState,
-  chainOf,
-  isDueTurn,
-  openOperations,
-  queuedTurns,
-  type Turn,
-} from "../state.ts";
+import { type ConversationState, chainOf, queuedTurns } from "../state.ts";
+import { blockingOperations, isDueTurn, openOperations, type Turn } from "../turn.ts";
 import { saidToOthers } from "./address.ts";
 import { stopTurn } from "./cancel.ts";
 import { excerpt } from "./excerpt.ts";

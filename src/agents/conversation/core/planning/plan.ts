@@ -8,7 +8,8 @@
 
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { ModelCompleted, ModelFailed, ModelNotCalled, Signal, ToolCompleted } from "../signals.ts";
-import type { CallingTurn, ConversationState } from "../state.ts";
+import type { ConversationState } from "../state.ts";
+import type { CallingTurn } from "../turn.ts";
 import { failTurn, planCancel, planResume } from "./cancel.ts";
 import { planCompactionRecovery, planSummary } from "./compaction.ts";
 import { planComplete } from "./complete.ts";

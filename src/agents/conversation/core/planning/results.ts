@@ -16,14 +16,8 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import type { ClientResult, ToolCompleted } from "../signals.ts";
-import {
-  blockingOperations,
-  type ConversationState,
-  chainOf,
-  openOperations,
-  type Turn,
-  waitsForClient,
-} from "../state.ts";
+import { type ConversationState, chainOf } from "../state.ts";
+import { blockingOperations, openOperations, type Turn, waitsForClient } from "../turn.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
 import { failure } from "./tool-call.ts";
 import { nextAttemptAt } from "./tool-retry.ts";

@@ -10,7 +10,7 @@ import { isJson, type JsonObject } from "../../../../shared/json.ts";
 import { Patterns } from "../../../../shared/json-schema/pattern.ts";
 import { issuesText } from "../../../../shared/validation.ts";
 import { MAX_OUTPUT_SCHEMA } from "../limits.ts";
-import type { Turn } from "../state.ts";
+import type { Turn } from "../turn.ts";
 
 /** Issues reported of one turn. */
 const MAX_ISSUES = 20;

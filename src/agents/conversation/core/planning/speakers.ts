@@ -4,7 +4,8 @@ import type { ContextMessage } from "../../../../model/messages.ts";
 import { plainText } from "../../../../shared/content.ts";
 import { hasSeveralPeople, speakerOf } from "../caller.ts";
 import { MAX_SAID_LENGTH } from "../limits.ts";
-import { agentReplies, type ConversationIdentity, type Turn } from "../state.ts";
+import type { ConversationIdentity } from "../state.ts";
+import { agentReplies, type Turn } from "../turn.ts";
 import { excerpt } from "./excerpt.ts";
 
 type People = Pick<ConversationIdentity, "participants" | "several">;

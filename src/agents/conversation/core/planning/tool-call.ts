@@ -21,7 +21,8 @@ import { violations } from "../../../../shared/json-schema/violations.ts";
 import type { PlanInput } from "../decisions.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
-import { type ConversationIdentity, chainOf, type Turn } from "../state.ts";
+import { type ConversationIdentity, chainOf } from "../state.ts";
+import type { Turn } from "../turn.ts";
 
 interface Refusal {
   code: ToolErrorCode;
