@@ -87,8 +87,6 @@ export type MadeAttempt = Omit<AttemptOutcome, "isLast">;
 
 /** Decisions about budgets. */
 export type BudgetDecision =
-  /** Limit the conversation; `null` removes the limits. */
-  | { type: "SET_BUDGET"; budget: Budget | null; by: Caller }
   /** Reserve tokens for the present attempt of a turn's model call. */
   | { type: "RESERVE"; turn: number; reserved: TokenEstimate }
   /** Record that the next model call of a turn does not fit a budget. */
@@ -150,17 +148,41 @@ export interface CallInProgress {
   facts?: AttemptFacts;
 }
 
-export type AgentDecision =
-  | LeaseDecision
+/** Decisions that concern the conversation and none of its active turns. */
+export type ConversationDecision =
   | ({ type: "START_TURN"; turn: number } & TurnRequest)
+  | { type: "SET_ORDER"; order: TurnOrder; by: Caller }
+  | { type: "SET_ORCHESTRATION"; on: boolean; by: Caller }
+  /** Limit the conversation; `null` removes the limits. */
+  | { type: "SET_BUDGET"; budget: Budget | null; by: Caller }
+  /** Tell the model of a result that came after its turn was over. */
+  | ({ type: "NOTE_LATE_RESULT" } & Omit<LateResult, "type">)
+  | { type: "END_CONVERSATION"; by: Caller; reason?: string }
+  | {
+      type: "SET_GATE";
+      gate: ConversationGate;
+      by: Caller;
+      reason?: string;
+      correlationId?: string;
+      causeId?: string;
+    }
+  /** Remember a signal that started no turn. */
+  | { type: "SEE_SIGNAL"; caller: Caller; key: string; correlationId?: string }
+  /** Add a participant: an agent that was never one with its versions. */
+  | { type: "ADD_PARTICIPANT"; participant: Participant; agent?: ConversationAgent; by: Caller }
+  | { type: "REMOVE_PARTICIPANT"; participant: Participant; by: Caller }
+  /** Send an envelope to another actor, beside a decision that gives a journal entry. */
+  | { type: "SEND"; envelope: NewEnvelope };
+
+export type AgentDecision =
+  | ConversationDecision
+  | LeaseDecision
   /** Keep the turn waiting for those before it. */
   | { type: "QUEUE_TURN"; turn: number }
   /** Begin a turn's first cycle. `besides` tells the model of the other active turns, `others` the context hook. */
   | ({ type: "BEGIN_TURN"; turn: number } & CycleNotes)
   /** Withdraw the reply, tell the model of the newer messages, and call it again, into the same message. */
   | ({ type: "RECONSIDER"; turn: number } & Omit<Addition, "after">)
-  | { type: "SET_ORDER"; order: TurnOrder; by: Caller }
-  | { type: "SET_ORCHESTRATION"; on: boolean; by: Caller }
   /** Call the model, into a new message. A `final` call gets no tools. */
   | { type: "CALL_LLM"; turn: number; final: boolean }
   /** Record the outcome of an attempt of the present call. */
@@ -192,8 +214,6 @@ export type AgentDecision =
   /** Wait until `deadline` for a result by a handle. */
   | { type: "DEFER_TASK"; turn: number; item: number; deadline: number }
   | { type: "RESUME_FROM_TOOL"; turn: number; item: number; result: ToolResult }
-  /** Tell the model of a result that came after its turn was over. */
-  | ({ type: "NOTE_LATE_RESULT" } & Omit<LateResult, "type">)
   /** End the cycle: background operations are left. `isIdle`: the next cycle does not begin at once. */
   | { type: "MARK_WAITING"; turn: number; isIdle: boolean }
   /** Begin a further cycle, with the results of background operations. `besides` as in `BEGIN_TURN`. */
@@ -205,25 +225,9 @@ export type AgentDecision =
   | { type: "COMPLETE_TURN"; turn: number }
   /** End the turn. `shown` is the text of its message in progress; `by` and `reason` are those of a stop. */
   | { type: "FAIL_TURN"; turn: number; error: ErrorData; shown?: string; by?: Caller; reason?: string }
-  | { type: "END_CONVERSATION"; by: Caller; reason?: string }
-  | {
-      type: "SET_GATE";
-      gate: ConversationGate;
-      by: Caller;
-      reason?: string;
-      correlationId?: string;
-      causeId?: string;
-    }
-  /** Remember a signal that started no turn. */
-  | { type: "SEE_SIGNAL"; caller: Caller; key: string; correlationId?: string }
-  /** Add a participant: an agent that was never one with its versions. */
-  | { type: "ADD_PARTICIPANT"; participant: Participant; agent?: ConversationAgent; by: Caller }
-  | { type: "REMOVE_PARTICIPANT"; participant: Participant; by: Caller }
   /** Continue after a crash, no earlier than `notBefore`. `reset` withdraws text that may have been streamed. */
   | { type: "RESUME_TURN"; turn: number; notBefore: number; reset: boolean }
   | CompactionDecision
   | QueueDecision
   | HookDecision
-  | BudgetDecision
-  /** Send an envelope to another actor, beside a decision that gives a journal entry. */
-  | { type: "SEND"; envelope: NewEnvelope };
+  | BudgetDecision;

@@ -11,48 +11,32 @@ import type { NativeReply } from "../../../model/messages.ts";
 import type { ModelReply } from "../../../model/reply.ts";
 import { addAmounts } from "../../../model/spending.ts";
 import type { UsageTotals } from "../../../model/usage.ts";
-import type { Budget } from "../../../protocol/budget.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
-import type { Caller } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
 import { movedTotals, totalsOf, withAttempt, withCrash, withoutOpenCall } from "./calls.ts";
-import { reduceCompaction, withoutReservations } from "./compaction.ts";
+import { reduceCompaction } from "./compaction.ts";
+import { isConversationDecision, leftData, reduceConversation, stopData } from "./conversation-reducer.ts";
 import type { AgentDecision, CompactionDecision, ExtractionDecision, QueueDecision } from "./decisions.ts";
 import { assemblyFailure, beginCycle, completed, reduceAssembly, reduceExtraction } from "./hook-reducer.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { leasesAfter, reduceLease } from "./lease-reducer.ts";
-import { budgetLeft, conversationBudget, movedSpending } from "./ledger.ts";
-import { endConversation } from "./life.ts";
-import { changeParticipants } from "./membership.ts";
+import { movedSpending } from "./ledger.ts";
 import { cancelled, deferred, isDue, isOpen, type Operation, repeated, settled } from "./operation.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import { reduceQueue } from "./queue-reducer.ts";
-import { type ConversationState, chainOf, nextEvent, queuedTurns } from "./state.ts";
+import { chainOf, queuedTurns } from "./state.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import { type ModelCall, openOperations, runnableOperations, type Turn } from "./turn.ts";
-import { lateResultEvent } from "./turn-events.ts";
 
 export function reduce(transition: Transition, decisions: readonly AgentDecision[], now: number): Transition {
   return decisions.reduce((current, decision) => applyDecision(current, decision, now), transition);
 }
 
 function applyDecision(transition: Transition, decision: AgentDecision, now: number): Transition {
-  if (decision.type === "START_TURN") return startTurn(transition, decision, now);
-  if (decision.type === "SEND") {
-    return { ...transition, envelopes: [...transition.envelopes, decision.envelope] };
-  }
-  if (decision.type === "SET_GATE") return setGate(transition, decision);
-  if (decision.type === "END_CONVERSATION") return endConversation(transition, decision);
-  if (decision.type === "SEE_SIGNAL") return seeSignal(transition, decision);
-  if (decision.type === "ADD_PARTICIPANT" || decision.type === "REMOVE_PARTICIPANT")
-    return changeParticipants(transition, decision);
-  if (decision.type === "SET_ORDER") return setOrder(transition, decision);
-  if (decision.type === "SET_ORCHESTRATION") return setOrchestration(transition, decision);
-  if (decision.type === "SET_BUDGET") return setBudget(transition, decision);
-  if (decision.type === "NOTE_LATE_RESULT") return noteLateResult(transition, decision, now);
+  if (isConversationDecision(decision)) return reduceConversation(transition, decision, now);
   if (decision.type === "SET_LEASE" || decision.type === "LEASED") return reduceLease(transition, decision);
   if (isQueueDecision(decision)) return reduceQueue(transition, decision);
   if (isCompactionDecision(decision)) return reduceCompaction(transition, decision, now);
@@ -337,139 +321,9 @@ function isQueueDecision(decision: AgentDecision): decision is QueueDecision {
   return decision.type === "ENQUEUE" || decision.type === "OVERFLOW" || decision.type === "DEQUEUE";
 }
 
-function startTurn(
-  transition: Transition,
-  { type: _type, turn: n, ...request }: Extract<AgentDecision, { type: "START_TURN" }>,
-  now: number,
-): Transition {
-  const { state, entries } = transition;
-  const turn: Turn = {
-    n,
-    ...request,
-    status: "active",
-    createdAt: now,
-    firstSeq: state.seq + entries.length + 1,
-    snapshotSeq: state.seq + entries.length + 1,
-    items: 1,
-    call: null,
-    replies: [],
-    operations: [],
-    recoveries: 0,
-    issues: {},
-  };
-  const { clientId: key, correlationId, caller } = request;
-  const seen = key === undefined ? [] : [{ caller, key, turn: n, ...defined({ correlationId }) }];
-  const keys = [...transition.keys, ...seen];
-  return withTurn({ ...transition, state: { ...state, turns: n }, keys }, turn, [
-    { type: "turn.started", turn: n },
-    { type: "message.user", turn: n, item: 0 },
-  ]);
-}
-
-function noteLateResult(
-  transition: Transition,
-  { turn, item, operationId, sessionId, name, result }: Extract<AgentDecision, { type: "NOTE_LATE_RESULT" }>,
-  now: number,
-): Transition {
-  const { state } = transition;
-  const seq = nextEvent(state.sessions, sessionId);
-  const note = lateResultEvent({ sessionId, seq, operationId, name, result }, now);
-  return {
-    ...transition,
-    state: { ...state, sessions: { ...state.sessions, [sessionId]: seq + 1 } },
-    entries: [...transition.entries, { type: "tool.late", turn, item }],
-    notes: [...transition.notes, note],
-    late: [...transition.late, operationId],
-  };
-}
-
-function setGate(
-  transition: Transition,
-  { gate, by, reason, correlationId, causeId }: Extract<AgentDecision, { type: "SET_GATE" }>,
-): Transition {
-  const type = gate === "cancelled" ? "conversation.cancelled" : "conversation.resumed";
-  return {
-    ...transition,
-    state: { ...transition.state, gate },
-    entries: [
-      ...transition.entries,
-      { type, data: { ...stopData(by, reason), ...defined({ correlationId, causeId }) } },
-    ],
-  };
-}
-
-function seeSignal(
-  transition: Transition,
-  { type: _type, ...signal }: Extract<AgentDecision, { type: "SEE_SIGNAL" }>,
-): Transition {
-  return { ...transition, keys: [...transition.keys, { ...signal, turn: 0 }] };
-}
-
-function setOrchestration(
-  transition: Transition,
-  { on, by }: Extract<AgentDecision, { type: "SET_ORCHESTRATION" }>,
-): Transition {
-  const { orchestration: _, ...others } = transition.state;
-  return {
-    ...transition,
-    state: on ? others : { ...others, orchestration: false },
-    entries: [...transition.entries, { type: "conversation.updated", data: { orchestration: on, by } }],
-  };
-}
-
-function setOrder(
-  transition: Transition,
-  { order, by }: Extract<AgentDecision, { type: "SET_ORDER" }>,
-): Transition {
-  return {
-    ...transition,
-    state: { ...transition.state, order },
-    entries: [...transition.entries, { type: "conversation.updated", data: { turns: order, by } }],
-  };
-}
-
-function setBudget(
-  transition: Transition,
-  { budget, by }: Extract<AgentDecision, { type: "SET_BUDGET" }>,
-): Transition {
-  const { budget: _before, ...others } = transition.state;
-  const limited = {
-    ...others,
-    ...(budget === null ? {} : { budget }),
-    compactions: withoutReservations(others.compactions),
-  };
-  const data: JsonObject = { budget: jsonOf(conversationBudget(limited)), ...leftData(limited), by };
-  const updated: Transition = {
-    ...transition,
-    state: limited,
-    entries: [...transition.entries, { type: "conversation.updated", data }],
-  };
-  // The calls that run reserve anew.
-  return [...limited.active.values()].reduce((current, turn) => {
-    if (turn.call?.reserved === undefined) return current;
-    const { reserved: _reserved, ...call } = turn.call;
-    return withTurn(current, { ...turn, call }, []);
-  }, updated);
-}
-
-/** Returns what is left of the conversation's budget, as a member of an entry's data; nothing where there is no budget. */
-function leftData(state: Pick<ConversationState, "record" | "budget" | "spent">): JsonObject | undefined {
-  const budget = conversationBudget(state);
-  return budget === null ? undefined : { budgetLeft: { ...budgetLeft(budget, state.spent) } };
-}
-
-function jsonOf(budget: Budget | null): JsonObject | null {
-  return budget === null ? null : { ...budget };
-}
-
 /** Joins members of an entry's data; `undefined` where there are none. */
 function endData(...parts: (JsonObject | undefined)[]): JsonObject | undefined {
   return parts.every((part) => part === undefined) ? undefined : Object.assign({}, ...parts);
-}
-
-/** Returns who stopped or resumed something, and why. */
-function stopData(by: Caller, reason: string | undefined): JsonObject {
-  return { by, ...defined({ reason }) };
 }
 
 /** Returns a turn that ends, without what only an active turn needs. */

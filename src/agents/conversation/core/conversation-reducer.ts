@@ -1,0 +1,194 @@
+/** The part of the reducer for decisions that concern the conversation and none of its active turns. Pure. */
+import type { Budget } from "../../../protocol/budget.ts";
+import type { Caller } from "../../../protocol/views.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import { withoutReservations } from "./compaction.ts";
+import type { AgentDecision, ConversationDecision } from "./decisions.ts";
+import { budgetLeft, conversationBudget } from "./ledger.ts";
+import { endConversation } from "./life.ts";
+import { changeParticipants } from "./membership.ts";
+import { type ConversationState, nextEvent } from "./state.ts";
+import { type Transition, withTurn } from "./transition.ts";
+import type { Turn } from "./turn.ts";
+import { lateResultEvent } from "./turn-events.ts";
+
+const TYPES: Readonly<Record<ConversationDecision["type"], true>> = {
+  START_TURN: true,
+  SEND: true,
+  SET_GATE: true,
+  END_CONVERSATION: true,
+  SEE_SIGNAL: true,
+  ADD_PARTICIPANT: true,
+  REMOVE_PARTICIPANT: true,
+  SET_ORDER: true,
+  SET_ORCHESTRATION: true,
+  SET_BUDGET: true,
+  NOTE_LATE_RESULT: true,
+};
+
+export function isConversationDecision(decision: AgentDecision): decision is ConversationDecision {
+  return Object.hasOwn(TYPES, decision.type);
+}
+
+export function reduceConversation(
+  transition: Transition,
+  decision: ConversationDecision,
+  now: number,
+): Transition {
+  switch (decision.type) {
+    case "START_TURN":
+      return startTurn(transition, decision, now);
+    case "SEND":
+      return { ...transition, envelopes: [...transition.envelopes, decision.envelope] };
+    case "SET_GATE":
+      return setGate(transition, decision);
+    case "END_CONVERSATION":
+      return endConversation(transition, decision);
+    case "SEE_SIGNAL":
+      return seeSignal(transition, decision);
+    case "ADD_PARTICIPANT":
+    case "REMOVE_PARTICIPANT":
+      return changeParticipants(transition, decision);
+    case "SET_ORDER": {
+      const { order, by } = decision;
+      return updated(transition, { ...transition.state, order }, { turns: order, by });
+    }
+    case "SET_ORCHESTRATION":
+      return setOrchestration(transition, decision);
+    case "SET_BUDGET":
+      return setBudget(transition, decision);
+    case "NOTE_LATE_RESULT":
+      return noteLateResult(transition, decision, now);
+    default:
+      return decision satisfies never;
+  }
+}
+
+/** Returns the transition with a state of other settings, and the entry for it. */
+function updated(transition: Transition, state: ConversationState, data: JsonObject): Transition {
+  return { ...transition, state, entries: [...transition.entries, { type: "conversation.updated", data }] };
+}
+
+function startTurn(
+  transition: Transition,
+  { type: _type, turn: n, ...request }: Extract<ConversationDecision, { type: "START_TURN" }>,
+  now: number,
+): Transition {
+  const { state, entries } = transition;
+  const turn: Turn = {
+    n,
+    ...request,
+    status: "active",
+    createdAt: now,
+    firstSeq: state.seq + entries.length + 1,
+    snapshotSeq: state.seq + entries.length + 1,
+    items: 1,
+    call: null,
+    replies: [],
+    operations: [],
+    recoveries: 0,
+    issues: {},
+  };
+  const { clientId: key, correlationId, caller } = request;
+  const seen = key === undefined ? [] : [{ caller, key, turn: n, ...defined({ correlationId }) }];
+  const keys = [...transition.keys, ...seen];
+  return withTurn({ ...transition, state: { ...state, turns: n }, keys }, turn, [
+    { type: "turn.started", turn: n },
+    { type: "message.user", turn: n, item: 0 },
+  ]);
+}
+
+function noteLateResult(
+  transition: Transition,
+  {
+    turn,
+    item,
+    operationId,
+    sessionId,
+    name,
+    result,
+  }: Extract<ConversationDecision, { type: "NOTE_LATE_RESULT" }>,
+  now: number,
+): Transition {
+  const { state } = transition;
+  const seq = nextEvent(state.sessions, sessionId);
+  const note = lateResultEvent({ sessionId, seq, operationId, name, result }, now);
+  return {
+    ...transition,
+    state: { ...state, sessions: { ...state.sessions, [sessionId]: seq + 1 } },
+    entries: [...transition.entries, { type: "tool.late", turn, item }],
+    notes: [...transition.notes, note],
+    late: [...transition.late, operationId],
+  };
+}
+
+function setGate(
+  transition: Transition,
+  { gate, by, reason, correlationId, causeId }: Extract<ConversationDecision, { type: "SET_GATE" }>,
+): Transition {
+  const type = gate === "cancelled" ? "conversation.cancelled" : "conversation.resumed";
+  return {
+    ...transition,
+    state: { ...transition.state, gate },
+    entries: [
+      ...transition.entries,
+      { type, data: { ...stopData(by, reason), ...defined({ correlationId, causeId }) } },
+    ],
+  };
+}
+
+function seeSignal(
+  transition: Transition,
+  { type: _type, ...signal }: Extract<ConversationDecision, { type: "SEE_SIGNAL" }>,
+): Transition {
+  return { ...transition, keys: [...transition.keys, { ...signal, turn: 0 }] };
+}
+
+function setOrchestration(
+  transition: Transition,
+  { on, by }: Extract<ConversationDecision, { type: "SET_ORCHESTRATION" }>,
+): Transition {
+  const { orchestration: _, ...others } = transition.state;
+  const state: ConversationState = on ? others : { ...others, orchestration: false };
+  return updated(transition, state, { orchestration: on, by });
+}
+
+function setBudget(
+  transition: Transition,
+  { budget, by }: Extract<ConversationDecision, { type: "SET_BUDGET" }>,
+): Transition {
+  const { budget: _before, ...others } = transition.state;
+  const limited = {
+    ...others,
+    ...(budget === null ? {} : { budget }),
+    compactions: withoutReservations(others.compactions),
+  };
+  const data: JsonObject = { budget: jsonOf(conversationBudget(limited)), ...leftData(limited), by };
+  // The calls that run reserve anew.
+  return [...limited.active.values()].reduce(
+    (current, turn) => {
+      if (turn.call?.reserved === undefined) return current;
+      const { reserved: _reserved, ...call } = turn.call;
+      return withTurn(current, { ...turn, call }, []);
+    },
+    updated(transition, limited, data),
+  );
+}
+
+/** Returns what is left of the conversation's budget, as a member of an entry's data; nothing where there is no budget. */
+export function leftData(
+  state: Pick<ConversationState, "record" | "budget" | "spent">,
+): JsonObject | undefined {
+  const budget = conversationBudget(state);
+  return budget === null ? undefined : { budgetLeft: { ...budgetLeft(budget, state.spent) } };
+}
+
+function jsonOf(budget: Budget | null): JsonObject | null {
+  return budget === null ? null : { ...budget };
+}
+
+/** Returns who stopped or resumed something, and why. */
+export function stopData(by: Caller, reason: string | undefined): JsonObject {
+  return { by, ...defined({ reason }) };
+}
