@@ -18,14 +18,12 @@ import type {
   CreateConversation,
   StartTurn,
   StopOptions,
-  SubmittedResult,
   SubscribeOptions,
   UpdateConversation,
 } from "../../protocol/conversation-api.ts";
 import type { TaskResult, TaskResultApi, ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
 import { taskResultSchema } from "../../protocol/executor-reports.ts";
 import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
-import { stemOf } from "../../protocol/ids.ts";
 import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { Participant } from "../../protocol/participants.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
@@ -33,7 +31,7 @@ import type { SignalResult, StartedTurn } from "../../protocol/signals.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { TurnView } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
-import { asDone, asResult, type Result, unwrap } from "../../shared/errors.ts";
+import { asDone, asResult, type Result } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
@@ -43,33 +41,13 @@ import { StorageRefusal } from "../base/storage/schema-upgrade.ts";
 import { spendingView } from "./core/ledger.ts";
 import { checkOpen } from "./core/life.ts";
 import type { ConversationState } from "./core/state.ts";
-import { checkReader, checkSpeaker, noConversationAt } from "./door/access.ts";
-import { Claims } from "./door/claims.ts";
 import type { Client, ConnectionMemory } from "./door/client.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";
-import { type ConnectionPorts, openConnection, receiveFrame } from "./door/connections.ts";
-import {
-  agentPart,
-  checkActorName,
-  checkSameRequest,
-  conversationRecord,
-  parseCreate,
-} from "./door/create-conversation.ts";
-import { Ingress } from "./door/ingress.ts";
+import { openConnection, receiveFrame } from "./door/connections.ts";
 import { createOutflows } from "./door/outflow.ts";
-import { Participants } from "./door/participants.ts";
-import {
-  deferSchema,
-  messageOf,
-  parseOutcome,
-  parseSubmissions,
-  startTurnSchema,
-  subscribeSchema,
-  updateSchema,
-} from "./door/requests.ts";
-import { seedEvents } from "./door/seed-history.ts";
+import { deferSchema, parseOutcome, subscribeSchema, updateSchema } from "./door/requests.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
-import { Stops } from "./door/stops.ts";
+import { Entrance } from "./entrance.ts";
 import { takeLeaseAnswers } from "./lease-answers.ts";
 import { ConversationParts } from "./parts.ts";
 import type { ConversationClassPorts } from "./ports.ts";
@@ -110,46 +88,16 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     readonly #runtime = this.#parts.runtime;
     readonly #queries = this.#parts.queries;
     readonly #readers = this.#parts.readers;
-    readonly #stops = new Stops({
-      runtime: this.#runtime,
-      queries: this.#queries,
-      stateFor: (principal) => this.#stateFor(principal),
-      checkSpeaker: (principal) => this.#checkSpeaker(principal),
-    });
-    readonly #ingress = new Ingress({
-      runtime: this.#runtime,
-      stops: this.#stops,
-      stem: () => stemOf(systemIds.ulid()),
-    });
-    readonly #participants = new Participants({
-      runtime: this.#runtime,
+    readonly #entrance = new Entrance({
+      clock: systemClock,
+      ids: systemIds,
+      parts: this.#parts,
+      name: () => this.name,
       agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
-      checkSpeaker: (principal) => this.#checkSpeaker(principal),
-      expel: () => this.#readers.expel((principal) => this.#mayRead(principal)),
-      publish: () => this.#parts.announcement.listing.publish(),
-      clock: systemClock,
+      clients: () => this.#clients(),
     });
-    readonly #connectionPorts: ConnectionPorts = {
-      cursor: (principal, start) => {
-        this.#stateFor(principal);
-        return this.#readers.cursor(start);
-      },
-      readers: this.#readers.sockets,
-      claims: new Claims({
-        clients: () => this.#clients(),
-        checkSpeaker: (principal) => this.#checkSpeaker(principal),
-        checkCall: (operationId) => this.#runtime.results.checkClientCall(operationId),
-      }),
-      stops: this.#stops,
-      startTurn: (principal, input) => this.#accept(principal, input),
-      submitResult: async (principal, { v: _v, type: _type, ...result }) => {
-        await this.#submit(principal, [result]);
-      },
-      connections: () => [...this.#clients()].length,
-      clock: systemClock,
-    };
     readonly #guard = new ConnectionGuard({
-      ...this.#connectionPorts,
+      ...this.#entrance.connections,
       connectionOf: (socket) => this.#connectionOf(socket),
       isPlain: (client) => !this.isConnectionProtocolEnabled(client),
     });
@@ -185,7 +133,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       try {
         if (this.#runtime.exists) {
           this.#readers.sockets.restore(this.#runtime.state.seq);
-          this.#readers.expel((principal) => this.#mayRead(principal));
+          this.#entrance.expel();
         }
         await this.#runtime.wake();
       } catch (error) {
@@ -197,29 +145,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     async create(principal: Principal, input: CreateConversation) {
-      return asResult(async () => {
-        const request = parseCreate(input);
-        const { agentId, fingerprint } = request;
-        const agent = () => ports.actors(this.env).agent(principal.tenant, agentId);
-        const part = unwrap(await agentPart(systemClock, agent));
-        checkActorName(this.name, principal, request);
-        if (fingerprint !== undefined && this.#runtime.exists) {
-          const state = this.#stateFor(principal);
-          checkSameRequest(state.record, fingerprint);
-          return conversationView(state);
-        }
-        const now = systemClock.now();
-        const record = conversationRecord(principal, request, part, now);
-        const origin = { sessionId: agentId, userId: principal.subject, now, ids: systemIds };
-        const history = seedEvents(request.history ?? [], origin);
-        await this.#runtime.create(record, {
-          history,
-          ...defined({ order: request.turns, budget: request.budget }),
-          ...(request.orchestration === false ? { orchestration: false } : {}),
-        });
-        if (record.listed !== false) await this.#parts.announcement.listing.publish();
-        return conversationView(this.#runtime.state);
-      });
+      return asResult(() => this.#entrance.create(principal, input));
     }
 
     async view(principal: Principal) {
@@ -232,7 +158,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async update(principal: Principal, input: UpdateConversation) {
       return asResult(async () => {
-        this.#checkSpeaker(principal);
+        this.#entrance.checkSpeaker(principal);
         const { turns: order, budget, orchestration } = validate(updateSchema, input);
         const caller = { type: "user", userId: principal.subject } as const;
         await this.#runtime.changes.update({ caller, ...defined({ order, budget, orchestration }) });
@@ -242,18 +168,18 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async checkSpeaker(principal: Principal) {
       return asDone(() => {
-        this.#checkSpeaker(principal);
+        this.#entrance.checkSpeaker(principal);
         checkOpen(this.#runtime.state);
       });
     }
 
     async startTurn(principal: Principal, input: StartTurn): Promise<Result<StartedTurn>> {
-      return asResult(() => this.#accept(principal, input));
+      return asResult(() => this.#entrance.accept(principal, input));
     }
 
     async runTurn(principal: Principal, input: StartTurn): Promise<Result<TurnView>> {
       return asResult(async () => {
-        const { turnId } = await this.#accept(principal, input);
+        const { turnId } = await this.#entrance.accept(principal, input);
         const turn = this.#queries.requireTurn(this.#runtime.state, turnId);
         const ended = turn.status === "active" ? await this.#runtime.ends.next(turnId) : turn;
         return this.#queries.view(this.#runtime.state, ended);
@@ -267,41 +193,41 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       untilWaiting?: boolean,
     ) {
       const target = { principal, encoding, ...defined({ untilWaiting }) };
-      return asResult(() => this.#readers.streamTurn(target, () => this.#accept(principal, input)));
+      return asResult(() => this.#readers.streamTurn(target, () => this.#entrance.accept(principal, input)));
     }
 
     async submitToolResults(principal: Principal, results: ToolSubmission[]) {
-      return asResult(() => this.#submit(principal, results));
+      return asResult(() => this.#entrance.submit(principal, results));
     }
 
     async cancelTurn(principal: Principal, turnId: string, options: StopOptions = {}) {
-      return asResult(() => this.#stops.cancelTurn(principal, turnId, options));
+      return asResult(() => this.#entrance.stops.cancelTurn(principal, turnId, options));
     }
 
     async cancel(principal: Principal, options: StopOptions = {}) {
-      return asResult(() => this.#stops.cancel(principal, options));
+      return asResult(() => this.#entrance.stops.cancel(principal, options));
     }
 
     async resume(principal: Principal, options: StopOptions = {}) {
-      return asResult(() => this.#stops.resume(principal, options));
+      return asResult(() => this.#entrance.stops.resume(principal, options));
     }
 
     async complete(principal: Principal, options: StopOptions = {}) {
-      return asResult(() => this.#stops.complete(principal, options));
+      return asResult(() => this.#entrance.stops.complete(principal, options));
     }
 
     async addParticipant(principal: Principal, participant: Participant) {
-      return asResult(() => this.#participants.add(principal, participant));
+      return asResult(() => this.#entrance.participants.add(principal, participant));
     }
 
     async removeParticipant(principal: Principal, participant: Participant) {
-      return asDone(() => this.#participants.remove(principal, participant));
+      return asDone(() => this.#entrance.participants.remove(principal, participant));
     }
 
     async ingest(principal: Principal, signals: unknown): Promise<Result<SignalResult[]>> {
       return asResult(async () => {
-        this.#checkSpeaker(principal);
-        return this.#ingress.ingest(principal, signals);
+        this.#entrance.checkSpeaker(principal);
+        return this.#entrance.ingress.ingest(principal, signals);
       });
     }
 
@@ -367,7 +293,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     override shouldSendProtocolMessages(_connection: Connection, { request }: ConnectionContext): boolean {
       const { entrance, principal } = readEntrance(request) ?? {};
       // The SDK sends its messages before `onConnect`, so only readers of the conversation may get them (DOOR-3).
-      return entrance === "sdk" && principal !== undefined && this.#mayRead(principal);
+      return entrance === "sdk" && principal !== undefined && this.#entrance.mayRead(principal);
     }
 
     override async onConnect(connection: Client, { request }: ConnectionContext): Promise<void> {
@@ -377,13 +303,13 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         return;
       }
       const { principal, options } = entrance;
-      openConnection(this.#connectionPorts, connection, principal, options);
+      openConnection(this.#entrance.connections, connection, principal, options);
       const { expiresAt } = principal;
       if (expiresAt !== undefined && connection.state !== null) await this.#parts.expireAt(expiresAt);
     }
 
     override async onMessage(connection: Client, message: WSMessage): Promise<void> {
-      await receiveFrame(this.#connectionPorts, connection, message);
+      await receiveFrame(this.#entrance.connections, connection, message);
     }
 
     override onClose(connection: Client): void {
@@ -417,44 +343,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return this.getConnection<ConnectionMemory>(id);
     }
 
-    /** Throws `NOT_FOUND` unless the conversation exists and this principal may read it. */
-    #stateFor(reader: Principal): ConversationState {
-      const state = this.#requireState();
-      checkReader(state.record, reader);
-      return state;
-    }
-
-    /** Throws `NOT_FOUND` before the conversation was created. */
-    #requireState(): ConversationState {
-      if (this.#runtime.exists) return this.#runtime.state;
-      throw noConversationAt(this.name);
-    }
-
-    /** Reports whether the conversation exists and this principal may read it. */
-    #mayRead(principal: Principal): boolean {
-      try {
-        return this.#stateFor(principal) !== null;
-      } catch {
-        return false;
-      }
-    }
-
     #read<Value>(principal: Principal, body: (state: ConversationState) => Value): Promise<Result<Value>> {
-      return asResult(() => body(this.#stateFor(principal)));
-    }
-
-    #checkSpeaker(principal: Principal): void {
-      checkSpeaker(this.#requireState().record, principal);
-    }
-
-    async #accept(principal: Principal, input: unknown): Promise<StartedTurn> {
-      this.#checkSpeaker(principal);
-      return this.#runtime.accept(messageOf(principal, validate(startTurnSchema, input)));
-    }
-
-    async #submit(principal: Principal, results: ToolSubmission[]): Promise<SubmittedResult[]> {
-      this.#checkSpeaker(principal);
-      return this.#runtime.results.submit(parseSubmissions(results));
+      return asResult(() => body(this.#entrance.stateFor(principal)));
     }
   };
 }

@@ -4,7 +4,6 @@
  */
 
 import { type MetricsSink, reportMetrics } from "../../adapters/resilience/telemetry.ts";
-import { contextTokens, profileAt } from "../../library/version-chain.ts";
 import type { SessionEvent } from "../../memory/session/types.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
@@ -30,17 +29,16 @@ import { compactionKey, type Effect, modelKey } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
 import { extractionOf, runningExtractions } from "./core/hooks.ts";
 import { checkOpen } from "./core/life.ts";
-import { baseContext, requestTokens, sentMoves } from "./core/planning/context.ts";
-import type { AttemptFacts, EffectSignal, Signal, UserMessage } from "./core/signals.ts";
+import type { EffectSignal, Signal, UserMessage } from "./core/signals.ts";
 import {
   type ConversationIdentity,
   type ConversationState,
-  chainOf,
   runningCompactions,
   type SessionInCompaction,
 } from "./core/state.ts";
 import type { Transition } from "./core/transition.ts";
 import type { CallingTurn, Turn } from "./core/turn.ts";
+import { unsavedFacts, unsavedSummary } from "./core/unsaved.ts";
 import { Handles } from "./door/handles.ts";
 import { TurnEnds } from "./door/turn-ends.ts";
 import { metricsOfClosedCalls, metricsOfSummary } from "./effects/call-metrics.ts";
@@ -48,6 +46,7 @@ import { DeltaBuffer } from "./effects/delta-buffer.ts";
 import { type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
 import type { ModelCallPorts } from "./effects/model-attempt.ts";
 import type { CompactedTurn } from "./effects/model-call.ts";
+import { nextRequestTokens } from "./effects/next-request.ts";
 import { SessionWindows } from "./effects/session-windows.ts";
 import { OperationResults } from "./operation-results.ts";
 import { SignalQueueDoor } from "./signal-queue.ts";
@@ -340,58 +339,19 @@ export class ConversationRuntime {
   #core(): ConversationCore {
     const inProgress = (turn: CallingTurn): CallInProgress => ({
       shown: this.deltas.textOf(messageId(turn, turn.call.item)),
-      ...defined({ facts: this.#effects.factsOf(modelKey(turn)) ?? this.#unsavedFacts(turn) }),
+      ...defined({ facts: this.#effects.factsOf(modelKey(turn)) ?? unsavedFacts(this.#shell.unsaved, turn) }),
     });
-    const requestTokens = (state: ConversationState, turn: CallingTurn) => this.#requestTokens(state, turn);
+    const requestTokens = (state: ConversationState, turn: CallingTurn) =>
+      nextRequestTokens(state, turn, {
+        history: () => this.#windows.messagesAsOf(state, turn),
+        said: () => this.#saidTo(turn),
+      });
     const summaryInProgress = (running: SessionInCompaction) =>
-      this.#effects.factsOf(compactionKey(running)) ?? this.#unsavedSummary(running);
+      this.#effects.factsOf(compactionKey(running)) ?? unsavedSummary(this.#shell.unsaved, running);
     const sizesAfter = (turn: Turn, high: number) => this.#windows.sizesAfter(turn, high);
     const drainFrom = (state: ConversationState) => this.queue.drainFrom(state);
     const ports = { ...this.ports, drainFrom, inProgress, summaryInProgress, sizesAfter, requestTokens };
     return new ConversationCore(this.store, ports, this.ports.clock.now());
-  }
-
-  /** Estimates the tokens of a turn's next request. Where its history cannot be read now, they are the most that are sent. */
-  #requestTokens(state: ConversationState, turn: CallingTurn): number {
-    const chain = chainOf(state.record, turn.agentId);
-    const profile = profileAt(chain, turn.call.profile ?? 0) ?? chain.modelProfile.definition;
-    try {
-      const { request: assembled } = turn;
-      if (assembled !== undefined) {
-        const empty = baseContext(state.record, [], turn);
-        return requestTokens({ base: empty, assembled, moves: sentMoves(chain, profile, turn, []) });
-      }
-      const base = baseContext(
-        state.record,
-        this.#windows.messagesAsOf(state, turn),
-        turn,
-        this.#saidTo(turn),
-      );
-      return requestTokens({ base, moves: sentMoves(chain, profile, turn, base.messages) });
-    } catch (error) {
-      console.error(error);
-      return contextTokens(chain, profile);
-    }
-  }
-
-  /** Returns the measurements of a turn's model call whose outcome could not be committed yet. */
-  #unsavedFacts({ n, call }: CallingTurn): AttemptFacts | undefined {
-    for (const signal of this.#shell.unsaved) {
-      const isModel =
-        signal.type === "conversation.llm.completed" || signal.type === "conversation.llm.failed";
-      if (isModel && signal.turn === n && signal.item === call.item && signal.attempt === call.attempt)
-        return signal.facts;
-    }
-    return undefined;
-  }
-
-  /** Returns the measurements of a call for a summary whose outcome could not be committed yet. */
-  #unsavedSummary({ session, compaction: { turn, call } }: SessionInCompaction): AttemptFacts | undefined {
-    for (const signal of this.#shell.unsaved) {
-      if (!("session" in signal) || signal.session !== session) continue;
-      if (signal.begunBy === turn && signal.attempt === call.attempt) return signal.facts;
-    }
-    return undefined;
   }
 
   #effectPorts(): EffectPorts {

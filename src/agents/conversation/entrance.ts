@@ -1,0 +1,158 @@
+/** The entrance of a conversation's actor: who may come in, and the parts of `door/` that take requests, connected. */
+import type { Clock } from "../../ports/clock.ts";
+import type { Ids } from "../../ports/ids.ts";
+import type { AgentApi } from "../../protocol/agent-api.ts";
+import type { CreateConversation, SubmittedResult } from "../../protocol/conversation-api.ts";
+import { stemOf } from "../../protocol/ids.ts";
+import type { ToolSubmission } from "../../protocol/requests.ts";
+import type { StartedTurn } from "../../protocol/signals.ts";
+import type { ConversationView } from "../../protocol/views.ts";
+import { defined } from "../../shared/defined.ts";
+import { unwrap } from "../../shared/errors.ts";
+import type { Principal } from "../../shared/principal.ts";
+import { validate } from "../../shared/validation.ts";
+import type { ConversationState } from "./core/state.ts";
+import { checkReader, checkSpeaker, noConversationAt } from "./door/access.ts";
+import { Claims } from "./door/claims.ts";
+import type { Client } from "./door/client.ts";
+import type { ConnectionPorts } from "./door/connections.ts";
+import {
+  agentPart,
+  checkActorName,
+  checkSameRequest,
+  conversationRecord,
+  parseCreate,
+} from "./door/create-conversation.ts";
+import { Ingress } from "./door/ingress.ts";
+import { Participants } from "./door/participants.ts";
+import { messageOf, parseSubmissions, startTurnSchema } from "./door/requests.ts";
+import { seedEvents } from "./door/seed-history.ts";
+import { Stops } from "./door/stops.ts";
+import type { ConversationParts } from "./parts.ts";
+import { conversationView } from "./reads/views.ts";
+
+export interface EntrancePorts {
+  clock: Clock;
+  ids: Ids;
+  parts: ConversationParts;
+  /** Returns the actor's name. */
+  name(): string;
+  /** Finds the actor of an agent. */
+  agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona">>;
+  /** Returns the open connections. */
+  clients(): Iterable<Client>;
+}
+
+export class Entrance {
+  readonly stops: Stops;
+  readonly ingress: Ingress;
+  readonly participants: Participants;
+  readonly connections: ConnectionPorts;
+
+  constructor(private readonly ports: EntrancePorts) {
+    const { runtime, queries, readers, announcement } = ports.parts;
+    const { clients, clock, ids } = ports;
+    const stateFor = (principal: Principal) => this.stateFor(principal);
+    const speaks = (principal: Principal) => this.checkSpeaker(principal);
+    this.stops = new Stops({ runtime, queries, stateFor, checkSpeaker: speaks });
+    this.ingress = new Ingress({ runtime, stops: this.stops, stem: () => stemOf(ids.ulid()) });
+    this.participants = new Participants({
+      runtime,
+      agent: ports.agent,
+      checkSpeaker: speaks,
+      expel: () => this.expel(),
+      publish: () => announcement.listing.publish(),
+      clock,
+    });
+    this.connections = {
+      cursor: (principal, start) => {
+        this.stateFor(principal);
+        return readers.cursor(start);
+      },
+      readers: readers.sockets,
+      claims: new Claims({
+        clients,
+        checkSpeaker: speaks,
+        checkCall: (operationId) => runtime.results.checkClientCall(operationId),
+      }),
+      stops: this.stops,
+      startTurn: (principal, input) => this.accept(principal, input),
+      submitResult: async (principal, { v: _v, type: _type, ...result }) => {
+        await this.submit(principal, [result]);
+      },
+      connections: () => [...clients()].length,
+      clock,
+    };
+  }
+
+  /** Throws `NOT_FOUND` unless the conversation exists and this principal may read it. */
+  stateFor(reader: Principal): ConversationState {
+    const state = this.#requireState();
+    checkReader(state.record, reader);
+    return state;
+  }
+
+  /** Reports whether the conversation exists and this principal may read it. */
+  mayRead(principal: Principal): boolean {
+    try {
+      return this.stateFor(principal) !== null;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Throws `NOT_FOUND` or `FORBIDDEN` unless this principal may speak in the conversation. */
+  checkSpeaker(principal: Principal): void {
+    checkSpeaker(this.#requireState().record, principal);
+  }
+
+  /** Ends the connections of those who may not read the conversation. */
+  expel(): void {
+    this.ports.parts.readers.expel((principal) => this.mayRead(principal));
+  }
+
+  /** Creates the conversation. The same request again returns it, where the request has a fingerprint. */
+  async create(principal: Principal, input: CreateConversation): Promise<ConversationView> {
+    const { parts, clock, ids, agent, name } = this.ports;
+    const { runtime, announcement } = parts;
+    const request = parseCreate(input);
+    const { agentId, fingerprint } = request;
+    const part = unwrap(await agentPart(clock, () => agent(principal.tenant, agentId)));
+    checkActorName(name(), principal, request);
+    if (fingerprint !== undefined && runtime.exists) {
+      const state = this.stateFor(principal);
+      checkSameRequest(state.record, fingerprint);
+      return conversationView(state);
+    }
+    const now = clock.now();
+    const record = conversationRecord(principal, request, part, now);
+    const origin = { sessionId: agentId, userId: principal.subject, now, ids };
+    const history = seedEvents(request.history ?? [], origin);
+    await runtime.create(record, {
+      history,
+      ...defined({ order: request.turns, budget: request.budget }),
+      ...(request.orchestration === false ? { orchestration: false } : {}),
+    });
+    if (record.listed !== false) await announcement.listing.publish();
+    return conversationView(runtime.state);
+  }
+
+  /** Accepts a message, as `startTurn` of the actor. */
+  async accept(principal: Principal, input: unknown): Promise<StartedTurn> {
+    this.checkSpeaker(principal);
+    return this.ports.parts.runtime.accept(messageOf(principal, validate(startTurnSchema, input)));
+  }
+
+  /** Takes results of tools that clients run. */
+  async submit(principal: Principal, results: ToolSubmission[]): Promise<SubmittedResult[]> {
+    this.checkSpeaker(principal);
+    return this.ports.parts.runtime.results.submit(parseSubmissions(results));
+  }
+
+  /** Throws `NOT_FOUND` before the conversation was created. */
+  #requireState(): ConversationState {
+    const { runtime } = this.ports.parts;
+    if (runtime.exists) return runtime.state;
+    throw noConversationAt(this.ports.name());
+  }
+}
