@@ -70,7 +70,7 @@ export type Hit = {
   | { kind: "tool"; effect: Script["rounds"][number][number]; call: string; operationId: string }
 );
 
-/** What a request to the model has of earlier messages, by their keys. */
+/** The earlier messages in a request to the model, by their keys. */
 export interface ModelRequest {
   /** Key of the message to answer; of a request for a summary, of the first one in it. */
   key: string;

@@ -14,16 +14,16 @@ export interface LeaseRequest {
   seq: number;
   /** Used up by the conversation's calls of this agent. */
   spent: Amounts;
-  /** What the conversation may use up until it has an answer. */
+  /** The amounts that the conversation may use up until it has an answer. */
   keeps: Amounts;
-  /** What it has to be allowed for its next call. Equal to `keeps` where it returns the rest. */
+  /** The amounts that its next call has to be allowed. Equal to `keeps` where it returns the rest. */
   needs: Amounts;
-  /** What it asks for, so that it need not ask before each call. */
+  /** The amounts that it asks for, so that it need not ask before each call. */
   wants: Amounts;
 }
 
 export interface LeaseAnswer {
-  /** What the conversation may use up from now on. */
+  /** The amounts that the conversation may use up from now on. */
   granted: Amounts;
   /** The limit that `needs` would exceed; absent where it fits. */
   excess?: BudgetExcess;

@@ -37,7 +37,7 @@ export const RESERVED_TYPES = [
   "conversation.cmd.instruction.result",
 ] as const;
 
-/** What is wrong with an envelope. */
+/** The reason why an envelope is refused. */
 export type EnvelopeProblem =
   | "missing_type"
   | "invalid_type"

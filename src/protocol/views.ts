@@ -113,7 +113,7 @@ export interface TurnSummary {
   issues?: TurnIssues;
   /** The data of the answer, where the turn requested data. Absent in lists of turns. */
   output?: JsonValue;
-  /** What the turn has used up so far, with estimates where no provider counted. Absent in lists of turns. */
+  /** The amounts that the turn has used up so far, with estimates where no provider counted. Absent in lists of turns. */
   spent?: SpendingView;
 }
 

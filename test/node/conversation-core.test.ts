@@ -175,7 +175,7 @@ const attemptFacts: fc.Arbitrary<AttemptFacts> = fc
   .map((facts) => ({ ...facts }));
 
 /**
- * What happens next, chosen without knowing the state; the driver makes a signal of it where it can. Weights and lengths are
+ * The next event, chosen without knowing the state; the driver makes a signal of it where it can. Weights and lengths are
  * such that one script in ten has a second cycle, and one in eight a queued turn.
  */
 const scriptStep = fc.oneof(

@@ -9,7 +9,7 @@ import { recordOf } from "../support/records.ts";
 const ROOT = join(import.meta.dirname, "../..");
 const CORE = join(ROOT, "src/agents/conversation/core");
 
-/** What a script of the sandbox uses: the entrance of the core, and the effects that a state calls for. */
+/** The functions that a script of the sandbox uses: the entrance of the core, and the effects that a state calls for. */
 const ENTRY = `
 import { beginCycles, step } from ${JSON.stringify(join(CORE, "step.ts"))};
 import { beginTransition } from ${JSON.stringify(join(CORE, "transition.ts"))};

@@ -87,6 +87,17 @@ afterEach(() => {
 });
 
 describe("a conversation", () => {
+  test("SELFCOMPACT-1 starts one compaction where several turns end in one commit", async () => {
+    const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
+    for (let n = 1; n <= 3; n++) await turnOf(conversation, n, 450);
+    await conversation.say(`4 ${words(500)}`);
+    await conversation.say(`5 ${words(500)}`);
+    await conversation.runtime.changes.update({ ...STOP, order: "interrupt" });
+    const last = await conversation.say("6");
+    await conversation.until(({ type, turnId }) => type === "turn.started" && turnId === last);
+    expect(entries(conversation).map(({ type }) => type)).toEqual(["context.compaction.started"]);
+  });
+
   test("SELFCOMPACT-1 SELFCOMPACT-2 SELFCOMPACT-5 CALLS-3 compacts itself when its budget is full, and no turn waits", async () => {
     const conversation = await SteeredConversation.create(NO_TOOLS, {}, MEMORY);
     const { last, order, turns } = await filled(conversation);

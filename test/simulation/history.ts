@@ -89,7 +89,7 @@ export interface SummaryCallRecord
   text: string;
   /** Reported input tokens: a power of two, distinct among those of a conversation. */
   tokens: number;
-  /** What is to be summarised: the messages between the instructions and the order. */
+  /** The messages to summarise: those between the instructions and the order. */
   before: Said[];
 }
 

@@ -25,7 +25,7 @@ interface ComposerProps {
   disabled?: boolean;
   placeholder?: string;
   note?: string | undefined;
-  /** What is left of the conversation's budget. */
+  /** The rest of the conversation's budget. */
   budget?: string | undefined;
 }
 

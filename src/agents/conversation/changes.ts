@@ -15,7 +15,7 @@ export interface ChangesPorts {
   commit(signals: readonly Signal[]): Promise<void>;
   /** As `ConversationDatabase.turnOfKey`. */
   turnOfKey(caller: Stop["caller"], key: string, correlationId?: string): number | undefined;
-  /** Returns what notes a change of the participants for the lists; `undefined` where lists do not contain the conversation. */
+  /** Returns the function that notes a change of the participants for the lists; `undefined` where lists do not contain the conversation. */
   relist(): (() => Promise<void>) | undefined;
 }
 

@@ -60,7 +60,7 @@ export interface UseConversationResult extends ConversationActions {
   queue: TurnState[];
   /** The operations of active turns that have no result, each with its progress, its attempt, and until when it waits. */
   operations: OperationState[];
-  /** What is left of the limits of the conversation and its agent; absent where there are none. A turn has `spent`. */
+  /** The rest of the limits of the conversation and its agent; absent where there are none. A turn has `spent`. */
   budgetLeft?: Budget;
   /** `true` once the conversation has ended for good: it can be read, and takes no more messages. */
   ended: boolean;

@@ -103,7 +103,7 @@ export type LeaseDecision =
   /** Take the agent's answer. */
   | { type: "LEASED"; agentId: string; lease: LeaseState };
 
-/** What a cycle is told of other turns: its model, and its context hook. */
+/** The notes on other turns that a cycle gets: its model, and its context hook. */
 export interface CycleNotes {
   besides?: string;
   /** As in `Turn`. */

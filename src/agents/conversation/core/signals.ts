@@ -192,7 +192,7 @@ export interface Stop {
   origin?: SignalOrigin;
 }
 
-/** What a change that came as a signal is known by. */
+/** The ids by which a change that came as a signal is known. */
 export interface SignalOrigin {
   /** The idempotency key as supplied; absent if the client sent none. */
   id?: string;

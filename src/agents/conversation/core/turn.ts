@@ -99,7 +99,7 @@ export interface Turn {
 /** A message that another one replies to. */
 export interface RepliedMessage {
   readonly role: "user" | "agent";
-  /** Who wrote it; absent for the agent's own where it is the only one, and in turns of earlier releases. */
+  /** The author; absent for the agent's own where it is the only one, and in turns of earlier releases. */
   readonly by?: Caller;
   /** At most `MAX_QUOTED_LENGTH`. */
   readonly text: string;

@@ -3,7 +3,8 @@
  * Pure.
  *
  * SELFCOMPACT-1  A turn that ends starts a compaction if the history exceeds `COMPACT_ABOVE` of its budget. The compaction
- *                covers whole turns, and keeps the newest ones within `COMPACT_KEEP` of the budget. A conversation that is
+ *                covers whole turns, and keeps the newest ones within `COMPACT_KEEP` of the budget; of turns that end in one
+ *                commit the first decides, and those after it are kept, too. A conversation that is
  *                stopped or has ended starts none, and a stop ends those that run. It counts the attempt that it interrupts, and what
  *                is left of the attempts is for the next compaction.
  * SELFCOMPACT-2  No turn waits for a compaction, and a cycle that has begun keeps its history. Until the compaction commits,

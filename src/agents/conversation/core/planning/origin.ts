@@ -1,4 +1,4 @@
-/** What a change of the conversation's gate is remembered by, where it came as a signal. Pure. */
+/** The origin of a change of the conversation's gate that came as a signal. Pure. */
 import { defined } from "../../../../shared/defined.ts";
 import type { AgentDecision } from "../decisions.ts";
 import type { Stop } from "../signals.ts";
