@@ -10,6 +10,7 @@ import { describe, expect, test } from "vitest";
 import { generatePlan } from "../simulation/generate.ts";
 import type { FaultKind, Plan } from "../simulation/plan.ts";
 import { PLANTED, PLANTED_COMPACTIONS, PLANTED_STOPS } from "../simulation/planted.ts";
+import { PLANTED_ENDS, PLANTED_SIGNALS } from "../simulation/planted-signals.ts";
 import { Random } from "../simulation/random.ts";
 import { reductions, shrink } from "../simulation/shrink.ts";
 import { fingerprint, reportOf, shrinkTrial, type Trial, tryPlan, trySeeds } from "../simulation/simulate.ts";
@@ -24,7 +25,7 @@ async function expectClean(plan: Plan): Promise<Trial> {
 }
 
 test(`STATE-1 H1 A72 A73 ${SEEDS} seeds of users, models, tools and faults keep every property, and the faults happen`, async () => {
-  const { failures, table, turns, lives, summaries } = await trySeeds(1, SEEDS);
+  const { failures, table, turns, lives, summaries, queued, ended } = await trySeeds(1, SEEDS);
   expect(failures).toEqual([]);
   for (const kind of KINDS) {
     const fired = [...table].filter(([name]) => name.startsWith(`${kind} `)).map(([, row]) => row.fired);
@@ -33,6 +34,8 @@ test(`STATE-1 H1 A72 A73 ${SEEDS} seeds of users, models, tools and faults keep 
   expect(turns).toBeGreaterThan(SEEDS);
   expect(summaries).toBeGreaterThan(SEEDS / 20);
   expect(lives).toBeGreaterThan(SEEDS);
+  expect(queued).toBeGreaterThan(SEEDS / 20);
+  expect(ended).toBeGreaterThan(SEEDS / 40);
 }, 60_000);
 
 test("H1 a simulation repeats to the last frame", async () => {
@@ -71,7 +74,7 @@ describe("defects that a simulation found", () => {
 });
 
 describe("H1 the harness finds what is planted", () => {
-  test.each([...PLANTED, ...PLANTED_STOPS, ...PLANTED_COMPACTIONS])(
+  test.each([...PLANTED, ...PLANTED_STOPS, ...PLANTED_COMPACTIONS, ...PLANTED_SIGNALS, ...PLANTED_ENDS])(
     "$defect",
     async ({ variant, plan, property }) => {
       await expectClean(plan);
@@ -80,7 +83,7 @@ describe("H1 the harness finds what is planted", () => {
     },
   );
 
-  test.each([...PLANTED_STOPS, ...PLANTED_COMPACTIONS])(
+  test.each([...PLANTED_STOPS, ...PLANTED_COMPACTIONS, ...PLANTED_SIGNALS])(
     "random seeds find $defect",
     async ({ variant, property, seeds }) => {
       for (let seed = 1; seed <= seeds; seed++) {

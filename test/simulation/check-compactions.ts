@@ -179,7 +179,9 @@ function checkStop(
   timeline: TurnTimeline,
 ): void {
   if (timeline.standingAt(started).isStopped) fail("stopped", `A compaction begins at ${started}.`);
-  const stop = timeline.standings.find(({ seq, isStopped }) => isStopped && seq > started);
+  const stop = timeline.standings.find(
+    ({ seq, isStopped, isEnded }) => (isStopped || isEnded) && seq > started,
+  );
   if (stop !== undefined && (end?.seq ?? Infinity) > stop.seq)
     fail("stops", `The compaction that began at ${started} goes on after the stop at ${stop.seq}.`);
   const commit = end === undefined ? undefined : timeline.commitOf(end.seq);

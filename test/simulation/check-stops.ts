@@ -1,4 +1,4 @@
-/** Checks of stops and resumes: what was acknowledged, what ended by them, and what runs no more. Pure. */
+/** Checks of stops, resumes and ends: what was acknowledged, what ended by them, and what runs no more. Pure. */
 import type { JournalEntryView } from "../../src/protocol/views.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
 import type { ActRecord, ConnectionRecord, ToolRun } from "./history.ts";
@@ -29,6 +29,11 @@ function checkAnswers({ history, conversation, fail }: Scope, timeline: TurnTime
     const { what, step } = act.answer;
     const said = `${act.does} ${act.turnId ?? ""} was answered ${what}`;
     const found = timeline.standingsBetween(act.step, step);
+    if (what === "CONVERSATION_CLOSED") {
+      if (!found.some(({ isEnded }) => isEnded))
+        fail("stops", `${said}, and the conversation had not ended.`);
+      continue;
+    }
     switch (act.does) {
       case "stop turn": {
         const times = timeline.turns.find(({ turn }) => turn.id === act.turnId);
@@ -47,6 +52,10 @@ function checkAnswers({ history, conversation, fail }: Scope, timeline: TurnTime
         if ((what !== "done" && what !== "NOT_CANCELLED") || !found.some(({ isStopped }) => !isStopped))
           fail("stops", `${said}, and the conversation was stopped.`);
         break;
+      case "end":
+        if (what !== "done" || !found.some(({ isEnded }) => isEnded))
+          fail("stops", `${said}, and the conversation had not ended.`);
+        break;
       case "reorder":
         if (what !== "done" || !found.some(({ order }) => order === act.order))
           fail("stops", `${said}, and the order is another.`);
@@ -56,6 +65,12 @@ function checkAnswers({ history, conversation, fail }: Scope, timeline: TurnTime
     }
   }
 }
+
+const DOES: Readonly<Record<string, ActRecord["does"]>> = {
+  "conversation.cancelled": "stop",
+  "conversation.resumed": "resume",
+  "conversation.ended": "end",
+};
 
 /** A turn ends with CANCELLED only where somebody stopped it, or interrupted it, or the conversation was stopped. */
 function checkReasons(scope: Scope, timeline: TurnTimeline): void {
@@ -73,15 +88,15 @@ function checkReasons(scope: Scope, timeline: TurnTimeline): void {
           act.does === does && act.user === by && act.turnId === turnId && act.step < timeline.stepOf(ended),
       );
     const by = entry && namedUser(entry);
-    const stop = row.find(({ type }) => type === "conversation.cancelled");
+    const stop = row.find(({ type }) => type === "conversation.cancelled" || type === "conversation.ended");
     const isInterrupted = timeline.standingAt(ended).order === "interrupt" && startsTurn(row, ended);
     if (isInterrupted || asked("stop turn", by, turn.id)) continue;
-    if (stop === undefined || namedUser(stop) !== by || !asked("stop", by))
+    if (stop === undefined || namedUser(stop) !== by || !asked(DOES[stop.type] ?? "stop", by))
       fail("stops", `${turn.id} is CANCELLED, and nobody stopped it.`);
   }
   for (const entry of outcome.journal) {
-    const does = entry.type === "conversation.resumed" ? "resume" : "stop";
-    if (entry.type !== "conversation.resumed" && entry.type !== "conversation.cancelled") continue;
+    const does = DOES[entry.type];
+    if (does === undefined) continue;
     if (!acts.some((act) => act.does === does && act.user === namedUser(entry)))
       fail("stops", `${entry.type} ${entry.seq} was wanted by nobody.`);
   }
@@ -91,18 +106,23 @@ function startsTurn(row: readonly JournalEntryView[], after: number): boolean {
   return row.some(({ type, seq }) => type === "turn.started" && seq > after);
 }
 
-/** While a conversation is stopped no turn is active, none begins, and a message gets a turn that has failed. */
+/**
+ * While a conversation is stopped no turn is active, none begins, and a message gets a turn that has failed. After its end a
+ * message gets none.
+ */
 function checkStopped({ history, conversation, fail }: Scope, timeline: TurnTimeline): void {
   const { standings, turns } = timeline;
-  for (const [index, { seq, isStopped }] of standings.entries()) {
-    if (!isStopped) continue;
+  for (const [index, { seq, isStopped, isEnded }] of standings.entries()) {
+    if (!isStopped && !isEnded) continue;
     const until = standings[index + 1]?.seq ?? Infinity;
     for (const { turn, started, began, ended } of turns) {
       if (started < seq && ended > seq) fail("stopped", `${turn.id} is active in a stopped conversation.`);
       if (began >= seq && began < until) fail("stopped", `${turn.id} begins in a stopped conversation.`);
       if (started < seq || started >= until) continue;
       const isRefused =
-        turn.error?.code === "CANCELLED" && timeline.commitOf(ended)?.seq === timeline.commitOf(started)?.seq;
+        !isEnded &&
+        turn.error?.code === "CANCELLED" &&
+        timeline.commitOf(ended)?.seq === timeline.commitOf(started)?.seq;
       if (!isRefused) fail("stopped", `${turn.id} is ${turn.status} in a stopped conversation.`);
     }
     const [from, to] = [timeline.stepOf(seq), timeline.stepOf(until)];

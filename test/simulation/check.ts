@@ -18,6 +18,7 @@ import {
 import { checkClientTools } from "./check-client-tools.ts";
 import { checkHooks } from "./check-hooks.ts";
 import { checkOverlap } from "./check-order.ts";
+import { checkQueued, refusedIn } from "./check-queue.ts";
 import { checkRequests } from "./check-requests.ts";
 import { checkStops } from "./check-stops.ts";
 import { checkTools } from "./check-tools.ts";
@@ -35,6 +36,7 @@ export function check(history: History): Violation[] {
     const scope: Scope = { history, outcome, conversation, fail };
     checkMessages(scope);
     checkOrder(scope);
+    checkQueued(scope);
     checkEnds(scope);
     checkJournal(scope);
     checkTools(scope);
@@ -69,13 +71,15 @@ function checkIds({ outcomes }: History, fail: Scope["fail"]): void {
 
 function checkMessages(scope: Scope): void {
   const { outcome, fail } = scope;
-  for (const { tag, content, acknowledgedAt, turnId } of sentIn(scope)) {
+  const refusals = refusedIn(scope);
+  for (const { tag, content, acknowledgedAt, turnId, isQueued } of sentIn(scope)) {
     const recorded = outcome.messages.filter(
       (message) => message.role === "user" && tagIn(message.content) === tag,
     );
     const turns = outcome.turns.filter(({ input }) => tagIn(input) === tag);
     if (recorded.length > 1 || turns.length > 1) fail("once", `${tag} is recorded ${recorded.length} times.`);
-    if (acknowledgedAt !== undefined && (recorded.length === 0 || turns.length === 0)) {
+    const isRefused = isQueued === true && refusals.has(tag);
+    if (acknowledgedAt !== undefined && !isRefused && (recorded.length === 0 || turns.length === 0)) {
       fail("once", `${tag} was acknowledged and is not recorded.`);
     }
     for (const message of recorded) {
@@ -99,6 +103,8 @@ function checkOrder(scope: Scope): void {
       const [one, two] = [place.get(first.tag), place.get(second.tag)];
       if (first.user !== second.user || one === undefined || two === undefined) continue;
       if (first.acknowledgedAt === undefined || first.acknowledgedAt >= second.sentAt) continue;
+      // Messages that wait have an order among themselves. Those that another client sends meanwhile may begin before them.
+      if (first.isQueued === true && first.client !== second.client) continue;
       if (one > two) scope.fail("order", `${second.tag} stands before ${first.tag}.`);
     }
   }
@@ -258,7 +264,14 @@ function checkFrames(connection: ConnectionRecord, history: History, fail: Scope
 }
 
 /** Journal entries without a frame. */
-const SILENT = new Set(["conversation.started", "turn.resumed", "tool.interrupted", "tool.late"]);
+const SILENT = new Set([
+  "conversation.started",
+  "conversation.queue.received",
+  "conversation.queue.drained",
+  "turn.resumed",
+  "tool.interrupted",
+  "tool.late",
+]);
 /** Entries of hooks, which no client sees; the report of failures is a frame. */
 const OF_HOOKS = /^(?:context_assembly|memory_extraction)\.(?!failing)/;
 /** Entries of compactions, which no client sees. */
@@ -321,14 +334,22 @@ function checkDeltas(
   }
 }
 
+/** Number of messages in a snapshot. Clients that begin with one may have no older ones. */
+const SNAPSHOT_MESSAGES = 50;
+
 function checkViews({ outcome, fail }: Scope): void {
   const messages = outcome.messages.map(({ id, role, content }) => ({ id, role, content }));
   const compare = (name: string, state: LiveConversation) => {
     const shown = state.messages.map(({ id, role, content }) => ({ id, role, content }));
-    if (!isDeepStrictEqual(shown, messages)) {
+    const last = messages.slice(-Math.max(shown.length, SNAPSHOT_MESSAGES));
+    const older = new Set(
+      outcome.messages.slice(0, messages.length - last.length).map(({ turnId }) => turnId),
+    );
+    const turnsOf = (one: LiveConversation) => turnsShown(one).filter(({ id }) => !older.has(id));
+    if (!isDeepStrictEqual(shown, last)) {
       fail("views", `${name} shows ${JSON.stringify(shown)}, recorded is ${JSON.stringify(messages)}.`);
     }
-    if (!isDeepStrictEqual(turnsShown(state), turnsShown(outcome.replayed))) {
+    if (!isDeepStrictEqual(turnsOf(state), turnsOf(outcome.replayed))) {
       fail(
         "views",
         `${name} shows turns ${JSON.stringify(turnsShown(state))}, a replay ${JSON.stringify(turnsShown(outcome.replayed))}.`,

@@ -1,6 +1,6 @@
-/** The stops, resumes and changes of the order of one client. */
+/** The stops, resumes, ends and changes of the order of one client. */
 import { turnId } from "../../src/protocol/ids.ts";
-import { DramatisError } from "../../src/shared/errors.ts";
+import { DramatisError, unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { TENANT } from "./actor.ts";
 import { type ClientSurroundings, RETRY_MS } from "./client.ts";
@@ -13,7 +13,16 @@ import { tagIn } from "./scope.ts";
 /** Requests for one act, at most. */
 const TRIES = 8;
 
+/** The types of signals. */
+const SIGNALS: Partial<Record<ActRecord["does"], string>> = {
+  "stop turn": "conversation.cancel",
+  stop: "conversation.cancel",
+  resume: "conversation.resume",
+};
+
 interface Actor {
+  /** `true` if its acts are signals, where there are some for them. */
+  readonly sendsSignals: boolean;
   isGone(): boolean;
   /** Performs an act over an open connection. Returns `false` where there is none. */
   perform(act: ActRecord): boolean;
@@ -65,6 +74,7 @@ export class ClientActs {
       does,
       ...(id === undefined ? {} : { turnId: id }),
       ...(does === "reorder" ? { order: order ?? "parallel" } : {}),
+      ...(this.client.sendsSignals && SIGNALS[does] ? { id: `act ${client} ${history.acts.length}` } : {}),
       reason: `Client ${client} wants it.`,
       step: nextStep(history),
     };
@@ -85,9 +95,15 @@ export class ClientActs {
     }
   }
 
-  async #actOn({ ports: { stops }, runtime }: Life, record: ActRecord): Promise<true> {
+  async #actOn({ stops, runtime, ingress }: Life, record: ActRecord): Promise<true> {
     const { does, turnId: id = "", order = "parallel", user, reason } = record;
     const principal: Principal = { subject: user, tenant: TENANT, roles: ["member"] };
+    if (record.id !== undefined) {
+      const data = { reason, ...(record.turnId === undefined ? {} : { turnId: record.turnId }) };
+      const [result] = await ingress.ingest(principal, { id: record.id, type: SIGNALS[does], data });
+      if (result !== undefined) unwrap(result);
+      return true;
+    }
     switch (does) {
       case "stop turn": {
         const { status, error } = await stops.cancelTurn(principal, id, { reason });
@@ -99,6 +115,9 @@ export class ClientActs {
         return true;
       case "resume":
         await stops.resume(principal, { reason });
+        return true;
+      case "end":
+        await stops.complete(principal, { reason });
         return true;
       case "reorder":
         await runtime.changes.update({ caller: { type: "user", userId: user }, order });

@@ -46,6 +46,7 @@ export abstract class Client {
     );
     this.requests = new Requests(world);
     this.acts = new ClientActs(world, this.requests, {
+      sendsSignals: world.plan.channel === "signals",
       isGone: () => this.gone,
       perform: (act) => this.perform(act),
     });
@@ -75,7 +76,11 @@ export abstract class Client {
       if (this.gone) return;
       await this.say(await this.compose(message, index), message);
     }
+    await this.finish();
   }
+
+  /** Sends what is left. */
+  protected async finish(): Promise<void> {}
 
   private async compose({ length, images = 0 }: MessagePlan, index: number): Promise<SentMessage> {
     const { conversation, client, plan, clock, history } = this.world;
@@ -105,10 +110,18 @@ export abstract class Client {
   }
 
   protected acknowledged(sent: SentMessage, turnId?: string): void {
+    if (turnId !== undefined) sent.turnId = turnId;
     if (sent.acknowledgedAt !== undefined) return;
     sent.acknowledgedAt = this.world.clock.elapsed;
-    if (turnId !== undefined) sent.turnId = turnId;
     this.note(`knows that ${sent.tag} is recorded`);
+  }
+
+  /** Notes the final rejection of a message. Returns `false` if no run should have it. */
+  protected refused(sent: SentMessage, code: string): boolean {
+    if (code !== "CONVERSATION_CLOSED") return false;
+    sent.refused = code;
+    this.note(`knows that ${sent.tag} is refused`);
+    return true;
   }
 
   protected leave(): void {

@@ -49,19 +49,64 @@ function faultCount(shape: Random): number {
 function conversationPlan(random: Random): ConversationPlan {
   const order = random.fork("order");
   const hooks = hooksPlan(random.fork("hooks"));
-  const plan = withMemory(
-    {
-      maxMoves: random.chance(0.2) ? random.int(1, 2) : 8,
-      ...(random.chance(0.35) ? { fallbacks: random.int(1, 2) } : {}),
-      ...(random.chance(0.2) ? { history: random.int(1, 3) } : {}),
-      ...(order.chance(0.4) ? { order: order.pick(["queued", "interrupt"] as const) } : {}),
-      ...hooks,
-      ...budgetPlan(random.fork("budget")),
-      clients: random.list(random.small(1, 3), (index) => clientPlan(random.fork(`client ${index}`))),
-    },
-    random.fork("memory"),
+  const plan = withSignals(
+    withMemory(
+      {
+        maxMoves: random.chance(0.2) ? random.int(1, 2) : 8,
+        ...(random.chance(0.35) ? { fallbacks: random.int(1, 2) } : {}),
+        ...(random.chance(0.2) ? { history: random.int(1, 3) } : {}),
+        ...(order.chance(0.4) ? { order: order.pick(["queued", "interrupt"] as const) } : {}),
+        ...hooks,
+        ...budgetPlan(random.fork("budget")),
+        clients: random.list(random.small(1, 3), (index) => clientPlan(random.fork(`client ${index}`))),
+      },
+      random.fork("memory"),
+    ),
+    random.fork("signals"),
+    random.fork("life"),
   );
   return hooks.hooks?.assembly === undefined ? plan : withTextOnly(plan);
+}
+
+/**
+ * Lets some clients send their messages as signals, in batches. Few batches are larger than the number of active turns.
+ * Some conversations come to an end.
+ */
+function withSignals(plan: ConversationPlan, random: Random, life: Random): ConversationPlan {
+  const clients = plan.clients.map((client): ClientPlan => {
+    if (client.channel !== "http" || !random.chance(0.5)) return client;
+    const messages = client.messages.map((message): MessagePlan => {
+      return random.chance(0.5) ? { ...message, waitsFor: "nothing" } : message;
+    });
+    return { ...client, channel: "signals", messages };
+  });
+  const burst = random.chance(0.03) ? [burstPlan(random.fork("burst"))] : [];
+  const [first, ...others] = clients;
+  const ends = life.chance(burst.length > 0 ? 0.5 : 0.12) ? [endPlan(life)] : [];
+  const ending = first && ends.length > 0 ? { ...first, acts: [...(first.acts ?? []), ...ends] } : first;
+  return { ...plan, clients: [...(ending === undefined ? [] : [ending]), ...others, ...burst] };
+}
+
+function burstPlan(random: Random): ClientPlan {
+  const message: MessagePlan = { waitsFor: "nothing", pause: 0, length: 1, replies: [] };
+  return {
+    user: random.pick(USERS),
+    channel: "signals",
+    joins: random.small(0, 3_000),
+    latency: random.int(1, 80),
+    absences: [],
+    messages: random.list(random.int(65, 100), () => message),
+  };
+}
+
+function endPlan(random: Random): ActPlan {
+  return {
+    does: "end",
+    ...(random.chance(0.8) ? { upon: random.pick(MOMENTS) } : {}),
+    nth: random.small(1, 4),
+    pause: random.small(0, 4_000),
+    ...(random.chance(0.25) ? { again: random.small(0, 500) } : {}),
+  };
 }
 
 /** Gives a quarter of the conversations a small budget, and more and longer messages. Some are stopped in a compaction. */

@@ -27,6 +27,12 @@ export interface SentMessage {
   isAnswered: boolean;
   /** Turn in the acknowledgement, if it had one. */
   turnId?: string;
+  /** The batch of envelopes that brought it: the key of its first message. */
+  batch?: string;
+  /** `true` if it was acknowledged while it waited for its turn. */
+  isQueued?: true;
+  /** The final rejection. */
+  refused?: string;
 }
 
 export interface ModelCallRecord {
@@ -145,13 +151,15 @@ export interface HookRunRecord {
   step: number;
 }
 
-/** A stop, a resume or a change of the order by a client. */
+/** A stop, a resume, an end or a change of the order by a client. */
 export interface ActRecord {
   conversation: number;
   user: string;
   does: ActPlan["does"];
   turnId?: string;
   order?: TurnOrder;
+  /** The id of its envelope. Absent if it is not sent as a signal. */
+  id?: string;
   reason: string;
   /** As in `CommitRecord`. */
   step: number;

@@ -15,10 +15,16 @@ export class HttpClient extends Client {
     const { waitsFor } = plan;
     const wishes = this.wishes(plan);
     const answered = this.#send(sent, wishes);
-    if (wishes.tools !== undefined) void answered.then((turnId) => this.#runTools(turnId));
+    if (wishes.tools !== undefined)
+      void answered.then((turnId) => (turnId === null ? undefined : this.runTools(turnId)));
     if (waitsFor === "nothing") return;
     const turnId = await answered;
-    while (waitsFor === "answer" && !this.gone) {
+    if (waitsFor === "answer" && turnId !== null) await this.untilOver(turnId);
+  }
+
+  /** Resolves when the turn is over. */
+  protected async untilOver(turnId: string): Promise<void> {
+    while (!this.gone) {
       const turn = await this.requests.send((life) => life.queries.turn(life.runtime.state, turnId));
       if (turn !== undefined && turn.status !== "active") return;
       await this.world.clock.sleep(POLL_MS);
@@ -26,7 +32,7 @@ export class HttpClient extends Client {
   }
 
   /** Runs its tools until the turn is over. */
-  async #runTools(turnId: string): Promise<void> {
+  protected async runTools(turnId: string): Promise<void> {
     while (!this.gone) {
       const turn = await this.requests.send((life) => life.queries.turn(life.runtime.state, turnId));
       if (turn !== undefined && turn.status !== "active") return;
@@ -50,17 +56,22 @@ export class HttpClient extends Client {
     }
   }
 
-  /** Resolves with the turn; never, if the client leaves before. */
-  async #send(sent: SentMessage, wishes: Pick<StartTurn, "tools" | "output">): Promise<string> {
+  /** Resolves with the turn, `null` if the message was refused; never, if the client leaves before. */
+  async #send(sent: SentMessage, wishes: Pick<StartTurn, "tools" | "output">): Promise<string | null> {
     while (!this.gone) {
-      const started = await this.requests.send((life) =>
-        life.runtime.accept({
-          type: "conversation.user.message",
-          id: sent.tag,
-          caller: { type: "user", userId: this.world.plan.user },
-          data: { content: sent.content, ...wishes },
-        }),
+      const started = await this.requests.send(
+        (life) =>
+          life.runtime.accept({
+            type: "conversation.user.message",
+            id: sent.tag,
+            caller: { type: "user", userId: this.world.plan.user },
+            data: { content: sent.content, ...wishes },
+          }),
+        (error) => {
+          if (!this.refused(sent, error.code)) this.requests.complain(error);
+        },
       );
+      if (sent.refused !== undefined) return null;
       if (this.gone) break;
       if (started !== undefined) {
         sent.isAnswered = true;

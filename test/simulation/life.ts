@@ -7,6 +7,7 @@ import { effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
 import type { ConnectionMemory } from "../../src/agents/conversation/door/client.ts";
 import type { ConnectionPorts } from "../../src/agents/conversation/door/connections.ts";
+import { Ingress } from "../../src/agents/conversation/door/ingress.ts";
 import { createOutflows } from "../../src/agents/conversation/door/outflow.ts";
 import { ConversationReaders } from "../../src/agents/conversation/door/readers.ts";
 import { Stops } from "../../src/agents/conversation/door/stops.ts";
@@ -23,6 +24,7 @@ import type { ActorDatabase } from "../../src/ports/sql-database.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
 import type { TaskExecutor } from "../../src/protocol/executor-api.ts";
 import { endsTurn } from "../../src/protocol/frames.ts";
+import { stemOf } from "../../src/protocol/ids.ts";
 import type { TurnOrder } from "../../src/protocol/views.ts";
 import { noMail } from "../support/no-mail.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "./client-tool.ts";
@@ -46,10 +48,12 @@ export interface Variant {
   fetch?(fetch: Fetch): Fetch;
   directory?(put: PutUsage): PutUsage;
   submit?(submit: Submit): Submit;
+  ingress?(ingress: SignalDoor): SignalDoor;
   /** Replaces the order of turns that a conversation begins with. */
   order?(order: TurnOrder): TurnOrder;
 }
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+type SignalDoor = Pick<Ingress, "ingest">;
 type Submit = ConversationRuntime["results"]["submit"];
 type Publish = ConstructorParameters<typeof ConversationRuntime>[0]["publish"];
 
@@ -99,6 +103,8 @@ export class Life implements Caller {
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
   readonly ports: ConnectionPorts;
+  readonly stops: Stops;
+  readonly ingress: SignalDoor;
   readonly submit: Submit;
   readonly #usage: UsageMirror;
   readonly followers: ConversationReaders;
@@ -130,7 +136,20 @@ export class Life implements Caller {
       // Authority never expires here.
       onExpiring: () => undefined,
     });
+    this.stops = new Stops({
+      runtime: this.runtime,
+      queries: this.queries,
+      stateFor: () => this.runtime.state,
+      checkSpeaker: () => undefined,
+    });
     this.ports = this.#connectionPorts();
+    const { ids, variant } = actor.surroundings;
+    const ingress = new Ingress({
+      runtime: this.runtime,
+      stops: this.stops,
+      stem: () => stemOf(ids.ulid()),
+    });
+    this.ingress = variant.ingress?.(ingress) ?? ingress;
   }
 
   get alive(): boolean {
@@ -289,7 +308,7 @@ export class Life implements Caller {
 
   /** Same values as in the actor's class on the platform. */
   #connectionPorts(): ConnectionPorts {
-    const { runtime, queries, clock, followers } = this;
+    const { runtime, clock, followers } = this;
     return {
       cursor: (_principal, start) => followers.cursor(start),
       readers: followers.sockets,
@@ -304,7 +323,7 @@ export class Life implements Caller {
         }),
       // Clients of the simulation answer their calls without a claim.
       claims: { claim: () => false },
-      stops: new Stops({ runtime, queries, stateFor: () => runtime.state, checkSpeaker: () => undefined }),
+      stops: this.stops,
       submitResult: async (_principal, { v: _v, type: _type, ...result }) => {
         await this.submit([result]);
       },

@@ -62,11 +62,12 @@ export interface HookPlan {
 
 /**
  * A client. `socket` is the live client; `http` repeats a request until it gets a response; `stream` does the same and
- * reads the stream of frames.
+ * reads the stream of frames; `signals` sends messages in batches of envelopes. A batch ends with a message after which the
+ * client waits.
  */
 export interface ClientPlan {
   user: string;
-  channel: "socket" | "http" | "stream";
+  channel: "socket" | "http" | "stream" | "signals";
   /** Start time. */
   joins: number;
   /** One-way network latency. */
@@ -76,12 +77,12 @@ export interface ClientPlan {
   /** Interruptions of its connection. */
   absences: { at: number; ms: number }[];
   messages: MessagePlan[];
-  /** Stops, resumes and changes of the order, each independent of the others; none by default. */
+  /** Stops, resumes, ends and changes of the order, each independent of the others; none by default. */
   acts?: ActPlan[];
 }
 
 export interface ActPlan {
-  does: "stop turn" | "stop" | "resume" | "reorder";
+  does: "stop turn" | "stop" | "resume" | "reorder" | "end";
   /** The turn to stop: one of the client's own that is active, one of another client, or one that may be over. */
   whose?: "own" | "other" | "past";
   /** The new order; `parallel` by default. */

@@ -1,68 +1,22 @@
 /** Planted defects at the ports of a simulated conversation, and plans under which they violate a property. */
-import type { ActorDatabase, SqlValue } from "../../src/ports/sql-database.ts";
 import type { ExecutorReport } from "../../src/protocol/executor-api.ts";
 import type { Variant } from "./life.ts";
-import type {
-  ActPlan,
-  CallPlan,
-  ConversationPlan,
-  Fault,
-  MessagePlan,
-  ModelFailure,
-  Plan,
-  ReplyPlan,
-} from "./plan.ts";
+import type { Fault, Plan } from "./plan.ts";
+import {
+  calling,
+  crashAt,
+  failingOnce,
+  leavingAfter,
+  SLOW,
+  SMALL,
+  saying,
+  stopUpon,
+  talking,
+  withFaults,
+} from "./planted-plans.ts";
+import { forgetting, sending, withoutCount, withoutMessage } from "./planted-ports.ts";
 
-/** Two tools in parallel, in one short turn. */
-const SMALL: Plan = {
-  seed: 1,
-  conversations: [
-    {
-      maxMoves: 4,
-      clients: [
-        {
-          user: "ada",
-          channel: "socket",
-          joins: 0,
-          latency: 5,
-          absences: [],
-          messages: [
-            {
-              waitsFor: "acknowledgement",
-              pause: 0,
-              length: 2,
-              replies: [
-                {
-                  failures: [],
-                  length: 12,
-                  pace: 20,
-                  calls: [
-                    { tool: "charge", arguments: "valid", ms: 40, outcome: "answer", progress: 1 },
-                    { tool: "save", arguments: "valid", ms: 10, outcome: "answer", progress: 0 },
-                  ],
-                },
-              ],
-            },
-          ],
-        },
-      ],
-    },
-  ],
-  faults: [],
-};
-
-const withFaults = (...faults: Omit<Fault, "conversation">[]): Plan => ({
-  ...SMALL,
-  // SAFETY: `Omit` loses the relation between kind and members; each call passes the members of one kind.
-  faults: faults.map((fault) => ({ conversation: 0, ...fault }) as Fault),
-});
-const crashAt = (port: Fault["port"], nth: number): Plan =>
-  withFaults({ port, nth, kind: "crash", when: "after" } as Omit<Fault, "conversation">);
-
-/** A message whose answer takes more than half a second. */
-const SLOW: Partial<MessagePlan> = { replies: [{ failures: [], length: 30, pace: 30, calls: [] }] };
-
-interface Planted {
+export interface Planted {
   defect: string;
   variant: Variant;
   plan: Plan;
@@ -248,7 +202,7 @@ export const PLANTED_STOPS: (Planted & { seeds: number })[] = [
       ...talking([SLOW], { acts: [stopUpon("streaming", 40)] }),
       faults: [{ conversation: 0, port: "idle", nth: 1, kind: "crash", when: "before" }],
     },
-    variant: { database: forgettingStops },
+    variant: { database: forgetting(/turn.failed.*"by"/s) },
   },
   {
     defect: "a queued turn that begins early",
@@ -334,111 +288,3 @@ export const PLANTED_COMPACTIONS: (Planted & { seeds: number })[] = [
     variant: { fetch: sending(withoutMessage("Summary of the earlier conversation")) },
   },
 ];
-
-/** One message of a user who repeats the request until it gets a response. */
-function saying(message: Partial<MessagePlan>, conversation: Partial<ConversationPlan> = {}): Plan {
-  const plain: MessagePlan = { waitsFor: "answer", pause: 0, length: 2, replies: [] };
-  const messages = [{ ...plain, ...message }];
-  return {
-    ...SMALL,
-    conversations: SMALL.conversations.map((own) => ({
-      ...own,
-      ...conversation,
-      clients: own.clients.map((client) => ({ ...client, channel: "http", messages })),
-    })),
-  };
-}
-
-function calling(call: Partial<CallPlan>): ReplyPlan {
-  const plain: CallPlan = { tool: "save", arguments: "valid", ms: 10, outcome: "answer", progress: 0 };
-  return { failures: [], length: 3, pace: 0, calls: [{ ...plain, ...call }] };
-}
-
-/** Messages of one user, each 100 ms after the one before it. */
-function talking(
-  messages: Partial<MessagePlan>[],
-  { acts = [], ...conversation }: Partial<ConversationPlan> & { acts?: ActPlan[] },
-): Plan {
-  const { conversations, ...plan } = saying({}, conversation);
-  const plain: MessagePlan = { waitsFor: "acknowledgement", pause: 100, length: 2, replies: [] };
-  return {
-    ...plan,
-    conversations: conversations.map((own) => ({
-      ...own,
-      clients: own.clients.map((client) => ({
-        ...client,
-        acts,
-        messages: messages.map((message) => ({ ...plain, ...message })),
-      })),
-    })),
-  };
-}
-
-function stopUpon(upon: NonNullable<ActPlan["upon"]>, pause: number): ActPlan {
-  return { does: "stop turn", whose: "own", upon, nth: 1, pause };
-}
-
-/** Leaves out the messages of a request that begin with a text. */
-function withoutMessage(start: string): (body: string) => string {
-  return (body) => {
-    const { messages, ...rest }: { messages: { content: unknown }[] } = JSON.parse(body);
-    const left = messages.filter(({ content }) => !JSON.stringify(content).includes(start));
-    return JSON.stringify({ ...rest, messages: left });
-  };
-}
-
-/** Rolls the commits of stops back, and claims that they succeeded. */
-function forgettingStops(database: ActorDatabase): ActorDatabase {
-  const forgotten = new Error("Forgotten.");
-  let isStop = false;
-  return {
-    ...database,
-    run: (statement, ...values) => {
-      const [, , entries = ""] = values;
-      if (statement.startsWith("INSERT INTO journal")) isStop = /turn.failed.*"by"/s.test(String(entries));
-      return database.run(statement, ...values);
-    },
-    transaction: (body) => {
-      let result: ReturnType<typeof body> | undefined;
-      isStop = false;
-      try {
-        return database.transaction(() => {
-          result = body();
-          if (isStop) throw forgotten;
-          return result;
-        });
-      } catch (error) {
-        if (error !== forgotten) throw error;
-        // SAFETY: the body has returned it.
-        return result as ReturnType<typeof body>;
-      }
-    },
-  };
-}
-
-/** Replaces the body of a request. */
-function sending(change: (body: string) => string): NonNullable<Variant["fetch"]> {
-  return (fetch) => async (url, init) =>
-    fetch(url, { ...init, body: change(await new Response(init.body ?? null).text()) });
-}
-
-function leavingAfter(ms: number): Plan["conversations"] {
-  return SMALL.conversations.map((conversation) => ({
-    ...conversation,
-    clients: conversation.clients.map((client) => ({ ...client, leaves: ms })),
-  }));
-}
-
-function failingOnce(failure: ModelFailure): Plan["conversations"] {
-  const conversations = structuredClone(SMALL.conversations);
-  for (const { clients } of conversations) {
-    for (const message of clients.flatMap(({ messages }) => messages))
-      message.replies = message.replies.map((reply) => ({ ...reply, failures: [failure] }));
-  }
-  return conversations;
-}
-
-/** Removes the number of crashes from a turn's row. */
-function withoutCount(value: SqlValue): SqlValue {
-  return typeof value === "string" ? value.replace(/"recoveries":\d+,/, "") : value;
-}

@@ -40,10 +40,12 @@ export const PROPERTIES = {
   stops:
     "An acknowledged stop holds, also after a crash; a turn is CANCELLED only by those who stopped or interrupted it, and the journal names them.",
   stopped:
-    "While a conversation is stopped no turn is active, no model is asked, and a message gets a turn that has failed with CANCELLED.",
+    "While a conversation is stopped no turn is active, no model is asked, and a message gets a turn that has failed with CANCELLED; after its end none gets a turn.",
   over: "For a turn that is over, or has not begun, no model is asked and no operation starts; what runs when it is stopped is aborted, once.",
   queue:
     "Queued turns begin in the order of their messages, when no other works, and then at once; a turn that waits for its client holds nobody.",
+  queued:
+    "Messages of a batch begin in their order; one that was accepted and waits starts its turn, or is refused after the end of the conversation with an entry that names it.",
   interrupt: "Where messages interrupt, a turn begins at once, and alone.",
   newer:
     "A call that must not run twice is made only in reply to a request with all that its user had said by then.",

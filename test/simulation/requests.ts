@@ -1,5 +1,5 @@
 /** Requests of a client to its conversation, over a network that loses, delays and repeats them. */
-import { DramatisError } from "../../src/shared/errors.ts";
+import { DramatisError, type ErrorData } from "../../src/shared/errors.ts";
 import { ActorLost } from "./actor.ts";
 import type { ClientSurroundings } from "./client.ts";
 import type { Life } from "./life.ts";
@@ -14,9 +14,7 @@ export class Requests {
   /** Returns `undefined` without a response, or for a retriable one. Calls `onRefused` for a final rejection. */
   async send<Result>(
     use: (life: Life) => Result | Promise<Result>,
-    onRefused = ({ code, message }: DramatisError) => {
-      this.world.history.incidents.push(`A request was refused for good: ${code} ${message}`);
-    },
+    onRefused: (error: DramatisError) => void = (error) => this.complain(error),
   ): Promise<Result | undefined> {
     const { clock } = this.world;
     const answer = this.#exchange(use).catch((error: unknown) => {
@@ -24,6 +22,11 @@ export class Requests {
       return undefined;
     });
     return Promise.race([answer, clock.sleep(PATIENCE_MS).then(() => undefined)]);
+  }
+
+  /** Notes a final rejection that no run should have. */
+  complain({ code, message }: ErrorData): void {
+    this.world.history.incidents.push(`A request was refused for good: ${code} ${message}`);
   }
 
   async #exchange<Result>(use: (life: Life) => Result | Promise<Result>): Promise<Result> {

@@ -1,6 +1,7 @@
 /** Runs plans and batches of seeds, and reports failures. */
 import { createHash } from "node:crypto";
 import { check } from "./check.ts";
+import { refusedIn } from "./check-queue.ts";
 import { generatePlan } from "./generate.ts";
 import type { History } from "./history.ts";
 import type { Variant } from "./life.ts";
@@ -32,6 +33,10 @@ export interface Batch {
   lives: number;
   /** Histories that were compacted. */
   summaries: number;
+  /** Messages that waited for their turns, those of them that were refused, and conversations that ended. */
+  queued: number;
+  refused: number;
+  ended: number;
 }
 
 export async function trySeeds(from: number, count: number, variant?: Variant): Promise<Batch> {
@@ -42,6 +47,9 @@ export async function trySeeds(from: number, count: number, variant?: Variant): 
     failedTurns: 0,
     lives: 0,
     summaries: 0,
+    queued: 0,
+    refused: 0,
+    ended: 0,
   };
   for (let seed = from; seed < from + count; seed++) {
     const { plan, history, violations } = await tryPlan(generatePlan(seed), variant);
@@ -53,7 +61,11 @@ export async function trySeeds(from: number, count: number, variant?: Variant): 
       row.planned += 1;
       if (fired.has(fault)) row.fired += 1;
     }
-    for (const { turns, lives, session } of history.outcomes) {
+    batch.queued += history.sent.filter(({ isQueued }) => isQueued).length;
+    for (const outcome of history.outcomes) {
+      const { turns, lives, session, journal } = outcome;
+      batch.refused += refusedIn({ outcome }).size;
+      if (journal.some(({ type }) => type === "conversation.ended")) batch.ended += 1;
       batch.turns += turns.length;
       batch.failedTurns += turns.filter(({ status }) => status === "failed").length;
       batch.lives += lives;

@@ -87,8 +87,9 @@ export class SocketClient extends Client {
     this.#waiting.push(sent);
     this.#session.send(sent.content, { id: sent.tag, ...this.wishes(plan) });
     if (waitsFor === "nothing") return;
-    await this.#until(() => sent.acknowledgedAt !== undefined);
-    if (waitsFor === "answer") await this.#until((state) => this.#isAnswered(state, sent));
+    await this.#until(() => sent.acknowledgedAt !== undefined || sent.refused !== undefined);
+    if (waitsFor === "answer" && sent.refused === undefined)
+      await this.#until((state) => this.#isAnswered(state, sent));
   }
 
   #until(condition: (state: LiveConversation) => boolean): Promise<void> {
@@ -118,7 +119,9 @@ export class SocketClient extends Client {
         this.#waiting.splice(this.#waiting.indexOf(sent), 1);
         this.acknowledged(sent, state.messages.find(({ clientId }) => clientId === tag)?.turnId);
       } else if (pending.status === "rejected" && !this.#retrying.has(tag)) {
-        this.#retryLater(tag);
+        if (this.refused(sent, pending.error?.code ?? ""))
+          this.#waiting.splice(this.#waiting.indexOf(sent), 1);
+        else this.#retryLater(tag);
       }
     }
     for (const operation of pendingCalls(state)) this.tools.run(operation);

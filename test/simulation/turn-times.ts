@@ -34,6 +34,7 @@ export interface ToolCall {
 export interface Standing {
   seq: number;
   isStopped: boolean;
+  isEnded: boolean;
   order: TurnOrder;
 }
 
@@ -63,7 +64,7 @@ export class TurnTimeline {
     }));
     this.#commits = history.commits.filter((commit) => commit.conversation === conversation);
     const order = history.plan.conversations[conversation]?.order ?? "parallel";
-    this.standings = standingsOf(outcome.journal, { seq: 0, isStopped: false, order });
+    this.standings = standingsOf(outcome.journal, { seq: 0, isStopped: false, isEnded: false, order });
   }
 
   /** Returns the commit of a journal entry. */
@@ -169,6 +170,7 @@ function standingsOf(journal: readonly JournalEntryView[], first: Standing): Sta
     const last = standings.at(-1) ?? first;
     if (type === "conversation.cancelled") standings.push({ ...last, seq, isStopped: true });
     if (type === "conversation.resumed") standings.push({ ...last, seq, isStopped: false });
+    if (type === "conversation.ended") standings.push({ ...last, seq, isEnded: true });
     if (type !== "conversation.updated" || !isJsonObject(data)) continue;
     // SAFETY: the entry names the order.
     standings.push({ ...last, seq, order: data.turns as TurnOrder });

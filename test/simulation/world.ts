@@ -14,6 +14,7 @@ import { messageTokens } from "../../src/memory/session/tokens.ts";
 import { EventAction, isCompaction, type SessionEvent } from "../../src/memory/session/types.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import type { Content } from "../../src/shared/content.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { Page, PageOptions } from "../../src/shared/page.ts";
 import { Actor, TENANT } from "./actor.ts";
@@ -32,6 +33,7 @@ import { Moments } from "./moments.ts";
 import type { ConversationPlan, Plan } from "./plan.ts";
 import { seedOf } from "./said-before.ts";
 import { AGENT } from "./scope.ts";
+import { SignalClient } from "./signal-client.ts";
 import { SocketClient } from "./socket-client.ts";
 import { StreamClient } from "./stream-client.ts";
 import { EFFECTS, executorFor, LIBRARY, toolLibrary } from "./tools.ts";
@@ -42,7 +44,7 @@ const MAX_EVENTS = 60_000;
 /** Maximum duration of a run, in simulated milliseconds. */
 const MAX_ELAPSED = 3 * 60 * 60_000;
 
-const PROGRAMS = { socket: SocketClient, http: HttpClient, stream: StreamClient };
+const PROGRAMS = { socket: SocketClient, http: HttpClient, stream: StreamClient, signals: SignalClient };
 
 export async function runPlan(plan: Plan, variant: Variant = {}): Promise<History> {
   const clock = new WorldClock();
@@ -187,6 +189,8 @@ async function recordOf(
   const persona = {
     identity: { systemPrompt: "Simulated." },
     memory: {
+      // The checks expect every turn that fits.
+      recentTurnsLimit: 1_000,
       ...(memory && { contextTokens: memory.contextTokens }),
       ...(hooks.assembly && {
         contextAssembly: { task: `${LIBRARY}/${hookTask("assembly", hooks.assembly)}` },
@@ -230,9 +234,16 @@ function storedState({ database, keyValue }: Actor): ConversationState {
   return stored;
 }
 
-/** Prefixes of the inputs of active turns. */
+/** Prefixes of the inputs of active turns, and of the messages that wait to start theirs. */
 function activeIn(actor: Actor): string[] {
-  return [...storedState(actor).active.values()].map(({ input }) => textOf(input).split(" ")[0] ?? "");
+  const { active, queue } = storedState(actor);
+  const waiting =
+    queue === undefined ? [] : actor.database.all<{ body: string }>("SELECT body FROM signals ORDER BY n");
+  const inputs = [
+    ...[...active.values()].map(({ input }) => input),
+    ...waiting.map(({ body }): Content => JSON.parse(body).data.content),
+  ];
+  return inputs.map((input) => textOf(input).split(" ")[0] ?? "");
 }
 
 async function outcomeOf(

@@ -1,0 +1,79 @@
+/** A client that sends its messages as signals, in batches, and repeats what it got no response for. */
+import type { StartTurn } from "../../src/protocol/conversation-api.ts";
+import type { SignalEnvelope } from "../../src/protocol/signals.ts";
+import { RETRY_MS } from "./client.ts";
+import type { SentMessage } from "./history.ts";
+import { HttpClient } from "./http-client.ts";
+import type { MessagePlan } from "./plan.ts";
+
+interface Enclosed {
+  sent: SentMessage;
+  wishes: Pick<StartTurn, "tools" | "output">;
+}
+
+export class SignalClient extends HttpClient {
+  #batch: Enclosed[] = [];
+
+  protected override async say(sent: SentMessage, plan: MessagePlan): Promise<void> {
+    this.#batch.push({ sent, wishes: this.wishes(plan) });
+    if (plan.waitsFor === "nothing") return;
+    await this.finish();
+    if (plan.waitsFor !== "answer") return;
+    const turnId = await this.#untilStarted({ sent, wishes: this.wishes(plan) });
+    if (turnId !== undefined) await this.untilOver(turnId);
+  }
+
+  protected override async finish(): Promise<void> {
+    let left = this.#batch;
+    this.#batch = [];
+    for (const { sent } of left) sent.batch = left[0]?.sent.tag ?? "";
+    while (left.length > 0 && !this.gone) {
+      await this.#send(left);
+      left = left.filter(({ sent }) => sent.acknowledgedAt === undefined && sent.refused === undefined);
+      if (left.length > 0) await this.world.clock.sleep(RETRY_MS);
+    }
+  }
+
+  async #send(batch: readonly Enclosed[]): Promise<void> {
+    const envelopes = batch.map(
+      ({ sent: { tag, content }, wishes }): SignalEnvelope => ({
+        id: tag,
+        type: "conversation.user.message",
+        data: { content, ...wishes },
+      }),
+    );
+    const results = await this.requests.send((life) => life.ingress.ingest(this.principal, envelopes));
+    if (this.gone) return;
+    results?.forEach((result, index) => {
+      const { sent, wishes } = batch[index] ?? {};
+      if (sent === undefined || wishes === undefined) return;
+      if (!result.ok) {
+        // What a fault caused is sent again.
+        if (result.error.retriable || result.error.code === "INTERNAL_ERROR") return;
+        if (!this.refused(sent, result.error.code)) this.requests.complain(result.error);
+        return;
+      }
+      const { value } = result;
+      sent.isAnswered = true;
+      const { acknowledgedAt } = sent;
+      if (value.status === "queued") sent.isQueued = true;
+      this.acknowledged(sent, "turnId" in value ? value.turnId : undefined);
+      if (acknowledgedAt === undefined && wishes.tools !== undefined) void this.#serve({ sent, wishes });
+    });
+  }
+
+  /** Runs the client's tools of a message. */
+  async #serve(message: Enclosed): Promise<void> {
+    const turnId = await this.#untilStarted(message);
+    if (turnId !== undefined) await this.runTools(turnId);
+  }
+
+  /** Sends a message again until it has a turn. Returns none if it is refused, or the client leaves. */
+  async #untilStarted({ sent, wishes }: Enclosed): Promise<string | undefined> {
+    while (!this.gone && sent.refused === undefined && sent.turnId === undefined) {
+      await this.world.clock.sleep(RETRY_MS);
+      await this.#send([{ sent, wishes }]);
+    }
+    return sent.turnId;
+  }
+}
