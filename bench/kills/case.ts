@@ -9,6 +9,9 @@ import { MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
 import { type Bundle, buildBundle } from "../harness/bundle.ts";
 import { BENCH_DIR } from "../harness/paths.ts";
 import { type ResultRow, summarise } from "../harness/results.ts";
+import { checkBackground, missingIn } from "./background/check.ts";
+import { backgroundRows } from "./background/measure.ts";
+import { background } from "./background/scenario.ts";
 import { check } from "./check.ts";
 import type { History } from "./history.ts";
 import { interruptionsOf, rowsOf } from "./measure.ts";
@@ -55,16 +58,24 @@ export async function runKills(directory: string, args: readonly string[]): Prom
     (site) => oneTurn(site, { kills: MAX_RECOVERIES, patienceMs: ONE_TURN_PATIENCE_MS }, tick),
     keep,
   );
+  console.log(`\n${kills} kills between batches of signals and work in the background:`);
+  const worked = await background(
+    bundle,
+    join(directory, "background"),
+    { kills, conversations, seed, patienceMs: PATIENCE_MS },
+    tick,
+  );
   console.log(`\n${summariesIn(raged)} histories were compacted in the storm.`);
   refuse(
-    [...check(raged), ...check(within)].map(
+    [...check(raged), ...check(within), ...checkBackground(worked)].map(
       ({ rule, conversation, what }) => `${rule} ${conversation}: ${what}`,
     ),
   );
   refuse(missing(raged));
   if (summariesIn(raged) === 0) refuse(["No history was compacted."]);
   refuse(outcomeAmiss(within));
-  return [...rowsOf(raged), ...oneTurnRows(within)];
+  refuse(missingIn(worked));
+  return [...rowsOf(raged), ...oneTurnRows(within), ...backgroundRows(worked)];
 }
 
 export function buildKillsBundle(directory: string): Promise<Bundle> {

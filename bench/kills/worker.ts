@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { dramatis } from "../../src/dramatis.ts";
 import { defineLibrary, definePersona, defineTool, type ToolContext } from "../../src/library/define.ts";
+import { BACKGROUND_AGENT, BACKGROUND_TOOLS } from "./background/script.ts";
 import { AGENT, TOOL_EFFECTS } from "./script.ts";
 
 const input = z.object({ url: z.string() });
@@ -16,6 +17,29 @@ const tools = TOOL_EFFECTS.map((effect) =>
   defineTool({ name: effect, description: `Acts outside; ${effect}.`, input, effect, execute: hit }),
 );
 
+/** Time that the result of an interrupted call is waited for, too. */
+const BACKGROUND_TIMEOUT_MS = 8_000;
+
+/** `research` and `charge` run in the background; the result of `pay` comes later, by its handle. */
+const backgroundTools = BACKGROUND_TOOLS.map((name) =>
+  defineTool({
+    name,
+    description: "Acts outside.",
+    input,
+    effect: name === "research" ? "idempotent" : "once",
+    async: true,
+    timeoutMs: BACKGROUND_TIMEOUT_MS,
+    execute:
+      name === "pay"
+        ? async ({ url }, context) => {
+            const deferred = await context.defer({ expiresInMs: 600_000 });
+            await hit({ url: `${url}&handle=${encodeURIComponent(deferred.handle)}` }, context);
+            return deferred;
+          }
+        : hit,
+  }),
+);
+
 const persona = definePersona(AGENT, {
   identity: { systemPrompt: "You follow the script." },
   // A few turns fill it, so conversations compact themselves.
@@ -23,9 +47,15 @@ const persona = definePersona(AGENT, {
   tools: { toolIds: [...TOOL_EFFECTS] },
 });
 
+const backgroundPersona = definePersona(BACKGROUND_AGENT, {
+  identity: { systemPrompt: "You follow the script." },
+  tools: { toolIds: [...BACKGROUND_TOOLS] },
+});
+
+const personas = [persona, backgroundPersona];
 const app = dramatis({
-  libraries: [defineLibrary("kills", { personas: [persona], tools })],
-  agents: [{ id: AGENT, persona: `kills/${AGENT}` }],
+  libraries: [defineLibrary("kills", { personas, tools: [...tools, ...backgroundTools] })],
+  agents: [AGENT, BACKGROUND_AGENT].map((id) => ({ id, persona: `kills/${id}` })),
 });
 
 export const { Conversation, Agent, Executor } = app;

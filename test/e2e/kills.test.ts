@@ -7,6 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Bundle } from "../../bench/harness/bundle.ts";
+import { checkBackground, missingIn } from "../../bench/kills/background/check.ts";
+import { background } from "../../bench/kills/background/scenario.ts";
 import { buildKillsBundle, missing, onSite, outcomeAmiss } from "../../bench/kills/case.ts";
 import { check } from "../../bench/kills/check.ts";
 import { oneTurn } from "../../bench/kills/one-turn.ts";
@@ -38,6 +40,14 @@ describe.concurrent("A72 H1 kill -9 under load", () => {
     expect(check(history)).toEqual([]);
     expect(missing(history)).toEqual([]);
     expect(history.kills).toHaveLength(5);
+  });
+
+  it("A72 H1 E24 between batches of signals and work in the background: each message has one turn, each operation one outcome that the agent knows", async () => {
+    const options = { kills: 4, conversations: 3, seed: 12, patienceMs: PATIENCE_MS };
+    const history = await background(bundle, join(folder, "background"), options);
+    expect(checkBackground(history)).toEqual([]);
+    expect(history.kills).toHaveLength(4);
+    expect(missingIn(history)).toEqual([]);
   });
 
   it("A72 H1 as often within one turn as it may be: it completes; once more: it fails", async () => {

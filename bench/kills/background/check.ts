@@ -1,0 +1,142 @@
+/**
+ * Checks the history of the scenario `background`. Pure.
+ *
+ * KILL-12 Each message of a batch that was accepted has exactly one turn, also if it was sent again. The turns of a batch begin
+ *         in its order, and nothing waits at the end.
+ * KILL-13 Each background operation has one outcome, and the last answer of its turn was given with that. It fails only if it
+ *         acts once and a kill made its outcome unknown.
+ * KILL-14 A tool that acts once is called once per operation. A result that was taken by its handle is the outcome.
+ */
+import { MAX_RECOVERIES } from "../../../src/agents/conversation/core/limits.ts";
+import type { JournalEntryView } from "../../../src/protocol/views.ts";
+import type { Violation } from "../check/records.ts";
+import type { BackgroundFinal, BackgroundHistory, SentBatch } from "./history.ts";
+import { scriptIn } from "./script.ts";
+
+/** Returns the violations of a history. */
+export function checkBackground(history: BackgroundHistory): Violation[] {
+  return history.finals.flatMap((final) => {
+    const name = (rule: string, whats: string[]) =>
+      whats.map((what): Violation => ({ rule, conversation: final.conversation, what }));
+    return [
+      ...name("KILL-12", messagesAmiss(final, history)),
+      ...name("KILL-13", operationsAmiss(final, history)),
+      ...name("KILL-14", callsAmiss(final, history)),
+    ];
+  });
+}
+
+function messagesAmiss(final: BackgroundFinal, { batches }: BackgroundHistory): string[] {
+  const keys = final.messages.map(({ content }) => scriptIn(content)?.key ?? "");
+  const own = batches.filter(({ conversation }) => conversation === final.conversation);
+  const known = new Set(own.flatMap(({ scripts }) => scripts.map(({ key }) => key)));
+  return [
+    ...own.flatMap((batch) => batchAmiss(batch, keys)),
+    ...keys.filter((key) => !known.has(key)).map((key) => `nobody sent ${key}`),
+    ...endsAmiss(final),
+  ];
+}
+
+function batchAmiss({ scripts, accepted }: SentBatch, keys: readonly string[]): string[] {
+  const faults = accepted.flatMap((key) => {
+    const turns = keys.filter((one) => one === key).length;
+    return turns === 1 ? [] : [`${key} was accepted and has ${turns} turns`];
+  });
+  const places = scripts.map(({ key }) => keys.indexOf(key)).filter((place) => place >= 0);
+  const isOrdered = places.every((place, index) => index === 0 || place > (places[index - 1] ?? 0));
+  return isOrdered
+    ? faults
+    : [...faults, `the batch of ${scripts[0]?.key} began in the order ${places.join(" ")}`];
+}
+
+function endsAmiss({ journal }: BackgroundFinal): string[] {
+  const ofTurns = Map.groupBy(journal, ({ turnId = "" }) => turnId);
+  ofTurns.delete("");
+  return [...ofTurns].flatMap(([turnId, entries]) => {
+    const count = (type: string) => entries.filter((entry) => entry.type === type).length;
+    const [completed, failed] = [count("turn.completed"), count("turn.failed")];
+    if (completed + failed !== 1) return [`${turnId} ended ${completed + failed} times`];
+    const isGivenUp = count("turn.resumed") >= MAX_RECOVERIES;
+    return failed === 0 || isGivenUp ? [] : [`${turnId} failed after ${count("turn.resumed")} crashes`];
+  });
+}
+
+/** Returns what a run did not cause. Without it, it proves less than it claims. */
+export function missingIn({ batches, given, finals }: BackgroundHistory): string[] {
+  const journal = finals.flatMap((final) => final.journal);
+  const has = (type: string) => journal.some((entry) => entry.type === type);
+  return [
+    ...(batches.some(({ tries }) => tries > 1) ? [] : ["No batch was sent again."]),
+    ...(has("conversation.queue.received") ? [] : ["No message waited in the queue."]),
+    ...(given.some(({ status }) => status === 200) ? [] : ["No result came later."]),
+    ...(has("turn.resumed") ? [] : ["No kill interrupted a turn."]),
+  ];
+}
+
+interface Operation {
+  id: string;
+  turnId: string;
+  tool: string;
+  ends: JournalEntryView[];
+  /** A kill interrupted its run. */
+  isInterrupted: boolean;
+}
+
+/** The journal does not name tools: the operations of a turn are the calls of its script, in order. */
+function operationsOf({ journal, messages }: BackgroundFinal): Operation[] {
+  const requested = journal.filter(({ type }) => type === "tool.requested");
+  const scripts = new Map(messages.map(({ turnId, content }) => [turnId, scriptIn(content)]));
+  return requested.map(({ operationId: id = "", turnId = "" }) => {
+    const index = requested
+      .filter((entry) => entry.turnId === turnId)
+      .findIndex((entry) => entry.operationId === id);
+    const ends = journal.filter(
+      (entry) => entry.operationId === id && /^tool\.(?:completed|failed|cancelled)$/.test(entry.type),
+    );
+    const isInterrupted = journal.some(
+      (entry) => entry.operationId === id && entry.type === "tool.interrupted",
+    );
+    return { id, turnId, tool: scripts.get(turnId)?.calls[index] ?? "unknown", ends, isInterrupted };
+  });
+}
+
+function operationsAmiss(final: BackgroundFinal, { answers }: BackgroundHistory): string[] {
+  const operations = operationsOf(final);
+  const completed = new Set(
+    final.journal.flatMap(({ type, turnId }) => (type === "turn.completed" ? [turnId] : [])),
+  );
+  const outcomes = operations.flatMap(({ id, tool, ends, isInterrupted }) => {
+    if (ends.length !== 1) return [`${tool} ${id} has ${ends.length} outcomes`];
+    const [end] = ends;
+    if (end?.type === "tool.completed") return [];
+    const isUnknown = tool !== "research" && isInterrupted;
+    return isUnknown ? [] : [`${tool} ${id} ends with ${end?.type}`];
+  });
+  const answered = final.messages.flatMap(({ content, turnId }) => {
+    const script = scriptIn(content);
+    if (script === null || !completed.has(turnId)) return [];
+    const own = operations.filter((one) => one.turnId === turnId).map(({ id }) => id);
+    const knows = answers.findLast(({ key }) => key === script.key)?.knows ?? [];
+    const unknown = own.filter((id) => !knows.includes(id));
+    return [
+      ...(own.length === script.calls.length ? [] : [`${script.key} has ${own.length} operations`]),
+      ...(unknown.length === 0 ? [] : [`${script.key} was answered without ${unknown.join(", ")}`]),
+    ];
+  });
+  return [...outcomes, ...answered];
+}
+
+function callsAmiss(final: BackgroundFinal, { hits, given }: BackgroundHistory): string[] {
+  return operationsOf(final).flatMap(({ id, tool, ends: [end] }) => {
+    const calls = hits.filter(({ operationId }) => operationId === id).length;
+    const isTaken = given.some(({ operationId, status }) => operationId === id && status === 200);
+    const hasSucceeded = end?.type === "tool.completed";
+    return [
+      ...(tool !== "research" && calls > 1 ? [`${tool} ${id} was called ${calls} times`] : []),
+      ...(hasSucceeded && calls === 0 ? [`${tool} ${id} succeeded without a call`] : []),
+      ...(tool === "pay" && isTaken !== hasSucceeded
+        ? [`the result of ${id} was ${isTaken ? "" : "not "}taken, and its outcome is ${end?.type}`]
+        : []),
+    ];
+  });
+}
