@@ -356,6 +356,92 @@ describe("the queue", () => {
     expect(results.map(statusOf)).toEqual(["started", "started", "RATE_LIMITED", "RATE_LIMITED"]);
   });
 
+  test("SIGQUEUE-4 what is dropped costs nothing of the rate, and after a refusal for the rate none is taken", async () => {
+    const turnLimit = { burst: MAX_ACTIVE_TURNS + 40, perMinute: 1 };
+    const steered = await SteeredConversation.create(NO_TOOLS, {}, {}, { turnLimit });
+    const room = new Room(steered);
+    await room.send(messages(MAX_ACTIVE_TURNS));
+    const huge = (index: number) => ({
+      id: `huge ${index}`,
+      type: MESSAGE,
+      data: { content: "x".repeat(1_000_000) },
+    });
+    const dropped = await room.send(Array.from({ length: 60 }, (_, index) => huge(index)));
+    const taken = dropped.filter(({ ok }) => ok).length;
+    expect(dropped.slice(taken).map(statusOf)).toEqual(Array(60 - taken).fill("QUEUE_OVERFLOW"));
+    expect(taken).toBeGreaterThan(30);
+    const rest = await room.send(messages(12, 100));
+    const left = 40 - taken;
+    expect(rest.map(statusOf)).toEqual([
+      ...Array(left).fill("queued"),
+      ...Array(12 - left).fill("RATE_LIMITED"),
+    ]);
+  });
+
+  test("SIGQUEUE-5 a batch that comes again while it waits is accepted again, and waits once", async () => {
+    const room = await Room.create();
+    const all = messages(MAX_ACTIVE_TURNS + 5);
+    await room.send(all);
+    const again = await room.send(all);
+    expect(again.slice(0, MAX_ACTIVE_TURNS)).toMatchObject(
+      Array(MAX_ACTIVE_TURNS).fill({ ok: true, value: { repeated: true } }),
+    );
+    expect(again.slice(MAX_ACTIVE_TURNS).map(statusOf)).toEqual(Array(5).fill("queued"));
+    const next = new Room(await room.room.restarted());
+    const changed = { ...all.at(-1), data: { content: "another body" } };
+    expect((await next.send([...all.slice(-2), changed])).map(statusOf)).toEqual([
+      "queued",
+      "queued",
+      "IDEMPOTENCY_CONFLICT",
+    ]);
+    expect(next.runtime.state.queue).toMatchObject({ first: 0, next: 5 });
+    await next.room.stopAll();
+    next.drain();
+    expect(next.contents()).toEqual(all.map(({ data }) => data.content));
+    expect(next.entries("conversation.signal.refused")).toEqual([]);
+  });
+
+  test("SIGQUEUE-5 the place of a refused message is not taken for that of a later one", async () => {
+    const room = await Room.create();
+    const orphan = { id: "orphan", type: MESSAGE, data: { content: "Yes", replyToMessageId: "msg_0" } };
+    await room.send([...messages(MAX_ACTIVE_TURNS + 1), orphan]);
+    const [first] = room.room.queries.turns({ limit: 1 }).items;
+    await room.room.stop(first?.id ?? "");
+    room.drain();
+    expect(room.entries("conversation.signal.refused")).toHaveLength(1);
+    await room.send(messages(3, 100));
+    expect(room.runtime.state.queue).toMatchObject({ first: 0, next: 3 });
+    const known = { ...orphan, data: { content: "Yes" } };
+    expect((await room.send(known)).map(statusOf)).toEqual(["queued"]);
+    expect(room.runtime.state.queue).toMatchObject({ next: 4 });
+  });
+
+  test("SIGQUEUE-6 a message whose row cannot be read is given up, by name or without, and those behind it begin", async () => {
+    let later = 0;
+    const clock = { ...systemClock, now: () => systemClock.now() + later };
+    const room = new Room(await SteeredConversation.create(NO_TOOLS, {}, {}, { clock }));
+    await room.send(messages(MAX_ACTIVE_TURNS + 3));
+    room.room.database.run("UPDATE signals SET body = 'broken' WHERE n = 1");
+    await room.room.stopAll();
+    const logged = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    let pauses = 0;
+    for (; room.runtime.state.queue !== undefined && pauses < 20; pauses++) {
+      room.drain();
+      later += 70_000;
+    }
+    logged.mockRestore();
+    expect(pauses).toBeLessThan(20);
+    expect(room.contents().slice(MAX_ACTIVE_TURNS)).toEqual(
+      [
+        messages(MAX_ACTIVE_TURNS + 1)[MAX_ACTIVE_TURNS],
+        messages(MAX_ACTIVE_TURNS + 3)[MAX_ACTIVE_TURNS + 2],
+      ].map((message) => message?.data.content),
+    );
+    expect(room.entries("conversation.signal.refused").map(({ data }) => data)).toEqual([
+      { code: "INTERNAL_ERROR", message: expect.any(String) },
+    ]);
+  });
+
   test("SIGQUEUE-2 holds 10 000 messages and 32 MiB", () => {
     const queue = { first: 5, next: MAX_QUEUED_SIGNALS + 3, bytes: 0 };
     const small = { bytes: 1 };

@@ -128,6 +128,7 @@ export class ConversationRuntime {
       commit: (signals) => this.#shell.commit(signals),
       transaction: (body) => database.transaction(body),
       messageAt: (n) => this.store.signals.get(n),
+      waiting: (signal) => this.store.waitingMessage(signal, this.state),
     });
     this.#shell = new ActorShell(this.#core(), {
       clock,

@@ -1,7 +1,12 @@
 /**
  * The queue of messages, in its actor: takes those that cannot begin their turns yet, and lets them begin as turns end.
  *
- * SIGQUEUE-4  A message counts against the rate of turns when it is accepted into the queue, and not again when it begins.
+ * SIGQUEUE-4  A message counts against the rate of turns when it is accepted into the queue, and not again when it begins. One
+ *             that is dropped, or refused for the rate, does not count, and after the first of a batch that the rate refuses
+ *             none is taken.
+ * SIGQUEUE-5  A message that waits and comes again is accepted again, and waits once. With another body it is refused.
+ * SIGQUEUE-6  A message that fails without a reason of its own is tried alone, `MAX_TRIES` times with growing pauses, and then
+ *             refused. It holds up those behind it no longer. If the refusal cannot be stored either, the message stays.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { defined } from "../../shared/defined.ts";
@@ -11,7 +16,8 @@ import type { Acceptance, AcceptingUnit } from "./acceptance.ts";
 import { DRAIN_STEP } from "./core/limits.ts";
 import { fitting, mayDrain, queueOf } from "./core/planning/signal-queue.ts";
 import type { QueuedMessage, RefusedMessage, Signal, UserMessage } from "./core/signals.ts";
-import type { ConversationState } from "./core/state.ts";
+import type { ConversationState, SignalQueue } from "./core/state.ts";
+import { isSameMessage, keyConflict } from "./door/message-checks.ts";
 
 /** The unit of work in which messages of the queue begin their turns. */
 interface DrainingUnit extends AcceptingUnit {
@@ -27,16 +33,29 @@ export interface SignalQueuePorts {
   transaction<Value>(body: () => Value): Value;
   /** Returns a message of the queue. */
   messageAt(n: number): UserMessage;
+  /** Returns the message of the queue with the same caller, id and correlation id. */
+  waiting(signal: UserMessage): UserMessage | undefined;
 }
 
-/** Milliseconds before a queue that could not be read or written is tried again. */
+/** Milliseconds before a queue that could not be read or written is tried again; twice as many each further time. */
 const RETRY_MS = 1_000;
+/** Number of times that a message is tried without a reason for its failures. */
+const MAX_TRIES = 7;
+
+/** The messages that failed together, from the first one on; each is tried alone. */
+interface Suspects {
+  n: number;
+  until: number;
+  /** Number of failures of the first one. */
+  tries: number;
+}
 
 export class SignalQueueDoor {
   /** Number of the journal entry after which no message could begin; `null` before. */
   #blockedAt: number | null = null;
   /** Earliest time of the next try, in milliseconds since the epoch. */
   #notBefore = 0;
+  #suspects: Suspects | null = null;
 
   constructor(private readonly ports: SignalQueuePorts) {}
 
@@ -51,25 +70,39 @@ export class SignalQueueDoor {
 
   /**
    * Takes messages whose content was checked, in order. Returns for each `null`, or why it was refused: `RATE_LIMITED` or
-   * `QUEUE_OVERFLOW`. Resolves when those that were taken are durable and the wake-up is armed.
+   * `QUEUE_OVERFLOW`, or `IDEMPOTENCY_CONFLICT`. Resolves when those that were taken are durable and the wake-up is armed.
    */
   async add(signals: readonly UserMessage[]): Promise<(ErrorData | null)[]> {
-    const allowed: QueuedMessage[] = [];
-    const refusals = signals.map((signal) => {
+    const refusals = new Map<UserMessage, ErrorData>();
+    const fresh = signals.filter((signal) => {
+      const waiting = this.ports.waiting(signal);
+      if (waiting !== undefined && !isSameMessage(waiting, signal))
+        refusals.set(signal, keyConflict().toData());
+      return waiting === undefined;
+    });
+    const messages = fresh.map((signal): QueuedMessage => {
+      return { signal, bytes: utf8Length(JSON.stringify(signal)) };
+    });
+    const fits = fitting(queueOf(this.ports.state()), messages);
+    const { paid, refusal } = this.#prepay(fits);
+    for (const signal of fresh.slice(paid)) refusals.set(signal, refusal ?? overflow());
+    const ingested = refusal === undefined ? messages : messages.slice(0, paid);
+    if (ingested.length > 0)
+      await this.ports.commit([{ type: "conversation.cmd.ingest", messages: ingested }]);
+    return signals.map((signal) => refusals.get(signal) ?? null);
+  }
+
+  /** Counts as many turns as the rate allows, and returns why it does not allow more. */
+  #prepay(turns: number): { paid: number; refusal?: ErrorData } {
+    for (let paid = 0; paid < turns; paid++) {
       try {
         this.ports.acceptance.prepay();
       } catch (error) {
-        if (error instanceof DramatisError) return error.toData();
+        if (error instanceof DramatisError) return { paid, refusal: error.toData() };
         throw error;
       }
-      allowed.push({ signal, bytes: utf8Length(JSON.stringify(signal)) });
-      return null;
-    });
-    if (allowed.length === 0) return refusals;
-    const taken = fitting(queueOf(this.ports.state()), allowed);
-    const accepted = new Set(allowed.slice(0, taken).map(({ signal }) => signal));
-    await this.ports.commit([{ type: "conversation.cmd.ingest", messages: allowed }]);
-    return signals.map((signal, index) => refusals[index] ?? (accepted.has(signal) ? null : overflow()));
+    }
+    return { paid: turns };
   }
 
   /** Begins the turns of the first messages, as many as may begin. Never throws. */
@@ -83,8 +116,17 @@ export class SignalQueueDoor {
     } catch (error) {
       console.error(error);
       this.ports.acceptance.forgetPrepaid();
-      this.#notBefore = clock.now() + RETRY_MS;
+      const { tries } = this.#suspect(queueOf(state));
+      this.#notBefore = clock.now() + RETRY_MS * 2 ** (tries - 1);
     }
+  }
+
+  #suspect({ first: n, next }: SignalQueue): Suspects {
+    const before = this.#suspects;
+    const until = before?.until ?? Math.min(next, n + DRAIN_STEP);
+    const tries = before?.n === n ? before.tries + 1 : 1;
+    this.#suspects = { n, until, tries };
+    return this.#suspects;
   }
 
   #drain(state: ConversationState): void {
@@ -92,8 +134,11 @@ export class SignalQueueDoor {
     const { first, next } = queueOf(state);
     const unit = this.ports.begin();
     const drained = { count: 0, bytes: 0, refused: [] as RefusedMessage[] };
+    const step = this.#suspects === null ? DRAIN_STEP : 1;
+    const isGivenUp = this.#suspects?.n === first && this.#suspects.tries >= MAX_TRIES;
     this.ports.transaction(() => {
-      for (let n = first; n < Math.min(next, first + DRAIN_STEP); n++) {
+      if (isGivenUp) this.#giveUp(first, drained);
+      for (let n = first + drained.count; n < Math.min(next, first + step); n++) {
         const signal = this.ports.messageAt(n);
         try {
           acceptance.stagePrepaid(unit, signal);
@@ -110,6 +155,21 @@ export class SignalQueueDoor {
     });
     if (drained.count === 0) this.#blockedAt = state.seq;
     else unit.release().catch(() => undefined);
+    if (first + drained.count >= (this.#suspects?.until ?? 0)) this.#suspects = null;
+  }
+
+  /** Refuses the first message. Its row may be unreadable, too. */
+  #giveUp(n: number, drained: { count: number; bytes: number; refused: RefusedMessage[] }): void {
+    let signal: UserMessage | undefined;
+    try {
+      signal = this.ports.messageAt(n);
+    } catch (error) {
+      console.error(error);
+    }
+    const message = "The message could not begin its turn, for an unexpected reason. Send it again.";
+    drained.refused.push({ ...defined({ id: signal?.id }), code: "INTERNAL_ERROR", message });
+    drained.count += 1;
+    drained.bytes += signal === undefined ? 0 : utf8Length(JSON.stringify(signal));
   }
 }
 

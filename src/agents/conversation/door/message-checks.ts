@@ -50,23 +50,35 @@ export function repliedMessage(
 
 /** Returns the turn if the message repeats the one that started it; throws `IDEMPOTENCY_CONFLICT` if not. */
 export function checkRepeated(turn: Turn | null, { data }: UserMessage): Turn {
-  const now = textOf([
-    data.content,
-    data.replyToMessageId,
-    data.to,
-    data.tools,
-    data.toolChoice,
-    data.output,
-    data.budget,
-  ]);
   if (turn !== null) {
     const { input, replyTo, to, tools, toolChoice, output, budget } = turn;
-    if (textOf([input, replyTo, to, tools, toolChoice, output, budget]) === now) return turn;
+    if (textOf([input, replyTo, to, tools, toolChoice, output, budget]) === bodyText(data)) return turn;
   }
-  throw new DramatisError(
+  throw keyConflict();
+}
+
+/** Reports whether a message that waits and one with the same key have the same body. */
+export function isSameMessage(waiting: UserMessage, { data }: UserMessage): boolean {
+  return bodyText(waiting.data) === bodyText(data);
+}
+
+export function keyConflict(): DramatisError {
+  return new DramatisError(
     "IDEMPOTENCY_CONFLICT",
     "This idempotency key was used with another body. Use a new key for a new message.",
   );
+}
+
+function bodyText({
+  content,
+  replyToMessageId,
+  to,
+  tools,
+  toolChoice,
+  output,
+  budget,
+}: UserMessage["data"]): string {
+  return textOf([content, replyToMessageId, to, tools, toolChoice, output, budget]);
 }
 
 function textOf(members: unknown[]): string {

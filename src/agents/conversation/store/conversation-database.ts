@@ -19,6 +19,7 @@ import { DramatisError } from "../../../shared/errors.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import { callerKey } from "../core/caller.ts";
 import { type JournalRow, lastSeq } from "../core/journal-entry.ts";
+import type { UserMessage } from "../core/signals.ts";
 import {
   type ConversationAgent,
   type ConversationIdentity,
@@ -140,6 +141,7 @@ export class ConversationDatabase {
     for (const n of unextracted) this.turns.addIssue(n, { memoryExtractionFailed: true });
     for (const note of notes) this.events.append(note.sessionId, note.seq, [note]);
     this.signals.put(enqueued);
+    for (const { n, signal } of enqueued) this.#noteWaiting(n, signal);
     if (dequeued !== undefined) this.signals.deleteBefore(dequeued);
     for (const operationId of late) this.keyValue.put(lateKey(operationId), 1);
     for (const { caller, key, correlationId, turn } of keys)
@@ -155,7 +157,30 @@ export class ConversationDatabase {
 
   /** Returns the turn that a caller's idempotency key started. Two callers may choose the same key. */
   turnOfKey(caller: Caller, key: string, correlationId?: string): number | undefined {
-    return this.keyValue.get<number>(seenKey(caller, key, correlationId));
+    const turn = this.keyValue.get<number>(seenKey(caller, key, correlationId));
+    return turn === undefined || turn < 0 ? undefined : turn;
+  }
+
+  /** Returns the message of the queue that has the caller and the key of another. */
+  waitingMessage(
+    { caller, id, correlationId }: UserMessage,
+    { queue }: Pick<ConversationState, "queue">,
+  ): UserMessage | undefined {
+    if (id === undefined || queue === undefined) return undefined;
+    const key = seenKey(caller, id, correlationId);
+    const place = this.keyValue.get<number>(key);
+    if (place === undefined || place >= 0) return undefined;
+    const n = -1 - place;
+    if (n < queue.first || n >= queue.next) return undefined;
+    // A message that was refused leaves its place behind, and each queue counts from 0.
+    const found = this.signals.get(n);
+    const isSame = found.id !== undefined && seenKey(found.caller, found.id, found.correlationId) === key;
+    return isSame ? found : undefined;
+  }
+
+  /** Keeps the place of a message in the queue where its turn's number will be, below zero. */
+  #noteWaiting(n: number, { caller, id, correlationId }: UserMessage): void {
+    if (id !== undefined) this.keyValue.put(seenKey(caller, id, correlationId), -1 - n);
   }
 
   /** Reports whether a late result of an operation was noted. */
