@@ -189,7 +189,7 @@ class Calls {
 }
 
 /** Returns how many messages the entries of a type count. */
-export function sumOf(journal: readonly JournalEntryView[], type: string): number {
+function sumOf(journal: readonly JournalEntryView[], type: string): number {
   return journal
     .filter((entry) => entry.type === type)
     .reduce((sum, { data }) => sum + Number((data as { count?: number } | undefined)?.count ?? 0), 0);
