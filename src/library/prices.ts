@@ -1,6 +1,6 @@
-/** The prices that a budget in dollars requires. */
-import { isPriced } from "../model/spending.ts";
-import type { Budget } from "../protocol/budget.ts";
+/** What a budget requires of the models that it pays for: prices, and room for one call. */
+import { amountsOf, isPriced, maxOutputTokens } from "../model/spending.ts";
+import { AMOUNT, amountOf, type Budget, inUnits } from "../protocol/budget.ts";
 import type { VersionChain } from "../protocol/definitions.ts";
 import { DramatisError } from "../shared/errors.ts";
 
@@ -17,4 +17,20 @@ export function checkPrices(
   const path = "/budget/usd";
   const message = `The model ${unpriced.provider}/${unpriced.modelId} has no price: set \`costPer1kInput\` and \`costPer1kOutput\` in its profile, or limit \`tokens\` instead.`;
   throw new DramatisError("INVALID_INPUT", `${place}${path}: ${message}`, { errors: [{ path, message }] });
+}
+
+/**
+ * Throws `INVALID_INPUT` for a budget that is smaller than the longest reply of the model: no call would ever fit, because each
+ * reserves that, and its input.
+ */
+export function checkRoom({ modelProfile: { definition: profile } }: VersionChain, budget: Budget): void {
+  const reply = amountsOf({ inputTokens: 0, outputTokens: maxOutputTokens(profile) }, profile);
+  for (const limit of ["tokens", "usd"] as const) {
+    const allowed = budget[limit];
+    if (allowed === undefined || amountOf(allowed, limit) > reply[AMOUNT[limit]]) continue;
+    const path = `/budget/${limit}`;
+    const needed = inUnits(reply[AMOUNT[limit]], limit);
+    const message = `No model call fits: each reserves its longest reply, here ${needed} ${limit === "usd" ? "US dollars" : "tokens"}, and its input. Allow more, or limit the length of replies in the model profile.`;
+    throw new DramatisError("INVALID_INPUT", `${path}: ${message}`, { errors: [{ path, message }] });
+  }
 }

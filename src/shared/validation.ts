@@ -31,15 +31,23 @@ export function validate<Schema extends z.ZodType>(
   base = "",
   name = "The input",
 ): z.output<Schema> {
-  const parsed = schema.safeParse(value, { error: missing });
+  const parsed = schema.safeParse(value, { error: plainly });
   if (parsed.success) return parsed.data;
   const errors = inputIssues(parsed.error, base);
   throw new DramatisError("INVALID_INPUT", `${name} is not valid: ${issuesText(errors)}`, { errors });
 }
 
-/** Replaces zod's message for an absent value, which names zod's own types. */
-function missing({ input }: { readonly input?: unknown }): string | undefined {
-  return input === undefined ? "Is required." : undefined;
+/** Replaces zod's messages for an absent value and for one that is not in a list. */
+export function plainly(issue: {
+  readonly input?: unknown;
+  readonly values?: readonly unknown[];
+  readonly discriminator?: unknown;
+  readonly options?: unknown;
+}): string | undefined {
+  if (issue.input === undefined) return "Is required.";
+  const known = issue.discriminator === undefined ? issue.values : issue.options;
+  if (!Array.isArray(known) || known.length === 0) return undefined;
+  return `Must be ${known.map((value) => JSON.stringify(value)).join(" or ")}.`;
 }
 
 /** Returns a failed parse as issues. The empty path means the value itself. */

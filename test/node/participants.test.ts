@@ -1,6 +1,7 @@
 /** Several people and agents in one conversation: who takes part, whom a message is for, and what each agent's model gets. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { speakerOf } from "../../src/agents/conversation/core/caller.ts";
 import {
   MAX_AGENTS,
   MAX_SAID_LENGTH,
@@ -381,3 +382,13 @@ function turnOf(n: number, agentId: string, input: string, status: Turn["status"
     issues: {},
   };
 }
+
+test("A26 a message of another agent or of a workflow is never taken for one of the only person", () => {
+  const alone = { participants: [{ type: "user" as const, id: "ada" }] };
+  const several = { ...alone, several: true as const };
+  expect(speakerOf(alone, { type: "user", userId: "ada" })).toBe("user");
+  expect(speakerOf(alone, undefined)).toBe("user");
+  expect(speakerOf(several, { type: "user", userId: "ada" })).toBe('user "ada"');
+  const agent = { type: "agent" as const, agentId: "clerk", turnId: "turn_x" };
+  for (const record of [alone, several]) expect(speakerOf(record, agent)).toBe('agent "clerk"');
+});

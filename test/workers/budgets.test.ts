@@ -226,6 +226,26 @@ describe("H4 a budget that is refused", () => {
   });
 });
 
+test("BUDGET-6 a conversation does not begin with a budget that no call fits", async () => {
+  const reply = maxOutputTokens({});
+  const begin = (agentId: string, budget: object) => ask("POST", "/api/conversations", { agentId, budget });
+  for (const [agentId, budget] of [
+    [plain, { tokens: 1 }],
+    [plain, { tokens: reply }],
+    [priced, { usd: 0.000001 }],
+  ] as const) {
+    const [limit] = Object.keys(budget);
+    expect(await begin(agentId, budget), JSON.stringify(budget)).toMatchObject({
+      status: 422,
+      code: "INVALID_INPUT",
+      errors: [
+        { path: `/budget/${limit}`, message: expect.stringMatching(/^No model call fits: .* Allow more/) },
+      ],
+    });
+  }
+  expect((await begin(plain, { tokens: reply + 1 })).status).toBe(201);
+});
+
 describe("H4 the ledger", () => {
   test("LEDGER-3 BUDGET-1 a hard stop survives a crash and an eviction: the call that was lost is charged, and no other is made", async () => {
     const conversation = await limited({ tokens: maxOutputTokens({}) + 2_000 });

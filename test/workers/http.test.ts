@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { parseFrame } from "../../src/protocol/frames.ts";
 import {
+  type Answer,
   answer,
   call,
   createAgent,
@@ -269,6 +270,24 @@ describe("conversations", () => {
       "INVALID_INPUT",
       "/projectId",
     );
+  });
+
+  test("an id that names nothing, an operation that does not exist and a wrong choice are told apart", async () => {
+    const { id } = (await post("/api/conversations", { agentId: agent })).body;
+    const detailOf = async (answered: Promise<Answer>) => String((await answered).body.detail);
+    const path = `/api/conversations/${id}`;
+    expect(await detailOf(get(`${path}/turns/turn_x`))).toBe(
+      'There is no turn "turn_x" here. Check the id. What belongs to others is answered as not found.',
+    );
+    expect(await detailOf(post(`${path}/stop`, {}))).toBe(
+      `There is no operation \`POST ${path}/stop\`. Check the method and the path: /docs lists them.`,
+    );
+    expect(await detailOf(post(`${path}/participants`, { type: "agnt", id: "x" }))).toContain(
+      '/type: Must be "agent" or "user"',
+    );
+    expect(
+      await detailOf(post(`${path}/signals`, { type: "conversation.user.message", data: {} })),
+    ).toContain("/data/content: Is required");
   });
 
   test.each([

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { CURSOR_RULE, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, type PageOptions } from "../../shared/page.ts";
 import { validate } from "../../shared/validation.ts";
-import { nothingHere } from "./respond.ts";
+import { nothingNamed } from "./respond.ts";
 
 const LIMIT_RULE = `Must be an integer from 1 to ${MAX_PAGE_SIZE}.`;
 
@@ -58,9 +58,11 @@ export function streamPosition(from: string | undefined, lastEventId?: string): 
 /** Reads the parameters of the request's path. Throws `NOT_FOUND` if one of them cannot exist. */
 export function pathParams<Schema extends z.ZodType>(
   schema: Schema,
-  request: { method: string; path: string; param(): Record<string, string> },
+  request: { param(): Record<string, string> },
 ): z.output<Schema> {
   const parsed = schema.safeParse(request.param());
-  if (!parsed.success) throw nothingHere(request);
-  return parsed.data;
+  if (parsed.success) return parsed.data;
+  const name = String(parsed.error.issues[0]?.path[0] ?? "id");
+  const kind = name === "id" ? "resource" : name.replace(/Id$/, "");
+  throw nothingNamed(kind, request.param()[name] ?? "");
 }

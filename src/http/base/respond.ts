@@ -4,6 +4,7 @@ import type { Context } from "hono";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { Page } from "../../shared/page.ts";
+import { shorten } from "../../shared/text.ts";
 import type { HttpEnv } from "./context.ts";
 import { keepAlive } from "./keep-alive.ts";
 import { HEADERS, problemOf } from "./problem.ts";
@@ -64,13 +65,19 @@ export function empty(): Response {
   return new Response(null, { status: 204, headers: HEADERS });
 }
 
-/** The answer for paths and resources that do not exist, or belong to someone else. */
-export function notFound({ req }: Context): Response {
-  return problemOf(nothingHere(req), "");
+/** The answer for paths that do not exist. */
+export function notFound({ req: { method, path } }: Context): Response {
+  const message = `There is no operation \`${method} ${path}\`. Check the method and the path: /docs lists them.`;
+  return problemOf(new DramatisError("NOT_FOUND", message), "");
 }
 
-/** `notFound` as an error. */
-export function nothingHere({ method, path }: { method: string; path: string }): DramatisError {
-  const message = `Not found: \`${method} ${path}\`. Check the path and the id. What belongs to others is answered as not found.`;
-  return new DramatisError("NOT_FOUND", message);
+/** The error for an id in a path that names nothing. */
+export function nothingNamed(kind: string, id: string): DramatisError {
+  return new DramatisError(
+    "NOT_FOUND",
+    `There is no ${kind} "${shorten(id, MAX_SHOWN_ID)}" here. Check the id. What belongs to others is answered as not found.`,
+  );
 }
+
+/** Length of an id from a path in a message. */
+const MAX_SHOWN_ID = 100;

@@ -15,7 +15,7 @@ import { validate } from "../../shared/validation.ts";
 import { readBytes } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pathParams } from "../base/query.ts";
-import { json, nothingHere } from "../base/respond.ts";
+import { json, nothingNamed } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
 import { attachment } from "../openapi/views.ts";
 import { CONVERSATION, conversationOf, conversationParams } from "./conversations.ts";
@@ -112,7 +112,7 @@ export function attachmentRoutes(app: HttpRoutes): void {
       return new Response(null, { status: 304, headers: { ...CACHED, etag } });
     }
     const found = await store.get(owner, id);
-    if (found === null) throw nothingHere(req);
+    if (found === null) throw nothingNamed("attachment", id);
     const { mediaType, name, bytes } = found;
     const disposition = SHOWN_INLINE.has(mediaType) ? "inline" : "attachment";
     return new Response(bytes, {

@@ -16,9 +16,9 @@ import { defined } from "../../shared/defined.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
 import { isUpgrade, legibleRefusal, withProtocol } from "../auth/bearer.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
-import { problem } from "../base/problem.ts";
+import { problem, problemOf } from "../base/problem.ts";
 import { positionSchema, streamPosition } from "../base/query.ts";
-import { notFound } from "../base/respond.ts";
+import { nothingNamed } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
 import { conversationParams } from "./conversations.ts";
 
@@ -64,7 +64,7 @@ async function connect(context: Context<HttpEnv, "/:id">, entrance: Entrance): P
     var: { principal, actors },
   } = context;
   const id = req.param("id");
-  if (!isConversationId(id)) return legibleRefusal(req.raw, notFound(context));
+  if (!isConversationId(id)) return legibleRefusal(req.raw, problemOf(nothingNamed("conversation", id), ""));
   if (!isUpgrade(req.raw)) {
     return problem("UPGRADE_REQUIRED", "Connect with a WebSocket.", {
       headers: { upgrade: "websocket", connection: "upgrade" },

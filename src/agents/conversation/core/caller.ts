@@ -32,14 +32,13 @@ export function hasSeveralPeople({
   return several === true || participants.filter(({ type }) => type === "user").length > 1;
 }
 
-/** Names who wrote a message: by id where the conversation has several people. */
+/** Names who wrote a message: by id, but for the only person of a conversation. */
 export function speakerOf(
   record: Pick<ConversationIdentity, "participants" | "several">,
   caller: Caller | undefined,
 ): string {
-  return hasSeveralPeople(record) && caller !== undefined
-    ? `${caller.type} ${JSON.stringify(idOf(caller))}`
-    : "user";
+  const isOnly = caller === undefined || (caller.type === "user" && !hasSeveralPeople(record));
+  return isOnly ? "user" : `${caller.type} ${JSON.stringify(idOf(caller))}`;
 }
 
 /** Returns the caller's own id, without its turn. */

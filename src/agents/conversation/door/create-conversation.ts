@@ -1,7 +1,7 @@
 /** Checks the request that creates a conversation, and makes its record. */
 
 import { z } from "zod";
-import { checkPrices } from "../../../library/prices.ts";
+import { checkPrices, checkRoom } from "../../../library/prices.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import type { AgentApi } from "../../../protocol/agent-api.ts";
@@ -97,7 +97,10 @@ export function conversationRecord(
       errors: [{ path: "/projectId", message: `Must be one of: ${projectIds.join(", ")}.` }],
     });
   }
-  if (input.budget !== undefined) checkPrices(chain, input.budget);
+  if (input.budget !== undefined) {
+    checkPrices(chain, input.budget);
+    checkRoom(chain, input.budget);
+  }
   checkChainLength(input.agentId, chain);
   const users = [...new Set([principal.subject, ...(input.users ?? [])])];
   return {

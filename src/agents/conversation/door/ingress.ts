@@ -5,13 +5,14 @@
  * SIGNAL-5  Messages begin in their order. One that cannot begin yet waits, and those after it wait behind it. Stops and resumes
  *           never wait.
  */
+import type { z } from "zod";
 import type { StopOptions } from "../../../protocol/conversation-api.ts";
 import { parseItemId } from "../../../protocol/ids.ts";
 import type { AcceptedSignal, SignalResult, StartedTurn } from "../../../protocol/signals.ts";
 import { defined } from "../../../shared/defined.ts";
 import { asResult, DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
-import { inputIssues, issuesText } from "../../../shared/validation.ts";
+import { inputIssues, issuesText, plainly } from "../../../shared/validation.ts";
 import { correlationOf, newCorrelation } from "../core/correlation.ts";
 import { DRAIN_STEP, MAX_QUEUED_SIGNALS } from "../core/limits.ts";
 import type { SignalOrigin, UserMessage } from "../core/signals.ts";
@@ -123,17 +124,12 @@ function readMessage({ id, correlationId, data }: OpenedSignal, principal: Princ
   return { ...message, ...defined({ id, correlationId }) };
 }
 
-interface Schema<Value> {
-  safeParse(
-    data: unknown,
-  ): { success: true; data: Value } | { success: false; error: Parameters<typeof inputIssues>[0] };
-}
-
 /** Parses a payload. Throws `INVALID_SIGNAL` with `invalid_data`. */
-function read<Value>(schema: Schema<Value>, data: unknown): Value {
-  const parsed = schema.safeParse(data);
+function read<Schema extends z.ZodType>(schema: Schema, data: unknown): z.output<Schema> {
+  const parsed = schema.safeParse(data, { error: plainly });
   if (parsed.success) return parsed.data;
-  throw refused("invalid_data", `The signal is not valid: ${issuesText(inputIssues(parsed.error))}`);
+  const issues = inputIssues(parsed.error, "/data");
+  throw refused("invalid_data", `The signal is not valid: ${issuesText(issues)}`);
 }
 
 /** Reports whether a message was refused for the turns that are active now. */

@@ -9,6 +9,7 @@
  * BUDGET-3  The tool calls of a reply are reserved together. Those beyond a budget get the result `BUDGET_EXCEEDED` and do
  *           not run; the others do.
  * BUDGET-4  A budget in dollars requires prices of every model that may be called.
+ * BUDGET-6  A conversation does not begin with a budget that is smaller than one reply: no call would ever fit.
  * BUDGET-5  A summary that does not fit a budget is not made, and no turn fails for it.
  */
 import { compactionProfile, contextTokens, profileAt } from "../../../../library/version-chain.ts";
