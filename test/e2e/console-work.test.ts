@@ -176,6 +176,31 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await other.getByTestId("turn-stopped").nth(1).waitFor();
   });
 
+  it("LIFE-3 ends a conversation for good after a second click, in every tab, and lists it by its first message", async () => {
+    const { id, page } = await visit();
+    const other = await visitor.open(`/c/${id}`);
+    await say(page, "!slow 400 30");
+    for (const tab of [page, other]) {
+      await answers(tab, "word-3 ", true).waitFor();
+      const listed = tab.locator("[data-testid=conversation-item][aria-current=page]");
+      await listed.getByText("!slow 400 30").waitFor();
+    }
+    await page.getByRole("button", { name: "Order of answers" }).click();
+    await page.getByTestId("end").click();
+    await page.getByTestId("end").getByText("End it for good?").waitFor();
+    expect(await client.conversations.get(id)).toMatchObject({ status: "active" });
+    await page.getByTestId("end").click();
+    for (const tab of [page, other]) {
+      await tab.getByTestId("ended").waitFor();
+      await tab.getByTestId("turn-stopped").waitFor();
+      expect(await tab.getByTestId("composer").isDisabled()).toBe(true);
+      expect(await tab.getByTestId("resume").count()).toBe(0);
+    }
+    expect(await client.conversations.get(id)).toMatchObject({ status: "completed" });
+    await page.reload();
+    await page.getByTestId("ended").waitFor();
+  });
+
   it("fits 390 pixels: threads, cards, queue, budget, and a stopped conversation", async () => {
     const options = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
     const { id, page } = await visit(options);

@@ -1,4 +1,4 @@
-/** The Agents SDK's React hook in a real browser, without any code of the package. */
+/** React hooks in a real browser: the Agents SDK's own without any code of the package, and `useConversation` with tools of the page. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,14 +10,14 @@ import { hasChromium, launchChromium, NO_CHROMIUM } from "../support/browser.ts"
 import { npmStart, type RunningStart } from "../support/npm-start.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-use-agent-"));
-const PATH = "/use-agent-page";
+const PATH = "/page-of-a-product";
 /** Chromium takes a page from `route.fulfill` for one from the internet, which may not reach this machine. */
 const LOCAL_PAGES = "--disable-features=LocalNetworkAccessChecks";
 
-/** Returns a page of its own script. */
-async function buildPage(): Promise<string> {
+/** Returns a page of its own script, by the name of its file. */
+async function buildPage(name: string): Promise<string> {
   const bundle = await rolldown({
-    input: join(import.meta.dirname, "pages/use-agent.tsx"),
+    input: join(import.meta.dirname, `pages/${name}.tsx`),
     platform: "browser",
     transform: { define: { "process.env.NODE_ENV": '"production"' } },
   });
@@ -27,17 +27,15 @@ async function buildPage(): Promise<string> {
   return `<!doctype html><div id="root"></div><script>${script}</script>`;
 }
 
-describe.runIf(hasChromium)(`a page with useAgent (${hasChromium ? "Chromium" : NO_CHROMIUM})`, () => {
+describe.runIf(hasChromium)(`a page with a hook (${hasChromium ? "Chromium" : NO_CHROMIUM})`, () => {
   let start: RunningStart;
   let browser: Browser;
-  let html: string;
+  let pages: Record<"use-agent" | "client-tools", string>;
 
   beforeAll(async () => {
-    [start, browser, html] = await Promise.all([
-      npmStart(join(folder, "state")),
-      launchChromium(LOCAL_PAGES),
-      buildPage(),
-    ]);
+    const [useAgent, clientTools] = [buildPage("use-agent"), buildPage("client-tools")];
+    [start, browser] = await Promise.all([npmStart(join(folder, "state")), launchChromium(LOCAL_PAGES)]);
+    pages = { "use-agent": await useAgent, "client-tools": await clientTools };
   });
 
   afterAll(async () => {
@@ -47,14 +45,17 @@ describe.runIf(hasChromium)(`a page with useAgent (${hasChromium ? "Chromium" : 
   });
 
   /** Opens the page on a conversation, at the server's own origin. */
-  async function open(id: string): Promise<{ page: Page; complaints: string[]; sockets: string[] }> {
+  async function open(
+    id: string,
+    name: keyof typeof pages = "use-agent",
+  ): Promise<{ page: Page; complaints: string[]; sockets: string[] }> {
     const page = await browser.newPage();
     const complaints: string[] = [];
     const sockets: string[] = [];
     page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
     page.on("pageerror", (error) => complaints.push(String(error)));
     page.on("websocket", (socket) => sockets.push(new URL(socket.url()).pathname));
-    await page.route(`**${PATH}*`, (route) => route.fulfill({ contentType: "text/html", body: html }));
+    await page.route(`**${PATH}*`, (route) => route.fulfill({ contentType: "text/html", body: pages[name] }));
     await page.goto(`${start.url}${PATH}?id=${id}`);
     return { page, complaints, sockets };
   }
@@ -91,5 +92,27 @@ describe.runIf(hasChromium)(`a page with useAgent (${hasChromium ? "Chromium" : 
     expect(sockets).toHaveLength(3);
     expect(complaints).toEqual([]);
     await page.close();
+  });
+
+  it("CLAIM-1 G10 a tool of the page runs in one of two tabs, and both show the answer", async () => {
+    const { id } = await createClient({ baseUrl: start.url }).conversations.create({ agentId: "assistant" });
+    const first = await open(id, "client-tools");
+    const tabs = [first, await open(id, "client-tools")];
+    for (const { page } of tabs) await page.locator("[data-status=open]").waitFor();
+    const titles = async () => (await Promise.all(tabs.map((tab) => tab.page.title()))).join("");
+    for (const times of [1, 2]) {
+      await first.page.locator("input").fill("!tool place {}");
+      await first.page.locator("input").press("Enter");
+      for (const tab of tabs)
+        await tab.page
+          .getByText(/Berlin/)
+          .nth(times - 1)
+          .waitFor();
+    }
+    expect(["ran 2", "ran 1ran 1"]).toContain(await titles());
+    for (const tab of tabs) {
+      expect(tab.complaints).toEqual([]);
+      await tab.page.close();
+    }
   });
 });

@@ -207,6 +207,31 @@ describe("LEASE-1 LEASE-2 an agent's budget", () => {
     expect(ledger.take("b", other).granted.tokens).toBe(225);
   });
 
+  test("LEASE-2 a request that comes again is answered as before, also where the agent has more left by then", () => {
+    const asked = leaseRequestSchema.parse(leaseRequest(ask(NEW_LEASE, NOTHING, call(300))));
+    const first = applyLease({ tokens: 500 }, NO_TOTALS, NO_LEASE, asked);
+    expect(first.answer.granted.tokens).toBe(400);
+    const again = applyLease({ tokens: 5_000 }, first.totals, first.lease, asked);
+    expect(again).toEqual({
+      lease: first.lease,
+      totals: first.totals,
+      answer: { granted: first.lease.granted },
+    });
+  });
+
+  test("LEASE-1 a conversation cannot take back what it has used up", () => {
+    const asked = leaseRequestSchema.parse(leaseRequest(ask(NEW_LEASE, NOTHING, call(100))));
+    const spent = { ...NOTHING, tokens: 300 };
+    const before = applyLease({ tokens: 500 }, NO_TOTALS, NO_LEASE, { ...asked, spent });
+    const after = applyLease({ tokens: 500 }, before.totals, before.lease, {
+      ...asked,
+      seq: 2,
+      spent: NOTHING,
+    });
+    expect(after.totals.spent.tokens).toBe(300);
+    expect(after.lease.spent.tokens).toBe(300);
+  });
+
   test("LEASE-4 a request that does not fit names the limit and leaves what is held", () => {
     const ledger = new Ledger({ modelCalls: 1, tokens: 500 });
     const first = ask(NEW_LEASE, NOTHING, call(100));
@@ -219,6 +244,40 @@ describe("LEASE-1 LEASE-2 an agent's budget", () => {
       granted,
       excess: { scope: "agent", limit: "modelCalls", allowed: 1, used: 1, needed: 1 },
     });
+  });
+});
+
+describe("the lease of a conversation", () => {
+  const granted = { ...NOTHING, tokens: 900 };
+
+  test("LEASE-5 takes the answer to its newest question only, once", () => {
+    const first = ask(NEW_LEASE, NOTHING, call(100));
+    const unsure = answered(first, 1, { error: { code: "UNAVAILABLE", message: "Away.", retriable: true } });
+    const second = ask(unsure, NOTHING, call(200));
+    expect(answered(second, 1, { granted })).toBe(second);
+    const held = answered(second, 2, { granted });
+    expect(held).toMatchObject({ seq: 2, granted });
+    expect(answered(held, 2, { granted: NOTHING })).toBe(held);
+  });
+
+  test("LEASE-7 returns nothing while a question is under way, and asks its agent to settle what no answer told", () => {
+    const asked = ask({ ...NEW_LEASE, granted }, NOTHING, call(2_000));
+    expect(returned(asked)).toBe(asked);
+    const unsure = answered(asked, 1, { error: { code: "UNAVAILABLE", message: "Away.", retriable: true } });
+    expect(returned(unsure)).toEqual({ seq: 2, spent: NOTHING, granted: NOTHING });
+    const nothing = answered(ask(NEW_LEASE, NOTHING, call(1)), 1, {
+      error: { code: "UNAVAILABLE", message: "Away.", retriable: true },
+    });
+    expect(returned(nothing)).toEqual({ seq: 2, spent: NOTHING, granted: NOTHING });
+    expect(returned(returned(nothing))).toEqual(returned(nothing));
+  });
+
+  test("LEASE-6 a refusal of what was asked ahead fails no call", () => {
+    const excess = { scope: "agent", limit: "tokens", allowed: 1, used: 1, needed: 1 } as const;
+    expect(answered(ask(NEW_LEASE, NOTHING, call(1), { ahead: true }), 1, { excess })).not.toHaveProperty(
+      "refusal",
+    );
+    expect(answered(ask(NEW_LEASE, NOTHING, call(1)), 1, { excess })).toHaveProperty("refusal", { excess });
   });
 });
 

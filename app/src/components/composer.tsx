@@ -32,7 +32,8 @@ interface ComposerProps {
 const EMPTY: Draft = { text: "", files: [] };
 
 export function Composer(props: ComposerProps) {
-  const { onSend, answering, disabled = false, placeholder = "Write a message", note, budget } = props;
+  const { onSend, answering, disabled = false, note, budget } = props;
+  const { placeholder = answering === undefined ? "Write a message" : "Write another message" } = props;
   const [{ text, files }, setDraft] = useState(EMPTY);
   const field = useRef<HTMLTextAreaElement>(null);
   const chooser = useRef<HTMLInputElement>(null);

@@ -31,6 +31,9 @@ interface TurnBlockProps {
   onRetry: ((turnId: string) => void) | undefined;
 }
 
+/** The name of a thread: a turn whose time others share. */
+const BESIDE = "Answered beside other messages";
+
 export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
   const { turn, agentName, isThread, waitsFor, stopping, onStop, onRetry: retryTurn } = props;
   const active = turn.status === "active";
@@ -44,6 +47,7 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
       aria-live={live ? "polite" : "off"}
       data-turn={turn.id}
       data-thread={isThread}
+      {...(isThread ? { "aria-label": BESIDE, title: BESIDE } : {})}
       className={`-ml-3 space-y-4 border-l-2 pl-2.5 ${isThread ? (active ? "border-accent" : "border-line") : "border-transparent"}`}
     >
       {turn.items.map((item) => (
