@@ -16,8 +16,9 @@ import {
   NEW_LEASE,
   returned,
 } from "../../src/agents/conversation/core/lease.ts";
-import { placeOf } from "../../src/agents/conversation/core/planning/lease.ts";
+import { placeOf, planReturns } from "../../src/agents/conversation/core/planning/lease.ts";
 import type { BudgetLeased } from "../../src/agents/conversation/core/signals.ts";
+import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
 import { defineLibrary } from "../../src/library/define.ts";
 import { type Amounts, addAmounts, isWithin, NOTHING, subtractAmounts } from "../../src/model/spending.ts";
 import type { AgentBudget } from "../../src/protocol/budget.ts";
@@ -270,6 +271,18 @@ describe("the lease of a conversation", () => {
     });
     expect(returned(nothing)).toEqual({ seq: 2, spent: NOTHING, granted: NOTHING });
     expect(returned(returned(nothing))).toEqual(returned(nothing));
+  });
+
+  test("LEASE-7 stays while a summary is asked for, and goes back after it", () => {
+    const lease = { ...NEW_LEASE, seq: 1, granted };
+    const standing = { active: new Map(), leases: { tester: lease } };
+    const resting = { ...standing, compactions: {} } as unknown as ConversationState;
+    const compacting = { ...standing, compactions: { tester: { call: {} } } } as unknown as ConversationState;
+    const other = { ...standing, compactions: { another: { call: {} } } } as unknown as ConversationState;
+    const back = [
+      { type: "SET_LEASE", agentId: "tester", lease: { seq: 2, spent: NOTHING, granted: NOTHING } },
+    ];
+    expect([resting, other, compacting].map(planReturns)).toEqual([back, back, []]);
   });
 
   test("LEASE-6 a refusal of what was asked ahead fails no call", () => {

@@ -123,6 +123,8 @@ describe("a signal", () => {
 
 /** A conversation in Node with its door for signals. */
 class Room {
+  pauses = 0;
+
   constructor(
     readonly room: SteeredConversation,
     private readonly ingress = new Ingress({
@@ -134,6 +136,10 @@ class Room {
         checkSpeaker: () => undefined,
       }),
       stem: () => stemOf(systemIds.ulid()),
+      pause: () => {
+        this.pauses += 1;
+        return systemClock.sleep(0);
+      },
     }),
   ) {}
 
@@ -260,6 +266,7 @@ describe("the queue", () => {
     const room = await Room.create(true);
     const results = await room.send(messages(300));
     expect(results.slice(0, 128).map(statusOf)).toEqual(Array(128).fill("started"));
+    expect(room.pauses, "in which other conversations of the thread go on").toBe(2);
     expect(results.slice(128).map(statusOf)).toEqual(Array(172).fill("queued"));
     room.runtime.reconcile();
     expect(room.runtime.state.turns).toBe(256);

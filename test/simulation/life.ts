@@ -148,6 +148,7 @@ export class Life implements Caller {
       runtime: this.runtime,
       stops: this.stops,
       stem: () => stemOf(ids.ulid()),
+      pause: () => this.clock.sleep(0),
     });
     this.ingress = variant.ingress?.(ingress) ?? ingress;
   }

@@ -1,5 +1,6 @@
 /** Claims of clients' tool calls, on the real Worker, with the real sessions of several tabs. */
 import { afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
+import { MAX_CLAIMS } from "../../src/agents/conversation/door/limits.ts";
 import { runClientTools } from "../../src/client/client-tools.ts";
 import { ConversationSession } from "../../src/client/session.ts";
 import type { Json } from "../../src/shared/json.ts";
@@ -120,4 +121,41 @@ test("G10 CLAIM-1 two tabs and a reload with a client tool: one execution", asyn
   answer.resolve("Yes");
   expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", answer: "Thank you." });
   expect(runs).toBe(1);
+});
+
+test("CLAIM-1 only those who may speak claim a call", async () => {
+  const { conversation, client, operationId } = await waiting();
+  const watcher = await conversation.connect({
+    principal: { subject: "olga", tenant: "test", roles: ["operator"] },
+  });
+  await watcher.frame("snapshot");
+  watcher.send({ type: "tool.claim", operationId });
+  expect((await watcher.frame("error")).data).toMatchObject({ code: "FORBIDDEN" });
+  client.send({ type: "tool.claim", operationId });
+  expect((await client.frame("tool.claimed")).data).toEqual({ granted: true });
+});
+
+test("CLAIM-1 a connection holds the newest sixteen claims", async () => {
+  const conversation = await createConversation(plain);
+  const client = await conversation.connect();
+  await client.frame("snapshot");
+  const calls = Array.from({ length: MAX_CLAIMS + 1 }, (_, n) => ({
+    call: "ask",
+    input: { question: `${n}?` },
+  }));
+  await conversation.play({ replies: [calls, [{ text: "Thank you." }]] }, { tools: [ASK] });
+  await client.frame("turn.waiting");
+  const ids = client.framesOf("tool.requested").map(({ operationId = "" }) => operationId);
+  expect(ids).toHaveLength(MAX_CLAIMS + 1);
+  for (const [index, operationId] of ids.entries()) {
+    client.send({ type: "tool.claim", operationId });
+    expect((await client.frame("tool.claimed", () => true, index + 1)).data).toEqual({ granted: true });
+  }
+  const other = await conversation.connect();
+  const granted = ids.slice(0, 2).map(async (operationId) => {
+    other.send({ type: "tool.claim", operationId });
+    const isOwn = (frame: { operationId?: string }) => frame.operationId === operationId;
+    return (await other.frame("tool.claimed", isOwn)).data;
+  });
+  expect(await Promise.all(granted)).toEqual([{ granted: true }, { granted: false }]);
 });

@@ -55,7 +55,12 @@ export class Entrance {
     const stateFor = (principal: Principal) => this.stateFor(principal);
     const speaks = (principal: Principal) => this.checkSpeaker(principal);
     this.stops = new Stops({ runtime, queries, stateFor, checkSpeaker: speaks });
-    this.ingress = new Ingress({ runtime, stops: this.stops, stem: () => stemOf(ids.ulid()) });
+    this.ingress = new Ingress({
+      runtime,
+      stops: this.stops,
+      stem: () => stemOf(ids.ulid()),
+      pause: () => clock.sleep(0),
+    });
     this.participants = new Participants({
       runtime,
       agent: ports.agent,

@@ -35,6 +35,8 @@ export interface IngressPorts {
   stops: Stops;
   /** Returns a stem that no turn has. */
   stem(): string;
+  /** Lets other work of the thread come in between. */
+  pause(): Promise<void>;
 }
 
 /** The messages of a batch that wait, each with its place in the batch. */
@@ -54,6 +56,8 @@ export class Ingress {
     const waiting: Waiting = [];
     // One after another. Otherwise a later message could overtake one that waits for its media.
     for (const [index, envelope] of list.entries()) {
+      // Actors can share a thread: others get their turn between the parts of a large batch.
+      if (index > 0 && index % DRAIN_STEP === 0) await this.ports.pause();
       results[index] = await asResult(async () => {
         const signal = openSignal(envelope);
         if (signal.type !== "conversation.user.message") return this.#change(principal, signal);
