@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { speakerOf } from "../../src/agents/conversation/core/caller.ts";
+import type { AgentDecision, PlanInput } from "../../src/agents/conversation/core/decisions.ts";
 import {
   MAX_AGENTS,
   MAX_SAID_LENGTH,
@@ -9,8 +10,10 @@ import {
   MAX_USERS,
 } from "../../src/agents/conversation/core/limits.ts";
 import { addressee, mentionedIn } from "../../src/agents/conversation/core/planning/address.ts";
+import { planComplete } from "../../src/agents/conversation/core/planning/complete.ts";
+import { planJoin, planLeave } from "../../src/agents/conversation/core/planning/participants.ts";
 import { saidWithOthers } from "../../src/agents/conversation/core/planning/speakers.ts";
-import { NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
+import { type ConversationState, NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
 import { step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
@@ -391,4 +394,62 @@ test("A26 a message of another agent or of a workflow is never taken for one of 
   expect(speakerOf(several, { type: "user", userId: "ada" })).toBe('user "ada"');
   const agent = { type: "agent" as const, agentId: "clerk", turnId: "turn_x" };
   for (const record of [alone, several]) expect(speakerOf(record, agent)).toBe('agent "clerk"');
+});
+
+describe("PARTY-5 LIFE-3 what an agent does beside its turns", () => {
+  const caller = { type: "user", userId: "ada" } as const;
+  const agents = ["tester", "lawyer"].map((id) => ({ id, chain: PLAIN_CHAIN }));
+  const record = recordOf();
+  const input: PlanInput = { now: 0, stem: "", gate: allowAll };
+  const state = {
+    ...NEW_STANDING,
+    record: { ...record, agents, participants: [...record.participants, LAWYER] },
+    active: new Map(),
+    compactions: { lawyer: { call: {} }, tester: { call: {} } },
+    extraction: { running: { 1: { agentId: "lawyer" }, 2: { agentId: "tester" } } },
+  } as unknown as ConversationState;
+  const endsOf = (decisions: readonly AgentDecision[]) =>
+    decisions.map((decision) => [
+      decision.type,
+      "session" in decision ? decision.session : "of" in decision && decision.of,
+    ]);
+
+  test("ends with the agent that leaves, and only its own", () => {
+    const plan = planLeave(
+      state,
+      { type: "conversation.participant.remove", participant: LAWYER, caller },
+      input,
+    );
+    expect(endsOf(plan)).toEqual([
+      ["STOP_COMPACTION", "lawyer"],
+      ["GIVE_UP_EXTRACTION", 1],
+      ["REMOVE_PARTICIPANT", false],
+    ]);
+  });
+
+  test("ends with the conversation", () => {
+    const plan = planComplete(state, { type: "conversation.complete", caller }, input);
+    expect(endsOf(plan)).toEqual([
+      ["STOP_COMPACTION", "lawyer"],
+      ["STOP_COMPACTION", "tester"],
+      ["GIVE_UP_EXTRACTION", 1],
+      ["GIVE_UP_EXTRACTION", 2],
+      ["END_CONVERSATION", false],
+    ]);
+  });
+
+  test("BUDGET-4 an agent whose models have no price does not join where dollars are limited", () => {
+    const joins = (budget: ConversationState["budget"]) =>
+      planJoin(
+        { ...state, ...(budget && { budget }) },
+        {
+          type: "conversation.participant.add",
+          participant: COOK,
+          agent: { id: "cook", chain: PLAIN_CHAIN },
+          caller,
+        },
+      );
+    expect(() => joins({ usd: 1 })).toThrow(expect.objectContaining({ code: "INVALID_INPUT" }));
+    expect(joins({ tokens: 1 })).toMatchObject([{ type: "ADD_PARTICIPANT" }]);
+  });
 });
