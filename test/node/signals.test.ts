@@ -22,6 +22,7 @@ import { INTERNAL_TYPES, RESERVED_TYPES, type SignalResult } from "../../src/pro
 import type { JournalEntryView } from "../../src/protocol/views.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
+import { utf8Length } from "../../src/shared/utf8.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 
 const ADA: Principal = { subject: "ada", tenant: "test", roles: ["member"] };
@@ -270,6 +271,9 @@ describe("the queue", () => {
     expect(results.slice(128).map(statusOf)).toEqual(Array(172).fill("queued"));
     room.runtime.reconcile();
     expect(room.runtime.state.turns).toBe(256);
+    const { first = 0, next = 0, bytes } = room.runtime.state.queue ?? {};
+    const waiting = Array.from({ length: next - first }, (_, n) => room.runtime.store.signals.get(first + n));
+    expect(bytes).toBe(waiting.reduce((sum, signal) => sum + utf8Length(JSON.stringify(signal)), 0));
     await room.send({ type: "conversation.cancel" });
     expect(room.drain()).toBe(1);
     expect(room.contents()).toEqual(messages(300).map(({ data }) => data.content));
