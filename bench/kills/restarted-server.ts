@@ -7,15 +7,17 @@ import { type Server, serve } from "../harness/workerd.ts";
 import type { Kill } from "./history.ts";
 
 export class RestartedServer {
+  readonly #bundle: Bundle;
+  readonly #directory: string;
+  readonly #models: string;
   readonly #log: number;
   #server: Server | null = null;
   #port = 0;
 
-  private constructor(
-    private readonly bundle: Bundle,
-    private readonly directory: string,
-    private readonly models: string,
-  ) {
+  private constructor(bundle: Bundle, directory: string, models: string) {
+    this.#bundle = bundle;
+    this.#directory = directory;
+    this.#models = models;
     this.#log = openSync(this.#logFile, "a");
   }
 
@@ -53,13 +55,13 @@ export class RestartedServer {
   }
 
   get #logFile(): string {
-    return join(this.directory, "workerd.log");
+    return join(this.#directory, "workerd.log");
   }
 
   async #serve(): Promise<void> {
-    const variables = { DRAMATIS_LOCAL: "1", OPENAI_BASE_URL: `${this.models}/v1` };
+    const variables = { DRAMATIS_LOCAL: "1", OPENAI_BASE_URL: `${this.#models}/v1` };
     const options = { port: this.#port, variables, output: this.#log };
-    this.#server = await serve(this.bundle, this.directory, options);
+    this.#server = await serve(this.#bundle, this.#directory, options);
     this.#port = this.#server.port;
   }
 }

@@ -5,11 +5,15 @@ import { HitServer } from "./hit-server.ts";
 import { RestartedServer } from "./restarted-server.ts";
 
 export class Site {
-  private constructor(
-    readonly history: History,
-    readonly hits: HitServer,
-    private readonly server: RestartedServer,
-  ) {}
+  readonly history: History;
+  readonly hits: HitServer;
+  readonly #server: RestartedServer;
+
+  private constructor(history: History, hits: HitServer, server: RestartedServer) {
+    this.history = history;
+    this.hits = hits;
+    this.#server = server;
+  }
 
   /** Serves the bundle from its own directory. */
   static async open(bundle: Bundle, directory: string): Promise<Site> {
@@ -20,21 +24,21 @@ export class Site {
   }
 
   get baseUrl(): string {
-    return this.server.baseUrl;
+    return this.#server.baseUrl;
   }
 
   /** Kills the process, starts the next one and records that. Resolves when it accepts connections. */
   async kill(): Promise<void> {
-    this.history.kills.push(await this.server.kill());
+    this.history.kills.push(await this.#server.kill());
   }
 
   async close(): Promise<void> {
-    await this.server.close();
+    await this.#server.close();
     await this.hits.close();
   }
 
   /** Returns the output of workerd and the Worker. */
   output(): string {
-    return this.server.output();
+    return this.#server.output();
   }
 }

@@ -18,6 +18,7 @@ const RETRY_MS = 300;
 export class Outside {
   /** Address of the server under test. */
   target = "";
+  readonly #history: Pick<BackgroundHistory, "hits" | "given" | "answers">;
   readonly #ended = new AbortController();
   readonly #server = createServer((request, response) => {
     this.#handle(request, response).catch((error: unknown) => {
@@ -27,7 +28,9 @@ export class Outside {
     });
   });
 
-  constructor(private readonly history: Pick<BackgroundHistory, "hits" | "given" | "answers">) {}
+  constructor(history: Pick<BackgroundHistory, "hits" | "given" | "answers">) {
+    this.#history = history;
+  }
 
   async start(): Promise<void> {
     this.#server.listen(0, "127.0.0.1");
@@ -79,7 +82,7 @@ export class Outside {
     }
     const calls = isFirst ? script.calls : [];
     if (calls.length > 0) response.write(chunk({ tool_calls: this.#callsOf(script) }, null));
-    else this.history.answers.push({ key: script.key, knows });
+    else this.#history.answers.push({ key: script.key, knows });
     response.write(chunk({}, calls.length > 0 ? "tool_calls" : "stop"));
     response.end("data: [DONE]\n\n");
   }
@@ -95,7 +98,7 @@ export class Outside {
   async #act({ pathname, searchParams }: URL, operationId: string, response: ServerResponse): Promise<void> {
     const tool = z.enum(BACKGROUND_TOOLS).parse(pathname.slice(1));
     const [call, ms] = [searchParams.get("call") ?? "", Number(searchParams.get("ms"))];
-    this.history.hits.push({ tool, call, operationId });
+    this.#history.hits.push({ tool, call, operationId });
     const handle = searchParams.get("handle");
     if (handle === null) await pause(ms);
     else void this.#pay({ handle, call, operationId, ms });
@@ -111,7 +114,7 @@ export class Outside {
     for (let left = ms % 3 === 0 ? 2 : 1; left > 0 && !signal.aborted; ) {
       await pause(ms, undefined, { signal }).catch(() => undefined);
       const status = await this.#give(payment).catch(() => 500);
-      this.history.given.push({ call, operationId, status });
+      this.#history.given.push({ call, operationId, status });
       if (status < 500 && status !== 429) left -= 1;
       else await pause(RETRY_MS, undefined, { signal }).catch(() => undefined);
     }

@@ -111,10 +111,13 @@ function within(random: () => number, { from, to }: { from: number; to: number }
 
 /** The requests to one conversation, repeated until they have an answer. */
 class Calls {
-  constructor(
-    private readonly address: string,
-    private readonly signal: AbortSignal,
-  ) {}
+  readonly #address: string;
+  readonly #signal: AbortSignal;
+
+  constructor(address: string, signal: AbortSignal) {
+    this.#address = address;
+    this.#signal = signal;
+  }
 
   /** Sends a batch until each of its messages is accepted. */
   async send(batch: SentBatch): Promise<void> {
@@ -135,7 +138,7 @@ class Calls {
       if (refused !== undefined) throw new Error(`A message was refused: ${JSON.stringify(refused)}`);
       batch.accepted.push(...left.flatMap(({ key }, index) => (results[index]?.ok === true ? [key] : [])));
       left = left.filter(({ key }) => !batch.accepted.includes(key));
-      if (left.length > 0) await pause(RETRY_MS, undefined, { signal: this.signal });
+      if (left.length > 0) await pause(RETRY_MS, undefined, { signal: this.#signal });
     }
   }
 
@@ -151,7 +154,7 @@ class Calls {
         const messages = await this.#pages<MessageView, "messages">("/messages", "messages");
         return { journal, messages: messages.filter(({ role }) => role === "user") };
       }
-      await pause(POLL_MS, undefined, { signal: this.signal });
+      await pause(POLL_MS, undefined, { signal: this.#signal });
     }
   }
 
@@ -163,7 +166,7 @@ class Calls {
         `${path}?${query}`,
       );
       if (page === null) {
-        await pause(RETRY_MS, undefined, { signal: this.signal });
+        await pause(RETRY_MS, undefined, { signal: this.#signal });
         continue;
       }
       items.push(...page[member]);
@@ -174,11 +177,11 @@ class Calls {
 
   /** Returns `null` where the server does not answer, or fails. */
   async #once<Answer>(path: string, init: RequestInit = {}): Promise<Answer | null> {
-    this.signal.throwIfAborted();
+    this.#signal.throwIfAborted();
     try {
-      const response = await fetch(`${this.address}${path}`, {
+      const response = await fetch(`${this.#address}${path}`, {
         ...init,
-        signal: AbortSignal.any([this.signal, AbortSignal.timeout(15_000)]),
+        signal: AbortSignal.any([this.#signal, AbortSignal.timeout(15_000)]),
       });
       const answer: Answer = await response.json();
       return response.ok ? answer : null;
