@@ -20,6 +20,7 @@ import { Site } from "./site.ts";
 import { storm } from "./storm.ts";
 
 const PATIENCE_MS = 300_000;
+const BACKGROUND_PATIENCE_MS = 600_000;
 const ONE_TURN_PATIENCE_MS = 180_000;
 
 /**
@@ -62,7 +63,7 @@ export async function runKills(directory: string, args: readonly string[]): Prom
   const worked = await background(
     bundle,
     join(directory, "background"),
-    { kills, conversations, seed, patienceMs: PATIENCE_MS },
+    { kills, conversations, seed, patienceMs: BACKGROUND_PATIENCE_MS },
     tick,
   );
   console.log(`\n${summariesIn(raged)} histories were compacted in the storm.`);

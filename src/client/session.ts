@@ -123,6 +123,8 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
   readonly #options = new Map<string, MessageOptions>();
   /** The claims that are not answered, by operation. */
   readonly #claims = new Map<string, PromiseWithResolvers<boolean>>();
+  /** The calls that this client has claimed and not answered. A claim ends with its connection, so each is claimed again. */
+  readonly #running = new Set<string>();
   #transport: FrameTransport | null = null;
   #stopWatching: (() => void) | null = null;
 
@@ -179,6 +181,7 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
   readonly submitToolResult = (operationId: string, outcome: ToolOutcome): void => {
     checkCallId(this.#state, operationId);
     const result = { operationId, ...outcome };
+    this.#running.delete(operationId);
     this.#update(addResult(this.#state, result));
     if (!this.#sendingResults().some((sending) => sending.operationId === operationId)) return;
     this.#transmitResult(result);
@@ -215,7 +218,8 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
     for (const stop of this.#state.stops ?? []) this.#transmitFrame({ v: PROTOCOL_VERSION, ...stop });
     for (const message of this.#sendingMessages()) this.#transmit(message);
     for (const result of this.#sendingResults()) this.#transmitResult(result);
-    for (const operationId of this.#claims.keys()) this.#transmitClaim(operationId);
+    for (const operationId of new Set([...this.#running, ...this.#claims.keys()]))
+      this.#transmitClaim(operationId);
     this.#watchAcknowledgement();
   }
 
@@ -246,12 +250,17 @@ export class ConversationSession implements Omit<ConversationActions, "reconnect
   #settleClaim(frame: Frame): boolean {
     const operationId = frame.type === "error" ? frame.data.ref : frame.operationId;
     const claim = this.#claims.get(operationId ?? "");
-    if (claim === undefined || operationId === undefined) return false;
+    const isRunning = this.#running.has(operationId ?? "");
+    if (operationId === undefined || (claim === undefined && !isRunning)) return false;
     // A result that was sent before the claim may be refused under the same id.
     const isOfResult = this.#sendingResults().some((result) => result.operationId === operationId);
     if (frame.type !== "tool.claimed" && (frame.type !== "error" || isOfResult)) return false;
+    const isGranted = frame.type === "tool.claimed" && frame.data.granted;
+    // A call that runs here goes on, whoever has claimed it meanwhile. One that is over is not claimed again.
+    if (isGranted) this.#running.add(operationId);
+    else if (frame.type === "error") this.#running.delete(operationId);
     this.#claims.delete(operationId);
-    claim.resolve(frame.type === "tool.claimed" && frame.data.granted);
+    claim?.resolve(isGranted);
     return true;
   }
 

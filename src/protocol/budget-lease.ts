@@ -20,6 +20,8 @@ export interface LeaseRequest {
   needs: Amounts;
   /** The amounts that it asks for, so that it need not ask before each call. */
   wants: Amounts;
+  /** No call waits for the answer. */
+  ahead?: true;
 }
 
 export interface LeaseAnswer {
@@ -43,6 +45,7 @@ export const leaseRequestSchema: z.ZodType<LeaseRequest> = z.strictObject({
   keeps: amounts,
   needs: amounts,
   wants: amounts,
+  ahead: z.literal(true).exactOptional(),
 });
 
 export const leaseAnswerSchema: z.ZodType<LeaseAnswer> = z.object({
@@ -54,6 +57,7 @@ export const leaseAnswerSchema: z.ZodType<LeaseAnswer> = z.object({
       allowed: z.number(),
       used: z.number(),
       needed: z.number(),
+      leased: z.number().exactOptional(),
     })
     .exactOptional(),
 });

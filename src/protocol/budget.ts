@@ -33,6 +33,8 @@ export interface BudgetExcess {
   used: number;
   /** The reservation that does not fit. */
   needed: number;
+  /** The part of `used` that other conversations of the agent hold and have not used up; absent where there is none. */
+  leased?: number;
 }
 
 /** Limits of budgets. */

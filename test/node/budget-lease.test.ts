@@ -5,6 +5,7 @@ import {
   applyLease,
   type Lease,
   type LeaseTotals,
+  mayFitLater,
   NO_LEASE,
   NO_TOTALS,
 } from "../../src/agents/agent/leases.ts";
@@ -231,6 +232,44 @@ describe("LEASE-1 LEASE-2 an agent's budget", () => {
     });
     expect(after.totals.spent.tokens).toBe(300);
     expect(after.lease.spent.tokens).toBe(300);
+  });
+
+  test("LEASE-1 what a call used up beyond its lease is not leased to others", () => {
+    const ledger = new Ledger({ tokens: 1_000 });
+    const first = ask(NEW_LEASE, NOTHING, call(200));
+    const { granted } = ledger.take("a", leaseRequestSchema.parse(leaseRequest(first)));
+    const held = answered(first, 1, { granted });
+    const over = { ...held, spent: { ...NOTHING, tokens: 900, modelCalls: 1 } };
+    const refused = ledger.take("a", leaseRequestSchema.parse(leaseRequest(ask(over, NOTHING, call(200)))));
+    expect(refused.excess).toMatchObject({ limit: "tokens" });
+    expect(ledger.totals.held.tokens).toBe(900);
+    const other = leaseRequestSchema.parse(leaseRequest(ask(NEW_LEASE, NOTHING, call(200))));
+    expect(ledger.take("b", other).excess).toMatchObject({ limit: "tokens", used: 900 });
+    const settled = returned(over);
+    expect(settled).toEqual({ seq: 2, spent: over.spent, granted: over.spent });
+    expect(returned(settled)).toBe(settled);
+  });
+
+  test("LEASE-10 a request that only idle leases stand in the way of may fit later", () => {
+    const ledger = new Ledger({ modelCalls: 4 });
+    const asked = leaseRequestSchema.parse(leaseRequest(ask(NEW_LEASE, NOTHING, call(1))));
+    for (const who of ["a", "b", "c", "d"]) ledger.take(who, asked);
+    const { excess } = ledger.take("e", asked);
+    expect(excess).toEqual({
+      scope: "agent",
+      limit: "modelCalls",
+      allowed: 4,
+      used: 4,
+      needed: 1,
+      leased: 4,
+    });
+    expect(excess && mayFitLater(excess)).toBe(true);
+    const used = { ...NOTHING, modelCalls: 1 };
+    for (const who of ["a", "b", "c", "d"])
+      ledger.take(who, { seq: 2, spent: used, keeps: used, needs: used, wants: used });
+    const final = ledger.take("f", asked).excess;
+    expect(final).not.toHaveProperty("leased");
+    expect(final && mayFitLater(final)).toBe(false);
   });
 
   test("LEASE-4 a request that does not fit names the limit and leaves what is held", () => {

@@ -125,6 +125,21 @@ describe("participants", () => {
     expect(instructionsOf(request)).toBe("First version.");
   });
 
+  test("PARTY-3 LEASE-5 an agent with a budget that joined keeps within it after a crash", async () => {
+    const room = await SteeredConversation.create(NOTHING);
+    await room.join(LAWYER, "Costly.", { leased: true });
+    await room.join(COOK);
+    const back = await room.restarted();
+    expect(back.runtime.state).toEqual(room.runtime.state);
+    expect(back.runtime.state.record.agents.map(({ leased = false }) => leased)).toEqual([
+      false,
+      true,
+      false,
+    ]);
+    await back.say("@lawyer Hello");
+    expect(back.runtime.state.leases).toMatchObject({ lawyer: { seq: 1, asked: {} } });
+  });
+
   test("PARTY-5 the turns of an agent that leaves end, those of others go on, and messages go to who is left", async () => {
     const room = await SteeredConversation.create(NOTHING);
     await room.join(LAWYER);

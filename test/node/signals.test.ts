@@ -310,15 +310,16 @@ describe("the queue", () => {
     const room = await Room.create(true);
     const answer = { id: "orphan", type: MESSAGE, data: { content: "Yes", replyToMessageId: "msg_0" } };
     const twice = { ...messages(1, 150)[0], data: { content: "another body" } };
-    await room.send([...messages(200), answer, twice]);
+    const results = await room.send([...messages(200), answer, twice]);
+    expect(statusOf(results.at(-1) as SignalResult), "of two bodies under one key, the first counts").toBe(
+      "IDEMPOTENCY_CONFLICT",
+    );
     room.drain();
     expect(room.entries("conversation.signal.refused").map(({ data }) => data)).toEqual([
       { id: "orphan", code: "INVALID_INPUT", message: expect.any(String) },
-      { id: "id 150", code: "IDEMPOTENCY_CONFLICT", message: expect.any(String) },
     ]);
     expect(room.room.frames.filter(({ type }) => type === "error").map(({ data }) => data)).toMatchObject([
       { code: "INVALID_INPUT", ref: "orphan" },
-      { code: "IDEMPOTENCY_CONFLICT", ref: "id 150" },
     ]);
     expect(room.runtime.state.turns).toBe(200);
   });
@@ -349,6 +350,8 @@ describe("the queue", () => {
     expect(room.entries("conversation.queue.overflow").map(({ data }) => data)).toMatchObject([
       { reason: "queue_overflow", dropped: dropped.length, ids: dropped.map(({ id }) => id) },
     ]);
+    for (let times = 0; times < 3; times++) await room.send(dropped);
+    expect(room.entries("conversation.queue.overflow"), "one entry until a message leaves").toHaveLength(1);
     await room.room.stopAll();
     room.drain();
     expect(room.runtime.state.turns).toBe(all.length - dropped.length);

@@ -95,7 +95,7 @@ function checkNewer(scope: Scope, timeline: TurnTimeline): void {
       type === "tool.requested" && operationId !== undefined ? [[operationId, seq] as const] : [],
     ),
   );
-  for (const { turn, tag, started } of timeline.turns) {
+  for (const { turn, tag, started, cycles } of timeline.turns) {
     for (const { toolCall } of turn.moves) {
       if (toolCall === undefined || !isOnce(toolCall.name)) continue;
       const { operationId } = toolCall;
@@ -106,7 +106,9 @@ function checkNewer(scope: Scope, timeline: TurnTimeline): void {
         (other) =>
           other.started > started && other.started < decided && users.get(other.tag) === users.get(tag),
       );
-      const unseen = newer.filter((other) => !isSaid(other.tag, last));
+      // Turns that were over when the cycle began are in its history, which may be a summary of them.
+      const cycle = cycles[last?.cycle ?? 0] ?? started;
+      const unseen = newer.filter((other) => other.ended > cycle && !isSaid(other.tag, last));
       if (
         unseen.length > (last?.newerLeft ?? 0) &&
         history.toolRuns.some((run) => run.operationId === operationId)

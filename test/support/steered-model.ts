@@ -169,11 +169,15 @@ export class SteeredConversation {
     return this.runtime.changes.cancelTurn(this.queries.requireTurn(this.runtime.state, id), STOP);
   }
 
-  /** Adds a participant; an agent with these instructions. */
-  join(participant: Participant, systemPrompt = `You are ${participant.id}.`): Promise<void> {
+  /** Adds a participant; an agent with these instructions, which may have a budget. */
+  join(
+    participant: Participant,
+    systemPrompt = `You are ${participant.id}.`,
+    { leased }: { leased?: true } = {},
+  ): Promise<void> {
     const { chain } = this.runtime.state.record.agents[0];
     const persona = { ...chain.persona, definition: { identity: { systemPrompt } } };
-    const agent = { id: participant.id, chain: { ...chain, persona } };
+    const agent = { id: participant.id, chain: { ...chain, persona }, ...defined({ leased }) };
     return this.runtime.changes.changeParticipants({
       type: "conversation.participant.add",
       ...STOP,

@@ -1,6 +1,6 @@
 /** Claims of clients' tool calls, on the real Worker, with the real sessions of several tabs. */
 import { afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { MAX_CLAIMS } from "../../src/agents/conversation/door/limits.ts";
+import { MAX_CALLS_PER_REPLY } from "../../src/agents/conversation/core/limits.ts";
 import { runClientTools } from "../../src/client/client-tools.ts";
 import { ConversationSession } from "../../src/client/session.ts";
 import type { Json } from "../../src/shared/json.ts";
@@ -135,27 +135,68 @@ test("CLAIM-1 only those who may speak claim a call", async () => {
   expect((await client.frame("tool.claimed")).data).toEqual({ granted: true });
 });
 
-test("CLAIM-1 a connection holds the newest sixteen claims", async () => {
+test("CLAIM-1 a connection claims each call of the largest reply, at once, and another gets none of them", async () => {
   const conversation = await createConversation(plain);
   const client = await conversation.connect();
   await client.frame("snapshot");
-  const calls = Array.from({ length: MAX_CLAIMS + 1 }, (_, n) => ({
+  const calls = Array.from({ length: MAX_CALLS_PER_REPLY }, (_, n) => ({
     call: "ask",
     input: { question: `${n}?` },
   }));
-  await conversation.play({ replies: [calls, [{ text: "Thank you." }]] }, { tools: [ASK] });
+  const { turnId } = await conversation.play(
+    { replies: [calls, [{ text: "Thank you." }]] },
+    { tools: [ASK] },
+  );
   await client.frame("turn.waiting");
   const ids = client.framesOf("tool.requested").map(({ operationId = "" }) => operationId);
-  expect(ids).toHaveLength(MAX_CLAIMS + 1);
-  for (const [index, operationId] of ids.entries()) {
-    client.send({ type: "tool.claim", operationId });
-    expect((await client.frame("tool.claimed", () => true, index + 1)).data).toEqual({ granted: true });
-  }
-  const other = await conversation.connect();
-  const granted = ids.slice(0, 2).map(async (operationId) => {
-    other.send({ type: "tool.claim", operationId });
-    const isOwn = (frame: { operationId?: string }) => frame.operationId === operationId;
-    return (await other.frame("tool.claimed", isOwn)).data;
-  });
-  expect(await Promise.all(granted)).toEqual([{ granted: true }, { granted: false }]);
+  expect(ids).toHaveLength(MAX_CALLS_PER_REPLY);
+  const answers = async (one: typeof client) => {
+    for (const operationId of ids) one.send({ type: "tool.claim", operationId });
+    await one.frame("tool.claimed", () => true, ids.length);
+    return one.framesOf("tool.claimed").map(({ data }) => data.granted);
+  };
+  expect(new Set(await answers(client))).toEqual(new Set([true]));
+  expect(new Set(await answers(await conversation.connect()))).toEqual(new Set([false]));
+  for (const operationId of ids) client.send({ type: "tool.result", operationId, result: "Yes" });
+  expect(await conversation.ended(turnId)).toMatchObject({ status: "completed" });
+});
+
+test("CLAIM-1 a client that runs a call claims it again as it reconnects", async () => {
+  const { conversation, operationId } = await waiting();
+  const holder = new ConversationSession();
+  const sent: string[] = [];
+  const open = () => {
+    holder.opened({ send: (text) => void sent.push(text), close: () => {}, reconnect: () => {} });
+  };
+  const claimed = (id: string, granted: boolean) =>
+    holder.received(
+      JSON.stringify({
+        v: 1,
+        type: "tool.claimed",
+        time: new Date(0).toISOString(),
+        operationId: id,
+        data: { granted },
+      }),
+    );
+  const claimsIn = () =>
+    sent.splice(0).flatMap((text) => {
+      const { type, operationId: id } = JSON.parse(text);
+      return type === "tool.claim" ? [id] : [];
+    });
+  open();
+  const first = holder.claimTool(operationId);
+  const second = holder.claimTool("op_other");
+  claimed(operationId, true);
+  claimed("op_other", false);
+  expect(await Promise.all([first, second])).toEqual([true, false]);
+  expect(claimsIn()).toEqual([operationId, "op_other"]);
+  holder.closed({ final: false });
+  open();
+  expect(claimsIn()).toEqual([operationId]);
+  claimed(operationId, true);
+  holder.received(JSON.stringify(await (await conversation.connect()).frame("snapshot")));
+  holder.submitToolResult(operationId, { result: "Yes" });
+  holder.closed({ final: false });
+  open();
+  expect(claimsIn()).toEqual([]);
 });

@@ -25,6 +25,7 @@ import {
 import { type AgentBudget, agentBudgetSchema } from "../../protocol/budget.ts";
 import { BUDGET_LEASE, leaseRequestSchema } from "../../protocol/budget-lease.ts";
 import type { Persona, PersonaSource, VersionChain } from "../../protocol/definitions.ts";
+import { ageOf } from "../../protocol/envelope.ts";
 import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
@@ -35,10 +36,12 @@ import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
+import { NotNow } from "../base/mailbox/handlers.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { LeaseStore } from "./lease-store.ts";
+import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
 import { AgentStore } from "./store.ts";
 
 /** The ports of an application's agents. */
@@ -94,13 +97,18 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         this.#store.addConversation(from.id, systemClock.now());
         return null;
       });
-      this.mailbox.receives(BUDGET_LEASE, leaseRequestSchema, (request, { envelope: { from } }) => {
+      this.mailbox.receives(BUDGET_LEASE, leaseRequestSchema, (request, { envelope }) => {
+        const { from } = envelope;
         if (from.kind !== "conversation") {
           throw new DramatisError("INVALID_INPUT", "Only a conversation can send this envelope.");
         }
         const { budget = {} } = this.#store.identity();
+        const answer = this.#leases.apply(from.id, budget, request);
+        const isNew = ageOf(envelope.operationId, systemClock.now()) < LEASE_WAIT_MS;
+        if (answer.excess !== undefined && request.ahead !== true && mayFitLater(answer.excess) && isNew)
+          throw new NotNow("Other conversations hold what is left of the budget.");
         // SAFETY: an answer is plain data.
-        return this.#leases.apply(from.id, budget, request) as unknown as Json;
+        return answer as unknown as Json;
       });
     }
 

@@ -9,6 +9,8 @@
  * LEASE-3  A conversation is granted what its next call needs, and at most half of what is then left beyond that. So one
  *          conversation does not take all of a budget that others need.
  * LEASE-4  A request that does not fit leaves the conversation what it holds, and names the limit.
+ * LEASE-10  What other conversations hold and have not used up comes back when their turns end. A request that only that stands
+ *           in the way of waits for it, `LEASE_WAIT_MS` at most, if a call waits for the answer.
  */
 import { type Amounts, addAmounts, largestAmounts, NOTHING, subtractAmounts } from "../../model/spending.ts";
 import { type AgentBudget, AMOUNT, amountOf, type BudgetExcess, inUnits } from "../../protocol/budget.ts";
@@ -42,7 +44,8 @@ export function applyLease(
 ): { lease: Lease; totals: LeaseTotals; answer: LeaseAnswer } {
   if (request.seq <= before.seq) return { lease: before, totals, answer: { granted: before.granted } };
   const others = subtractAmounts(totals.held, heldBy(before));
-  const excess = excessOf(budget, others, request);
+  const idle = subtractAmounts(others, subtractAmounts(totals.spent, before.spent));
+  const excess = excessOf(budget, { others, idle }, request);
   const granted = excess === null ? grantOf(budget, others, request) : request.keeps;
   const lease = { seq: request.seq, spent: largestAmounts(before.spent, request.spent), granted };
   return {
@@ -55,12 +58,24 @@ export function applyLease(
   };
 }
 
+/** Time for which a request waits for what other conversations hold, in milliseconds (LEASE-10). */
+export const LEASE_WAIT_MS = 20_000;
+
+/** Reports whether a limit would fit without what other conversations hold. */
+export function mayFitLater({ allowed, used, needed, leased = 0 }: BudgetExcess): boolean {
+  return used - leased + needed <= allowed;
+}
+
 function heldBy({ spent, granted }: Lease): Amounts {
   return largestAmounts(spent, granted);
 }
 
 /** Returns the first limit that a request would exceed; `null` if it fits. */
-function excessOf(budget: AgentBudget, others: Amounts, { keeps, needs }: LeaseRequest): BudgetExcess | null {
+function excessOf(
+  budget: AgentBudget,
+  { others, idle }: { others: Amounts; idle: Amounts },
+  { keeps, needs }: LeaseRequest,
+): BudgetExcess | null {
   for (const limit of LIMITS) {
     const allowed = budget[limit];
     const amount = AMOUNT[limit];
@@ -72,6 +87,7 @@ function excessOf(budget: AgentBudget, others: Amounts, { keeps, needs }: LeaseR
       allowed,
       used: inUnits(others[amount] + keeps[amount], limit),
       needed: inUnits(needs[amount] - keeps[amount], limit),
+      ...(idle[amount] > 0 ? { leased: inUnits(idle[amount], limit) } : {}),
     };
   }
   return null;

@@ -13,6 +13,7 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import type { Acceptance, AcceptingUnit } from "./acceptance.ts";
+import { callerKey } from "./core/caller.ts";
 import { DRAIN_STEP } from "./core/limits.ts";
 import { fitting, mayDrain, queueOf } from "./core/planning/signal-queue.ts";
 import type { QueuedMessage, RefusedMessage, Signal, UserMessage } from "./core/signals.ts";
@@ -74,8 +75,12 @@ export class SignalQueueDoor {
    */
   async add(signals: readonly UserMessage[]): Promise<(ErrorData | null)[]> {
     const refusals = new Map<UserMessage, ErrorData>();
+    const first = new Map<string, UserMessage>();
     const fresh = signals.filter((signal) => {
-      const waiting = this.ports.waiting(signal);
+      const { caller, id, correlationId } = signal;
+      const key = id === undefined ? undefined : callerKey(caller, id, correlationId);
+      const waiting = this.ports.waiting(signal) ?? (key === undefined ? undefined : first.get(key));
+      if (key !== undefined && waiting === undefined) first.set(key, signal);
       if (waiting !== undefined && !isSameMessage(waiting, signal))
         refusals.set(signal, keyConflict().toData());
       return waiting === undefined;

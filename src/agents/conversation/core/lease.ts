@@ -5,7 +5,7 @@
  *          granted it: an answer counts only if no later request was sent.
  * LEASE-6  A conversation asks for several calls at a time, and again before the rest does not hold another one, so that a
  *          call seldom waits for its agent. It has one question under way.
- * LEASE-7  A conversation that no longer calls models returns the rest of its lease.
+ * LEASE-7  A conversation that no longer calls models returns the rest of its lease, and says what it has used up beyond it.
  *
  * A conversation leases from the agents whose turns it has. What a call of another agent may spend of the caller's budget
  * belongs into the `budget` of the conversation that the call opens: that limit applies beside the lease.
@@ -79,14 +79,15 @@ export function answered(
 /** Returns the rest of a lease (LEASE-7). Returns the same lease if there is nothing to return. */
 export function returned(lease: LeaseState): LeaseState {
   const { seq, spent, granted, asked, unsure } = lease;
-  if (asked !== undefined || (isWithin(granted, spent) && !unsure)) return lease;
+  const isSettled = isWithin(granted, spent) && isWithin(spent, granted) && !unsure;
+  if (asked !== undefined || isSettled) return lease;
   return { seq: seq + 1, spent, granted: spent };
 }
 
 /** Returns the newest request of a lease. */
 export function leaseRequest({ seq, spent, granted, asked }: LeaseState): JsonObject {
-  const { needs = granted, wants = granted } = asked ?? {};
-  const request: LeaseRequest = { seq, spent, keeps: granted, needs, wants };
+  const { needs = granted, wants = granted, ahead } = asked ?? {};
+  const request: LeaseRequest = { seq, spent, keeps: granted, needs, wants, ...defined({ ahead }) };
   // SAFETY: amounts are numbers.
   return request as unknown as JsonObject;
 }

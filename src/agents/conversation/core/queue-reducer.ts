@@ -26,7 +26,11 @@ export function reduceQueue(transition: Transition, decision: QueueDecision): Tr
       const { dropped, ids } = decision;
       const size = queue.next - queue.first;
       const data = { reason: "queue_overflow", size, dropped, ids: [...ids] };
-      return { ...transition, entries: [...entries, { type: "conversation.queue.overflow", data }] };
+      return {
+        ...transition,
+        state: { ...state, queue: { ...queue, full: true } },
+        entries: [...entries, { type: "conversation.queue.overflow", data }],
+      };
     }
     case "DEQUEUE": {
       const { count, bytes, refused } = decision;

@@ -85,6 +85,8 @@ export interface SignalQueue {
   readonly next: number;
   /** Of their JSON together, in bytes (UTF-8). */
   readonly bytes: number;
+  /** A message was dropped since one has last left the queue, and an entry says so. */
+  readonly full?: true;
 }
 
 /** A compaction of a session: one that runs, or one that was given up. */

@@ -29,10 +29,18 @@ export class Claims {
     const isHeld = (other: Client) => other.id !== client.id && claimsOf(other).includes(operationId);
     if ([...ports.clients()].some(isHeld)) return false;
     const { state } = client;
-    const others = claimsOf(client).filter((id) => id !== operationId);
-    // The oldest claims are of calls that are over, or of a client that runs far too many at once.
+    const others = claimsOf(client).filter((id) => id !== operationId && this.#isOpen(id));
     if (state !== null) client.setState({ ...state, claims: [...others, operationId].slice(-MAX_CLAIMS) });
     return true;
+  }
+
+  #isOpen(operationId: string): boolean {
+    try {
+      this.ports.checkCall(operationId);
+      return true;
+    } catch {
+      return false;
+    }
   }
 }
 

@@ -98,7 +98,7 @@ export function admit(ports: ConnectionPorts, client: Client, message: WSMessage
   return false;
 }
 
-/** Gives the allowance of one frame back: the server has asked for it. */
+/** Gives the allowance of one frame back: the server has asked for it, or the first claim of a call that waits. */
 function giveBack(client: Client): void {
   const left = allowances.get(client);
   if (left !== undefined) allowances.set(client, { ...left, frames: returnToken(left.frames) });
@@ -135,7 +135,9 @@ export async function receiveFrame(
         return;
       case "tool.claim": {
         const { operationId } = frame;
+        const isNew = client.state?.claims?.includes(operationId) !== true;
         const granted = ports.claims.claim(client, principal, operationId);
+        if (granted && isNew) giveBack(client);
         const answer = ephemeralFrame("tool.claimed", { granted }, { operationId }, ports.clock.now());
         ports.readers.answer(client, answer);
         return;

@@ -7,10 +7,10 @@ export const MAX_FRAME_LENGTH = 2 * 1024 * 1024;
  * actor hibernates.
  */
 export const FLOOD = {
-  frames: { burst: 60, perMinute: 600 },
+  frames: { burst: 100, perMinute: 600 },
   length: { burst: 8 * 1024 * 1024, perMinute: 60 * 1024 * 1024 },
 } as const;
-/** Calls of clients' tools that one connection may have claimed; the oldest are given up. */
-export const MAX_CLAIMS = 16;
+/** Calls of clients' tools that one connection may have claimed: two replies of the most calls. The oldest are given up. */
+export const MAX_CLAIMS = 128;
 /** Open WebSockets of a conversation; also its open streams of server-sent events. */
 export const MAX_READERS = 256;

@@ -15,6 +15,7 @@ import type { KeyValue } from "../../../ports/key-value.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { Caller } from "../../../protocol/views.ts";
+import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import { callerKey } from "../core/caller.ts";
@@ -197,9 +198,9 @@ export class ConversationDatabase {
   /** Adds the versions of the agents that joined later. */
   #withChains({ agents, ...record }: StoredRecord): ConversationIdentity {
     const [primary, ...joined] = agents;
-    const others = joined.map(({ id, chain = this.keyValue.get<VersionChain>(chainKey(id)) }) => {
+    const others = joined.map(({ id, leased, chain = this.keyValue.get<VersionChain>(chainKey(id)) }) => {
       if (chain === undefined) throw new Error(`The agent "${id}" joined, but its versions are missing.`);
-      return { id, chain };
+      return { id, ...defined({ leased }), chain };
     });
     return { ...record, agents: [primary, ...others] };
   }
@@ -217,11 +218,17 @@ export class ConversationDatabase {
 
 /** The record as stored: the versions of agents that joined later are values of their own, for a value has at most 2 MB. */
 type StoredRecord = Omit<ConversationIdentity, "agents"> & {
-  agents: readonly [ConversationAgent, ...{ readonly id: string; readonly chain?: VersionChain }[]];
+  agents: readonly [
+    ConversationAgent,
+    ...{ readonly id: string; readonly leased?: true; readonly chain?: VersionChain }[],
+  ];
 };
 
 function withoutChains({ agents: [primary, ...joined], ...record }: ConversationIdentity): StoredRecord {
-  return { ...record, agents: [primary, ...joined.map(({ id }) => ({ id }))] };
+  return {
+    ...record,
+    agents: [primary, ...joined.map(({ id, leased }) => ({ id, ...defined({ leased }) }))],
+  };
 }
 
 function chainKey(agentId: string): string {

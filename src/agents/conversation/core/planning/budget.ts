@@ -235,7 +235,11 @@ const UNITS = {
   modelCalls: "model calls",
 } as const satisfies Record<keyof Budget, string>;
 
-function exceeded({ scope, limit, allowed, used, needed }: BudgetExcess): ErrorData {
+function exceeded({ scope, limit, allowed, used, needed, leased = 0 }: BudgetExcess): ErrorData {
+  if (used - leased + needed <= allowed) {
+    const message = `The budget of the agent is ${allowed} ${UNITS[limit]}: ${leased} are held by its other conversations at the moment. Try again when their turns are over.`;
+    return { code: "BUDGET_EXCEEDED", message, retriable: true };
+  }
   const whose = scope === "persona" ? "the agent's persona" : `the ${scope}`;
   const message = `The budget of ${whose} is ${allowed} ${UNITS[limit]}: ${used} are used or reserved, and the next model call needs up to ${needed}. Raise the budget, or limit the length of replies in the model profile.`;
   return { code: "BUDGET_EXCEEDED", message, retriable: false };

@@ -4,7 +4,8 @@
  * SIGQUEUE-1  A message that is accepted into the queue starts its turn once, after those before it, or is refused with an entry
  *             that names it.
  * SIGQUEUE-2  The queue is bounded in number and bytes. A message that does not fit is dropped with an entry that names it; it is
- *             not remembered, so it can be sent again.
+ *             not remembered, so it can be sent again. Until a message leaves the queue, further ones are dropped without an
+ *             entry: their senders have the answer, and the journal does not grow.
  * SIGQUEUE-3  A commit takes `DRAIN_STEP` messages at most. Other signals come between two commits, so a stop overtakes what
  *             waits.
  */
@@ -40,7 +41,7 @@ export function planIngest(state: ConversationState, { messages }: Ingest): Agen
   const named = dropped.flatMap(({ signal: { id } }) => (id === undefined ? [] : [id]));
   return [
     ...(taken.length === 0 ? [] : [{ type: "ENQUEUE" as const, messages: taken }]),
-    ...(dropped.length === 0
+    ...(dropped.length === 0 || queue.full
       ? []
       : [
           {
