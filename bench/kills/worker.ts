@@ -17,8 +17,10 @@ const tools = TOOL_EFFECTS.map((effect) =>
   defineTool({ name: effect, description: `Acts outside; ${effect}.`, input, effect, execute: hit }),
 );
 
-/** Time that the result of an interrupted call is waited for, too. */
-const BACKGROUND_TIMEOUT_MS = 8_000;
+/** Of calls that act once: the time for which the result of an interrupted one is waited for, too. */
+const ONCE_TIMEOUT_MS = 8_000;
+/** Of a call that is repeated after a kill: the time in which the process starts again counts, too. */
+const REPEATED_TIMEOUT_MS = 60_000;
 
 /** `research` and `charge` run in the background; the result of `pay` comes later, by its handle. */
 const backgroundTools = BACKGROUND_TOOLS.map((name) =>
@@ -28,7 +30,7 @@ const backgroundTools = BACKGROUND_TOOLS.map((name) =>
     input,
     effect: name === "research" ? "idempotent" : "once",
     async: true,
-    timeoutMs: BACKGROUND_TIMEOUT_MS,
+    timeoutMs: name === "research" ? REPEATED_TIMEOUT_MS : ONCE_TIMEOUT_MS,
     execute:
       name === "pay"
         ? async ({ url }, context) => {

@@ -651,6 +651,25 @@ describe("the moves of a turn", () => {
       ]),
     );
 
+  test("MOVES-2 results that exceed the room by a little are shortened, too", () => {
+    const result = (id: string, size: number): ContextMessage => {
+      return { role: "tool", toolCallId: id, content: JSON.stringify(words(size)) };
+    };
+    const toolCalls = ["a", "b", "c"].map((id) => ({ id, name: "read", arguments: {} }));
+    const whole = [
+      { role: "assistant" as const, content: "", toolCalls },
+      result("a", 300),
+      result("b", 200),
+      result("c", 304),
+    ];
+    const sizeOf = (messages: readonly ContextMessage[]) =>
+      messages.reduce((sum, message) => sum + messageTokens(message), 0);
+    for (let less = 1; less <= 30; less++) {
+      const room = sizeOf(whole) - less;
+      expect(sizeOf(fittedMoves(whole, room)), `${less} tokens less`).toBeLessThanOrEqual(room);
+    }
+  });
+
   test("MOVES-1 MOVES-2 MOVES-3 fit their room, keep the newest round, and change to stubs only", () => {
     fc.assert(
       fc.property(moves, fc.integer({ min: 800, max: 3_000 }), (rounds, room) => {

@@ -30,7 +30,7 @@ export interface BackgroundOptions {
 /** Time between two kills, in milliseconds. */
 const CALM_MS = { from: 700, to: 4_000 };
 /** Time between two batches of a conversation, in milliseconds. */
-const PAUSE_MS = { from: 200, to: 3_000 };
+const PAUSE_MS = { from: 500, to: 5_000 };
 /** Time from the sending of a batch to a kill that is aimed at it, in milliseconds. */
 const ON_THE_WAY_MS = { from: 0, to: 12 };
 const RETRY_MS = 200;

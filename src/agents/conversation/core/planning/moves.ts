@@ -87,7 +87,9 @@ function shorten(
     const before = tokens[index] ?? 0;
     const result = message === undefined ? null : resultIn(message);
     if (message === undefined || result === null || before <= share) continue;
-    const shorter = withResult(message, shortenedContent(result, share, estimateTokens));
+    // The share is that of the message, which has more tokens than its content.
+    const around = before - estimateTokens(message.content);
+    const shorter = withResult(message, shortenedContent(result, share - around, estimateTokens));
     messages[index] = shorter;
     const after = messageTokens(shorter);
     tokens[index] = after;
