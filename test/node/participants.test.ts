@@ -173,12 +173,17 @@ describe("participants", () => {
     expect((await room.restarted()).runtime.state).toEqual(room.runtime.state);
   });
 
-  test("LIFE-4 nobody joins or leaves a conversation that has ended", async () => {
+  test("LIFE-4 PARTY-2 nobody joins a conversation that has ended, and no agent leaves it; a user can still be removed", async () => {
     const room = await SteeredConversation.create(NOTHING);
     await room.join(BEN);
+    await room.join(COOK);
     await room.end();
-    for (const change of [() => room.join(LAWYER), () => room.leave(BEN)])
+    for (const change of [() => room.join(LAWYER), () => room.leave(COOK)])
       await expect(change()).rejects.toMatchObject({ code: "CONVERSATION_CLOSED" });
+    await room.leave(BEN);
+    const { record, status } = (await room.restarted()).runtime.state;
+    expect(record.participants).not.toContainEqual(BEN);
+    expect(status).toBe("completed");
   });
 });
 

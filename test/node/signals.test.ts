@@ -128,6 +128,7 @@ class Room {
 
   constructor(
     readonly room: SteeredConversation,
+    checkSpeaker: () => void = () => undefined,
     private readonly ingress = new Ingress({
       runtime: room.runtime,
       stops: new Stops({
@@ -136,6 +137,7 @@ class Room {
         stateFor: () => room.runtime.state,
         checkSpeaker: () => undefined,
       }),
+      checkSpeaker,
       stem: () => stemOf(systemIds.ulid()),
       pause: () => {
         this.pauses += 1;
@@ -149,8 +151,8 @@ class Room {
     return new Room(await SteeredConversation.create(NO_TOOLS, isOff ? { orchestration: false } : {}));
   }
 
-  send(signals: unknown): Promise<SignalResult[]> {
-    return this.ingress.ingest(ADA, signals);
+  send(signals: unknown, sender = ADA): Promise<SignalResult[]> {
+    return this.ingress.ingest(sender, signals);
   }
 
   get runtime() {
@@ -428,6 +430,40 @@ describe("the queue", () => {
     const known = { ...orphan, data: { content: "Yes" } };
     expect((await room.send(known)).map(statusOf)).toEqual(["queued"]);
     expect(room.runtime.state.queue).toMatchObject({ next: 4 });
+  });
+
+  test("SIGQUEUE-7 messages that wait are refused once their sender has left, and nobody else's are", async () => {
+    const room = await Room.create();
+    const ben = { type: "user", id: "ben" } as const;
+    await room.room.join(ben);
+    await room.send(messages(MAX_ACTIVE_TURNS));
+    await room.send(messages(2, 100), { ...ADA, subject: "ben" });
+    await room.send(messages(1, 200));
+    await room.send(messages(1, 300), { ...ADA, subject: "an admin" });
+    await room.room.leave(ben);
+    await room.room.stopAll();
+    room.drain();
+    expect(room.contents().slice(MAX_ACTIVE_TURNS)).toEqual(["message 200", "message 300"]);
+    expect(room.entries("conversation.signal.refused").map(({ data }) => data)).toMatchObject([
+      { id: "id 100", code: "FORBIDDEN" },
+      { id: "id 101", code: "FORBIDDEN" },
+    ]);
+  });
+
+  test("SIGNAL-4 who leaves while a batch is taken sends no more of it", async () => {
+    const steered = await SteeredConversation.create(NO_TOOLS);
+    const left = new DramatisError("NOT_FOUND", "There is no conversation.");
+    let checks = 0;
+    const room = new Room(steered, () => {
+      checks += 1;
+      if (checks > 2) throw left;
+    });
+    expect((await room.send(messages(4))).map(statusOf)).toEqual([
+      "started",
+      "started",
+      "NOT_FOUND",
+      "NOT_FOUND",
+    ]);
   });
 
   test("SIGQUEUE-6 a message whose row cannot be read is given up, by name or without, and those behind it begin", async () => {

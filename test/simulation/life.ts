@@ -147,6 +147,7 @@ export class Life implements Caller {
     const ingress = new Ingress({
       runtime: this.runtime,
       stops: this.stops,
+      checkSpeaker: () => undefined,
       stem: () => stemOf(ids.ulid()),
       pause: () => this.clock.sleep(0),
     });

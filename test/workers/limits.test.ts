@@ -289,14 +289,15 @@ describe("G6 RUN-9 changes of a conversation", () => {
     const id = await create();
     const sockets = await Promise.all(Array.from({ length: 16 }, () => connect(id)));
     const startedAt = Date.now();
-    for (let round = 0; round < 20; round++)
+    for (let round = 0; round < 40; round++)
       for (const socket of sockets)
         socket.send({ type: round % 2 === 0 ? "conversation.cancel" : "conversation.resume" });
     for (const socket of sockets) {
       socket.send({ type: "ping" });
       await socket.frame("pong");
     }
-    const most = 10 + (Date.now() - startedAt) / 2_000;
+    // Each resume counts, and lets one stop through.
+    const most = 2 * (10 + (Date.now() - startedAt) / 2_000) + 1;
     const [refused] = sockets.flatMap((socket) =>
       socket.framesOf("error").filter(({ data }) => data.code === "RATE_LIMITED"),
     );
@@ -309,7 +310,9 @@ describe("G6 RUN-9 changes of a conversation", () => {
   test("count together over HTTP, RPC and WebSocket, orders of turns included; what changes nothing is free", async () => {
     const id = await create();
     expect(await statuses(15, () => post(id, "/resume"))).toEqual(Array(15).fill(409));
-    expect(await toggles(id, 7)).toEqual(Array(7).fill(200));
+    expect(await toggles(id, 15), "eight stops, which are free, and seven resumes").toEqual(
+      Array(15).fill(200),
+    );
     expect(await statuses(15, () => post(id, "/cancel"))).toEqual(Array(15).fill(200));
     const order = async (turns: string) => {
       const init = { method: "PATCH", body: JSON.stringify({ turns }) };
@@ -327,7 +330,22 @@ describe("G6 RUN-9 changes of a conversation", () => {
     expect(await actor.resume(ADMIN, {})).toMatchObject(refused);
     expect((await order("queued")).status).toBe(200);
     expect((await post(id, "/cancel")).status).toBe(200);
-    expect(await changes(id)).toBe(10);
+    expect(await changes(id)).toBe(18);
+  });
+
+  test("RUN-9 nobody keeps others from a stop or a removal by changes of his own", async () => {
+    const id = await create();
+    const participant = (user: string, method: string) => {
+      const path = `/api/conversations/${id}/participants`;
+      return method === "POST"
+        ? send(path, { method, body: JSON.stringify({ type: "user", id: user }) })
+        : send(`${path}/user/${user}`, { method });
+    };
+    for (let n = 0; n < 10; n++) expect((await participant(`user-${n}`, "POST")).status).toBe(200);
+    expect((await participant("late", "POST")).status).toBe(429);
+    for (let n = 0; n < 10; n++) expect((await participant(`user-${n}`, "DELETE")).status).toBe(204);
+    expect((await post(id, "/cancel")).status).toBe(200);
+    expect((await post(id, "/resume")).status).toBe(429);
   });
 });
 

@@ -2,8 +2,9 @@
  * The rate at which callers change a conversation itself: its stops, its resumes, its participants, and other orders of its turns. Each of these
  * is a commit that every reader gets.
  *
- * RUN-9  Limit these changes together, from every caller and entrance. What changes nothing is free, and so is a stop that ends
- *        turns or the conversation, which is never refused: each ends once.
+ * RUN-9  Limit these changes together, from every caller and entrance. What changes nothing is free. So are a stop, the end of the
+ *        conversation and the removal of a participant, which are never refused, so that nobody can prevent them by changes of
+ *        their own: each needs another change before it, and that counts.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -13,6 +14,12 @@ import type { Transition } from "./core/transition.ts";
 
 /** A caller's wish to change a conversation itself. */
 export type ChangeSignal = Cancel | Resume | Update | Complete | Join | Leave;
+
+const FREE: ReadonlySet<ChangeSignal["type"]> = new Set([
+  "conversation.cancel",
+  "conversation.complete",
+  "conversation.participant.remove",
+]);
 
 export class ChangeRate {
   #bucket: TokenBucket | null;
@@ -28,12 +35,10 @@ export class ChangeRate {
   /** Commits a planned change. Throws `RATE_LIMITED`, and what `commit` throws: neither counts. */
   commit(
     { type }: ChangeSignal,
-    { entries, touched }: Transition,
+    { entries }: Pick<Transition, "entries">,
     commit: () => Promise<void>,
   ): Promise<void> {
-    const endsTurns = type === "conversation.cancel" && touched.size > 0;
-    const isFree = endsTurns || type === "conversation.complete";
-    if (this.#bucket === null || entries.length === 0 || isFree) return commit();
+    if (this.#bucket === null || entries.length === 0 || FREE.has(type)) return commit();
     const taken = takeToken(this.#bucket, 1, this.clock.now());
     if (!taken.allowed) throw tooManyChanges(taken.retryAfter);
     const committed = commit();

@@ -58,6 +58,7 @@ export class Entrance {
     this.ingress = new Ingress({
       runtime,
       stops: this.stops,
+      checkSpeaker: speaks,
       stem: () => stemOf(ids.ulid()),
       pause: () => clock.sleep(0),
     });

@@ -7,6 +7,7 @@
  * SIGQUEUE-5  A message that waits and comes again is accepted again, and waits once. With another body it is refused.
  * SIGQUEUE-6  A message that fails without a reason of its own is tried alone, `MAX_TRIES` times with growing pauses, and then
  *             refused. It holds up those behind it no longer. If the refusal cannot be stored either, the message stays.
+ * SIGQUEUE-7  A message whose sender has left the conversation since it came is refused when it could begin.
  */
 import type { Clock } from "../../ports/clock.ts";
 import { defined } from "../../shared/defined.ts";
@@ -17,7 +18,12 @@ import { callerKey } from "./core/caller.ts";
 import { DRAIN_STEP } from "./core/limits.ts";
 import { fitting, mayDrain, queueOf } from "./core/planning/signal-queue.ts";
 import type { QueuedMessage, RefusedMessage, Signal, UserMessage } from "./core/signals.ts";
-import type { ConversationState, SignalQueue } from "./core/state.ts";
+import {
+  type ConversationIdentity,
+  type ConversationState,
+  type SignalQueue,
+  takesPart,
+} from "./core/state.ts";
 import { isSameMessage, keyConflict } from "./door/message-checks.ts";
 
 /** The unit of work in which messages of the queue begin their turns. */
@@ -85,7 +91,9 @@ export class SignalQueueDoor {
         refusals.set(signal, keyConflict().toData());
       return waiting === undefined;
     });
-    const messages = fresh.map((signal): QueuedMessage => {
+    const { record } = this.ports.state();
+    const messages = fresh.map((message): QueuedMessage => {
+      const signal: UserMessage = isMember(record, message) ? { ...message, member: true } : message;
       return { signal, bytes: utf8Length(JSON.stringify(signal)) };
     });
     const fits = fitting(queueOf(this.ports.state()), messages);
@@ -146,6 +154,7 @@ export class SignalQueueDoor {
       for (let n = first + drained.count; n < Math.min(next, first + step); n++) {
         const signal = this.ports.messageAt(n);
         try {
+          if (signal.member && !isMember(state.record, signal)) throw hasLeft();
           acceptance.stagePrepaid(unit, signal);
         } catch (error) {
           if (!(error instanceof DramatisError)) throw error;
@@ -176,6 +185,15 @@ export class SignalQueueDoor {
     drained.count += 1;
     drained.bytes += signal === undefined ? 0 : utf8Length(JSON.stringify(signal));
   }
+}
+
+/** Reports whether the sender of a message takes part. */
+function isMember(record: Pick<ConversationIdentity, "participants">, { caller }: UserMessage): boolean {
+  return caller.type === "user" && takesPart(record, { type: "user", id: caller.userId });
+}
+
+function hasLeft(): DramatisError {
+  return new DramatisError("FORBIDDEN", "The sender of this message has left the conversation.");
 }
 
 function overflow(): ErrorData {

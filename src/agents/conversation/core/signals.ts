@@ -30,6 +30,8 @@ export interface UserMessage {
   data: Omit<StartTurn, "idempotencyKey">;
   /** The message that it replies to. */
   replied?: RepliedMessage;
+  /** It waits, and its sender took part when it came. Who has left by then begins no turn. */
+  member?: true;
 }
 
 /** Measurements of one attempt of a model call. Times are milliseconds since the epoch. */

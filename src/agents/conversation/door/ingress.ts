@@ -33,6 +33,8 @@ export interface IngressPorts {
     };
   };
   stops: Stops;
+  /** Throws `NOT_FOUND` or `FORBIDDEN` unless this principal may speak. */
+  checkSpeaker(principal: Principal): void;
   /** Returns a stem that no turn has. */
   stem(): string;
   /** Lets other work of the thread come in between. */
@@ -59,6 +61,8 @@ export class Ingress {
       // Actors can share a thread: others get their turn between the parts of a large batch.
       if (index > 0 && index % DRAIN_STEP === 0) await this.ports.pause();
       results[index] = await asResult(async () => {
+        // Who leaves while a batch is taken sends no more of it.
+        this.ports.checkSpeaker(principal);
         const signal = openSignal(envelope);
         if (signal.type !== "conversation.user.message") return this.#change(principal, signal);
         return this.#message(readMessage(signal, principal), { index, waiting });

@@ -3,7 +3,7 @@
  *
  * LIFE-3  Only a request of somebody who may speak in it ends a conversation, never time. Its turns end as by a stop, with its
  *         compactions and extractions, in the same commit. Ending it again changes nothing.
- * LIFE-4  A conversation that has ended takes no message, no stop, no resume and no change: `CONVERSATION_CLOSED`. A message that
+ * LIFE-4  A conversation that has ended takes no message, no stop, no resume and no change but the removal of a user: `CONVERSATION_CLOSED`. A message that
  *         repeats a recorded one has the same answer as before, and late results are noted as those of stopped turns.
  */
 import { defined } from "../../../../shared/defined.ts";

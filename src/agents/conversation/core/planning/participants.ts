@@ -3,6 +3,7 @@
  *
  * PARTY-2  Whoever may speak in a conversation adds and removes participants. The agent that it began with stays. To add who
  *          takes part, or to remove who does not, changes nothing.
+ *          A user can also be removed from a conversation that has ended, and then no longer reads it.
  * PARTY-3  An agent that joins pins the versions of its definitions, and has a session of its own. An agent that joins again
  *          keeps the versions that it had: the records of its turns refer to them.
  * PARTY-5  The active turns of an agent that leaves end as by a stop, in the same commit, with its compaction and extractions.
@@ -56,7 +57,7 @@ export function planLeave(
   input: PlanInput,
 ): AgentDecision[] {
   const { record } = state;
-  checkOpen(state);
+  if (participant.type === "agent") checkOpen(state);
   if (!takesPart(record, participant)) return [];
   const leaves: AgentDecision = { type: "REMOVE_PARTICIPANT", participant, by };
   if (participant.type === "user") return [leaves];
