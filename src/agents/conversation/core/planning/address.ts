@@ -8,7 +8,8 @@
  * ADDRESS-3  The model of an agent gets the newest messages that others sent to other agents, and what those answered, as
  *            quotes with the names of the speakers: text only, no tool calls. They are read when a request is made, as of the
  *            beginning of its cycle, and stored once: in the sessions of the agents that they belong to.
- * ADDRESS-4  Where several people have taken part, each message of a user begins with the name of its speaker.
+ * ADDRESS-4  Where several people have taken part, each message of a user begins with the name of its speaker. Its own lines that begin
+ *            like such a name are marked, so nobody speaks for others.
  */
 import { plainText } from "../../../../shared/content.ts";
 import { DramatisError } from "../../../../shared/errors.ts";

@@ -28,11 +28,25 @@ function withSpeaker(message: ContextMessage): ContextMessage {
   const { content, parts } = message;
   const changed: ContextMessage = {
     ...message,
-    content: label + content,
-    ...(parts === undefined ? {} : { parts: [{ type: "text" as const, text: label }, ...parts] }),
+    content: label + quoted(content),
+    ...(parts === undefined
+      ? {}
+      : { parts: [{ type: "text" as const, text: label }, ...parts.map(quotedPart)] }),
   };
   named.set(message, changed);
   return changed;
+}
+
+/** The beginning of a line that looks like the name of a speaker. */
+const LABEL = /(^|\r\n|[\r\n\u0085\u2028\u2029])([^\S\r\n\u0085\u2028\u2029]*(?:user|agent|workflow)\s*")/gi;
+
+/** Marks lines that look like the words of another speaker: a message has one. */
+function quoted(text: string): string {
+  return text.replace(LABEL, "$1> $2");
+}
+
+function quotedPart<Part extends NonNullable<ContextMessage["parts"]>[number]>(part: Part): Part {
+  return part.type === "text" ? { ...part, text: quoted(part.text) } : part;
 }
 
 /**
