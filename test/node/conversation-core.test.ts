@@ -23,7 +23,6 @@ import {
   historyBudget,
   moveMessages,
 } from "../../src/agents/conversation/core/planning/context.ts";
-import { works } from "../../src/agents/conversation/core/planning/order.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { checkTurnSchemas } from "../../src/agents/conversation/core/planning/schema-check.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
@@ -36,12 +35,7 @@ import {
 } from "../../src/agents/conversation/core/state.ts";
 import { beginCycles, step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
-import {
-  isDueTurn,
-  openOperations,
-  runnableOperations,
-  type Turn,
-} from "../../src/agents/conversation/core/turn.ts";
+import { openOperations, runnableOperations, type Turn } from "../../src/agents/conversation/core/turn.ts";
 import {
   isRecorded,
   outcomesAt,
@@ -49,6 +43,7 @@ import {
   turnFromEvents,
   turnRow,
 } from "../../src/agents/conversation/core/turn-events.ts";
+import { waitOf, works } from "../../src/agents/conversation/core/waits.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";
 import { performModelCall } from "../../src/agents/conversation/effects/model-call.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";
@@ -477,7 +472,7 @@ describe("the core under random signals", () => {
             const waits = openOperations(turn).some(({ deadline }) => deadline !== undefined);
             const isHeld = held.has(turn.n) && effects.length > 0;
             const isQueued = turn.queued === true && active.some(({ n, queued }) => n !== turn.n && !queued);
-            const isDue = isDueTurn(turn);
+            const isDue = waitOf(turn) === "cycle";
             const mayBegin =
               driver.state.order === "parallel" || !active.some((o) => o.n !== turn.n && works(o));
             if (isDue) expect(mayBegin, "ASYNC-5").toBe(false);

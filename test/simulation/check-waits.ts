@@ -1,6 +1,7 @@
 /** Finds active turns that wait for nothing. Pure. */
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
-import { isDueTurn, openOperations, type Turn } from "../../src/agents/conversation/core/turn.ts";
+import { openOperations, type Turn } from "../../src/agents/conversation/core/turn.ts";
+import { waitOf } from "../../src/agents/conversation/core/waits.ts";
 
 /** Returns the numbers of the active turns that neither work, nor name an operation or a deadline, nor wait for others. */
 export function unnamedWaits({ active }: ConversationState): number[] {
@@ -12,7 +13,7 @@ function isAccountedFor(turn: Turn, turns: readonly Turn[]): boolean {
   if (turn.queued) return turns.some(({ n, queued }) => n !== turn.n && !queued);
   if (turn.call !== null || turn.assembly !== undefined) return true;
   // The next cycle waits for other turns.
-  if (isDueTurn(turn)) return turns.some((other) => other !== turn);
+  if (waitOf(turn) === "cycle") return turns.some((other) => other !== turn);
   const open = openOperations(turn);
   return (
     open.length > 0 &&

@@ -12,7 +12,7 @@ import { DramatisError } from "../../../shared/errors.ts";
 import type { AgentDecision } from "./decisions.ts";
 import type { ConversationState } from "./state.ts";
 import type { Transition } from "./transition.ts";
-import { blockingOperations, dueOperations, type Turn } from "./turn.ts";
+import { onlyWaits } from "./waits.ts";
 
 /** Returns the status of a conversation as its clients see it. */
 export function shownStatus({
@@ -22,15 +22,6 @@ export function shownStatus({
   if (status !== "active") return status;
   const begun = [...active.values()].filter(({ queued }) => queued !== true);
   return begun.length > 0 && begun.every(onlyWaits) ? "waiting" : "active";
-}
-
-/** Reports whether an active turn waits for results of operations and for nothing else. */
-function onlyWaits(turn: Turn): boolean {
-  if (turn.call !== null || turn.assembly !== undefined) return false;
-  const blocking = blockingOperations(turn);
-  if (blocking.length > 0)
-    return blocking.every(({ target, status }) => target === "client" || status === "deferred");
-  return turn.waiting !== undefined && dueOperations(turn).length === 0;
 }
 
 /** Throws `CONVERSATION_CLOSED` if the conversation has ended. */

@@ -248,23 +248,9 @@ export function dueOperations({ operations }: Pick<Turn, "operations">): Operati
   return operations.filter(isDue);
 }
 
-/** Reports whether a turn's next cycle can begin: the one before is over, and background operations have results for it. */
-export function isDueTurn(turn: Turn): boolean {
-  return (
-    turn.waiting !== undefined && dueOperations(turn).length > 0 && blockingOperations(turn).length === 0
-  );
-}
-
 /** Returns the operations that the actor itself must have run: open ones of code whose attempt was not interrupted. */
 export function runnableOperations(turn: Pick<Turn, "operations">): Operation[] {
   return openOperations(turn).filter(({ target, status }) => target === "code" && status === "pending");
-}
-
-/** Reports whether an active turn waits for its client, beside background operations for nothing else. */
-export function waitsForClient(turn: Turn): boolean {
-  if (turn.status !== "active" || turn.call !== null) return false;
-  const open = blockingOperations(turn);
-  return open.length > 0 && open.every(({ target }) => target === "client");
 }
 
 /** Returns the replies without tool calls: the agent's messages. */

@@ -17,8 +17,9 @@
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { isDue } from "../operation.ts";
 import type { ConversationState } from "../state.ts";
-import { backgroundOperations, dueOperations, isDueTurn, type Turn } from "../turn.ts";
-import { notesOf, works } from "./order.ts";
+import { backgroundOperations, dueOperations, type Turn } from "../turn.ts";
+import { waitOf, works } from "../waits.ts";
+import { notesOf } from "./order.ts";
 import { isStuck } from "./repeats.ts";
 import { isLastCall } from "./results.ts";
 
@@ -32,7 +33,7 @@ export function endOfCycle(state: ConversationState, turn: Turn): AgentDecision 
 
 /** Begins the next cycle of the first turn that has results for it. Call it after every change, until it begins none. */
 export function planCycle(state: ConversationState, input: Pick<PlanInput, "turns">): AgentDecision[] {
-  const due = [...state.active.values()].filter((turn) => isDueTurn(turn) && !isHeld(state, turn));
+  const due = [...state.active.values()].filter((turn) => waitOf(turn) === "cycle" && !isHeld(state, turn));
   const [first] = due.sort((one, other) => one.n - other.n);
   if (first === undefined) return [];
   const { length } = first.replies;
@@ -49,5 +50,5 @@ function isHeld({ order, active }: ConversationState, { n }: Turn): boolean {
 
 /** Reports whether the next cycle of an earlier turn comes first. */
 function isBehind({ order, active }: ConversationState, { n }: Turn): boolean {
-  return order !== "parallel" && [...active.values()].some((turn) => turn.n < n && isDueTurn(turn));
+  return order !== "parallel" && [...active.values()].some((turn) => turn.n < n && waitOf(turn) === "cycle");
 }

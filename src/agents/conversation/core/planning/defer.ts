@@ -22,7 +22,7 @@ import type { Operation } from "../operation.ts";
 import type { DeferredResult, ToolDeferred } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
 import { blockingOperations, openOperations } from "../turn.ts";
-import { clientResult, excessOf, refused, resume, tooLarge } from "./results.ts";
+import { announceWait, clientResult, excessOf, refused, resume, tooLarge } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
 /** Keeps an operation open whose tool has ended. */
@@ -41,11 +41,13 @@ export function planDeferral(
   )
     return [];
   if (operation.status === "deferred") return [];
-  const others = blockingOperations(turn).filter((candidate) => candidate.item !== item);
-  const isLast = operation.mode === "sync" && others.every(({ status }) => status === "deferred");
+  const blocking = blockingOperations(turn);
+  const left = blocking.map((candidate) =>
+    candidate.item === item ? { ...candidate, status: "deferred" as const } : candidate,
+  );
   return [
     { type: "DEFER_TASK", turn: n, item, deadline: Math.min(expiresAt, now + MAX_DEFER_MS) },
-    ...(isLast ? [{ type: "MARK_WAITING" as const, turn: n, isIdle: true }] : []),
+    ...announceWait(n, blocking, left),
   ];
 }
 

@@ -11,7 +11,7 @@ import type { AgentDecision } from "../decisions.ts";
 import { answered, ask, holds, type LeaseRefusal, type LeaseState, returned } from "../lease.ts";
 import type { BudgetLeased } from "../signals.ts";
 import { type ConversationState, leaseOf, runningCompactions } from "../state.ts";
-import { type Turn, waitsForClient } from "../turn.ts";
+import { works } from "../waits.ts";
 
 /** The place of a call in a lease. */
 export type LeasePlace =
@@ -51,18 +51,13 @@ export function planLeased(
 export function planReturns(state: ConversationState): AgentDecision[] {
   return Object.entries(state.leases ?? {}).flatMap(([agentId, lease]): AgentDecision[] => {
     const next = returned(lease);
-    return next === lease || works(state, agentId) ? [] : [{ type: "SET_LEASE", agentId, lease: next }];
+    return next === lease || callsModels(state, agentId) ? [] : [{ type: "SET_LEASE", agentId, lease: next }];
   });
 }
 
 /** Reports whether an agent calls models here, or is about to. */
-function works(state: ConversationState, agentId: string): boolean {
+function callsModels(state: ConversationState, agentId: string): boolean {
   const turns = [...state.active.values()].filter((turn) => turn.agentId === agentId);
-  if (turns.some((turn) => !waits(turn))) return true;
+  if (turns.some(works)) return true;
   return runningCompactions(state).some(({ session }) => session === agentId);
-}
-
-function waits(turn: Turn): boolean {
-  if (turn.call !== null || turn.assembly !== undefined) return false;
-  return turn.queued === true || turn.waiting !== undefined || waitsForClient(turn);
 }

@@ -25,7 +25,8 @@ import { MAX_NOTED_LENGTH, MAX_NOTED_TURNS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import type { UserMessage } from "../signals.ts";
 import { type ConversationState, chainOf, queuedTurns } from "../state.ts";
-import { blockingOperations, isDueTurn, openOperations, type Turn } from "../turn.ts";
+import { openOperations, type Turn } from "../turn.ts";
+import { holdsQueue, outlivesInterruption } from "../waits.ts";
 import { saidToOthers } from "./address.ts";
 import { stopTurn } from "./cancel.ts";
 import { excerpt } from "./excerpt.ts";
@@ -48,9 +49,10 @@ export function planStart(
 ): Start {
   const others = [...state.active.values()];
   if (state.order === "interrupt") {
-    const working = others.filter(({ waiting }) => waiting === undefined);
-    const before = working.flatMap((turn) => stopTurn(turn, INTERRUPTED, { caller }, input));
-    const left = new Map([...state.active].filter(([, { waiting }]) => waiting !== undefined));
+    const before = others.flatMap((turn) =>
+      outlivesInterruption(turn) ? [] : stopTurn(turn, INTERRUPTED, { caller }, input),
+    );
+    const left = new Map([...state.active].filter(([, turn]) => outlivesInterruption(turn)));
     return { before, after: [begin({ ...state, active: left }, n, agentId, input)] };
   }
   const isQueued = state.order === "queued" && others.some(holdsQueue);
@@ -66,17 +68,6 @@ export function planQueue(state: ConversationState, input: Pick<PlanInput, "turn
   const isHeld =
     state.order === "queued" && [...state.active.values()].some((turn) => !turn.queued && holdsQueue(turn));
   return first === undefined || isHeld ? [] : [begin(state, first.n, first.agentId, input)];
-}
-
-/** Reports whether a turn works or waits to do so, so that later ones wait for it. */
-function holdsQueue(turn: Turn): boolean {
-  return turn.queued === true || isDueTurn(turn) || works(turn);
-}
-
-/** Reports whether a turn calls a model, or waits for a tool of its own. */
-export function works(turn: Turn): boolean {
-  if (turn.call !== null || turn.assembly !== undefined) return true;
-  return blockingOperations(turn).some(({ target, status }) => target === "code" && status !== "deferred");
 }
 
 function begin(

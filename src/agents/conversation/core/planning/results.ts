@@ -17,7 +17,8 @@ import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import type { ClientResult, ToolCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
-import { blockingOperations, openOperations, type Turn, waitsForClient } from "../turn.ts";
+import { blockingOperations, openOperations, type Turn } from "../turn.ts";
+import { waitForResults } from "../waits.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
 import { failure } from "./tool-call.ts";
 import { nextAttemptAt } from "./tool-retry.ts";
@@ -99,35 +100,53 @@ export function resume(
   const { n, replies } = turn;
   const blocking = blockingOperations(turn);
   const left = blocking.filter(({ item }) => !results.some((given) => given.item === item));
-  const waited = turn.waiting !== undefined || waitsForClient(turn);
-  const waitsOn = left.length === blocking.length || (left.length > 0 && waited);
   const operations = turn.operations.map((operation) => {
     const given = results.find(({ item }) => item === operation.item);
     return given === undefined ? operation : { ...operation, result: given.result };
   });
   return [
     ...results.map((given) => ({ type: "RESUME_FROM_TOOL" as const, turn: n, ...given })),
-    ...(waitsOn ? [] : planNext(state, { ...turn, operations }, left, replies.length)),
+    ...(left.length === 0 && blocking.length > 0
+      ? [callModel(state, { ...turn, operations }, replies.length)]
+      : announceWait(n, blocking, left)),
   ];
 }
 
 /** A turn, with its operations as the planned decisions leave them. */
 type ActedTurn = Pick<Turn, "n" | "agentId" | "continuations"> & { operations: readonly RepeatableCall[] };
 
+type Pending = Pick<Operation, "target" | "status">;
+
 /** Plans the next step after `replies` replies, not counting continuations: call the model, or wait for the operations that are pending. */
 export function planNext(
-  { record }: ConversationState,
-  { n: turn, operations, ...rest }: ActedTurn,
-  pending: readonly Pick<Operation, "target" | "status">[],
+  state: ConversationState,
+  turn: ActedTurn,
+  pending: readonly Pending[],
   replies: number,
 ): AgentDecision[] {
-  if (pending.length === 0) {
-    const final = isLastCall(record, rest, replies) || isStuck(operations, replies);
-    return [{ type: "CALL_LLM", turn, final }];
-  }
-  if (pending.every(({ status }) => status === "deferred"))
-    return [{ type: "MARK_WAITING", turn, isIdle: true }];
-  return pending.every(({ target }) => target === "client") ? [{ type: "WAIT_FOR_CLIENT", turn }] : [];
+  return pending.length === 0 ? [callModel(state, turn, replies)] : announceWait(turn.n, [], pending);
+}
+
+function callModel(
+  { record }: ConversationState,
+  { n: turn, operations, ...rest }: ActedTurn,
+  replies: number,
+): AgentDecision {
+  const final = isLastCall(record, rest, replies) || isStuck(operations, replies);
+  return { type: "CALL_LLM", turn, final };
+}
+
+/** Announces the wait of a turn for the operations that it still waits for, where another one comes to it (WAIT-2). */
+export function announceWait(
+  turn: number,
+  before: readonly Pending[],
+  left: readonly Pending[],
+): AgentDecision[] {
+  const wait = waitForResults(left);
+  if (wait === null || wait === "tools" || wait === waitForResults(before)) return [];
+  return [
+    wait === "client" ? { type: "WAIT_FOR_CLIENT", turn } : { type: "MARK_WAITING", turn, isIdle: true },
+  ];
 }
 
 /** Reports whether a turn's next model call is its last one, after `replies` replies. */
