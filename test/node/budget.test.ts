@@ -1,6 +1,7 @@
 /** Budgets: reserved before a call, charged after it, and a hard stop. */
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { spentByAgent } from "../../src/agents/conversation/core/own-spending.ts";
 import { planReservation } from "../../src/agents/conversation/core/planning/budget.ts";
 import { packHead, unpackHead } from "../../src/agents/conversation/store/journal.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
@@ -134,6 +135,40 @@ describe("model calls", () => {
       { scope: "turn", limit: "modelCalls", allowed: 0, used: 0, needed: 1 },
       { scope: "persona", limit: "modelCalls", allowed: 1, used: 1, needed: 1 },
     ]);
+  });
+
+  test("H4 BUDGET-7 the budget of a persona counts what its own agent uses up, also after a restart", async () => {
+    const first = await SteeredConversation.create(empty, {}, {}, { budget: { modelCalls: 2 } });
+    const ask = async (room: SteeredConversation, to: string) => {
+      const id = await room.say("Hello", { to });
+      const request = room.turn(id).status === "failed" ? undefined : await room.request();
+      request?.answer("Hi.");
+      if (request !== undefined) await room.until(over(id));
+      return room.turn(id);
+    };
+    await ask(first, "tester");
+    expect(first.runtime.state.spentBy).toBeUndefined();
+    await first.join({ type: "agent", id: "lawyer" }, "You are lawyer.", { budget: { modelCalls: 1 } });
+    await first.join({ type: "agent", id: "cook" });
+    const room = await first.restarted();
+    expect(room.runtime.state).toEqual(first.runtime.state);
+    expect(room.runtime.state.spentBy).toMatchObject({
+      tester: { modelCalls: 1 },
+      lawyer: { modelCalls: 0 },
+    });
+    for (const agent of ["cook", "cook", "lawyer", "tester"])
+      expect(await ask(room, agent)).toMatchObject({ agentId: agent, status: "completed" });
+    const { conversation } = room.queries.snapshot(room.runtime.state, []);
+    expect(conversation.budgetLeft).toEqual({ modelCalls: 0 });
+    for (const agent of ["lawyer", "tester"])
+      expect((await ask(room, agent)).error).toMatchObject({ code: "BUDGET_EXCEEDED" });
+    expect(await ask(room, "cook")).toMatchObject({ status: "completed" });
+    expect(room.runtime.state.spent.modelCalls).toBe(6);
+    expect(exceeded(room)).toMatchObject([
+      { scope: "persona", allowed: 1, used: 1 },
+      { scope: "persona", allowed: 2, used: 2 },
+    ]);
+    expect((await room.restarted()).runtime.state).toEqual(room.runtime.state);
   });
 
   test("H4 LEDGER-2 a stop after 100 deltas leaves the ledger above zero, marked as an estimate", async () => {
@@ -284,5 +319,11 @@ describe("storage", () => {
     const head = unpackHead({ u: [3, 100, 0, 20, 7] });
     expect(head.spent).toEqual({ tokens: 120, nanoDollars: 7, toolCalls: 0, modelCalls: 3 });
     expect(packHead(head)).toEqual({ u: [3, 100, 0, 20, 7] });
+  });
+
+  test("BUDGET-7 a stored count of several agents without counts of their own holds for each of them", () => {
+    const { spent, spentBy } = unpackHead({ u: [3, 100, 0, 20, 7] });
+    expect(spentBy).toBeUndefined();
+    expect(spentByAgent({ spent }, "lawyer")).toEqual(spent);
   });
 });

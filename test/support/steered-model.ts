@@ -173,10 +173,10 @@ export class SteeredConversation {
   join(
     participant: Participant,
     systemPrompt = `You are ${participant.id}.`,
-    { leased }: { leased?: true } = {},
+    { leased, budget }: { leased?: true; budget?: Budget } = {},
   ): Promise<void> {
     const { chain } = this.runtime.state.record.agents[0];
-    const persona = { ...chain.persona, definition: { identity: { systemPrompt } } };
+    const persona = { ...chain.persona, definition: { identity: { systemPrompt }, ...defined({ budget }) } };
     const agent = { id: participant.id, chain: { ...chain, persona }, ...defined({ leased }) };
     return this.runtime.changes.changeParticipants({
       type: "conversation.participant.add",

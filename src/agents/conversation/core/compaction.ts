@@ -1,13 +1,14 @@
 /** Applies decisions about compactions to the state. Pure. */
 import { compactionProfile } from "../../../library/version-chain.ts";
 import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
-import { addAmounts, type TokenEstimate } from "../../../model/spending.ts";
+import type { TokenEstimate } from "../../../model/spending.ts";
 import { defined } from "../../../shared/defined.ts";
 import { withOutcome, withUsage } from "./calls.ts";
 import type { CompactionDecision, FailureText, MadeAttempt } from "./decisions.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { leasesAfter } from "./lease-reducer.ts";
 import { spentByRequest } from "./ledger.ts";
+import { withSpending } from "./own-spending.ts";
 import {
   chainOf,
   compactionOf,
@@ -135,13 +136,12 @@ function counted(transition: Transition, { session, made, crashed }: WithAttempt
   const request = made?.facts ?? (crashed && { estimate: crashed });
   if (request === undefined) return transition;
   const amounts = spentByRequest(request, profile);
-  const spent = addAmounts(state.spent, amounts);
   return {
     ...transition,
     state: {
       ...state,
       usage: withUsage(state.usage, made?.facts.usage, profile),
-      spent,
+      ...withSpending(state, session, amounts),
       ...leasesAfter(state, session, amounts),
     },
   };

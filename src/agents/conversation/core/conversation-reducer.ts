@@ -178,10 +178,10 @@ function setBudget(
 
 /** Returns what is left of the conversation's budget, as a member of an entry's data; nothing where there is no budget. */
 export function leftData(
-  state: Pick<ConversationState, "record" | "budget" | "spent">,
+  state: Pick<ConversationState, "record" | "budget" | "spent" | "spentBy">,
 ): JsonObject | undefined {
-  const budget = conversationBudget(state);
-  return budget === null ? undefined : { budgetLeft: { ...budgetLeft(budget, state.spent) } };
+  const left = budgetLeft(state);
+  return left === null ? undefined : { budgetLeft: { ...left } };
 }
 
 function jsonOf(budget: Budget | null): JsonObject | null {

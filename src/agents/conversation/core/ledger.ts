@@ -22,8 +22,9 @@ import {
 import { AMOUNT, amountOf, type Budget, inUnits, type SpendingView } from "../../../protocol/budget.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
+import { spentByAgent } from "./own-spending.ts";
 import type { AttemptFacts } from "./signals.ts";
-import type { ConversationState } from "./state.ts";
+import { type ConversationState, primaryAgent } from "./state.ts";
 import type { CallRecord, Turn } from "./turn.ts";
 
 /** Returns what a turn's model calls have used up. */
@@ -99,13 +100,29 @@ export function conversationBudget({
   return Object.keys(limits).length === 0 ? null : limits;
 }
 
-/** Returns what is left of the limits of a conversation. What running calls have reserved is not left out. */
-export function budgetLeft(budget: Budget, spent: Amounts): Budget {
+/**
+ * Returns what is left of the limits of a conversation: its own, and those of its primary agent. What running calls have
+ * reserved is not left out. `null` where there are no limits.
+ */
+export function budgetLeft(
+  state: Pick<ConversationState, "record" | "budget" | "spent" | "spentBy">,
+): Budget | null {
+  const limits = conversationBudget(state);
+  if (limits === null) return null;
+  const { id, chain } = primaryAgent(state.record);
+  const applied = [
+    { budget: state.budget, spent: state.spent },
+    { budget: chain.persona.definition.budget, spent: spentByAgent(state, id) },
+  ];
   const left = (limit: keyof Budget) => {
-    const allowed = budget[limit];
-    if (allowed === undefined) return undefined;
-    const rest = Math.max(0, amountOf(allowed, limit) - spent[AMOUNT[limit]]);
-    return inUnits(rest, limit);
+    if (limits[limit] === undefined) return undefined;
+    const rests = applied.map(({ budget, spent }) => {
+      const allowed = budget?.[limit];
+      return allowed === undefined
+        ? Number.POSITIVE_INFINITY
+        : amountOf(allowed, limit) - spent[AMOUNT[limit]];
+    });
+    return inUnits(Math.max(0, Math.min(...rests)), limit);
   };
   return defined({
     tokens: left("tokens"),

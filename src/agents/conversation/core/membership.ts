@@ -1,6 +1,7 @@
 /** The participants of a conversation as decisions change them. Pure. */
 import { hasSeveralPeople } from "./caller.ts";
 import type { AgentDecision } from "./decisions.ts";
+import { countsWith } from "./own-spending.ts";
 import type { ConversationIdentity } from "./state.ts";
 import type { Transition } from "./transition.ts";
 
@@ -27,7 +28,7 @@ export function changeParticipants(transition: Transition, decision: MembershipD
   const entry = isJoin ? "participant.joined" : "participant.left";
   return {
     ...transition,
-    state: { ...state, record },
+    state: { ...state, ...(pinned === undefined ? {} : countsWith(state, pinned)), record },
     entries: [...entries, { type: entry, data: { participant: { type, id }, by } }],
     membership: [...(membership ?? []), ...(pinned === undefined ? [] : [pinned])],
   };

@@ -9,7 +9,6 @@
 import { profileAt } from "../../../library/version-chain.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { ModelReply } from "../../../model/reply.ts";
-import { addAmounts } from "../../../model/spending.ts";
 import type { UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -25,6 +24,7 @@ import type { JournalEntry } from "./journal-entry.ts";
 import { leasesAfter, reduceLease } from "./lease-reducer.ts";
 import { movedSpending } from "./ledger.ts";
 import { cancelled, deferred, isDue, isOpen, type Operation, repeated, settled } from "./operation.ts";
+import { withSpending } from "./own-spending.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import { reduceQueue } from "./queue-reducer.ts";
 import { chainOf, queuedTurns } from "./state.ts";
@@ -185,14 +185,14 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         reply: turn.replies.length - 1,
         ...(isRefused ? { completedAt: now } : {}),
       };
-      const spent = isRefused ? state.spent : addAmounts(state.spent, { toolCalls: 1 });
+      const spending = isRefused ? {} : withSpending(state, turn.agentId, { toolCalls: 1 });
       const next = {
         ...turn,
         items: items + 1,
         operations: [...turn.operations, operation],
         ...(isRefused ? { issues: oneMoreFailure(turn) } : { toolCalls: (turn.toolCalls ?? 0) + 1 }),
       };
-      return withTurn({ ...transition, state: { ...state, spent } }, next, [
+      return withTurn({ ...transition, state: { ...state, ...spending } }, next, [
         entry("tool.requested", items),
         ...(isRefused ? [entry("tool.failed", items)] : []),
       ]);
@@ -305,8 +305,9 @@ function charged(
 ): Transition {
   const { state } = transition;
   const moved = movedSpending(turn, next, chainOf(state.record, turn.agentId));
-  const spent = addAmounts(state.spent, moved);
-  return { ...transition, state: { ...state, usage, spent, ...leasesAfter(state, turn.agentId, moved) } };
+  const { agentId } = turn;
+  const spending = withSpending(state, agentId, moved);
+  return { ...transition, state: { ...state, usage, ...spending, ...leasesAfter(state, agentId, moved) } };
 }
 
 function isCompactionDecision(decision: AgentDecision): decision is CompactionDecision {

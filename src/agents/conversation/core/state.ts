@@ -66,6 +66,8 @@ export interface Standing {
   readonly usage: UsageTotals;
   /** What its calls have used up since its beginning. */
   readonly spent: Amounts;
+  /** What the agents with a budget of their persona have used up, by agent; absent while the conversation has one agent. */
+  readonly spentBy?: Readonly<Record<string, Amounts>>;
   /** The conversation's own limits; absent = none. */
   readonly budget?: Budget;
   /** The leases of agents with a budget, by agent; absent where nothing was asked for. */

@@ -30,11 +30,21 @@ import { callViews, turnCost, turnUsage } from "./call-views.ts";
 export function conversationView(
   state: Pick<
     ConversationState,
-    "record" | "status" | "gate" | "order" | "orchestration" | "queue" | "active" | "spent" | "budget"
+    | "record"
+    | "status"
+    | "gate"
+    | "order"
+    | "orchestration"
+    | "queue"
+    | "active"
+    | "spent"
+    | "spentBy"
+    | "budget"
   >,
 ): ConversationView {
   const budget = conversationBudget(state);
-  const limits = budget === null ? {} : { budget, budgetLeft: budgetLeft(budget, state.spent) };
+  const left = budgetLeft(state);
+  const limits = budget === null || left === null ? {} : { budget, budgetLeft: left };
   const { record, gate, order: turns, orchestration, queue, active } = state;
   const queued = queue && queue.next - queue.first;
   const running = active.size > 0 ? "running" : "idle";

@@ -93,6 +93,8 @@ type PackedHead = {
   l?: NonNullable<Head["leases"]>;
   /** Spent: the amounts beyond those that the usage has. */
   p?: PackedSpending;
+  /** Spent by agents. */
+  w?: Record<string, PackedSpending>;
 };
 /** The head in rows of releases up to 0.3.0. */
 type OldHead = [turns: number, sessions: Head["sessions"], active: Head["active"], usage?: PackedUsage];
@@ -113,6 +115,7 @@ export function packHead({
   budget,
   leases,
   spent,
+  spentBy,
 }: Head): PackedHead {
   const beyond = subtractAmounts(spent, amountsOfUsage(usage));
   return defined({
@@ -130,6 +133,7 @@ export function packHead({
     b: budget,
     l: leases,
     p: Object.values(beyond).some((amount) => amount !== 0) ? packSpending(beyond) : undefined,
+    w: spentBy && mapped(spentBy, packSpending),
   });
 }
 
@@ -153,14 +157,16 @@ export function unpackHead(packed: PackedHead | OldHead): Head {
     b: budget,
     l: leases,
     p,
+    w,
   } = packed;
   const usage = u === undefined ? NEW_STANDING.usage : unpackUsage(u);
   const counted = amountsOfUsage(usage);
   const spent = p === undefined ? counted : addAmounts(counted, unpackSpending(p));
+  const spentBy = w && mapped(w, unpackSpending);
   return {
     ...NEW_STANDING,
     ...defined({ turns, sessions, usage, spent, status, gate, order, orchestration, queue }),
-    ...defined({ compactions, extraction, budget, leases }),
+    ...defined({ compactions, extraction, budget, leases, spentBy }),
     active,
   };
 }
@@ -183,6 +189,13 @@ function unpackSpending([
   modelCalls = 0,
 ]: PackedSpending): Amounts {
   return { tokens, nanoDollars, toolCalls, modelCalls };
+}
+
+function mapped<From, To>(
+  values: Readonly<Record<string, From>>,
+  to: (value: From) => To,
+): Record<string, To> {
+  return Object.fromEntries(Object.entries(values).map(([key, value]) => [key, to(value)]));
 }
 
 function packUsage({

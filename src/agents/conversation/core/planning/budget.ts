@@ -4,8 +4,8 @@
  * BUDGET-1  A model call reserves its estimated input and its maximal output in the commit that calls for it. If that does
  *           not fit a budget, no model is called, and its turn fails with `BUDGET_EXCEEDED`. Each attempt reserves anew.
  * BUDGET-2  The budgets of the turn, of the conversation and of its agent's persona all apply, so the smallest decides. Those
- *           of conversation and persona limit everything that the conversation has used up since its beginning, and what its
- *           calls that run have reserved.
+ *           of conversation and persona limit everything that was used up there since the conversation began, and what calls
+ *           that run have reserved.
  * BUDGET-3  The tool calls of a reply are reserved together. Those beyond a budget get the result `BUDGET_EXCEEDED` and do
  *           not run; the others do.
  * BUDGET-4  A budget in dollars requires prices of every model that may be called.
@@ -20,6 +20,7 @@ import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { LeaseRefusal } from "../lease.ts";
 import { spentByTurn } from "../ledger.ts";
+import { spentByAgent } from "../own-spending.ts";
 import {
   type ConversationState,
   chainOf,
@@ -173,11 +174,16 @@ function sharedLimits(state: ConversationState, agentId: string, own?: Turn): Li
   const { budget: persona } = chainOf(state.record, agentId).persona.definition;
   const { budget } = state;
   if (budget === undefined && persona === undefined) return [];
-  const used = addAmounts(state.spent, reservedBeside(state, own?.n));
-  return [
-    ...(budget === undefined ? [] : [{ scope: "conversation" as const, budget, used }]),
-    ...(persona === undefined ? [] : [{ scope: "persona" as const, budget: persona, used }]),
-  ];
+  const limits: Limit[] = [];
+  if (budget !== undefined) {
+    const used = addAmounts(state.spent, reservedBeside(state, own?.n));
+    limits.push({ scope: "conversation", budget, used });
+  }
+  if (persona !== undefined) {
+    const used = addAmounts(spentByAgent(state, agentId), reservedBeside(state, own?.n, agentId));
+    limits.push({ scope: "persona", budget: persona, used });
+  }
+  return limits;
 }
 
 /** Returns what the running calls of all turns but `own` have reserved; of one agent only, if it is given. */
