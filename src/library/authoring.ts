@@ -3,7 +3,7 @@
  *
  * AUTHOR-1  Everything that a definition refers to exists when it is added. In a persona, a bare id means a definition of
  *           the persona's own library.
- * AUTHOR-2  A tool by API is data over the code of a deployed tool. It cannot promise more about repeating it than the
+ * AUTHOR-2  A tool by API is data over the code of a deployed tool, or over an agent. It cannot promise more about repeating it than the
  *           deployed tool does.
  * AUTHOR-3  A model profile by API can send a key only to hosts that the deployer trusts, and can name only keys that the
  *           deployer allows.
@@ -14,6 +14,7 @@ import type { ModelProfile } from "../model/profile.ts";
 import type {
   Persona,
   RetryPolicy,
+  TaskTarget,
   ToolDefinition,
   ToolEffect,
   ToolTarget,
@@ -25,13 +26,22 @@ import type { JsonObject } from "../shared/json.ts";
 import { Patterns } from "../shared/json-schema/pattern.ts";
 import { isPlainUrl } from "../shared/text.ts";
 import { issuesText } from "../shared/validation.ts";
+import {
+  agentTarget,
+  DEFAULT_AGENT_TIMEOUT_MS,
+  MESSAGE_SCHEMA,
+  MODE_MEMBER,
+  RESERVED,
+  takesModeMember,
+} from "./agent-tool.ts";
 import type { DeployedCode } from "./deployed-code.ts";
 import { inputSchemaIssues } from "./input-schema.ts";
 import { listIds } from "./known-ids.ts";
 import { completePersona } from "./persona.ts";
-import { type DefinitionKey, formatReference, parseReference } from "./reference.ts";
+import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
 import { type Registry, strictest } from "./registry.ts";
 import { refuseEqualNames, resolveFallbacks } from "./resolve.ts";
+import { timeoutProblem } from "./schemas.ts";
 import { completeRetry } from "./tool-forms.ts";
 
 /** The libraries of one tenant. */
@@ -47,7 +57,7 @@ export interface LibraryPorts {
 export interface PostedTool {
   name: string;
   description: string;
-  /** The deployed tool whose code runs. */
+  /** The deployed tool whose code runs, or the agent that answers. */
   target: ToolTarget;
   inputSchema?: JsonObject;
   effect?: ToolEffect;
@@ -111,43 +121,63 @@ export async function checkedTool(
     async: isAsync,
   }: PostedTool,
 ): Promise<ToolDefinition> {
-  const reference = await resolving("/target/task", async () => parseReference(target.task));
-  const deployed = tools.toolCode(reference.library, reference.id)?.definition;
-  if (reference.version !== undefined)
-    throw invalid("/target/task", "Must name no version: the deployed code runs, whatever its version.");
-  if (deployed === undefined) {
-    const { library, id } = reference;
-    const ids = tools.ids("tool", library);
-    const known =
-      ids.length > 0
-        ? `Library "${library}" has: ${listIds(id, ids)}.`
-        : `Deployed libraries: ${listIds(library, tools.libraryIds)}.`;
-    throw invalid("/target/task", `There is no deployed tool "${formatReference(reference)}". ${known}`);
-  }
-  if (effect !== undefined && strictest(effect, deployed.effect) !== effect)
-    throw invalid("/effect", `Must not promise more than the deployed tool, which is ${deployed.effect}.`);
+  const agent = agentTarget(target);
+  const { reference, code } =
+    "task" in target ? await deployedTool(tools, target) : { reference: undefined, code: AGENT_TOOL };
+  const { retry: ofCode, ...usual } = code;
+  if (effect !== undefined && agent === undefined && strictest(effect, code.effect) !== effect)
+    throw invalid("/effect", `Must not promise more than the deployed tool, which is ${code.effect}.`);
   const issues =
     inputSchema === undefined
       ? []
       : inputSchemaIssues(inputSchema, "/inputSchema", new Patterns(MAX_COMPILE_STEPS));
   if (inputMapping !== undefined) issues.push(...mappingIssues(inputMapping, ["input"], "/inputMapping"));
+  if (agent !== undefined && inputSchema !== undefined && takesModeMember(inputSchema))
+    issues.push({ path: `/inputSchema/properties/${MODE_MEMBER}`, message: RESERVED });
+  const problem = timeoutProblem({ target, timeoutMs: timeoutMs ?? usual.timeoutMs });
+  if (problem !== null) issues.push({ path: "/timeoutMs", message: problem });
   if (issues.length > 0) throw refused(issues);
-  const { retry: ofCode, ...code } = deployed;
   const attempts =
     retry === undefined
       ? effect === "once"
         ? undefined
         : ofCode
-      : completeRetry(retry, effect ?? deployed.effect, (path, message) => {
+      : completeRetry(retry, effect ?? code.effect, (path, message) => {
           throw invalid(`/${path.join("/")}`, message);
         });
   return {
-    ...code,
+    ...usual,
     name,
     description,
     ...defined({ inputSchema, effect, timeoutMs, inputMapping, retry: attempts, async: isAsync }),
-    target: { task: formatReference(reference) },
+    target: reference === undefined ? target : { task: formatReference(reference) },
   };
+}
+
+/** The members of a posted tool that an agent answers, where its author gives none. */
+const AGENT_TOOL: Omit<ToolDefinition, "name" | "description"> = {
+  inputSchema: MESSAGE_SCHEMA,
+  effect: "once",
+  timeoutMs: DEFAULT_AGENT_TIMEOUT_MS,
+};
+
+/** Returns the deployed tool whose code a posted tool runs. Throws `INVALID_INPUT`. */
+async function deployedTool(
+  tools: LibraryPorts["tools"],
+  { task }: TaskTarget,
+): Promise<{ reference: LibraryReference; code: ToolDefinition }> {
+  const reference = await resolving("/target/task", async () => parseReference(task));
+  const { library, id, version } = reference;
+  const code = tools.toolCode(library, id)?.definition;
+  if (version !== undefined)
+    throw invalid("/target/task", "Must name no version: the deployed code runs, whatever its version.");
+  if (code !== undefined) return { reference, code };
+  const ids = tools.ids("tool", library);
+  const known =
+    ids.length > 0
+      ? `Library "${library}" has: ${listIds(id, ids)}.`
+      : `Deployed libraries: ${listIds(library, tools.libraryIds)}.`;
+  throw invalid("/target/task", `There is no deployed tool "${formatReference(reference)}". ${known}`);
 }
 
 /** Returns the profile. Throws `INVALID_INPUT`, naming the field. */

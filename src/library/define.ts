@@ -7,7 +7,7 @@
  */
 import { z } from "zod";
 import type { ModelProfile } from "../model/profile.ts";
-import type { Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
+import type { AgentTarget, Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
 import type { ToolState } from "../protocol/executor-api.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
@@ -16,6 +16,14 @@ import type { CallContext } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { inputIssues, issuesText, jsonPointer, validate } from "../shared/validation.ts";
+import {
+  agentTargetSchema,
+  DEFAULT_AGENT_TIMEOUT_MS,
+  MESSAGE_SCHEMA,
+  MODE_MEMBER,
+  RESERVED,
+  takesModeMember,
+} from "./agent-tool.ts";
 import { checkLibrary, contentsSchema } from "./check-library.ts";
 import type { DeferOptions, Deferred } from "./deferred.ts";
 import { MAX_DEFINITION_BYTES } from "./definition.ts";
@@ -24,6 +32,7 @@ import {
   modelProfileSchema,
   personaSchema,
   retrySchema,
+  timeoutProblem,
   toolDefinitionSchema,
 } from "./schemas.ts";
 import { ToolError } from "./tool-error.ts";
@@ -76,19 +85,40 @@ export interface ToolOptions<Input extends z.ZodType> {
   execute(input: z.output<Input>, context: ToolContext): unknown;
 }
 
-/** The fields of `ToolOptions`. `toolDefinitionSchema` checks the values of the others. */
+/** The argument of `defineTool` for a tool that another agent answers. */
+export interface AgentToolOptions extends Omit<ToolOptions<z.ZodType>, "input" | "execute" | "timeoutMs"> {
+  /** The agent, and the mode of calls for which the model chooses none. */
+  target: AgentTarget;
+  /** A zod object: what the agent is told. `z.object({ message: z.string() })` when absent. */
+  input?: z.ZodType;
+  /** Time limit of the whole call, in milliseconds: 30 days at most; ten minutes when absent. */
+  timeoutMs?: number;
+}
+
+/** The fields of both kinds of tools. `toolDefinitionSchema` checks their values. */
+const commonOptions = Object.fromEntries(
+  ["name", "id", "description", "effect", "timeoutMs", "retry", "async"].map((name) => [
+    name,
+    z.unknown().optional(),
+  ]),
+);
+const zodSchema = z.custom(
+  (value) => typeof value === "object" && value !== null && "_zod" in value,
+  "Must be a schema of zod 4. Wrap the fields in z.object({…}).",
+);
+
+/** The fields of `ToolOptions`. */
 const optionsSchema = z.strictObject({
-  ...Object.fromEntries(
-    ["name", "id", "description", "effect", "timeoutMs", "retry", "async"].map((name) => [
-      name,
-      z.unknown().optional(),
-    ]),
-  ),
-  input: z.custom(
-    (value) => typeof value === "object" && value !== null && "_zod" in value,
-    "Must be a schema of zod 4. Wrap the fields in z.object({…}).",
-  ),
+  ...commonOptions,
+  input: zodSchema,
   execute: z.custom((value) => typeof value === "function", "Must be a function, which runs the tool."),
+});
+
+/** The fields of `AgentToolOptions`. */
+const agentOptionsSchema = z.strictObject({
+  ...commonOptions,
+  input: zodSchema.optional(),
+  target: agentTargetSchema,
 });
 
 /** A definition with its id in a library. */
@@ -143,46 +173,91 @@ export function defineModelProfile(id: string, profile: ModelProfile): Defined<M
  *   execute: ({ name }) => `Hello, ${name}!`,
  * });
  */
-export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>): Tool {
-  const [target] = targetFields(options);
+export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>): Tool;
+/**
+ * Defines a tool that another agent answers. Throws `INVALID_INPUT`.
+ * @example
+ * const askDeveloper = defineTool({
+ *   name: "ask_developer",
+ *   description: "Has the developer write code. Say exactly what you need.",
+ *   target: { agent: "developer" },
+ * });
+ */
+export function defineTool(options: AgentToolOptions): Tool;
+export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input> | AgentToolOptions): Tool {
   const tool = typeof options?.name === "string" ? `Tool "${options.name}"` : "The tool";
-  if (target !== undefined) {
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `${tool} has \`${target}\`, but a tool in code runs its \`execute\`. Remove \`${target}\`, or post the tool by API.`,
-    );
+  const [target] = targetFields(options);
+  if (target === undefined) {
+    const { execute, input } = validate(optionsSchema, options, "", tool) as ToolOptions<Input>;
+    return { ...definedTool(options, tool, { input }), run: checkedRun(options.name, input, execute) };
   }
-  validate(optionsSchema, options, "", tool);
-  const { name, input, execute } = options;
+  if (target !== "target" || "execute" in options || !isAgentTarget(options)) {
+    const message = `${tool} has \`${target}\`, but a tool in code has \`execute\` or \`target: {agent}\`, and not both. Remove one, or post the tool by API.`;
+    throw new DramatisError("INVALID_INPUT", message);
+  }
+  validate(agentOptionsSchema, options, "", tool);
+  const { input } = options;
+  return {
+    ...definedTool(options, tool, { target: options.target, ...defined({ input }) }),
+    run: () => Promise.reject(new ToolError(`"${options.name}" is answered by an agent and runs no code.`)),
+  };
+}
+
+/** Returns the definition of a tool, checked. */
+function definedTool(
+  options: Omit<ToolOptions<z.ZodType>, "input" | "execute">,
+  tool: string,
+  { input, target }: { input?: z.ZodType; target?: AgentTarget },
+): Defined<ToolDefinition> {
+  const { name, description, id, effect = "once", async: isAsync } = options;
   const refuse = (path: string[], message: string) => {
     throw new DramatisError("INVALID_INPUT", `${tool}: ${jsonPointer(path)}: ${message}`);
   };
   const timeoutMs = readTimeout(options, refuse);
   const attempts = validate(retrySchema, withoutTimeout(options.retry) ?? {}, "/retry", tool);
-  const retry = completeRetry(attempts, options.effect ?? "once", refuse);
+  const retry = completeRetry(attempts, effect, refuse);
   const definition = validate(
     toolDefinitionSchema,
     {
       name,
-      description: options.description,
-      inputSchema: toInputSchema(name, input),
-      effect: options.effect ?? "once",
-      timeoutMs: timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS,
-      ...defined({ retry, async: options.async }),
+      description,
+      inputSchema: input === undefined ? MESSAGE_SCHEMA : toInputSchema(name, input),
+      effect,
+      timeoutMs: timeoutMs ?? (target === undefined ? DEFAULT_TOOL_TIMEOUT_MS : DEFAULT_AGENT_TIMEOUT_MS),
+      ...defined({ retry, async: isAsync, target }),
     },
     "",
     tool,
   );
-  return {
-    ...withId(checkedId("tool", options.id ?? name), definition),
-    async run(value, context) {
-      const parsed = await input.safeParseAsync(value);
-      if (parsed.success) return execute(parsed.data, context);
-      const issues = issuesText(inputIssues(parsed.error));
-      throw new ToolError(`The input does not match the schema of "${name}": ${issues}`, {
-        code: "INVALID_INPUT",
-      });
-    },
+  const problem = timeoutProblem(definition);
+  if (problem !== null) refuse(["timeoutMs"], problem);
+  if (target !== undefined && takesModeMember(definition.inputSchema))
+    refuse(["input", MODE_MEMBER], RESERVED);
+  return withId(checkedId("tool", id ?? name), definition);
+}
+
+function isAgentTarget(options: object): options is AgentToolOptions {
+  return (
+    "target" in options &&
+    typeof options.target === "object" &&
+    options.target !== null &&
+    "agent" in options.target
+  );
+}
+
+/** Returns the code of a tool behind a check of its input (LIB-1). */
+function checkedRun<Input extends z.ZodType>(
+  name: string,
+  input: Input,
+  execute: ToolOptions<Input>["execute"],
+): Tool["run"] {
+  return async (value, context) => {
+    const parsed = await input.safeParseAsync(value);
+    if (parsed.success) return execute(parsed.data, context);
+    const issues = issuesText(inputIssues(parsed.error));
+    throw new ToolError(`The input does not match the schema of "${name}": ${issues}`, {
+      code: "INVALID_INPUT",
+    });
   };
 }
 

@@ -11,6 +11,7 @@
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona } from "../protocol/definitions.ts";
 import { DramatisError } from "../shared/errors.ts";
+import { agentTarget } from "./agent-tool.ts";
 import type { Defined, Library, Tool } from "./define.ts";
 import { contentHash, DEFINITION_KINDS, type DefinitionKind, type DefinitionTypes } from "./definition.ts";
 import type { DefinitionStore, PublishedVersion, UnversionedDefinition } from "./definition-source.ts";
@@ -20,7 +21,7 @@ import type { DefinitionKey } from "./reference.ts";
 
 /** The executable half of the deployed tools. */
 export interface ToolCodes {
-  /** Returns `undefined` if this deployment has no such tool. */
+  /** Returns `undefined` if this deployment has no such tool, or an agent answers it. */
   toolCode(library: string, id: string): Tool | undefined;
 }
 
@@ -78,7 +79,8 @@ export class DeployedCode implements ToolCodes {
 
   toolCode(library: string, id: string): Tool | undefined {
     const contents = this.#libraries.get(library);
-    return contents?.task.find((task) => task.id === id) ?? findTool(contents?.tool ?? [], id);
+    const tool = contents?.task.find((task) => task.id === id) ?? findTool(contents?.tool ?? [], id);
+    return agentTarget(tool?.definition.target) === undefined ? tool : undefined;
   }
 
   async definition<Kind extends DefinitionKind>(

@@ -30,6 +30,7 @@ import type {
 import { DramatisError } from "../shared/errors.ts";
 import { listPage, listRange, type Page, type PageOptions } from "../shared/page.ts";
 import { mayAuthor, type Principal } from "../shared/principal.ts";
+import { agentTarget, taskTarget } from "./agent-tool.ts";
 import { contentHash, type DefinitionKind, type DefinitionTypes, kindName } from "./definition.ts";
 import type {
   DefinitionSource,
@@ -76,8 +77,9 @@ export class Registry {
   /** As `persona`. The effect is that of the deployed code if that is stricter (REG-6). */
   async tool(reference: LibraryReference): Promise<Resolved<ToolDefinition>> {
     const { definition, ...pin } = await this.#resolve("tool", reference);
-    const { library, id } =
-      definition.target === undefined ? reference : parseReference(definition.target.task);
+    if (agentTarget(definition.target) !== undefined) return { ...pin, definition };
+    const target = taskTarget(definition.target);
+    const { library, id } = target === undefined ? reference : parseReference(target.task);
     const deployed = this.#code.toolCode(library, id)?.definition;
     const effect = strictest(definition.effect, deployed?.effect ?? "pure");
     return { ...pin, definition: { ...definition, effect } };

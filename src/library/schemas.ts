@@ -7,6 +7,7 @@ import { type ModelProfile, PROVIDERS } from "../model/profile.ts";
 import { budgetSchema } from "../protocol/budget.ts";
 import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 import type { JsonObject } from "../shared/json.ts";
+import { agentTarget, agentTargetSchema, MAX_AGENT_TIMEOUT_MS } from "./agent-tool.ts";
 import { withHookForms } from "./hook-forms.ts";
 import { MAX_MOVES } from "./persona.ts";
 import { refused } from "./persona-forms.ts";
@@ -139,6 +140,15 @@ export const retrySchema = z.strictObject({
   backoffMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
 });
 
+/** Describes why a tool's time limit is not allowed: code ends sooner than agents; `null` where it is. */
+export function timeoutProblem({
+  target,
+  timeoutMs,
+}: Pick<ToolDefinition, "target" | "timeoutMs">): string | null {
+  if (agentTarget(target) !== undefined || timeoutMs <= MAX_TIMEOUT_MS) return null;
+  return `Must be ${MAX_TIMEOUT_MS} at most for a tool that runs code.`;
+}
+
 /** A tool, without its code. */
 export const toolDefinitionSchema = z.strictObject({
   name: z
@@ -149,7 +159,7 @@ export const toolDefinitionSchema = z.strictObject({
     error: "The input schema must describe an object: wrap it in z.object({…})",
   }),
   effect: z.enum(["pure", "idempotent", "once"]),
-  timeoutMs: timeout,
+  timeoutMs: z.int().min(1).max(MAX_AGENT_TIMEOUT_MS),
   retry: z.exactOptional(
     z.strictObject({
       maxAttempts: z.int().min(2).max(MAX_TOOL_ATTEMPTS),
@@ -157,6 +167,6 @@ export const toolDefinitionSchema = z.strictObject({
     }),
   ),
   async: z.exactOptional(z.boolean()),
-  target: z.exactOptional(z.strictObject({ task: referenceSchema })),
+  target: z.exactOptional(z.union([z.strictObject({ task: referenceSchema }), agentTargetSchema])),
   inputMapping: z.exactOptional(z.record(z.string().min(1).max(200), z.string().min(1))),
 }) satisfies z.ZodType<ToolDefinition>;

@@ -13,7 +13,8 @@ type AnyTool = ToolDefinition & { task?: DefinitionReference };
 
 /** Returns the form of a definition that is hashed and stored. */
 export function toStored(definition: ToolDefinition | Persona | ModelProfile): object {
-  if (!("target" in definition)) return definition;
+  if (!("target" in definition) || definition.target === undefined || !("task" in definition.target))
+    return definition;
   const { target, ...tool } = definition;
   return { ...tool, ...target };
 }

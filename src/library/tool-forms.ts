@@ -1,8 +1,9 @@
 /**
  * Other forms of a tool's `target` and `timeoutMs`, and the full form of its `retry`.
  *
- * TOOLFORM-1  `task`, `taskId`, and `targetType: "task"` with `targetId` mean `target: {task}`. A tool that names more than
- *             one target is refused, and the message lists the fields.
+ * TOOLFORM-1  `task`, `taskId`, and `targetType: "task"` with `targetId` mean `target: {task}`. `agentId`, and `targetType: "agent"`
+ *             with `targetId`, mean `target: {agent}`, with `invocationMode` as its mode. A tool that names more than one target is
+ *             refused, and the message lists the fields.
  * TOOLFORM-2  `retry: {timeoutMs}` means `timeoutMs`. A tool that gives both is refused.
  * TOOLFORM-3  A `once` tool with more than one attempt is refused, and the message says what to change.
  */
@@ -34,7 +35,7 @@ export function withToolForms<Schema extends z.ZodType>(schema: Schema): z.ZodTy
   return z.preprocess((value, context) => {
     if (!isJsonObject(value)) return value;
     const report: Report = (path, message) => context.addIssue({ code: "custom", path, message });
-    const { targetType, targetId, task, taskId, workflowId, agentId, retry, ...tool } = value;
+    const { targetType, targetId, task, taskId, workflowId, agentId, invocationMode, retry, ...tool } = value;
     return {
       ...tool,
       ...defined({
@@ -89,6 +90,9 @@ const ONCE =
 
 function readTarget(tool: Fields, report: Report): unknown {
   const [field, ...others] = targetFields(tool);
+  const isAgent = field === "agentId" || (field === "targetId" && tool.targetType === "agent");
+  if (tool.invocationMode !== undefined && !isAgent)
+    report(["invocationMode"], "Belongs to `agentId`. In `target: {agent}` the mode is `target.mode`.");
   if (others.length > 0) {
     const names = [field, ...others].map((name) => `\`${name}\``).join(" and ");
     report([], `The tool names more than one target: ${names}. Give one.`);
@@ -104,7 +108,11 @@ function readTarget(tool: Fields, report: Report): unknown {
   if (field === "target") return id;
   const kind = field === "targetId" ? tool.targetType : KINDS[field];
   if (kind === "task") return { task: id };
+  if (kind === "agent") return { agent: id, ...defined({ mode: tool.invocationMode }) };
   const kinds = field === "targetId" ? ["targetType"] : [field];
-  report(kinds, "Only tasks can be targets: give `target: {task}` with the reference of a deployed tool.");
+  report(
+    kinds,
+    "Only tasks and agents can be targets: give `target: {task}` with the reference of a deployed tool, or `target: {agent}` with an agent's id.",
+  );
   return undefined;
 }

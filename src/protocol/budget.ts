@@ -64,6 +64,13 @@ export const agentBudgetSchema: z.ZodType<AgentBudget> = z
 /** Billionths in a dollar. */
 const NANO = 1_000_000_000;
 
+export const BUDGET_LIMITS = [
+  "tokens",
+  "usd",
+  "toolCalls",
+  "modelCalls",
+] as const satisfies readonly (keyof Budget)[];
+
 /** The amount that each limit limits. */
 export const AMOUNT = {
   tokens: "tokens",

@@ -71,7 +71,7 @@ export interface ToolDefinition {
   retry?: RetryPolicy;
   /** Calls run in the background: the model goes on, and gets the result later. `false` when absent. */
   async?: boolean;
-  /** The code that a call runs; the tool's own when absent. */
+  /** The code that a call runs, or the agent that answers it; the tool's own code when absent. */
   target?: ToolTarget;
   /** The members of the target's input, as expressions over `input`; the target gets the model's input when absent. */
   inputMapping?: Mapping;
@@ -85,10 +85,26 @@ export interface RetryPolicy {
   backoffMs: number;
 }
 
-/** The target of a tool's calls: the code of a deployed tool. */
-export interface ToolTarget {
+/** The target of a tool's calls: the code of a deployed tool, or an agent. */
+export type ToolTarget = TaskTarget | AgentTarget;
+
+export interface TaskTarget {
   task: DefinitionReference;
 }
+
+/** An agent of the tenant. */
+export interface AgentTarget {
+  /** The agent's id. */
+  agent: string;
+  /** The way of calls for which the model chooses none; `delegate` when absent. */
+  mode?: AgentMode;
+}
+
+/**
+ * `delegate`: the agent works in a conversation of its own, for one turn, and its caller gets the answer. `loop_in`: the agent joins the
+ * conversation.
+ */
+export type AgentMode = "delegate" | "loop_in";
 
 /** The target of a hook: a deployed task. */
 export interface HookTarget {

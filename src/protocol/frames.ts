@@ -6,8 +6,10 @@
  * WIRE-2  Text deltas carry no `seq`; `offset` counts UTF-16 units from the beginning of the message.
  * WIRE-3  Ids stand at the frame's top level, never in `data`.
  */
+
 import type { Content } from "../shared/content.ts";
 import type { JsonValue } from "../shared/json.ts";
+import type { AgentCallView } from "./agent-call.ts";
 import type { Budget, BudgetExcess, SpendingView } from "./budget.ts";
 import type { Participant } from "./participants.ts";
 import type { ConversationView, Snapshot, TurnIssues, TurnOrder, WireError } from "./views.ts";
@@ -64,7 +66,14 @@ interface FrameData {
   "message.reset": { reason: string };
   /** `interim`: text beside tool calls. `stopped`: the turn ended while the message streamed; the content is what was shown. */
   "message.completed": { agentId: string; content: string; interim?: true; stopped?: true };
-  "tool.requested": { name: string; input: unknown; async: boolean; client?: true };
+  "tool.requested": {
+    name: string;
+    input: unknown;
+    async: boolean;
+    client?: true;
+    /** The agent that answers the call. */
+    agent?: AgentCallView;
+  };
   "tool.progress": { progress: unknown };
   /** The result comes later, by a handle: until `expiresAt` (ISO 8601 UTC), when the call fails. */
   /** Answers `tool.claim`: whether this connection may run the call of a client's tool. */

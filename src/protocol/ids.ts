@@ -72,8 +72,7 @@ export function parseItemId(id: string): ItemAddress | null {
   const match = ID_SHAPE.exec(id);
   if (match === null) return null;
   const [, prefix, stem = "", code = ""] = match;
-  let value = 0;
-  for (const character of code) value = value * 32 + ALPHABET.indexOf(character);
+  const value = decode(code);
   return {
     prefix: prefix === "turn" || prefix === "msg" ? prefix : "op",
     stem,
@@ -93,12 +92,29 @@ export function resolveId<Turn extends TurnKey>(
   return turn !== null && address?.stem === turn.stem ? { turn, item: address.item } : null;
 }
 
+/**
+ * Returns the id of the conversation that an attempt of an operation opens: the operation's own characters, with the attempts
+ * before it added to the time.
+ */
+export function calledConversationId(operation: string, attempt: number): string {
+  const characters = operation.slice(operation.indexOf("_") + 1);
+  const time = decode(characters.slice(0, TIME_LENGTH)) + attempt - 1;
+  return `conv_${digits(time, TIME_LENGTH)}${characters.slice(TIME_LENGTH)}`;
+}
+
 function encode({ stem, n }: TurnKey, item: number): string {
-  let value = n * ITEMS_PER_TURN + item;
+  return stem + digits(n * ITEMS_PER_TURN + item, CODE_LENGTH);
+}
+
+function digits(value: number, length: number): string {
   let code = "";
-  for (let position = 0; position < CODE_LENGTH; position++) {
-    code = ALPHABET.charAt(value % 32) + code;
-    value = Math.floor(value / 32);
-  }
-  return stem + code;
+  for (let rest = value; code.length < length; rest = Math.floor(rest / 32))
+    code = ALPHABET.charAt(rest % 32) + code;
+  return code;
+}
+
+function decode(code: string): number {
+  let value = 0;
+  for (const character of code) value = value * 32 + ALPHABET.indexOf(character);
+  return value;
 }

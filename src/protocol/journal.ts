@@ -46,6 +46,9 @@ export const ENTRY_TYPES = [
   "tool.failed",
   "tool.cancelled",
   "tool.late",
+  "agent_call.started",
+  "agent_call.completed",
+  "agent_call.failed",
 ] as const;
 
 export type EntryType = (typeof ENTRY_TYPES)[number];

@@ -5,6 +5,7 @@ import type { TokenUsage } from "../model/usage.ts";
 import type { Content } from "../shared/content.ts";
 import type { ErrorData } from "../shared/errors.ts";
 import type { Facts, JsonValue } from "../shared/json.ts";
+import type { AgentCallView } from "./agent-call.ts";
 import type { Budget, SpendingView } from "./budget.ts";
 import type { Envelope } from "./envelope.ts";
 import type { Participant } from "./participants.ts";
@@ -92,7 +93,7 @@ export interface MessageView {
   stopped?: true;
 }
 
-/** The caller that started a turn: a user, another agent in one of its turns, or a workflow run. Only users start turns yet. */
+/** The caller that started a turn: a user, another agent in one of its turns, or a workflow run. Workflow runs start none yet. */
 export type Caller =
   | { type: "user"; userId: string }
   | { type: "agent"; agentId: string; turnId: string }
@@ -181,6 +182,8 @@ export interface MoveView {
     input: JsonValue;
     /** The client runs the tool. */
     client?: true;
+    /** The agent that answers the call. */
+    agent?: AgentCallView;
     /** Number of the present or last attempt; 1 when absent. */
     attempt?: number;
     /** The call runs in the background. */
@@ -199,6 +202,8 @@ export interface OperationView {
   input: unknown;
   /** A client runs the tool: the turn waits for its result. */
   client?: true;
+  /** The agent that answers the call. */
+  agent?: AgentCallView;
   /** The operation runs in the background: the agent goes on meanwhile. */
   async?: true;
   /** The result comes later, by a handle: until this time, ISO 8601 UTC. Absent unless the call is deferred now. */

@@ -23,7 +23,7 @@ import { leaseRequest } from "./core/lease.ts";
 import { noteStatus } from "./core/life.ts";
 import type { Signal } from "./core/signals.ts";
 import type { ConversationState } from "./core/state.ts";
-import { beginCycles, returnLeases, step } from "./core/step.ts";
+import { beginCycles, settle, step } from "./core/step.ts";
 import { beginTransition, type Transition } from "./core/transition.ts";
 import type { Turn } from "./core/turn.ts";
 import type { ConversationDatabase } from "./store/conversation-database.ts";
@@ -83,7 +83,7 @@ export class ConversationCore
         return step(current, signal, { ...input, stem });
       }, beginTransition(state));
       const last = { ...input, stem: "" };
-      return noteStatus(state, returnLeases(beginCycles(planned, last), last));
+      return noteStatus(state, settle(beginCycles(planned, last), last));
     } catch (cause) {
       if (cause instanceof DramatisError) throw cause;
       if (cause instanceof ReadFailure) throw cause.cause;

@@ -97,7 +97,10 @@ export const toolBody = withToolForms(
     ...id,
     name,
     description,
-    target: target.unwrap().meta({ description: "`task` is the deployed tool whose code runs." }),
+    target: target.unwrap().meta({
+      description:
+        "`task` is the deployed tool whose code runs; `agent` is the id of the agent that answers, with the usual `mode` of a call.",
+    }),
     inputSchema: z.exactOptional(inputSchema),
     effect: z.exactOptional(effect),
     timeoutMs: z.exactOptional(timeoutMs),

@@ -1,13 +1,16 @@
 /** The part of the reducer for decisions that concern the conversation and none of its active turns. Pure. */
+import { addAmounts, NOTHING } from "../../../model/spending.ts";
 import type { Budget } from "../../../protocol/budget.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { withoutReservations } from "./compaction.ts";
 import type { AgentDecision, ConversationDecision } from "./decisions.ts";
-import { budgetLeft, conversationBudget } from "./ledger.ts";
+import type { JournalEntry } from "./journal-entry.ts";
+import { budgetLeft, conversationBudget, spendingView } from "./ledger.ts";
 import { endConversation } from "./life.ts";
 import { changeParticipants } from "./membership.ts";
+import { withSpending } from "./own-spending.ts";
 import { type ConversationState, nextEvent } from "./state.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import type { Turn } from "./turn.ts";
@@ -17,6 +20,7 @@ const TYPES: Readonly<Record<ConversationDecision["type"], true>> = {
   START_TURN: true,
   SEND: true,
   SET_GATE: true,
+  CHARGE_CALL: true,
   END_CONVERSATION: true,
   SEE_SIGNAL: true,
   ADD_PARTICIPANT: true,
@@ -41,6 +45,8 @@ export function reduceConversation(
       return startTurn(transition, decision, now);
     case "SEND":
       return { ...transition, envelopes: [...transition.envelopes, decision.envelope] };
+    case "CHARGE_CALL":
+      return chargeCall(transition, decision);
     case "SET_GATE":
       return setGate(transition, decision);
     case "END_CONVERSATION":
@@ -121,6 +127,25 @@ function noteLateResult(
     notes: [...transition.notes, note],
     late: [...transition.late, operationId],
   };
+}
+
+/** Charges a call to the conversation, and to its turn unless that is over. */
+function chargeCall(
+  transition: Transition,
+  { turn: n, item, agentId, spent, failed }: Extract<ConversationDecision, { type: "CHARGE_CALL" }>,
+): Transition {
+  const { state } = transition;
+  const turn = state.active.get(n);
+  const entry: JournalEntry = {
+    type: failed ? "agent_call.failed" : "agent_call.completed",
+    turn: n,
+    item,
+    data: { spent: { ...spendingView(spent) } },
+  };
+  const charged = { ...transition, state: { ...state, ...withSpending(state, agentId, spent) } };
+  if (turn === undefined) return { ...charged, entries: [...transition.entries, entry] };
+  const delegated = addAmounts(turn.delegated ?? NOTHING, spent);
+  return withTurn(charged, { ...turn, delegated }, [entry]);
 }
 
 function setGate(

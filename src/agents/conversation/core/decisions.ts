@@ -2,7 +2,7 @@
 
 import type { Cut, WindowSizes } from "../../../memory/session/cut.ts";
 import type { ModelReply } from "../../../model/reply.ts";
-import type { TokenEstimate } from "../../../model/spending.ts";
+import type { Amounts, TokenEstimate } from "../../../model/spending.ts";
 import type { Gate } from "../../../policy/gate.ts";
 import type { Budget, BudgetExcess } from "../../../protocol/budget.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
@@ -28,6 +28,8 @@ export interface PlanInput {
   gate: Gate;
   /** Time limit of a tool that a client runs, in milliseconds; ten minutes when absent. */
   clientToolTimeoutMs?: number;
+  /** The limits of calls of other agents; the usual ones when absent. */
+  calls?: CallLimits;
   /** Returns the sizes of the window that a turn leaves behind; `null` where they are unknown or within `high` tokens. */
   sizesAfter?: (turn: Turn, high: number) => WindowSizes | null;
   /** Estimates the tokens of a turn's next request; when absent, those of the largest request count. */
@@ -38,6 +40,14 @@ export interface PlanInput {
   summaryInProgress?: (running: SessionInCompaction) => AttemptFacts | undefined;
   /** The turns in the store; when absent, only active ones are known. */
   turns?: StoredTurns;
+}
+
+/** The limits of calls of other agents. */
+export interface CallLimits {
+  /** Calls below each other. */
+  depth: number;
+  /** Calls of one conversation at a time. */
+  open: number;
 }
 
 /** The turns of a conversation, active or over, as of the last commit. Each read costs statements. */
@@ -157,6 +167,8 @@ export type ConversationDecision =
   | { type: "SET_BUDGET"; budget: Budget | null; by: Caller }
   /** Tell the model of a result that came after its turn was over. */
   | ({ type: "NOTE_LATE_RESULT" } & Omit<LateResult, "type">)
+  /** Charge what a call of another agent has used up. */
+  | { type: "CHARGE_CALL"; turn: number; item: number; agentId: string; spent: Amounts; failed: boolean }
   | { type: "END_CONVERSATION"; by: Caller; reason?: string }
   | {
       type: "SET_GATE";
@@ -207,6 +219,8 @@ export type AgentDecision =
   /** Record a reply that calls tools. `heard` as in `Turn`. */
   | { type: "RECORD_MOVE"; turn: number; reply: ModelReply; heard?: number }
   | { type: "DISPATCH_TASK"; turn: number; operation: Omit<Operation, "item" | "reply"> }
+  /** Call agents, each with its part of the budget. */
+  | { type: "DISPATCH_CALLS"; turn: number; calls: readonly { item: number; budget?: Budget }[] }
   /** Wait until `deadline` for the result of a run that the actor no longer follows. */
   | { type: "INTERRUPT_TASK"; turn: number; item: number; deadline: number }
   /** Repeat a failed attempt of an operation, no earlier than `notBefore`. */

@@ -20,7 +20,14 @@ import {
   type SessionInCompaction,
   type Standing,
 } from "./state.ts";
-import { type CallingTurn, type ModelCall, openOperations, runnableOperations, type Turn } from "./turn.ts";
+import {
+  type CallingTurn,
+  type ModelCall,
+  openCalls,
+  openOperations,
+  runnableOperations,
+  type Turn,
+} from "./turn.ts";
 
 export type ModelCallEffect = { kind: "model"; key: string; turn: Turn; call: ModelCall };
 export type OperationEffect = { kind: "tool"; key: string; turn: Turn; operation: Operation };
@@ -121,6 +128,11 @@ export function dueIn(state: ConversationState, now: number, wokeAt: number): nu
     ...(turn.assembly === undefined ? [] : [turn.assembly]),
   ]);
   const deadlines = [...waiting, ...extractions].map(({ deadline = Number.POSITIVE_INFINITY }) => deadline);
+  for (const turn of state.active.values())
+    deadlines.push(
+      ...openCalls(turn).flatMap(({ status, notBefore = now }) => (status === "pending" ? [notBefore] : [])),
+    );
+  if (state.active.size > 0) deadlines.push(state.record.call?.deadline ?? Number.POSITIVE_INFINITY);
   const asking = [...state.active.values()].filter(({ call }) => call?.leasing);
   const begun = [
     ...asking.map(({ createdAt }) => createdAt),

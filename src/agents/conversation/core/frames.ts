@@ -2,9 +2,10 @@
  * Journal entries as wire frames. Pure: the same entries and turns give the same frames, live or replayed.
  */
 
+import type { AgentCallView } from "../../../protocol/agent-call.ts";
 import type { Budget, BudgetExcess } from "../../../protocol/budget.ts";
 import { type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
-import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
+import { calledConversationId, messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import type { Participant } from "../../../protocol/participants.ts";
 import type { TurnOrder, WireError } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -13,7 +14,7 @@ import { isJsonObject } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
 import { turnSpending } from "./ledger.ts";
-import type { OperationTarget } from "./operation.ts";
+import type { Operation, OperationTarget } from "./operation.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import { issuesOf, type Turn } from "./turn.ts";
 import { outputOf } from "./turn-events.ts";
@@ -48,7 +49,7 @@ export function framesOf(
 export function idsOf({ type, item }: JournalEntry, turn: TurnKey) {
   const ids = { turnId: turnId(turn) };
   if (item === undefined) return ids;
-  return /^(?:tool|context_assembly|memory_extraction)\./.test(type)
+  return /^(?:tool|agent_call|context_assembly|memory_extraction)\./.test(type)
     ? { ...ids, operationId: operationId(turn, item) }
     : { ...ids, messageId: messageId(turn, item) };
 }
@@ -168,8 +169,10 @@ function frameOf(
       return { ...common, type: "error", data: { code, message, retriable: true } };
     }
     case "tool.requested": {
-      const { name = "", input = {}, target, mode } = operation() ?? {};
-      return { ...common, type, data: { name, input, async: mode === "async", ...clientMark(target) } };
+      const called = operation();
+      const { name = "", input = {}, target, mode } = called ?? {};
+      const marks = { ...clientMark(target), ...(called && agentMark(turn, called)) };
+      return { ...common, type, data: { name, input, async: mode === "async", ...marks } };
     }
     case "tool.deferred":
       return { ...common, type, data: { expiresAt: text(data, "expiresAt") } };
@@ -199,6 +202,9 @@ function frameOf(
     case "budget.leased":
     case "tool.interrupted":
     case "tool.late":
+    case "agent_call.started":
+    case "agent_call.completed":
+    case "agent_call.failed":
     case "context_assembly.started":
     case "context_assembly.completed":
     case "context_assembly.failed":
@@ -243,6 +249,14 @@ function messageMarks(data: JournalEntry["data"]): { interim?: true; stopped?: t
 /** Marks an operation that the client must run, as a member; nothing for other operations. */
 export function clientMark(target: OperationTarget | undefined): { client?: true } {
   return target === "client" ? { client: true } : {};
+}
+
+/** Names the agent that answers an operation, as a member; nothing for other operations. */
+export function agentMark(turn: TurnKey, { item, agent, attempt }: Operation): { agent?: AgentCallView } {
+  if (agent === undefined) return {};
+  const { id, mode } = agent;
+  const opens = mode === "delegate" ? calledConversationId(operationId(turn, item), attempt) : undefined;
+  return { agent: { id, mode, ...defined({ conversationId: opens }) } };
 }
 
 /** Returns an error as clients see it. */

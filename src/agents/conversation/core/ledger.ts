@@ -5,6 +5,8 @@
  *           provider counts, also one that failed, was stopped, or was interrupted by a crash.
  * LEDGER-2  Tokens that the provider did not count are estimated: the input, and the output that was received. Nothing is
  *           charged for a request that the provider refused.
+ * LEDGER-4  What an agent that was called has used up counts where it was called, too, once: when its call ends. So the amounts of a
+ *           conversation are those of the whole tree of calls below it.
  * LEDGER-3  A request that a crash interrupted is charged with its input and the most output that it may have had, because
  *           nobody knows what was received.
  */
@@ -19,13 +21,21 @@ import {
   subtractAmounts,
   type TokenEstimate,
 } from "../../../model/spending.ts";
-import { AMOUNT, amountOf, type Budget, inUnits, type SpendingView } from "../../../protocol/budget.ts";
+import {
+  AMOUNT,
+  amountOf,
+  BUDGET_LIMITS,
+  type Budget,
+  inUnits,
+  type SpendingView,
+} from "../../../protocol/budget.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
+import type { Operation } from "./operation.ts";
 import { spentByAgent } from "./own-spending.ts";
 import type { AttemptFacts } from "./signals.ts";
 import { type ConversationState, primaryAgent } from "./state.ts";
-import type { CallRecord, Turn } from "./turn.ts";
+import { type CallRecord, openCalls, type Turn } from "./turn.ts";
 
 /** Returns what a turn's model calls have used up. */
 function spentByCalls(calls: readonly CallRecord[] = [], chain: VersionChain): Amounts {
@@ -37,12 +47,18 @@ function spentByCalls(calls: readonly CallRecord[] = [], chain: VersionChain): A
 }
 
 /** Returns what a turn has used up. */
-export function spentByTurn(turn: Pick<Turn, "calls" | "toolCalls">, chain: VersionChain): Amounts {
-  return addAmounts(spentByCalls(turn.calls, chain), { toolCalls: turn.toolCalls ?? 0 });
+export function spentByTurn(
+  { calls, toolCalls = 0, delegated = NOTHING }: Pick<Turn, "calls" | "toolCalls" | "delegated">,
+  chain: VersionChain,
+): Amounts {
+  return addAmounts(addAmounts(spentByCalls(calls, chain), { toolCalls }), delegated);
 }
 
 /** Returns what a turn has used up, as clients see it. */
-export function turnSpending(chain: VersionChain, turn: Pick<Turn, "calls" | "toolCalls">): SpendingView {
+export function turnSpending(
+  chain: VersionChain,
+  turn: Pick<Turn, "calls" | "toolCalls" | "delegated">,
+): SpendingView {
   const isEstimated = turn.calls?.some(({ estimate }) => estimate !== undefined);
   return { ...spendingView(spentByTurn(turn, chain)), ...(isEstimated ? { estimated: true } : {}) };
 }
@@ -130,4 +146,20 @@ export function budgetLeft(
     toolCalls: left("toolCalls"),
     modelCalls: left("modelCalls"),
   });
+}
+
+/** Returns what the calls of a turn that are under way may use up. */
+export function reservedByCalls(turn: Pick<Turn, "operations">): Amounts {
+  return openCalls(turn).reduce((sum, call) => addAmounts(sum, partOf(call)), NOTHING);
+}
+
+function partOf({ status, agent }: Operation): Partial<Amounts> {
+  const { budget } = agent ?? {};
+  if (status !== "dispatched" || budget === undefined) return {};
+  return Object.fromEntries(
+    BUDGET_LIMITS.flatMap((limit) => {
+      const part = budget[limit];
+      return part === undefined ? [] : [[AMOUNT[limit], amountOf(part, limit)]];
+    }),
+  );
 }

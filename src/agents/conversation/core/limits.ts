@@ -40,6 +40,12 @@ export const RUNNING_AFTER_CRASHES = [MAX_ACTIVE_TURNS, 16, 4] as const;
 export const LATE_RESULT_MS = 30_000;
 /** Calls that a conversation asks its agent's budget for at a time. */
 export const LEASED_CALLS = 4;
+/** Calls of agents below each other: an agent that was called so may call no further one. */
+export const MAX_CALL_DEPTH = 4;
+/** Calls of other agents that a conversation has open at a time. */
+export const MAX_OPEN_CALLS = 32;
+/** Milliseconds that a caller waits longer than the call may take: the text of an agent that was too slow still arrives. */
+export const CALL_GRACE_MS = 5_000;
 /** Times that the same call has the same result in a turn before the model gets a note. */
 export const REPEATED_CALLS_NOTED = 3;
 /** Times that the same call has the same result in a turn before the model must answer without tools. */

@@ -14,23 +14,39 @@
  *       however often the result comes. So it is with a call that gave out a handle and was given up, while the handle is
  *       valid.
  */
-import type { ToolEffect } from "../../../protocol/definitions.ts";
+import type { Budget } from "../../../protocol/budget.ts";
+import type { AgentMode, ToolEffect } from "../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 
-/** Runs the call: the deployed code of a tool, in the Executor, or the client. */
-export type OperationTarget = "code" | "client";
+/** Answers the call: the deployed code of a tool, in the Executor; the client; or another agent. */
+export type OperationTarget = "code" | "client" | "agent";
+
+/** The agent that an operation calls. */
+export interface CalledAgent {
+  readonly id: string;
+  readonly mode: AgentMode;
+  /** The part of the caller's budget that the call may use up; absent where it has none. */
+  readonly budget?: Budget;
+}
 
 /** `sync`: the model is called again once there is a result. `async`: the turn goes on, and a later cycle gets the result. */
 export type OperationMode = "sync" | "async";
 
 /**
- * `pending`: the attempt runs, or is about to. `interrupted`: the actor died under an attempt that must not run again,
+ * `pending`: the attempt runs, or is about to. `dispatched`: the agent's conversation was asked. `interrupted`: the actor died under an attempt that must not run again,
  * and its executor may still deliver the result. `deferred`: the tool has ended, and the result comes by a handle. `completed` and `failed`: there is a result. `cancelled`: the turn ended
  * before there was one, and the result says so.
  */
-export type OperationStatus = "pending" | "interrupted" | "deferred" | "completed" | "failed" | "cancelled";
+export type OperationStatus =
+  | "pending"
+  | "dispatched"
+  | "interrupted"
+  | "deferred"
+  | "completed"
+  | "failed"
+  | "cancelled";
 
 /** One tool call that the model requested. Times are milliseconds since the epoch. */
 export interface Operation {
@@ -44,6 +60,8 @@ export interface Operation {
   readonly tool: { library: string; id: string; version: number } | null;
   readonly effect: ToolEffect;
   readonly target: OperationTarget;
+  /** Present where the target is an agent. */
+  readonly agent?: CalledAgent;
   readonly mode: OperationMode;
   readonly status: OperationStatus;
   /** From 1. A run that a crash repeats is the same attempt. */
@@ -114,15 +132,24 @@ export function deferred(operation: Operation, deadline: number): Operation {
   return { ...rest, status: "deferred", deadline };
 }
 
+/** Returns an open operation whose agent is called. */
+export function dispatched({ notBefore: _, ...operation }: Operation, budget: Budget | undefined): Operation {
+  const { agent } = operation;
+  if (agent === undefined) return operation;
+  const { budget: _before, ...called } = agent;
+  return { ...operation, status: "dispatched", agent: { ...called, ...defined({ budget }) } };
+}
+
 /** Returns an open operation with its next attempt. */
 export function repeated(operation: Operation, notBefore: number): Operation {
-  return { ...operation, attempt: operation.attempt + 1, notBefore };
+  return { ...operation, status: "pending", attempt: operation.attempt + 1, notBefore };
 }
 
 /** Returns an open operation whose turn ends (OP-5). */
 export function cancelled(operation: Operation, now: number): Operation {
   const { name, toolCallId, effect, status, target, notBefore = now } = operation;
-  const hasStarted = status === "interrupted" || (target === "code" && notBefore <= now);
+  const isRun = target === "code" ? notBefore <= now : status === "dispatched";
+  const hasStarted = status === "interrupted" || isRun;
   const message =
     effect === "once" && hasStarted
       ? `Outcome unknown: "${name}" was stopped while it ran, and it may have taken effect.`

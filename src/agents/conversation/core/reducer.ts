@@ -23,7 +23,16 @@ import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { leasesAfter, reduceLease } from "./lease-reducer.ts";
 import { movedSpending } from "./ledger.ts";
-import { cancelled, deferred, isDue, isOpen, type Operation, repeated, settled } from "./operation.ts";
+import {
+  cancelled,
+  deferred,
+  dispatched,
+  isDue,
+  isOpen,
+  type Operation,
+  repeated,
+  settled,
+} from "./operation.ts";
 import { withSpending } from "./own-spending.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import { reduceQueue } from "./queue-reducer.ts";
@@ -196,6 +205,14 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         entry("tool.requested", items),
         ...(isRefused ? [entry("tool.failed", items)] : []),
       ]);
+    }
+    case "DISPATCH_CALLS": {
+      const { calls } = decision;
+      const operations = turn.operations.map((operation) => {
+        const call = calls.find(({ item }) => item === operation.item);
+        return call === undefined ? operation : dispatched(operation, call.budget);
+      });
+      return change({ operations }, ...calls.map(({ item }) => entry("agent_call.started", item)));
     }
     case "INTERRUPT_TASK": {
       const { item, deadline } = decision;

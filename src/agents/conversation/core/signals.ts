@@ -5,8 +5,9 @@
 
 import type { ModelError } from "../../../model/error.ts";
 import type { ModelReply, RateLimitFeedback } from "../../../model/reply.ts";
-import type { TokenEstimate } from "../../../model/spending.ts";
+import type { Amounts, TokenEstimate } from "../../../model/spending.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
+import type { AgentOutcome } from "../../../protocol/agent-call.ts";
 import type { Budget } from "../../../protocol/budget.ts";
 import type { LeaseAnswer } from "../../../protocol/budget-lease.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
@@ -98,6 +99,19 @@ export interface ToolDeferred {
 
 /** The end of an attempt that the executor ran. */
 export type ToolEnded = ToolCompleted | ToolDeferred;
+
+/** The end of a call of another agent: its answer, its failure, or that it could not be asked. */
+export interface AgentEnded {
+  type: "conversation.agent.ended";
+  turn: number;
+  item: number;
+  attempt: number;
+  /** The agent that called. */
+  agentId: string;
+  outcome: AgentOutcome;
+  /** What the call has used up. */
+  spent: Amounts;
+}
 
 /** The answer of an agent to a request for its budget, or the failure to deliver it. */
 export interface BudgetLeased {
@@ -288,6 +302,7 @@ export type Signal =
   | Leave
   | EffectSignal
   | LateResult
+  | AgentEnded
   | BudgetLeased
   | CompactionSignal
   | ClientResult

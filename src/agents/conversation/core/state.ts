@@ -7,6 +7,7 @@
 
 import { type Amounts, NOTHING, type TokenEstimate } from "../../../model/spending.ts";
 import { NO_USAGE, type UsageTotals } from "../../../model/usage.ts";
+import type { AgentCallBody } from "../../../protocol/agent-call.ts";
 import type { Budget } from "../../../protocol/budget.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { turnId } from "../../../protocol/ids.ts";
@@ -31,14 +32,25 @@ export interface ConversationIdentity {
   several?: true;
   /** Absent where lists contain the conversation. */
   listed?: false;
+  /** The call of another agent that opened the conversation; absent where a user did. It has one turn, and ends with it. */
+  call?: CallOrigin;
   /** Identifies the request that created the conversation. */
   fingerprint?: string;
   createdAt: number;
 }
 
+/** The call of an agent, as the conversation that it opened knows it. */
+export interface CallOrigin
+  extends Pick<AgentCallBody, "operationId" | "attempt" | "path" | "readers" | "deadline" | "caller"> {
+  /** The caller's conversation. */
+  readonly from: string;
+}
+
 /** An agent that participates in a conversation, or has. Its session has its id. */
 export interface ConversationAgent {
   readonly id: string;
+  /** The projects in which it works; absent where that is the conversation's only. */
+  readonly projectIds?: readonly string[];
   /** It had a budget when it joined: its calls need a lease. */
   readonly leased?: true;
   /** The versions of its definitions, pinned when it first joined. */

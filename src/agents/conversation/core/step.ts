@@ -1,8 +1,10 @@
 /** One step of a conversation: what signals change. Pure. */
 import type { AgentDecision, PlanInput } from "./decisions.ts";
+import { planCallEnd } from "./planning/agent-call.ts";
 import { planCycle } from "./planning/background.ts";
 import { planReservation } from "./planning/budget.ts";
 import { planCompactions } from "./planning/compaction.ts";
+import { planCalls } from "./planning/dispatch-calls.ts";
 import { planReturns } from "./planning/lease.ts";
 import { planQueue } from "./planning/order.ts";
 import { plan } from "./planning/plan.ts";
@@ -26,9 +28,10 @@ export function step(transition: Transition, signal: Signal, input: PlanInput): 
   return reserved(changed, input);
 }
 
-/** Returns the rests of leases after all signals of a commit (LEASE-7). */
-export function returnLeases(transition: Transition, input: PlanInput): Transition {
-  return reduce(transition, planReturns(transition.state), input.now);
+/** Ends the conversation of a call whose turn is over, and returns the rests of leases (LEASE-7), after all signals of a commit. */
+export function settle(transition: Transition, input: PlanInput): Transition {
+  const ended = reduce(transition, planCallEnd(transition.state), input.now);
+  return reduce(ended, planReturns(ended.state), input.now);
 }
 
 /** Reserves for the calls that have no reservation, or ends their turns. */
@@ -43,7 +46,9 @@ function reserved(transition: Transition, input: PlanInput): Transition {
 
 function follow(state: ConversationState, input: PlanInput): AgentDecision[] {
   const reservation = planReservation(state, input);
-  return reservation.length > 0 ? reservation : planQueue(state, input);
+  if (reservation.length > 0) return reservation;
+  const calls = planCalls(state, input);
+  return calls.length > 0 ? calls : planQueue(state, input);
 }
 
 /** Begins the cycles that are due after all signals of a commit: results that arrive together are in one cycle. */

@@ -64,6 +64,7 @@ type EventOperation = Pick<
   | "tool"
   | "effect"
   | "target"
+  | "agent"
   | "mode"
   | "status"
   | "attempt"
@@ -241,12 +242,12 @@ export function outcomeEvent(turn: Turn, { item, name, result, completedAt }: Op
 function replyMetadata({ agentId }: Turn, reply: Reply, operations: readonly Operation[]): ReplyMetadata {
   const { item: _item, text: _text, at, ...facts } = reply;
   const stored = operations.map((operation): EventOperation => {
-    const { tool, effect, target, mode, status, attempt, timeoutMs, invalidArguments, delivered } =
+    const { tool, effect, target, agent, mode, status, attempt, timeoutMs, invalidArguments, delivered } =
       packOperation(operation, at);
     return {
       tool,
       effect,
-      ...defined({ target, mode, status, attempt }),
+      ...defined({ target, agent, mode, status, attempt }),
       timeoutMs,
       ...defined({ invalidArguments, delivered }),
     };

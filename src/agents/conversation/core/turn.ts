@@ -4,7 +4,7 @@ import type { ModelContext, OutputSpec, ToolSpec } from "../../../model/context.
 import type { ErrorCategory } from "../../../model/error.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { FinishReason, RateLimitFeedback } from "../../../model/reply.ts";
-import type { TokenEstimate } from "../../../model/spending.ts";
+import type { Amounts, TokenEstimate } from "../../../model/spending.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import type { Budget } from "../../../protocol/budget.ts";
 import type { Caller, TurnIssues } from "../../../protocol/views.ts";
@@ -88,6 +88,8 @@ export interface Turn {
   readonly operations: readonly Operation[];
   /** Tool calls that have run or run; 0 when absent. */
   readonly toolCalls?: number;
+  /** What the agents that the turn called have used up; absent where none has ended its call. */
+  readonly delegated?: Amounts;
   /** Crashes of the actor while effects of this turn may have run. */
   readonly recoveries: number;
   /** Those of the crashes that an outcome of the turn has followed; 0 when absent. */
@@ -251,6 +253,11 @@ export function dueOperations({ operations }: Pick<Turn, "operations">): Operati
 /** Returns the operations that the actor itself must have run: open ones of code whose attempt was not interrupted. */
 export function runnableOperations(turn: Pick<Turn, "operations">): Operation[] {
   return openOperations(turn).filter(({ target, status }) => target === "code" && status === "pending");
+}
+
+/** Returns the open calls of agents that work in conversations of their own. */
+export function openCalls(turn: Pick<Turn, "operations">): Operation[] {
+  return openOperations(turn).filter(({ agent }) => agent?.mode === "delegate");
 }
 
 /** Returns the replies without tool calls: the agent's messages. */

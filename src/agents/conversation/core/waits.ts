@@ -7,14 +7,14 @@
  * WAIT-2  A turn announces a wait for its client or for handles once, when it begins: also where another result was missing
  *         before.
  */
-import type { Operation } from "./operation.ts";
+import type { Operation, OperationTarget } from "./operation.ts";
 import { blockingOperations, dueOperations, type Turn } from "./turn.ts";
 
-/** The missing result of an operation: of a tool that runs, of the client, or by a handle. */
+/** The missing result of an operation: of a tool that runs, of an agent that was called, of the client, or by a handle. */
 export type ResultWait = (typeof RESULT_WAITS)[number];
 
 /** In the order of WAIT-1. */
-const RESULT_WAITS = ["tools", "client", "handle"] as const;
+const RESULT_WAITS = ["tools", "agents", "client", "handle"] as const;
 
 /**
  * `queue`: for earlier turns. `model`: for a model call, or for the hook before it. `cycle`: for other turns to let its next cycle
@@ -38,13 +38,24 @@ export function waitForResults(open: readonly Pick<Operation, "target" | "status
   return RESULT_WAITS.find((wait) => waits.has(wait)) ?? null;
 }
 
+const WAITS: Readonly<Record<OperationTarget, ResultWait>> = {
+  code: "tools",
+  agent: "agents",
+  client: "client",
+};
+
 function waitForResult({ target, status }: Pick<Operation, "target" | "status">): ResultWait {
   if (status === "deferred") return "handle";
-  return target === "client" ? "client" : "tools";
+  return WAITS[target];
 }
 
-/** Reports whether a turn calls a model, or waits for a tool of its own. */
+/** Reports whether a turn calls a model, or waits for a tool of its own or for an agent that it called. */
 export function works(turn: Turn): boolean {
+  return callsModel(turn) || waitOf(turn) === "agents";
+}
+
+/** Reports whether a turn calls a model, or is about to without anybody's word. */
+export function callsModel(turn: Turn): boolean {
   const wait = waitOf(turn);
   return wait === "model" || wait === "tools";
 }

@@ -9,6 +9,7 @@
  * BATCH-7  Operations whose Executor cannot be reached fail as not run, whatever their effect.
  */
 
+import { taskTarget } from "../../../library/agent-tool.ts";
 import { parseReference } from "../../../library/reference.ts";
 import { fromStored } from "../../../library/stored-tool.ts";
 import type { Clock } from "../../../ports/clock.ts";
@@ -239,7 +240,7 @@ export function invocationOf(
   );
   if (pinned === undefined) return { tool, input };
   const definition = fromStored(pinned.definition);
-  const { target } = definition;
+  const target = taskTarget(definition.target);
   return {
     tool: target === undefined ? tool : { ...parseReference(target.task), version: 0 },
     input: targetInput(definition, input, checkBudget()),

@@ -16,7 +16,7 @@ import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
 import { correlationOf } from "../core/correlation.ts";
-import { clientMark, idsOf, isInterim, wireError } from "../core/frames.ts";
+import { agentMark, clientMark, idsOf, isInterim, wireError } from "../core/frames.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
 import { budgetLeft, conversationBudget, turnSpending } from "../core/ledger.ts";
 import { shownStatus } from "../core/life.ts";
@@ -170,6 +170,7 @@ function toolParts(turn: Turn, operation: Operation): Pick<MoveView, "toolCall" 
     toolId: tool === null ? null : tool.library === "" ? tool.id : `${tool.library}/${tool.id}`,
     input,
     ...clientMark(target),
+    ...agentMark(turn, operation),
     ...(attempt === 1 ? {} : { attempt }),
     ...asyncMark(mode),
   };
@@ -201,12 +202,13 @@ export function operationView(turn: Turn, operation: Operation): OperationView {
     name,
     input,
     ...clientMark(target),
+    ...agentMark(turn, operation),
     ...asyncMark(mode),
     ...(attempt === 1 ? {} : { attempt }),
   };
   if (status === "deferred" && deadline !== undefined)
     return { ...base, deferredUntil: toIso(deadline), state: "running" };
-  if (status === "pending" || status === "interrupted" || status === "deferred")
+  if (status === "pending" || status === "dispatched" || status === "interrupted" || status === "deferred")
     return { ...base, state: "running" };
   return { ...base, state: status, ...(result && outcomeView(result)) };
 }

@@ -19,7 +19,7 @@ import { AMOUNT, amountOf, type Budget, type BudgetExcess, inUnits } from "../..
 import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { LeaseRefusal } from "../lease.ts";
-import { spentByTurn } from "../ledger.ts";
+import { reservedByCalls, spentByTurn } from "../ledger.ts";
 import { spentByAgent } from "../own-spending.ts";
 import {
   type ConversationState,
@@ -34,7 +34,7 @@ import { summaryReservation } from "./compaction.ts";
 import { placeOf } from "./lease.ts";
 
 /** A budget that applies, and what counts against it. */
-interface Limit {
+export interface Limit {
   scope: BudgetExcess["scope"];
   budget: Budget;
   used: Amounts;
@@ -162,10 +162,11 @@ export function toolCallsLeft(state: ConversationState, turn: Turn): number {
   return Math.max(0, Math.min(Number.POSITIVE_INFINITY, ...left));
 }
 
-function limitsOf(state: ConversationState, turn: Turn): Limit[] {
+/** Returns the limits of a turn's calls, with what counts against each. */
+export function limitsOf(state: ConversationState, turn: Turn): Limit[] {
   const shared = sharedLimits(state, turn.agentId, turn);
   if (turn.budget === undefined) return shared;
-  const used = spentByTurn(turn, chainOf(state.record, turn.agentId));
+  const used = addAmounts(spentByTurn(turn, chainOf(state.record, turn.agentId)), reservedByCalls(turn));
   return [{ scope: "turn", budget: turn.budget, used }, ...shared];
 }
 
@@ -176,14 +177,20 @@ function sharedLimits(state: ConversationState, agentId: string, own?: Turn): Li
   if (budget === undefined && persona === undefined) return [];
   const limits: Limit[] = [];
   if (budget !== undefined) {
-    const used = addAmounts(state.spent, reservedBeside(state, own?.n));
+    const used = addAmounts(state.spent, reservedInAll(state, own?.n));
     limits.push({ scope: "conversation", budget, used });
   }
   if (persona !== undefined) {
-    const used = addAmounts(spentByAgent(state, agentId), reservedBeside(state, own?.n, agentId));
+    const used = addAmounts(spentByAgent(state, agentId), reservedInAll(state, own?.n, agentId));
     limits.push({ scope: "persona", budget: persona, used });
   }
   return limits;
+}
+
+/** Returns what `reservedBeside` does, and what agents that were called may use up. */
+function reservedInAll(state: ConversationState, own?: number, agentId?: string): Amounts {
+  const turns = [...state.active.values()].filter((turn) => agentId === undefined || turn.agentId === agentId);
+  return turns.map(reservedByCalls).reduce(addAmounts, reservedBeside(state, own, agentId));
 }
 
 /** Returns what the running calls of all turns but `own` have reserved; of one agent only, if it is given. */

@@ -8,6 +8,7 @@
  *                to the cut, as long as that fits the budget. The order to summarise follows at the end.
  */
 
+import { modelInputSchema } from "../../../../library/agent-tool.ts";
 import { contextTokens } from "../../../../library/version-chain.ts";
 import { eventToMessage } from "../../../../memory/session/events.ts";
 import { estimateTokens, frameTokens, messageTokens, mostTokens } from "../../../../memory/session/tokens.ts";
@@ -256,10 +257,10 @@ function frameOf(
   brought: readonly ToolSpec[] = [],
 ): Pick<ModelContext, "systemInstructions" | "tools"> {
   const { systemPrompt, instructions = [] } = persona.definition.identity;
-  const own = tools.map(({ definition: { name, description, inputSchema } }) => ({
-    name,
-    description,
-    inputSchema,
+  const own = tools.map(({ definition }) => ({
+    name: definition.name,
+    description: definition.description,
+    inputSchema: modelInputSchema(definition),
   }));
   return { systemInstructions: [systemPrompt, ...instructions], tools: [...own, ...brought] };
 }

@@ -11,7 +11,7 @@ import type { AgentDecision } from "../decisions.ts";
 import { answered, ask, holds, type LeaseRefusal, type LeaseState, returned } from "../lease.ts";
 import type { BudgetLeased } from "../signals.ts";
 import { type ConversationState, leaseOf, runningCompactions } from "../state.ts";
-import { works } from "../waits.ts";
+import { callsModel } from "../waits.ts";
 
 /** The place of a call in a lease. */
 export type LeasePlace =
@@ -58,6 +58,6 @@ export function planReturns(state: ConversationState): AgentDecision[] {
 /** Reports whether an agent calls models here, or is about to. */
 function callsModels(state: ConversationState, agentId: string): boolean {
   const turns = [...state.active.values()].filter((turn) => turn.agentId === agentId);
-  if (turns.some(works)) return true;
+  if (turns.some(callsModel)) return true;
   return runningCompactions(state).some(({ session }) => session === agentId);
 }

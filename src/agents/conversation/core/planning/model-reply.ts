@@ -28,13 +28,15 @@ import type { Operation } from "../operation.ts";
 import { wholeReply } from "../paused-reply.ts";
 import type { ModelCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
-import type { CallingTurn, Turn } from "../turn.ts";
+import { type CallingTurn, openCalls, type Turn } from "../turn.ts";
+import { declineIn, emptyAnswer, planDecline } from "./agent-call.ts";
 import { endOfCycle } from "./background.ts";
 import { toolCallsLeft } from "./budget.ts";
+import { callRefusal } from "./call-guards.ts";
 import { heardOf, newerMessages } from "./newer.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
 import { planNext } from "./results.ts";
-import { checkToolCall, overBudget } from "./tool-call.ts";
+import { checkToolCall, overBudget, refusedCall } from "./tool-call.ts";
 
 export function planModelReply(
   state: ConversationState,
@@ -48,6 +50,8 @@ export function planModelReply(
   if (mayContinue(state, turn, whole)) return [record, { type: "CONTINUE_REPLY", turn: n, reply: whole }];
   const reply = ended(whole);
   if (reply.toolCalls.length === 0 || call.final) return [record, ...planAnswer(state, turn, reply)];
+  const decline = declineIn(state, turn, reply);
+  if (decline !== undefined) return [record, ...planDecline(turn, reply, decline)];
   const toolCalls = reply.toolCalls.slice(0, MAX_CALLS_PER_REPLY);
   const isUnaware = state.turns > heardOf(turn) && callsOnce(state, turn, toolCalls);
   const newer = isUnaware ? newerMessages(state, turn, input) : undefined;
@@ -67,12 +71,16 @@ export function planModelReply(
   const operations: RepeatableCall[] = [...turn.operations];
   const left = toolCallsLeft(state, turn);
   let ran = 0;
+  let open = [...state.active.values()].reduce((sum, other) => sum + openCalls(other).length, 0);
   for (const toolCall of toolCalls) {
     const id = unusedId(toolCall.id, used);
     const checked = checkToolCall(state.record, turn, toolCall, id, input, budget);
     const isBeyond = checked.result === undefined && ran >= left;
-    const operation = isBeyond ? overBudget(checked) : checked;
+    const refusal = isBeyond ? null : callRefusal(state.record, turn.agentId, checked, open, input.calls);
+    const allowed = refusal === null ? checked : refusedCall(checked, refusal);
+    const operation = isBeyond ? overBudget(checked) : allowed;
     if (operation.result === undefined) ran += 1;
+    if (operation.agent !== undefined) open += 1;
     if (operation.result === undefined && operation.mode === "sync") pending.push(operation);
     operations.push({ ...operation, reply: turn.replies.length });
     decisions.push({ type: "DISPATCH_TASK", turn: n, operation });
@@ -110,6 +118,8 @@ function ended({ native, ...reply }: ModelReply): ModelReply {
 /** Ends the turn or its cycle with an answer, repairs the answer, or fails the turn. */
 function planAnswer(state: ConversationState, turn: CallingTurn, reply: ModelReply): AgentDecision[] {
   const { n, call, output, repairs = [] } = turn;
+  const empty = emptyAnswer(state, turn, reply);
+  if (empty !== null) return [{ type: "FAIL_TURN", turn: n, error: empty }];
   const problem = output === undefined ? null : problemOf(output.schema, reply.text);
   if (problem === null) {
     const exhausted = isStuck(turn.operations, turn.replies.length) ? "callsRepeated" : "movesExhausted";

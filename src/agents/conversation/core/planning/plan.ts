@@ -10,6 +10,7 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { ModelCompleted, ModelFailed, ModelNotCalled, Signal, ToolCompleted } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
 import type { CallingTurn } from "../turn.ts";
+import { planAgentEnded, planCallExpiry } from "./agent-call.ts";
 import { failTurn, planCancel, planResume } from "./cancel.ts";
 import { planCompactionRecovery, planSummary } from "./compaction.ts";
 import { planComplete } from "./complete.ts";
@@ -67,6 +68,8 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       const turn = callingTurn(state, signal);
       return turn === undefined ? [] : [failTurn(turn, signal.error, input)];
     }
+    case "conversation.agent.ended":
+      return planAgentEnded(state, signal, input);
     case "conversation.budget.leased":
       return planLeased(state, signal);
     case "conversation.compaction.completed":
@@ -85,7 +88,7 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     case "conversation.tool.submitted":
       return planClientResult(state, signal);
     case "conversation.cmd.expire":
-      return [...planExpiry(state, input), ...planHookExpiry(state, input)];
+      return [...planCallExpiry(state, input), ...planExpiry(state, input), ...planHookExpiry(state, input)];
     case "conversation.cmd.recover": {
       // What waits by a clock that was set back may have begun.
       const due = signal.wasSetBack ? Number.POSITIVE_INFINITY : input.now;

@@ -19,6 +19,7 @@ import type { Operation } from "../operation.ts";
 import type { Abandon } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
 import { openOperations, runnableOperations, type Turn } from "../turn.ts";
+import { expiredCall } from "./agent-call.ts";
 import { reservationOf } from "./budget.ts";
 import { failTurn } from "./cancel.ts";
 import { expiredDeferral } from "./defer.ts";
@@ -83,7 +84,8 @@ export function planExpiry(state: ConversationState, { now }: Pick<PlanInput, "n
 }
 
 function expired(operation: Operation) {
-  const { status, toolCallId, name, timeoutMs } = operation;
+  const { status, target, toolCallId, name, timeoutMs } = operation;
+  if (target === "agent") return expiredCall(operation);
   if (status === "deferred") return expiredDeferral(operation);
   if (status === "interrupted") {
     const message = `Outcome unknown: the run of "${name}" was interrupted and it may have taken effect. It was not run again.`;

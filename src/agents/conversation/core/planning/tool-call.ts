@@ -8,8 +8,10 @@
  *          input cannot be mapped gets `INVALID_INPUT` and never runs. The gate, readers and the model see the model's input.
  */
 
+import { agentCall, agentTarget, callMessage } from "../../../../library/agent-tool.ts";
 import type { RequestedToolCall } from "../../../../model/reply.ts";
 import type { Gate } from "../../../../policy/gate.ts";
+import { MAX_CALL_LENGTH } from "../../../../protocol/agent-call.ts";
 import type { ToolDefinition } from "../../../../protocol/definitions.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
@@ -19,7 +21,7 @@ import { isJsonObject, type JsonObject } from "../../../../shared/json.ts";
 import { type Meter, Spent } from "../../../../shared/json-schema/meter.ts";
 import { violations } from "../../../../shared/json-schema/violations.ts";
 import type { PlanInput } from "../decisions.ts";
-import { CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
+import { CALL_GRACE_MS, CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import { type ConversationIdentity, chainOf } from "../state.ts";
 import type { Turn } from "../turn.ts";
@@ -48,6 +50,9 @@ export function checkToolCall(
   const definition: ToolDefinition | undefined =
     brought === undefined ? pinned?.definition : { ...brought, effect: "once", timeoutMs };
   const input = isJsonObject(call.arguments) ? call.arguments : {};
+  const target = agentTarget(definition?.target);
+  const asked = target && agentCall(target, input);
+  const passed = asked?.input ?? input;
   const operation = {
     toolCallId,
     name,
@@ -68,9 +73,9 @@ export function checkToolCall(
       return { code: "INVALID_INPUT", message: "The arguments are not a JSON object." };
     }
     // Where the schema cannot be checked, the tool's own check remains.
-    const problems = violations(definition.inputSchema, input, budget) ?? [];
+    const problems = violations(definition.inputSchema, passed, budget) ?? [];
     if (problems.length > 0) return { code: "INVALID_INPUT", message: problems.join("; ") };
-    const problem = mappingProblem(definition, input, budget);
+    const problem = mappingProblem(definition, passed, budget);
     if (problem !== null) return { code: "INVALID_INPUT", message: problem };
     const isAsked = () => gate(definition, input, { tenant, projectId, agentId, conversationId });
     return isAllowed(isAsked)
@@ -87,7 +92,10 @@ export function checkToolCall(
   // Only a call that passed every check is the client's, or runs in the background.
   if (brought !== undefined) return { ...operation, target: "client", deadline: now + operation.timeoutMs };
   const isAsync = definition?.async === true && output === undefined && !foreground;
-  return isAsync ? { ...operation, mode: "async" } : operation;
+  const mode = isAsync ? "async" : "sync";
+  if (target === undefined || asked === undefined) return { ...operation, mode };
+  const deadline = now + operation.timeoutMs + CALL_GRACE_MS;
+  return { ...operation, mode, target: "agent", agent: { id: target.agent, mode: asked.mode }, deadline };
 }
 
 /** Returns the input that the code of a tool gets (INMAP-1). Throws `ExpressionError`, and `Spent` beyond the budget. */
@@ -99,11 +107,11 @@ export function targetInput(
   return inputMapping === undefined ? input : mapped(inputMapping, { input }, budget);
 }
 
-/** Describes why an input cannot be mapped; `null` where it can. */
+/** Describes why an input cannot be passed on; `null` where it can. */
 function mappingProblem(definition: ToolDefinition, input: JsonObject, budget: Meter): string | null {
   try {
-    targetInput(definition, input, budget);
-    return null;
+    const mapped = targetInput(definition, input, budget);
+    return agentTarget(definition.target) === undefined ? null : messageProblem(callMessage(mapped));
   } catch (error) {
     if (error instanceof Spent)
       return "The input is too large to be mapped, together with what is checked beside it.";
@@ -112,14 +120,25 @@ function mappingProblem(definition: ToolDefinition, input: JsonObject, budget: M
   }
 }
 
+function messageProblem(message: string): string | null {
+  if (message.trim() === "") return "The message to the agent is empty.";
+  return message.length > MAX_CALL_LENGTH
+    ? `The message to the agent has ${message.length} characters; the limit is ${MAX_CALL_LENGTH}.`
+    : null;
+}
+
 /** Returns a call that passed every check, and that no budget has room for (BUDGET-3). */
-export function overBudget({
-  deadline: _deadline,
-  ...operation
-}: Omit<Operation, "item" | "reply">): Omit<Operation, "item" | "reply"> {
+export function overBudget(operation: Omit<Operation, "item" | "reply">): Omit<Operation, "item" | "reply"> {
   const message = "The budget for tool calls is used up, so the call did not run. Answer without it.";
-  const result = failure(operation.toolCallId, "BUDGET_EXCEEDED", message);
-  return { ...operation, target: "code", status: "failed", result };
+  return refusedCall(operation, failure(operation.toolCallId, "BUDGET_EXCEEDED", message));
+}
+
+/** Returns a call that passed every check of its own, with the result that keeps it from running. */
+export function refusedCall(
+  { deadline: _deadline, agent: _agent, ...operation }: Omit<Operation, "item" | "reply">,
+  result: ToolResult,
+): Omit<Operation, "item" | "reply"> {
+  return { ...operation, target: "code", mode: "sync", status: "failed", result };
 }
 
 /** A gate that throws denies the call. */

@@ -1,0 +1,152 @@
+/**
+ * The ends of calls of other agents, at the caller and in the conversation that a call opened. Pure.
+ *
+ * DELEGATE-1  An agent that is called gets the message of the call and nothing else of the caller: no history, no memory, no tools.
+ *             It works in a conversation of its own, for one turn, and only its caller gets the answer.
+ * DELEGATE-3  A call has one outcome at its caller: the answer, the error, or that its time was over. What comes later, or for
+ *             another attempt, changes nothing but the ledger.
+ * DELEGATE-4  An answer without text is a failure. A failed call brings the text that its agent had written.
+ * DELEGATE-5  An agent that is called may decline, with a reason: `AGENT_DECLINED`, which is not repeated.
+ * DELEGATE-6  The conversation of a call ends with its turn, in the same commit, or when its time is over.
+ */
+import { DECLINE } from "../../../../library/agent-tool.ts";
+import type { ModelReply } from "../../../../model/reply.ts";
+import type { AgentOutcome } from "../../../../protocol/agent-call.ts";
+import type { ToolResult } from "../../../../protocol/executor-api.ts";
+import type { Caller } from "../../../../protocol/views.ts";
+import type { ErrorData } from "../../../../shared/errors.ts";
+import { isJsonObject } from "../../../../shared/json.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
+import type { Operation } from "../operation.ts";
+import type { AgentEnded } from "../signals.ts";
+import { type CallOrigin, type ConversationState, chainOf } from "../state.ts";
+import { type CallingTurn, openCalls, type Turn } from "../turn.ts";
+import { failTurn } from "./cancel.ts";
+import { excessOf, resume } from "./results.ts";
+import { failure } from "./tool-call.ts";
+import { nextAttemptAt } from "./tool-retry.ts";
+
+/** Plans after the end of a call. */
+export function planAgentEnded(
+  state: ConversationState,
+  { turn: n, item, attempt, agentId, outcome, spent }: AgentEnded,
+  { now }: Pick<PlanInput, "now">,
+): AgentDecision[] {
+  const charge: AgentDecision = {
+    type: "CHARGE_CALL",
+    turn: n,
+    item,
+    agentId,
+    spent,
+    failed: "error" in outcome,
+  };
+  const turn = state.active.get(n);
+  const operation = turn && openCalls(turn).find((call) => call.item === item);
+  if (turn === undefined || operation?.status !== "dispatched" || operation.attempt !== attempt)
+    return [charge];
+  const given = resultOf(operation, outcome);
+  const { error } = given;
+  const notBefore = error?.retriable
+    ? nextAttemptAt(chainOf(state.record, turn.agentId), operation, now)
+    : undefined;
+  if (error !== undefined && notBefore !== undefined)
+    return [charge, { type: "RETRY_TASK", turn: n, item, error, notBefore }];
+  const excess = excessOf(state, turn, given);
+  const result =
+    excess === null
+      ? given
+      : failure(
+          operation.toolCallId,
+          "EXECUTION_FAILED",
+          `The agent answered, but its answer is not kept: ${excess}`,
+        );
+  return [charge, ...resume(state, turn, [{ item, result }])];
+}
+
+function resultOf({ toolCallId }: Operation, outcome: AgentOutcome): ToolResult {
+  if (!("error" in outcome)) return { tool_call_id: toolCallId, success: true, result: outcome.text };
+  const { error, partial = "" } = outcome;
+  const written = partial.trim() === "" ? "" : ` It had written: ${JSON.stringify(partial)}`;
+  return failure(toolCallId, error.code, `${error.message}${written}`, error.retriable);
+}
+
+/** Returns the result of a call whose time was over. */
+export function expiredCall({ toolCallId, agent, timeoutMs }: Operation): ToolResult {
+  const message = `The agent "${agent?.id}" did not answer within ${timeoutMs} ms and was stopped. What it did until then may have taken effect.`;
+  return failure(toolCallId, "TIMEOUT", message, true);
+}
+
+/** Ends the conversation of a call whose turn is over. Call it after all signals of a commit. */
+export function planCallEnd({ record, status, active, turns }: ConversationState): AgentDecision[] {
+  const { call } = record;
+  if (call === undefined || status !== "active" || turns === 0 || active.size > 0) return [];
+  return [{ type: "END_CONVERSATION", by: callerOf(call) }];
+}
+
+/** Fails the turn of a call whose time is over. */
+export function planCallExpiry({ record, active }: ConversationState, input: PlanInput): AgentDecision[] {
+  const { call } = record;
+  if (call === undefined || call.deadline > input.now) return [];
+  const error: ErrorData = { code: "TIMEOUT", message: "The time of the call was over.", retriable: true };
+  return [...active.values()].map((turn) => failTurn(turn, error, input));
+}
+
+/** Returns the agent that called, in its turn. */
+export function callerOf({ caller }: Pick<CallOrigin, "caller">): Caller {
+  return { type: "agent", ...caller };
+}
+
+/** Returns the error of an answer of a called agent without text; `null` for any other answer (DELEGATE-4). */
+export function emptyAnswer(
+  { record }: Pick<ConversationState, "record">,
+  { call }: CallingTurn,
+  { text }: ModelReply,
+): ErrorData | null {
+  if (record.call === undefined || text.trim() !== "") return null;
+  const why = call.final ? "used up its steps before reaching an answer" : "ended without an answer";
+  return { code: "EXECUTION_FAILED", message: `The agent ${why}.`, retriable: true };
+}
+
+/** Returns the call by which an agent declines; `undefined` where it does not, and where the tool is one of its own. */
+export function declineIn(
+  { record }: Pick<ConversationState, "record">,
+  { agentId }: Pick<Turn, "agentId">,
+  { toolCalls }: Pick<ModelReply, "toolCalls">,
+): ModelReply["toolCalls"][number] | undefined {
+  if (record.call === undefined) return undefined;
+  const own = chainOf(record, agentId).tools.find(({ definition }) => definition.name === DECLINE.id);
+  return own === undefined || own.library !== undefined
+    ? undefined
+    : toolCalls.find(({ name }) => name === DECLINE.id);
+}
+
+/** Ends the turn of an agent that declines (DELEGATE-5). */
+export function planDecline(
+  { n }: Pick<Turn, "n">,
+  reply: ModelReply,
+  call: ModelReply["toolCalls"][number],
+): AgentDecision[] {
+  const { name, arguments: given } = call;
+  const input = isJsonObject(given) ? given : {};
+  const { reason } = input;
+  const message = typeof reason === "string" && reason.trim() !== "" ? reason : "The agent gave no reason.";
+  const { native: _, ...rest } = reply;
+  const operation = {
+    toolCallId: call.id,
+    name,
+    tool: { library: "", id: DECLINE.id, version: DECLINE.version },
+    effect: "pure",
+    target: "code",
+    mode: "sync",
+    status: "failed",
+    attempt: 1,
+    timeoutMs: DECLINE.definition.timeoutMs,
+    input,
+    result: failure(call.id, "AGENT_DECLINED", message),
+  } as const;
+  return [
+    { type: "RECORD_MOVE", turn: n, reply: { ...rest, toolCalls: [call] } },
+    { type: "DISPATCH_TASK", turn: n, operation },
+    { type: "FAIL_TURN", turn: n, error: { code: "AGENT_DECLINED", message, retriable: false } },
+  ];
+}

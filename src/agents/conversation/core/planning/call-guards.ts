@@ -1,0 +1,52 @@
+/**
+ * Guards of calls of other agents. Pure.
+ *
+ * DELEGATE-2  Calls below each other, and the calls of a conversation at a time, are limited. An agent calls neither itself nor
+ *             one of those above it. A call beyond this has a result that says so, and nobody is asked.
+ */
+import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
+import type { CallLimits } from "../decisions.ts";
+import { MAX_CALL_DEPTH, MAX_OPEN_CALLS } from "../limits.ts";
+import type { Operation } from "../operation.ts";
+import type { ConversationIdentity } from "../state.ts";
+import { failure } from "./tool-call.ts";
+
+const USUAL: CallLimits = { depth: MAX_CALL_DEPTH, open: MAX_OPEN_CALLS };
+
+/** Returns the agents that called each other up to an agent of the conversation, the first one first. */
+export function pathTo({ call }: Pick<ConversationIdentity, "call">, agentId: string): string[] {
+  return [...(call?.path ?? []), agentId];
+}
+
+/** Returns the result of a call that is not allowed; `null` where it is. `open` counts the calls that are open. */
+export function callRefusal(
+  record: Pick<ConversationIdentity, "call">,
+  agentId: string,
+  { toolCallId, agent }: Pick<Operation, "toolCallId" | "agent">,
+  open: number,
+  { depth, open: most }: CallLimits = USUAL,
+): ToolResult | null {
+  if (agent?.mode !== "delegate") return null;
+  const path = pathTo(record, agentId);
+  const refuse = (code: ToolErrorCode, message: string, retriable = false) =>
+    failure(toolCallId, code, message, retriable);
+  if (path.includes(agent.id)) {
+    const who = agent.id === agentId ? "itself" : "an agent that waits for its answer";
+    return refuse(
+      "PERMISSION_DENIED",
+      `An agent cannot call ${who}: "${agent.id}". Answer without this call.`,
+    );
+  }
+  if (path.length > depth)
+    return refuse(
+      "PERMISSION_DENIED",
+      `At most ${depth} calls of agents may be below each other, and this is one more. Answer without this call.`,
+    );
+  if (open >= most)
+    return refuse(
+      "EXECUTION_FAILED",
+      `At most ${most} calls of agents may be open at a time. Call again when some of them have ended.`,
+      true,
+    );
+  return null;
+}

@@ -1,0 +1,131 @@
+/**
+ * Tools that other agents answer.
+ *
+ * AGENTTOOL-1  A tool with the target `{agent}` takes any input that its schema describes, a `message` if it has none. The model may
+ *              choose the mode of a call by the member `invocationMode`, which the agent that is called does not get.
+ */
+import { z } from "zod";
+import type {
+  AgentMode,
+  AgentTarget,
+  Pin,
+  TaskTarget,
+  ToolDefinition,
+  ToolTarget,
+  VersionChain,
+} from "../protocol/definitions.ts";
+import { agentIdSchema } from "../shared/id-schemas.ts";
+import { isJsonObject, type JsonObject } from "../shared/json.ts";
+
+/** Time limit of a call of an agent that declares none, in milliseconds. */
+export const DEFAULT_AGENT_TIMEOUT_MS = 600_000;
+
+/** Maximum time limit of a call of an agent, in milliseconds. */
+export const MAX_AGENT_TIMEOUT_MS = 2_592_000_000;
+
+/** The modes in which agents can be called. */
+export const AGENT_MODES = ["delegate"] as const satisfies readonly AgentMode[];
+
+/** The member of a call's input by which the model chooses the mode. */
+export const MODE_MEMBER = "invocationMode";
+
+/** The error of a tool whose own schema has that member. */
+export const RESERVED =
+  "Is reserved: the model chooses by it how the agent is called. Give the member another name.";
+
+export const agentTargetSchema = z.strictObject({
+  agent: agentIdSchema,
+  mode: z.exactOptional(z.enum(AGENT_MODES)),
+}) satisfies z.ZodType<AgentTarget>;
+
+/** The input of a tool that an agent answers, where its author gives no schema. */
+export const MESSAGE_SCHEMA: JsonObject = {
+  type: "object",
+  properties: {
+    message: {
+      type: "string",
+      minLength: 1,
+      description: "All that the agent needs to know: it sees nothing else of this conversation.",
+    },
+  },
+  required: ["message"],
+  additionalProperties: false,
+};
+
+/** Returns the target of a tool that an agent answers; `undefined` for other tools. */
+export function agentTarget(target: ToolTarget | undefined): AgentTarget | undefined {
+  return target !== undefined && "agent" in target ? target : undefined;
+}
+
+/** Returns the task that a tool's calls run; `undefined` where they run the tool's own code, or an agent answers. */
+export function taskTarget(target: ToolTarget | undefined): TaskTarget | undefined {
+  return target !== undefined && "task" in target ? target : undefined;
+}
+
+/** Reports whether the tool's own schema has a member of the name by which the model chooses the mode. */
+export function takesModeMember({ properties }: JsonObject): boolean {
+  return isJsonObject(properties) && Object.hasOwn(properties, MODE_MEMBER);
+}
+
+/** Returns the schema of a tool's input as the model gets it. */
+export function modelInputSchema({
+  target,
+  inputSchema,
+}: Pick<ToolDefinition, "target" | "inputSchema">): JsonObject {
+  if (agentTarget(target) === undefined || AGENT_MODES.length === 1) return inputSchema;
+  const properties = isJsonObject(inputSchema.properties) ? inputSchema.properties : {};
+  const mode: JsonObject = {
+    type: "string",
+    enum: [...AGENT_MODES],
+    description:
+      "delegate: the agent works alone and answers only you. loop_in: it joins this conversation and sees it. Leave it out for the usual way.",
+  };
+  return { ...inputSchema, properties: { ...properties, [MODE_MEMBER]: mode } };
+}
+
+/** A call of an agent, as the model wrote it, taken apart. */
+export interface AgentCall {
+  mode: AgentMode;
+  /** Without the choice of the mode. */
+  input: JsonObject;
+}
+
+/** Returns the mode of a call and its input. A mode that does not exist stays in the input, whose schema refuses it. */
+export function agentCall({ mode = "delegate" }: AgentTarget, input: JsonObject): AgentCall {
+  const { [MODE_MEMBER]: chosen, ...rest } = input;
+  const known = AGENT_MODES.find((one) => one === chosen);
+  if (chosen === undefined || known === undefined) return { mode, input };
+  return { mode: known, input: rest };
+}
+
+/** Returns the message of a call: its only text, or its input as JSON. */
+export function callMessage(input: JsonObject): string {
+  const [only, ...others] = Object.values(input);
+  return typeof only === "string" && others.length === 0 ? only : JSON.stringify(input, null, 2);
+}
+
+/** The tool by which an agent that was called declines. The platform adds it to the agent's own. */
+export const DECLINE: Pin & { definition: ToolDefinition } = {
+  id: "decline",
+  version: 0,
+  hash: "",
+  definition: {
+    name: "decline",
+    description:
+      "Another agent called you, and only it gets your answer. Decline its request here, with the reason, if you cannot or must not do it.",
+    inputSchema: {
+      type: "object",
+      properties: { reason: { type: "string", description: "Why, in a sentence." } },
+      required: ["reason"],
+      additionalProperties: false,
+    },
+    effect: "pure",
+    timeoutMs: 1,
+  },
+};
+
+/** Returns the versions of an agent for a call: with the tool `decline`, unless a tool of its own has that name. */
+export function calledChain(chain: VersionChain): VersionChain {
+  const isTaken = chain.tools.some(({ definition }) => definition.name === DECLINE.id);
+  return isTaken ? chain : { ...chain, tools: [...chain.tools, DECLINE] };
+}

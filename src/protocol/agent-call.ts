@@ -1,0 +1,118 @@
+/**
+ * Calls of agents by agents: the envelopes between the conversation of the caller and the one that a call opens, with the schemas
+ * for both sides.
+ *
+ * AGENTCALL-1  The id of the conversation that a call opens derives from the operation and its attempt. Only the conversation with
+ *              the operation can open it, however often the call arrives.
+ */
+import { z } from "zod";
+import type { Amounts } from "../model/spending.ts";
+import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
+import { isOperationId } from "../shared/identifiers.ts";
+import { type Budget, budgetSchema } from "./budget.ts";
+import type { AgentMode } from "./definitions.ts";
+import { TOOL_ERROR_CODES, type ToolErrorCode } from "./executor-api.ts";
+
+/** Asks for one turn of an agent, in a conversation of its own. */
+export const AGENT_CALL = "agent.call";
+/** Brings the end of that turn to its caller. */
+export const AGENT_RESULT = "agent.result";
+/** Stops the call. */
+export const AGENT_CANCEL = "agent.cancel";
+
+/** Length of an answer that goes back to a caller, in UTF-16 units. The rest is left out. */
+export const MAX_ANSWER_LENGTH = 128 * 1024;
+
+/** Length of the message of a call, in UTF-16 units. */
+export const MAX_CALL_LENGTH = 128 * 1024;
+
+/** The call of an agent, as clients see it beside the operation. */
+export interface AgentCallView {
+  /** The agent that is called. */
+  id: string;
+  mode: AgentMode;
+  /** The conversation in which the agent works; absent where it joins the caller's. */
+  conversationId?: string;
+}
+
+/** The operation that a call or its result belongs to. */
+interface CallAddress {
+  operationId: string;
+  /** From 1. */
+  attempt: number;
+}
+
+/** The body of `agent.call`. */
+export interface AgentCallBody extends CallAddress {
+  /** The agent that is called. */
+  agentId: string;
+  /** The agent that calls, in one of its turns. */
+  caller: { agentId: string; turnId: string };
+  /** The message: all that the agent gets. */
+  content: string;
+  /** The projects in which both may work, the caller's own first. */
+  projectIds: string[];
+  /** The agents that called each other, the first one first, the caller last. */
+  path: string[];
+  /** Users who may read the conversation that the call opens. */
+  readers: string[];
+  /** The part of the caller's budget that the call may use up; absent where it has none. */
+  budget?: Budget;
+  /** When the call ends unless it has a result, in milliseconds since the epoch. */
+  deadline: number;
+  correlationId: string;
+}
+
+/** The body of `agent.result`. */
+export interface AgentResultBody extends CallAddress {
+  outcome: AgentOutcome;
+  /** What the call has used up, with all calls that it has made. */
+  spent: Amounts;
+}
+
+/** The end of a call: the agent's answer, or its error, with the text that it had written. */
+export type AgentOutcome =
+  | { text: string }
+  | { error: { code: ToolErrorCode; message: string; retriable: boolean }; partial?: string };
+
+/** The body of `agent.cancel`. */
+export interface AgentCancelBody extends CallAddress {
+  reason?: string;
+}
+
+const address = {
+  operationId: z.string().refine(isOperationId, "Must be the id of an operation."),
+  attempt: z.int().min(1),
+};
+const label = z.string().min(1).max(200);
+const amount = z.int().min(0);
+
+export const agentCallSchema: z.ZodType<AgentCallBody> = z.object({
+  ...address,
+  agentId: agentIdSchema,
+  caller: z.object({ agentId: agentIdSchema, turnId: label }),
+  content: z.string().min(1).max(MAX_CALL_LENGTH),
+  projectIds: z.array(definitionIdSchema).min(1).max(100),
+  path: z.array(agentIdSchema).min(1).max(100),
+  readers: z.array(label).max(100),
+  budget: budgetSchema.exactOptional(),
+  deadline: z.int(),
+  correlationId: label,
+});
+
+export const agentResultSchema: z.ZodType<AgentResultBody> = z.object({
+  ...address,
+  outcome: z.union([
+    z.object({ text: z.string() }),
+    z.object({
+      error: z.object({ code: z.enum(TOOL_ERROR_CODES), message: z.string(), retriable: z.boolean() }),
+      partial: z.string().exactOptional(),
+    }),
+  ]),
+  spent: z.object({ tokens: amount, nanoDollars: amount, toolCalls: amount, modelCalls: amount }),
+});
+
+export const agentCancelSchema: z.ZodType<AgentCancelBody> = z.object({
+  ...address,
+  reason: z.string().max(500).exactOptional(),
+});
