@@ -7,6 +7,7 @@ import type { Caller } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ActorCore, Commit } from "../base/runtime/actor-core.ts";
+import { type CallEnvelope, callEnvelopes } from "./core/call-envelopes.ts";
 import { originOf } from "./core/caller.ts";
 import type { PlanInput, StoredTurns } from "./core/decisions.ts";
 import {
@@ -37,7 +38,13 @@ export interface ConversationCommit extends Commit<ConversationState> {
 export interface PlanningPorts
   extends Pick<
     PlanInput,
-    "gate" | "clientToolTimeoutMs" | "inProgress" | "summaryInProgress" | "sizesAfter" | "requestTokens"
+    | "gate"
+    | "calls"
+    | "clientToolTimeoutMs"
+    | "inProgress"
+    | "summaryInProgress"
+    | "sizesAfter"
+    | "requestTokens"
   > {
   ids: Ids;
   /** Returns when the next message of the queue may begin, in milliseconds since the epoch; `null` while none may. */
@@ -70,12 +77,12 @@ export class ConversationCore
   /** Throws `INTERNAL_ERROR` for a defect. Planning is pure, so it would repeat: unlike a failure of the store, it is final. */
   plan(state: ConversationState, signals: readonly Signal[], now: number): Transition {
     const { ids, gate, ...optional } = this.ports;
-    const { clientToolTimeoutMs, inProgress, summaryInProgress, sizesAfter, requestTokens } = optional;
+    const { calls, clientToolTimeoutMs, inProgress, summaryInProgress, sizesAfter, requestTokens } = optional;
     const input = {
       now,
       gate,
       turns: storedTurns(this.store),
-      ...defined({ clientToolTimeoutMs, inProgress, summaryInProgress, sizesAfter, requestTokens }),
+      ...defined({ calls, clientToolTimeoutMs, inProgress, summaryInProgress, sizesAfter, requestTokens }),
     };
     try {
       const planned = signals.reduce<Transition>((current, signal) => {
@@ -98,18 +105,28 @@ export class ConversationCore
   }
 
   envelopes({ before, state, transition }: ConversationCommit): readonly NewEnvelope[] {
-    return [...transition.envelopes, ...this.#leaseRequests(before, state)];
+    const calls = callEnvelopes(before, state, transition.touched.values());
+    return [
+      ...transition.envelopes,
+      ...calls.map((call) => this.#numbered(call)),
+      ...this.#leaseRequests(before, state),
+    ];
+  }
+
+  #numbered(envelope: CallEnvelope): NewEnvelope {
+    return { operationId: `op_${this.ports.ids.ulid()}`, ...envelope };
   }
 
   /** Returns the newest request of each lease that a commit has changed. */
   #leaseRequests(before: ConversationState, { record, leases = {} }: ConversationState): NewEnvelope[] {
     const changed = Object.entries(leases).filter(([id, { seq }]) => seq > (before.leases?.[id]?.seq ?? 0));
-    return changed.map(([id, lease]) => ({
-      operationId: `op_${this.ports.ids.ulid()}`,
-      to: { kind: "agent", tenant: record.tenant, id },
-      type: BUDGET_LEASE,
-      body: leaseRequest(lease),
-    }));
+    return changed.map(([id, lease]) =>
+      this.#numbered({
+        to: { kind: "agent", tenant: record.tenant, id },
+        type: BUDGET_LEASE,
+        body: leaseRequest(lease),
+      }),
+    );
   }
 
   /** A turn that was held is of the work that a commit touched if the commit lets it go on. */

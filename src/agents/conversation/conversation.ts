@@ -38,6 +38,7 @@ import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import { StorageRefusal } from "../base/storage/schema-upgrade.ts";
+import { takeAgentCalls } from "./agent-calls.ts";
 import { spendingView } from "./core/ledger.ts";
 import { checkOpen } from "./core/life.ts";
 import type { ConversationState } from "./core/state.ts";
@@ -82,6 +83,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       attachments: ports.attachments(this.env),
       directory: () => ports.directory(this.env),
       send: (envelope) => this.mailbox.send(envelope),
+      agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
       clients: () => this.#clients(),
       waitUntil: (work) => this.ctx.waitUntil(work),
     });
@@ -110,6 +112,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       this.lifecycle.use(this.#parts.wakeups);
       this.lifecycle.use(this.#guard);
       takeLeaseAnswers(this.mailbox, () => this.#runtime.begin());
+      takeAgentCalls(this.mailbox, {
+        opening: this.#parts.opening,
+        begin: () => this.#runtime.begin(),
+        turn: (n) => this.#runtime.turn(n),
+      });
     }
 
     protected override get mailboxKind() {

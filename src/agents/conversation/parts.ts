@@ -9,6 +9,7 @@ import { ConversationReaders } from "./door/readers.ts";
 import { conversationMedia } from "./effects/media.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsageMirror } from "./mirror/usage-mirror.ts";
+import { Opening, type OpeningPorts } from "./opening.ts";
 import { ConversationQueries } from "./reads/queries.ts";
 import { type ConversationPorts, ConversationRuntime } from "./runtime.ts";
 
@@ -22,6 +23,8 @@ export interface PartsPorts extends Omit<ConversationPorts, Own> {
   attachments: AttachmentStore | null;
   /** Returns `null` where there is no directory. */
   directory(): Directory | null;
+  /** Finds the actor of an agent. */
+  agent: OpeningPorts["agent"];
   /** Returns the open WebSockets. */
   clients(): Iterable<Client>;
   /** Keeps the actor alive for work. */
@@ -40,6 +43,7 @@ export class ConversationParts {
       directory: () => this.announcement.listing.wake(),
       registration: () => this.announcement.noteAgain(),
       expiry: () => this.readers.expire(),
+      opening: () => this.opening.wake(),
     },
     { early: ["window"] },
   );
@@ -48,6 +52,7 @@ export class ConversationParts {
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
   readonly readers: ConversationReaders;
+  readonly opening: Opening;
 
   constructor(private readonly ports: PartsPorts) {
     const { shared, attachments, directory, clients, database, send, clock } = ports;
@@ -77,6 +82,12 @@ export class ConversationParts {
         if (frames.some(endsTurn)) this.usage.changed();
         this.readers.publish(frames);
       },
+    });
+    this.opening = new Opening({
+      ...ports,
+      runtime: this.runtime,
+      transaction: (body) => database.transaction(body),
+      wakeup: this.wakeups.named("opening"),
     });
     this.queries = new ConversationQueries(this.runtime.store);
     this.readers = new ConversationReaders({

@@ -146,7 +146,7 @@ export class ConversationRuntime {
       shell: this.#shell,
       state: () => this.state,
       store: this.store,
-      turn: (n) => this.#turn(n),
+      turn: (n) => this.turn(n),
     });
     this.changes = new ConversationChanges({
       clock,
@@ -296,7 +296,8 @@ export class ConversationRuntime {
     return turn;
   }
 
-  #turn(n: number): Turn | null {
+  /** Returns a turn, active or over; `null` for an unknown number. */
+  turn(n: number): Turn | null {
     return this.state.active.get(n) ?? this.store.turn(n);
   }
 

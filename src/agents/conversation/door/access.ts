@@ -1,6 +1,7 @@
 /**
  * Rules of access to a conversation.
  *
+ * ACCESS-2  Who may read the conversation in which an agent was called may read those that its calls open, but not speak there.
  * ACCESS-1  A caller by RPC that gives no principal gets `INVALID_INPUT`.
  */
 import { DramatisError } from "../../../shared/errors.ts";
@@ -19,8 +20,9 @@ export function checkReader(record: ConversationIdentity, principal: Principal):
       "The principal needs a `subject`, a `tenant` and a list of `roles`.",
     );
   }
-  if (record.tenant === principal.tenant && (isParticipant(record, principal) || mayReadAll(principal)))
-    return;
+  const { tenant, subject } = principal;
+  const isReader = isParticipant(record, principal) || record.call?.readers.includes(subject);
+  if (record.tenant === tenant && (isReader || mayReadAll(principal))) return;
   throw noConversation(record.id);
 }
 

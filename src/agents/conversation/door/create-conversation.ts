@@ -112,11 +112,16 @@ export function conversationRecord(
       ...users.map((id) => ({ type: "user" as const, id })),
       { type: "agent" as const, id: input.agentId },
     ],
-    agents: [{ id: input.agentId, ...defined({ leased }), chain }],
+    agents: [{ id: input.agentId, ...defined({ leased, projectIds: severalOf(projectIds) }), chain }],
     ...(input.listed === false ? { listed: false as const } : {}),
     ...defined({ fingerprint: input.fingerprint }),
     createdAt: now,
   };
+}
+
+/** Returns an agent's projects where it has more than the conversation's. */
+export function severalOf(projectIds: readonly string[]): readonly string[] | undefined {
+  return projectIds.length > 1 ? projectIds : undefined;
 }
 
 /** Throws `TOO_LARGE` if the agent's persona and tools are too large. */

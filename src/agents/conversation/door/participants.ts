@@ -20,7 +20,7 @@ import { checkOpen } from "../core/life.ts";
 import type { Join, Leave } from "../core/signals.ts";
 import type { ConversationAgent, ConversationIdentity, ConversationState } from "../core/state.ts";
 import { conversationView } from "../reads/views.ts";
-import { agentPart, checkChainLength } from "./create-conversation.ts";
+import { agentPart, checkChainLength, severalOf } from "./create-conversation.ts";
 
 export interface ParticipantsPorts {
   runtime: {
@@ -86,7 +86,7 @@ export class Participants {
         `The agent "${id}" does not work in the project "${projectId}" of this conversation.`,
       );
     checkChainLength(id, chain);
-    return { id, ...defined({ leased }), chain };
+    return { id, ...defined({ leased, projectIds: severalOf(projectIds) }), chain };
   }
 }
 

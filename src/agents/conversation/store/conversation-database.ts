@@ -198,10 +198,12 @@ export class ConversationDatabase {
   /** Adds the versions of the agents that joined later. */
   #withChains({ agents, ...record }: StoredRecord): ConversationIdentity {
     const [primary, ...joined] = agents;
-    const others = joined.map(({ id, leased, chain = this.keyValue.get<VersionChain>(chainKey(id)) }) => {
-      if (chain === undefined) throw new Error(`The agent "${id}" joined, but its versions are missing.`);
-      return { id, ...defined({ leased }), chain };
-    });
+    const others = joined.map(
+      ({ id, leased, projectIds, chain = this.keyValue.get<VersionChain>(chainKey(id)) }) => {
+        if (chain === undefined) throw new Error(`The agent "${id}" joined, but its versions are missing.`);
+        return { id, ...defined({ leased, projectIds }), chain };
+      },
+    );
     return { ...record, agents: [primary, ...others] };
   }
 
@@ -220,14 +222,14 @@ export class ConversationDatabase {
 type StoredRecord = Omit<ConversationIdentity, "agents"> & {
   agents: readonly [
     ConversationAgent,
-    ...{ readonly id: string; readonly leased?: true; readonly chain?: VersionChain }[],
+    ...(Omit<ConversationAgent, "chain"> & Partial<Pick<ConversationAgent, "chain">>)[],
   ];
 };
 
 function withoutChains({ agents: [primary, ...joined], ...record }: ConversationIdentity): StoredRecord {
   return {
     ...record,
-    agents: [primary, ...joined.map(({ id, leased }) => ({ id, ...defined({ leased }) }))],
+    agents: [primary, ...joined.map(({ chain: _, ...agent }) => agent)],
   };
 }
 

@@ -98,12 +98,14 @@ export function checkToolCall(
   return { ...operation, mode, target: "agent", agent: { id: target.agent, mode: asked.mode }, deadline };
 }
 
-/** Returns the input that the code of a tool gets (INMAP-1). Throws `ExpressionError`, and `Spent` beyond the budget. */
+/** Returns the input that the target of a tool gets (INMAP-1). Throws `ExpressionError`, and `Spent` beyond the budget. */
 export function targetInput(
-  { inputMapping }: Pick<ToolDefinition, "inputMapping">,
-  input: JsonObject,
+  { inputMapping, target }: Pick<ToolDefinition, "inputMapping" | "target">,
+  given: JsonObject,
   budget: Meter,
 ): JsonObject {
+  const agent = agentTarget(target);
+  const input = agent === undefined ? given : agentCall(agent, given).input;
   return inputMapping === undefined ? input : mapped(inputMapping, { input }, budget);
 }
 

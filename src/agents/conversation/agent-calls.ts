@@ -1,0 +1,87 @@
+/**
+ * The envelopes of calls of agents, at both ends.
+ *
+ * AGENTCALL-2  A result counts only if it comes from the conversation that the call opened; a cancellation, only if it comes from the
+ *              caller.
+ */
+import { NOTHING } from "../../model/spending.ts";
+import {
+  AGENT_CALL,
+  AGENT_CANCEL,
+  AGENT_RESULT,
+  type AgentOutcome,
+  type AgentResultBody,
+  agentCallSchema,
+  agentCancelSchema,
+  agentResultSchema,
+} from "../../protocol/agent-call.ts";
+import { calledConversationId } from "../../protocol/ids.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { validate } from "../../shared/validation.ts";
+import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
+import type { Mailbox } from "../base/mailbox/mailbox.ts";
+import type { AgentEnded } from "./core/signals.ts";
+import type { Turn } from "./core/turn.ts";
+import { operationAt } from "./door/message-checks.ts";
+import type { Opening } from "./opening.ts";
+import type { ConversationUnit } from "./runtime.ts";
+
+export interface AgentCallPorts {
+  opening: Pick<Opening, "take" | "cancel">;
+  begin(): ConversationUnit;
+  /** Returns a turn, active or over; `null` for an unknown number. */
+  turn(n: number): Turn | null;
+}
+
+/** Registers the handlers of calls, cancellations and results. Each stages its change in the transaction of the receipt. */
+export function takeAgentCalls(
+  mailbox: Pick<Mailbox, "receives" | "outcomes">,
+  { opening, begin, turn }: AgentCallPorts,
+): void {
+  mailbox.receives(AGENT_CALL, agentCallSchema, (call, { envelope: { from, to }, afterCommit }) => {
+    opening.take(call, from, to, afterCommit);
+    return null;
+  });
+  mailbox.receives(AGENT_CANCEL, agentCancelSchema, (cancel, { envelope: { from, to }, afterCommit }) => {
+    opening.cancel(cancel, from, to, afterCommit);
+    return null;
+  });
+  const end = (
+    address: Pick<AgentResultBody, "operationId" | "attempt">,
+    ended: Pick<AgentEnded, "outcome" | "spent">,
+    afterCommit: DeliveryOutcome["afterCommit"],
+  ) => {
+    const unit = begin();
+    unit.stage([endedSignal(address, ended, turn)]);
+    afterCommit(() => unit.release());
+  };
+  mailbox.receives(AGENT_RESULT, agentResultSchema, (result, { envelope: { from }, afterCommit }) => {
+    const { operationId, attempt } = result;
+    if (from.kind !== "conversation" || from.id !== calledConversationId(operationId, attempt))
+      throw new DramatisError("FORBIDDEN", "Only the conversation that a call opened may send its result.");
+    end(result, result, afterCommit);
+    return null;
+  });
+  mailbox.outcomes(AGENT_CALL, ({ envelope, outcome, afterCommit }) => {
+    // Where it is unknown if the call arrived, its result may still come: the time limit of the call decides.
+    if (outcome.status !== "failed") return;
+    const call = validate(agentCallSchema, envelope.body);
+    end(call, { outcome: unreached(call.agentId, outcome.error.message), spent: NOTHING }, afterCommit);
+  });
+}
+
+/** Returns the signal of the end of a call. Throws `NOT_FOUND` for an operation that the conversation does not have. */
+export function endedSignal(
+  { operationId, attempt }: Pick<AgentResultBody, "operationId" | "attempt">,
+  { outcome, spent }: Pick<AgentEnded, "outcome" | "spent">,
+  turn: (n: number) => Turn | null,
+): AgentEnded {
+  const found = operationAt(operationId, turn);
+  const { item } = found.operation;
+  return { type: "conversation.agent.ended", turn: found.turn.n, item, attempt, outcome, spent };
+}
+
+function unreached(agentId: string, why: string): AgentOutcome {
+  const message = `The agent "${agentId}" could not be called: ${why}`;
+  return { error: { code: "EXECUTION_FAILED", message, retriable: true } };
+}

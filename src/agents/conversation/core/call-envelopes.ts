@@ -1,0 +1,158 @@
+/**
+ * The envelopes of calls of agents that a commit owes: derived from the state before it and after it, so that no call, cancellation or
+ * result can be decided without being sent. Pure.
+ *
+ * DELEGATE-7  A call whose caller gave it up is stopped, with the calls below it: the turn was stopped or has failed, or the call's
+ *             time was over.
+ * DELEGATE-8  A conversation that a call opened sends its caller one result, when it ends.
+ */
+import { callMessage } from "../../../library/agent-tool.ts";
+import {
+  AGENT_CALL,
+  AGENT_CANCEL,
+  AGENT_RESULT,
+  type AgentCallBody,
+  type AgentCancelBody,
+  type AgentOutcome,
+  type AgentResultBody,
+  MAX_ANSWER_LENGTH,
+} from "../../../protocol/agent-call.ts";
+import type { NewEnvelope } from "../../../protocol/envelope.ts";
+import { TOOL_ERROR_CODES, type ToolErrorCode } from "../../../protocol/executor-api.ts";
+import { calledConversationId, operationId, turnId } from "../../../protocol/ids.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { Json } from "../../../shared/json.ts";
+import { checkBudget } from "../../../shared/json-schema/violations.ts";
+import { correlationOf } from "./correlation.ts";
+import { CALL_GRACE_MS } from "./limits.ts";
+import type { Operation } from "./operation.ts";
+import { pathTo } from "./planning/call-guards.ts";
+import { targetInput } from "./planning/tool-call.ts";
+import { type CallOrigin, type ConversationIdentity, type ConversationState, chainOf } from "./state.ts";
+import { finalReply, type Turn } from "./turn.ts";
+
+/** An envelope without its own id. */
+export type CallEnvelope = Omit<NewEnvelope, "operationId">;
+
+/** Returns the calls, cancellations and results that a commit owes. `touched` are the turns that it changed, in their newest form. */
+export function callEnvelopes(
+  before: ConversationState,
+  after: ConversationState,
+  touched: Iterable<Turn>,
+): CallEnvelope[] {
+  const { record } = after;
+  const envelopes: CallEnvelope[] = [];
+  let last: Turn | undefined;
+  for (const turn of touched) {
+    last = turn;
+    const known = before.active.get(turn.n)?.operations;
+    for (const operation of turn.operations) {
+      if (operation.agent?.mode !== "delegate") continue;
+      const earlier = known?.find(({ item }) => item === operation.item);
+      if (isUnderWay(operation) && !(isUnderWay(earlier) && earlier?.attempt === operation.attempt))
+        envelopes.push(call(record, turn, operation));
+      if (isUnderWay(earlier) && earlier !== undefined && isGivenUp(operation))
+        envelopes.push(cancellation(record, turn, earlier));
+    }
+  }
+  const { call: origin } = record;
+  if (origin !== undefined && before.status === "active" && after.status !== "active")
+    envelopes.push(resultEnvelope(record.tenant, origin, { outcome: outcomeOf(last), spent: after.spent }));
+  return envelopes;
+}
+
+function isUnderWay(operation: Operation | undefined): boolean {
+  return operation?.status === "dispatched";
+}
+
+/** Reports whether an operation ended without the word of its agent. */
+function isGivenUp({ status, result }: Operation): boolean {
+  return status === "cancelled" || result?.error?.code === "TIMEOUT";
+}
+
+function call(record: ConversationIdentity, turn: Turn, operation: Operation): CallEnvelope {
+  const { agentId } = turn;
+  const { agent, attempt, deadline = 0 } = operation;
+  const caller = record.agents.find(({ id }) => id === agentId);
+  const readers = record.call?.readers ?? usersOf(record);
+  const body: AgentCallBody = {
+    operationId: operationId(turn, operation.item),
+    attempt,
+    agentId: agent?.id ?? "",
+    caller: { agentId, turnId: turnId(turn) },
+    content: messageOf(record, turn, operation),
+    projectIds: [...new Set([record.projectId, ...(caller?.projectIds ?? [])])],
+    path: pathTo(record, agentId),
+    readers: [...readers],
+    deadline: deadline - CALL_GRACE_MS,
+    correlationId: correlationOf(turn),
+    ...defined({ budget: agent?.budget }),
+  };
+  return { ...toCalled(record, turn, operation), type: AGENT_CALL, body: jsonOf(body) };
+}
+
+function cancellation(record: ConversationIdentity, turn: Turn, operation: Operation): CallEnvelope {
+  const { item, attempt } = operation;
+  const reason = turn.error?.message.slice(0, 500);
+  const body: AgentCancelBody = { operationId: operationId(turn, item), attempt, ...defined({ reason }) };
+  return { ...toCalled(record, turn, operation), type: AGENT_CANCEL, body: jsonOf(body) };
+}
+
+/** Returns the result of a call, to its caller. */
+export function resultEnvelope(
+  tenant: string,
+  { operationId, attempt, from }: Pick<CallOrigin, "operationId" | "attempt" | "from">,
+  ended: Pick<AgentResultBody, "outcome" | "spent">,
+): CallEnvelope {
+  const body: AgentResultBody = { operationId, attempt, ...ended };
+  return { to: { kind: "conversation", tenant, id: from }, type: AGENT_RESULT, body: jsonOf(body) };
+}
+
+function toCalled(
+  { tenant }: ConversationIdentity,
+  turn: Turn,
+  { item, attempt }: Operation,
+): Pick<CallEnvelope, "to"> {
+  const id = calledConversationId(operationId(turn, item), attempt);
+  return { to: { kind: "conversation", tenant, id } };
+}
+
+/** Returns the message of a call. Planning mapped the input before, so it can be mapped. */
+function messageOf(record: ConversationIdentity, { agentId }: Turn, { name, input }: Operation): string {
+  const tool = chainOf(record, agentId).tools.find(({ definition }) => definition.name === name);
+  const passed = tool === undefined ? input : targetInput(tool.definition, input, checkBudget());
+  return callMessage(passed);
+}
+
+function usersOf({ participants }: Pick<ConversationIdentity, "participants">): string[] {
+  return participants.filter(({ type }) => type === "user").map(({ id }) => id);
+}
+
+/** Returns the end of a call from the turn that answered it; `undefined` where the call was stopped before one began. */
+function outcomeOf(turn: Turn | undefined): AgentOutcome {
+  const answer = turn?.status === "completed" ? finalReply(turn)?.text : undefined;
+  if (answer !== undefined) return { text: shortened(answer) };
+  const { code = "CANCELLED", message = "The call was stopped.", retriable = false } = turn?.error ?? {};
+  const partial = shortened(
+    (turn?.replies ?? [])
+      .map(({ text }) => text.trim())
+      .filter((text) => text !== "")
+      .join("\n\n"),
+  );
+  const known = toolCodeOf(code);
+  const error = { code: known, message, retriable: known === "EXECUTION_FAILED" || retriable };
+  return { error, ...(partial === "" ? {} : { partial }) };
+}
+
+function toolCodeOf(code: string): ToolErrorCode {
+  return TOOL_ERROR_CODES.find((one) => one === code) ?? "EXECUTION_FAILED";
+}
+
+function shortened(text: string): string {
+  return text.length <= MAX_ANSWER_LENGTH ? text : `${text.slice(0, MAX_ANSWER_LENGTH).toWellFormed()}…`;
+}
+
+function jsonOf(body: AgentCallBody | AgentCancelBody | AgentResultBody): Json {
+  // SAFETY: the bodies are plain data.
+  return body as unknown as Json;
+}
