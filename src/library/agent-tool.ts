@@ -24,7 +24,7 @@ export const DEFAULT_AGENT_TIMEOUT_MS = 600_000;
 export const MAX_AGENT_TIMEOUT_MS = 2_592_000_000;
 
 /** The modes in which agents can be called. */
-export const AGENT_MODES = ["delegate"] as const satisfies readonly AgentMode[];
+const AGENT_MODES = ["delegate"] as const satisfies readonly AgentMode[];
 
 /** The member of a call's input by which the model chooses the mode. */
 export const MODE_MEMBER = "invocationMode";

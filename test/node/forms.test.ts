@@ -33,7 +33,12 @@ describe("a tool's target and timeout", () => {
   const schema = withToolForms(
     z.strictObject({
       name: z.string(),
-      target: z.exactOptional(z.strictObject({ task: z.string() })),
+      target: z.exactOptional(
+        z.union([
+          z.strictObject({ task: z.string() }),
+          z.strictObject({ agent: z.string(), mode: z.exactOptional(z.string()) }),
+        ]),
+      ),
       timeoutMs: z.exactOptional(z.int()),
       retry: z.exactOptional(retrySchema),
     }),
@@ -50,13 +55,21 @@ describe("a tool's target and timeout", () => {
   });
 
   test.each([
+    { target: { agent: "a", mode: "delegate" } },
+    { agentId: "a", invocationMode: "delegate" },
+    { targetType: "agent", targetId: "a", invocationMode: "delegate" },
+  ])("TOOLFORM-1 A6 %j is the same target", (fields) => {
+    expect(read(fields)).toEqual({ name: "t", target: { agent: "a", mode: "delegate" } });
+  });
+
+  test.each([
     [{ taskId: "a", workflowId: "b" }, "", /more than one target: `taskId` and `workflowId`/],
     [{ target: { task: "a" }, targetType: "task", targetId: "a" }, "", /`target` and `targetId`/],
     [{ targetId: "a", agentId: "b" }, "", /`targetId` and `agentId`/],
     [{ task: "a", taskId: "a" }, "", /`task` and `taskId`/],
     [{ workflowId: "a" }, "/workflowId", /Only tasks/],
-    [{ agentId: "a" }, "/agentId", /Only tasks/],
-    [{ targetType: "agent", targetId: "a" }, "/targetType", /Only tasks/],
+    [{ targetType: "robot", targetId: "a" }, "/targetType", /Only tasks/],
+    [{ task: "a", invocationMode: "delegate" }, "/invocationMode", /Belongs to/],
     [{ targetId: "a" }, "/targetType", /Only tasks/],
     [{ targetType: "task" }, "/targetId", /required/],
     [{ targetType: "task", task: "a" }, "/targetType", /Remove it/],

@@ -71,7 +71,7 @@ export function takeAgentCalls(
 }
 
 /** Returns the signal of the end of a call. Throws `NOT_FOUND` for an operation that the conversation does not have. */
-export function endedSignal(
+function endedSignal(
   { operationId, attempt }: Pick<AgentResultBody, "operationId" | "attempt">,
   { outcome, spent }: Pick<AgentEnded, "outcome" | "spent">,
   turn: (n: number) => Turn | null,

@@ -185,14 +185,14 @@ export class Opening {
   #refuse(call: AgentCallBody, from: ActorAddress, { code, message, retriable }: ErrorData): void {
     const { keyValue, transaction, send, wakeup } = this.ports;
     const error = { code: CODES[code] ?? "EXECUTION_FAILED", message, retriable };
-    const sent = transaction(() => {
+    const { sent } = transaction(() => {
       keyValue.put<Stored>(KEY, { over: true });
       const result = resultEnvelope(
         from.tenant,
         { ...call, from: from.id },
         { outcome: { error }, spent: NOTHING },
       );
-      return send({ operationId: newOperationId(), ...result });
+      return { sent: send({ operationId: newOperationId(), ...result }) };
     });
     sent.catch((cause: unknown) => console.error(cause));
     wakeup.disarm();

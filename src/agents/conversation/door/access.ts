@@ -1,7 +1,8 @@
 /**
  * Rules of access to a conversation.
  *
- * ACCESS-2  Who may read the conversation in which an agent was called may read those that its calls open, but not speak there.
+ * ACCESS-2  Who may read the conversation in which an agent was called may read those that its calls open, and
+ *           stop them, but not speak there.
  * ACCESS-1  A caller by RPC that gives no principal gets `INVALID_INPUT`.
  */
 import { DramatisError } from "../../../shared/errors.ts";

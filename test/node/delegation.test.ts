@@ -1,0 +1,349 @@
+/** Calls of agents by agents, as pure rules: what is allowed, what each may spend, and which envelopes a commit owes. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { callEnvelopes } from "../../src/agents/conversation/core/call-envelopes.ts";
+import { MAX_CALL_DEPTH, MAX_OPEN_CALLS } from "../../src/agents/conversation/core/limits.ts";
+import type { Signal } from "../../src/agents/conversation/core/signals.ts";
+import {
+  type ConversationIdentity,
+  type ConversationState,
+  NEW_STANDING,
+} from "../../src/agents/conversation/core/state.ts";
+import { beginCycles, settle, step } from "../../src/agents/conversation/core/step.ts";
+import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
+import { agentCall, calledChain, callMessage } from "../../src/library/agent-tool.ts";
+import { defineTool } from "../../src/library/define.ts";
+import { NOTHING } from "../../src/model/spending.ts";
+import { allowAll } from "../../src/policy/gate.ts";
+import type { AgentCallBody, AgentOutcome, AgentResultBody } from "../../src/protocol/agent-call.ts";
+import type { Budget } from "../../src/protocol/budget.ts";
+import { calledConversationId, operationId } from "../../src/protocol/ids.ts";
+import { isConversationId } from "../../src/shared/identifiers.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
+import { messageOfAda, PIN, PLAIN_CHAIN, recordOf } from "../support/records.ts";
+
+const ask = (name: string, agent: string, more: object = {}) => ({
+  ...PIN,
+  library: "crew",
+  id: name,
+  definition: defineTool({ name, description: "Asks.", target: { agent }, ...more }).definition,
+});
+const TOOLS = [
+  ask("ask", "helper"),
+  ask("ask_self", "tester"),
+  ask("ask_above", "boss"),
+  ask("ask_again", "helper", { effect: "idempotent", retry: { maxAttempts: 2, backoffMs: 1_000 } }),
+];
+const CHAIN = { ...PLAIN_CHAIN, tools: TOOLS };
+const STEM = "01K0000000000000ABC";
+const NOW = 1_000_000;
+
+function begin(members: Partial<ConversationIdentity> = {}, budget?: Budget): ConversationState {
+  const standing = { ...NEW_STANDING, ...(budget === undefined ? {} : { budget }) };
+  return { ...standing, record: recordOf(CHAIN, members), seq: 1, active: new Map(), stored: new Map() };
+}
+
+/** Applies signals as a commit does: the state after it, its envelopes and the types of its entries. */
+function commit(state: ConversationState, signals: Signal[], now = NOW) {
+  const input = { now, stem: STEM, gate: allowAll, requestTokens: () => 10 };
+  const planned = signals.reduce((current, signal) => step(current, signal, input), beginTransition(state));
+  const transition = settle(beginCycles(planned, input), input);
+  const after = { ...transition.state, seq: state.seq + transition.entries.length };
+  return {
+    state: after,
+    transition,
+    envelopes: callEnvelopes(state, after, transition.touched.values()),
+    types: transition.entries.map(({ type }) => type),
+  };
+}
+
+const facts = { startedAt: NOW, finishedAt: NOW, usage: { inputTokens: 6, outputTokens: 4 } };
+
+/** The reply to a turn's present call: these calls, or a text. */
+function reply(state: ConversationState, said: string | [name: string, input: JsonObject][], n = 1): Signal {
+  const { item = 0, attempt = 0 } = state.active.get(n)?.call ?? {};
+  const calls = typeof said === "string" ? [] : said;
+  return {
+    type: "conversation.llm.completed",
+    turn: n,
+    item,
+    attempt,
+    facts,
+    reply: {
+      text: typeof said === "string" ? said : "",
+      toolCalls: calls.map(([name, input], index) => ({
+        id: `call-${item}-${index}`,
+        name,
+        arguments: input,
+      })),
+      finishReason: calls.length === 0 ? "stop" : "tool_calls",
+    },
+  };
+}
+
+/** A conversation whose agent has made these calls. */
+function calling(names: readonly string[], members: Partial<ConversationIdentity> = {}, budget?: Budget) {
+  const { state } = commit(begin(members, budget), [messageOfAda("Hi")]);
+  return commit(state, [
+    reply(
+      state,
+      names.map((name) => [name, { message: "Work." }]),
+    ),
+  ]);
+}
+
+const ended = (item: number, outcome: AgentOutcome, attempt = 1, spent = NOTHING): Signal => {
+  return { type: "conversation.agent.ended", turn: 1, item, attempt, outcome, spent };
+};
+
+/** The errors of a turn's results, by code. */
+const errorsOf = (state: ConversationState) =>
+  [...state.active.values()].flatMap(({ operations }) =>
+    operations.map(({ result }) => result?.error?.code ?? null),
+  );
+
+describe("a call", () => {
+  test("DELEGATE-1 A61 sends its message and what the call needs, and nothing of the conversation", () => {
+    const { envelopes, state, types } = calling(["ask"]);
+    const turn = state.active.get(1);
+    const item = turn?.operations[0]?.item ?? 0;
+    const id = operationId({ stem: STEM, n: 1 }, item);
+    expect(envelopes).toEqual([
+      {
+        to: { kind: "conversation", tenant: "test", id: calledConversationId(id, 1) },
+        type: "agent.call",
+        body: {
+          operationId: id,
+          attempt: 1,
+          agentId: "helper",
+          caller: { agentId: "tester", turnId: expect.stringMatching(/^turn_/) },
+          content: "Work.",
+          projectIds: ["default"],
+          path: ["tester"],
+          readers: ["ada"],
+          deadline: NOW + 600_000,
+          correlationId: expect.any(String),
+        },
+      },
+    ]);
+    expect(types).toContain("agent_call.started");
+    expect(turn?.call).toBeNull();
+  });
+
+  test("DELEGATE-2 H4 no agent calls itself or one above it, and no call is deeper than the limit", () => {
+    const call = {
+      operationId: "op_x",
+      attempt: 1,
+      path: ["boss", "deputy"],
+      readers: [],
+      deadline: NOW + 1,
+      caller: { agentId: "deputy", turnId: "turn_x" },
+      from: "conv_x",
+    };
+    const { state, envelopes } = calling(["ask", "ask_self", "ask_above"], { call });
+    expect(errorsOf(state)).toEqual([null, "PERMISSION_DENIED", "PERMISSION_DENIED"]);
+    expect(envelopes).toHaveLength(1);
+    expect((envelopes[0]?.body as unknown as AgentCallBody).path).toEqual(["boss", "deputy", "tester"]);
+    const path = Array.from({ length: MAX_CALL_DEPTH }, (_, index) => `level-${index}`);
+    const deep = calling(["ask"], { call: { ...call, path } });
+    expect([errorsOf(deep.state), deep.envelopes]).toEqual([["PERMISSION_DENIED"], []]);
+    const last = calling(["ask"], { call: { ...call, path: path.slice(1) } });
+    expect(last.envelopes).toHaveLength(1);
+  });
+
+  test("DELEGATE-2 a conversation has a number of calls open; another one becomes possible when one has ended", () => {
+    const names = Array.from({ length: MAX_OPEN_CALLS + 2 }, () => "ask");
+    const { state, envelopes } = calling(names);
+    expect(envelopes).toHaveLength(MAX_OPEN_CALLS);
+    expect(errorsOf(state).slice(-3)).toEqual([null, "EXECUTION_FAILED", "EXECUTION_FAILED"]);
+  });
+
+  test("DELEGATE-3 LEDGER-4 the first outcome counts; a later one, and one of another attempt, only charge what was spent", () => {
+    const spent = { ...NOTHING, tokens: 5, modelCalls: 1 };
+    const { state } = calling(["ask"]);
+    const item = state.active.get(1)?.operations[0]?.item ?? 0;
+    const other = commit(state, [ended(item, { text: "No." }, 2, spent)]);
+    expect([errorsOf(other.state), other.types]).toEqual([[null], ["agent_call.completed"]]);
+    const done = commit(other.state, [ended(item, { text: "Yes." }, 1, spent)]);
+    expect(done.state.active.get(1)?.operations[0]?.result).toMatchObject({ success: true, result: "Yes." });
+    const late = commit(done.state, [ended(item, { text: "Other." }, 1, spent)]);
+    expect(late.state.active.get(1)?.operations[0]?.result).toMatchObject({ result: "Yes." });
+    expect(late.state.spent.tokens - state.spent.tokens, "LEDGER-4").toBe(15);
+    expect(late.state.active.get(1)?.delegated).toEqual({ ...spent, tokens: 15, modelCalls: 3 });
+  });
+
+  test("DELEGATE-3 a failure that may pass is repeated as another conversation, if the tool may run twice", () => {
+    const { state, envelopes } = calling(["ask_again"]);
+    const item = state.active.get(1)?.operations[0]?.item ?? 0;
+    const error = { code: "EXECUTION_FAILED", message: "No model.", retriable: true } as const;
+    const failed = commit(state, [ended(item, { error })]);
+    expect([failed.envelopes, errorsOf(failed.state)]).toEqual([[], [null]]);
+    const again = commit(failed.state, [{ type: "conversation.cmd.expire" }], NOW + 1_000);
+    expect(again.envelopes.map(({ type }) => type)).toEqual(["agent.call"]);
+    expect(again.envelopes[0]?.to.id).not.toBe(envelopes[0]?.to.id);
+    const over = commit(again.state, [ended(item, { error, partial: "Half." }, 2)]);
+    expect(over.state.active.get(1)?.operations[0]?.result?.error).toMatchObject({
+      code: "EXECUTION_FAILED",
+      message: 'No model. It had written: "Half."',
+    });
+  });
+
+  test("DELEGATE-7 a stop, an end and a time that is over each send one cancellation", () => {
+    const { state } = calling(["ask", "ask_again"]);
+    const stopped = commit(state, [
+      { type: "conversation.cancel", turn: 1, caller: { type: "user", userId: "ada" } },
+    ]);
+    expect(stopped.envelopes.map(({ type }) => type)).toEqual(["agent.cancel", "agent.cancel"]);
+    expect(commit(stopped.state, [{ type: "conversation.cmd.expire" }]).envelopes).toEqual([]);
+    const late = commit(state, [{ type: "conversation.cmd.expire" }], NOW + 700_000);
+    expect(late.envelopes.map(({ type }) => type)).toEqual(["agent.cancel", "agent.cancel"]);
+    expect(errorsOf(late.state)).toEqual(["TIMEOUT", "TIMEOUT"]);
+  });
+});
+
+describe("the conversation of a call", () => {
+  const call = {
+    operationId: "op_01K0000000000000ABCDEFGHJK",
+    attempt: 1,
+    path: ["boss"],
+    readers: ["ada"],
+    deadline: NOW + 60_000,
+    caller: { agentId: "boss", turnId: "turn_x" },
+    from: "conv_caller",
+  };
+  const asked = () => {
+    const record = {
+      ...recordOf(calledChain(CHAIN)),
+      call,
+      participants: [{ type: "agent", id: "tester" }] as const,
+    };
+    const state = { ...begin(), record };
+    const message: Signal = {
+      type: "conversation.user.message",
+      caller: { type: "agent", ...call.caller },
+      data: { content: "Work." },
+    };
+    return commit(state, [message]).state;
+  };
+  const resultIn = ({ envelopes }: ReturnType<typeof commit>) =>
+    envelopes.map(({ to, type, body }) => ({ to: to.id, type, ...(body as unknown as AgentResultBody) }));
+
+  test("DELEGATE-6 DELEGATE-8 ends with its turn, and sends its caller one result with what was spent", () => {
+    const state = asked();
+    const done = commit(state, [reply(state, "Here.")]);
+    expect(done.state.status).toBe("completed");
+    expect(resultIn(done)).toEqual([
+      {
+        to: "conv_caller",
+        type: "agent.result",
+        operationId: call.operationId,
+        attempt: 1,
+        outcome: { text: "Here." },
+        spent: { ...NOTHING, tokens: 10, modelCalls: 1 },
+      },
+    ]);
+    expect(() => commit(done.state, [messageOfAda("More?")])).toThrow("has ended");
+  });
+
+  test("DELEGATE-5 a decline ends it, whatever else the reply called", () => {
+    const state = asked();
+    const declined = commit(state, [
+      reply(state, [
+        ["ask", { message: "Work." }],
+        ["decline", { reason: "Not mine." }],
+      ]),
+    ]);
+    expect(resultIn(declined)).toMatchObject([
+      { outcome: { error: { code: "AGENT_DECLINED", message: "Not mine.", retriable: false } } },
+    ]);
+  });
+
+  test("DELEGATE-4 DELEGATE-6 its time: the turn fails, and the caller gets what was written", () => {
+    const state = asked();
+    const working = commit(state, [reply(state, [["ask", { message: "Work." }]])]);
+    const over = commit(working.state, [{ type: "conversation.cmd.expire" }], call.deadline);
+    expect(over.envelopes.map(({ type }) => type)).toEqual(["agent.cancel", "agent.result"]);
+    expect(resultIn(over)[1]).toMatchObject({ outcome: { error: { code: "TIMEOUT" } } });
+  });
+
+  test("DELEGATE-5 a tool of the agent with that name is its own", () => {
+    const own = {
+      ...PIN,
+      library: "crew",
+      id: "decline",
+      definition: defineTool({
+        name: "decline",
+        description: "Declines an offer.",
+        input: z.object({}),
+        execute: () => null,
+      }).definition,
+    };
+    const chain = { ...CHAIN, tools: [own] };
+    expect(calledChain(chain)).toBe(chain);
+  });
+});
+
+describe("the budget of a call", () => {
+  test("INHERIT-1 each call gets an equal part of what is left, and it counts until the call ends", () => {
+    const { state, envelopes } = calling(["ask", "ask"], {}, { tokens: 10_010, toolCalls: 9 });
+    const budgets = envelopes.map(({ body }) => (body as unknown as AgentCallBody).budget);
+    const part = { tokens: 3_333, toolCalls: 2 };
+    expect(budgets).toEqual([part, part]);
+    const [first = 0] = state.active.get(1)?.operations.map(({ item }) => item) ?? [];
+    const done = commit(state, [ended(first, { text: "Done." }, 1, { ...NOTHING, tokens: 1_000 })]);
+    const other = commit(done.state, [messageOfAda("And?")]);
+    // 10 of the model, 1 000 of the first call and 3 333 reserved by the second leave 5 667 of the budget.
+    expect(other.state.active.get(2)?.call?.reserved).toBeDefined();
+  });
+
+  test("INHERIT-1 H4 whatever calls are made, their parts and what is spent stay within the budget", () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 0, max: 100_000 }),
+        fc.integer({ min: 1, max: 20 }),
+        fc.integer({ min: 0, max: 20 }),
+        (extra, calls, back) => {
+          const tokens = 10_000 + extra;
+          let { state, envelopes } = calling(
+            Array.from({ length: calls }, () => "ask"),
+            {},
+            { tokens },
+          );
+          const parts = envelopes.map(
+            ({ body }) => (body as unknown as AgentCallBody).budget?.tokens ?? Number.NaN,
+          );
+          const reserved = parts.reduce((sum, part) => sum + part, 0);
+          expect(parts).toHaveLength(calls);
+          expect(state.spent.tokens + reserved).toBeLessThanOrEqual(tokens);
+          for (const { item } of (state.active.get(1)?.operations ?? []).slice(0, back))
+            ({ state, envelopes } = commit(state, [
+              ended(item, { text: "." }, 1, { ...NOTHING, tokens: parts[0] ?? 0 }),
+            ]));
+          expect(state.spent.tokens).toBeLessThanOrEqual(tokens);
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});
+
+test("AGENTCALL-1 the conversation of a call has an id of its own for each attempt", () => {
+  const turn = { stem: STEM, n: 3 };
+  const ids = [0, 1, 2].flatMap((item) =>
+    [1, 2, 3].map((attempt) => calledConversationId(operationId(turn, item), attempt)),
+  );
+  expect(new Set(ids).size).toBe(9);
+  expect(ids.every(isConversationId)).toBe(true);
+});
+
+test("AGENTTOOL-1 the message of a call is its only text, or its input as JSON; the choice of the mode is no part of it", () => {
+  expect(callMessage({ message: "Do it." })).toBe("Do it.");
+  expect(JSON.parse(callMessage({ task: "Do it.", by: "noon" }))).toEqual({ task: "Do it.", by: "noon" });
+  expect(agentCall({ agent: "a" }, { message: "x", invocationMode: "delegate" })).toEqual({
+    mode: "delegate",
+    input: { message: "x" },
+  });
+  const wrong = { message: "x", invocationMode: "shout" };
+  expect(agentCall({ agent: "a" }, wrong)).toEqual({ mode: "delegate", input: wrong });
+});
