@@ -193,6 +193,7 @@ export function dramatis(options: DramatisOptions) {
       adapters: adapterFor,
       gate,
       clientToolTimeoutMs: limits.clientToolMs,
+      calls: limits.calls,
       ...defined({
         metrics,
         turnLimit: limits.turns === false ? undefined : limits.turns,

@@ -94,7 +94,7 @@ function calling(names: readonly string[], members: Partial<ConversationIdentity
 }
 
 const ended = (item: number, outcome: AgentOutcome, attempt = 1, spent = NOTHING): Signal => {
-  return { type: "conversation.agent.ended", turn: 1, item, attempt, outcome, spent };
+  return { type: "conversation.agent.ended", turn: 1, item, attempt, agentId: "tester", outcome, spent };
 };
 
 /** The errors of a turn's results, by code. */
@@ -144,7 +144,7 @@ describe("a call", () => {
     const { state, envelopes } = calling(["ask", "ask_self", "ask_above"], { call });
     expect(errorsOf(state)).toEqual([null, "PERMISSION_DENIED", "PERMISSION_DENIED"]);
     expect(envelopes).toHaveLength(1);
-    expect((envelopes[0]?.body as unknown as AgentCallBody).path).toEqual(["boss", "deputy", "tester"]);
+    expect(envelopes[0]).toMatchObject({ body: { path: ["boss", "deputy", "tester"] } });
     const path = Array.from({ length: MAX_CALL_DEPTH }, (_, index) => `level-${index}`);
     const deep = calling(["ask"], { call: { ...call, path } });
     expect([errorsOf(deep.state), deep.envelopes]).toEqual([["PERMISSION_DENIED"], []]);

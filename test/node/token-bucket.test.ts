@@ -147,6 +147,7 @@ test("G6 default limits are the documented ones", () => {
     turns: { perMinute: 600, burst: 200 },
     changes: { perMinute: 30, burst: 10 },
     clientToolMs: 600_000,
+    calls: { depth: 4, open: 32 },
     bodyBytes: 2 * 1024 * 1024,
     attachmentBytes: 8 * 1024 * 1024,
   };

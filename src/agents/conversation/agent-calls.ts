@@ -78,7 +78,8 @@ function endedSignal(
 ): AgentEnded {
   const found = operationAt(operationId, turn);
   const { item } = found.operation;
-  return { type: "conversation.agent.ended", turn: found.turn.n, item, attempt, outcome, spent };
+  const { n, agentId } = found.turn;
+  return { type: "conversation.agent.ended", turn: n, item, attempt, agentId, outcome, spent };
 }
 
 function unreached(agentId: string, why: string): AgentOutcome {

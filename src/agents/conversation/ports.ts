@@ -10,7 +10,14 @@ import type { ConversationPorts } from "./runtime.ts";
 /** The ports of a conversation that are the same in every environment. */
 type CommonPorts = Pick<
   ConversationPorts,
-  "adapters" | "mediaBudget" | "gate" | "metrics" | "turnLimit" | "changeLimit" | "clientToolTimeoutMs"
+  | "adapters"
+  | "mediaBudget"
+  | "gate"
+  | "calls"
+  | "metrics"
+  | "turnLimit"
+  | "changeLimit"
+  | "clientToolTimeoutMs"
 >;
 
 /** Everything that an application provides to its conversations. */

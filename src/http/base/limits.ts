@@ -22,11 +22,17 @@ export interface Limits {
   changes?: RateLimit | false;
   /** Time that a client has to run one of its own tools, in milliseconds. Default: 600 000, ten minutes. */
   clientToolMs?: number;
+  /** Calls of agents below each other, and those that a conversation has open at a time. Default: 4 and 32. */
+  calls?: { depth: number; open: number };
   /** Maximum size of a request body, in bytes. Default: 2 MiB. */
   bodyBytes?: number;
   /** Maximum size of an attachment, in bytes. Default: 8 MiB. */
   attachmentBytes?: number;
 }
+
+/** The most that the limits of calls of agents may be. */
+const MAX_DEPTH = 32;
+const MAX_OPEN = 256;
 
 const rateLimit = z.strictObject({
   perMinute: z.number().positive("Must be more than 0. Use `false` to remove the limit."),
@@ -43,6 +49,9 @@ const limitsSchema = z.strictObject({
     .min(1_000)
     .max(7 * 24 * 3_600_000)
     .default(600_000),
+  calls: z
+    .strictObject({ depth: z.int().min(0).max(MAX_DEPTH), open: z.int().min(1).max(MAX_OPEN) })
+    .default({ depth: 4, open: 32 }),
   bodyBytes: z
     .int()
     .min(1)

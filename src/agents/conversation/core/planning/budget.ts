@@ -189,7 +189,9 @@ function sharedLimits(state: ConversationState, agentId: string, own?: Turn): Li
 
 /** Returns what `reservedBeside` does, and what agents that were called may use up. */
 function reservedInAll(state: ConversationState, own?: number, agentId?: string): Amounts {
-  const turns = [...state.active.values()].filter((turn) => agentId === undefined || turn.agentId === agentId);
+  const turns = [...state.active.values()].filter(
+    (turn) => agentId === undefined || turn.agentId === agentId,
+  );
   return turns.map(reservedByCalls).reduce(addAmounts, reservedBeside(state, own, agentId));
 }
 
