@@ -123,9 +123,9 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
     case "tool.deferred":
       return inOperation(state, frame, { deferredUntil: frame.data.expiresAt });
     case "tool.completed":
-      return inOperation(state, frame, { state: "completed", result: frame.data.result });
+      return inOperation(state, frame, { state: "completed", ...frame.data });
     case "tool.failed":
-      return inOperation(state, frame, { state: "failed", error: frame.data.error });
+      return inOperation(state, frame, { state: "failed", ...frame.data });
     case "tool.cancelled":
       return inOperation(state, frame, { state: "cancelled", error: frame.data.error });
     case "error":
@@ -292,14 +292,14 @@ function extendPartial(turn: TurnState, { messageId, data, time }: FrameOf<"mess
 
 function requestTool(turn: TurnState, { operationId: id, data }: FrameOf<"tool.requested">): TurnState {
   if (id === undefined) return turn;
-  const { name, input, client, async: isAsync } = data;
+  const { name, input, client, agent, async: isAsync } = data;
   const operation = {
     id,
     turnId: turn.id,
     name,
     input,
     state: "running",
-    ...defined({ client }),
+    ...defined({ client, agent }),
     ...(isAsync ? { async: true as const } : {}),
   } as const;
   return putItem(turn, { type: "tool", id, operation });

@@ -9,7 +9,7 @@ import { z } from "zod";
 import type { Amounts } from "../model/spending.ts";
 import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import { isOperationId } from "../shared/identifiers.ts";
-import { type Budget, budgetSchema } from "./budget.ts";
+import { type Budget, budgetSchema, type SpendingView } from "./budget.ts";
 import type { AgentMode } from "./definitions.ts";
 import { TOOL_ERROR_CODES, type ToolErrorCode } from "./executor-api.ts";
 
@@ -33,6 +33,15 @@ export interface AgentCallView {
   mode: AgentMode;
   /** The conversation in which the agent works; absent where it joins the caller's. */
   conversationId?: string;
+  /** What the call has used up, with all calls that it has made; absent while it runs. */
+  spent?: SpendingView;
+}
+
+/** The call that opened a conversation, as clients see it. */
+export interface CalledByView {
+  agentId: string;
+  turnId: string;
+  conversationId: string;
 }
 
 /** The operation that a call or its result belongs to. */

@@ -79,8 +79,8 @@ interface FrameData {
   /** Answers `tool.claim`: whether this connection may run the call of a client's tool. */
   "tool.claimed": { granted: boolean };
   "tool.deferred": { expiresAt: string };
-  "tool.completed": { result: unknown };
-  "tool.failed": { error: WireError };
+  "tool.completed": { result: unknown; agent?: AgentCallView };
+  "tool.failed": { error: WireError; agent?: AgentCallView };
   "tool.cancelled": { error: WireError };
   error: { code: string; message: string; retriable?: boolean; ref?: string };
   pong: Record<string, never>;

@@ -5,7 +5,7 @@ import type { TokenUsage } from "../model/usage.ts";
 import type { Content } from "../shared/content.ts";
 import type { ErrorData } from "../shared/errors.ts";
 import type { Facts, JsonValue } from "../shared/json.ts";
-import type { AgentCallView } from "./agent-call.ts";
+import type { AgentCallView, CalledByView } from "./agent-call.ts";
 import type { Budget, SpendingView } from "./budget.ts";
 import type { Envelope } from "./envelope.ts";
 import type { Participant } from "./participants.ts";
@@ -46,6 +46,8 @@ export interface ConversationView {
   agentId: string;
   projectId: string;
   participants: readonly Participant[];
+  /** The agent whose call opened the conversation, and the one in which it waits; absent where a user opened it. */
+  calledBy?: CalledByView;
   createdAt: string;
   /** The smallest limits of the conversation and of its agent; absent where there are none. */
   budget?: Budget;

@@ -201,6 +201,37 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await page.getByTestId("ended").waitFor();
   });
 
+  it("A47 shows an agent that was called at work in the card of its call, by keyboard, after a reload, and by a link to its conversation", async () => {
+    const options = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+    const { id, page } = await visit(options);
+    await say(page, `!tool ask_porter ${JSON.stringify({ message: "!slow 200 30" })}`);
+    const card = page.locator("[data-tool=ask_porter]");
+    await card.locator("summary").getByText("Porter").waitFor();
+    await card.locator("summary").first().press("Enter");
+    const work = page.getByRole("region", { name: "Work of Porter" });
+    await work.getByText("word-3 ").waitFor();
+    await page.reload();
+    await card.locator("summary").first().press("Enter");
+    await work.getByText("word-60 ").waitFor();
+    expect(await sidewaysScrollers(page)).toEqual([]);
+    await work.getByText("word-200").waitFor();
+    await work
+      .getByTestId("call-spent")
+      .getByText(/^Used [\d,]+ tokens/)
+      .waitFor();
+    await page.reload();
+    await card.locator("summary").first().press("Enter");
+    await work.getByTestId("call-spent").waitFor();
+    await work.getByRole("link", { name: "Open Porter’s conversation" }).click();
+    await page.getByTestId("called-note").getByText("Clerk called this agent").waitFor();
+    await answers(page, "word-200", false).waitFor();
+    expect(await page.getByTestId("composer").isDisabled()).toBe(true);
+    expect(await sidewaysScrollers(page)).toEqual([]);
+    await page.getByRole("link", { name: "Back to that conversation" }).press("Enter");
+    await card.waitFor();
+    expect(new URL(page.url()).pathname).toBe(`/c/${id}`);
+  });
+
   it("fits 390 pixels: threads, cards, queue, budget, and a stopped conversation", async () => {
     const options = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
     const { id, page } = await visit(options);

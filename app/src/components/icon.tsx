@@ -14,6 +14,7 @@ const paths = {
   retry: "M20 11a8 8 0 1 0-2.3 6M20 5v6h-6",
   alert: "M12 8v5M12 16.5v.1M12 3.5l9 16H3z",
   clock: "M12 3a9 9 0 1 0 0 18a9 9 0 1 0 0-18M12 7.5V12l3 2",
+  agent: "M12 4a4 4 0 1 0 0 8a4 4 0 1 0 0-8M4.5 20a7.5 7.5 0 0 1 15 0",
   spinner: "M12 3a9 9 0 1 0 9 9",
 } as const;
 

@@ -7,6 +7,7 @@ import { takeFirstMessage } from "../first-message.ts";
 import { agentName, budgetText, messageOf, wordsOf } from "../format.ts";
 import { useTitle } from "../hooks/use-title.ts";
 import { newMessageId } from "../own-message.ts";
+import { CalledNote } from "./called-note.tsx";
 import { Composer } from "./composer.tsx";
 import { ConnectionIndicator } from "./connection-indicator.tsx";
 import { EndButton, EndedNote } from "./end-button.tsx";
@@ -63,13 +64,14 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
   );
 
   const count = state.turns.filter(isTurnAnswering).length;
+  const isCalled = view?.calledBy !== undefined;
   const offline = status !== "open" && view !== null;
 
   return (
     <>
       <PageHeader title={title} subtitle={name} onMenu={onMenu}>
         <ConnectionIndicator status={status} onReconnect={reconnect} />
-        {view !== null && !ended && (
+        {view !== null && !ended && !isCalled && (
           <OrderMenu value={view.turns} onChange={(turns) => update({ turns })}>
             <EndButton onEnd={() => complete()} />
           </OrderMenu>
@@ -91,16 +93,19 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
         resuming={state.stops?.some(({ type }) => type === "conversation.resume") ?? false}
         onResume={() => resume()}
       />
-      {ended && <EndedNote />}
+      {ended && view?.calledBy === undefined && <EndedNote />}
+      {view?.calledBy !== undefined && <CalledNote calledBy={view.calledBy} />}
       <Composer
         onSend={sendDraft}
         answering={count === 0 ? undefined : { count, stopping, onStop: () => stop() }}
-        disabled={stopped || ended}
-        {...(ended
-          ? { placeholder: "This conversation has ended" }
-          : stopped
-            ? { placeholder: "Resume to write a message" }
-            : {})}
+        disabled={stopped || ended || isCalled}
+        {...(isCalled
+          ? { placeholder: "Only the agent that called writes here" }
+          : ended
+            ? { placeholder: "This conversation has ended" }
+            : stopped
+              ? { placeholder: "Resume to write a message" }
+              : {})}
         budget={budgetText(conversation.budgetLeft)}
         note={offline ? offlineNote(status, stopping) : stopping ? "Stopping…" : undefined}
       />

@@ -5,8 +5,10 @@ import type { UseConversationResult } from "../../../src/client/react/use-conver
 import { ConversationId } from "../conversation-id.ts";
 import { useHistory } from "../hooks/use-history.ts";
 import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
+import { NestedTurns } from "../nested-turns.ts";
 import { newMessageId } from "../own-message.ts";
 import { threadsOf, turnsBefore, waitOf } from "../turns.ts";
+import { CalledTurns } from "./called-turns.tsx";
 import { EmptyConversation } from "./empty-conversation.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { HistoryLoader } from "./history-loader.tsx";
@@ -48,25 +50,27 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
               onPick={isClosed ? undefined : sendContent}
             />
           )}
-          <ConversationId value={id}>
-            <div role="log" aria-live="off" aria-label="Messages" className="space-y-8">
-              {turns.map((turn) => (
-                <TurnBlock
-                  key={turn.id}
-                  turn={turn}
-                  agentName={agentName}
-                  isThread={threads.has(turn.id)}
-                  waitsFor={turnsBefore(turns, turn)}
-                  stopping={isStopping(state, turn.id)}
-                  onStop={several || waitOf(turn) !== null ? cancelTurn : undefined}
-                  onRetry={isClosed ? undefined : sendAgain}
-                />
-              ))}
-              {pending.map((message) => (
-                <PendingItem key={message.clientId} message={message} onRetry={retry} onDiscard={discard} />
-              ))}
-            </div>
-          </ConversationId>
+          <NestedTurns value={calledTurns}>
+            <ConversationId value={id}>
+              <div role="log" aria-live="off" aria-label="Messages" className="space-y-8">
+                {turns.map((turn) => (
+                  <TurnBlock
+                    key={turn.id}
+                    turn={turn}
+                    agentName={agentName}
+                    isThread={threads.has(turn.id)}
+                    waitsFor={turnsBefore(turns, turn)}
+                    stopping={isStopping(state, turn.id)}
+                    onStop={several || waitOf(turn) !== null ? cancelTurn : undefined}
+                    onRetry={isClosed ? undefined : sendAgain}
+                  />
+                ))}
+                {pending.map((message) => (
+                  <PendingItem key={message.clientId} message={message} onRetry={retry} onDiscard={discard} />
+                ))}
+              </div>
+            </ConversationId>
+          </NestedTurns>
           {error !== null && (
             <div className="mt-6">
               <ErrorNote text={error.message} />
@@ -77,6 +81,10 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
       {!atEnd && <JumpToEnd onClick={toEnd} />}
     </div>
   );
+}
+
+function calledTurns(id: string, agentId: string) {
+  return <CalledTurns key={id} id={id} agentId={agentId} />;
 }
 
 /** Scrolls to the end when the reader sends a message. */

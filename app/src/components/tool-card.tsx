@@ -1,6 +1,8 @@
 /** A tool call. Closed, it shows the input, the status and the progress; open, it shows all details. */
+import { useState } from "react";
 import type { OperationState } from "../../../src/client/index.ts";
-import { previewOf } from "../format.ts";
+import { previewOf, wordsOf } from "../format.ts";
+import { CalledAgent } from "./called-agent.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { JsonView } from "./json-view.tsx";
 import { ToolProgress } from "./tool-progress.tsx";
@@ -24,7 +26,8 @@ interface ToolCardProps {
 }
 
 export function ToolCard({ operation, active }: ToolCardProps) {
-  const { name, input, state, result, error, progress, attempt = 1 } = operation;
+  const { name, input, state, result, error, progress, agent, attempt = 1 } = operation;
+  const [open, setOpen] = useState(false);
   const shown = lookOf(operation, active);
   const { text, icon, className } = looks[shown];
   return (
@@ -32,11 +35,15 @@ export function ToolCard({ operation, active }: ToolCardProps) {
       data-testid="tool-card"
       data-tool={name}
       data-state={shown}
+      onToggle={(event) => {
+        // The toggle of a card inside this one comes here, too.
+        if (event.target === event.currentTarget) setOpen(event.currentTarget.open);
+      }}
       className="group rounded-xl border border-line bg-surface text-sm"
     >
       <summary className="flex flex-wrap items-center gap-x-2 gap-y-1 rounded-xl px-3 py-2.5 [&::-webkit-details-marker]:hidden">
         <Icon name="chevron" className="text-muted transition-transform group-open:rotate-90" />
-        <span className="shrink-0 font-mono text-[0.8125rem] font-medium">{name}</span>
+        <ToolName name={name} agent={agent} />
         <span className="min-w-0 flex-1 truncate text-muted">{previewOf(input)}</span>
         <span className={`flex shrink-0 items-center gap-1.5 text-xs ${className}`}>
           <Icon name={icon} className={icon === "spinner" ? "spin" : ""} />
@@ -46,6 +53,7 @@ export function ToolCard({ operation, active }: ToolCardProps) {
       </summary>
 
       <div className="space-y-3 border-t border-line px-3 py-3">
+        {open && agent !== undefined && <CalledAgent agent={agent} />}
         <JsonView label="Input" value={input} />
         {attempt > 1 && <p className="text-xs text-muted">Attempt {attempt}</p>}
         {state === "running" && progress !== undefined && <JsonView label="Progress" value={progress} />}
@@ -60,6 +68,18 @@ export function ToolCard({ operation, active }: ToolCardProps) {
         )}
       </div>
     </details>
+  );
+}
+
+/** The name of a tool, or of the agent that answers it. */
+function ToolName({ name, agent }: { name: string; agent: OperationState["agent"] | undefined }) {
+  if (agent === undefined)
+    return <span className="shrink-0 font-mono text-[0.8125rem] font-medium">{name}</span>;
+  return (
+    <span className="flex shrink-0 items-center gap-1.5 font-medium">
+      <Icon name="agent" className="text-accent" />
+      {wordsOf(agent.id)}
+    </span>
   );
 }
 

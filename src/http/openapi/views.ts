@@ -110,6 +110,11 @@ const summary = {
   agentId: ids.agent,
   projectId: definitionIdSchema,
   participants: z.array(z.strictObject({ type: z.enum(["user", "agent"]), id: z.string() })),
+  calledBy: z.exactOptional(
+    z.strictObject({ agentId: ids.agent, turnId: ids.turn, conversationId: ids.conversation }).meta({
+      description: "The agent whose call opened the conversation, and where it waits for the answer.",
+    }),
+  ),
   createdAt: time,
 };
 export const conversationSummary: z.ZodType<ConversationSummary> = z
@@ -192,6 +197,18 @@ const move = z
         toolId: z.string().nullable(),
         input: anyJson,
         client: z.exactOptional(z.literal(true).meta({ description: "The client runs the call." })),
+        agent: z.exactOptional(
+          z
+            .strictObject({
+              id: ids.agent,
+              mode: z.enum(["delegate", "loop_in"]),
+              conversationId: z.exactOptional(ids.conversation),
+              spent: z.exactOptional(spending),
+            })
+            .meta({
+              description: "The agent that answers the call, and the conversation in which it works.",
+            }),
+        ),
         attempt: z.exactOptional(
           z.int().min(2).meta({ description: "Number of the present or last attempt; 1 when absent." }),
         ),

@@ -46,6 +46,12 @@ const flaky = defineTool({
   },
 });
 
+const askPorter = defineTool({
+  name: "ask_porter",
+  description: "Has the porter do something.",
+  target: { agent: "porter" },
+});
+
 const priced = defineModelProfile("priced", {
   provider: "offline",
   modelId: "offline-1",
@@ -56,7 +62,7 @@ const priced = defineModelProfile("priced", {
 const clerk = definePersona("clerk", {
   name: "Clerk",
   identity: { systemPrompt: "You are a clerk.", modelProfileId: "priced" },
-  tools: { toolIds: ["pay", "research", "flaky"] },
+  tools: { toolIds: ["pay", "research", "flaky", "ask_porter"] },
   examples: ["!say Good morning."],
 });
 
@@ -66,7 +72,7 @@ const app = dramatis({
   libraries: [
     defineLibrary("work", {
       personas: [clerk, porter],
-      tools: [pay, research, flaky],
+      tools: [pay, research, flaky, askPorter],
       modelProfiles: [priced],
     }),
   ],

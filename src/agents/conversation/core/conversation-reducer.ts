@@ -145,7 +145,12 @@ function chargeCall(
   const charged = { ...transition, state: { ...state, ...withSpending(state, agentId, spent) } };
   if (turn === undefined) return { ...charged, entries: [...transition.entries, entry] };
   const delegated = addAmounts(turn.delegated ?? NOTHING, spent);
-  return withTurn(charged, { ...turn, delegated }, [entry]);
+  const operations = turn.operations.map((operation) => {
+    const { agent } = operation;
+    if (operation.item !== item || agent === undefined) return operation;
+    return { ...operation, agent: { ...agent, spent: addAmounts(agent.spent ?? NOTHING, spent) } };
+  });
+  return withTurn(charged, { ...turn, delegated, operations }, [entry]);
 }
 
 function setGate(

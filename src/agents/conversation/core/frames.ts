@@ -13,7 +13,7 @@ import type { ErrorData } from "../../../shared/errors.ts";
 import { isJsonObject } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
-import { turnSpending } from "./ledger.ts";
+import { spendingView, turnSpending } from "./ledger.ts";
 import type { Operation, OperationTarget } from "./operation.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import { issuesOf, type Turn } from "./turn.ts";
@@ -130,6 +130,10 @@ function frameOf(
   const client = defined({ clientId: turn.clientId });
   const spent = () => ({ spent: turnSpending(chainOf(record, agentId), turn) });
   const operation = () => turn.operations.find((candidate) => candidate.item === item);
+  const called = () => {
+    const found = operation();
+    return found === undefined ? {} : agentMark(turn, found);
+  };
   switch (type) {
     case "turn.started":
       return { ...common, type, data: { ...client, agentId } };
@@ -169,16 +173,16 @@ function frameOf(
       return { ...common, type: "error", data: { code, message, retriable: true } };
     }
     case "tool.requested": {
-      const called = operation();
-      const { name = "", input = {}, target, mode } = called ?? {};
-      const marks = { ...clientMark(target), ...(called && agentMark(turn, called)) };
+      const { name = "", input = {}, target, mode } = operation() ?? {};
+      const marks = { ...clientMark(target), ...called() };
       return { ...common, type, data: { name, input, async: mode === "async", ...marks } };
     }
     case "tool.deferred":
       return { ...common, type, data: { expiresAt: text(data, "expiresAt") } };
     case "tool.completed":
-      return { ...common, type, data: { result: operation()?.result?.result ?? null } };
+      return { ...common, type, data: { result: operation()?.result?.result ?? null, ...called() } };
     case "tool.failed":
+      return { ...common, type, data: { error: wireError(operation()?.result?.error), ...called() } };
     case "tool.cancelled":
       return { ...common, type, data: { error: wireError(operation()?.result?.error) } };
     case "conversation.started":
@@ -254,9 +258,9 @@ export function clientMark(target: OperationTarget | undefined): { client?: true
 /** Names the agent that answers an operation, as a member; nothing for other operations. */
 export function agentMark(turn: TurnKey, { item, agent, attempt }: Operation): { agent?: AgentCallView } {
   if (agent === undefined) return {};
-  const { id, mode } = agent;
+  const { id, mode, spent } = agent;
   const opens = mode === "delegate" ? calledConversationId(operationId(turn, item), attempt) : undefined;
-  return { agent: { id, mode, ...defined({ conversationId: opens }) } };
+  return { agent: { id, mode, ...defined({ conversationId: opens, spent: spent && spendingView(spent) }) } };
 }
 
 /** Returns an error as clients see it. */

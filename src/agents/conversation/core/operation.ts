@@ -14,6 +14,7 @@
  *       however often the result comes. So it is with a call that gave out a handle and was given up, while the handle is
  *       valid.
  */
+import type { Amounts } from "../../../model/spending.ts";
 import type { Budget } from "../../../protocol/budget.ts";
 import type { AgentMode, ToolEffect } from "../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
@@ -29,6 +30,8 @@ export interface CalledAgent {
   readonly mode: AgentMode;
   /** The part of the caller's budget that the call may use up; absent where it has none. */
   readonly budget?: Budget;
+  /** What the call has used up, over all attempts; absent before the end of the first. */
+  readonly spent?: Amounts;
 }
 
 /** `sync`: the model is called again once there is a result. `async`: the turn goes on, and a later cycle gets the result. */

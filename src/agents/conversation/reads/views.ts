@@ -60,13 +60,15 @@ export function conversationView(
 
 /** Returns what lists contain of a conversation. */
 export function conversationSummary(record: ConversationIdentity): ConversationSummary {
-  const { id, title, projectId, participants, createdAt } = record;
+  const { id, title, projectId, participants, call, createdAt } = record;
+  const calledBy = call && { ...call.caller, conversationId: call.from };
   return {
     id,
     title,
     agentId: primaryAgent(record).id,
     projectId,
     participants,
+    ...defined({ calledBy }),
     createdAt: toIso(createdAt),
   };
 }

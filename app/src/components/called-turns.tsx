@@ -1,0 +1,33 @@
+/** The turns of an agent that was called, live, in the card of its call. */
+import { useConversation } from "../../../src/client/react/use-conversation.ts";
+import { ConversationId } from "../conversation-id.ts";
+import { wordsOf } from "../format.ts";
+import { TurnBlock } from "./turn-block.tsx";
+
+export function CalledTurns({ id, agentId }: { id: string; agentId: string }) {
+  const { state, status } = useConversation(id);
+  if (state.conversation === null)
+    return (
+      <p role="status" className="text-xs text-muted">
+        {status === "closed" ? "Its conversation cannot be read." : "Loading…"}
+      </p>
+    );
+  return (
+    <ConversationId value={id}>
+      <div className="space-y-4 border-l-2 border-line pl-3">
+        {state.turns.map((turn) => (
+          <TurnBlock
+            key={turn.id}
+            turn={turn}
+            agentName={wordsOf(agentId)}
+            isThread={false}
+            waitsFor={0}
+            stopping={false}
+            onStop={undefined}
+            onRetry={undefined}
+          />
+        ))}
+      </div>
+    </ConversationId>
+  );
+}
