@@ -194,6 +194,7 @@ export function dramatis(options: DramatisOptions) {
       gate,
       clientToolTimeoutMs: limits.clientToolMs,
       calls: limits.calls,
+      approvalTimeoutMs: limits.approvalMs,
       ...defined({
         metrics,
         turnLimit: limits.turns === false ? undefined : limits.turns,

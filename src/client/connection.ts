@@ -81,6 +81,7 @@ export function connectConversation(options: ConnectOptions): ConversationConnec
     ...{ claimTool, stop, cancelTurn, cancel, resume },
     update: (changes) => overHttp().conversations.update(id, changes),
     complete: (options) => overHttp().conversations.complete(id, options),
+    resolveApproval: (operationId, answer) => overHttp().operations.resolveApproval(id, operationId, answer),
     reconnect,
     close: () => {
       leave();

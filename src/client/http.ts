@@ -2,8 +2,10 @@
 
 import type { ContextMessage } from "../model/messages.ts";
 import type { AgentIdentity, AgentView } from "../protocol/agent-api.ts";
+import type { ApprovalAnswer } from "../protocol/approval.ts";
 import type {
   CompletedOperation,
+  ResolvedApproval,
   StartTurn,
   StopOptions,
   SubmittedResult,
@@ -146,6 +148,19 @@ export interface DramatisClient {
       outcome: ToolOutcome,
       options?: RequestOptions,
     ): Promise<SubmittedResult>;
+    /**
+     * Approves or denies a tool's call that waits for a person. The same answer again gets the same response, another one is a
+     * `CONFLICT`.
+     *
+     * @example
+     * await client.operations.resolveApproval(id, operationId, { approved: false, reason: "Too expensive." });
+     */
+    resolveApproval(
+      conversationId: string,
+      operationId: string,
+      answer: ApprovalAnswer,
+      options?: RequestOptions,
+    ): Promise<ResolvedApproval>;
     /** Completes a deferred operation by the handle that its tool gave out. Needs no token. The same result again gets the same response. */
     complete(handle: string, outcome: ToolOutcome, options?: RequestOptions): Promise<CompletedOperation>;
   };
@@ -242,6 +257,8 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     operations: {
       submit: (id, operationId, outcome, init) =>
         post(pathOf("conversations", id, "operations", operationId, "result"), outcome, init),
+      resolveApproval: (id, operationId, answer, init) =>
+        post(pathOf("conversations", id, "operations", operationId, "approval"), answer, init),
       complete: (handle, outcome, init) => post(pathOf("operations", handle, "result"), outcome, init),
     },
     async *streamTurn(id, input, { signal } = {}) {

@@ -2,12 +2,19 @@
 export type { ToolSpec } from "../model/context.ts";
 export type { ContextMessage } from "../model/messages.ts";
 export type { AgentIdentity, AgentView } from "../protocol/agent-api.ts";
+export type { ApprovalAnswer, ApprovalOutcome } from "../protocol/approval.ts";
 export type { Budget, SpendingView } from "../protocol/budget.ts";
-export type { StartTurn, StopOptions, UpdateConversation } from "../protocol/conversation-api.ts";
+export type {
+  ResolvedApproval,
+  StartTurn,
+  StopOptions,
+  UpdateConversation,
+} from "../protocol/conversation-api.ts";
 export type { Frame, FrameType } from "../protocol/frames.ts";
 export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/requests.ts";
 export type {
   AgentUsage,
+  ApprovalView,
   AttachmentView,
   ConversationSummary,
   ConversationView,
@@ -57,6 +64,7 @@ export {
   type PendingMessage,
   type PendingResult,
   type PendingStop,
+  pendingApprovals,
   queuedTurns,
   type RetryNotice,
   runningOperations,

@@ -120,6 +120,12 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
       return inTurn(state, frame, (turn) => requestTool(progressed(turn), frame));
     case "tool.progress":
       return inOperation(state, frame, { progress: frame.data.progress });
+    case "approval.requested": {
+      const { expiresAt } = frame.data;
+      return inOperation(state, frame, { state: "awaiting_approval", approval: { expiresAt } });
+    }
+    case "approval.resolved":
+      return resolveApproval(state, frame);
     case "tool.deferred":
       return inOperation(state, frame, { deferredUntil: frame.data.expiresAt });
     case "tool.completed":
@@ -134,7 +140,8 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
       return inTurn(state, frame, (turn) => ({ ...turn, phase: "queued" as const }));
     case "turn.waiting":
       // The operations of the turn show what its client must do.
-      if (frame.data.reason !== "operations") return state;
+      if (frame.data.reason === "client-tools")
+        return inTurn(state, frame, ({ phase: _over, ...turn }) => turn);
       return inTurn(state, frame, (turn) => ({ ...turn, phase: "waiting" as const }));
     case "budget.exceeded": // The error of the turn says so.
     case "pong":
@@ -173,6 +180,20 @@ function inOperation(
       item.type === "tool" ? { ...item, operation: withChange(item.operation, change) } : item,
     ),
   );
+}
+
+/** Notes the answer to a request for approval. A turn that waited for it goes on. */
+function resolveApproval(state: LiveConversation, frame: FrameOf<"approval.resolved">): LiveConversation {
+  const approval = { ...frame.data, at: frame.time };
+  const isApproved = approval.outcome === "approved";
+  const change = { approval, ...(isApproved ? { state: "running" as const } : {}) };
+  const changed = inOperation(state, frame, change);
+  if (!isApproved) return changed;
+  return inTurn(changed, frame, (turn) => {
+    const item = turn.items.find(({ id }) => id === frame.operationId);
+    const { phase: _over, ...others } = turn;
+    return item?.type === "tool" && item.operation.async ? turn : others;
+  });
 }
 
 /** Changes an operation. One that is over is no longer deferred. */

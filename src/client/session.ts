@@ -13,7 +13,8 @@
  */
 
 import type { Clock } from "../ports/clock.ts";
-import type { StopOptions, UpdateConversation } from "../protocol/conversation-api.ts";
+import type { ApprovalAnswer } from "../protocol/approval.ts";
+import type { ResolvedApproval, StopOptions, UpdateConversation } from "../protocol/conversation-api.ts";
 import {
   type Frame,
   isOfOtherVersion,
@@ -80,8 +81,13 @@ export interface ConversationActions {
    */
   claimTool(operationId: string): Promise<boolean>;
   /**
-   * Stops every active turn, also those that wait for others. One that only waits for work in the background, or for deferred
-   * results, goes on: stop it by `cancelTurn`. A message that is not recorded yet is not affected: discard it. A stop or
+   * Answers the request for approval of a tool's call, one of `pendingApprovals`, with a request over HTTP. The state follows with
+   * the next frame. Rejects with a `DramatisClientError` if the request fails: `CONFLICT` where the call has another answer or ended.
+   */
+  resolveApproval(operationId: string, answer: ApprovalAnswer): Promise<ResolvedApproval>;
+  /**
+   * Stops every active turn, also those that wait for others. One that only waits for a person, for work in the background or for
+   * deferred results goes on: stop it by `cancelTurn`. A message that is not recorded yet is not affected: discard it. A stop or
    * a resume is sent once the connection is open, and again after a lost connection, until it has happened: see `isStopping`.
    */
   stop(options?: StopOptions): void;
@@ -107,6 +113,9 @@ export interface ConversationActions {
   reconnect(): void;
 }
 
+/** The actions that need more than the session's frames. */
+type HttpActions = "reconnect" | "update" | "complete" | "resolveApproval";
+
 export interface SessionOptions {
   /** Time for an open connection to record a message or a stop, in milliseconds; 15 000 by default. */
   acknowledgeWithin?: number;
@@ -114,7 +123,7 @@ export interface SessionOptions {
   clock?: Pick<Clock, "now" | "timer">;
 }
 
-export class ConversationSession implements Omit<ConversationActions, "reconnect" | "update" | "complete"> {
+export class ConversationSession implements Omit<ConversationActions, HttpActions> {
   readonly #acknowledgeWithin: number;
   readonly #clock: Pick<Clock, "now" | "timer">;
   readonly #listeners = new Set<() => void>();

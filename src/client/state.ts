@@ -167,12 +167,12 @@ export function isLost({ connection }: LiveConversation): boolean {
   return connection === "connecting" || connection === "reconnecting";
 }
 
-/** Reports whether a turn is active. One that only waits, for work in the background or for deferred results, does not count. */
+/** Reports whether a turn is active. One that only waits, for a person, for work in the background or for deferred results, does not count. */
 export function isAnswering(state: LiveConversation): boolean {
   return state.turns.some(isTurnAnswering);
 }
 
-/** Reports whether a turn is active and does not only wait for work in the background or for deferred results. */
+/** Reports whether a turn is active and does not only wait for a person, for work in the background or for deferred results. */
 export function isTurnAnswering({ status, phase }: TurnState): boolean {
   return status === "active" && phase !== "waiting";
 }
@@ -205,12 +205,17 @@ export function queuedTurns({ turns }: LiveConversation): TurnState[] {
   return turns.filter(({ status, phase }) => status === "active" && phase === "queued");
 }
 
-/** Returns the operations of active turns that have no result: those that run, wait, or work in the background. */
+/** Returns the operations of active turns that have no result: those that run, wait for a person, or work in the background. */
 export function runningOperations({ turns }: LiveConversation): OperationState[] {
   return turns
     .filter(({ status }) => status === "active")
     .flatMap(({ items }) => items.flatMap((item) => (item.type === "tool" ? [item.operation] : [])))
-    .filter(({ state }) => state === "running");
+    .filter(({ state }) => state === "running" || state === "awaiting_approval");
+}
+
+/** Returns the calls of active turns that wait for a person: show their input, and answer with `resolveApproval`. */
+export function pendingApprovals(state: LiveConversation): OperationState[] {
+  return runningOperations(state).filter((operation) => operation.state === "awaiting_approval");
 }
 
 /** Returns the text of content, without its images and files. */

@@ -11,6 +11,7 @@
  */
 
 import type { ModelProfile } from "../model/profile.ts";
+import type { ApprovalNeed } from "../protocol/approval.ts";
 import type {
   Persona,
   RetryPolicy,
@@ -66,6 +67,7 @@ export interface PostedTool {
   inputMapping?: Mapping;
   retry?: Partial<RetryPolicy>;
   async?: boolean;
+  approval?: ApprovalNeed;
 }
 
 /** Returns the persona with its settings filled in. Throws `INVALID_INPUT`, naming the field. */
@@ -119,6 +121,7 @@ export async function checkedTool(
     inputMapping,
     retry,
     async: isAsync,
+    approval,
   }: PostedTool,
 ): Promise<ToolDefinition> {
   const agent = agentTarget(target);
@@ -127,6 +130,8 @@ export async function checkedTool(
   const { retry: ofCode, ...usual } = code;
   if (effect !== undefined && agent === undefined && strictest(effect, code.effect) !== effect)
     throw invalid("/effect", `Must not promise more than the deployed tool, which is ${code.effect}.`);
+  if (approval === "never" && code.approval === "always")
+    throw invalid("/approval", "Must not be `never`: the deployed tool needs an approval of each call.");
   const issues =
     inputSchema === undefined
       ? []
@@ -149,7 +154,7 @@ export async function checkedTool(
     ...usual,
     name,
     description,
-    ...defined({ inputSchema, effect, timeoutMs, inputMapping, retry: attempts, async: isAsync }),
+    ...defined({ inputSchema, effect, timeoutMs, inputMapping, retry: attempts, async: isAsync, approval }),
     target: reference === undefined ? target : { task: formatReference(reference) },
   };
 }

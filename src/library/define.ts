@@ -7,6 +7,7 @@
  */
 import { z } from "zod";
 import type { ModelProfile } from "../model/profile.ts";
+import type { ApprovalNeed } from "../protocol/approval.ts";
 import type { AgentTarget, Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
 import type { ToolState } from "../protocol/executor-api.ts";
 import { defined } from "../shared/defined.ts";
@@ -77,6 +78,8 @@ export interface ToolOptions<Input extends z.ZodType> {
   effect?: ToolEffect;
   /** Runs calls in the background: the model goes on at once, and gets the result later in the same turn. `false` when absent. */
   async?: boolean;
+  /** `always`: no call runs before a person has approved it, with the input that they were shown. `never` when absent. */
+  approval?: ApprovalNeed;
   /** Timeout of one attempt, in milliseconds: 1 to 900 000; 60 000 when absent. */
   timeoutMs?: number;
   /** Attempts of a call that fails for a reason that may pass; one when absent. Not for `once` tools. */
@@ -97,7 +100,7 @@ export interface AgentToolOptions extends Omit<ToolOptions<z.ZodType>, "input" |
 
 /** The fields of both kinds of tools. `toolDefinitionSchema` checks their values. */
 const commonOptions = Object.fromEntries(
-  ["name", "id", "description", "effect", "timeoutMs", "retry", "async"].map((name) => [
+  ["name", "id", "description", "effect", "timeoutMs", "retry", "async", "approval"].map((name) => [
     name,
     z.unknown().optional(),
   ]),
@@ -209,7 +212,7 @@ function definedTool(
   tool: string,
   { input, target }: { input?: z.ZodType; target?: AgentTarget },
 ): Defined<ToolDefinition> {
-  const { name, description, id, effect = "once", async: isAsync } = options;
+  const { name, description, id, effect = "once", async: isAsync, approval } = options;
   const refuse = (path: string[], message: string) => {
     throw new DramatisError("INVALID_INPUT", `${tool}: ${jsonPointer(path)}: ${message}`);
   };
@@ -224,7 +227,7 @@ function definedTool(
       inputSchema: input === undefined ? MESSAGE_SCHEMA : toInputSchema(name, input),
       effect,
       timeoutMs: timeoutMs ?? (target === undefined ? DEFAULT_TOOL_TIMEOUT_MS : DEFAULT_AGENT_TIMEOUT_MS),
-      ...defined({ retry, async: isAsync, target }),
+      ...defined({ retry, async: isAsync, approval, target }),
     },
     "",
     tool,

@@ -27,6 +27,7 @@ import type {
   ToolDefinition,
   ToolEffect,
 } from "../protocol/definitions.ts";
+import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { listPage, listRange, type Page, type PageOptions } from "../shared/page.ts";
 import { mayAuthor, type Principal } from "../shared/principal.ts";
@@ -82,7 +83,8 @@ export class Registry {
     const { library, id } = target === undefined ? reference : parseReference(target.task);
     const deployed = this.#code.toolCode(library, id)?.definition;
     const effect = strictest(definition.effect, deployed?.effect ?? "pure");
-    return { ...pin, definition: { ...definition, effect } };
+    const approval = deployed?.approval === "always" ? "always" : definition.approval;
+    return { ...pin, definition: { ...definition, effect, ...defined({ approval }) } };
   }
 
   /** As `persona`. */

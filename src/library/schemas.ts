@@ -167,6 +167,7 @@ export const toolDefinitionSchema = z.strictObject({
     }),
   ),
   async: z.exactOptional(z.boolean()),
+  approval: z.exactOptional(z.enum(["always", "never"])),
   target: z.exactOptional(z.union([z.strictObject({ task: referenceSchema }), agentTargetSchema])),
   inputMapping: z.exactOptional(z.record(z.string().min(1).max(200), z.string().min(1))),
 }) satisfies z.ZodType<ToolDefinition>;

@@ -6,11 +6,13 @@ import type { Content } from "../shared/content.ts";
 import type { Result } from "../shared/errors.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { ApprovalAnswer } from "./approval.ts";
 import type { Budget } from "./budget.ts";
 import type { Participant } from "./participants.ts";
 import type { ToolChoice, ToolOutcome, ToolSubmission } from "./requests.ts";
 import type { SignalResult, StartedTurn } from "./signals.ts";
 import type {
+  ApprovalView,
   ConversationView,
   JournalEntryView,
   MessageView,
@@ -84,6 +86,13 @@ export interface SubmittedResult {
   turnId: string;
 }
 
+/** A call with its approval, or the denial of it, given now or before. */
+export interface ResolvedApproval {
+  operationId: string;
+  turnId: string;
+  approval: ApprovalView;
+}
+
 export interface SubscribeOptions {
   /** Continues after this entry; begins with a snapshot when absent. */
   from?: number;
@@ -148,6 +157,17 @@ export interface ConversationApi {
    * nothing. `CONFLICT` for a different or late result, `NOT_FOUND` for a handle that this conversation did not give out.
    */
   completeOperation(handle: string, outcome: ToolOutcome): Promise<Result<CompletedOperation>>;
+  /**
+   * Answers the request for approval of a tool's call: an approved one runs with the input that was shown, and the model is told of a
+   * denied one. Whoever may read the conversation may answer. The same answer again changes nothing. `CONFLICT` for another one,
+   * and for an operation that waits for no approval; `NOT_FOUND` for an unknown one. Returns the recorded answer when
+   * it is durable.
+   */
+  resolveApproval(
+    principal: Principal,
+    operationId: string,
+    answer: ApprovalAnswer,
+  ): Promise<Result<ResolvedApproval>>;
   /**
    * Stops a turn: it fails with `CANCELLED`, its model call is aborted, and its tools are cancelled. What was shown stays.
    * Stopping it again returns it unchanged. `CONFLICT` if the turn ended by itself, `NOT_FOUND` for an unknown one. Returns

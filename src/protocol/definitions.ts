@@ -7,6 +7,7 @@ import type { ModelProfile } from "../model/profile.ts";
 import type { Mapping } from "../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
+import type { ApprovalNeed } from "./approval.ts";
 import type { Budget } from "./budget.ts";
 
 /** The definition of an agent: its identity, memory and tools. Holds no state. */
@@ -71,6 +72,8 @@ export interface ToolDefinition {
   retry?: RetryPolicy;
   /** Calls run in the background: the model goes on, and gets the result later. `false` when absent. */
   async?: boolean;
+  /** `always`: no call runs before a person has approved it. `never` when absent. */
+  approval?: ApprovalNeed;
   /** The code that a call runs, or the agent that answers it; the tool's own code when absent. */
   target?: ToolTarget;
   /** The members of the target's input, as expressions over `input`; the target gets the model's input when absent. */

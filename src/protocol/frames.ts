@@ -12,7 +12,7 @@ import type { JsonValue } from "../shared/json.ts";
 import type { AgentCallView } from "./agent-call.ts";
 import type { Budget, BudgetExcess, SpendingView } from "./budget.ts";
 import type { Participant } from "./participants.ts";
-import type { ConversationView, Snapshot, TurnIssues, TurnOrder, WireError } from "./views.ts";
+import type { ApprovalView, ConversationView, Snapshot, TurnIssues, TurnOrder, WireError } from "./views.ts";
 
 export const PROTOCOL_VERSION = 1;
 
@@ -51,8 +51,11 @@ interface FrameData {
   "turn.started": { clientId?: string; agentId: string };
   /** The turn waits for those before it. `position` is 1 for the next one to begin. */
   "turn.queued": { position: number };
-  /** The turn waits for nothing but results: of tools that a client runs, or of operations that are deferred or in the background. */
-  "turn.waiting": { reason: "client-tools" | "operations" };
+  /**
+   * The turn waits for nothing but a person's approval, or for results: of tools that a client runs, or of operations that are
+   * deferred or in the background.
+   */
+  "turn.waiting": { reason: "approval" | "client-tools" | "operations" };
   /** `spent` is what the turn has used up. `budgetLeft` is what is left of the conversation's budget; absent where there is none. */
   "turn.completed": { issues?: TurnIssues; output?: JsonValue; spent?: SpendingView; budgetLeft?: Budget };
   "turn.failed": { error: WireError; spent?: SpendingView; budgetLeft?: Budget };
@@ -75,9 +78,13 @@ interface FrameData {
     agent?: AgentCallView;
   };
   "tool.progress": { progress: unknown };
-  /** The result comes later, by a handle: until `expiresAt` (ISO 8601 UTC), when the call fails. */
   /** Answers `tool.claim`: whether this connection may run the call of a client's tool. */
   "tool.claimed": { granted: boolean };
+  /** The call waits for a person, until `expiresAt` (ISO 8601 UTC). Nothing runs before, and what runs then is this input. */
+  "approval.requested": { name: string; input: unknown; expiresAt: string };
+  /** The wait is over. Only a call that was `approved` runs. */
+  "approval.resolved": Required<Pick<ApprovalView, "outcome">> & Pick<ApprovalView, "by" | "reason">;
+  /** The result comes later, by a handle: until `expiresAt` (ISO 8601 UTC), when the call fails. */
   "tool.deferred": { expiresAt: string };
   "tool.completed": { result: unknown; agent?: AgentCallView };
   "tool.failed": { error: WireError; agent?: AgentCallView };

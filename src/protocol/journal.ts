@@ -49,6 +49,8 @@ export const ENTRY_TYPES = [
   "agent_call.started",
   "agent_call.completed",
   "agent_call.failed",
+  "approval.requested",
+  "approval.resolved",
 ] as const;
 
 export type EntryType = (typeof ENTRY_TYPES)[number];

@@ -143,6 +143,9 @@ export const turnOrderSchema = z.enum(["parallel", "queued", "interrupt"]);
 /** The members of a request to stop a turn, or to stop or resume a conversation. */
 export const stopFields = { reason: z.string().min(1).max(MAX_REASON_LENGTH).exactOptional() };
 
+/** The members of an answer to a request for approval. */
+export const approvalFields = { approved: z.boolean(), ...stopFields };
+
 /** A frame that a client may send over a WebSocket. `id` is the client's idempotency key. */
 export const clientFrameSchema = z.discriminatedUnion("type", [
   z.strictObject({
@@ -156,6 +159,12 @@ export const clientFrameSchema = z.discriminatedUnion("type", [
     .strictObject({ v: version, type: z.literal("tool.result"), operationId: identifier, ...outcomeFields })
     .refine(isOutcome, ONE_OUTCOME),
   z.strictObject({ v: version, type: z.literal("tool.claim"), operationId: identifier }),
+  z.strictObject({
+    v: version,
+    type: z.literal("approval.resolve"),
+    operationId: identifier,
+    ...approvalFields,
+  }),
   z.strictObject({ v: version, type: z.literal("turn.cancel"), turnId: identifier, ...stopFields }),
   z.strictObject({ v: version, type: z.literal("conversation.cancel"), ...stopFields }),
   z.strictObject({ v: version, type: z.literal("conversation.resume"), ...stopFields }),
@@ -169,6 +178,7 @@ export const CLIENT_FRAME_TYPES = [
   "turn.start",
   "tool.result",
   "tool.claim",
+  "approval.resolve",
   "turn.cancel",
   "conversation.cancel",
   "conversation.resume",

@@ -6,6 +6,7 @@ import type { Content } from "../shared/content.ts";
 import type { ErrorData } from "../shared/errors.ts";
 import type { Facts, JsonValue } from "../shared/json.ts";
 import type { AgentCallView, CalledByView } from "./agent-call.ts";
+import type { ApprovalOutcome } from "./approval.ts";
 import type { Budget, SpendingView } from "./budget.ts";
 import type { Envelope } from "./envelope.ts";
 import type { Participant } from "./participants.ts";
@@ -109,7 +110,8 @@ export interface TurnSummary {
   completedAt: string | null;
   /**
    * `queued`: the turn waits for those before it. Its place is its place among the queued turns, by creation. `waiting`: it waits
-   * for nothing but results of operations, in the background (the agent has answered) or deferred, and goes on by itself.
+   * for nothing but results of operations, in the background (the agent has answered) or deferred, and goes on by itself; or it
+   * waits for a person to approve a call.
    */
   phase?: "queued" | "waiting";
   error?: WireError;
@@ -190,11 +192,26 @@ export interface MoveView {
     attempt?: number;
     /** The call runs in the background. */
     async?: true;
+    /** Present if the call needs a person's approval. */
+    approval?: ApprovalView;
   };
   toolResult?: { success: boolean; result?: JsonValue; error?: WireError };
   /** The model's whole reply; on the first move of a reply. */
   raw?: JsonValue;
   createdAt: string;
+}
+
+/** The approval of an operation. */
+export interface ApprovalView {
+  /** Absent while the operation waits for an answer. */
+  outcome?: ApprovalOutcome;
+  /** The end of the wait for an answer; absent once there is an outcome. */
+  expiresAt?: string;
+  /** The person who answered; absent where nobody did. */
+  by?: Caller;
+  reason?: string;
+  /** The time of the outcome. */
+  at?: string;
 }
 
 export interface OperationView {
@@ -212,7 +229,10 @@ export interface OperationView {
   deferredUntil?: string;
   /** Number of the present or last attempt; 1 when absent. */
   attempt?: number;
-  state: "running" | "completed" | "failed" | "cancelled";
+  /** Present if the call needs a person's approval. */
+  approval?: ApprovalView;
+  /** `awaiting_approval`: the call runs once a person approves it. */
+  state: "awaiting_approval" | "running" | "completed" | "failed" | "cancelled";
   result?: unknown;
   error?: WireError;
 }

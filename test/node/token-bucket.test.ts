@@ -148,6 +148,7 @@ test("G6 default limits are the documented ones", () => {
     changes: { perMinute: 30, burst: 10 },
     clientToolMs: 600_000,
     calls: { depth: 4, open: 32 },
+    approvalMs: 24 * 3_600_000,
     bodyBytes: 2 * 1024 * 1024,
     attachmentBytes: 8 * 1024 * 1024,
   };

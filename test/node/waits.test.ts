@@ -17,7 +17,9 @@ const CODE = { target: "code", status: "pending", mode: "sync" } as const;
 const LOST = { ...CODE, status: "interrupted" } as const;
 const HANDLE = { ...CODE, status: "deferred" } as const;
 const CLIENT = { ...CODE, target: "client" } as const;
-const KINDS = [CODE, LOST, CLIENT, HANDLE] as const;
+const PERSON = { ...CODE, status: "awaiting_approval" } as const;
+const AGENT = { ...CODE, target: "agent", status: "dispatched" } as const;
+const KINDS = [CODE, LOST, AGENT, PERSON, CLIENT, HANDLE] as const;
 
 /** An active turn that has the members that matter here. */
 function turnOf(members: Partial<Turn>, operations: readonly Partial<Operation>[] = []): Turn {
@@ -35,6 +37,9 @@ describe("WAIT-1 a turn waits for one thing at a time", () => {
     ["tools", turnOf({}, [CODE])],
     ["tools", turnOf({}, [LOST])],
     ["tools", turnOf({}, [HANDLE, CLIENT, CODE])],
+    ["agents", turnOf({ waiting: 3 }, [HANDLE, PERSON, CLIENT, AGENT])],
+    ["person", turnOf({ waiting: 3 }, [HANDLE, CLIENT, PERSON])],
+    ["person", turnOf({ waiting: 3 }, [{ ...PERSON, target: "agent" }])],
     ["client", turnOf({}, [HANDLE, CLIENT])],
     ["handle", turnOf({ waiting: 3 }, [HANDLE])],
     ["cycle", turnOf({ waiting: 3 }, [DUE])],
@@ -47,9 +52,11 @@ describe("WAIT-1 a turn waits for one thing at a time", () => {
     ],
   ] as const)("%s", (wait, turn) => {
     expect(waitOf(turn)).toBe(wait);
-    expect(works(turn), "works").toBe(wait === "model" || wait === "tools");
-    expect(holdsQueue(turn), "holds the queue").toBe(["queue", "model", "tools", "cycle"].includes(wait));
-    expect(onlyWaits(turn), "only waits").toBe(["client", "handle", "background"].includes(wait));
+    expect(works(turn), "works").toBe(["model", "tools", "agents"].includes(wait));
+    expect(holdsQueue(turn), "holds the queue").toBe(
+      ["queue", "model", "tools", "agents", "cycle"].includes(wait),
+    );
+    expect(onlyWaits(turn), "only waits").toBe(["person", "client", "handle", "background"].includes(wait));
     expect(outlivesInterruption(turn)).toBe(["handle", "cycle", "background"].includes(wait));
   });
 });
@@ -62,7 +69,8 @@ test("WAIT-2 a turn announces a wait once, when it begins", () => {
       const wait = waitForResults(left);
       const isNew = wait !== waitForResults(before);
       if (wait === "client" && isNew) expect(types).toEqual(["WAIT_FOR_CLIENT"]);
-      else if (wait === "handle" && isNew) expect(types).toEqual(["MARK_WAITING"]);
+      else if (wait === "person" && isNew) expect(types).toEqual(["WAIT_FOR_PERSON"]);
+      else if ((wait === "handle" || wait === "agents") && isNew) expect(types).toEqual(["MARK_WAITING"]);
       else expect(types).toEqual([]);
     }),
   );

@@ -26,6 +26,7 @@ import type { TaskExecutor } from "../../src/protocol/executor-api.ts";
 import { endsTurn } from "../../src/protocol/frames.ts";
 import { stemOf } from "../../src/protocol/ids.ts";
 import type { TurnOrder } from "../../src/protocol/views.ts";
+import { defined } from "../../src/shared/defined.ts";
 import { noMail } from "../support/no-mail.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "./client-tool.ts";
 import { MortalClock, type WorldClock } from "./clocks.ts";
@@ -326,6 +327,10 @@ export class Life implements Caller {
       // Clients of the simulation answer their calls without a claim.
       claims: { claim: () => false },
       stops: this.stops,
+      approve: async ({ subject: userId }, { operationId, approved, reason }) => {
+        const caller = { type: "user", userId } as const;
+        await runtime.results.approve(operationId, { approved, caller, ...defined({ reason }) });
+      },
       submitResult: async (_principal, { v: _v, type: _type, ...result }) => {
         await this.submit([result]);
       },

@@ -344,8 +344,16 @@ describe("protocol versions", () => {
       expect(client.framesOf("error").map(({ data }) => [data.ref, data.code, data.message])).toEqual([
         ["a", "UNSUPPORTED", expect.stringContaining('"v": 1')],
         ["b", "UNSUPPORTED", expect.stringContaining('"v": 1')],
-        ["c", "INVALID_SIGNAL", expect.stringContaining("turn.start, tool.result, tool.claim, turn.cancel")],
-        ["d", "INVALID_SIGNAL", expect.stringContaining("turn.start, tool.result, tool.claim, turn.cancel")],
+        [
+          "c",
+          "INVALID_SIGNAL",
+          expect.stringContaining("turn.start, tool.result, tool.claim, approval.resolve, turn.cancel"),
+        ],
+        [
+          "d",
+          "INVALID_SIGNAL",
+          expect.stringContaining("turn.start, tool.result, tool.claim, approval.resolve, turn.cancel"),
+        ],
       ]);
       client.close();
     },

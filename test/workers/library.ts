@@ -109,6 +109,21 @@ const deferringTools = [
   deferring("ship", "once", { async: true }),
 ];
 
+/** Tools whose calls need an approval. */
+const careful = (["transfer", "remit"] as const).map((name) =>
+  defineTool({
+    name,
+    description: "Moves money.",
+    input: z.object({ key: z.string(), to: z.string() }),
+    approval: "always",
+    async: name === "remit",
+    async execute(input, { operationId }) {
+      await reportRun(input.key, { tool: name, operationId, input });
+      return `Paid ${input.to}.`;
+    },
+  }),
+);
+
 const big = defineTool({
   name: "big",
   description: "Returns a text of this many characters.",
@@ -259,6 +274,10 @@ export const testLibrary = defineLibrary("test", {
       identity: { systemPrompt, modelProfileId: "scripted" },
       tools: { toolIds: deferringTools.map(({ id }) => id) },
     }),
+    definePersona("careful", {
+      identity: { systemPrompt, modelProfileId: "scripted" },
+      tools: { toolIds: [...careful.map(({ id }) => id), "double"] },
+    }),
     definePersona("brief", {
       identity: { systemPrompt, modelProfileId: "scripted" },
       tools: { toolIds, constraints: { maxMovesPerTurn: 2 } },
@@ -267,5 +286,5 @@ export const testLibrary = defineLibrary("test", {
     definePersona("backed", { identity: { systemPrompt, modelProfileId: "failing" } }),
     definePersona("hasty", { identity: { systemPrompt, modelProfileId: "hasty" } }),
   ],
-  tools: [...tools, ...deferringTools, correlation, flaky, slow, ...jobs],
+  tools: [...tools, ...deferringTools, ...careful, correlation, flaky, slow, ...jobs],
 });

@@ -269,6 +269,25 @@ describe("API-1 answers fit the document", () => {
     });
   });
 
+  test("of approvals", async () => {
+    const careful = idOf(await ask("createAgent", "/api/agents", body({ persona: "test/careful" })));
+    const id = idOf(await ask("createConversation", "/api/conversations", body({ agentId: careful })));
+    const base = `/api/conversations/${id}`;
+    const play = new Play((key) => ({
+      replies: [[{ call: "transfer", input: { key, to: "Bob" } }], [{ text: "No." }]],
+    }));
+    const started = await ask("startTurn", `${base}/turns`, body({ content: play.content }));
+    const turn = `${base}/turns/${String(Reflect.get(Object(started), "turnId"))}`;
+    const waiting = async () => JSON.stringify(await ask("getTurn", turn)).match(/op_\w{26}/)?.[0];
+    await expect.poll(waiting).toBeDefined();
+    const place = `${base}/operations/${await waiting()}/approval`;
+    await ask("resolveApproval", place, body({ approved: false, reason: "Not him." }));
+    expect(await ask("resolveApproval", place, body({ approved: true }))).toMatchObject({ status: 409 });
+    await expect
+      .poll(async () => Reflect.get(Object(await ask("getTurn", turn)), "status"))
+      .toBe("completed");
+  });
+
   test("of libraries", async () => {
     const bodies = {
       Persona: ["personas", { id: "p", identity: { systemPrompt: "Hi." } }],
@@ -335,6 +354,8 @@ describe("API-1 answers fit the document", () => {
     ["startTurn", "/turns", 409, body({ content: "b", idempotencyKey: "same" })],
     ["submitToolResult", `/operations/${NOTHING}/result`, 404, body({ result: 1 })],
     ["submitToolResult", `/operations/${NOTHING}/result`, 422, body({})],
+    ["resolveApproval", `/operations/${NOTHING}/approval`, 404, body({ approved: true })],
+    ["resolveApproval", `/operations/${NOTHING}/approval`, 422, body({ approved: true, input: {} })],
     ["followConversation", "/events?from=x", 422],
     ["redeliver", "/api/dead-letters/op_absent/redeliver", 404],
   ])("that are errors: %s %s %i", async (id, path, status, init, principal) => {

@@ -7,7 +7,7 @@ import { getAgentByName } from "agents";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import { newConversationId } from "../../src/agents/base/lookup/conversation-id.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
-import type { SubmittedResult } from "../../src/protocol/conversation-api.ts";
+import type { ResolvedApproval, SubmittedResult } from "../../src/protocol/conversation-api.ts";
 import type { StartedTurn } from "../../src/protocol/signals.ts";
 import type {
   ConversationView,
@@ -56,6 +56,8 @@ describe("RPC by typed exports", () => {
       { operationId: "op_1", result: { a: [1] } },
     ]);
     if (results.ok) expectTypeOf(results.value).toExtend<SubmittedResult[]>();
+    const answered = await conversation.resolveApproval(principal, "op_1", { approved: true });
+    if (answered.ok) expectTypeOf(answered.value).toExtend<ResolvedApproval>();
     const letters = await conversation.deadLetters(principal);
     if (letters.ok) expectTypeOf(letters.value).toExtend<Page<DeadLetterView>>();
     const stream = await conversation.streamTurn(principal, { content: "!say Hi." }, "sse");

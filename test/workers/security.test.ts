@@ -96,6 +96,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   getAttachment: READ,
   startTurn: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   completeOperation: same(NOT_FOUND),
+  resolveApproval: READ,
   submitToolResult: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   listTurns: READ,
   getTurn: READ,
@@ -143,6 +144,7 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
     messages: [{ role: "user", content: "Let me in." }],
   }),
   openAiCreateResponse: ({ agent }) => ({ model: agent, input: "Let me in." }),
+  resolveApproval: () => ({ approved: true }),
   submitToolResult: () => ({ result: "Let me in." }),
   completeOperation: () => ({ result: "Let me in." }),
 };

@@ -14,6 +14,7 @@ const looks: Record<OperationState["state"] | "waiting" | "background" | "deferr
   background: { text: "Running in the background", icon: "spinner", className: "text-muted" },
   deferred: { text: "Waiting for a result", icon: "clock", className: "text-caution" },
   waiting: { text: "Waiting for the client", icon: "clock", className: "text-caution" },
+  awaiting_approval: { text: "Waiting for approval", icon: "clock", className: "text-caution" },
   completed: { text: "Done", icon: "check", className: "text-accent" },
   failed: { text: "Failed", icon: "cross", className: "text-danger" },
   cancelled: { text: "Stopped", icon: "cross", className: "text-muted" },
@@ -87,8 +88,10 @@ function lookOf(
   { state, client, async: isAsync, deferredUntil }: OperationState,
   active: boolean,
 ): keyof typeof looks {
-  if (state !== "running") return state;
+  const isOver = state !== "running" && state !== "awaiting_approval";
+  if (isOver) return state;
   if (!active) return "cancelled";
+  if (state === "awaiting_approval") return state;
   if (client === true) return "waiting";
   if (deferredUntil !== undefined) return "deferred";
   return isAsync === true ? "background" : "running";

@@ -41,6 +41,7 @@ export interface PlanningPorts
     | "gate"
     | "calls"
     | "clientToolTimeoutMs"
+    | "approvalTimeoutMs"
     | "inProgress"
     | "summaryInProgress"
     | "sizesAfter"
@@ -77,12 +78,14 @@ export class ConversationCore
   /** Throws `INTERNAL_ERROR` for a defect. Planning is pure, so it would repeat: unlike a failure of the store, it is final. */
   plan(state: ConversationState, signals: readonly Signal[], now: number): Transition {
     const { ids, gate, ...optional } = this.ports;
-    const { calls, clientToolTimeoutMs, inProgress, summaryInProgress, sizesAfter, requestTokens } = optional;
+    const { calls, clientToolTimeoutMs, approvalTimeoutMs, inProgress, summaryInProgress } = optional;
+    const { sizesAfter, requestTokens } = optional;
     const input = {
       now,
       gate,
       turns: storedTurns(this.store),
-      ...defined({ calls, clientToolTimeoutMs, inProgress, summaryInProgress, sizesAfter, requestTokens }),
+      ...defined({ calls, clientToolTimeoutMs, approvalTimeoutMs, inProgress, summaryInProgress }),
+      ...defined({ sizesAfter, requestTokens }),
     };
     try {
       const planned = signals.reduce<Transition>((current, signal) => {

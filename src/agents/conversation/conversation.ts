@@ -11,6 +11,7 @@ import type { Connection, ConnectionContext, WSMessage } from "agents";
 import type { LoadEventsOptions, SessionEvent } from "../../memory/session/types.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
+import type { ApprovalAnswer } from "../../protocol/approval.ts";
 import { unknownHandle } from "../../protocol/complete-operation.ts";
 import type {
   CompletedOperation,
@@ -205,6 +206,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async submitToolResults(principal: Principal, results: ToolSubmission[]) {
       return asResult(() => this.#entrance.submit(principal, results));
+    }
+
+    async resolveApproval(principal: Principal, operationId: string, answer: ApprovalAnswer) {
+      return asResult(() => this.#entrance.approve(principal, operationId, answer));
     }
 
     async cancelTurn(principal: Principal, turnId: string, options: StopOptions = {}) {

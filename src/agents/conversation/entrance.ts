@@ -2,7 +2,11 @@
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
-import type { CreateConversation, SubmittedResult } from "../../protocol/conversation-api.ts";
+import type {
+  CreateConversation,
+  ResolvedApproval,
+  SubmittedResult,
+} from "../../protocol/conversation-api.ts";
 import { stemOf } from "../../protocol/ids.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";
@@ -25,11 +29,11 @@ import {
 } from "./door/create-conversation.ts";
 import { Ingress } from "./door/ingress.ts";
 import { Participants } from "./door/participants.ts";
-import { messageOf, parseSubmissions, startTurnSchema } from "./door/requests.ts";
+import { approvalSchema, messageOf, parseSubmissions, startTurnSchema } from "./door/requests.ts";
 import { seedEvents } from "./door/seed-history.ts";
 import { Stops } from "./door/stops.ts";
 import type { ConversationParts } from "./parts.ts";
-import { conversationView } from "./reads/views.ts";
+import { conversationView, resolvedApproval } from "./reads/views.ts";
 
 export interface EntrancePorts {
   clock: Clock;
@@ -83,6 +87,9 @@ export class Entrance {
       }),
       stops: this.stops,
       startTurn: (principal, input) => this.accept(principal, input),
+      approve: async (principal, { v: _v, type: _type, operationId, ...answer }) => {
+        await this.approve(principal, operationId, answer);
+      },
       submitResult: async (principal, { v: _v, type: _type, ...result }) => {
         await this.submit(principal, [result]);
       },
@@ -153,6 +160,16 @@ export class Entrance {
   async submit(principal: Principal, results: ToolSubmission[]): Promise<SubmittedResult[]> {
     this.checkSpeaker(principal);
     return this.ports.parts.runtime.results.submit(parseSubmissions(results));
+  }
+
+  /** Takes a person's answer to a request for approval, of anyone who may read the conversation. */
+  async approve(principal: Principal, operationId: string, answer: unknown): Promise<ResolvedApproval> {
+    this.stateFor(principal);
+    const { approved, reason } = validate(approvalSchema, answer);
+    const caller = { type: "user", userId: principal.subject } as const;
+    const { results } = this.ports.parts.runtime;
+    const found = await results.approve(operationId, { approved, caller, ...defined({ reason }) });
+    return resolvedApproval(found.turn, found.operation);
   }
 
   /** Throws `NOT_FOUND` before the conversation was created. */

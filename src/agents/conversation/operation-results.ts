@@ -8,10 +8,11 @@ import { DEFAULT_DEFER_MS, type DeferRequest, type GivenHandle } from "../../pro
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { extractionOf, hookOperation } from "./core/hooks.ts";
-import { isGivenUp, isOpen, type Operation, takesByName } from "./core/operation.ts";
+import { awaitsApproval, isGivenUp, isOpen, type Operation, takesByName } from "./core/operation.ts";
+import { isAnswered } from "./core/planning/approval.ts";
 import { checkExpiry, hasOutcome, isDeferrable } from "./core/planning/defer.ts";
 import { clientResult, isRepeated } from "./core/planning/results.ts";
-import type { EffectSignal, Signal } from "./core/signals.ts";
+import type { ApprovalResolved, EffectSignal, Signal } from "./core/signals.ts";
 import { type ConversationState, chainOf } from "./core/state.ts";
 import type { Turn } from "./core/turn.ts";
 import type { Handles } from "./door/handles.ts";
@@ -57,6 +58,23 @@ export class OperationResults {
       })),
     );
     return found.map(({ turn, outcome }) => ({ operationId: outcome.operationId, turnId: turnId(turn) }));
+  }
+
+  /**
+   * Commits the answer of a person to a request for approval. The same answer again changes nothing. Throws `NOT_FOUND` for an unknown
+   * operation, `CONFLICT` for one that has another answer or waits for none. Returns the operation when the answer is durable.
+   */
+  async approve(
+    id: string,
+    answer: Pick<ApprovalResolved, "approved" | "caller" | "reason">,
+  ): Promise<{ turn: Turn; operation: Operation }> {
+    this.ports.shell.tick([{ type: "conversation.cmd.expire" }]);
+    const find = () => operationAt(id, (n) => this.ports.turn(n));
+    const { turn, operation } = find();
+    if (isAnswered(operation, answer.approved)) return { turn, operation };
+    const address = { turn: turn.n, item: operation.item };
+    await this.ports.shell.commit([{ type: "conversation.approval.resolved", ...address, ...answer }]);
+    return find();
   }
 
   /** Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for one that waits for no result of a client. */
@@ -105,7 +123,7 @@ export class OperationResults {
       throw new DramatisError("INVALID_INPUT", "A hook cannot defer its result. Return it.");
     const { operation } = operationAt(operationId, (n) => this.ports.turn(n));
     if (!isDeferrable(operation)) throw new DramatisError("INVALID_INPUT", NOT_DEFERRABLE);
-    if (!isOpen(operation) || operation.attempt !== attempt)
+    if (!isOpen(operation) || awaitsApproval(operation) || operation.attempt !== attempt)
       throw new DramatisError("CONFLICT", "The operation does not wait for this attempt any more.");
     const { tenant, id: conversationId } = this.ports.state().record;
     const expiresAt = this.ports.clock.now() + expiresInMs;

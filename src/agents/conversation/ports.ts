@@ -18,6 +18,7 @@ type CommonPorts = Pick<
   | "turnLimit"
   | "changeLimit"
   | "clientToolTimeoutMs"
+  | "approvalTimeoutMs"
 >;
 
 /** Everything that an application provides to its conversations. */

@@ -29,6 +29,7 @@ import {
   isStopping,
   type LiveConversation,
   type OperationState,
+  pendingApprovals,
   queuedTurns,
   runningOperations,
   type TranscriptMessage,
@@ -60,6 +61,8 @@ export interface UseConversationResult extends ConversationActions {
   queue: TurnState[];
   /** The operations of active turns that have no result, each with its progress, its attempt, and until when it waits. */
   operations: OperationState[];
+  /** The calls that wait for a person: show each with its input, and answer with `resolveApproval`. */
+  approvals: OperationState[];
   /** The rest of the limits of the conversation and its agent; absent where there are none. A turn has `spent`. */
   budgetLeft?: Budget;
   /** `true` once the conversation has ended for good: it can be read, and takes no more messages. */
@@ -118,6 +121,7 @@ export function useConversation(id: string, options: UseConversationOptions = {}
   const messages = useMemo(() => visibleMessages(state), [state]);
   const queue = useMemo(() => queuedTurns(state), [state]);
   const operations = useMemo(() => runningOperations(state), [state]);
+  const approvals = useMemo(() => pendingApprovals(state), [state]);
   const actions = useMemo((): ConversationActions => {
     const { send, retry, retryTurn, discard, submitToolResult, claimTool, addHistory } = session;
     const { stop, cancelTurn, cancel, resume } = session;
@@ -129,8 +133,10 @@ export function useConversation(id: string, options: UseConversationOptions = {}
     const update: ConversationActions["update"] = (changes) => overHttp().conversations.update(id, changes);
     const complete: ConversationActions["complete"] = (options) =>
       overHttp().conversations.complete(id, options);
+    const resolveApproval: ConversationActions["resolveApproval"] = (operationId, answer) =>
+      overHttp().operations.resolveApproval(id, operationId, answer);
     const stops = { stop, cancelTurn, cancel, resume, complete };
-    const results = { submitToolResult, claimTool };
+    const results = { submitToolResult, claimTool, resolveApproval };
     return { send, retry, retryTurn, discard, ...results, addHistory, update, reconnect, ...stops };
   }, [id, session, policy, agent]);
   const tools = useRef(options.clientTools);
@@ -158,6 +164,7 @@ export function useConversation(id: string, options: UseConversationOptions = {}
     messages,
     queue,
     operations,
+    approvals,
     ...defined({ budgetLeft: state.conversation?.budgetLeft }),
     status: state.connection,
     answering: isAnswering(state),

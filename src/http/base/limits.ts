@@ -24,6 +24,8 @@ export interface Limits {
   clientToolMs?: number;
   /** Calls of agents below each other, and those that a conversation has open at a time. Default: 4 and 32. */
   calls?: { depth: number; open: number };
+  /** Time in which a person must approve a tool's call, in milliseconds. Default: 86 400 000, a day. */
+  approvalMs?: number;
   /** Maximum size of a request body, in bytes. Default: 2 MiB. */
   bodyBytes?: number;
   /** Maximum size of an attachment, in bytes. Default: 8 MiB. */
@@ -52,6 +54,11 @@ const limitsSchema = z.strictObject({
   calls: z
     .strictObject({ depth: z.int().min(0).max(MAX_DEPTH), open: z.int().min(1).max(MAX_OPEN) })
     .default({ depth: 4, open: 32 }),
+  approvalMs: z
+    .int()
+    .min(1_000)
+    .max(30 * 24 * 3_600_000)
+    .default(24 * 3_600_000),
   bodyBytes: z
     .int()
     .min(1)

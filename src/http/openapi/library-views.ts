@@ -88,6 +88,7 @@ const {
   effect,
   timeoutMs,
   async: isAsync,
+  approval,
   target,
   inputMapping,
 } = toolDefinitionSchema.shape;
@@ -116,6 +117,10 @@ export const toolBody = withToolForms(
     async: isAsync.meta({
       description:
         "Calls run in the background: the agent goes on, and gets the result later in the same turn.",
+    }),
+    approval: approval.meta({
+      description:
+        "`always`: no call runs before a person has approved it. `never` only where the deployed tool needs no approval.",
     }),
   }),
 ).meta({

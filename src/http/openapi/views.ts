@@ -9,10 +9,15 @@ import { referenceSchema } from "../../library/reference.ts";
 import { personaSchema } from "../../library/schemas.ts";
 import type { AgentIdentity, AgentView } from "../../protocol/agent-api.ts";
 import { agentBudgetSchema, budgetSchema } from "../../protocol/budget.ts";
-import type { CompletedOperation, SubmittedResult } from "../../protocol/conversation-api.ts";
+import type {
+  CompletedOperation,
+  ResolvedApproval,
+  SubmittedResult,
+} from "../../protocol/conversation-api.ts";
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
 import { clientFrameSchema, turnOrderSchema } from "../../protocol/requests.ts";
 import type {
+  ApprovalView,
   AttachmentView,
   ConversationSummary,
   ConversationView,
@@ -170,7 +175,7 @@ const turnFields = {
   phase: z.exactOptional(
     z.enum(["queued", "waiting"]).meta({
       description:
-        "`queued`: the turn waits for those before it. `waiting`: it waits for nothing but results of operations, in the background (the agent has answered) or deferred, and goes on by itself.",
+        "`queued`: the turn waits for those before it. `waiting`: it waits for nothing but results of operations, in the background (the agent has answered) or deferred, and goes on by itself; or it waits for a person to approve a call.",
     }),
   ),
   error: z.exactOptional(wireError),
@@ -184,6 +189,21 @@ const turnFields = {
 export const turnSummary: z.ZodType<Omit<TurnSummary, "output">> = z
   .strictObject(turnFields)
   .meta({ id: "TurnSummary" });
+
+const caller = z.strictObject({ type: z.literal("user"), userId: z.string() });
+
+const approval: z.ZodType<ApprovalView> = z
+  .strictObject({
+    outcome: z.exactOptional(z.enum(["approved", "denied", "expired", "superseded"])),
+    expiresAt: z.exactOptional(time),
+    by: z.exactOptional(caller),
+    reason: z.exactOptional(z.string()),
+    at: z.exactOptional(time),
+  })
+  .meta({
+    description:
+      "The approval of a call by a person. Without `outcome` the call waits for an answer until `expiresAt`.",
+  });
 
 const move = z
   .strictObject({
@@ -213,6 +233,7 @@ const move = z
           z.int().min(2).meta({ description: "Number of the present or last attempt; 1 when absent." }),
         ),
         async: z.exactOptional(z.literal(true).meta({ description: "The call runs in the background." })),
+        approval: z.exactOptional(approval),
       }),
     ),
     toolResult: z.exactOptional(
@@ -240,7 +261,7 @@ export const turn: z.ZodType<TurnView> = z
       .string()
       .nullable()
       .meta({ description: "The text of the agent's message; `null` unless the turn is completed." }),
-    caller: z.strictObject({ type: z.literal("user"), userId: z.string() }),
+    caller,
     input: content,
     correlationId: z.string().meta({ description: "Common to everything that follows from the message." }),
     userMessageId: ids.message,
@@ -273,6 +294,10 @@ export const acceptedTurn = z
     }),
   })
   .meta({ id: "StartedTurn" });
+
+export const resolvedApproval: z.ZodType<ResolvedApproval> = z
+  .strictObject({ operationId: ids.operation, turnId: ids.turn, approval })
+  .meta({ id: "ResolvedApproval" });
 
 export const submittedResult: z.ZodType<SubmittedResult> = z
   .strictObject({ operationId: ids.operation, turnId: ids.turn })

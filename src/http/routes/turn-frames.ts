@@ -74,7 +74,7 @@ export async function* turnFrames(
 }
 
 function waitsInBackground(frame: Frame): boolean {
-  return frame.type === "turn.waiting" && frame.data.reason === "operations";
+  return frame.type === "turn.waiting" && frame.data.reason !== "client-tools";
 }
 
 /** Yields the frames of a stream of lines until it ends or the signal aborts. */

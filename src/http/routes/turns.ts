@@ -1,7 +1,13 @@
 /** `/api/conversations/:id/turns`: starts turns and reads them, and takes the results of tools that the client runs. */
 import { accepts } from "hono/accepts";
 import { z } from "zod";
-import { identifier, outcomeSchema, type ToolOutcome, turnFields } from "../../protocol/requests.ts";
+import {
+  approvalFields,
+  identifier,
+  outcomeSchema,
+  type ToolOutcome,
+  turnFields,
+} from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
@@ -11,11 +17,20 @@ import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
 import { events, json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { ids } from "../openapi/scalars.ts";
-import { acceptedTurn, content, frame, submittedResult, turn, turnSummary } from "../openapi/views.ts";
+import {
+  acceptedTurn,
+  content,
+  frame,
+  resolvedApproval,
+  submittedResult,
+  turn,
+  turnSummary,
+} from "../openapi/views.ts";
 import { CONVERSATION, conversationOf, conversationParams, stopSchema } from "./conversations.ts";
 
 const TURNS = `${CONVERSATION}/turns` as const;
 const TURN = `${TURNS}/:turnId` as const;
+const APPROVAL = `${CONVERSATION}/operations/:operationId/approval` as const;
 const RESULT = `${CONVERSATION}/operations/:operationId/result` as const;
 
 const startSchema = z.strictObject({
@@ -42,6 +57,11 @@ const turnParams = conversationParams.extend({ turnId: ids.turn });
 const resultParams = conversationParams.extend({ operationId: ids.operation });
 export const resultSchema = outcomeSchema.meta({
   description: "The result of the tool, any JSON up to 1 MiB, or its error.",
+});
+
+const approvalSchema = z.strictObject({
+  approved: approvalFields.approved.meta({ description: "`true`: the call runs." }),
+  reason: approvalFields.reason.meta({ description: "The model gets the reason of a denial." }),
 });
 
 export const turnOperations: readonly ApiOperation[] = [
@@ -116,6 +136,19 @@ export const turnOperations: readonly ApiOperation[] = [
     answers: ok("The result is recorded.", submittedResult),
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
   },
+  {
+    id: "resolveApproval",
+    method: "post",
+    path: APPROVAL,
+    tag: "turns",
+    summary: "Approve or deny a tool's call",
+    description:
+      "For a call in the state `awaiting_approval`, which `approval.requested` announced. An approved call runs with the input that was shown; of a denied one, the model gets the error `APPROVAL_DENIED` with the reason. The participants, operators and admins may answer. The same answer again has the same status; another one is a conflict, and so is one that comes too late.",
+    params: resultParams,
+    body: approvalSchema.meta({ example: { approved: false, reason: "Too expensive." } }),
+    answers: ok("The answer is recorded.", resolvedApproval),
+    errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
+  },
 ];
 
 export function turnRoutes(app: HttpRoutes): void {
@@ -154,6 +187,13 @@ export function turnRoutes(app: HttpRoutes): void {
     const conversation = await conversationOf(context);
     const options = await readOptionalBody(context, stopSchema);
     return json(unwrap(await conversation.cancelTurn(context.var.principal, turnId, options)));
+  });
+
+  app.post(APPROVAL, async (context) => {
+    const { operationId } = pathParams(resultParams, context.req);
+    const conversation = await conversationOf(context);
+    const answer = await readBody(context, approvalSchema);
+    return json(unwrap(await conversation.resolveApproval(context.var.principal, operationId, answer)));
   });
 
   app.post(RESULT, async (context) => {

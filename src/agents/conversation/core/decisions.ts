@@ -4,6 +4,7 @@ import type { Cut, WindowSizes } from "../../../memory/session/cut.ts";
 import type { ModelReply } from "../../../model/reply.ts";
 import type { Amounts, TokenEstimate } from "../../../model/spending.ts";
 import type { Gate } from "../../../policy/gate.ts";
+import type { ApprovalOutcome } from "../../../protocol/approval.ts";
 import type { Budget, BudgetExcess } from "../../../protocol/budget.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
@@ -30,6 +31,8 @@ export interface PlanInput {
   clientToolTimeoutMs?: number;
   /** The limits of calls of other agents; the usual ones when absent. */
   calls?: CallLimits;
+  /** Time in which a person must approve a call, in milliseconds; a day when absent. */
+  approvalTimeoutMs?: number;
   /** Returns the sizes of the window that a turn leaves behind; `null` where they are unknown or within `high` tokens. */
   sizesAfter?: (turn: Turn, high: number) => WindowSizes | null;
   /** Estimates the tokens of a turn's next request; when absent, those of the largest request count. */
@@ -227,11 +230,22 @@ export type AgentDecision =
   | { type: "RETRY_TASK"; turn: number; item: number; error: FailureText; notBefore: number }
   /** Wait until `deadline` for a result by a handle. */
   | { type: "DEFER_TASK"; turn: number; item: number; deadline: number }
+  /** End the wait of an operation for a person. An approved one starts, any other needs a result. */
+  | {
+      type: "RESOLVE_APPROVAL";
+      turn: number;
+      item: number;
+      outcome: ApprovalOutcome;
+      by?: Caller;
+      reason?: string;
+    }
   | { type: "RESUME_FROM_TOOL"; turn: number; item: number; result: ToolResult }
   /** End the cycle: background operations are left. `isIdle`: the next cycle does not begin at once. */
   | { type: "MARK_WAITING"; turn: number; isIdle: boolean }
   /** Begin a further cycle, with the results of background operations. `besides` as in `BEGIN_TURN`. */
   | ({ type: "BEGIN_CYCLE"; turn: number; final: boolean } & CycleNotes)
+  /** Wait: a person must approve a call first. */
+  | { type: "WAIT_FOR_PERSON"; turn: number }
   /** Wait: only results from a client are missing. */
   | { type: "WAIT_FOR_CLIENT"; turn: number }
   /** Record the reply that ends the turn. */

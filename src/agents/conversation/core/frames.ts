@@ -49,7 +49,7 @@ export function framesOf(
 export function idsOf({ type, item }: JournalEntry, turn: TurnKey) {
   const ids = { turnId: turnId(turn) };
   if (item === undefined) return ids;
-  return /^(?:tool|agent_call|context_assembly|memory_extraction)\./.test(type)
+  return /^(?:tool|approval|agent_call|context_assembly|memory_extraction)\./.test(type)
     ? { ...ids, operationId: operationId(turn, item) }
     : { ...ids, messageId: messageId(turn, item) };
 }
@@ -144,7 +144,7 @@ function frameOf(
       return {
         ...common,
         type,
-        data: { reason: text(data, "reason") === "operations" ? "operations" : "client-tools" },
+        data: { reason: waitReason(data) },
       };
     case "turn.completed":
       return {
@@ -177,6 +177,13 @@ function frameOf(
       const marks = { ...clientMark(target), ...called() };
       return { ...common, type, data: { name, input, async: mode === "async", ...marks } };
     }
+    case "approval.requested": {
+      const { name = "", input = {} } = operation() ?? {};
+      return { ...common, type, data: { name, input, expiresAt: text(data, "expiresAt") } };
+    }
+    case "approval.resolved":
+      // SAFETY: the reducer wrote the entry's data.
+      return { ...common, type, data: data as unknown as Extract<Frame, { type: typeof type }>["data"] };
     case "tool.deferred":
       return { ...common, type, data: { expiresAt: text(data, "expiresAt") } };
     case "tool.completed":
@@ -248,6 +255,11 @@ export function isInterim(data: JournalEntry["data"]): boolean {
 function messageMarks(data: JournalEntry["data"]): { interim?: true; stopped?: true } {
   const isStopped = isJsonObject(data) && data.stopped === true;
   return { ...(isInterim(data) ? { interim: true } : {}), ...(isStopped ? { stopped: true } : {}) };
+}
+
+function waitReason(data: JournalEntry["data"]): Extract<Frame, { type: "turn.waiting" }>["data"]["reason"] {
+  const reason = text(data, "reason");
+  return reason === "operations" || reason === "approval" ? reason : "client-tools";
 }
 
 /** Marks an operation that the client must run, as a member; nothing for other operations. */

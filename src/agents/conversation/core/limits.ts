@@ -46,6 +46,8 @@ export const MAX_CALL_DEPTH = 4;
 export const MAX_OPEN_CALLS = 32;
 /** Milliseconds that a caller waits longer than the call may take: the text of an agent that was too slow still arrives. */
 export const CALL_GRACE_MS = 5_000;
+/** Time in which a person must approve a call, in milliseconds, unless the application sets another. */
+export const APPROVAL_TIMEOUT_MS = 24 * 3_600_000;
 /** Times that the same call has the same result in a turn before the model gets a note. */
 export const REPEATED_CALLS_NOTED = 3;
 /** Times that the same call has the same result in a turn before the model must answer without tools. */

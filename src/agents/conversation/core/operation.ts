@@ -15,11 +15,14 @@
  *       valid.
  */
 import type { Amounts } from "../../../model/spending.ts";
+import type { ApprovalOutcome } from "../../../protocol/approval.ts";
 import type { Budget } from "../../../protocol/budget.ts";
 import type { AgentMode, ToolEffect } from "../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
+import type { Caller } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { CALL_GRACE_MS } from "./limits.ts";
 
 /** Answers the call: the deployed code of a tool, in the Executor; the client; or another agent. */
 export type OperationTarget = "code" | "client" | "agent";
@@ -38,11 +41,13 @@ export interface CalledAgent {
 export type OperationMode = "sync" | "async";
 
 /**
- * `pending`: the attempt runs, or is about to. `dispatched`: the agent's conversation was asked. `interrupted`: the actor died under an attempt that must not run again,
+ * `awaiting_approval`: no attempt runs before a person approves it. `pending`: the attempt runs, or is about to.
+ * `dispatched`: the agent's conversation was asked. `interrupted`: the actor died under an attempt that must not run again,
  * and its executor may still deliver the result. `deferred`: the tool has ended, and the result comes by a handle. `completed` and `failed`: there is a result. `cancelled`: the turn ended
  * before there was one, and the result says so.
  */
 export type OperationStatus =
+  | "awaiting_approval"
   | "pending"
   | "dispatched"
   | "interrupted"
@@ -67,6 +72,8 @@ export interface Operation {
   readonly agent?: CalledAgent;
   readonly mode: OperationMode;
   readonly status: OperationStatus;
+  /** The outcome of the request for approval. Absent where none was needed, and while the operation waits for it. */
+  readonly approval?: Approval;
   /** From 1. A run that a crash repeats is the same attempt. */
   readonly attempt: number;
   /** Earliest start of the attempt; absent = at once. */
@@ -85,6 +92,16 @@ export interface Operation {
   readonly delivered?: number;
 }
 
+/** The outcome of a request for approval. */
+export interface Approval {
+  readonly outcome: ApprovalOutcome;
+  /** The person who answered; absent where nobody did. */
+  readonly by?: Caller;
+  readonly reason?: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
 /** The members of an operation that most operations have alike. */
 type Lifecycle = "target" | "mode" | "status" | "attempt";
 
@@ -98,6 +115,11 @@ export type StoredOperation = Omit<Operation, Lifecycle> &
 /** Reports whether the operation still needs a result. */
 export function isOpen({ result }: Pick<Operation, "result">): boolean {
   return result === undefined;
+}
+
+/** Reports whether the operation waits for a person (APPROVE-1). */
+export function awaitsApproval({ status }: Pick<Operation, "status">): boolean {
+  return status === "awaiting_approval";
 }
 
 /** Reports whether the operation has a result that its turn's next cycle gets. */
@@ -143,6 +165,20 @@ export function dispatched({ notBefore: _, ...operation }: Operation, budget: Bu
   return { ...operation, status: "dispatched", agent: { ...called, ...defined({ budget }) } };
 }
 
+/** Returns an operation that waited for a person, with the answer. The time of an approved one begins now. */
+export function answered(operation: Operation, approval: Approval): Operation {
+  if (approval.outcome !== "approved") return { ...operation, approval };
+  const { deadline: _, ...rest } = operation;
+  const { at } = approval;
+  const deadline = operation.target === "agent" ? callDeadline(operation, at) : undefined;
+  return { ...rest, status: "pending", approval, notBefore: at, ...defined({ deadline }) };
+}
+
+/** Returns the time until which the caller of an agent waits, if the call begins now. */
+export function callDeadline({ timeoutMs }: Pick<Operation, "timeoutMs">, now: number): number {
+  return now + timeoutMs + CALL_GRACE_MS;
+}
+
 /** Returns an open operation with its next attempt. */
 export function repeated(operation: Operation, notBefore: number): Operation {
   return { ...operation, status: "pending", attempt: operation.attempt + 1, notBefore };
@@ -151,7 +187,7 @@ export function repeated(operation: Operation, notBefore: number): Operation {
 /** Returns an open operation whose turn ends (OP-5). */
 export function cancelled(operation: Operation, now: number): Operation {
   const { name, toolCallId, effect, status, target, notBefore = now } = operation;
-  const isRun = target === "code" ? notBefore <= now : status === "dispatched";
+  const isRun = target === "code" ? !awaitsApproval(operation) && notBefore <= now : status === "dispatched";
   const hasStarted = status === "interrupted" || isRun;
   const message =
     effect === "once" && hasStarted

@@ -13,7 +13,6 @@ import type { UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { toIso } from "../../../shared/time.ts";
 import { movedTotals, totalsOf, withAttempt, withCrash, withoutOpenCall } from "./calls.ts";
 import { reduceCompaction } from "./compaction.ts";
 import { isConversationDecision, leftData, reduceConversation, stopData } from "./conversation-reducer.ts";
@@ -23,16 +22,8 @@ import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { leasesAfter, reduceLease } from "./lease-reducer.ts";
 import { movedSpending } from "./ledger.ts";
-import {
-  cancelled,
-  deferred,
-  dispatched,
-  isDue,
-  isOpen,
-  type Operation,
-  repeated,
-  settled,
-} from "./operation.ts";
+import { cancelled, dispatched, isDue, isOpen } from "./operation.ts";
+import { approvalEntries, oneMoreFailure, reduceOperation } from "./operation-reducer.ts";
 import { withSpending } from "./own-spending.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import { reduceQueue } from "./queue-reducer.ts";
@@ -203,6 +194,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       };
       return withTurn({ ...transition, state: { ...state, ...spending } }, next, [
         entry("tool.requested", items),
+        ...approvalEntries(turn.n, items, operation),
         ...(isRefused ? [entry("tool.failed", items)] : []),
       ]);
     }
@@ -214,39 +206,15 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       });
       return change({ operations }, ...calls.map(({ item }) => entry("agent_call.started", item)));
     }
-    case "INTERRUPT_TASK": {
-      const { item, deadline } = decision;
-      const interrupted = (operation: Operation): Operation => ({
-        ...operation,
-        status: "interrupted",
-        deadline,
-      });
-      return change({ operations: withOperation(turn, item, interrupted) }, entry("tool.interrupted", item));
-    }
-    case "DEFER_TASK": {
-      const { item, deadline } = decision;
-      const operations = withOperation(turn, item, (operation) => deferred(operation, deadline));
-      const data = { expiresAt: toIso(deadline) };
-      return outcome({ reset: false }, { operations }, entry("tool.deferred", item, data));
-    }
-    case "RETRY_TASK": {
-      const { item, notBefore, error } = decision;
-      const { attempt = 1 } = turn.operations.find((operation) => operation.item === item) ?? {};
-      const operations = withOperation(turn, item, (operation) => repeated(operation, notBefore));
-      const data = { attempt, code: error.code, message: error.message };
-      return outcome({ reset: false }, { operations }, entry("tool.call.failed", item, data));
-    }
-    case "RESUME_FROM_TOOL": {
-      const { item, result } = decision;
-      const operations = withOperation(turn, item, (operation) => settled(operation, result, now));
-      return result.success
-        ? outcome({ reset: false }, { operations }, entry("tool.completed", item))
-        : outcome({ reset: false }, { operations, issues: oneMoreFailure(turn) }, entry("tool.failed", item));
-    }
-    case "MARK_WAITING": {
-      const announced = decision.isIdle ? [entry("turn.waiting", undefined, { reason: "operations" })] : [];
-      return change({ waiting: state.seq + transition.entries.length + announced.length }, ...announced);
-    }
+    case "INTERRUPT_TASK":
+    case "DEFER_TASK":
+    case "RETRY_TASK":
+    case "RESOLVE_APPROVAL":
+    case "RESUME_FROM_TOOL":
+    case "WAIT_FOR_PERSON":
+    case "WAIT_FOR_CLIENT":
+    case "MARK_WAITING":
+      return reduceOperation(transition, turn, decision, now);
     case "BEGIN_CYCLE": {
       const { waiting, besides, said, ...others } = turn;
       const { members, entry: begins } = beginCycle(turn, chain, decision, now);
@@ -263,8 +231,6 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       };
       return withTurn(transition, begun, [begins]);
     }
-    case "WAIT_FOR_CLIENT":
-      return change({}, entry("turn.waiting"));
     case "APPEND_MESSAGE":
       return begin(
         { reset: true },
@@ -351,15 +317,6 @@ function over(turn: Turn, now: number): Turn {
   return { ...kept, completedAt: now, call: null };
 }
 
-/** Returns the turn's operations with one of them changed. */
-function withOperation(
-  { operations }: Turn,
-  item: number,
-  changed: (operation: Operation) => Operation,
-): Operation[] {
-  return operations.map((operation) => (operation.item === item ? changed(operation) : operation));
-}
-
 /** Returns the members of the turn with its effects put off until `notBefore`. */
 function delayed(
   turn: Turn,
@@ -403,8 +360,4 @@ function nativeReply(
   const model = profileAt(chain, profile);
   if (parts === undefined || model === undefined) return undefined;
   return { provider: model.provider, modelId: model.modelId, parts };
-}
-
-function oneMoreFailure({ issues }: Turn): Turn["issues"] {
-  return { ...issues, toolFailures: (issues.toolFailures ?? 0) + 1 };
 }

@@ -171,6 +171,16 @@ export interface ClientResult {
   outcome: ToolOutcome;
 }
 
+/** The answer of a person to a request for approval. */
+export interface ApprovalResolved {
+  type: "conversation.approval.resolved";
+  turn: number;
+  item: number;
+  approved: boolean;
+  caller: Caller;
+  reason?: string;
+}
+
 /** The result of a deferred operation, by its handle. */
 export interface DeferredResult {
   type: "conversation.tool.resolved";
@@ -306,6 +316,7 @@ export type Signal =
   | BudgetLeased
   | CompactionSignal
   | ClientResult
+  | ApprovalResolved
   | DeferredResult
   | Expiry
   | Recovery

@@ -67,6 +67,7 @@ type EventOperation = Pick<
   | "agent"
   | "mode"
   | "status"
+  | "approval"
   | "attempt"
   | "client"
   | "timeoutMs"
@@ -242,12 +243,13 @@ export function outcomeEvent(turn: Turn, { item, name, result, completedAt }: Op
 function replyMetadata({ agentId }: Turn, reply: Reply, operations: readonly Operation[]): ReplyMetadata {
   const { item: _item, text: _text, at, ...facts } = reply;
   const stored = operations.map((operation): EventOperation => {
-    const { tool, effect, target, agent, mode, status, attempt, timeoutMs, invalidArguments, delivered } =
-      packOperation(operation, at);
+    const packed = packOperation(operation, at);
+    const { tool, effect, target, agent, mode, status, approval, attempt, timeoutMs } = packed;
+    const { invalidArguments, delivered } = packed;
     return {
       tool,
       effect,
-      ...defined({ target, agent, mode, status, attempt }),
+      ...defined({ target, agent, mode, status, approval, attempt }),
       timeoutMs,
       ...defined({ invalidArguments, delivered }),
     };

@@ -51,7 +51,7 @@ export interface Turn {
   readonly foreground?: true;
   /**
    * The turn waits for nothing but results: of background operations once its cycle is over (ASYNC-2), or of deferred ones
-   * (DEFER-5). Number of the entry with which it began to.
+   * (DEFER-5). Or it waits for a person. Number of the entry with which it began to.
    */
   readonly waiting?: number;
   /** The note for the model on the other turns that were active when the cycle began. Absent = there was none. */

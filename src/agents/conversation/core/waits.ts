@@ -4,17 +4,17 @@
  *
  * WAIT-1  An active turn waits for one thing at a time. Of several missing results, the one that comes first in `RESULT_WAITS`
  *         counts, so a turn that runs a tool of its own works, whatever else is missing.
- * WAIT-2  A turn announces a wait for its client or for handles once, when it begins: also where another result was missing
+ * WAIT-2  A turn announces a wait for a person, for its client or for handles once, when it begins: also where another result was missing
  *         before.
  */
 import type { Operation, OperationTarget } from "./operation.ts";
 import { blockingOperations, dueOperations, type Turn } from "./turn.ts";
 
-/** The missing result of an operation: of a tool that runs, of an agent that was called, of the client, or by a handle. */
+/** The missing result of an operation: of a tool that runs, of an agent that was called, after a person's approval, of the client, or by a handle. */
 export type ResultWait = (typeof RESULT_WAITS)[number];
 
 /** In the order of WAIT-1. */
-const RESULT_WAITS = ["tools", "agents", "client", "handle"] as const;
+const RESULT_WAITS = ["tools", "agents", "person", "client", "handle"] as const;
 
 /**
  * `queue`: for earlier turns. `model`: for a model call, or for the hook before it. `cycle`: for other turns to let its next cycle
@@ -45,6 +45,7 @@ const WAITS: Readonly<Record<OperationTarget, ResultWait>> = {
 };
 
 function waitForResult({ target, status }: Pick<Operation, "target" | "status">): ResultWait {
+  if (status === "awaiting_approval") return "person";
   if (status === "deferred") return "handle";
   return WAITS[target];
 }

@@ -42,6 +42,8 @@ export interface ConnectionPorts {
   startTurn(principal: Principal, input: StartTurn): Promise<StartedTurn>;
   /** Resolves when the result is recorded, now or before. */
   submitResult(principal: Principal, frame: Extract<ClientFrame, { type: "tool.result" }>): Promise<void>;
+  /** Resolves when the answer is recorded, now or before. */
+  approve(principal: Principal, frame: Extract<ClientFrame, { type: "approval.resolve" }>): Promise<void>;
   claims: Pick<Claims, "claim">;
   stops: Pick<Stops, "cancelTurn" | "cancel" | "resume">;
   /** Returns the number of open connections, a new one included. */
@@ -142,6 +144,9 @@ export async function receiveFrame(
         ports.readers.answer(client, answer);
         return;
       }
+      case "approval.resolve":
+        await ports.approve(principal, frame);
+        return;
       case "turn.cancel":
         await ports.stops.cancelTurn(principal, frame.turnId, reasonOf(frame));
         return;

@@ -6,6 +6,7 @@ import type { StartTurn } from "../../../protocol/conversation-api.ts";
 import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
 import { MAX_DEFER_MS } from "../../../protocol/operation-handle.ts";
 import {
+  approvalFields,
   identifier,
   outcomeSchema,
   stopFields,
@@ -50,6 +51,12 @@ export const updateSchema = z
 
 /** Callers by RPC may give `undefined` for what they leave out. */
 export const stopSchema = z.strictObject(stopFields).partial().transform(defined);
+
+/** Callers by RPC may give `undefined` for a reason that they leave out. */
+export const approvalSchema = z.strictObject({
+  approved: approvalFields.approved,
+  reason: approvalFields.reason.optional(),
+});
 
 export const subscribeSchema = z.strictObject({
   from: z.int().min(0).optional(),

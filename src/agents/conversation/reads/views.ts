@@ -1,8 +1,10 @@
 /** A conversation's records as its clients see them. Pure. */
 
+import type { ResolvedApproval } from "../../../protocol/conversation-api.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import { messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import type {
+  ApprovalView,
   ConversationSummary,
   ConversationView,
   JournalEntryView,
@@ -175,6 +177,7 @@ function toolParts(turn: Turn, operation: Operation): Pick<MoveView, "toolCall" 
     ...agentMark(turn, operation),
     ...(attempt === 1 ? {} : { attempt }),
     ...asyncMark(mode),
+    ...approvalMark(operation),
   };
   if (result === undefined) return { toolCall };
   return { toolCall, toolResult: { success: result.success, ...outcomeView(result) } };
@@ -206,6 +209,7 @@ export function operationView(turn: Turn, operation: Operation): OperationView {
     ...clientMark(target),
     ...agentMark(turn, operation),
     ...asyncMark(mode),
+    ...approvalMark(operation),
     ...(attempt === 1 ? {} : { attempt }),
   };
   if (status === "deferred" && deadline !== undefined)
@@ -213,6 +217,19 @@ export function operationView(turn: Turn, operation: Operation): OperationView {
   if (status === "pending" || status === "dispatched" || status === "interrupted" || status === "deferred")
     return { ...base, state: "running" };
   return { ...base, state: status, ...(result && outcomeView(result)) };
+}
+
+/** Returns an operation with the answer to its request for approval. */
+export function resolvedApproval(turn: Turn, operation: Operation): ResolvedApproval {
+  const ids = { operationId: operationId(turn, operation.item), turnId: turnId(turn) };
+  return { ...ids, approval: {}, ...approvalMark(operation) };
+}
+
+/** Returns the approval of an operation as a member; nothing where it needs none. */
+function approvalMark({ approval, status, deadline }: Operation): { approval?: ApprovalView } {
+  if (status === "awaiting_approval")
+    return { approval: deadline === undefined ? {} : { expiresAt: toIso(deadline) } };
+  return approval === undefined ? {} : { approval: { ...approval, at: toIso(approval.at) } };
 }
 
 /** Marks an operation that runs in the background, as a member; nothing for other operations. */

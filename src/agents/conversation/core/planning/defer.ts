@@ -18,7 +18,7 @@ import type { ToolOutcome } from "../../../../protocol/requests.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
-import type { Operation } from "../operation.ts";
+import { awaitsApproval, type Operation } from "../operation.ts";
 import type { DeferredResult, ToolDeferred } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
 import { blockingOperations, openOperations } from "../turn.ts";
@@ -40,7 +40,7 @@ export function planDeferral(
     !isDeferrable(operation)
   )
     return [];
-  if (operation.status === "deferred") return [];
+  if (operation.status === "deferred" || awaitsApproval(operation)) return [];
   const blocking = blockingOperations(turn);
   const left = blocking.map((candidate) =>
     candidate.item === item ? { ...candidate, status: "deferred" as const } : candidate,
@@ -74,6 +74,7 @@ export function planDeferredResult(
 /** Reports whether an operation has this result. Throws `CONFLICT` if it has another one, or takes none by a handle. */
 export function hasOutcome(operation: Operation, outcome: ToolOutcome): boolean {
   if (!isDeferrable(operation)) throw refused("Its tool cannot defer it.");
+  if (awaitsApproval(operation)) throw refused("Nobody has approved its call yet.");
   const { result, status } = operation;
   if (result === undefined) return false;
   // SAFETY: a tool's result is JSON.

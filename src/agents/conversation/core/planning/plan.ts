@@ -11,6 +11,7 @@ import type { ModelCompleted, ModelFailed, ModelNotCalled, Signal, ToolCompleted
 import type { ConversationState } from "../state.ts";
 import type { CallingTurn } from "../turn.ts";
 import { planAgentEnded, planCallExpiry } from "./agent-call.ts";
+import { planApproval } from "./approval.ts";
 import { failTurn, planCancel, planResume } from "./cancel.ts";
 import { planCompactionRecovery, planSummary } from "./compaction.ts";
 import { planComplete } from "./complete.ts";
@@ -87,6 +88,8 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     }
     case "conversation.tool.submitted":
       return planClientResult(state, signal);
+    case "conversation.approval.resolved":
+      return planApproval(state, signal);
     case "conversation.cmd.expire":
       return [...planCallExpiry(state, input), ...planExpiry(state, input), ...planHookExpiry(state, input)];
     case "conversation.cmd.recover": {

@@ -15,11 +15,12 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { extractionOf } from "../hooks.ts";
 import { crashesOf, heldTurns, resumePause } from "../isolation.ts";
 import { LATE_RESULT_MS, MAX_RECOVERIES } from "../limits.ts";
-import type { Operation } from "../operation.ts";
+import { awaitsApproval, type Operation } from "../operation.ts";
 import type { Abandon } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
 import { openOperations, runnableOperations, type Turn } from "../turn.ts";
 import { expiredCall } from "./agent-call.ts";
+import { unapproved } from "./approval.ts";
 import { reservationOf } from "./budget.ts";
 import { failTurn } from "./cancel.ts";
 import { expiredDeferral } from "./defer.ts";
@@ -78,8 +79,11 @@ function lateResultBy({ replies }: Turn, operation: Operation, now: number): num
 export function planExpiry(state: ConversationState, { now }: Pick<PlanInput, "now">): AgentDecision[] {
   return [...state.active.values()].flatMap((turn) => {
     const late = openOperations(turn).filter(({ deadline = Number.POSITIVE_INFINITY }) => deadline <= now);
-    const results = late.map((operation) => ({ item: operation.item, result: expired(operation) }));
-    return results.length === 0 ? [] : resume(state, turn, results);
+    if (late.length === 0) return [];
+    const { answers, results } = unapproved(turn, late.filter(awaitsApproval), "expired");
+    const others = late.filter((operation) => !awaitsApproval(operation));
+    const failures = others.map((operation) => ({ item: operation.item, result: expired(operation) }));
+    return [...answers, ...resume(state, turn, [...results, ...failures])];
   });
 }
 

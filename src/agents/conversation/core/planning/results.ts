@@ -14,7 +14,7 @@ import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import { activeLength, lengthOf, resultsLength } from "../content-size.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../limits.ts";
-import type { Operation } from "../operation.ts";
+import { awaitsApproval, type Operation } from "../operation.ts";
 import type { ClientResult, ToolCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { blockingOperations, openOperations, type Turn } from "../turn.ts";
@@ -41,7 +41,8 @@ export function planToolResult(
     operation.item === item &&
     operation.target === "code" &&
     operation.attempt === attempt &&
-    operation.status !== "deferred";
+    operation.status !== "deferred" &&
+    !awaitsApproval(operation);
   const operation = openOperations(turn).find(isExpected);
   if (operation === undefined) return [];
   const notBefore = transient
@@ -144,9 +145,17 @@ export function announceWait(
 ): AgentDecision[] {
   const wait = waitForResults(left);
   if (wait === null || wait === "tools" || wait === waitForResults(before)) return [];
-  return [
-    wait === "client" ? { type: "WAIT_FOR_CLIENT", turn } : { type: "MARK_WAITING", turn, isIdle: true },
-  ];
+  switch (wait) {
+    case "person":
+      return [{ type: "WAIT_FOR_PERSON", turn }];
+    case "client":
+      return [{ type: "WAIT_FOR_CLIENT", turn }];
+    case "agents":
+    case "handle":
+      return [{ type: "MARK_WAITING", turn, isIdle: true }];
+    default:
+      return wait satisfies never;
+  }
 }
 
 /** Reports whether a turn's next model call is its last one, after `replies` replies. */

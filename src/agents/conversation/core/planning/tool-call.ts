@@ -21,8 +21,8 @@ import { isJsonObject, type JsonObject } from "../../../../shared/json.ts";
 import { type Meter, Spent } from "../../../../shared/json-schema/meter.ts";
 import { violations } from "../../../../shared/json-schema/violations.ts";
 import type { PlanInput } from "../decisions.ts";
-import { CALL_GRACE_MS, CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
-import type { Operation } from "../operation.ts";
+import { APPROVAL_TIMEOUT_MS, CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
+import { callDeadline, type Operation } from "../operation.ts";
 import { type ConversationIdentity, chainOf } from "../state.ts";
 import type { Turn } from "../turn.ts";
 
@@ -39,7 +39,12 @@ export function checkToolCall(
   { agentId, tools = [], output, foreground }: Pick<Turn, "agentId" | "tools" | "output" | "foreground">,
   call: RequestedToolCall,
   toolCallId: string,
-  { now, gate, clientToolTimeoutMs: timeoutMs = CLIENT_TOOL_TIMEOUT_MS }: PlanInput,
+  {
+    now,
+    gate,
+    clientToolTimeoutMs: timeoutMs = CLIENT_TOOL_TIMEOUT_MS,
+    approvalTimeoutMs = APPROVAL_TIMEOUT_MS,
+  }: PlanInput,
   budget: Meter,
 ): Omit<Operation, "item" | "reply"> {
   const { name, invalidArguments } = call;
@@ -89,13 +94,22 @@ export function checkToolCall(
     const { code, message } = refusal;
     return { ...operation, status: "failed", result: failure(toolCallId, code, message) };
   }
-  // Only a call that passed every check is the client's, or runs in the background.
+  // Only a call that passed every check is the client's, waits for a person, or runs in the background.
   if (brought !== undefined) return { ...operation, target: "client", deadline: now + operation.timeoutMs };
   const isAsync = definition?.async === true && output === undefined && !foreground;
-  const mode = isAsync ? "async" : "sync";
-  if (target === undefined || asked === undefined) return { ...operation, mode };
-  const deadline = now + operation.timeoutMs + CALL_GRACE_MS;
-  return { ...operation, mode, target: "agent", agent: { id: target.agent, mode: asked.mode }, deadline };
+  const mode = isAsync ? ("async" as const) : ("sync" as const);
+  const called =
+    target === undefined || asked === undefined
+      ? { ...operation, mode }
+      : {
+          ...operation,
+          mode,
+          target: "agent" as const,
+          agent: { id: target.agent, mode: asked.mode },
+          deadline: callDeadline(operation, now),
+        };
+  if (definition?.approval !== "always") return called;
+  return { ...called, status: "awaiting_approval", deadline: now + approvalTimeoutMs };
 }
 
 /** Returns the input that the target of a tool gets (INMAP-1). Throws `ExpressionError`, and `Spent` beyond the budget. */

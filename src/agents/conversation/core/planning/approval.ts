@@ -1,0 +1,119 @@
+/**
+ * Planning of approvals: a call of a tool that must not run before a person has allowed it. Pure.
+ *
+ * APPROVE-1  A call of a tool with `approval: "always"` that passed every check waits for a person: it calls for no effect, a crash
+ *            changes nothing about it, and no result of an executor, a client or a handle settles it.
+ * APPROVE-2  An approval starts the call with the input that was stored and shown, once. No attempt after that needs another one.
+ * APPROVE-3  A call that is denied, or that nobody approved before its deadline, never runs. The model gets `APPROVAL_DENIED` with
+ *            the reason.
+ * APPROVE-4  The first answer counts. The same answer again changes nothing; another one is a `CONFLICT`, also when the call ended
+ *            without an answer.
+ * APPROVE-5  A message answers no request for approval, whatever it says. Where messages interrupt, a new one denies all calls
+ *            that wait (`superseded`), of the turns that go on too. Otherwise they go on waiting.
+ * APPROVE-6  A turn that waits for a person holds no queue and no lease. A call in the background lets its turn go on.
+ * APPROVE-7  A call whose turn ends while it waits is `CANCELLED`. It has not started, so its outcome is never unknown.
+ */
+import type { ApprovalOutcome } from "../../../../protocol/approval.ts";
+import type { ToolResult } from "../../../../protocol/executor-api.ts";
+import { defined } from "../../../../shared/defined.ts";
+import { DramatisError } from "../../../../shared/errors.ts";
+import type { AgentDecision } from "../decisions.ts";
+import { awaitsApproval, type Operation } from "../operation.ts";
+import type { ApprovalResolved } from "../signals.ts";
+import type { ConversationState } from "../state.ts";
+import { blockingOperations, openOperations, type Turn } from "../turn.ts";
+import { announceWait, type ItemResult, resume } from "./results.ts";
+import { failure } from "./tool-call.ts";
+
+type Denial = Exclude<ApprovalOutcome, "approved">;
+
+/** Throws `CONFLICT` if the operation waits for no approval, or has another answer. */
+export function planApproval(
+  state: ConversationState,
+  { turn: n, item, approved, caller: by, reason }: ApprovalResolved,
+): AgentDecision[] {
+  const turn = state.active.get(n);
+  const operation = turn?.operations.find((candidate) => candidate.item === item);
+  if (turn === undefined || operation === undefined) throw refused("its turn is over.");
+  if (isAnswered(operation, approved)) return [];
+  const outcome = approved ? ("approved" as const) : ("denied" as const);
+  const answer = { type: "RESOLVE_APPROVAL" as const, turn: n, item, outcome, by, ...defined({ reason }) };
+  if (approved) {
+    const blocking = blockingOperations(turn);
+    const left = blocking.map((one) => (one.item === item ? { ...one, status: "pending" as const } : one));
+    return [answer, ...announceWait(n, blocking, left)];
+  }
+  return [answer, ...resume(state, turn, [{ item, result: denied(operation, "denied", reason) }])];
+}
+
+/**
+ * Reports whether an operation has this answer already. Throws `CONFLICT` if it has another one, or ended or needs none
+ * (APPROVE-4).
+ */
+export function isAnswered(operation: Operation, approved: boolean): boolean {
+  const { approval, status } = operation;
+  if (awaitsApproval(operation)) return false;
+  switch (approval?.outcome) {
+    case "approved":
+      if (approved) return true;
+      throw refused("it was approved before. To stop it, stop its turn.");
+    case "denied":
+      if (!approved) return true;
+      throw refused("it was denied before.");
+    case "expired":
+      throw refused("nobody answered in time.");
+    case "superseded":
+      throw refused("a newer message came first.");
+    default:
+      throw refused(status === "cancelled" ? "it was stopped." : "it needs no approval.");
+  }
+}
+
+/** Returns the decisions on calls that nobody approved. Each also needs its result. */
+export function unapproved(
+  { n: turn }: Turn,
+  waiting: readonly Operation[],
+  outcome: Denial,
+): { answers: AgentDecision[]; results: ItemResult[] } {
+  return {
+    answers: waiting.map(({ item }) => ({ type: "RESOLVE_APPROVAL", turn, item, outcome })),
+    results: waiting.map((operation) => ({ item: operation.item, result: denied(operation, outcome) })),
+  };
+}
+
+/** Denies the calls of a turn that wait for a person, because a newer message came (APPROVE-5). */
+export function supersede(turn: Turn): AgentDecision[] {
+  const waiting = openOperations(turn).filter(awaitsApproval);
+  if (waiting.length === 0) return [];
+  const { answers, results } = unapproved(turn, waiting, "superseded");
+  const settle = results.map((given) => ({ type: "RESUME_FROM_TOOL" as const, turn: turn.n, ...given }));
+  return [...answers, ...settle];
+}
+
+/** Returns the result of a call that was not approved, for the model. */
+function denied({ toolCallId, name }: Operation, outcome: Denial, reason?: string): ToolResult {
+  return failure(
+    toolCallId,
+    "APPROVAL_DENIED",
+    `The call of "${name}" did not run: ${whyOf(outcome, reason)}`,
+  );
+}
+
+function whyOf(outcome: Denial, reason: string | undefined): string {
+  switch (outcome) {
+    case "denied": {
+      const given = reason === undefined ? "." : `, with this reason: ${JSON.stringify(reason)}`;
+      return `a person denied it${given}`;
+    }
+    case "expired":
+      return "nobody approved it in time.";
+    case "superseded":
+      return "a newer message came before anybody approved it.";
+    default:
+      return outcome satisfies never;
+  }
+}
+
+function refused(why: string): DramatisError {
+  return new DramatisError("CONFLICT", `The answer was not accepted for this operation: ${why}`);
+}
