@@ -1,8 +1,9 @@
 /**
  * The status of a conversation: what clients see of it, and its end. Pure.
  *
- * LIFE-1  A conversation is shown as `waiting` while it has turns that have begun and each of them only waits: for operations
- *         in the background, for results by a handle, or for tools that its client runs. Any input makes it `active`.
+ * LIFE-1  A conversation is shown as `waiting` while it has turns that have begun and each of them only waits: for a person,
+ *         for operations in the background, for results by a handle, or for tools that its client runs. Any input makes it
+ *         `active`.
  * LIFE-2  A commit that changes what is shown has an entry for it, and clients get it as `conversation.updated`. A commit that
  *         does not has none: a turn that never waits stores nothing of this.
  */
