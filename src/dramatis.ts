@@ -192,6 +192,7 @@ export function dramatis(options: DramatisOptions) {
       mediaBudget,
       adapters: adapterFor,
       gate,
+      agentTurns: limits.agentTurns,
       clientToolTimeoutMs: limits.clientToolMs,
       calls: limits.calls,
       approvalTimeoutMs: limits.approvalMs,

@@ -50,17 +50,26 @@ function olderThanLoaded(
 function turnFromHistory(id: string, added: readonly MessageView[], view?: TurnView): TurnState {
   const messages = added.filter(({ turnId }) => turnId === id);
   const createdAt = view?.createdAt ?? messages[0]?.createdAt ?? "";
+  const agentId =
+    view?.agentId ?? messages.findLast((message) => message.agentId !== undefined)?.agentId ?? "";
   return newTurn({
     id,
     createdAt,
-    agentId: view?.agentId ?? messages.findLast(({ agentId }) => agentId !== undefined)?.agentId ?? "",
+    agentId,
     status: view?.status ?? "completed",
     completedAt: view === undefined ? createdAt : view.completedAt,
     items: itemsInOrder(
       messages,
       (view?.moves ?? []).flatMap((move) => itemsOfMove(move, id)),
+      agentId,
     ),
-    ...defined({ error: view?.error, issues: view?.issues, output: view?.output, spent: view?.spent }),
+    ...defined({
+      error: view?.error,
+      issues: view?.issues,
+      caller: agentOf(view),
+      output: view?.output,
+      spent: view?.spent,
+    }),
   });
 }
 
@@ -89,4 +98,9 @@ function itemsOfMove({ id, reasoning, toolCall, toolResult }: MoveView, turnId: 
   };
   const tool: TurnItem = { type: "tool", id: operationId, operation };
   return reasoning ? [{ type: "thought", id, text: reasoning }, tool] : [tool];
+}
+
+/** Returns the agent that started a turn; `undefined` where a user did. */
+function agentOf(view: TurnView | undefined): TurnState["caller"] {
+  return view?.caller.type === "agent" ? view.caller : undefined;
 }

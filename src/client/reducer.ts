@@ -78,6 +78,7 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
         ...turn,
         agentId: frame.data.agentId,
         createdAt: frame.time,
+        ...defined({ caller: frame.data.caller }),
       }));
     case "turn.completed": {
       const { budgetLeft: _left, ...data } = frame.data;
@@ -259,8 +260,10 @@ function recordUserMessage(before: LiveConversation, frame: FrameOf<"message.use
   if (id === undefined || turnId === undefined) return before;
   const state = data.clientId === undefined ? before : dropPending(before, data.clientId);
   // A frame without `seq` only confirms an earlier recording, whose place in the transcript may not be loaded.
-  const { content, clientId } = data;
+  const { content, clientId, agentId } = data;
   if (frame.seq === undefined || content === undefined) return state;
+  if (agentId !== undefined)
+    return addMessage(state, frame, { id, turnId, role: "agent", createdAt, content, agentId });
   return addMessage(state, frame, { id, turnId, role: "user", createdAt, content, ...defined({ clientId }) });
 }
 

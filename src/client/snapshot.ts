@@ -69,7 +69,7 @@ function itemsOf(
     return { type: "tool", id: operation.id, operation };
   });
   return [
-    ...itemsInOrder(messages.filter(isOwn), tools),
+    ...itemsInOrder(messages.filter(isOwn), tools, agentId),
     ...partials.filter(isOwn).map(({ messageId, text }) => partialItem(messageId, agentId, createdAt, text)),
   ];
 }

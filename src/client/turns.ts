@@ -17,10 +17,16 @@ export function partialItem(id: string, agentId: string, startedAt: string, text
   return { type: "partial", id, text, agentId, startedAt, restarted: false };
 }
 
-/** Returns the items of a loaded turn in their live order: question, work, answers. */
-export function itemsInOrder(messages: readonly MessageView[], work: readonly TurnItem[]): TurnItem[] {
-  const by = (role: string) => messages.filter((message) => message.role === role).map(transcriptItem);
-  return [...by("user"), ...work, ...by("agent")];
+/** Returns the items of a loaded turn in their live order: question, work, answers. `agentId` is that of the turn's agent. */
+export function itemsInOrder(
+  messages: readonly MessageView[],
+  work: readonly TurnItem[],
+  agentId: string,
+): TurnItem[] {
+  const isAnswer = (message: MessageView) => message.role === "agent" && message.agentId === agentId;
+  const answers = messages.filter(isAnswer).map(transcriptItem);
+  const questions = messages.filter((message) => !isAnswer(message)).map(transcriptItem);
+  return [...questions, ...work, ...answers];
 }
 
 /** Changes the turn of the seed, and adds it first if it is missing. */

@@ -12,7 +12,15 @@ import type { JsonValue } from "../shared/json.ts";
 import type { AgentCallView } from "./agent-call.ts";
 import type { Budget, BudgetExcess, SpendingView } from "./budget.ts";
 import type { Participant } from "./participants.ts";
-import type { ApprovalView, ConversationView, Snapshot, TurnIssues, TurnOrder, WireError } from "./views.ts";
+import type {
+  ApprovalView,
+  Caller,
+  ConversationView,
+  Snapshot,
+  TurnIssues,
+  TurnOrder,
+  WireError,
+} from "./views.ts";
 
 export const PROTOCOL_VERSION = 1;
 
@@ -48,7 +56,8 @@ interface FrameData {
   };
   "participant.joined": { participant: Participant };
   "participant.left": { participant: Participant };
-  "turn.started": { clientId?: string; agentId: string };
+  /** `caller` is the agent that started the turn; absent where a user did. */
+  "turn.started": { clientId?: string; agentId: string; caller?: Caller };
   /** The turn waits for those before it. `position` is 1 for the next one to begin. */
   "turn.queued": { position: number };
   /**
@@ -60,8 +69,8 @@ interface FrameData {
   "turn.completed": { issues?: TurnIssues; output?: JsonValue; spent?: SpendingView; budgetLeft?: Budget };
   "turn.failed": { error: WireError; spent?: SpendingView; budgetLeft?: Budget };
   "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };
-  /** Without `content` and `seq` it answers the sender of a message that was recorded before. */
-  "message.user": { clientId?: string; content?: Content };
+  /** `agentId` is the agent that wrote it; absent where a user did. Without `content` and `seq` it answers the sender of a message that was recorded before. */
+  "message.user": { clientId?: string; content?: Content; agentId?: string };
   /** The next model call did not fit a budget, and was not made: the turn fails. */
   "budget.exceeded": BudgetExcess;
   "message.started": { agentId: string };

@@ -27,6 +27,7 @@ export const ENTRY_TYPES = [
   "turn.started",
   "turn.queued",
   "turn.resumed",
+  "turn.unasked",
   "turn.waiting",
   "turn.completed",
   "turn.failed",

@@ -106,6 +106,8 @@ export interface TurnSummary {
   id: string;
   status: "active" | "completed" | "failed";
   agentId: string;
+  /** The agent that started the turn; absent where a user did. A `TurnView` has the caller of every turn. */
+  caller?: Caller;
   createdAt: string;
   completedAt: string | null;
   /**
@@ -125,6 +127,8 @@ export interface TurnSummary {
 export interface TurnIssues {
   toolFailures?: number;
   memoryExtractionFailed?: boolean;
+  /** Agents that the answer mentions and that start no turn: the message of the user has had as many as it may. */
+  notAsked?: string[];
 }
 
 export interface TurnView extends TurnSummary {
@@ -135,6 +139,7 @@ export interface TurnView extends TurnSummary {
   input: Content;
   /** Common to everything that follows from the message. */
   correlationId: string;
+  /** The message that the turn answers; for a turn that an agent started by a mention, the message of that agent. */
   userMessageId: string;
   agentMessageIds: string[];
   replyToMessageId: string | null;

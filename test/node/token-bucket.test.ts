@@ -146,6 +146,7 @@ test("G6 default limits are the documented ones", () => {
     requests: { perMinute: 1200, burst: 600 },
     turns: { perMinute: 600, burst: 200 },
     changes: { perMinute: 30, burst: 10 },
+    agentTurns: 8,
     clientToolMs: 600_000,
     calls: { depth: 4, open: 32 },
     approvalMs: 24 * 3_600_000,

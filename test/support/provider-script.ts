@@ -24,6 +24,8 @@ export type AttemptScript =
 
 export type StepScript =
   | { text: string }
+  /** These mentions, then the script itself: whoever is mentioned plays it again. */
+  | { pass: string }
   | { call: string; input: unknown; id?: string }
   /** Raw bytes. */
   | { raw: string }

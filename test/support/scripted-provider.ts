@@ -148,7 +148,7 @@ function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play):
   const answer = attempts[attempt] ?? attempts.at(-1);
   return answer === undefined
     ? errorReply(400, { message: "The script has no reply." })
-    : toReply(answer, play, reply);
+    : toReply(passedOn(answer, script), play, reply);
 }
 
 /** Replies to an order to summarise as the newest script before it says. */
@@ -162,10 +162,16 @@ function summaryReply(body: RecordedBody, playOf: (key: string) => Play): Reply 
   return toReply(script.summary, play, SUMMARY);
 }
 
-/** Returns the script of a message, from its text or from one of its text parts, behind the name of its speaker. */
+/** Returns the script of a message, from its text or from one of its text parts, behind the name of its speaker and mentions. */
 function parseScript(content: unknown): Script | null {
   const texts: unknown[] = Array.isArray(content) ? content.map(({ text = "" }) => text) : [content];
-  const scripts = texts.map((text) => scriptIn(String(text).replace(/^user "[^"]*": /, "")));
+  const scripts = texts.map((text) =>
+    scriptIn(
+      String(text)
+        .replace(/^(?:user|agent) "[^"]*": /, "")
+        .replace(/^(?:@[a-z0-9-]+ )+/, ""),
+    ),
+  );
   return scripts.find((script) => script !== null) ?? null;
 }
 
@@ -176,6 +182,13 @@ function scriptIn(text: string): Script | null {
   } catch {
     return null;
   }
+}
+
+/** Returns an answer with the script behind mentions, where it says so. */
+function passedOn(answer: AttemptScript, script: Script): AttemptScript {
+  if (!Array.isArray(answer)) return answer;
+  const text = JSON.stringify(script);
+  return answer.map((step) => ("pass" in step ? { pass: `${step.pass} ${text}` } : step));
 }
 
 function toReply(answer: AttemptScript, play: Play, reply: number): Reply {
@@ -193,6 +206,7 @@ function toStep(step: StepScript, play: Play, nextCall: () => { index: number; i
     const input = typeof step.input === "string" ? step.input : JSON.stringify(step.input);
     return { toolCall: { index: next.index, id: step.id ?? next.id, name: step.call, arguments: input } };
   }
+  if ("pass" in step) return { text: step.pass };
   if (!("gate" in step)) return step;
   const gate = play.gate(step.gate);
   // The gate is passed when the stream reaches it, not when the script is parsed.

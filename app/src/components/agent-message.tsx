@@ -6,11 +6,19 @@ import { Markdown } from "./markdown.tsx";
 interface AgentMessageProps {
   content: Content;
   agentName: string;
+  /** Shows the name above the message. */
+  isNamed: boolean;
   createdAt: string;
   streaming?: boolean;
 }
 
-export function AgentMessage({ content, agentName, createdAt, streaming = false }: AgentMessageProps) {
+export function AgentMessage({
+  content,
+  agentName,
+  isNamed,
+  createdAt,
+  streaming = false,
+}: AgentMessageProps) {
   const text = useDeferredValue(textOf(content));
   return (
     <article
@@ -20,6 +28,7 @@ export function AgentMessage({ content, agentName, createdAt, streaming = false 
       data-testid="message-agent"
       data-streaming={streaming}
     >
+      {isNamed && <p className="mb-1 text-xs font-medium text-muted">{agentName}</p>}
       <Markdown text={text} />
     </article>
   );

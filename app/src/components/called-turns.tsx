@@ -4,7 +4,7 @@ import { ConversationId } from "../conversation-id.ts";
 import { wordsOf } from "../format.ts";
 import { TurnBlock } from "./turn-block.tsx";
 
-export function CalledTurns({ id, agentId }: { id: string; agentId: string }) {
+export function CalledTurns({ id }: { id: string }) {
   const { state, status } = useConversation(id);
   if (state.conversation === null)
     return (
@@ -19,7 +19,8 @@ export function CalledTurns({ id, agentId }: { id: string; agentId: string }) {
           <TurnBlock
             key={turn.id}
             turn={turn}
-            agentName={wordsOf(agentId)}
+            nameOf={wordsOf}
+            isCompany={false}
             isThread={false}
             waitsFor={0}
             stopping={false}

@@ -29,8 +29,14 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
   const { state, status, stopping, stopped, ended, send, stop, resume, update, complete, reconnect } =
     conversation;
   const view = state.conversation;
-  const agent = agents?.find((candidate) => candidate.id === view?.agentId);
-  const name = agent === undefined ? wordsOf(view?.agentId ?? "") : agentName(agent);
+  const nameOf = useCallback(
+    (agentId: string) => {
+      const agent = agents?.find((candidate) => candidate.id === agentId);
+      return agent === undefined ? wordsOf(agentId) : agentName(agent);
+    },
+    [agents],
+  );
+  const name = nameOf(view?.agentId ?? "");
   const found = useTitle(id, view?.title, state.messages.length === 0);
   const title = view === null ? "" : found;
 
@@ -77,7 +83,7 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
           </OrderMenu>
         )}
       </PageHeader>
-      <Timeline id={id} conversation={conversation} agentName={name} />
+      <Timeline id={id} conversation={conversation} nameOf={nameOf} />
       {state.error?.code === "MEMORY_EXTRACTION_FAILING" && (
         <div className="mx-auto w-full max-w-3xl px-4">
           <ErrorNote text={state.error.message} />

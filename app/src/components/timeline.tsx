@@ -19,12 +19,15 @@ import { TurnBlock } from "./turn-block.tsx";
 interface TimelineProps {
   id: string;
   conversation: UseConversationResult;
-  agentName: string;
+  /** Returns the name of an agent. */
+  nameOf: (agentId: string) => string;
 }
 
-export function Timeline({ id, conversation, agentName }: TimelineProps) {
+export function Timeline({ id, conversation, nameOf }: TimelineProps) {
   const { state, stopped, ended, send, cancelTurn, retry, retryTurn, discard } = conversation;
   const isClosed = stopped || ended;
+  const isCompany =
+    (state.conversation?.participants ?? []).filter(({ type }) => type === "agent").length > 1;
   const { turns, pending, error } = state;
   const history = useHistory(id, conversation);
   const { scroller, content, atEnd, toEnd } = usePinnedScroll(turns[0]?.id);
@@ -46,7 +49,7 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
           {empty && (
             <EmptyConversation
               agentId={state.conversation?.agentId}
-              agentName={agentName}
+              agentName={nameOf(state.conversation?.agentId ?? "")}
               onPick={isClosed ? undefined : sendContent}
             />
           )}
@@ -57,7 +60,8 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
                   <TurnBlock
                     key={turn.id}
                     turn={turn}
-                    agentName={agentName}
+                    nameOf={nameOf}
+                    isCompany={isCompany}
                     isThread={threads.has(turn.id)}
                     waitsFor={turnsBefore(turns, turn)}
                     stopping={isStopping(state, turn.id)}
@@ -83,8 +87,8 @@ export function Timeline({ id, conversation, agentName }: TimelineProps) {
   );
 }
 
-function calledTurns(id: string, agentId: string) {
-  return <CalledTurns key={id} id={id} agentId={agentId} />;
+function calledTurns(id: string) {
+  return <CalledTurns key={id} id={id} />;
 }
 
 /** Scrolls to the end when the reader sends a message. */

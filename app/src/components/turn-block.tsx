@@ -18,7 +18,10 @@ import { UserMessage } from "./user-message.tsx";
 
 interface TurnBlockProps {
   turn: TurnState;
-  agentName: string;
+  /** Returns the name of an agent. */
+  nameOf: (agentId: string) => string;
+  /** Several agents take part: their messages show their names. */
+  isCompany: boolean;
   /** Other turns speak in between: the parts of this one are marked as belonging together. */
   isThread: boolean;
   /** Turns that this one waits for; 0 if it runs or is over. */
@@ -35,7 +38,7 @@ interface TurnBlockProps {
 const BESIDE = "Answered beside other messages";
 
 export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
-  const { turn, agentName, isThread, waitsFor, stopping, onStop, onRetry: retryTurn } = props;
+  const { turn, nameOf, isCompany, isThread, waitsFor, stopping, onStop, onRetry: retryTurn } = props;
   const active = turn.status === "active";
   const [live] = useState(active);
   const onRetry = retryTurn === undefined || !isRepeatable(turn) ? undefined : () => retryTurn(turn.id);
@@ -51,9 +54,16 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
       className={`-ml-3 space-y-4 border-l-2 pl-2.5 ${isThread ? (active ? "border-accent" : "border-line") : "border-transparent"}`}
     >
       {turn.items.map((item) => (
-        <Item key={item.id} item={item} agentName={agentName} active={active} />
+        <Item
+          key={item.id}
+          item={item}
+          nameOf={nameOf}
+          isCompany={isCompany}
+          active={active}
+          agentId={turn.agentId}
+        />
       ))}
-      {thinks && <Thinking agentName={agentName} />}
+      {thinks && <Thinking agentName={nameOf(turn.agentId)} />}
       <TurnNotes turn={turn} />
       {active && onStop !== undefined && (
         <TurnProgress waitsFor={waitsFor} wait={wait} stopping={stopping} onStop={() => onStop(turn.id)} />
@@ -66,11 +76,13 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
 
 interface ItemProps {
   item: TurnItem;
-  agentName: string;
+  nameOf: (agentId: string) => string;
+  isCompany: boolean;
+  agentId: string;
   active: boolean;
 }
 
-const Item = memo(function Item({ item, agentName, active }: ItemProps) {
+const Item = memo(function Item({ item, nameOf, isCompany, agentId, active }: ItemProps) {
   switch (item.type) {
     case "message":
       return item.message.role === "user" ? (
@@ -78,13 +90,20 @@ const Item = memo(function Item({ item, agentName, active }: ItemProps) {
       ) : (
         <AgentMessage
           content={item.message.content}
-          agentName={agentName}
+          agentName={nameOf(item.message.agentId ?? agentId)}
+          isNamed={isCompany}
           createdAt={item.message.createdAt}
         />
       );
     case "partial":
       return item.text === "" ? null : (
-        <AgentMessage content={item.text} agentName={agentName} createdAt={item.startedAt} streaming />
+        <AgentMessage
+          content={item.text}
+          agentName={nameOf(item.agentId)}
+          isNamed={isCompany}
+          createdAt={item.startedAt}
+          streaming
+        />
       );
     case "thought":
       return <Thought text={item.text} />;

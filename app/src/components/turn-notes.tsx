@@ -34,6 +34,9 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
     ...(issues?.memoryExtractionFailed === true
       ? ["Nothing was saved to memory because extraction failed"]
       : []),
+    ...(issues?.notAsked === undefined
+      ? []
+      : [`${issues.notAsked.join(", ")} did not get the word: the agents have had their turns`]),
     ...costOf(turn),
   ];
   return notes.length === 0 || status === "active" ? null : (

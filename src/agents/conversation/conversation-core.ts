@@ -40,6 +40,7 @@ export interface PlanningPorts
     PlanInput,
     | "gate"
     | "calls"
+    | "agentTurns"
     | "clientToolTimeoutMs"
     | "approvalTimeoutMs"
     | "inProgress"
@@ -78,13 +79,22 @@ export class ConversationCore
   /** Throws `INTERNAL_ERROR` for a defect. Planning is pure, so it would repeat: unlike a failure of the store, it is final. */
   plan(state: ConversationState, signals: readonly Signal[], now: number): Transition {
     const { ids, gate, ...optional } = this.ports;
-    const { calls, clientToolTimeoutMs, approvalTimeoutMs, inProgress, summaryInProgress } = optional;
+    const { calls, agentTurns, clientToolTimeoutMs, approvalTimeoutMs, inProgress, summaryInProgress } =
+      optional;
     const { sizesAfter, requestTokens } = optional;
     const input = {
       now,
       gate,
+      newStem: () => stemOf(ids.ulid()),
       turns: storedTurns(this.store),
-      ...defined({ calls, clientToolTimeoutMs, approvalTimeoutMs, inProgress, summaryInProgress }),
+      ...defined({
+        calls,
+        agentTurns,
+        clientToolTimeoutMs,
+        approvalTimeoutMs,
+        inProgress,
+        summaryInProgress,
+      }),
       ...defined({ sizesAfter, requestTokens }),
     };
     try {

@@ -17,6 +17,7 @@ type CommonPorts = Pick<
   | "metrics"
   | "turnLimit"
   | "changeLimit"
+  | "agentTurns"
   | "clientToolTimeoutMs"
   | "approvalTimeoutMs"
 >;

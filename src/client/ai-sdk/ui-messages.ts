@@ -6,6 +6,7 @@
  */
 
 import type { UIMessage } from "ai";
+import { parseItemId } from "../../protocol/ids.ts";
 import type { MessageView } from "../../protocol/views.ts";
 import type { Content } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
@@ -23,7 +24,9 @@ export function toUIMessages(messages: readonly MessageView[]): UIMessage[] {
   const converted = new Map<string, UIMessage>();
   for (const { id: messageId, turnId, clientId, role: author, content } of messages) {
     const isUser = author === "user";
-    const id = isUser ? (clientId ?? messageId) : turnId;
+    // An agent that starts the turn of another one speaks in a message of its own.
+    const isAnswer = !isUser && parseItemId(messageId)?.item !== 0;
+    const id = isAnswer ? turnId : (clientId ?? messageId);
     const before = converted.get(id);
     const parts = partsOf(content);
     if (before !== undefined) before.parts.push(...parts);

@@ -1,5 +1,6 @@
 /** The limits that an application sets for its callers, and their defaults. */
 import { z } from "zod";
+import { MAX_ACTIVE_TURNS, MAX_AGENT_TURNS } from "../../agents/conversation/core/limits.ts";
 import { MAX_ATTACHMENT_BYTES } from "../../attachments/attachment.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import { validate } from "../../shared/validation.ts";
@@ -20,6 +21,8 @@ export interface Limits {
    * stop that ends turns. Default: 30 a minute, 10 at once.
    */
   changes?: RateLimit | false;
+  /** Turns that one message of a user may have, those that agents start by mentions included. From 1 to 64. Default: 8. */
+  agentTurns?: number;
   /** Time that a client has to run one of its own tools, in milliseconds. Default: 600 000, ten minutes. */
   clientToolMs?: number;
   /** Calls of agents below each other, and those that a conversation has open at a time. Default: 4 and 32. */
@@ -46,6 +49,7 @@ const limitsSchema = z.strictObject({
   requests: rateLimitOr({ perMinute: 1_200, burst: 600 }),
   turns: rateLimitOr({ perMinute: 600, burst: 200 }),
   changes: rateLimitOr({ perMinute: 30, burst: 10 }),
+  agentTurns: z.int().min(1).max(MAX_ACTIVE_TURNS).default(MAX_AGENT_TURNS),
   clientToolMs: z
     .int()
     .min(1_000)

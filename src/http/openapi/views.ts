@@ -30,6 +30,7 @@ import type {
 import { contentSchema } from "../../shared/content.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
+import { agentCaller, turnCaller, turnIssues } from "./callers.ts";
 import { anyJson, count, ids, time } from "./scalars.ts";
 import { dollars, providerCall, spending, turnTokens, usage } from "./usage-views.ts";
 
@@ -179,24 +180,17 @@ const turnFields = {
     }),
   ),
   error: z.exactOptional(wireError),
-  issues: z.exactOptional(
-    z.strictObject({
-      toolFailures: z.exactOptional(count),
-      memoryExtractionFailed: z.exactOptional(z.boolean()),
-    }),
-  ),
+  issues: z.exactOptional(turnIssues),
 };
 export const turnSummary: z.ZodType<Omit<TurnSummary, "output">> = z
-  .strictObject(turnFields)
+  .strictObject({ ...turnFields, caller: z.exactOptional(agentCaller) })
   .meta({ id: "TurnSummary" });
-
-const caller = z.strictObject({ type: z.literal("user"), userId: z.string() });
 
 const approval: z.ZodType<ApprovalView> = z
   .strictObject({
     outcome: z.exactOptional(z.enum(["approved", "denied", "expired", "superseded"])),
     expiresAt: z.exactOptional(time),
-    by: z.exactOptional(caller),
+    by: z.exactOptional(turnCaller),
     reason: z.exactOptional(z.string()),
     at: z.exactOptional(time),
   })
@@ -261,10 +255,10 @@ export const turn: z.ZodType<TurnView> = z
       .string()
       .nullable()
       .meta({ description: "The text of the agent's message; `null` unless the turn is completed." }),
-    caller,
+    caller: turnCaller,
     input: content,
     correlationId: z.string().meta({ description: "Common to everything that follows from the message." }),
-    userMessageId: ids.message,
+    userMessageId: ids.message.meta({ description: "The message that the turn answers." }),
     agentMessageIds: z.array(ids.message),
     replyToMessageId: ids.message.nullable(),
     contextAssemblyRunId: z.string().nullable(),

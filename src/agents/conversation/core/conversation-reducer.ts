@@ -6,6 +6,7 @@ import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { withoutReservations } from "./compaction.ts";
 import type { AgentDecision, ConversationDecision } from "./decisions.ts";
+import { withExchange } from "./exchange.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { budgetLeft, conversationBudget, spendingView } from "./ledger.ts";
 import { endConversation } from "./life.ts";
@@ -78,7 +79,7 @@ function updated(transition: Transition, state: ConversationState, data: JsonObj
 
 function startTurn(
   transition: Transition,
-  { type: _type, turn: n, ...request }: Extract<ConversationDecision, { type: "START_TURN" }>,
+  { type: _type, turn: n, begins, ...request }: Extract<ConversationDecision, { type: "START_TURN" }>,
   now: number,
 ): Transition {
   const { state, entries } = transition;
@@ -95,13 +96,17 @@ function startTurn(
     operations: [],
     recoveries: 0,
     issues: {},
+    ...(begins === undefined ? {} : { queued: true }),
   };
   const { clientId: key, correlationId, caller } = request;
   const seen = key === undefined ? [] : [{ caller, key, turn: n, ...defined({ correlationId }) }];
   const keys = [...transition.keys, ...seen];
-  return withTurn({ ...transition, state: { ...state, turns: n }, keys }, turn, [
+  const next = { ...state, turns: n, ...withExchange(state, request) };
+  // The answer of another turn is in the transcript already.
+  const isShown = request.exchange?.message !== undefined;
+  return withTurn({ ...transition, state: next, keys }, turn, [
     { type: "turn.started", turn: n },
-    { type: "message.user", turn: n, item: 0 },
+    ...(isShown ? [] : [{ type: "message.user" as const, turn: n, item: 0 }]),
   ]);
 }
 

@@ -26,6 +26,10 @@ export interface PlanInput {
   now: number;
   /** The stem for the ids of a turn that starts. */
   stem: string;
+  /** Makes the stem of a turn that an agent starts. */
+  newStem?: () => string;
+  /** Turns that the message of a user may have (TALK-2); `MAX_AGENT_TURNS` when absent. */
+  agentTurns?: number;
   gate: Gate;
   /** Time limit of a tool that a client runs, in milliseconds; ten minutes when absent. */
   clientToolTimeoutMs?: number;
@@ -43,6 +47,8 @@ export interface PlanInput {
   summaryInProgress?: (running: SessionInCompaction) => AttemptFacts | undefined;
   /** The turns in the store; when absent, only active ones are known. */
   turns?: StoredTurns;
+  /** The turns that the present step has ended. The store does not have them yet. */
+  ended?: readonly Turn[];
 }
 
 /** The limits of calls of other agents. */
@@ -64,7 +70,10 @@ export interface StoredTurns {
 }
 
 /** A turn without its content. */
-export type ListedTurn = Pick<Turn, "n" | "agentId" | "caller" | "status">;
+export type ListedTurn = Pick<Turn, "n" | "agentId" | "caller" | "status" | "exchange">;
+
+/** The reason why a mention starts no turn. `bound`: TALK-2. `busy`: too many turns are active. `budget`: its model has no price. */
+export type UnaskedReason = "bound" | "busy" | "budget";
 
 /** Decisions about the compaction of a session. */
 export type CompactionDecision =
@@ -163,7 +172,12 @@ export interface CallInProgress {
 
 /** Decisions that concern the conversation and none of its active turns. */
 export type ConversationDecision =
-  | ({ type: "START_TURN"; turn: number } & TurnRequest)
+  | ({
+      type: "START_TURN";
+      turn: number;
+      /** It begins in this step without a decision of its own. */
+      begins?: "at once";
+    } & TurnRequest)
   | { type: "SET_ORDER"; order: TurnOrder; by: Caller }
   | { type: "SET_ORCHESTRATION"; on: boolean; by: Caller }
   /** Limit the conversation; `null` removes the limits. */
@@ -251,6 +265,8 @@ export type AgentDecision =
   /** Record the reply that ends the turn. */
   | { type: "APPEND_MESSAGE"; turn: number; reply: ModelReply }
   | { type: "COMPLETE_TURN"; turn: number }
+  /** Record that a mention starts no turn. */
+  | { type: "LEAVE_UNASKED"; turn: number; agentId: string; reason: UnaskedReason }
   /** End the turn. `shown` is the text of its message in progress; `by` and `reason` are those of a stop. */
   | { type: "FAIL_TURN"; turn: number; error: ErrorData; shown?: string; by?: Caller; reason?: string }
   /** Continue after a crash, no earlier than `notBefore`. `reset` withdraws text that may have been streamed. */

@@ -126,7 +126,7 @@ function frameOf(
 ): Frame | null {
   const { type, item, data } = entry;
   const common = { ...base, ...idsOf(entry, turn) };
-  const { agentId } = turn;
+  const { agentId, caller } = turn;
   const client = defined({ clientId: turn.clientId });
   const spent = () => ({ spent: turnSpending(chainOf(record, agentId), turn) });
   const operation = () => turn.operations.find((candidate) => candidate.item === item);
@@ -136,7 +136,11 @@ function frameOf(
   };
   switch (type) {
     case "turn.started":
-      return { ...common, type, data: { ...client, agentId } };
+      return {
+        ...common,
+        type,
+        data: { ...client, agentId, ...(caller.type === "agent" ? { caller } : {}) },
+      };
     case "turn.queued":
       // SAFETY: the reducer wrote the entry's data.
       return { ...common, type, data: { position: (data as { position: number }).position } };
@@ -155,7 +159,15 @@ function frameOf(
     case "turn.failed":
       return { ...common, type, data: { error: wireError(turn.error), ...spent(), ...leftOf(data) } };
     case "message.user":
-      return { ...common, type, data: { ...client, content: turn.input } };
+      return {
+        ...common,
+        type,
+        data: {
+          ...client,
+          content: turn.input,
+          ...(caller.type === "agent" ? { agentId: caller.agentId } : {}),
+        },
+      };
     case "message.started":
       return { ...common, type, data: { agentId } };
     case "message.reset":
@@ -210,6 +222,7 @@ function frameOf(
     case "context.compacted":
     case "turn.finalized":
     case "turn.resumed":
+    case "turn.unasked":
     case "budget.leased":
     case "tool.interrupted":
     case "tool.late":

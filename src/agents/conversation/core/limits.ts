@@ -10,6 +10,8 @@ export const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 export const DRAIN_STEP = 128;
 /** Ids of dropped messages that the journal's entry names. */
 export const MAX_NAMED_SIGNALS = 100;
+/** Turns that one message of a user may have, over all agents, where the application sets no other number. */
+export const MAX_AGENT_TURNS = 8;
 /** Users of a conversation at a time. */
 export const MAX_USERS = 100;
 /** Agents of a conversation, those who left included: the actor has the versions of all in memory. */

@@ -3,7 +3,7 @@
  *
  * TURN-1  A terminal status never changes.
  * TURN-2  Each message that starts ends: completed, or with its turn. Each operation has a result when its turn is over.
- * TURN-3  A turn has one user message and any number of agent messages.
+ * TURN-3  A turn has one message that starts it, of a user or of another agent, and any number of messages of its agent.
  */
 
 import { profileAt } from "../../../library/version-chain.ts";
@@ -241,6 +241,11 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       const isAsked = turn.replies.length > 0;
       const hooks = isAsked ? chain : {};
       return completed(transition, { ...over(turn, now), status: "completed" }, hooks, now, leftData(state));
+    }
+    case "LEAVE_UNASKED": {
+      const { agentId, reason } = decision;
+      const issues = { ...turn.issues, notAsked: [...(turn.issues.notAsked ?? []), agentId] };
+      return change({ issues }, entry("turn.unasked", undefined, { agentId, reason }));
     }
     case "FAIL_TURN": {
       const { error, shown, by, reason } = decision;

@@ -80,6 +80,8 @@ export interface Standing {
   readonly spent: Amounts;
   /** What the agents with a budget of their persona have used up, by agent; absent while the conversation has one agent. */
   readonly spentBy?: Readonly<Record<string, Amounts>>;
+  /** Turns of exchanges in progress that agents have continued, by the number of the first; absent where there are none. */
+  readonly exchanges?: Readonly<Record<number, number>>;
   /** The conversation's own limits; absent = none. */
   readonly budget?: Budget;
   /** The leases of agents with a budget, by agent; absent where nothing was asked for. */

@@ -1,5 +1,6 @@
 /** One step of a conversation: what signals change. Pure. */
 import type { AgentDecision, PlanInput } from "./decisions.ts";
+import { endExchanges } from "./exchange.ts";
 import { planCallEnd } from "./planning/agent-call.ts";
 import { planCycle } from "./planning/background.ts";
 import { planReservation } from "./planning/budget.ts";
@@ -10,7 +11,6 @@ import { planQueue } from "./planning/order.ts";
 import { plan } from "./planning/plan.ts";
 import { reduce } from "./reducer.ts";
 import type { Signal } from "./signals.ts";
-import type { ConversationState } from "./state.ts";
 import type { Transition } from "./transition.ts";
 
 /**
@@ -21,9 +21,10 @@ import type { Transition } from "./transition.ts";
 export function step(transition: Transition, signal: Signal, input: PlanInput): Transition {
   let changed = reduce(transition, plan(transition.state, signal, input), input.now);
   // Each turn that begins is told of those that have begun before it.
-  for (let next = follow(changed.state, input); next.length > 0; next = follow(changed.state, input)) {
+  for (let next = follow(changed, input); next.length > 0; next = follow(changed, input)) {
     changed = reduce(changed, next, input.now);
   }
+  changed = endExchanges(changed);
   changed = reduce(changed, planCompactions(transition, changed, input), input.now);
   return reserved(changed, input);
 }
@@ -44,11 +45,13 @@ function reserved(transition: Transition, input: PlanInput): Transition {
   return changed;
 }
 
-function follow(state: ConversationState, input: PlanInput): AgentDecision[] {
+function follow({ state, touched }: Transition, input: PlanInput): AgentDecision[] {
   const reservation = planReservation(state, input);
   if (reservation.length > 0) return reservation;
   const calls = planCalls(state, input);
-  return calls.length > 0 ? calls : planQueue(state, input);
+  if (calls.length > 0) return calls;
+  const ended = [...touched.values()].filter(({ status }) => status !== "active");
+  return planQueue(state, ended.length === 0 ? input : { ...input, ended });
 }
 
 /** Begins the cycles that are due after all signals of a commit: results that arrive together are in one cycle. */
@@ -60,7 +63,7 @@ export function beginCycles(transition: Transition, input: PlanInput): Transitio
     begins = planCycle(changed.state, input)
   ) {
     changed = reduce(changed, begins, input.now);
-    for (let next = follow(changed.state, input); next.length > 0; next = follow(changed.state, input)) {
+    for (let next = follow(changed, input); next.length > 0; next = follow(changed, input)) {
       changed = reduce(changed, next, input.now);
     }
   }

@@ -11,6 +11,7 @@ import type { Caller, TurnIssues } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import type { Exchange } from "./exchange.ts";
 import type { Assembly } from "./hooks.ts";
 import { isDue, isOpen, type Operation } from "./operation.ts";
 
@@ -20,6 +21,8 @@ export interface Turn {
   readonly stem: string;
   readonly agentId: string;
   readonly caller: Caller;
+  /** Present where an agent started the turn. */
+  readonly exchange?: Exchange;
   /** The client's idempotency key, as supplied. */
   readonly clientId?: string;
   /** The correlation id of its message, as supplied. `correlationOf` has that of every turn. */
@@ -113,6 +116,7 @@ export type TurnRequest = Pick<
   | "stem"
   | "agentId"
   | "caller"
+  | "exchange"
   | "clientId"
   | "correlationId"
   | "input"

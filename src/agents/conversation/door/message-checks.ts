@@ -36,7 +36,7 @@ export function repliedMessage(
   const quoted = (text: string) => text.slice(0, MAX_QUOTED_LENGTH).toWellFormed();
   if (found?.item === 0) {
     const { caller: by, input } = found.turn;
-    return { role: "user", by, text: quoted(plainText(input)) };
+    return { role: by.type === "agent" ? "agent" : "user", by, text: quoted(plainText(input)) };
   }
   const reply = found && agentReplies(found.turn).find(({ item }) => item === found.item);
   if (reply) {

@@ -78,7 +78,9 @@ export function conversationSummary(record: ConversationIdentity): ConversationS
 /** Returns the message of a transcript entry; `null` if its content was erased. */
 export function messageView(turn: Turn, item: number, at: number): MessageView | null {
   const base = { id: messageId(turn, item), turnId: turnId(turn), createdAt: toIso(at) };
-  const { input, clientId, agentId } = turn;
+  const { input, clientId, agentId, caller } = turn;
+  if (item === 0 && caller.type === "agent")
+    return { ...base, role: "agent", content: input, agentId: caller.agentId };
   if (item === 0) return { ...base, role: "user", content: input, ...defined({ clientId }) };
   const reply = turn.replies.find((candidate) => candidate.item === item);
   if (reply === undefined) return null;
@@ -92,12 +94,13 @@ export function isTranscriptEntry({ type, data }: JournalEntry): boolean {
 }
 
 export function turnSummaryView(turn: TurnFacts): TurnSummary {
-  const { status, agentId, createdAt, completedAt, queued, waiting, error } = turn;
+  const { status, agentId, caller, createdAt, completedAt, queued, waiting, error } = turn;
   const phase = queued ? ("queued" as const) : waiting === undefined ? undefined : ("waiting" as const);
   return {
     id: turnId(turn),
     status,
     agentId,
+    ...(caller.type === "agent" ? { caller } : {}),
     createdAt: toIso(createdAt),
     completedAt: completedAt === undefined ? null : toIso(completedAt),
     ...(phase === undefined ? {} : { phase }),
@@ -121,7 +124,7 @@ function hookId(turn: Turn, item: number | undefined): string | null {
 
 /** `previous` is the id of the turn before. */
 export function turnView(record: ConversationIdentity, turn: Turn, previous: string | undefined): TurnView {
-  const { caller, input, replyTo, createdAt, completedAt } = turn;
+  const { caller, exchange, input, replyTo, createdAt, completedAt } = turn;
   const answer = finalReply(turn);
   return {
     ...answeredTurnView(record, turn),
@@ -130,7 +133,7 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
     caller,
     input,
     correlationId: correlationOf(turn),
-    userMessageId: messageId(turn, 0),
+    userMessageId: exchange?.message ?? messageId(turn, 0),
     agentMessageIds: agentReplies(turn).map(({ item }) => messageId(turn, item)),
     replyToMessageId: replyTo ?? null,
     contextAssemblyRunId: hookId(turn, turn.hooks?.assembly),

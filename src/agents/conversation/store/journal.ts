@@ -95,6 +95,8 @@ type PackedHead = {
   p?: PackedSpending;
   /** Spent by agents. */
   w?: Record<string, PackedSpending>;
+  /** Exchanges. */
+  t?: NonNullable<Head["exchanges"]>;
 };
 /** The head in rows of releases up to 0.3.0. */
 type OldHead = [turns: number, sessions: Head["sessions"], active: Head["active"], usage?: PackedUsage];
@@ -116,6 +118,7 @@ export function packHead({
   leases,
   spent,
   spentBy,
+  exchanges,
 }: Head): PackedHead {
   const beyond = subtractAmounts(spent, amountsOfUsage(usage));
   return defined({
@@ -134,6 +137,7 @@ export function packHead({
     l: leases,
     p: Object.values(beyond).some((amount) => amount !== 0) ? packSpending(beyond) : undefined,
     w: spentBy && mapped(spentBy, packSpending),
+    t: exchanges,
   });
 }
 
@@ -158,6 +162,7 @@ export function unpackHead(packed: PackedHead | OldHead): Head {
     l: leases,
     p,
     w,
+    t: exchanges,
   } = packed;
   const usage = u === undefined ? NEW_STANDING.usage : unpackUsage(u);
   const counted = amountsOfUsage(usage);
@@ -166,7 +171,7 @@ export function unpackHead(packed: PackedHead | OldHead): Head {
   return {
     ...NEW_STANDING,
     ...defined({ turns, sessions, usage, spent, status, gate, order, orchestration, queue }),
-    ...defined({ compactions, extraction, budget, leases, spentBy }),
+    ...defined({ compactions, extraction, budget, leases, spentBy, exchanges }),
     active,
   };
 }

@@ -20,6 +20,7 @@ export type TurnFacts = Pick<
   | "stem"
   | "status"
   | "agentId"
+  | "caller"
   | "clientId"
   | "correlationId"
   | "createdAt"

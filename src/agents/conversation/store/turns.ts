@@ -13,6 +13,7 @@ import {
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { MAX_TURN_NUMBER } from "../../../protocol/ids.ts";
 import type { TurnIssues } from "../../../protocol/views.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { ListedTurn } from "../core/decisions.ts";
 import type { StoredParts } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";
@@ -124,9 +125,15 @@ export class TurnTable {
     const found: ListedTurn[] = [];
     if (limit === 0) return found;
     for (const row of this.database.each<Row>(BACKWARD, MAX_TURN_NUMBER + 1, MAX_LOOK_BACK)) {
-      const { agentId, caller } = JSON.parse(this.#columns(row).body);
+      const { agentId, caller, exchange } = JSON.parse(this.#columns(row).body);
       // SAFETY: only `put` writes this column.
-      const turn = { n: row.n, status: row.status as ListedTurn["status"], agentId, caller };
+      const turn = {
+        n: row.n,
+        status: row.status as ListedTurn["status"],
+        agentId,
+        caller,
+        ...defined({ exchange }),
+      };
       if (passes(turn)) found.push(turn);
       if (found.length === limit) break;
     }

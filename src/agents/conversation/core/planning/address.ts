@@ -4,7 +4,7 @@
  * ADDRESS-1  `to` names an agent among the participants; any other is refused with the names of those who take part. Without
  *            `to`, the first mention `@agent-id` in the text that names one of them decides.
  * ADDRESS-2  Otherwise a message is for the author of the message that it replies to, else for the agent that last answered this
- *            user, else for the primary agent. Agents that left are passed over.
+ *            user, also in a turn that another agent started, else for the primary agent. Agents that left are passed over.
  * ADDRESS-3  The model of an agent gets the newest messages that others sent to other agents, and what those answered, as
  *            quotes with the names of the speakers: text only, no tool calls. They are read when a request is made, as of the
  *            beginning of its cycle, and stored once: in the sessions of the agents that they belong to.
@@ -14,7 +14,8 @@
 import { plainText } from "../../../../shared/content.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import { originOf } from "../caller.ts";
-import type { PlanInput, StoredTurns } from "../decisions.ts";
+import type { ListedTurn, PlanInput, StoredTurns } from "../decisions.ts";
+import { exchangeOf } from "../exchange.ts";
 import { MAX_SAID_TURNS } from "../limits.ts";
 import type { UserMessage } from "../signals.ts";
 import {
@@ -69,11 +70,12 @@ function lastSpeaker(
   caller: Turn["caller"],
   turns: StoredTurns | undefined,
 ): string | undefined {
-  const isOwn = (other: Turn["caller"]) => originOf(other) === originOf(caller);
+  const isOwn = (turn: Pick<ListedTurn, "n" | "caller" | "exchange">) =>
+    originOf(exchangeOf(turn).by) === originOf(caller);
   const waiting = [...active.values()]
-    .filter((turn) => turn.waiting !== undefined && isOwn(turn.caller))
+    .filter((turn) => turn.waiting !== undefined && isOwn(turn))
     .sort((one, other) => other.n - one.n)[0];
-  const [over] = turns?.newest(1, ({ status, caller: by }) => status === "completed" && isOwn(by)) ?? [];
+  const [over] = turns?.newest(1, (turn) => turn.status === "completed" && isOwn(turn)) ?? [];
   if (waiting === undefined || (over !== undefined && over.n > waiting.n)) return over?.agentId;
   return waiting.agentId;
 }
@@ -82,11 +84,14 @@ function lastSpeaker(
 export function saidToOthers(
   { record }: Pick<ConversationState, "record">,
   agentId: string,
-  { turns }: Pick<PlanInput, "turns">,
+  { turns, ended = [] }: Pick<PlanInput, "turns" | "ended">,
 ): readonly number[] | undefined {
   if (record.agents.length === 1) return undefined;
-  const found = turns?.newest(MAX_SAID_TURNS, (turn) => turn.status !== "active" && turn.agentId !== agentId);
-  return found === undefined || found.length === 0 ? undefined : found.map(({ n }) => n).reverse();
+  const isOther = (turn: ListedTurn) => turn.status !== "active" && turn.agentId !== agentId;
+  const stored = turns?.newest(MAX_SAID_TURNS, isOther) ?? [];
+  const numbers = new Set([...stored, ...ended.filter(isOther)].map(({ n }) => n));
+  const newest = [...numbers].sort((one, other) => one - other).slice(-MAX_SAID_TURNS);
+  return newest.length === 0 ? undefined : newest;
 }
 
 function refuse(to: string, present: readonly ConversationAgent[]): never {

@@ -27,7 +27,7 @@ import { operationsOf, type Reply, type Turn } from "../turn.ts";
 import { messageEvent, outcomeEvent, outcomesAt, replyEvent, resultEvent } from "../turn-events.ts";
 import { fittedMoves, tokensOf } from "./moves.ts";
 import { repeatNotes } from "./repeats.ts";
-import { saidWithOthers, withSpeakers } from "./speakers.ts";
+import { companyOf, saidWithOthers, withSpeakers } from "./speakers.ts";
 
 /** Returns the context without the turn's moves. `said` are the finished turns of other agents that the cycle is told of. */
 export function baseContext(
@@ -45,7 +45,7 @@ export function baseContext(
     cache: { key: record.id, stableMessages: history.length },
     messages: [
       ...withSpeakers(record, history),
-      ...saidMessages(record, chain, said),
+      ...roomMessages(record, turn, chain, said),
       ...besidesMessages(turn),
       ...repliedMessages(record, turn),
       ...withSpeakers(record, messagesOf([messageEvent(turn)])),
@@ -54,15 +54,22 @@ export function baseContext(
   };
 }
 
-/** Returns what was said with other agents. Like all that changes from turn to turn, it follows the history. */
-function saidMessages(
-  record: Pick<ConversationIdentity, "participants" | "several">,
+/**
+ * Returns which other agents take part, and what was said with them. Like all that changes from turn to turn, it follows the
+ * history.
+ */
+function roomMessages(
+  record: Pick<ConversationIdentity, "agents" | "participants" | "several">,
+  { agentId }: Turn,
   chain: VersionChain,
   said: readonly Turn[],
 ): ContextMessage[] {
-  if (said.length === 0) return [];
-  const text = saidWithOthers(record, said, contextTokens(chain) * SAID_SHARE);
-  return text === undefined ? [] : [note(text)];
+  if (record.agents.length === 1) return [];
+  const texts = [
+    companyOf(record, agentId),
+    said.length === 0 ? undefined : saidWithOthers(record, said, contextTokens(chain) * SAID_SHARE),
+  ].filter((text) => text !== undefined);
+  return texts.length === 0 ? [] : [note(texts.join("\n"))];
 }
 
 /** Returns what the model is told of other turns. It follows the history, whose beginning providers keep in a cache. */

@@ -37,6 +37,7 @@ import { heardOf, newerMessages } from "./newer.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
 import { planNext } from "./results.ts";
 import { checkToolCall, overBudget, refusedCall } from "./tool-call.ts";
+import { planMentions, type RecordedAttempt } from "./turn-taking.ts";
 
 export function planModelReply(
   state: ConversationState,
@@ -45,11 +46,12 @@ export function planModelReply(
   input: PlanInput,
 ): AgentDecision[] {
   const { n, call } = turn;
-  const record: AgentDecision = { type: "RECORD_ATTEMPT", turn: n, facts, category: "none", isLast: true };
+  const record: RecordedAttempt = { type: "RECORD_ATTEMPT", turn: n, facts, category: "none", isLast: true };
   const whole = wholeReply(turn, given);
   if (mayContinue(state, turn, whole)) return [record, { type: "CONTINUE_REPLY", turn: n, reply: whole }];
   const reply = ended(whole);
-  if (reply.toolCalls.length === 0 || call.final) return [record, ...planAnswer(state, turn, reply)];
+  if (reply.toolCalls.length === 0 || call.final)
+    return [record, ...planAnswer(state, turn, reply, { record, input })];
   const decline = declineIn(state, turn, reply);
   if (decline !== undefined) return [record, ...planDecline(turn, reply, decline)];
   const toolCalls = reply.toolCalls.slice(0, MAX_CALLS_PER_REPLY);
@@ -116,7 +118,12 @@ function ended({ native, ...reply }: ModelReply): ModelReply {
 }
 
 /** Ends the turn or its cycle with an answer, repairs the answer, or fails the turn. */
-function planAnswer(state: ConversationState, turn: CallingTurn, reply: ModelReply): AgentDecision[] {
+function planAnswer(
+  state: ConversationState,
+  turn: CallingTurn,
+  reply: ModelReply,
+  { record, input }: { record: RecordedAttempt; input: PlanInput },
+): AgentDecision[] {
   const { n, call, output, repairs = [] } = turn;
   const empty = emptyAnswer(state, turn, reply);
   if (empty !== null) return [{ type: "FAIL_TURN", turn: n, error: empty }];
@@ -125,9 +132,12 @@ function planAnswer(state: ConversationState, turn: CallingTurn, reply: ModelRep
     const exhausted = isStuck(turn.operations, turn.replies.length) ? "callsRepeated" : "movesExhausted";
     const notice = NOTICES[call.final ? exhausted : "emptyReply"];
     const text = reply.text.trim() === "" ? notice : reply.text;
+    const mentions = planMentions(state, turn, { text, record }, input);
     return [
       { type: "APPEND_MESSAGE", turn: n, reply: kept(reply, { text, toolCalls: [] }) },
+      ...mentions.before,
       endOfCycle(state, turn),
+      ...mentions.after,
     ];
   }
   const fail = (message: string): AgentDecision[] => [

@@ -65,7 +65,10 @@ export function planStart(
 }
 
 /** Begins the first queued turn if it need not wait any longer. Call it after every change, until it begins none. */
-export function planQueue(state: ConversationState, input: Pick<PlanInput, "turns">): AgentDecision[] {
+export function planQueue(
+  state: ConversationState,
+  input: Pick<PlanInput, "turns" | "ended">,
+): AgentDecision[] {
   const [first] = queuedTurns(state);
   const isHeld =
     state.order === "queued" && [...state.active.values()].some((turn) => !turn.queued && holdsQueue(turn));
@@ -76,7 +79,7 @@ function begin(
   state: ConversationState,
   n: number,
   agentId: string,
-  input: Pick<PlanInput, "turns">,
+  input: Pick<PlanInput, "turns" | "ended">,
 ): AgentDecision {
   return { type: "BEGIN_TURN", turn: n, ...notesOf(state, { n, agentId }, input) };
 }
@@ -85,7 +88,7 @@ function begin(
 export function notesOf(
   state: ConversationState,
   { n, agentId }: Pick<Turn, "n" | "agentId">,
-  input: Pick<PlanInput, "turns">,
+  input: Pick<PlanInput, "turns" | "ended">,
 ): CycleNotes {
   const hasHook = chainOf(state.record, agentId).contextAssembly !== undefined;
   const others = hasHook ? otherTurns(state, n).slice(-MAX_NOTED_TURNS).map(factsOf) : undefined;

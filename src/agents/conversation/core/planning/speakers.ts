@@ -6,34 +6,45 @@ import { hasSeveralPeople, speakerOf } from "../caller.ts";
 import { MAX_SAID_LENGTH } from "../limits.ts";
 import type { ConversationIdentity } from "../state.ts";
 import { agentReplies, type Turn } from "../turn.ts";
+import { presentAgents } from "./address.ts";
 import { excerpt } from "./excerpt.ts";
 
 type People = Pick<ConversationIdentity, "participants" | "several">;
+type Room = People & Pick<ConversationIdentity, "agents">;
 
 /** The messages with their speakers, which never change. */
 const named = new WeakMap<ContextMessage, ContextMessage>();
+/** Those of the only person beside several agents, which have no name. */
+const unnamed = new WeakMap<ContextMessage, ContextMessage>();
 
-/** Returns messages, those of users with the names of their speakers where several people have taken part. */
-export function withSpeakers(record: People, messages: readonly ContextMessage[]): readonly ContextMessage[] {
-  return hasSeveralPeople(record) ? messages.map(withSpeaker) : messages;
+/**
+ * Returns messages with the names of their speakers: those of users where several people have taken part, those of agents
+ * always.
+ */
+export function withSpeakers(record: Room, messages: readonly ContextMessage[]): readonly ContextMessage[] {
+  const isNamed = hasSeveralPeople(record);
+  return isNamed || record.agents.length > 1
+    ? messages.map((message) => withSpeaker(message, isNamed))
+    : messages;
 }
 
-function withSpeaker(message: ContextMessage): ContextMessage {
+function withSpeaker(message: ContextMessage, isNamed: boolean): ContextMessage {
   const origin = message.metadata?.origin;
   if (message.role !== "user" || typeof origin !== "string") return message;
-  const known = named.get(message);
+  const isLabelled = isNamed || !origin.startsWith("user:");
+  const all = isLabelled ? named : unnamed;
+  const known = all.get(message);
   if (known !== undefined) return known;
   const at = origin.indexOf(":");
-  const label = `${origin.slice(0, at)} ${JSON.stringify(origin.slice(at + 1))}: `;
+  const label = isLabelled ? `${origin.slice(0, at)} ${JSON.stringify(origin.slice(at + 1))}: ` : "";
   const { content, parts } = message;
+  const first = isLabelled ? [{ type: "text" as const, text: label }] : [];
   const changed: ContextMessage = {
     ...message,
     content: label + quoted(content),
-    ...(parts === undefined
-      ? {}
-      : { parts: [{ type: "text" as const, text: label }, ...parts.map(quotedPart)] }),
+    ...(parts === undefined ? {} : { parts: [...first, ...parts.map(quotedPart)] }),
   };
-  named.set(message, changed);
+  all.set(message, changed);
   return changed;
 }
 
@@ -47,6 +58,14 @@ function quoted(text: string): string {
 
 function quotedPart<Part extends NonNullable<ContextMessage["parts"]>[number]>(part: Part): Part {
   return part.type === "text" ? { ...part, text: quoted(part.text) } : part;
+}
+
+/** Names an agent and the others that take part; `undefined` where it is alone. */
+export function companyOf(record: Room, agentId: string): string | undefined {
+  const others = presentAgents(record).filter(({ id }) => id !== agentId);
+  if (others.length === 0) return undefined;
+  const names = others.map(({ id }) => `@${id}`).join(", ");
+  return `You are the agent ${JSON.stringify(agentId)}. These agents take part, too: ${names}. Only if one of them should speak next, name it so in your answer: it gets the answer and speaks.`;
 }
 
 /**
@@ -73,8 +92,12 @@ function exchangeOf(record: People, turn: Turn): string {
   const quote = (text: string) => JSON.stringify(excerpt(text, MAX_SAID_LENGTH));
   const agent = `agent ${JSON.stringify(turn.agentId)}`;
   const answer = agentReplies(turn).findLast(({ text }) => text.trim() !== "");
+  // The message of a turn that a mention started is the answer of another turn.
+  const isQuoted = turn.exchange?.message !== undefined;
   return [
-    `- The ${speakerOf(record, turn.caller)} to the ${agent}: ${quote(plainText(turn.input))}`,
+    ...(isQuoted
+      ? []
+      : [`- The ${speakerOf(record, turn.caller)} to the ${agent}: ${quote(plainText(turn.input))}`]),
     ...(answer === undefined ? [] : [`- The ${agent}: ${quote(answer.text)}`]),
   ].join("\n");
 }

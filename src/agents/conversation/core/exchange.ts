@@ -1,0 +1,52 @@
+/** Exchanges: the message of a user, its turn, and the turns that agents start after it. Pure. */
+import type { Caller } from "../../../protocol/views.ts";
+import type { ConversationState, Standing } from "./state.ts";
+import type { Transition } from "./transition.ts";
+import type { Turn } from "./turn.ts";
+
+/** The place of a turn that an agent started. */
+export interface Exchange {
+  /** Number of the turn that the user's message started. */
+  readonly of: number;
+  /** The user. */
+  readonly by: Caller;
+  /** The id of the agent's message that started the turn, where it is in the transcript as the answer of another turn. */
+  readonly message?: string;
+}
+
+/** Returns the exchange of a turn. */
+export function exchangeOf({ n, caller, exchange }: Pick<Turn, "n" | "caller" | "exchange">): Exchange {
+  return exchange ?? { of: n, by: caller };
+}
+
+/** Returns how many turns an exchange has had. */
+export function turnsOfExchange({ exchanges }: Pick<Standing, "exchanges">, of: number): number {
+  return exchanges?.[of] ?? 1;
+}
+
+/** Counts a turn of an exchange that an agent has started. */
+export function withExchange(
+  { exchanges }: Pick<Standing, "exchanges">,
+  { exchange }: Pick<Turn, "exchange">,
+): Pick<Standing, "exchanges"> {
+  if (exchange === undefined) return {};
+  const { of } = exchange;
+  return {
+    exchanges: { ...exchanges, [of]: turnsOfExchange(exchanges === undefined ? {} : { exchanges }, of) + 1 },
+  };
+}
+
+/** Forgets the exchanges that are over: no active turn belongs to them. */
+export function endExchanges(transition: Transition): Transition {
+  const { exchanges, ...others } = transition.state;
+  if (exchanges === undefined) return transition;
+  const open = openExchanges(transition.state);
+  const left = Object.entries(exchanges).filter(([of]) => open.has(Number(of)));
+  if (left.length === Object.keys(exchanges).length) return transition;
+  const state = left.length === 0 ? others : { ...others, exchanges: Object.fromEntries(left) };
+  return { ...transition, state };
+}
+
+function openExchanges({ active }: Pick<ConversationState, "active">): ReadonlySet<number> {
+  return new Set([...active.values()].map((turn) => exchangeOf(turn).of));
+}

@@ -1,0 +1,165 @@
+/**
+ * Agents that take turns: an agent's answer that mentions another agent starts a turn of that agent. Pure.
+ *
+ * TALK-1  An answer that mentions agents among the participants, `@agent-id`, starts a turn of each, in the commit of the answer: its
+ *         message is the answer, its caller the agent that gave it. An answer that is data starts none, and nobody mentions itself.
+ * TALK-2  The message of a user has at most `MAX_AGENT_TURNS` turns, or as many as the application sets: the one that it starts,
+ *         and all that follow, of all agents together. A mention beyond that starts nothing: an entry and the issues of the turn
+ *         that gave the answer say so. Crashes and other turns change nothing of it.
+ * TALK-3  A turn that another agent started belongs to the message of the user that it follows: it has its correlation id, its
+ *         agent counts as having answered that user, and what is left of the budget of the turn before is its budget. It waits
+ *         its place in a queue, and interrupts nothing.
+ */
+import { checkPrices } from "../../../../library/prices.ts";
+import { AMOUNT, amountOf, type Budget, inUnits } from "../../../../protocol/budget.ts";
+import { MAX_TURN_NUMBER, messageId, turnId } from "../../../../protocol/ids.ts";
+import type { Content } from "../../../../shared/content.ts";
+import { defined } from "../../../../shared/defined.ts";
+import { withAttempt } from "../calls.ts";
+import { activeLength, lengthOf } from "../content-size.ts";
+import { correlationOf } from "../correlation.ts";
+import type { AgentDecision, PlanInput, UnaskedReason } from "../decisions.ts";
+import { exchangeOf, turnsOfExchange } from "../exchange.ts";
+import { spentByTurn } from "../ledger.ts";
+import { MAX_ACTIVE_CONTENT, MAX_ACTIVE_TURNS, MAX_AGENT_TURNS } from "../limits.ts";
+import { type ConversationState, chainOf } from "../state.ts";
+import type { CallingTurn, Turn } from "../turn.ts";
+import { holdsQueue } from "../waits.ts";
+import { mentionedIn, presentAgents } from "./address.ts";
+
+/** The turns that agents start in one step. */
+interface Started {
+  /** Before the decision that ends the turn of their caller. */
+  before: AgentDecision[];
+  /** After it. */
+  after: AgentDecision[];
+}
+
+/** The decision that records the outcome of a model call. */
+export type RecordedAttempt = Extract<AgentDecision, { type: "RECORD_ATTEMPT" }>;
+
+/** Plans the turns of the agents that an answer mentions. `record` is the decision that records the call which gave it. */
+export function planMentions(
+  state: ConversationState,
+  turn: CallingTurn,
+  { text, record }: { text: string; record: RecordedAttempt },
+  input: PlanInput,
+): Started {
+  const asked = turn.output === undefined ? askedIn(state, turn, text) : [];
+  if (asked.length === 0) return { before: [], after: [] };
+  const budget = shareOf(state, withAttempt(turn, record), asked.length);
+  const message = messageId(turn, turn.call.item);
+  return startTurns(
+    state,
+    turn,
+    asked.map((agentId) => ({ agentId, content: text, message, ...defined({ budget }) })),
+    input,
+  );
+}
+
+/** Returns the agents that a text mentions, without the one that wrote it. */
+function askedIn({ record }: ConversationState, { agentId }: Turn, text: string): string[] {
+  const present = presentAgents(record);
+  if (present.length === 1) return [];
+  const others = new Set(present.map(({ id }) => id).filter((id) => id !== agentId));
+  return [...new Set(mentionedIn(text))].filter((id) => others.has(id));
+}
+
+/** A turn that an agent starts: `message` is the id of its message where that is in the transcript. */
+interface Call {
+  agentId: string;
+  content: Content;
+  message?: string;
+  budget?: Budget;
+}
+
+function startTurns(state: ConversationState, turn: Turn, calls: readonly Call[], input: PlanInput): Started {
+  const { of, by } = exchangeOf(turn);
+  const caller = { type: "agent", agentId: turn.agentId, turnId: turnId(turn) } as const;
+  const started: Started = { before: [], after: [] };
+  let left = (input.agentTurns ?? MAX_AGENT_TURNS) - turnsOfExchange(state, of);
+  let length = activeLength(state);
+  let n = state.turns;
+  let isHeld = isQueueHeld(state, turn);
+  for (const { agentId, content, message, budget } of calls) {
+    const reason = refusal(state, { agentId, left, length: length + lengthOf(content), n, budget });
+    if (reason !== null) {
+      started.before.push({ type: "LEAVE_UNASKED", turn: turn.n, agentId, reason });
+      continue;
+    }
+    n += 1;
+    left -= 1;
+    length += lengthOf(content);
+    started.after.push({
+      type: "START_TURN",
+      turn: n,
+      stem: newStem(input),
+      agentId,
+      caller,
+      correlationId: correlationOf(turn),
+      input: content,
+      exchange: { of, by, ...defined({ message }) },
+      ...defined({ budget }),
+      ...(isHeld ? {} : { begins: "at once" as const }),
+    });
+    if (isHeld) started.after.push({ type: "QUEUE_TURN", turn: n });
+    isHeld ||= state.order === "queued";
+  }
+  return started;
+}
+
+/** Reports whether a turn that starts behind the last cycle of another one waits in the queue. */
+function isQueueHeld({ order, active }: ConversationState, { n }: Turn): boolean {
+  return order === "queued" && [...active.values()].some((other) => other.n !== n && holdsQueue(other));
+}
+
+function refusal(
+  state: ConversationState,
+  {
+    agentId,
+    left,
+    length,
+    n,
+    budget,
+  }: { agentId: string; left: number; length: number; n: number; budget: Budget | undefined },
+): UnaskedReason | null {
+  if (left <= 0) return "bound";
+  const started = n - state.turns;
+  const isFull = state.active.size + started >= MAX_ACTIVE_TURNS || n >= MAX_TURN_NUMBER;
+  if (isFull || length > MAX_ACTIVE_CONTENT) return "busy";
+  return budget === undefined || hasPrices(state, agentId, budget) ? null : "budget";
+}
+
+/** Reports whether the models of an agent can keep a budget (BUDGET-4). */
+function hasPrices({ record }: ConversationState, agentId: string, budget: Budget): boolean {
+  try {
+    checkPrices(chainOf(record, agentId), budget);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Returns an equal part of what is left of a turn's budget, for each of `count` turns; `undefined` where it has none. */
+function shareOf({ record }: ConversationState, turn: Turn, count: number): Budget | undefined {
+  const { budget } = turn;
+  if (budget === undefined) return undefined;
+  const spent = spentByTurn(turn, chainOf(record, turn.agentId));
+  const share = (limit: keyof Budget) => {
+    const allowed = budget[limit];
+    if (allowed === undefined) return undefined;
+    const rest = Math.max(0, amountOf(allowed, limit) - spent[AMOUNT[limit]]);
+    return inUnits(Math.floor(rest / count), limit);
+  };
+  return defined({
+    tokens: share("tokens"),
+    usd: share("usd"),
+    toolCalls: share("toolCalls"),
+    modelCalls: share("modelCalls"),
+  });
+}
+
+function newStem({ newStem: make }: PlanInput): string {
+  if (make === undefined) throw new Error("A turn that an agent starts needs a stem.");
+  return make();
+}
