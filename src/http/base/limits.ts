@@ -1,6 +1,5 @@
 /** The limits that an application sets for its callers, and their defaults. */
 import { z } from "zod";
-import { MAX_ACTIVE_TURNS, MAX_AGENT_TURNS } from "../../agents/conversation/core/limits.ts";
 import { MAX_ATTACHMENT_BYTES } from "../../attachments/attachment.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import { validate } from "../../shared/validation.ts";
@@ -49,7 +48,7 @@ const limitsSchema = z.strictObject({
   requests: rateLimitOr({ perMinute: 1_200, burst: 600 }),
   turns: rateLimitOr({ perMinute: 600, burst: 200 }),
   changes: rateLimitOr({ perMinute: 30, burst: 10 }),
-  agentTurns: z.int().min(1).max(MAX_ACTIVE_TURNS).default(MAX_AGENT_TURNS),
+  agentTurns: z.int().min(1).max(64).default(8),
   clientToolMs: z
     .int()
     .min(1_000)

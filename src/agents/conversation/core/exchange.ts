@@ -1,18 +1,7 @@
 /** Exchanges: the message of a user, its turn, and the turns that agents start after it. Pure. */
-import type { Caller } from "../../../protocol/views.ts";
 import type { ConversationState, Standing } from "./state.ts";
 import type { Transition } from "./transition.ts";
-import type { Turn } from "./turn.ts";
-
-/** The place of a turn that an agent started. */
-export interface Exchange {
-  /** Number of the turn that the user's message started. */
-  readonly of: number;
-  /** The user. */
-  readonly by: Caller;
-  /** The id of the agent's message that started the turn, where it is in the transcript as the answer of another turn. */
-  readonly message?: string;
-}
+import type { Exchange, Turn } from "./turn.ts";
 
 /** Returns the exchange of a turn. */
 export function exchangeOf({ n, caller, exchange }: Pick<Turn, "n" | "caller" | "exchange">): Exchange {

@@ -11,7 +11,6 @@ import type { Caller, TurnIssues } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import type { Exchange } from "./exchange.ts";
 import type { Assembly } from "./hooks.ts";
 import { isDue, isOpen, type Operation } from "./operation.ts";
 
@@ -99,6 +98,16 @@ export interface Turn {
   readonly overcome?: number;
   readonly issues: TurnIssues;
   readonly error?: ErrorData;
+}
+
+/** The place of a turn that an agent started. */
+export interface Exchange {
+  /** Number of the turn that the user's message started. */
+  readonly of: number;
+  /** The user. */
+  readonly by: Caller;
+  /** The id of the agent's message that started the turn, where it is in the transcript as the answer of another turn. */
+  readonly message?: string;
 }
 
 /** A message that another one replies to. */
