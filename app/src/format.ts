@@ -78,6 +78,14 @@ export function prettyJson(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
 }
 
+/** Returns a value as indented JSON in which each character that is not seen, or turns the text around, is escaped. */
+export function exactJson(value: unknown): string {
+  const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return prettyJson(value).replace(/[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]/gu, (character) =>
+    character.split("").map(escaped).join(""),
+  );
+}
+
 /** Returns amounts as text, such as "1,250 tokens · $0.0031"; dollars only where there are some. */
 export function amountsText({ tokens, usd = 0 }: Budget, locales?: string): string {
   const maximumFractionDigits = usd < 1 ? 4 : 2;

@@ -13,16 +13,20 @@ export function wasStopped({ error, items }: TurnState): boolean {
   return items.some((item) => item.type === "message" && item.message.stopped === true);
 }
 
-/** The reason for which a turn only waits: for work in the `background`, the agent having answered, or for a deferred `result`. */
-export type Wait = "background" | "result";
+/**
+ * The reason for which a turn only waits: for a person's `approval`, for a deferred `result`, or for work in the `background`, the
+ * agent having answered.
+ */
+export type Wait = "approval" | "background" | "result";
 
 /** Returns why a turn waits for nothing but operations; `null` if it does not. */
 export function waitOf({ status, phase, items }: TurnState): Wait | null {
   if (status !== "active" || phase !== "waiting") return null;
-  const holds = items.some(
-    (item) => item.type === "tool" && item.operation.deferredUntil !== undefined && !item.operation.async,
+  const held = items.flatMap((item) =>
+    item.type === "tool" && !item.operation.async ? [item.operation] : [],
   );
-  return holds ? "result" : "background";
+  if (held.some(({ state }) => state === "awaiting_approval")) return "approval";
+  return held.some(({ deferredUntil }) => deferredUntil !== undefined) ? "result" : "background";
 }
 
 /**

@@ -116,6 +116,42 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await page.locator("[data-testid=tool-card][data-state=cancelled]").waitFor();
   });
 
+  it("APPROVE-1 APPROVE-2 APPROVE-4 a call waits for Approve or Deny, by keyboard too, with its exact input; a reload shows it again", async () => {
+    const { id, page } = await visit();
+    await say(page, call("transfer", "/bank/one", "5 € to \u202eeve"));
+    const card = page.getByRole("group", { name: /^Approve this call\? transfer/ });
+    await card.waitFor();
+    await page.getByTestId("approval").getByText("5 € to \\u202eeve").waitFor();
+    await page.locator("p[data-testid=approval]").getByText("Waits for approval").waitFor();
+    expect(desk.bodiesOf("/bank/one")).toEqual([]);
+    await say(page, "!say Yes, go on.");
+    await answers(page, "Yes, go on.", false).waitFor();
+    await page.reload();
+    await card.getByRole("button", { name: "Approve" }).focus();
+    expect(desk.bodiesOf("/bank/one"), "text never approves").toEqual([]);
+    await page.keyboard.press("Enter");
+    await expect.poll(() => desk.answer("/bank/one", "Sent")).toBe(true);
+    await answers(page, "transfer answered Sent", false).waitFor();
+    expect(await card.count()).toBe(0);
+    expect(await page.locator(":focus [data-tool=transfer]").count(), "the focus stays at the call").toBe(1);
+
+    await say(page, call("transfer", "/bank/two", "9 €"));
+    await card.getByLabel("Reason for a denial (optional)").fill("Too much.");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Space");
+    await page.locator("[data-testid=tool-card][data-state=failed]").waitFor();
+    const denied = (await page.locator("[data-turn]").last().getAttribute("data-turn")) ?? "";
+    const { moves } = await client.turns.get(id, denied);
+    expect(moves[0]?.toolCall?.approval).toMatchObject({ outcome: "denied", reason: "Too much." });
+    expect(desk.bodiesOf("/bank/two")).toEqual([]);
+
+    await say(page, call("transfer", "/bank/three", "1 €"));
+    await page.getByRole("button", { name: "Stop waiting for this approval" }).press("Enter");
+    await page.locator("[data-testid=tool-card][data-state=cancelled]").waitFor();
+    expect(await card.count()).toBe(0);
+  });
+
   it("shows turns beside each other as threads, with progress and attempts on closed cards, and what a turn cost", async () => {
     const { id, page } = await visit();
     await client.conversations.update(id, { budget: { tokens: 100_000 } });

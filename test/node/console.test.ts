@@ -6,6 +6,7 @@ import {
   agentName,
   amountsText,
   budgetText,
+  exactJson,
   momentOf,
   prettyJson,
   previewOf,
@@ -113,6 +114,9 @@ describe("values", () => {
 
   it("shows text as text and the rest as indented JSON", () => {
     expect(prettyJson("a\nb")).toBe("a\nb");
+    expect(exactJson({ to: "a\u202eb\u200bc\u{e0041}é" })).toBe(
+      '{\n  "to": "a\\u202eb\\u200bc\\udb40\\udc41é"\n}',
+    );
     expect(prettyJson({ a: [1] })).toBe('{\n  "a": [\n    1\n  ]\n}');
     expect(prettyJson(undefined)).toBe("");
   });

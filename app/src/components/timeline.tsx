@@ -2,6 +2,7 @@
 import { useCallback, useEffect, useRef } from "react";
 import { type Content, isStopping, isTurnAnswering } from "../../../src/client/index.ts";
 import type { UseConversationResult } from "../../../src/client/react/use-conversation.ts";
+import { ResolveApproval } from "../approvals.ts";
 import { ConversationId } from "../conversation-id.ts";
 import { useHistory } from "../hooks/use-history.ts";
 import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
@@ -24,7 +25,8 @@ interface TimelineProps {
 }
 
 export function Timeline({ id, conversation, nameOf }: TimelineProps) {
-  const { state, stopped, ended, send, cancelTurn, retry, retryTurn, discard } = conversation;
+  const { state, stopped, ended, send, cancelTurn, retry, retryTurn, discard, resolveApproval } =
+    conversation;
   const isClosed = stopped || ended;
   const isCompany =
     (state.conversation?.participants ?? []).filter(({ type }) => type === "agent").length > 1;
@@ -55,24 +57,31 @@ export function Timeline({ id, conversation, nameOf }: TimelineProps) {
           )}
           <NestedTurns value={calledTurns}>
             <ConversationId value={id}>
-              <div role="log" aria-live="off" aria-label="Messages" className="space-y-8">
-                {turns.map((turn) => (
-                  <TurnBlock
-                    key={turn.id}
-                    turn={turn}
-                    nameOf={nameOf}
-                    isCompany={isCompany}
-                    isThread={threads.has(turn.id)}
-                    waitsFor={turnsBefore(turns, turn)}
-                    stopping={isStopping(state, turn.id)}
-                    onStop={several || waitOf(turn) !== null ? cancelTurn : undefined}
-                    onRetry={isClosed ? undefined : sendAgain}
-                  />
-                ))}
-                {pending.map((message) => (
-                  <PendingItem key={message.clientId} message={message} onRetry={retry} onDiscard={discard} />
-                ))}
-              </div>
+              <ResolveApproval value={resolveApproval}>
+                <div role="log" aria-live="off" aria-label="Messages" className="space-y-8">
+                  {turns.map((turn) => (
+                    <TurnBlock
+                      key={turn.id}
+                      turn={turn}
+                      nameOf={nameOf}
+                      isCompany={isCompany}
+                      isThread={threads.has(turn.id)}
+                      waitsFor={turnsBefore(turns, turn)}
+                      stopping={isStopping(state, turn.id)}
+                      onStop={several || waitOf(turn) !== null ? cancelTurn : undefined}
+                      onRetry={isClosed ? undefined : sendAgain}
+                    />
+                  ))}
+                  {pending.map((message) => (
+                    <PendingItem
+                      key={message.clientId}
+                      message={message}
+                      onRetry={retry}
+                      onDiscard={discard}
+                    />
+                  ))}
+                </div>
+              </ResolveApproval>
             </ConversationId>
           </NestedTurns>
           {error !== null && (

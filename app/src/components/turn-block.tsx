@@ -9,7 +9,7 @@ import { waitOf, wasStopped } from "../turns.ts";
 import { AgentMessage } from "./agent-message.tsx";
 import { Thinking } from "./thinking.tsx";
 import { Thought } from "./thought.tsx";
-import { ToolCard } from "./tool-card.tsx";
+import { ToolItem } from "./tool-item.tsx";
 import { TurnError } from "./turn-error.tsx";
 import { TurnNotes } from "./turn-notes.tsx";
 import { TurnProgress } from "./turn-progress.tsx";
@@ -108,7 +108,7 @@ const Item = memo(function Item({ item, nameOf, isCompany, agentId, active }: It
     case "thought":
       return <Thought text={item.text} />;
     case "tool":
-      return <ToolCard operation={item.operation} active={active} />;
+      return <ToolItem operation={item.operation} active={active} />;
     default:
       return item satisfies never;
   }

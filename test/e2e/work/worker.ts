@@ -46,6 +46,15 @@ const flaky = defineTool({
   },
 });
 
+const transfer = defineTool({
+  name: "transfer",
+  description: "Transfers money, once somebody has approved it.",
+  input,
+  approval: "always",
+  execute: async ({ url, item }, { signal }) =>
+    (await fetch(url, { method: "POST", body: item, signal })).text(),
+});
+
 const askPorter = defineTool({
   name: "ask_porter",
   description: "Has the porter do something.",
@@ -62,7 +71,7 @@ const priced = defineModelProfile("priced", {
 const clerk = definePersona("clerk", {
   name: "Clerk",
   identity: { systemPrompt: "You are a clerk.", modelProfileId: "priced" },
-  tools: { toolIds: ["pay", "research", "flaky", "ask_porter"] },
+  tools: { toolIds: ["pay", "research", "flaky", "transfer", "ask_porter"] },
   examples: ["!say Good morning."],
 });
 
@@ -72,7 +81,7 @@ const app = dramatis({
   libraries: [
     defineLibrary("work", {
       personas: [clerk, porter],
-      tools: [pay, research, flaky, askPorter],
+      tools: [pay, research, flaky, transfer, askPorter],
       modelProfiles: [priced],
     }),
   ],

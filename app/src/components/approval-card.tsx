@@ -1,0 +1,99 @@
+/**
+ * A tool call that waits for a person: its name, the exact input that would run, and the answers. The focus stays in the turn when
+ * the card goes.
+ */
+import { useId, useLayoutEffect, useRef, useState } from "react";
+import type { ApprovalAnswer, OperationState } from "../../../src/client/index.ts";
+import { messageOf, momentOf } from "../format.ts";
+import { ErrorNote } from "./error-note.tsx";
+import { Icon } from "./icon.tsx";
+import { JsonView } from "./json-view.tsx";
+
+interface ApprovalCardProps {
+  operation: OperationState;
+  /** Rejects if the answer cannot be recorded. */
+  onResolve: (operationId: string, answer: ApprovalAnswer) => Promise<unknown>;
+  /** Takes the focus when the card goes while it has it. */
+  onLeave: () => void;
+}
+
+export function ApprovalCard({ operation, onResolve, onLeave }: ApprovalCardProps) {
+  const { id, name, input, approval } = operation;
+  const title = useId();
+  const card = useRef<HTMLFieldSetElement>(null);
+  const [sending, setSending] = useState<"approved" | "denied" | null>(null);
+  const [reason, setReason] = useState("");
+  const [error, setError] = useState<unknown>(undefined);
+
+  useLayoutEffect(() => {
+    const element = card.current;
+    return () => {
+      if (element?.contains(document.activeElement)) onLeave();
+    };
+  }, [onLeave]);
+
+  async function resolve(approved: boolean) {
+    if (sending !== null) return;
+    setSending(approved ? "approved" : "denied");
+    setError(undefined);
+    const given = reason.trim();
+    try {
+      await onResolve(id, { approved, ...(approved || given === "" ? {} : { reason: given }) });
+    } catch (failure) {
+      setError(failure);
+      setSending(null);
+    }
+  }
+
+  return (
+    <fieldset
+      ref={card}
+      aria-labelledby={title}
+      data-testid="approval"
+      data-tool={name}
+      className="space-y-3 rounded-xl border border-caution bg-surface p-3 text-sm"
+    >
+      <p id={title} className="flex flex-wrap items-center gap-x-2 gap-y-1">
+        <Icon name="alert" className="text-caution" />
+        <span className="font-medium">Approve this call?</span>
+        <span className="font-mono text-[0.8125rem]">{name}</span>
+        {approval?.expiresAt !== undefined && (
+          <span className="text-xs text-muted">
+            waits until <time dateTime={approval.expiresAt}>{momentOf(approval.expiresAt, new Date())}</time>
+          </span>
+        )}
+      </p>
+      <JsonView label="Input" value={input} exact />
+      <label className="block text-xs text-muted">
+        Reason for a denial (optional)
+        <input
+          type="text"
+          value={reason}
+          maxLength={500}
+          onChange={({ target }) => setReason(target.value)}
+          className="mt-1 block w-full rounded-lg border border-line bg-surface px-2.5 py-1.5 text-sm text-ink"
+        />
+      </label>
+      <div className="flex gap-2">
+        {/* Disabled buttons would lose the focus. */}
+        <button
+          type="button"
+          aria-disabled={sending !== null}
+          onClick={() => void resolve(true)}
+          className="rounded-xl bg-accent px-4 py-2 font-medium text-on-accent aria-disabled:bg-line aria-disabled:text-muted"
+        >
+          {sending === "approved" ? "Approving…" : "Approve"}
+        </button>
+        <button
+          type="button"
+          aria-disabled={sending !== null}
+          onClick={() => void resolve(false)}
+          className="rounded-xl border border-line px-4 py-2 font-medium text-danger hover:bg-sunken aria-disabled:text-muted"
+        >
+          {sending === "denied" ? "Denying…" : "Deny"}
+        </button>
+      </div>
+      {error !== undefined && <ErrorNote text={messageOf(error)} />}
+    </fieldset>
+  );
+}
