@@ -7,6 +7,7 @@
  */
 import { z } from "zod";
 import type { Amounts } from "../model/spending.ts";
+import type { Result } from "../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import { isOperationId } from "../shared/identifiers.ts";
 import { type Budget, budgetSchema, type SpendingView } from "./budget.ts";
@@ -74,8 +75,9 @@ export interface AgentCallBody extends CallAddress {
 
 /** The body of `agent.result`. */
 export interface AgentResultBody extends CallAddress {
-  outcome: AgentOutcome;
-  /** What the call has used up, with all calls that it has made. */
+  /** Absent in a later report: calls below, which ended after this one, have used up more. */
+  outcome?: AgentOutcome;
+  /** What the call has used up, with all calls that it has made, and not reported before. */
   spent: Amounts;
 }
 
@@ -95,6 +97,8 @@ const address = {
 };
 const label = z.string().min(1).max(200);
 const amount = z.int().min(0);
+const spent = z.object({ tokens: amount, nanoDollars: amount, toolCalls: amount, modelCalls: amount });
+const error = z.object({ code: z.enum(TOOL_ERROR_CODES), message: z.string(), retriable: z.boolean() });
 
 export const agentCallSchema: z.ZodType<AgentCallBody> = z.object({
   ...address,
@@ -111,17 +115,56 @@ export const agentCallSchema: z.ZodType<AgentCallBody> = z.object({
 
 export const agentResultSchema: z.ZodType<AgentResultBody> = z.object({
   ...address,
-  outcome: z.union([
-    z.object({ text: z.string() }),
-    z.object({
-      error: z.object({ code: z.enum(TOOL_ERROR_CODES), message: z.string(), retriable: z.boolean() }),
-      partial: z.string().exactOptional(),
-    }),
-  ]),
-  spent: z.object({ tokens: amount, nanoDollars: amount, toolCalls: amount, modelCalls: amount }),
+  outcome: z
+    .union([
+      z.object({ text: z.string() }),
+      z.object({
+        error,
+        partial: z.string().exactOptional(),
+      }),
+    ])
+    .exactOptional(),
+  spent,
 });
 
 export const agentCancelSchema: z.ZodType<AgentCancelBody> = z.object({
   ...address,
   reason: z.string().max(500).exactOptional(),
 });
+
+/** The answer of an agent, by RPC. */
+export interface AgentResult extends CallAddress {
+  text: string;
+  /** What the call has used up; nothing when absent. */
+  spent?: Amounts;
+}
+
+/** The failure of an agent, by RPC. */
+export interface AgentError extends CallAddress {
+  error: { code: ToolErrorCode; message: string; retriable: boolean };
+  /** The text that the agent had written. */
+  partial?: string;
+  /** What the call has used up; nothing when absent. */
+  spent?: Amounts;
+}
+
+export const agentAnswerSchema: z.ZodType<AgentResult> = z.strictObject({
+  ...address,
+  text: z.string().max(MAX_ANSWER_LENGTH),
+  spent: spent.exactOptional(),
+});
+
+export const agentErrorSchema: z.ZodType<AgentError> = z.strictObject({
+  ...address,
+  error,
+  partial: z.string().max(MAX_ANSWER_LENGTH).exactOptional(),
+  spent: spent.exactOptional(),
+});
+
+/** The door of a `Conversation` for ends of calls that do not come by envelope. Only Workers with a binding reach it. */
+export interface AgentResultApi {
+  /** Takes the answer if the operation still waits for this attempt, and changes nothing otherwise. `NOT_FOUND` for an unknown operation. */
+  handleAgentResult(result: AgentResult): Promise<Result<null>>;
+  /** As `handleAgentResult`, for a failure. */
+  handleAgentError(error: AgentError): Promise<Result<null>>;
+}

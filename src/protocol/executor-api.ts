@@ -100,8 +100,17 @@ export interface TaskExecutor {
 /** The result of an operation whose executor has lost its caller. */
 export type TaskResult = { operationId: string; attempt: number } & AttemptEnd;
 
+/** The failure of an attempt. */
+export interface TaskError {
+  operationId: string;
+  attempt: number;
+  error: NonNullable<ToolResult["error"]>;
+}
+
 /** The door of a `Conversation` actor for results that come after a crash. Only Workers with a binding reach it. */
 export interface TaskResultApi {
+  /** As `handleTaskResult`, for a failure. */
+  handleTaskError(failure: TaskError): Promise<Result<null>>;
   /**
    * Takes the result if the operation still waits for this attempt, and changes nothing otherwise. `NOT_FOUND` for an unknown
    * operation. Resolves when the result is durable.

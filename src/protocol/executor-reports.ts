@@ -9,6 +9,7 @@ import { isJsonWithin, type Json } from "../shared/json.ts";
 import {
   type ExecutorReport,
   MAX_OUTPUT_DEPTH,
+  type TaskError,
   type TaskResult,
   TOOL_ERROR_CODES,
   type ToolResult,
@@ -47,3 +48,9 @@ export const taskResultSchema: z.ZodType<TaskResult> = z.union([
   z.strictObject({ operationId, attempt, result: resultSchema, transient }),
   z.strictObject({ operationId, attempt, deferred }),
 ]);
+
+export const taskErrorSchema: z.ZodType<TaskError> = z.strictObject({
+  operationId,
+  attempt: z.int().min(1),
+  error,
+});

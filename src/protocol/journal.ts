@@ -52,6 +52,7 @@ export const ENTRY_TYPES = [
   "agent_call.failed",
   "approval.requested",
   "approval.resolved",
+  "agent_call.charged",
 ] as const;
 
 export type EntryType = (typeof ENTRY_TYPES)[number];

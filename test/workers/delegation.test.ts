@@ -2,9 +2,11 @@
 import { exports } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
+import type { AgentResultApi } from "../../src/protocol/agent-call.ts";
 import { calledConversationId } from "../../src/protocol/ids.ts";
 import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
 import type { Principal } from "../../src/shared/principal.ts";
+import type { StepScript } from "../support/provider-script.ts";
 import { Play } from "./provider.ts";
 import {
   checkInvariants,
@@ -44,6 +46,11 @@ beforeAll(async () => {
     await askTool("ask_stranger", "stranger"),
     await askTool("ask_briefly", helper, { timeoutMs: 300 }),
   ];
+  const lead = await createAgent({
+    identity: identity("You are the lead."),
+    tools: { toolIds: tools.slice(0, 1), constraints: { maxMovesPerTurn: 2 } },
+  });
+  tools.push(await askTool("ask_lead", lead));
   manager = await createAgent({
     identity: identity("You are the manager. Top secret: the vault is 4711."),
     tools: { toolIds: tools },
@@ -305,6 +312,170 @@ describe("delegate", () => {
     expect(await child.requests()).toEqual([]);
   });
 });
+
+describe("a tree of calls", () => {
+  /** A manager that asks the lead, who asks the helper; each then says its text. */
+  function tree(leaf: StepScript[]) {
+    const bottom = new Play({ replies: [leaf] });
+    const middle = new Play({
+      replies: [[{ call: "ask_helper", input: { message: bottom.content } }], [{ text: "Lead is done." }]],
+    });
+    const top = {
+      replies: [[{ call: "ask_lead", input: { message: middle.content } }], [{ text: "All is done." }]],
+    };
+    return { bottom, middle, top };
+  }
+
+  test("M#14820 LGJ#2755 H4 a stop three levels above: all are aborted, nothing is left open, and what was spent is known at the top", async () => {
+    const conversation = await createConversation(manager);
+    const { bottom, middle, top } = tree([{ text: "Be" }, { gate: "work" }, { text: "gin." }]);
+    const { turnId } = await conversation.play(top);
+    await bottom.reached("work");
+    const lead = await opened(conversation, turnId);
+    const leadTurn = await turnIn(lead);
+    const helper = await opened(lead, leadTurn);
+    await conversation.gate("cancel");
+    await bottom.closes(1);
+    for (const room of [lead, helper]) {
+      const client = await room.connect();
+      await client.until((state) => state.conversation?.status === "completed");
+      expect(await room.turn(await turnIn(room))).toMatchObject({
+        status: "failed",
+        error: { code: "CANCELLED" },
+      });
+    }
+    expect((await middle.requests()).length).toBe(1);
+    await expect.poll(async () => (await conversation.view()).spent?.modelCalls, { timeout: 10_000 }).toBe(3);
+    const journal = await conversation.journal();
+    expect(journal.filter(({ type }) => type === "agent_call.failed")).toHaveLength(1);
+  });
+
+  test("PY#3995 langfuse#14754 LEDGER-4 the tokens of three agents equal what the top has spent", async () => {
+    const usage = (total: number) => ({
+      usage: { prompt_tokens: total - 1, completion_tokens: 1, total_tokens: total },
+    });
+    const bottom = new Play({ replies: [[{ text: "Leaf." }, usage(7)]] });
+    const middle = new Play({
+      replies: [
+        [{ call: "ask_helper", input: { message: bottom.content } }, usage(20)],
+        [{ text: "Lead." }, usage(30)],
+      ],
+    });
+    const conversation = await createConversation(manager);
+    const { turnId } = await conversation.play({
+      replies: [
+        [{ call: "ask_lead", input: { message: middle.content } }, usage(100)],
+        [{ text: "Top." }, usage(200)],
+      ],
+    });
+    const turn = await conversation.ended(turnId);
+    expect(turn.spent).toMatchObject({ tokens: 357, modelCalls: 5, toolCalls: 2 });
+    expect(turn.usage).toMatchObject({ inputTokens: 298, outputTokens: 2 });
+    expect(turn.moves[0]?.toolCall?.agent?.spent).toMatchObject({ tokens: 57, modelCalls: 3, toolCalls: 1 });
+    expect((await conversation.view()).spent).toMatchObject({ tokens: 357, modelCalls: 5 });
+  });
+
+  test("OAP#719 DELEGATE-4 an agent that uses up its steps: the caller gets what it had written", async () => {
+    const child = new Play({
+      replies: [[{ text: "I found one half." }, { call: "no_such_tool", input: {} }]],
+      final: [{ text: "" }],
+    });
+    const conversation = await createConversation(manager);
+    const { play, turnId } = await conversation.play({
+      replies: [[{ call: "ask_lead", input: { message: child.content } }], [{ text: "One half." }]],
+    });
+    expect((await conversation.ended(turnId)).answer).toBe("One half.");
+    const [, second] = await play.requests();
+    const error = JSON.parse(resultsIn(second)[0] ?? "");
+    expect(error).toMatchObject({ code: "EXECUTION_FAILED", retriable: true });
+    expect(error.message).toContain("used up its steps");
+    expect(error.message).toContain("I found one half.");
+  });
+
+  test("A52 a manager asks two agents at the same time, and puts their answers together", async () => {
+    const conversation = await createConversation(manager);
+    const [one, other] = ["North.", "South."].map(
+      (text) => new Play({ replies: [[{ gate: "both" }, { text }]] }),
+    );
+    const { play, turnId } = await conversation.play({
+      replies: [
+        [
+          { call: "ask_helper", input: { message: one?.content } },
+          { call: "ask_lead", input: { message: other?.content } },
+        ],
+        [{ text: "North and south." }],
+      ],
+    });
+    await Promise.all([one?.reached("both"), other?.reached("both")]);
+    await other?.open("both");
+    await one?.open("both");
+    expect((await conversation.ended(turnId)).answer).toBe("North and south.");
+    const [, second] = await play.requests();
+    expect(resultsIn(second)).toEqual(['"North."', '"South."']);
+  });
+
+  test("CF#1630 A72 a crash at each level in turn: each conversation goes on, and no work is done again", async () => {
+    const conversation = await createConversation(manager);
+    const { bottom, middle, top } = tree([{ gate: "work" }, { text: "Leaf." }]);
+    const { turnId, play } = await conversation.play(top);
+    await bottom.reached("work");
+    const lead = await opened(conversation, turnId);
+    const helper = await opened(lead, await turnIn(lead));
+    await conversation.evict();
+    await lead.evict();
+    await crash();
+    await bottom.open("work");
+    await helper.wake();
+    expect((await conversation.ended(turnId)).answer).toBe("All is done.");
+    expect([(await play.requests()).length, (await middle.requests()).length]).toEqual([2, 2]);
+    const ids = [lead.id, helper.id];
+    const again = await opened(conversation, turnId);
+    expect([again.id, (await opened(again, await turnIn(again))).id]).toEqual(ids);
+  });
+
+  test("A73 an answer and a failure by RPC count once, and only for the present attempt", async () => {
+    const conversation = await createConversation(manager);
+    const child = new Play({ replies: [[{ gate: "work" }, { text: "Late." }]] });
+    const { turnId } = await conversation.play({
+      replies: [
+        [1, 2].map(() => ({ call: "ask_helper", input: { message: child.content } })),
+        [{ text: "Enough." }],
+      ],
+    });
+    await child.reached("work", 2);
+    const [first = "", second = ""] = (await conversation.turn(turnId)).moves.map(
+      ({ toolCall }) => toolCall?.operationId,
+    );
+    // SAFETY: the namespace's stub has the actor's methods, which its type does not name here.
+    const actor = conversation.stub as unknown as AgentResultApi;
+    expect(await actor.handleAgentResult({ operationId: first, attempt: 2, text: "No." })).toEqual({
+      ok: true,
+      value: null,
+    });
+    const answer = { operationId: first, attempt: 1, text: "By RPC." };
+    for (let time = 0; time < 2; time++)
+      expect(await actor.handleAgentResult(answer)).toMatchObject({ ok: true });
+    const error = { code: "EXECUTION_FAILED", message: "Broken.", retriable: false } as const;
+    expect(await actor.handleAgentError({ operationId: second, attempt: 1, error })).toMatchObject({
+      ok: true,
+    });
+    expect(await actor.handleAgentResult({ ...answer, operationId: newOperationId() })).toMatchObject({
+      error: { code: "NOT_FOUND" },
+    });
+    await conversation.ended(turnId);
+    expect((await conversation.turn(turnId)).moves.flatMap(({ toolResult }) => toolResult ?? [])).toEqual([
+      { success: true, result: "By RPC." },
+      { success: false, error },
+    ]);
+    await child.open("work");
+  });
+});
+
+/** The only turn of the conversation of a call. */
+async function turnIn(conversation: TestConversation): Promise<string> {
+  const [first = ""] = (await conversation.journal()).flatMap(({ turnId }) => turnId ?? []);
+  return first;
+}
 
 /** Hands an envelope to a conversation's mailbox, as another conversation. */
 async function deliver({ from, to, type, body }: { from: string; to: string; type: string; body: object }) {

@@ -16,6 +16,7 @@ import {
   agentResultSchema,
 } from "../../protocol/agent-call.ts";
 import { calledConversationId } from "../../protocol/ids.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
@@ -56,10 +57,10 @@ export function takeAgentCalls(
     afterCommit(() => unit.release());
   };
   mailbox.receives(AGENT_RESULT, agentResultSchema, (result, { envelope: { from }, afterCommit }) => {
-    const { operationId, attempt } = result;
+    const { operationId, attempt, outcome, spent } = result;
     if (from.kind !== "conversation" || from.id !== calledConversationId(operationId, attempt))
       throw new DramatisError("FORBIDDEN", "Only the conversation that a call opened may send its result.");
-    end(result, result, afterCommit);
+    end(result, { spent, ...defined({ outcome }) }, afterCommit);
     return null;
   });
   mailbox.outcomes(AGENT_CALL, ({ envelope, outcome, afterCommit }) => {
@@ -73,13 +74,13 @@ export function takeAgentCalls(
 /** Returns the signal of the end of a call. Throws `NOT_FOUND` for an operation that the conversation does not have. */
 function endedSignal(
   { operationId, attempt }: Pick<AgentResultBody, "operationId" | "attempt">,
-  { outcome, spent }: Pick<AgentEnded, "outcome" | "spent">,
+  ended: Pick<AgentEnded, "outcome" | "spent">,
   turn: (n: number) => Turn | null,
 ): AgentEnded {
   const found = operationAt(operationId, turn);
   const { item } = found.operation;
   const { n, agentId } = found.turn;
-  return { type: "conversation.agent.ended", turn: n, item, attempt, agentId, outcome, spent };
+  return { type: "conversation.agent.ended", turn: n, item, attempt, agentId, ...ended };
 }
 
 function unreached(agentId: string, why: string): AgentOutcome {

@@ -11,6 +11,13 @@ import type { Connection, ConnectionContext, WSMessage } from "agents";
 import type { LoadEventsOptions, SessionEvent } from "../../memory/session/types.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
+import {
+  type AgentError,
+  type AgentResult,
+  type AgentResultApi,
+  agentAnswerSchema,
+  agentErrorSchema,
+} from "../../protocol/agent-call.ts";
 import type { ApprovalAnswer } from "../../protocol/approval.ts";
 import { unknownHandle } from "../../protocol/complete-operation.ts";
 import type {
@@ -22,8 +29,14 @@ import type {
   SubscribeOptions,
   UpdateConversation,
 } from "../../protocol/conversation-api.ts";
-import type { TaskResult, TaskResultApi, ToolStateApi, ToolStateEntry } from "../../protocol/executor-api.ts";
-import { taskResultSchema } from "../../protocol/executor-reports.ts";
+import type {
+  TaskError,
+  TaskResult,
+  TaskResultApi,
+  ToolStateApi,
+  ToolStateEntry,
+} from "../../protocol/executor-api.ts";
+import { taskErrorSchema, taskResultSchema } from "../../protocol/executor-reports.ts";
 import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { Participant } from "../../protocol/participants.ts";
@@ -65,11 +78,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 ): new (
   ctx: DurableObjectState,
   env: Env,
-) => SessionAgent<Env> & ConversationApi & ToolStateApi & TaskResultApi & DeferApi {
+) => SessionAgent<Env> & ConversationApi & ToolStateApi & TaskResultApi & AgentResultApi & DeferApi {
   const shared = { outflows: createOutflows() };
   return class Conversation
     extends GuardedSessionAgent<Env>
-    implements ConversationApi, ToolStateApi, TaskResultApi, DeferApi
+    implements ConversationApi, ToolStateApi, TaskResultApi, AgentResultApi, DeferApi
   {
     static override readonly options = { sendIdentityOnConnect: false };
 
@@ -286,6 +299,28 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async handleTaskResult(result: TaskResult): Promise<Result<null>> {
       return asDone(() => this.#runtime.results.takeResult(validate(taskResultSchema, result)));
+    }
+
+    async handleTaskError(failure: TaskError): Promise<Result<null>> {
+      return asDone(() => {
+        const { error, ...address } = validate(taskErrorSchema, failure);
+        const result = { tool_call_id: "", success: false, error };
+        return this.#runtime.results.takeResult({ ...address, result });
+      });
+    }
+
+    async handleAgentResult(answer: AgentResult): Promise<Result<null>> {
+      return asDone(() => {
+        const { text, ...address } = validate(agentAnswerSchema, answer);
+        return this.#runtime.results.takeAgentEnd(address, { text });
+      });
+    }
+
+    async handleAgentError(failure: AgentError): Promise<Result<null>> {
+      return asDone(() => {
+        const { error, partial, ...address } = validate(agentErrorSchema, failure);
+        return this.#runtime.results.takeAgentEnd(address, { error, ...defined({ partial }) });
+      });
     }
 
     async deferOperation(request: DeferRequest): Promise<Result<GivenHandle>> {

@@ -1,6 +1,8 @@
 /** The results of tools that come to a conversation from outside: of a client, by a handle, or of an executor that lost the actor. */
 import { NOT_DEFERRABLE } from "../../library/deferred.ts";
+import { type Amounts, NOTHING } from "../../model/spending.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { AgentOutcome } from "../../protocol/agent-call.ts";
 import type { CompletedOperation, SubmittedResult } from "../../protocol/conversation-api.ts";
 import type { TaskResult, ToolResult } from "../../protocol/executor-api.ts";
 import { operationId, resolveId, turnId } from "../../protocol/ids.ts";
@@ -112,6 +114,24 @@ export class OperationResults {
     if (status === "cancelled") await this.#noteLate(turn, operation, result);
     else if (takesByName(operation, result, turn.recoveries))
       await this.ports.shell.commit([{ type: "conversation.tool.completed", ...address, ...ended }]);
+  }
+
+  /**
+   * Commits the end of a call of another agent that did not come by envelope; changes nothing if the operation does not wait for this
+   * attempt any more. Throws `NOT_FOUND` for an unknown operation. Resolves when the end is durable.
+   */
+  async takeAgentEnd(
+    { operationId, attempt, spent = NOTHING }: { operationId: string; attempt: number; spent?: Amounts },
+    outcome: AgentOutcome,
+  ): Promise<void> {
+    this.ports.shell.retryUnsaved();
+    const { turn, operation } = operationAt(operationId, (n) => this.ports.turn(n));
+    const { item, status } = operation;
+    if (status !== "dispatched" || operation.attempt !== attempt) return;
+    const { n, agentId } = turn;
+    await this.ports.shell.commit([
+      { type: "conversation.agent.ended", turn: n, item, attempt, agentId, outcome, spent },
+    ]);
   }
 
   /**

@@ -4,9 +4,11 @@
  *
  * DELEGATE-7  A call whose caller gave it up is stopped, with the calls below it: the turn was stopped or has failed, or the call's
  *             time was over.
- * DELEGATE-8  A conversation that a call opened sends its caller one result, when it ends.
+ * DELEGATE-8  A conversation that a call opened sends its caller one result, when it ends. What calls below it use up later, it reports
+ *             later.
  */
 import { callMessage } from "../../../library/agent-tool.ts";
+import { isWithin, NOTHING, subtractAmounts } from "../../../model/spending.ts";
 import {
   AGENT_CALL,
   AGENT_CANCEL,
@@ -56,8 +58,12 @@ export function callEnvelopes(
     }
   }
   const { call: origin } = record;
-  if (origin !== undefined && before.status === "active" && after.status !== "active")
-    envelopes.push(resultEnvelope(record.tenant, origin, { outcome: outcomeOf(last), spent: after.spent }));
+  if (origin !== undefined && after.status !== "active") {
+    const ended = before.status === "active" ? { outcome: outcomeOf(last), spent: after.spent } : null;
+    const spent = subtractAmounts(after.spent, before.spent);
+    if (ended !== null) envelopes.push(resultEnvelope(record.tenant, origin, ended));
+    else if (!isWithin(spent, NOTHING)) envelopes.push(resultEnvelope(record.tenant, origin, { spent }));
+  }
   return envelopes;
 }
 

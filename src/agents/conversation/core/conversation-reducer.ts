@@ -142,7 +142,7 @@ function chargeCall(
   const { state } = transition;
   const turn = state.active.get(n);
   const entry: JournalEntry = {
-    type: failed ? "agent_call.failed" : "agent_call.completed",
+    type: failed === undefined ? "agent_call.charged" : failed ? "agent_call.failed" : "agent_call.completed",
     turn: n,
     item,
     data: { spent: { ...spendingView(spent) } },

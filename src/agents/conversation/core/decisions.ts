@@ -185,7 +185,7 @@ export type ConversationDecision =
   /** Tell the model of a result that came after its turn was over. */
   | ({ type: "NOTE_LATE_RESULT" } & Omit<LateResult, "type">)
   /** Charge what a call of another agent has used up. */
-  | { type: "CHARGE_CALL"; turn: number; item: number; agentId: string; spent: Amounts; failed: boolean }
+  | { type: "CHARGE_CALL"; turn: number; item: number; agentId: string; spent: Amounts; failed?: boolean }
   | { type: "END_CONVERSATION"; by: Caller; reason?: string }
   | {
       type: "SET_GATE";

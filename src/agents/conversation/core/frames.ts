@@ -229,6 +229,7 @@ function frameOf(
     case "agent_call.started":
     case "agent_call.completed":
     case "agent_call.failed":
+    case "agent_call.charged":
     case "context_assembly.started":
     case "context_assembly.completed":
     case "context_assembly.failed":

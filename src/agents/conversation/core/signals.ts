@@ -100,7 +100,7 @@ export interface ToolDeferred {
 /** The end of an attempt that the executor ran. */
 export type ToolEnded = ToolCompleted | ToolDeferred;
 
-/** The end of a call of another agent: its answer, its failure, or that it could not be asked. */
+/** The end of a call of another agent: its answer, its failure, or that it could not be asked. Or a later report of its spending. */
 export interface AgentEnded {
   type: "conversation.agent.ended";
   turn: number;
@@ -108,8 +108,9 @@ export interface AgentEnded {
   attempt: number;
   /** The agent that called. */
   agentId: string;
-  outcome: AgentOutcome;
-  /** What the call has used up. */
+  /** Absent in a later report. */
+  outcome?: AgentOutcome;
+  /** What the call has used up, and not reported before. */
   spent: Amounts;
 }
 

@@ -38,11 +38,16 @@ export function planAgentEnded(
     item,
     agentId,
     spent,
-    failed: "error" in outcome,
+    ...(outcome === undefined ? {} : { failed: "error" in outcome }),
   };
   const turn = state.active.get(n);
   const operation = turn && openCalls(turn).find((call) => call.item === item);
-  if (turn === undefined || operation?.status !== "dispatched" || operation.attempt !== attempt)
+  if (
+    outcome === undefined ||
+    turn === undefined ||
+    operation?.status !== "dispatched" ||
+    operation.attempt !== attempt
+  )
     return [charge];
   const given = resultOf(operation, outcome);
   const { error } = given;
