@@ -66,7 +66,8 @@ export function reduceOperation(
       const { item, outcome, by, reason } = decision;
       const given = { outcome, ...defined({ by, reason }) };
       const changed = change(item, (operation) => answered(operation, { ...given, at: now }));
-      const goesOn = waitForResults(blockingOperations(changed)) === "tools";
+      const wait = waitForResults(blockingOperations(changed));
+      const goesOn = wait === "tools" || wait === "agents";
       const next = goesOn ? withoutWait(changed) : changed;
       return withTurn(transition, { ...next, ...withOutcome(turn) }, [
         entry("approval.resolved", item, given),
