@@ -109,13 +109,17 @@ export interface TaskError {
 
 /** The door of a `Conversation` actor for results that come after a crash. Only Workers with a binding reach it. */
 export interface TaskResultApi {
-  /** As `handleTaskResult`, for a failure. */
-  handleTaskError(failure: TaskError): Promise<Result<null>>;
   /**
    * Takes the result if the operation still waits for this attempt, and changes nothing otherwise. `NOT_FOUND` for an unknown
    * operation. Resolves when the result is durable.
    */
   handleTaskResult(result: TaskResult): Promise<Result<null>>;
+}
+
+/** The same door for failures that other code than the Executor reports. */
+export interface TaskErrorApi {
+  /** As `handleTaskResult`, for a failure. */
+  handleTaskError(failure: TaskError): Promise<Result<null>>;
 }
 
 /**

@@ -31,6 +31,7 @@ import type {
 } from "../../protocol/conversation-api.ts";
 import type {
   TaskError,
+  TaskErrorApi,
   TaskResult,
   TaskResultApi,
   ToolStateApi,
@@ -78,11 +79,17 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 ): new (
   ctx: DurableObjectState,
   env: Env,
-) => SessionAgent<Env> & ConversationApi & ToolStateApi & TaskResultApi & AgentResultApi & DeferApi {
+) => SessionAgent<Env> &
+  ConversationApi &
+  ToolStateApi &
+  TaskResultApi &
+  TaskErrorApi &
+  AgentResultApi &
+  DeferApi {
   const shared = { outflows: createOutflows() };
   return class Conversation
     extends GuardedSessionAgent<Env>
-    implements ConversationApi, ToolStateApi, TaskResultApi, AgentResultApi, DeferApi
+    implements ConversationApi, ToolStateApi, TaskResultApi, TaskErrorApi, AgentResultApi, DeferApi
   {
     static override readonly options = { sendIdentityOnConnect: false };
 
