@@ -7,6 +7,7 @@
  * CLIENT-5  A frame of an unknown type advances `seq` and changes nothing else.
  */
 
+import type { AskView } from "../protocol/agent-call.ts";
 import type { Budget } from "../protocol/budget.ts";
 import type { Frame } from "../protocol/frames.ts";
 import type { Participant } from "../protocol/participants.ts";
@@ -122,10 +123,15 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
     case "tool.progress":
       return inOperation(state, frame, { progress: frame.data.progress });
     case "approval.requested": {
-      const { expiresAt } = frame.data;
+      const { expiresAt, of } = frame.data;
+      if (of !== undefined) return withAsks(state, frame, (asks) => [...asks.filter(isOther(of)), of]);
       return inOperation(state, frame, { state: "awaiting_approval", approval: { expiresAt } });
     }
     case "approval.resolved":
+      if (frame.data.of !== undefined) {
+        const { of } = frame.data;
+        return withAsks(state, frame, (asks) => asks.filter(isOther(of)));
+      }
       return resolveApproval(state, frame);
     case "tool.deferred":
       return inOperation(state, frame, { deferredUntil: frame.data.expiresAt });
@@ -183,9 +189,29 @@ function inOperation(
   );
 }
 
+/** Changes the requests for approval of the agent that an operation called. */
+function withAsks(
+  state: LiveConversation,
+  frame: LiveFrame,
+  change: (asks: readonly AskView[]) => AskView[],
+): LiveConversation {
+  return inTurn(state, frame, (turn) =>
+    changeItem(turn, frame.operationId ?? "", (item) => {
+      if (item.type !== "tool" || item.operation.agent === undefined) return item;
+      const { asks: before = [], ...agent } = item.operation.agent;
+      const asks = change(before);
+      const called = asks.length === 0 ? agent : { ...agent, asks };
+      return { ...item, operation: { ...item.operation, agent: called } };
+    }),
+  );
+}
+
+const isOther = (of: AskView) => (ask: AskView) => ask.operationId !== of.operationId;
+
 /** Notes the answer to a request for approval. A turn that waited for it goes on. */
 function resolveApproval(state: LiveConversation, frame: FrameOf<"approval.resolved">): LiveConversation {
-  const approval = { ...frame.data, at: frame.time };
+  const { of: _, ...data } = frame.data;
+  const approval = { ...data, at: frame.time };
   const isApproved = approval.outcome === "approved";
   const change = { approval, ...(isApproved ? { state: "running" as const } : {}) };
   const changed = inOperation(state, frame, change);

@@ -213,9 +213,18 @@ export function runningOperations({ turns }: LiveConversation): OperationState[]
     .filter(({ state }) => state === "running" || state === "awaiting_approval");
 }
 
-/** Returns the calls of active turns that wait for a person: show their input, and answer with `resolveApproval`. */
+/**
+ * Returns the calls of active turns that wait for a person: show their input, and answer with `resolveApproval`. Those of agents that
+ * were called, and of the agents below them, are among them; their `turnId` is that of the turn here.
+ */
 export function pendingApprovals(state: LiveConversation): OperationState[] {
-  return runningOperations(state).filter((operation) => operation.state === "awaiting_approval");
+  return runningOperations(state).flatMap((operation) => [
+    ...(operation.state === "awaiting_approval" ? [operation] : []),
+    ...(operation.agent?.asks ?? []).map(({ operationId: id, name, input, expiresAt }): OperationState => {
+      const approval = { expiresAt };
+      return { id, turnId: operation.turnId, name, input, state: "awaiting_approval", approval };
+    }),
+  ]);
 }
 
 /** Returns the text of content, without its images and files. */

@@ -10,6 +10,8 @@ import type { Amounts } from "../model/spending.ts";
 import type { Result } from "../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import { isOperationId } from "../shared/identifiers.ts";
+import type { JsonObject, JsonValue } from "../shared/json.ts";
+import type { ApprovalOutcome } from "./approval.ts";
 import { type Budget, budgetSchema, type SpendingView } from "./budget.ts";
 import type { AgentMode } from "./definitions.ts";
 import { TOOL_ERROR_CODES, type ToolErrorCode } from "./executor-api.ts";
@@ -20,6 +22,15 @@ export const AGENT_CALL = "agent.call";
 export const AGENT_RESULT = "agent.result";
 /** Stops the call. */
 export const AGENT_CANCEL = "agent.cancel";
+
+/** Tells the caller that the agent, or one below it, asks a person to approve a call, and the answer. */
+export const AGENT_ASK = "agent.ask";
+
+/** Requests for approval that an open call shows at a time. Further ones are shown in the agent's conversation only. */
+export const MAX_ASKS = 32;
+
+/** Length of the input that a request for approval shows above the agent that asks, as JSON. */
+const MAX_ASKED_LENGTH = 64 * 1024;
 
 /** Length of an answer that goes back to a caller, in UTF-16 units. The rest is left out. */
 export const MAX_ANSWER_LENGTH = 128 * 1024;
@@ -36,6 +47,14 @@ export interface AgentCallView {
   conversationId?: string;
   /** What the call has used up, with all calls that it has made; absent while it runs. */
   spent?: SpendingView;
+  /** The calls of tools, by this agent or by one that it called, that wait for a person; absent where there are none. */
+  asks?: AskView[];
+}
+
+/** A call of a tool that waits for a person: its operation, in the conversation of the agent that asks. */
+export interface AskView extends Omit<CallAsk, "expiresAt" | "input"> {
+  input?: JsonValue;
+  expiresAt: string;
 }
 
 /** The call that opened a conversation, as clients see it. */
@@ -86,6 +105,25 @@ export type AgentOutcome =
   | { text: string }
   | { error: { code: ToolErrorCode; message: string; retriable: boolean }; partial?: string };
 
+/** A call of a tool that waits for a person. */
+export interface CallAsk {
+  operationId: string;
+  conversationId: string;
+  agentId: string;
+  name: string;
+  /** Absent where it is too large: it is shown in the agent's conversation. */
+  input?: JsonObject;
+  /** Milliseconds since the epoch. */
+  expiresAt: number;
+}
+
+/** The body of `agent.ask`. */
+export interface AgentAskBody extends CallAddress {
+  ask: CallAsk;
+  /** Absent while the call waits. A call that was stopped has `expired`. */
+  outcome?: ApprovalOutcome;
+}
+
 /** The body of `agent.cancel`. */
 export interface AgentCancelBody extends CallAddress {
   reason?: string;
@@ -126,6 +164,24 @@ export const agentResultSchema: z.ZodType<AgentResultBody> = z.object({
     .exactOptional(),
   spent,
 });
+
+export const agentAskSchema: z.ZodType<AgentAskBody> = z.object({
+  ...address,
+  ask: z.object({
+    operationId: address.operationId,
+    conversationId: label,
+    agentId: agentIdSchema,
+    name: label,
+    input: z.record(z.string(), z.json()).exactOptional(),
+    expiresAt: z.int(),
+  }),
+  outcome: z.enum(["approved", "denied", "expired", "superseded"]).exactOptional(),
+});
+
+/** Returns an input where it is small enough to be shown above the agent that asks. */
+export function shownInput(input: JsonObject): JsonObject | undefined {
+  return JSON.stringify(input).length <= MAX_ASKED_LENGTH ? input : undefined;
+}
 
 export const agentCancelSchema: z.ZodType<AgentCancelBody> = z.object({
   ...address,

@@ -9,7 +9,7 @@
 
 import type { Content } from "../shared/content.ts";
 import type { JsonValue } from "../shared/json.ts";
-import type { AgentCallView } from "./agent-call.ts";
+import type { AgentCallView, AskView } from "./agent-call.ts";
 import type { Budget, BudgetExcess, SpendingView } from "./budget.ts";
 import type { Participant } from "./participants.ts";
 import type {
@@ -90,9 +90,19 @@ interface FrameData {
   /** Answers `tool.claim`: whether this connection may run the call of a client's tool. */
   "tool.claimed": { granted: boolean };
   /** The call waits for a person, until `expiresAt` (ISO 8601 UTC). Nothing runs before, and what runs then is this input. */
-  "approval.requested": { name: string; input: unknown; expiresAt: string };
+  "approval.requested": {
+    name: string;
+    input: unknown;
+    expiresAt: string;
+    /** The request of an agent that the operation called, or of one below it: answer it by its own `operationId`. */
+    of?: AskView;
+  };
   /** The wait is over. Only a call that was `approved` runs. */
-  "approval.resolved": Required<Pick<ApprovalView, "outcome">> & Pick<ApprovalView, "by" | "reason">;
+  "approval.resolved": Required<Pick<ApprovalView, "outcome">> &
+    Pick<ApprovalView, "by" | "reason"> & {
+      /** As in `approval.requested`. */
+      of?: AskView;
+    };
   /** The result comes later, by a handle: until `expiresAt` (ISO 8601 UTC), when the call fails. */
   "tool.deferred": { expiresAt: string };
   "tool.completed": { result: unknown; agent?: AgentCallView };

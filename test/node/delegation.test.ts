@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { callEnvelopes } from "../../src/agents/conversation/core/call-envelopes.ts";
+import { callEnd } from "../../src/agents/conversation/core/call-time.ts";
 import { MAX_CALL_DEPTH, MAX_OPEN_CALLS } from "../../src/agents/conversation/core/limits.ts";
 import type { Signal } from "../../src/agents/conversation/core/signals.ts";
 import {
@@ -53,7 +54,7 @@ function commit(state: ConversationState, signals: Signal[], now = NOW) {
   return {
     state: after,
     transition,
-    envelopes: callEnvelopes(state, after, transition.touched.values()),
+    envelopes: callEnvelopes(state, after, [...transition.touched.values()]),
     types: transition.entries.map(({ type }) => type),
   };
 }
@@ -102,6 +103,12 @@ const errorsOf = (state: ConversationState) =>
   [...state.active.values()].flatMap(({ operations }) =>
     operations.map(({ result }) => result?.error?.code ?? null),
   );
+
+function turnOf({ active }: ConversationState) {
+  const turn = active.get(1);
+  if (turn === undefined) throw new Error("The turn is active.");
+  return turn;
+}
 
 describe("a call", () => {
   test("DELEGATE-1 A61 sends its message and what the call needs, and nothing of the conversation", () => {
@@ -326,6 +333,22 @@ describe("the budget of a call", () => {
       { numRuns: 200 },
     );
   });
+});
+
+test("ASK-2 the time of a call does not run while it waits for a person, and begins anew with the answer", () => {
+  const call = { deadline: NOW + 1_000 };
+  const turn = { ...turnOf(calling(["ask"]).state), createdAt: NOW };
+  const [operation] = turn.operations;
+  if (operation === undefined) throw new Error("The turn has called.");
+  const withOperation = (members: Partial<typeof operation>) =>
+    callEnd(call, { ...turn, operations: [{ ...operation, ...members }] });
+  expect(withOperation({})).toBe(NOW + 1_000);
+  expect(withOperation({ status: "awaiting_approval" })).toBe(Number.POSITIVE_INFINITY);
+  const agent = { id: "helper", mode: "delegate" } as const;
+  const ask = { operationId: "op_x", conversationId: "c", agentId: "a", name: "pay", expiresAt: NOW };
+  expect(withOperation({ agent: { ...agent, asks: [ask] } })).toBe(Number.POSITIVE_INFINITY);
+  expect(withOperation({ agent: { ...agent, answeredAt: NOW + 5_000 } })).toBe(NOW + 6_000);
+  expect(withOperation({ approval: { outcome: "approved", at: NOW + 7_000 } })).toBe(NOW + 8_000);
 });
 
 test("AGENTCALL-1 the conversation of a call has an id of its own for each attempt", () => {

@@ -2,6 +2,7 @@
 import { exports } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
+import { pendingApprovals } from "../../src/client/state.ts";
 import type { AgentResultApi } from "../../src/protocol/agent-call.ts";
 import { calledConversationId } from "../../src/protocol/ids.ts";
 import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
@@ -19,6 +20,8 @@ import {
 
 let helper: string;
 let manager: string;
+/** Its tool needs an approval. */
+let careful: string;
 
 const identity = (systemPrompt: string) => ({ systemPrompt, modelProfileId: "test/scripted" });
 
@@ -51,6 +54,12 @@ beforeAll(async () => {
     tools: { toolIds: tools.slice(0, 1), constraints: { maxMovesPerTurn: 2 } },
   });
   tools.push(await askTool("ask_lead", lead));
+  careful = await createAgent("test/careful");
+  const chief = await createAgent({
+    identity: identity("You are the chief."),
+    tools: { toolIds: [await askTool("ask_careful", careful, { timeoutMs: 1_000 })] },
+  });
+  tools.push(await askTool("ask_chief", chief, { timeoutMs: 1_000 }));
   manager = await createAgent({
     identity: identity("You are the manager. Top secret: the vault is 4711."),
     tools: { toolIds: tools },
@@ -468,6 +477,74 @@ describe("a tree of calls", () => {
       { success: false, error },
     ]);
     await child.open("work");
+  });
+});
+
+describe("a call that needs a person, below", () => {
+  /** Asks the chief, who asks the careful agent, whose tool needs an approval. */
+  async function asking() {
+    const conversation = await createConversation(manager);
+    const client = await conversation.connect();
+    const bottom = new Play((key) => ({
+      replies: [[{ call: "transfer", input: { key, to: "Bob" } }], [{ text: "Paid or not." }]],
+    }));
+    const middle = new Play({
+      replies: [[{ call: "ask_careful", input: { message: bottom.content } }], [{ text: "Told." }]],
+    });
+    const { play, turnId } = await conversation.play({
+      replies: [[{ call: "ask_chief", input: { message: middle.content } }], [{ text: "All told." }]],
+    });
+    const { data } = await client.frame("approval.requested");
+    return { conversation, client, bottom, middle, play, turnId, ask: data.of };
+  }
+
+  const answer = async ({ path }: TestConversation, operationId = "", approved = true) => {
+    const body = JSON.stringify({ approved });
+    const response = await request(`${path}/operations/${operationId}/approval`, { method: "POST", body });
+    return [response.status, await response.json()] as const;
+  };
+
+  test("OAJ#243 OAJ#680 M#23626 ASK-1 is shown at the top after a restart, too, runs once when it is approved there, and everybody goes on", async () => {
+    const { conversation, client, bottom, turnId, ask } = await asking();
+    expect(ask).toMatchObject({ name: "transfer", input: { to: "Bob" }, agentId: careful });
+    expect(pendingApprovals(client.state)).toMatchObject([{ id: ask?.operationId, name: "transfer" }]);
+    await crash();
+    const again = await conversation.connect();
+    await again.until((state) => pendingApprovals(state).length === 1);
+    expect(await bottom.runs()).toEqual([]);
+    const given = await answer(conversation, ask?.operationId);
+    expect(given).toMatchObject([200, { approval: { outcome: "approved", by: { userId: "ada" } } }]);
+    expect((await conversation.ended(turnId)).answer).toBe("All told.");
+    expect((await bottom.runs()).length).toBe(1);
+    await again.until((state) => pendingApprovals(state).length === 0);
+    expect(await answer(new TestConversation(ask?.conversationId ?? ""), ask?.operationId)).toMatchObject([
+      200,
+      {},
+    ]);
+  });
+
+  test("OAJ#243 a denial in the conversation of the agent itself: the call never runs, and the top no longer asks", async () => {
+    const { conversation, client, bottom, turnId, ask } = await asking();
+    const room = new TestConversation(ask?.conversationId ?? "");
+    expect(await answer(room, ask?.operationId, false)).toMatchObject([
+      200,
+      { approval: { outcome: "denied" } },
+    ]);
+    expect((await conversation.ended(turnId)).status).toBe("completed");
+    await client.until((state) => pendingApprovals(state).length === 0);
+    expect(await bottom.runs()).toEqual([]);
+    const [, second] = await bottom.requests();
+    expect(resultsIn(second)[0]).toContain("APPROVAL_DENIED");
+  });
+
+  test("ASK-1 a stop at the top ends the wait, and an answer that comes later is refused", async () => {
+    const { conversation, turnId, ask } = await asking();
+    await conversation.stop(turnId);
+    const room = new TestConversation(ask?.conversationId ?? "");
+    const client = await room.connect();
+    await client.until((state) => state.conversation?.status === "completed");
+    expect((await answer(room, ask?.operationId))[0]).toBe(409);
+    expect((await answer(conversation, ask?.operationId))[0]).toBe(404);
   });
 });
 

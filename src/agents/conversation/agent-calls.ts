@@ -6,15 +6,18 @@
  */
 import { NOTHING } from "../../model/spending.ts";
 import {
+  AGENT_ASK,
   AGENT_CALL,
   AGENT_CANCEL,
   AGENT_RESULT,
   type AgentOutcome,
   type AgentResultBody,
+  agentAskSchema,
   agentCallSchema,
   agentCancelSchema,
   agentResultSchema,
 } from "../../protocol/agent-call.ts";
+import type { Envelope } from "../../protocol/envelope.ts";
 import { calledConversationId } from "../../protocol/ids.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -56,11 +59,21 @@ export function takeAgentCalls(
     unit.stage([endedSignal(address, ended, turn)]);
     afterCommit(() => unit.release());
   };
-  mailbox.receives(AGENT_RESULT, agentResultSchema, (result, { envelope: { from }, afterCommit }) => {
-    const { operationId, attempt, outcome, spent } = result;
-    if (from.kind !== "conversation" || from.id !== calledConversationId(operationId, attempt))
-      throw new DramatisError("FORBIDDEN", "Only the conversation that a call opened may send its result.");
+  mailbox.receives(AGENT_RESULT, agentResultSchema, (result, { envelope, afterCommit }) => {
+    const { outcome, spent } = result;
+    checkSender(result, envelope);
     end(result, { spent, ...defined({ outcome }) }, afterCommit);
+    return null;
+  });
+  mailbox.receives(AGENT_ASK, agentAskSchema, ({ ask, outcome, ...address }, { envelope, afterCommit }) => {
+    checkSender(address, envelope);
+    const { turn: found, operation } = operationAt(address.operationId, turn);
+    const { attempt } = address;
+    const { item } = operation;
+    const unit = begin();
+    const asked = { turn: found.n, item, attempt, ask, ...defined({ outcome }) };
+    unit.stage([{ type: "conversation.agent.asked", ...asked }]);
+    afterCommit(() => unit.release());
     return null;
   });
   mailbox.outcomes(AGENT_CALL, ({ envelope, outcome, afterCommit }) => {
@@ -69,6 +82,15 @@ export function takeAgentCalls(
     const call = validate(agentCallSchema, envelope.body);
     end(call, { outcome: unreached(call.agentId, outcome.error.message), spent: NOTHING }, afterCommit);
   });
+}
+
+/** Throws `FORBIDDEN` unless the conversation that a call opened has sent an envelope (AGENTCALL-2). */
+function checkSender(
+  { operationId, attempt }: Pick<AgentResultBody, "operationId" | "attempt">,
+  { from }: Pick<Envelope, "from">,
+): void {
+  if (from.kind === "conversation" && from.id === calledConversationId(operationId, attempt)) return;
+  throw new DramatisError("FORBIDDEN", "Only the conversation that a call opened may tell of it.");
 }
 
 /** Returns the signal of the end of a call. Throws `NOT_FOUND` for an operation that the conversation does not have. */

@@ -118,7 +118,7 @@ export class ConversationCore
   }
 
   envelopes({ before, state, transition }: ConversationCommit): readonly NewEnvelope[] {
-    const calls = callEnvelopes(before, state, transition.touched.values());
+    const calls = callEnvelopes(before, state, [...transition.touched.values()]);
     return [
       ...transition.envelopes,
       ...calls.map((call) => this.#numbered(call)),

@@ -117,6 +117,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       parts: this.#parts,
       name: () => this.name,
       agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
+      conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
       clients: () => this.#clients(),
     });
     readonly #guard = new ConnectionGuard({

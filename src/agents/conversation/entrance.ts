@@ -3,6 +3,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
 import type {
+  ConversationApi,
   CreateConversation,
   ResolvedApproval,
   SubmittedResult,
@@ -43,6 +44,8 @@ export interface EntrancePorts {
   name(): string;
   /** Finds the actor of an agent. */
   agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona">>;
+  /** Finds the actor of another conversation. */
+  conversation(tenant: string, id: string): Promise<Pick<ConversationApi, "resolveApproval">>;
   /** Returns the open connections. */
   clients(): Iterable<Client>;
 }
@@ -168,6 +171,14 @@ export class Entrance {
     const { approved, reason } = validate(approvalSchema, answer);
     const caller = { type: "user", userId: principal.subject } as const;
     const { results } = this.ports.parts.runtime;
+    const asking = results.askingConversation(operationId);
+    if (asking !== undefined) {
+      const { tenant } = this.ports.parts.runtime.state.record;
+      const conversation = await this.ports.conversation(tenant, asking);
+      return unwrap(
+        await conversation.resolveApproval(principal, operationId, { approved, ...defined({ reason }) }),
+      );
+    }
     const found = await results.approve(operationId, { approved, caller, ...defined({ reason }) });
     return resolvedApproval(found.turn, found.operation);
   }

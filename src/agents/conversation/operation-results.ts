@@ -79,6 +79,16 @@ export class OperationResults {
     return find();
   }
 
+  /** Returns the conversation of a called agent that asks for an approval by this id, or has asked; `undefined` for other ids. */
+  askingConversation(id: string): string | undefined {
+    for (const turn of this.ports.state().active.values())
+      for (const { agent } of turn.operations) {
+        const ask = agent?.asks?.find(({ operationId }) => operationId === id);
+        if (ask !== undefined) return ask.conversationId;
+      }
+    return undefined;
+  }
+
   /** Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for one that waits for no result of a client. */
   checkClientCall(id: string): void {
     const { operation } = operationAt(id, (n) => this.ports.turn(n));

@@ -26,7 +26,7 @@ type CommonPorts = Pick<
 export interface ConversationClassPorts<Env> extends CommonPorts {
   gateway(env: Env): ModelGateway;
   executor(env: Env): TaskExecutor;
-  actors(env: Env): Pick<ActorLookup, "agent">;
+  actors(env: Env): Pick<ActorLookup, "agent" | "conversation">;
   /** Returns `null` where there is no directory: then lists contain no conversation. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterDirectory | null;

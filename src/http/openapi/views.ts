@@ -218,6 +218,23 @@ const move = z
               mode: z.enum(["delegate", "loop_in"]),
               conversationId: z.exactOptional(ids.conversation),
               spent: z.exactOptional(spending),
+              asks: z.exactOptional(
+                z
+                  .array(
+                    z.strictObject({
+                      operationId: ids.operation,
+                      conversationId: ids.conversation,
+                      agentId: ids.agent,
+                      name: z.string(),
+                      input: z.exactOptional(anyJson),
+                      expiresAt: time,
+                    }),
+                  )
+                  .meta({
+                    description:
+                      "Calls of tools, by this agent or by one below it, that wait for a person. Answer one by its `operationId`, here.",
+                  }),
+              ),
             })
             .meta({
               description: "The agent that answers the call, and the conversation in which it works.",

@@ -10,14 +10,18 @@
 import { callMessage } from "../../../library/agent-tool.ts";
 import { isWithin, NOTHING, subtractAmounts } from "../../../model/spending.ts";
 import {
+  AGENT_ASK,
   AGENT_CALL,
   AGENT_CANCEL,
   AGENT_RESULT,
+  type AgentAskBody,
   type AgentCallBody,
   type AgentCancelBody,
   type AgentOutcome,
   type AgentResultBody,
+  type CallAsk,
   MAX_ANSWER_LENGTH,
+  shownInput,
 } from "../../../protocol/agent-call.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { TOOL_ERROR_CODES, type ToolErrorCode } from "../../../protocol/executor-api.ts";
@@ -27,7 +31,7 @@ import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { correlationOf } from "./correlation.ts";
 import { CALL_GRACE_MS } from "./limits.ts";
-import type { Operation } from "./operation.ts";
+import { awaitsApproval, isOpen, type Operation } from "./operation.ts";
 import { pathTo } from "./planning/call-guards.ts";
 import { targetInput } from "./planning/tool-call.ts";
 import { type CallOrigin, type ConversationIdentity, type ConversationState, chainOf } from "./state.ts";
@@ -40,7 +44,7 @@ export type CallEnvelope = Omit<NewEnvelope, "operationId">;
 export function callEnvelopes(
   before: ConversationState,
   after: ConversationState,
-  touched: Iterable<Turn>,
+  touched: readonly Turn[],
 ): CallEnvelope[] {
   const { record } = after;
   const envelopes: CallEnvelope[] = [];
@@ -58,6 +62,7 @@ export function callEnvelopes(
     }
   }
   const { call: origin } = record;
+  if (origin !== undefined) envelopes.push(...askEnvelopes(record, origin, before, touched));
   if (origin !== undefined && after.status !== "active") {
     const ended = before.status === "active" ? { outcome: outcomeOf(last), spent: after.spent } : null;
     const spent = subtractAmounts(after.spent, before.spent);
@@ -65,6 +70,42 @@ export function callEnvelopes(
     else if (!isWithin(spent, NOTHING)) envelopes.push(resultEnvelope(record.tenant, origin, { spent }));
   }
   return envelopes;
+}
+
+/** Returns the requests for approval that begin or end with a commit, for the caller (ASK-1). */
+function askEnvelopes(
+  record: ConversationIdentity,
+  origin: CallOrigin,
+  { active }: ConversationState,
+  touched: readonly Turn[],
+): CallEnvelope[] {
+  const envelopes: CallEnvelope[] = [];
+  const tell = (ask: CallAsk, outcome?: AgentAskBody["outcome"]) =>
+    envelopes.push(toCaller(record.tenant, origin, AGENT_ASK, { ask, ...defined({ outcome }) }));
+  for (const turn of touched) {
+    for (const operation of turn.operations) {
+      const earlier = active.get(turn.n)?.operations.find(({ item }) => item === operation.item);
+      const [known, shown] = [asksOf(record, turn, earlier), asksOf(record, turn, operation)];
+      const isIn = (asks: readonly CallAsk[], { operationId: id }: CallAsk) =>
+        asks.some((ask) => ask.operationId === id);
+      for (const ask of shown) if (!isIn(known, ask)) tell(ask);
+      for (const ask of known) if (!isIn(shown, ask)) tell(ask, operation.approval?.outcome ?? "expired");
+    }
+  }
+  return envelopes;
+}
+
+/** Returns the requests for approval of an operation: its own, or those of the agent that it called. */
+function asksOf(
+  record: ConversationIdentity,
+  turn: Turn,
+  operation: Operation | undefined,
+): readonly CallAsk[] {
+  if (operation === undefined || !isOpen(operation)) return [];
+  if (!awaitsApproval(operation)) return operation.agent?.asks ?? [];
+  const { item, name, input, deadline = 0 } = operation;
+  const ids = { operationId: operationId(turn, item), conversationId: record.id, agentId: turn.agentId };
+  return [{ ...ids, name, ...defined({ input: shownInput(input) }), expiresAt: deadline }];
 }
 
 function isUnderWay(operation: Operation | undefined): boolean {
@@ -110,8 +151,18 @@ export function resultEnvelope(
   { operationId, attempt, from }: Pick<CallOrigin, "operationId" | "attempt" | "from">,
   ended: Pick<AgentResultBody, "outcome" | "spent">,
 ): CallEnvelope {
-  const body: AgentResultBody = { operationId, attempt, ...ended };
-  return { to: { kind: "conversation", tenant, id: from }, type: AGENT_RESULT, body: jsonOf(body) };
+  return toCaller(tenant, { operationId, attempt, from }, AGENT_RESULT, ended);
+}
+
+/** Returns an envelope to the caller of the call that opened a conversation. */
+function toCaller(
+  tenant: string,
+  { operationId, attempt, from }: Pick<CallOrigin, "operationId" | "attempt" | "from">,
+  type: typeof AGENT_RESULT | typeof AGENT_ASK,
+  content: Omit<AgentResultBody, "operationId" | "attempt"> | Omit<AgentAskBody, "operationId" | "attempt">,
+): CallEnvelope {
+  const to = { kind: "conversation", tenant, id: from };
+  return { to, type, body: jsonOf({ operationId, attempt, ...content }) };
 }
 
 function toCalled(
@@ -158,7 +209,7 @@ function shortened(text: string): string {
   return text.length <= MAX_ANSWER_LENGTH ? text : `${text.slice(0, MAX_ANSWER_LENGTH).toWellFormed()}…`;
 }
 
-function jsonOf(body: AgentCallBody | AgentCancelBody | AgentResultBody): Json {
+function jsonOf(body: AgentCallBody | AgentCancelBody | AgentResultBody | AgentAskBody): Json {
   // SAFETY: the bodies are plain data.
   return body as unknown as Json;
 }

@@ -4,6 +4,7 @@ import type { Cut, WindowSizes } from "../../../memory/session/cut.ts";
 import type { ModelReply } from "../../../model/reply.ts";
 import type { Amounts, TokenEstimate } from "../../../model/spending.ts";
 import type { Gate } from "../../../policy/gate.ts";
+import type { AgentAskBody, CallAsk } from "../../../protocol/agent-call.ts";
 import type { ApprovalOutcome } from "../../../protocol/approval.ts";
 import type { Budget, BudgetExcess } from "../../../protocol/budget.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
@@ -236,6 +237,16 @@ export type AgentDecision =
   /** Record a reply that calls tools. `heard` as in `Turn`. */
   | { type: "RECORD_MOVE"; turn: number; reply: ModelReply; heard?: number }
   | { type: "DISPATCH_TASK"; turn: number; operation: Omit<Operation, "item" | "reply"> }
+  /** Show that an agent, called by an operation, asks a person. */
+  | { type: "NOTE_ASK"; turn: number; item: number; ask: CallAsk }
+  /** Show that a person answered it, or that nobody did. */
+  | {
+      type: "NOTE_ANSWER";
+      turn: number;
+      item: number;
+      ask: CallAsk;
+      outcome: NonNullable<AgentAskBody["outcome"]>;
+    }
   /** Call agents, each with its part of the budget. */
   | { type: "DISPATCH_CALLS"; turn: number; calls: readonly { item: number; budget?: Budget }[] }
   /** Wait until `deadline` for the result of a run that the actor no longer follows. */

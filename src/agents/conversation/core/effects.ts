@@ -9,6 +9,8 @@
  * CLIENTTOOL-3  A turn that waits for its client calls for no effect: the actor may hibernate until the client answers,
  *               and wakes by itself when the client's time is up.
  */
+
+import { callEnd } from "./call-time.ts";
 import { heartbeatIn } from "./heartbeat.ts";
 import { type Assembly, type Extraction, runningExtractions } from "./hooks.ts";
 import { heldTurns } from "./isolation.ts";
@@ -132,7 +134,8 @@ export function dueIn(state: ConversationState, now: number, wokeAt: number): nu
     deadlines.push(
       ...openCalls(turn).flatMap(({ status, notBefore = now }) => (status === "pending" ? [notBefore] : [])),
     );
-  if (state.active.size > 0) deadlines.push(state.record.call?.deadline ?? Number.POSITIVE_INFINITY);
+  const { call } = state.record;
+  if (call !== undefined) deadlines.push(...[...state.active.values()].map((turn) => callEnd(call, turn)));
   const asking = [...state.active.values()].filter(({ call }) => call?.leasing);
   const begun = [
     ...asking.map(({ createdAt }) => createdAt),

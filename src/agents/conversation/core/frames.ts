@@ -2,7 +2,7 @@
  * Journal entries as wire frames. Pure: the same entries and turns give the same frames, live or replayed.
  */
 
-import type { AgentCallView } from "../../../protocol/agent-call.ts";
+import type { AgentCallView, AskView, CallAsk } from "../../../protocol/agent-call.ts";
 import type { Budget, BudgetExcess } from "../../../protocol/budget.ts";
 import { type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import { calledConversationId, messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
@@ -190,7 +190,9 @@ function frameOf(
       return { ...common, type, data: { name, input, async: mode === "async", ...marks } };
     }
     case "approval.requested": {
-      const { name = "", input = {} } = operation() ?? {};
+      const of = askOf(data);
+      const { name = "", input = {} } = of ?? operation() ?? {};
+      if (of !== undefined) return { ...common, type, data: { name, input, expiresAt: of.expiresAt, of } };
       return { ...common, type, data: { name, input, expiresAt: text(data, "expiresAt") } };
     }
     case "approval.resolved":
@@ -284,9 +286,26 @@ export function clientMark(target: OperationTarget | undefined): { client?: true
 /** Names the agent that answers an operation, as a member; nothing for other operations. */
 export function agentMark(turn: TurnKey, { item, agent, attempt }: Operation): { agent?: AgentCallView } {
   if (agent === undefined) return {};
-  const { id, mode, spent } = agent;
+  const { id, mode, spent, asks } = agent;
   const opens = mode === "delegate" ? calledConversationId(operationId(turn, item), attempt) : undefined;
-  return { agent: { id, mode, ...defined({ conversationId: opens, spent: spent && spendingView(spent) }) } };
+  return {
+    agent: {
+      id,
+      mode,
+      ...defined({ conversationId: opens, spent: spent && spendingView(spent), asks: asks?.map(askView) }),
+    },
+  };
+}
+
+/** Returns a request for approval of an agent below, as clients see it. */
+export function askView({ expiresAt, ...ask }: CallAsk): AskView {
+  return { ...ask, expiresAt: toIso(expiresAt) };
+}
+
+/** Returns the request of an agent below that an entry's data tell of; `undefined` for a request of the conversation's own. */
+function askOf(data: JournalEntry["data"]): AskView | undefined {
+  // SAFETY: the reducer wrote the entry's data.
+  return ((data ?? {}) as { of?: AskView }).of;
 }
 
 /** Returns an error as clients see it. */

@@ -15,6 +15,7 @@
  *       valid.
  */
 import type { Amounts } from "../../../model/spending.ts";
+import type { CallAsk } from "../../../protocol/agent-call.ts";
 import type { ApprovalOutcome } from "../../../protocol/approval.ts";
 import type { Budget } from "../../../protocol/budget.ts";
 import type { AgentMode, ToolEffect } from "../../../protocol/definitions.ts";
@@ -35,6 +36,10 @@ export interface CalledAgent {
   readonly budget?: Budget;
   /** What the call has used up, over all attempts; absent before the end of the first. */
   readonly spent?: Amounts;
+  /** The calls of tools, there or below, that wait for a person; absent where there are none. */
+  readonly asks?: readonly CallAsk[];
+  /** When the last of them was answered; absent before. */
+  readonly answeredAt?: number;
 }
 
 /** `sync`: the model is called again once there is a result. `async`: the turn goes on, and a later cycle gets the result. */

@@ -13,6 +13,7 @@ import type { UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { reduceCall } from "./call-reducer.ts";
 import { movedTotals, totalsOf, withAttempt, withCrash, withoutOpenCall } from "./calls.ts";
 import { reduceCompaction } from "./compaction.ts";
 import { isConversationDecision, leftData, reduceConversation, stopData } from "./conversation-reducer.ts";
@@ -22,7 +23,7 @@ import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { leasesAfter, reduceLease } from "./lease-reducer.ts";
 import { movedSpending } from "./ledger.ts";
-import { cancelled, dispatched, isDue, isOpen } from "./operation.ts";
+import { cancelled, isDue, isOpen } from "./operation.ts";
 import { approvalEntries, oneMoreFailure, reduceOperation } from "./operation-reducer.ts";
 import { withSpending } from "./own-spending.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
@@ -198,14 +199,10 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         ...(isRefused ? [entry("tool.failed", items)] : []),
       ]);
     }
-    case "DISPATCH_CALLS": {
-      const { calls } = decision;
-      const operations = turn.operations.map((operation) => {
-        const call = calls.find(({ item }) => item === operation.item);
-        return call === undefined ? operation : dispatched(operation, call.budget);
-      });
-      return change({ operations }, ...calls.map(({ item }) => entry("agent_call.started", item)));
-    }
+    case "DISPATCH_CALLS":
+    case "NOTE_ASK":
+    case "NOTE_ANSWER":
+      return reduceCall(transition, turn, decision, now);
     case "INTERRUPT_TASK":
     case "DEFER_TASK":
     case "RETRY_TASK":

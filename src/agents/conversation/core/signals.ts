@@ -7,7 +7,7 @@ import type { ModelError } from "../../../model/error.ts";
 import type { ModelReply, RateLimitFeedback } from "../../../model/reply.ts";
 import type { Amounts, TokenEstimate } from "../../../model/spending.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
-import type { AgentOutcome } from "../../../protocol/agent-call.ts";
+import type { AgentAskBody, AgentOutcome, CallAsk } from "../../../protocol/agent-call.ts";
 import type { Budget } from "../../../protocol/budget.ts";
 import type { LeaseAnswer } from "../../../protocol/budget-lease.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
@@ -112,6 +112,17 @@ export interface AgentEnded {
   outcome?: AgentOutcome;
   /** What the call has used up, and not reported before. */
   spent: Amounts;
+}
+
+/** An agent that was called, or one below it, asks a person to approve a call, or was answered. */
+export interface AgentAsked {
+  type: "conversation.agent.asked";
+  turn: number;
+  item: number;
+  attempt: number;
+  ask: CallAsk;
+  /** Absent while the call waits. */
+  outcome?: NonNullable<AgentAskBody["outcome"]>;
 }
 
 /** The answer of an agent to a request for its budget, or the failure to deliver it. */
@@ -314,6 +325,7 @@ export type Signal =
   | EffectSignal
   | LateResult
   | AgentEnded
+  | AgentAsked
   | BudgetLeased
   | CompactionSignal
   | ClientResult

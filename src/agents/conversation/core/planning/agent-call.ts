@@ -16,6 +16,7 @@ import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import type { Caller } from "../../../../protocol/views.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import { isJsonObject } from "../../../../shared/json.ts";
+import { callEnd } from "../call-time.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { Operation } from "../operation.ts";
 import type { AgentEnded } from "../signals.ts";
@@ -91,9 +92,11 @@ export function planCallEnd({ record, status, active, turns }: ConversationState
 /** Fails the turn of a call whose time is over. */
 export function planCallExpiry({ record, active }: ConversationState, input: PlanInput): AgentDecision[] {
   const { call } = record;
-  if (call === undefined || call.deadline > input.now) return [];
+  if (call === undefined) return [];
   const error: ErrorData = { code: "TIMEOUT", message: "The time of the call was over.", retriable: true };
-  return [...active.values()].map((turn) => failTurn(turn, error, input));
+  return [...active.values()]
+    .filter((turn) => callEnd(call, turn) <= input.now)
+    .map((turn) => failTurn(turn, error, input));
 }
 
 /** Returns the agent that called, in its turn. */

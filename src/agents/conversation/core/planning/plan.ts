@@ -10,6 +10,7 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { ModelCompleted, ModelFailed, ModelNotCalled, Signal, ToolCompleted } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
 import type { CallingTurn } from "../turn.ts";
+import { planAgentAsked } from "./agent-ask.ts";
 import { planAgentEnded, planCallExpiry } from "./agent-call.ts";
 import { planApproval } from "./approval.ts";
 import { failTurn, planCancel, planResume } from "./cancel.ts";
@@ -69,6 +70,8 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       const turn = callingTurn(state, signal);
       return turn === undefined ? [] : [failTurn(turn, signal.error, input)];
     }
+    case "conversation.agent.asked":
+      return planAgentAsked(state, signal);
     case "conversation.agent.ended":
       return planAgentEnded(state, signal, input);
     case "conversation.budget.leased":
