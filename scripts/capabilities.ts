@@ -134,6 +134,12 @@ const rows: [row: string, name: string, statement: string][] = [
     "Retries of tools",
     "An infrastructure error is tried up to maxAttempts; an error that the tool reports is tried once.",
   ],
+  [
+    "A49",
+    "An agent joins by loop_in",
+    "It sees the conversation, answers in its own persona, visible to all, and stays until removed.",
+  ],
+  ["A50", "The mode of a call", "A tool's delegate is overridden by loop_in; async is ignored for it."],
   ["A68", "WebSocket and hibernation", "Two clients both receive, and still do after hibernation."],
   ["A71", "Decisions are pure", "Planning has no I/O and gives equal decisions on repeat."],
   [

@@ -24,7 +24,7 @@ export const DEFAULT_AGENT_TIMEOUT_MS = 600_000;
 export const MAX_AGENT_TIMEOUT_MS = 2_592_000_000;
 
 /** The modes in which agents can be called. */
-const AGENT_MODES = ["delegate"] as const satisfies readonly AgentMode[];
+const AGENT_MODES = ["delegate", "loop_in"] as const satisfies readonly AgentMode[];
 
 /** The member of a call's input by which the model chooses the mode. */
 export const MODE_MEMBER = "invocationMode";
@@ -45,7 +45,8 @@ export const MESSAGE_SCHEMA: JsonObject = {
     message: {
       type: "string",
       minLength: 1,
-      description: "All that the agent needs to know: it sees nothing else of this conversation.",
+      description:
+        "All that the agent needs to know. Unless it joins this conversation, it sees nothing else of it.",
     },
   },
   required: ["message"],
@@ -72,7 +73,7 @@ export function modelInputSchema({
   target,
   inputSchema,
 }: Pick<ToolDefinition, "target" | "inputSchema">): JsonObject {
-  if (agentTarget(target) === undefined || AGENT_MODES.length === 1) return inputSchema;
+  if (agentTarget(target) === undefined) return inputSchema;
   const properties = isJsonObject(inputSchema.properties) ? inputSchema.properties : {};
   const mode: JsonObject = {
     type: "string",

@@ -104,7 +104,8 @@ class World {
     for (const effect of called) {
       if (this.#running.has(effect.key)) continue;
       const { work, kills } = this.#part(effect);
-      if (effect.kind === "assembly") expect.fail("no agent has a hook");
+      if (effect.kind === "assembly" || effect.kind === "join")
+        expect.fail("no agent has a hook, and none joins");
       const notBefore = effect.kind === "model" ? effect.call.notBefore : effect.operation.notBefore;
       const begin = Math.max(this.now, notBefore ?? 0);
       this.#running.set(effect.key, { due: begin + (kills ?? work[stepOf(effect)] ?? 0), effect });
@@ -153,7 +154,8 @@ function outcomeOf(effect: TurnEffect, { work }: Part, now: number): EffectSigna
     const result = { tool_call_id: toolCallId, success: true, result: 1 };
     return { type: "conversation.tool.completed", turn: turn.n, item, attempt, result };
   }
-  if (effect.kind === "assembly") expect.fail("no agent has a hook");
+  if (effect.kind === "assembly" || effect.kind === "join")
+    expect.fail("no agent has a hook, and none joins");
   const { item, attempt } = effect.call;
   const isLast = stepOf(effect) + 1 >= work.length;
   const toolCalls = isLast ? [] : [{ id: `call_${item}`, name: "safe", arguments: {} }];

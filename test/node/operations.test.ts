@@ -108,6 +108,7 @@ function stage(onProgress: () => void = () => undefined, preview?: Turn) {
     history: () => [],
     said: () => [],
     finished: unused,
+    invite: unused,
     compaction: { turnOf: unused, history: unused, report: unused },
     preview: () => preview,
     report: (...outcomes) => {

@@ -21,6 +21,7 @@ import type { Frame } from "../../src/protocol/frames.ts";
 import type { Participant } from "../../src/protocol/participants.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
 import { defined } from "../../src/shared/defined.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import type { RateLimit } from "../../src/shared/token-bucket.ts";
 import { localExecutor } from "./local-executor.ts";
@@ -57,6 +58,11 @@ export class SteeredConversation {
   usageChanges = 0;
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
+  /** The agents that can be brought in, by id, with their instructions; asked for by name. */
+  readonly crew: Map<string, string | Error>;
+  /** How often each was asked for. */
+  readonly asked: string[] = [];
+  #held: (() => Promise<never>) | undefined;
   readonly #requests: OpenRequest[] = [];
   readonly #waiting: ((request: OpenRequest) => void)[] = [];
   readonly #onFrame = new Set<() => void>();
@@ -66,7 +72,9 @@ export class SteeredConversation {
     readonly database = new NodeSqlDatabase(),
     private readonly clock: Clock = systemClock,
     turnLimit?: RateLimit,
+    crew = new Map<string, string | Error>(),
   ) {
+    this.crew = crew;
     this.runtime = new ConversationRuntime({
       database,
       keyValue: new NodeKeyValue(database),
@@ -80,6 +88,13 @@ export class SteeredConversation {
       gate: allowAll,
       ...noMail,
       ...defined({ turnLimit }),
+      invite: async (_record, id) => {
+        this.asked.push(id);
+        await this.#held?.();
+        const found = this.crew.get(id) ?? new DramatisError("NOT_FOUND", `There is no agent "${id}".`);
+        if (found instanceof Error) throw found;
+        return { agent: this.#agentOf(id, found, {}) };
+      },
       armWakeup: async () => undefined,
       metrics: (metrics) => {
         this.metrics.push(metrics);
@@ -135,9 +150,19 @@ export class SteeredConversation {
 
   /** Returns the conversation after a crash. The life before must get no more answers. */
   async restarted(): Promise<SteeredConversation> {
-    const next = new SteeredConversation(this.code, this.database, this.clock);
+    const next = new SteeredConversation(this.code, this.database, this.clock, undefined, this.crew);
     await next.runtime.wake();
     return next;
+  }
+
+  /** Lets no agent answer that is asked to join. Resolves when one is asked. */
+  holdCrew(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#held = () => {
+        resolve();
+        return new Promise<never>(() => undefined);
+      };
+    });
   }
 
   /** Sends a message, of ada unless `as` names another user. Returns the id of its turn. */
@@ -175,15 +200,23 @@ export class SteeredConversation {
     systemPrompt = `You are ${participant.id}.`,
     { leased, budget }: { leased?: true; budget?: Budget } = {},
   ): Promise<void> {
-    const { chain } = this.runtime.state.record.agents[0];
-    const persona = { ...chain.persona, definition: { identity: { systemPrompt }, ...defined({ budget }) } };
-    const agent = { id: participant.id, chain: { ...chain, persona }, ...defined({ leased }) };
+    const agent = this.#agentOf(participant.id, systemPrompt, { leased, budget });
     return this.runtime.changes.changeParticipants({
       type: "conversation.participant.add",
       ...STOP,
       participant,
       ...(participant.type === "agent" ? { agent } : {}),
     });
+  }
+
+  #agentOf(
+    id: string,
+    systemPrompt: string,
+    { leased, budget }: { leased?: true | undefined; budget?: Budget | undefined },
+  ) {
+    const { chain } = this.runtime.state.record.agents[0];
+    const persona = { ...chain.persona, definition: { identity: { systemPrompt }, ...defined({ budget }) } };
+    return { id, chain: { ...chain, persona }, ...defined({ leased }) };
   }
 
   leave(participant: Participant): Promise<void> {

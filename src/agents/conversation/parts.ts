@@ -5,6 +5,7 @@ import { endsTurn } from "../../protocol/frames.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import type { Client } from "./door/client.ts";
 import type { Outflows } from "./door/outflow.ts";
+import { broughtBy } from "./door/participants.ts";
 import { ConversationReaders } from "./door/readers.ts";
 import { conversationMedia } from "./effects/media.ts";
 import { Announcement } from "./mirror/announcement.ts";
@@ -14,7 +15,7 @@ import { ConversationQueries } from "./reads/queries.ts";
 import { type ConversationPorts, ConversationRuntime } from "./runtime.ts";
 
 /** The ports of the runtime that the parts provide themselves. */
-type Own = "media" | "armWakeup" | "announce" | "relist" | "publish";
+type Own = "media" | "armWakeup" | "announce" | "relist" | "invite" | "publish";
 
 export interface PartsPorts extends Omit<ConversationPorts, Own> {
   /** The budgets that the conversations of an isolate share. */
@@ -77,6 +78,7 @@ export class ConversationParts {
       armWakeup: (milliseconds) => this.wakeups.arm("window", milliseconds),
       announce: (record) => this.announcement.note(record),
       relist: () => this.announcement.listing.note(),
+      invite: (record, id) => broughtBy(ports, record, id),
       onUsage: () => this.usage.changed(),
       publish: (frames) => {
         if (frames.some(endsTurn)) this.usage.changed();

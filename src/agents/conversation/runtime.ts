@@ -29,7 +29,7 @@ import { compactionKey, type Effect, modelKey } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
 import { extractionOf, runningExtractions } from "./core/hooks.ts";
 import { checkOpen } from "./core/life.ts";
-import type { EffectSignal, Signal, UserMessage } from "./core/signals.ts";
+import type { EffectSignal, Invitation, Signal, UserMessage } from "./core/signals.ts";
 import {
   type ConversationIdentity,
   type ConversationState,
@@ -44,6 +44,7 @@ import { TurnEnds } from "./door/turn-ends.ts";
 import { metricsOfClosedCalls, metricsOfSummary } from "./effects/call-metrics.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
 import { type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
+import { bringsAgent, invitation } from "./effects/join.ts";
 import type { ModelCallPorts } from "./effects/model-attempt.ts";
 import type { CompactedTurn } from "./effects/model-call.ts";
 import { nextRequestTokens } from "./effects/next-request.ts";
@@ -74,6 +75,8 @@ export interface ConversationPorts
   send(envelope: NewEnvelope): Promise<void>;
   /** Notes a new conversation for its agent and the directory, in the transaction that creates it. Returns the wake-ups. */
   announce(record: ConversationIdentity): readonly Promise<void>[];
+  /** Returns what an agent brings that joins a conversation; absent where no agent is known. Throws as `JoinPorts.invite` does. */
+  invite?(record: ConversationIdentity, agentId: string): Promise<Invitation>;
   /** Notes for the directory that the participants change. Resolves when the wake-up is armed. */
   relist?: () => Promise<void>;
 }
@@ -371,7 +374,9 @@ export class ConversationRuntime {
       finished: (n) => this.#finishedTurn(n),
       preview: (signal) => this.#preview(signal),
       // What `isLate` is noted by name, as if its executor had lost this actor: once, however often it arrives.
+      invite: (agentId) => invitation(this.ports, this.state.record, agentId),
       report: (...outcomes) => {
+        if (outcomes.some(bringsAgent) && this.state.record.listed !== false) void this.ports.relist?.();
         const areLate = outcomes.some((outcome) => this.results.isLate(outcome));
         return this.#shell.report(outcomes) && !areLate;
       },

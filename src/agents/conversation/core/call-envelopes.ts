@@ -127,7 +127,7 @@ function call(record: ConversationIdentity, turn: Turn, operation: Operation): C
     attempt,
     agentId: agent?.id ?? "",
     caller: { agentId, turnId: turnId(turn) },
-    content: messageOf(record, turn, operation),
+    content: callMessageOf(record, turn, operation),
     projectIds: [...new Set([record.projectId, ...(caller?.projectIds ?? [])])],
     path: pathTo(record, agentId),
     readers: [...readers],
@@ -175,7 +175,11 @@ function toCalled(
 }
 
 /** Returns the message of a call. Planning mapped the input before, so it can be mapped. */
-function messageOf(record: ConversationIdentity, { agentId }: Turn, { name, input }: Operation): string {
+export function callMessageOf(
+  record: ConversationIdentity,
+  { agentId }: Turn,
+  { name, input }: Operation,
+): string {
   const tool = chainOf(record, agentId).tools.find(({ definition }) => definition.name === name);
   const passed = tool === undefined ? input : targetInput(tool.definition, input, checkBudget());
   return callMessage(passed);

@@ -276,6 +276,8 @@ export type AgentDecision =
   /** Record the reply that ends the turn. */
   | { type: "APPEND_MESSAGE"; turn: number; reply: ModelReply }
   | { type: "COMPLETE_TURN"; turn: number }
+  /** Leave a turn this budget: the rest is that of a turn which it starts. */
+  | { type: "LOWER_BUDGET"; turn: number; budget: Budget }
   /** Record that a mention starts no turn. */
   | { type: "LEAVE_UNASKED"; turn: number; agentId: string; reason: UnaskedReason }
   /** End the turn. `shown` is the text of its message in progress; `by` and `reason` are those of a stop. */

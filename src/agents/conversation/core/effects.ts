@@ -24,6 +24,7 @@ import {
 } from "./state.ts";
 import {
   type CallingTurn,
+  joiningOperations,
   type ModelCall,
   openCalls,
   openOperations,
@@ -45,8 +46,11 @@ export type CompactionEffect = {
   compaction: RunningCompaction;
 };
 
+/** The request for the versions of an agent that is to join. */
+export type JoinEffect = { kind: "join"; key: string; turn: Turn; operation: Operation };
+
 /** An effect that a turn calls for. */
-export type TurnEffect = ModelCallEffect | OperationEffect | AssemblyEffect;
+export type TurnEffect = ModelCallEffect | OperationEffect | AssemblyEffect | JoinEffect;
 
 /** `key` identifies the work: two effects with the same key are the same attempt. */
 export type Effect = TurnEffect | BackgroundEffect;
@@ -89,14 +93,16 @@ export function compactionKey({ session, compaction }: SessionInCompaction): str
 export function effectsOfTurn(turn: Turn): TurnEffect[] {
   const { n, status, call, assembly } = turn;
   if (status !== "active") return [];
-  const operations = runnableOperations(turn).map(
-    (operation): TurnEffect => ({
-      kind: "tool",
-      key: `tool:${n}:${operation.item}:${operation.attempt}`,
-      turn,
-      operation,
-    }),
-  );
+  const effect = (kind: "tool" | "join", operation: Operation): TurnEffect => ({
+    kind,
+    key: `${kind}:${n}:${operation.item}:${operation.attempt}`,
+    turn,
+    operation,
+  });
+  const operations = [
+    ...runnableOperations(turn).map((operation) => effect("tool", operation)),
+    ...joiningOperations(turn).map((operation) => effect("join", operation)),
+  ];
   if (assembly !== undefined && assembly.deadline === undefined) {
     const key = `assembly:${n}:${assembly.item}:${assembly.attempt}`;
     return [{ kind: "assembly", key, turn, run: assembly }, ...operations];

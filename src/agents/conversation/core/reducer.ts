@@ -239,6 +239,8 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       const hooks = isAsked ? chain : {};
       return completed(transition, { ...over(turn, now), status: "completed" }, hooks, now, leftData(state));
     }
+    case "LOWER_BUDGET":
+      return change({ budget: decision.budget });
     case "LEAVE_UNASKED": {
       const { agentId, reason } = decision;
       const issues = { ...turn.issues, notAsked: [...(turn.issues.notAsked ?? []), agentId] };

@@ -125,6 +125,18 @@ export interface AgentAsked {
   outcome?: NonNullable<AgentAskBody["outcome"]>;
 }
 
+/** The part of a join that its agent brings. */
+export type Invitation = Pick<Join, "agent" | "announcement">;
+
+/** The versions of an agent that is to join, or the reason why they have not come. */
+export interface AgentInvited {
+  type: "conversation.agent.invited";
+  turn: number;
+  item: number;
+  attempt: number;
+  outcome: (Invitation & { error?: never }) | { error: ErrorData };
+}
+
 /** The answer of an agent to a request for its budget, or the failure to deliver it. */
 export interface BudgetLeased {
   type: "conversation.budget.leased";
@@ -135,7 +147,7 @@ export interface BudgetLeased {
 }
 
 /** The outcome of an effect, addressed to the turn that called for it. */
-export type EffectSignal = ModelCompleted | ModelFailed | ModelNotCalled | ToolEnded;
+export type EffectSignal = AgentInvited | ModelCompleted | ModelFailed | ModelNotCalled | ToolEnded;
 
 /** The result of an operation that was cancelled, and whose tool went on. Its turn is over. */
 export interface LateResult {

@@ -273,6 +273,13 @@ export function openCalls(turn: Pick<Turn, "operations">): Operation[] {
   return openOperations(turn).filter(({ agent }) => agent?.mode === "delegate");
 }
 
+/** Returns the calls of agents that are to join, and have not. */
+export function joiningOperations(turn: Pick<Turn, "operations">): Operation[] {
+  return openOperations(turn).filter(
+    ({ agent, status }) => agent?.mode === "loop_in" && status === "pending",
+  );
+}
+
 /** Returns the replies without tool calls: the agent's messages. */
 export function agentReplies({ replies, operations }: Pick<Turn, "replies" | "operations">): Reply[] {
   const calling = new Set(operations.map(({ reply }) => reply));

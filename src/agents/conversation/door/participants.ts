@@ -9,7 +9,7 @@
 import type { Clock } from "../../../ports/clock.ts";
 import { type AgentApi, CONVERSATION_OPENED } from "../../../protocol/agent-api.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
-import { type Participant, participantSchema } from "../../../protocol/participants.ts";
+import { participantSchema } from "../../../protocol/participants.ts";
 import type { ConversationView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../../shared/errors.ts";
@@ -17,8 +17,8 @@ import type { Principal } from "../../../shared/principal.ts";
 import { validate } from "../../../shared/validation.ts";
 import { newOperationId } from "../../base/mailbox/operation-id.ts";
 import { checkOpen } from "../core/life.ts";
-import type { Join, Leave } from "../core/signals.ts";
-import type { ConversationAgent, ConversationIdentity, ConversationState } from "../core/state.ts";
+import type { Invitation, Join, Leave } from "../core/signals.ts";
+import type { ConversationIdentity, ConversationState } from "../core/state.ts";
 import { conversationView } from "../reads/views.ts";
 import { agentPart, checkChainLength, severalOf } from "./create-conversation.ts";
 
@@ -48,15 +48,14 @@ export class Participants {
     const participant = validate(participantSchema, input);
     checkOpen(runtime.state);
     const { record } = runtime.state;
-    const isNew = participant.type === "agent" && !record.agents.some(({ id }) => id === participant.id);
-    const agent = isNew ? await this.#agent(record, participant.id) : undefined;
+    const brought = participant.type === "agent" ? await broughtBy(this.ports, record, participant.id) : {};
     // The caller may have left while the agent answered.
     checkSpeaker(principal);
     await runtime.changes.changeParticipants({
       type: "conversation.participant.add",
       caller: callerOf(principal),
       participant,
-      ...defined({ agent, announcement: announcementTo(record, participant) }),
+      ...brought,
     });
     if (record.listed !== false) await publish();
     return conversationView(runtime.state);
@@ -76,18 +75,28 @@ export class Participants {
     if (participant.type === "user") expel();
     if (runtime.state.record.listed !== false) await publish();
   }
+}
 
-  async #agent({ tenant, projectId }: ConversationIdentity, id: string): Promise<ConversationAgent> {
-    const { clock, agent } = this.ports;
-    const { chain, projectIds, leased } = unwrap(await agentPart(clock, () => agent(tenant, id)));
-    if (!projectIds.includes(projectId))
-      throw new DramatisError(
-        "FORBIDDEN",
-        `The agent "${id}" does not work in the project "${projectId}" of this conversation.`,
-      );
-    checkChainLength(id, chain);
-    return { id, ...defined({ leased, projectIds: severalOf(projectIds) }), chain };
-  }
+/** Returns what an agent brings that joins a conversation. Throws `NOT_FOUND` for an unknown one, `FORBIDDEN` (PARTY-6), `TOO_LARGE`. */
+export async function broughtBy(
+  { clock, agent }: Pick<ParticipantsPorts, "clock" | "agent">,
+  record: ConversationIdentity,
+  id: string,
+): Promise<Invitation> {
+  const { tenant, projectId, agents } = record;
+  const announcement = announcementTo(record, id);
+  if (agents.some((known) => known.id === id)) return defined({ announcement });
+  const { chain, projectIds, leased } = unwrap(await agentPart(clock, () => agent(tenant, id)));
+  if (!projectIds.includes(projectId))
+    throw new DramatisError(
+      "FORBIDDEN",
+      `The agent "${id}" does not work in the project "${projectId}" of this conversation.`,
+    );
+  checkChainLength(id, chain);
+  return {
+    agent: { id, ...defined({ leased, projectIds: severalOf(projectIds) }), chain },
+    ...defined({ announcement }),
+  };
 }
 
 function callerOf({ subject }: Principal): Join["caller"] {
@@ -95,11 +104,8 @@ function callerOf({ subject }: Principal): Join["caller"] {
 }
 
 /** Returns the envelope by which a conversation joins the index of an agent; `undefined` where it stays out of lists. */
-function announcementTo(
-  { tenant, listed }: ConversationIdentity,
-  { type, id }: Participant,
-): NewEnvelope | undefined {
-  if (type === "user" || listed === false) return undefined;
+function announcementTo({ tenant, listed }: ConversationIdentity, id: string): NewEnvelope | undefined {
+  if (listed === false) return undefined;
   return {
     operationId: newOperationId(),
     to: { kind: "agent", tenant, id },

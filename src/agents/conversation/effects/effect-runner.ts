@@ -28,6 +28,7 @@ import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signa
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
 import { openOperations, type Turn } from "../core/turn.ts";
 import { assemblyInput, extractionInput } from "./hook-input.ts";
+import { askToJoin, type JoinPorts } from "./join.ts";
 import type { ModelCallPorts } from "./model-attempt.ts";
 import { type CompactedTurn, performModelCall, performSummary } from "./model-call.ts";
 import { ToolBatch, type ToolReports } from "./tool-batch.ts";
@@ -44,7 +45,7 @@ export interface CompactionPorts {
   report(outcome: CompactionSignal): boolean;
 }
 
-export interface EffectPorts extends ModelCallPorts {
+export interface EffectPorts extends ModelCallPorts, Pick<JoinPorts, "invite"> {
   executor: TaskExecutor;
   record(): ConversationIdentity;
   /** Returns the window of the session for a turn's model calls. */
@@ -86,6 +87,11 @@ export class EffectRunner {
         void this.#running.run(effect.key, (signal) => this.#runHook(effect, signal));
       if (effect.kind === "compaction")
         void this.#running.run(effect.key, (signal) => this.#summarise(effect, signal));
+      if (effect.kind === "join")
+        void this.#running.run(effect.key, async (signal) => {
+          const outcome = await askToJoin(this.ports, effect, signal);
+          if (outcome !== undefined) this.ports.report(outcome);
+        });
     }
     for (const [turn, ofTurn] of Map.groupBy(operationEffects(effects), (effect) => effect.turn)) {
       void this.#runTools(turn, ofTurn, {

@@ -49,7 +49,7 @@ export class SessionWindows {
   messagesAsOf(state: ConversationState, turn: Turn): ContextMessage[] {
     const begins = turn.snapshotSeq > state.seq;
     const position = () => (begins ? nextEvent(state.sessions, turn.agentId) : this.#positionOf(turn));
-    return this.#of(turn).messagesAsOf(turn, this.#chain(turn), position);
+    return this.#of(turn).messagesAsOf(turn, chainOf(state.record, turn.agentId), position);
   }
 
   /** Returns the history that a compaction covers. */

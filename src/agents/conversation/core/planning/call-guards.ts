@@ -26,10 +26,16 @@ export function callRefusal(
   open: number,
   { depth, open: most }: CallLimits = USUAL,
 ): ToolResult | null {
-  if (agent?.mode !== "delegate") return null;
+  if (agent === undefined) return null;
   const path = pathTo(record, agentId);
   const refuse = (code: ToolErrorCode, message: string, retriable = false) =>
     failure(toolCallId, code, message, retriable);
+  if (agent.mode === "loop_in" && record.call !== undefined)
+    return refuse(
+      "PERMISSION_DENIED",
+      "Nobody can join here: another agent called you, and you work alone. Call the agent instead, or answer without it.",
+    );
+  if (agent.mode === "loop_in" && agent.id !== agentId) return null;
   if (path.includes(agent.id)) {
     const who = agent.id === agentId ? "itself" : "an agent that waits for its answer";
     return refuse(

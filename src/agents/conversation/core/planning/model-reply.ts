@@ -82,7 +82,7 @@ export function planModelReply(
     const allowed = refusal === null ? checked : refusedCall(checked, refusal);
     const operation = isBeyond ? overBudget(checked) : allowed;
     if (operation.result === undefined) ran += 1;
-    if (operation.agent !== undefined) open += 1;
+    if (operation.agent?.mode === "delegate") open += 1;
     if (operation.result === undefined && operation.mode === "sync") pending.push(operation);
     operations.push({ ...operation, reply: turn.replies.length });
     decisions.push({ type: "DISPATCH_TASK", turn: n, operation });

@@ -25,6 +25,7 @@ import {
   stopExtractions,
 } from "./hooks.ts";
 import { planLeased } from "./lease.ts";
+import { planInvited } from "./loop-in.ts";
 import { planModelFailure } from "./model-failure.ts";
 import { planModelReply } from "./model-reply.ts";
 import { withOrigin } from "./origin.ts";
@@ -74,6 +75,8 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       return planAgentAsked(state, signal);
     case "conversation.agent.ended":
       return planAgentEnded(state, signal, input);
+    case "conversation.agent.invited":
+      return planInvited(state, signal, input);
     case "conversation.budget.leased":
       return planLeased(state, signal);
     case "conversation.compaction.completed":

@@ -103,7 +103,8 @@ export function checkToolCall(
       ? { ...operation, mode }
       : {
           ...operation,
-          mode,
+          // Who joins has joined at once (LOOPIN-1).
+          mode: asked.mode === "loop_in" ? ("sync" as const) : mode,
           target: "agent" as const,
           agent: { id: target.agent, mode: asked.mode },
           deadline: callDeadline(operation, now),

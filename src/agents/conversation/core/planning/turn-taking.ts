@@ -47,13 +47,13 @@ export function planMentions(
 ): Started {
   const asked = turn.output === undefined ? askedIn(state, turn, text) : [];
   if (asked.length === 0) return { before: [], after: [] };
-  const budget = shareOf(state, withAttempt(turn, record), asked.length);
+  const budget = turnBudgetLeft(state, withAttempt(turn, record), asked.length);
   const message = messageId(turn, turn.call.item);
   return startTurns(
     state,
     turn,
     asked.map((agentId) => ({ agentId, content: text, message, ...defined({ budget }) })),
-    input,
+    { ...input, isCallerOver: true },
   );
 }
 
@@ -73,14 +73,20 @@ interface Call {
   budget?: Budget;
 }
 
-function startTurns(state: ConversationState, turn: Turn, calls: readonly Call[], input: PlanInput): Started {
+/** Starts turns of agents that take part. `isCallerOver`: the cycle of the turn that calls them ends in this step. */
+export function startTurns(
+  state: ConversationState,
+  turn: Turn,
+  calls: readonly Call[],
+  { isCallerOver, ...input }: PlanInput & { isCallerOver: boolean },
+): Started {
   const { of, by } = exchangeOf(turn);
   const caller = { type: "agent", agentId: turn.agentId, turnId: turnId(turn) } as const;
   const started: Started = { before: [], after: [] };
   let left = (input.agentTurns ?? MAX_AGENT_TURNS) - turnsOfExchange(state, of);
   let length = activeLength(state);
   let n = state.turns;
-  let isHeld = isQueueHeld(state, turn);
+  let isHeld = isQueueHeld(state, isCallerOver ? turn.n : undefined);
   for (const { agentId, content, message, budget } of calls) {
     const reason = refusal(state, { agentId, left, length: length + lengthOf(content), n, budget });
     if (reason !== null) {
@@ -108,9 +114,9 @@ function startTurns(state: ConversationState, turn: Turn, calls: readonly Call[]
   return started;
 }
 
-/** Reports whether a turn that starts behind the last cycle of another one waits in the queue. */
-function isQueueHeld({ order, active }: ConversationState, { n }: Turn): boolean {
-  return order === "queued" && [...active.values()].some((other) => other.n !== n && holdsQueue(other));
+/** Reports whether a turn that starts now waits in the queue. The turn `over` does not count. */
+function isQueueHeld({ order, active }: ConversationState, over: number | undefined): boolean {
+  return order === "queued" && [...active.values()].some((other) => other.n !== over && holdsQueue(other));
 }
 
 function refusal(
@@ -140,8 +146,12 @@ function hasPrices({ record }: ConversationState, agentId: string, budget: Budge
   }
 }
 
-/** Returns an equal part of what is left of a turn's budget, for each of `count` turns; `undefined` where it has none. */
-function shareOf({ record }: ConversationState, turn: Turn, count: number): Budget | undefined {
+/** Returns one of `count` equal parts of what is left of a turn's budget; `undefined` where it has none. */
+export function turnBudgetLeft(
+  { record }: Pick<ConversationState, "record">,
+  turn: Turn,
+  count: number,
+): Budget | undefined {
   const { budget } = turn;
   if (budget === undefined) return undefined;
   const spent = spentByTurn(turn, chainOf(record, turn.agentId));

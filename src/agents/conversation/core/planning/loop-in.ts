@@ -1,0 +1,133 @@
+/**
+ * Agents that other agents bring into the conversation. Pure.
+ *
+ * LOOPIN-1  A call in the mode `loop_in` adds the agent to the participants, as a user would. It has its result at once, whatever the
+ *           tool says of background work, and in the same commit a turn of the agent starts: its message is the message of the
+ *           call, its caller the agent that called. All readers see both, and the agent stays until it is removed.
+ * LOOPIN-2  An agent that is unknown is `NOT_FOUND`, one of other projects `PERMISSION_DENIED`. So are the agent itself, and any
+ *           agent in a conversation that a call opened. Beyond the bound of TALK-2 nobody joins.
+ * LOOPIN-3  Whatever crashes, and however often the agent's versions come: it joins once, and one turn starts.
+ * LOOPIN-4  Where the turn of the caller has a budget, the turn that starts gets half of what is left of it, and the caller keeps
+ *           the rest.
+ */
+import { BUDGET_LIMITS, type Budget } from "../../../../protocol/budget.ts";
+import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
+import { turnId } from "../../../../protocol/ids.ts";
+import { defined } from "../../../../shared/defined.ts";
+import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
+import { callMessageOf } from "../call-envelopes.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
+import type { Operation } from "../operation.ts";
+import type { AgentInvited } from "../signals.ts";
+import { type ConversationState, chainOf, takesPart } from "../state.ts";
+import { joiningOperations, type Turn } from "../turn.ts";
+import { planJoin } from "./participants.ts";
+import { resume } from "./results.ts";
+import { failure } from "./tool-call.ts";
+import { nextAttemptAt } from "./tool-retry.ts";
+import { startTurns, turnBudgetLeft } from "./turn-taking.ts";
+
+/** Plans after the versions of an agent that is to join have come, or the reason why they have not. */
+export function planInvited(
+  state: ConversationState,
+  { turn: n, item, attempt, outcome }: AgentInvited,
+  input: PlanInput,
+): AgentDecision[] {
+  const turn = state.active.get(n);
+  const operation = turn && joiningOperations(turn).find((one) => one.item === item);
+  if (turn === undefined || operation?.attempt !== attempt) return [];
+  if (!("error" in outcome)) return join(state, turn, operation, outcome, input);
+  const { error } = outcome;
+  const notBefore = error.retriable
+    ? nextAttemptAt(chainOf(state.record, turn.agentId), operation, input.now)
+    : undefined;
+  if (notBefore !== undefined) return [{ type: "RETRY_TASK", turn: n, item, error, notBefore }];
+  return resume(state, turn, [{ item, result: refused(operation, error) }]);
+}
+
+function join(
+  state: ConversationState,
+  turn: Turn,
+  operation: Operation,
+  invitation: Extract<AgentInvited["outcome"], { error?: never }>,
+  input: PlanInput,
+): AgentDecision[] {
+  const { item, toolCallId } = operation;
+  const agentId = operation.agent?.id ?? "";
+  const participant = { type: "agent", id: agentId } as const;
+  const caller = { type: "agent", agentId: turn.agentId, turnId: turnId(turn) } as const;
+  const fail = (result: ToolResult) => resume(state, turn, [{ item, result }]);
+  let joins: AgentDecision[];
+  try {
+    joins = planJoin(state, { type: "conversation.participant.add", caller, participant, ...invitation });
+  } catch (error) {
+    if (error instanceof DramatisError) return fail(refused(operation, error));
+    throw error;
+  }
+  const { record } = state;
+  const isNew = !record.agents.some(({ id }) => id === agentId);
+  const joined: ConversationState = {
+    ...state,
+    record: {
+      ...record,
+      participants: takesPart(record, participant)
+        ? record.participants
+        : [...record.participants, participant],
+      agents: isNew && invitation.agent !== undefined ? [...record.agents, invitation.agent] : record.agents,
+    },
+  };
+  const budget = turnBudgetLeft(state, turn, 2);
+  const content = callMessageOf(record, turn, operation);
+  const { before, after } = startTurns(joined, turn, [{ agentId, content, ...defined({ budget }) }], {
+    ...input,
+    isCallerOver: false,
+  });
+  const [refusal] = before;
+  if (refusal?.type === "LEAVE_UNASKED") return fail(beyond(operation, refusal.reason));
+  return [
+    ...joins,
+    ...(turn.budget === undefined || budget === undefined
+      ? []
+      : [{ type: "LOWER_BUDGET" as const, turn: turn.n, budget: without(turn.budget, budget) }]),
+    ...resume(joined, turn, [
+      { item, result: { tool_call_id: toolCallId, success: true, result: { joined: agentId } } },
+    ]),
+    ...after,
+  ];
+}
+
+/** Returns a budget without a part of it. */
+function without(budget: Budget, part: Budget): Budget {
+  const left: Budget = {};
+  for (const limit of BUDGET_LIMITS) {
+    const allowed = budget[limit];
+    if (allowed !== undefined) left[limit] = Math.max(0, allowed - (part[limit] ?? 0));
+  }
+  return left;
+}
+
+/** The errors of tools for errors of a join. */
+const CODES: Readonly<Record<string, ToolErrorCode>> = {
+  NOT_FOUND: "NOT_FOUND",
+  FORBIDDEN: "PERMISSION_DENIED",
+  INVALID_INPUT: "INVALID_INPUT",
+};
+
+function refused(
+  { toolCallId }: Operation,
+  { code, message, retriable }: Pick<ErrorData, "code" | "message" | "retriable">,
+): ToolResult {
+  return failure(toolCallId, CODES[code] ?? "EXECUTION_FAILED", message, retriable);
+}
+
+const BEYOND = {
+  bound:
+    "The message of the user has had all turns of agents that it may have, so nobody joined. Answer yourself.",
+  busy: "Too many turns are active, so nobody joined. Answer yourself.",
+  budget:
+    "The budget is in dollars, and a model of this agent has no price, so it did not join. Answer yourself.",
+} as const;
+
+function beyond({ toolCallId }: Operation, reason: keyof typeof BEYOND): ToolResult {
+  return failure(toolCallId, "EXECUTION_FAILED", BEYOND[reason]);
+}
