@@ -51,6 +51,7 @@ export type { Token } from "./requests.ts";
 export type { ConversationActions, SendOptions } from "./session.ts";
 export {
   type ConnectionStatus,
+  callsAsking,
   initialState,
   isAnswering,
   isEnded,

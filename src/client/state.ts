@@ -220,11 +220,16 @@ export function runningOperations({ turns }: LiveConversation): OperationState[]
 export function pendingApprovals(state: LiveConversation): OperationState[] {
   return runningOperations(state).flatMap((operation) => [
     ...(operation.state === "awaiting_approval" ? [operation] : []),
-    ...(operation.agent?.asks ?? []).map(({ operationId: id, name, input, expiresAt }): OperationState => {
-      const approval = { expiresAt };
-      return { id, turnId: operation.turnId, name, input, state: "awaiting_approval", approval };
-    }),
+    ...callsAsking(operation),
   ]);
+}
+
+/** Returns the calls that wait for a person in the conversation of the agent that an operation calls, or below it, each with its agent. */
+export function callsAsking({ turnId, agent }: OperationState): (OperationState & { agentId: string })[] {
+  return (agent?.asks ?? []).map(({ operationId: id, agentId, name, input, expiresAt }) => {
+    const approval = { expiresAt };
+    return { id, turnId, agentId, name, input, state: "awaiting_approval", approval };
+  });
 }
 
 /** Returns the text of content, without its images and files. */

@@ -268,6 +268,19 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     expect(new URL(page.url()).pathname).toBe(`/c/${id}`);
   });
 
+  it("ASK-1 shows the request of an agent that was called, and takes the answer for it, by keyboard", async () => {
+    const { page } = await visit();
+    const inner = call("transfer", "/bank/below", "7 €");
+    await say(page, `!tool ask_porter ${JSON.stringify({ message: inner })}`);
+    const card = page.getByRole("group", { name: /^Porter asks: approve this call\? transfer/ });
+    await card.getByText("7 €").waitFor();
+    await page.reload();
+    await card.getByRole("button", { name: "Approve" }).press("Enter");
+    await expect.poll(() => desk.answer("/bank/below", "Sent")).toBe(true);
+    await answers(page, "transfer answered Sent", false).waitFor();
+    expect(await card.count()).toBe(0);
+  });
+
   it("fits 390 pixels: threads, cards, queue, budget, and a stopped conversation", async () => {
     const options = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
     const { id, page } = await visit(options);

@@ -11,13 +11,15 @@ import { JsonView } from "./json-view.tsx";
 
 interface ApprovalCardProps {
   operation: OperationState;
+  /** The agent that asks, where it is not the one of this conversation. */
+  asker?: string;
   /** Rejects if the answer cannot be recorded. */
   onResolve: (operationId: string, answer: ApprovalAnswer) => Promise<unknown>;
   /** Takes the focus when the card goes while it has it. */
   onLeave: () => void;
 }
 
-export function ApprovalCard({ operation, onResolve, onLeave }: ApprovalCardProps) {
+export function ApprovalCard({ operation, asker, onResolve, onLeave }: ApprovalCardProps) {
   const { id, name, input, approval } = operation;
   const title = useId();
   const card = useRef<HTMLFieldSetElement>(null);
@@ -55,7 +57,9 @@ export function ApprovalCard({ operation, onResolve, onLeave }: ApprovalCardProp
     >
       <p id={title} className="flex flex-wrap items-center gap-x-2 gap-y-1">
         <Icon name="alert" className="text-caution" />
-        <span className="font-medium">Approve this call?</span>
+        <span className="font-medium">
+          {asker === undefined ? "Approve this call?" : `${asker} asks: approve this call?`}
+        </span>
         <span className="font-mono text-[0.8125rem]">{name}</span>
         {approval?.expiresAt !== undefined && (
           <span className="text-xs text-muted">
@@ -63,7 +67,13 @@ export function ApprovalCard({ operation, onResolve, onLeave }: ApprovalCardProp
           </span>
         )}
       </p>
-      <JsonView label="Input" value={input} exact />
+      {input === undefined ? (
+        <p className="text-muted">
+          The input is too large to show here. Open the agent’s conversation to approve it.
+        </p>
+      ) : (
+        <JsonView label="Input" value={input} exact />
+      )}
       <label className="block text-xs text-muted">
         Reason for a denial (optional)
         <input
@@ -76,14 +86,16 @@ export function ApprovalCard({ operation, onResolve, onLeave }: ApprovalCardProp
       </label>
       <div className="flex gap-2">
         {/* Disabled buttons would lose the focus. */}
-        <button
-          type="button"
-          aria-disabled={sending !== null}
-          onClick={() => void resolve(true)}
-          className="rounded-xl bg-accent px-4 py-2 font-medium text-on-accent aria-disabled:bg-line aria-disabled:text-muted"
-        >
-          {sending === "approved" ? "Approving…" : "Approve"}
-        </button>
+        {input !== undefined && (
+          <button
+            type="button"
+            aria-disabled={sending !== null}
+            onClick={() => void resolve(true)}
+            className="rounded-xl bg-accent px-4 py-2 font-medium text-on-accent aria-disabled:bg-line aria-disabled:text-muted"
+          >
+            {sending === "approved" ? "Approving…" : "Approve"}
+          </button>
+        )}
         <button
           type="button"
           aria-disabled={sending !== null}

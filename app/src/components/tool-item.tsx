@@ -1,7 +1,8 @@
-/** A tool call of a turn: a question while it waits for a person, its card otherwise. */
+/** A tool call of a turn: a question while it waits for a person, its card otherwise, with the questions of the agents below. */
 import { useCallback, useContext, useRef } from "react";
-import type { OperationState } from "../../../src/client/index.ts";
+import { callsAsking, type OperationState } from "../../../src/client/index.ts";
 import { ResolveApproval } from "../approvals.ts";
+import { wordsOf } from "../format.ts";
 import { ApprovalCard } from "./approval-card.tsx";
 import { ToolCard } from "./tool-card.tsx";
 
@@ -10,13 +11,26 @@ export function ToolItem({ operation, active }: { operation: OperationState; act
   const box = useRef<HTMLDivElement>(null);
   const takeFocus = useCallback(() => box.current?.focus(), []);
   const isAsked = active && operation.state === "awaiting_approval" && resolve !== null;
-  return (
-    <div ref={box} tabIndex={-1} className="rounded-xl">
-      {isAsked ? (
+  if (isAsked)
+    return (
+      <div ref={box} tabIndex={-1} className="rounded-xl">
         <ApprovalCard operation={operation} onResolve={resolve} onLeave={takeFocus} />
-      ) : (
-        <ToolCard operation={operation} active={active} />
-      )}
+      </div>
+    );
+  return (
+    <div ref={box} tabIndex={-1} className="space-y-3 rounded-xl">
+      <ToolCard operation={operation} active={active} />
+      {active &&
+        resolve !== null &&
+        callsAsking(operation).map(({ agentId, ...asking }) => (
+          <ApprovalCard
+            key={asking.id}
+            operation={asking}
+            asker={wordsOf(agentId)}
+            onResolve={resolve}
+            onLeave={takeFocus}
+          />
+        ))}
     </div>
   );
 }

@@ -75,7 +75,10 @@ const clerk = definePersona("clerk", {
   examples: ["!say Good morning."],
 });
 
-const porter = definePersona("porter", { identity: { systemPrompt: "You carry." } });
+const porter = definePersona("porter", {
+  identity: { systemPrompt: "You carry." },
+  tools: { toolIds: ["transfer"] },
+});
 
 const app = dramatis({
   libraries: [
