@@ -296,6 +296,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "Images and files are uploaded, kept by reference, and sent in each provider's own form.",
   ],
   [
+    "G14",
+    "Location",
+    "The platform is asked for the jurisdiction and the region of each agent and conversation, and every look-up finds them by the id.",
+  ],
+  [
     "G18",
     "Stop",
     "One turn or the whole conversation, from every client: the provider's request is aborted, and the shown text stays, marked.",

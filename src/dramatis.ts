@@ -42,6 +42,7 @@ import { allowAll, type Gate } from "./policy/gate.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
+import { checkedPolicy, type LocationPolicy } from "./protocol/location-policy.ts";
 import { defined } from "./shared/defined.ts";
 import { DramatisError } from "./shared/errors.ts";
 import { checkAgents, checkExecutor, declareAgents, type FirstAgent, missingParts } from "./startup.ts";
@@ -109,6 +110,13 @@ export interface DramatisOptions {
    * declaration here has changed. New conversations use the new persona, existing ones keep theirs.
    */
   agents?: FirstAgent[];
+  /**
+   * Decides where the agents and conversations of a tenant may live. Default: in no jurisdiction, unless their request names one. What
+   * is there stays where it is.
+   *
+   * @example location: (tenant) => (tenant === "acme" ? { jurisdiction: "eu", strict: true } : {})
+   */
+  location?: (tenant: string) => LocationPolicy;
 }
 
 /**
@@ -122,6 +130,7 @@ export interface DramatisOptions {
 export function dramatis(options: DramatisOptions) {
   const { models = {}, gate = allowAll, agents = [] } = options;
   const limits = completeLimits(options.limits);
+  const location = (tenant: string) => checkedPolicy(options.location?.(tenant));
 
   const code = new DeployedCode(options.libraries);
   checkAgents(agents, code);
@@ -153,6 +162,7 @@ export function dramatis(options: DramatisOptions) {
     authorize: options.authorize ?? defaultAuthorize,
     requestPorts: (env) => ({
       actors: durableActors(env),
+      location,
       directory: () => required(directory(env), "Lists need the D1 binding `DB`"),
       deadLetters: () => required(deadLetters(env), "Lists need the D1 binding `DB`"),
       attachments: () => required(attachments(env), "Attachments need the R2 binding `BUCKET`"),
@@ -188,6 +198,7 @@ export function dramatis(options: DramatisOptions) {
       actors: durableActors,
       directory,
       deadLetters,
+      location,
       attachments,
       mediaBudget,
       adapters: adapterFor,
@@ -209,6 +220,7 @@ export function dramatis(options: DramatisOptions) {
       },
       directory,
       deadLetters,
+      location,
     }),
     Executor: createExecutorClass<DramatisEnv & Cloudflare.Env>(code, systemClock, (env) => env.DRAMATIS_URL),
     handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,

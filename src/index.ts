@@ -81,6 +81,7 @@ export type {
 export type { Persona, PersonaSource, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
 export type { TaskExecutor, TaskResultApi, ToolStateApi } from "./protocol/executor-api.ts";
+export type { LocationPolicy } from "./protocol/location-policy.ts";
 export type { DeferApi } from "./protocol/operation-handle.ts";
 export type { ToolOutcome } from "./protocol/requests.ts";
 export type { AcceptedSignal, SignalEnvelope, SignalResult, StartedTurn } from "./protocol/signals.ts";
@@ -94,5 +95,6 @@ export {
 } from "./shared/errors.ts";
 export type { DefinitionReference } from "./shared/identifiers.ts";
 export type { Json, JsonObject } from "./shared/json.ts";
+export { type Jurisdiction, type LocationHint, locationOf } from "./shared/location.ts";
 export type { Principal, Role } from "./shared/principal.ts";
 export type { RateLimit } from "./shared/token-bucket.ts";

@@ -75,7 +75,7 @@ export function checkAgents(agents: readonly FirstAgent[], code: DeployedCode): 
     const refuse = (reason: string) => new DramatisError("INVALID_INPUT", `Agent "${id}": ${reason}`);
     if (!isAgentId(id)) {
       throw refuse(
-        "an agent's id is 1 to 64 lower-case letters, digits and hyphens, and begins with a letter or a digit.",
+        "an agent's id is 1 to 64 lower-case letters, digits and hyphens, and begins with a letter or a digit; in a jurisdiction `_` and its name follow.",
       );
     }
     const name = JSON.stringify([tenant, id]);
@@ -96,7 +96,7 @@ export function checkAgents(agents: readonly FirstAgent[], code: DeployedCode): 
 /** Makes the agents what the code declares. Throws `UNAVAILABLE` if a declaration cannot be used. */
 export async function declareAgents(actors: ActorLookup, agents: readonly FirstAgent[]): Promise<void> {
   for (const { tenant = "local", ...agent } of agents) {
-    const actor = await actors.agent(tenant, agent.id);
+    const actor = await actors.agent(tenant, agent.id, agent.locationHint);
     const principal = { subject: "system", tenant, roles: ["admin"] };
     const declared = await actor.create(principal, agent, { isDeclaration: true });
     // During a deploy the actor may still run a release that refuses to create an agent twice.

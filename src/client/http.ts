@@ -25,6 +25,7 @@ import type {
   TurnView,
 } from "../protocol/views.ts";
 import { defined } from "../shared/defined.ts";
+import type { Jurisdiction, LocationHint } from "../shared/location.ts";
 import type { PageOptions } from "../shared/page.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
 import { framesOfTurn } from "./event-stream.ts";
@@ -59,6 +60,10 @@ export interface ConversationInput {
   turns?: TurnOrder;
   /** `false`: messages are recorded, and no model answers them; `true` by default. */
   orchestration?: boolean;
+  /** The jurisdiction to live in, for good; the agent's by default. */
+  jurisdiction?: Jurisdiction;
+  /** The region to begin in; near the first request by default. */
+  locationHint?: LocationHint;
   /** Earlier messages from elsewhere. They are sent to the model, and are not part of the transcript. */
   history?: ContextMessage[];
 }

@@ -4,6 +4,8 @@ import { toDollars } from "../model/cost.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type { AgentUsage, ConversationSummary, ConversationView } from "../protocol/views.ts";
+import { defined } from "../shared/defined.ts";
+import { jurisdictionOf } from "../shared/location.ts";
 import { encodeCursor, listRange, type Page, type PageOptions, pageOf } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
 import { toIso } from "../shared/time.ts";
@@ -118,6 +120,7 @@ function toAgent(row: AgentRow): AgentIdentity {
     // SAFETY: only putAgent writes these columns, from values of these types.
     persona: JSON.parse(row.persona) as AgentIdentity["persona"],
     projectIds: JSON.parse(row.project_ids) as string[],
+    ...defined({ jurisdiction: jurisdictionOf(row.id) }),
     createdAt: toIso(row.created_at),
     updatedAt: toIso(row.updated_at),
   };
@@ -129,6 +132,7 @@ function toConversation(row: ConversationRow): ConversationSummary {
     title: row.title,
     agentId: row.agent_id,
     projectId: row.project_id,
+    ...defined({ jurisdiction: jurisdictionOf(row.id) }),
     // SAFETY: only putConversation writes this column, from a value of this type.
     participants: JSON.parse(row.participants) as ConversationView["participants"],
     createdAt: toIso(row.created_at),

@@ -1,4 +1,6 @@
 /** The look-up of actors by tenant and id. */
+
+import type { LocationHint } from "../shared/location.ts";
 import type { AgentApi } from "./agent-api.ts";
 import type { ConversationApi } from "./conversation-api.ts";
 import type { ActorAddress } from "./envelope.ts";
@@ -12,10 +14,13 @@ export interface ConversationActor extends ConversationApi {
 /** The mailbox of an actor of any kind. */
 export interface MailboxActor extends MailboxPeer, DeadLetterApi {}
 
-/** Finds actors. Every name finds one, even if nothing was created under it. */
+/**
+ * Finds actors. Every name finds one, even if nothing was created under it. A hint is for the first contact with the actor; later
+ * ones change nothing.
+ */
 export interface ActorLookup {
-  agent(tenant: string, id: string): Promise<AgentApi>;
-  conversation(tenant: string, id: string): Promise<ConversationActor>;
+  agent(tenant: string, id: string, hint?: LocationHint): Promise<AgentApi>;
+  conversation(tenant: string, id: string, hint?: LocationHint): Promise<ConversationActor>;
   /** Throws `NOT_FOUND` where this runtime has no actors of the address's kind. */
   mailbox(address: ActorAddress): Promise<MailboxActor>;
 }

@@ -1,6 +1,7 @@
 /** The interface of an `Agent` actor: its RPC, and the envelopes it takes. */
 
 import type { Result } from "../shared/errors.ts";
+import type { Jurisdiction, LocationHint } from "../shared/location.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type { AgentBudget } from "./budget.ts";
@@ -16,6 +17,8 @@ export interface CreateAgent {
   projectIds?: string[];
   /** The limits of all of its conversations together; absent = none. */
   budget?: AgentBudget;
+  /** The region that the agent was asked to begin in, to be shown. The look-up of its actor has the same. */
+  locationHint?: LocationHint;
 }
 
 /** An agent's identity, as stored and shown. */
@@ -25,6 +28,10 @@ export interface AgentIdentity {
   persona: Persona | { library: string; id: string; version?: number };
   projectIds: string[];
   budget?: AgentBudget;
+  /** The jurisdiction that its id names; absent where it names none. */
+  jurisdiction?: Jurisdiction;
+  /** The region that it was asked to begin in. Lists leave it out. */
+  locationHint?: LocationHint;
   /** ISO 8601 UTC. */
   createdAt: string;
   updatedAt: string;

@@ -4,6 +4,7 @@ import type { OutputSpec, ToolSpec } from "../model/context.ts";
 import type { ContextMessage } from "../model/messages.ts";
 import type { Content } from "../shared/content.ts";
 import type { Result } from "../shared/errors.ts";
+import type { LocationHint } from "../shared/location.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type { ApprovalAnswer } from "./approval.ts";
@@ -40,6 +41,8 @@ export interface CreateConversation {
   budget?: Budget;
   /** `false`: messages are recorded, and no model answers them; `true` when absent. */
   orchestration?: boolean;
+  /** The region that the conversation was asked to begin in, to be shown. The look-up of its actor has the same. */
+  locationHint?: LocationHint;
   /** `false` keeps the conversation out of the lists of the directory and of its agent. Its id still finds it. */
   listed?: boolean;
   /**

@@ -7,6 +7,7 @@
  * ID-2  Turns that begin within one millisecond have different stems, in two conversations too: two different calls never
  *       share an operation id, which tools use as their idempotency key.
  */
+import { inJurisdiction, type Jurisdiction } from "../shared/location.ts";
 
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const TIME_LENGTH = 10;
@@ -94,12 +95,17 @@ export function resolveId<Turn extends TurnKey>(
 
 /**
  * Returns the id of the conversation that an attempt of an operation opens: the operation's own characters, with the attempts
- * before it added to the time.
+ * before it added to the time. It is in the jurisdiction of the caller's conversation.
  */
-export function calledConversationId(operation: string, attempt: number): string {
+export function calledConversationId(
+  operation: string,
+  attempt: number,
+  jurisdiction?: Jurisdiction,
+): string {
   const characters = operation.slice(operation.indexOf("_") + 1);
   const time = decode(characters.slice(0, TIME_LENGTH)) + attempt - 1;
-  return `conv_${digits(time, TIME_LENGTH)}${characters.slice(TIME_LENGTH)}`;
+  const id = `conv_${digits(time, TIME_LENGTH)}${characters.slice(TIME_LENGTH)}`;
+  return inJurisdiction(id, jurisdiction);
 }
 
 function encode({ stem, n }: TurnKey, item: number): string {

@@ -4,6 +4,7 @@
  */
 import { toBase64 } from "../shared/base64.ts";
 import type { Result } from "../shared/errors.ts";
+import { CONVERSATION_ID } from "../shared/identifiers.ts";
 
 /** Milliseconds for which a handle is valid, where its tool asks for no other time. */
 export const DEFAULT_DEFER_MS = 24 * 60 * 60 * 1_000;
@@ -14,7 +15,6 @@ export const MAX_DEFER_MS = 30 * 24 * 60 * 60 * 1_000;
 const SHAPE = /^[A-Za-z0-9_-]{1,1000}\.[A-Za-z0-9_-]{43}$/;
 /** A colon would let a tenant and an id be read as others: actors are named `{tenant}:{id}`. */
 const TENANT = /^[^:]{1,200}$/;
-const CONVERSATION = /^conv_[0-9A-HJKMNP-TV-Z]{26}$/;
 const OPERATION = /^op_[0-9A-HJKMNP-TV-Z]{26}$/;
 
 /** What a handle stands for. */
@@ -79,7 +79,7 @@ function parseClaim(text: string): HandleClaim | null {
     const isClaim =
       version === 1 &&
       matches(tenant, TENANT) &&
-      matches(conversationId, CONVERSATION) &&
+      matches(conversationId, CONVERSATION_ID) &&
       matches(operationId, OPERATION);
     if (!isClaim || typeof expiresAt !== "number" || !Number.isSafeInteger(expiresAt)) return null;
     // SAFETY: `matches` has checked the texts.

@@ -5,6 +5,7 @@ import type { TokenUsage } from "../model/usage.ts";
 import type { Content } from "../shared/content.ts";
 import type { ErrorData } from "../shared/errors.ts";
 import type { Facts, JsonValue } from "../shared/json.ts";
+import type { Jurisdiction, LocationHint } from "../shared/location.ts";
 import type { AgentCallView, CalledByView } from "./agent-call.ts";
 import type { ApprovalOutcome } from "./approval.ts";
 import type { Budget, SpendingView } from "./budget.ts";
@@ -46,6 +47,10 @@ export interface ConversationView {
   queued?: number;
   agentId: string;
   projectId: string;
+  /** The jurisdiction that its id names; absent where it names none. */
+  jurisdiction?: Jurisdiction;
+  /** The region that it was asked to begin in. */
+  locationHint?: LocationHint;
   participants: readonly Participant[];
   /** The agent whose call opened the conversation, and the one in which it waits; absent where a user opened it. */
   calledBy?: CalledByView;

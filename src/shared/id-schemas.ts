@@ -1,13 +1,14 @@
 /** Schemas of the ids that people choose. */
 import { z } from "zod";
 import { AGENT_ID, DEFINITION_ID } from "./identifiers.ts";
+import { JURISDICTIONS } from "./location.ts";
 
 /** Ids of agents. */
 export const agentIdSchema = z
   .string()
   .regex(
     AGENT_ID,
-    "An agent's id is 1 to 64 lower-case letters, digits and hyphens, and begins with a letter or a digit",
+    `An agent's id is 1 to 64 lower-case letters, digits and hyphens, and begins with a letter or a digit. In a jurisdiction "_" and its name follow: ${JURISDICTIONS.join(", ")}`,
   );
 
 /** Ids of libraries, definitions and projects. */

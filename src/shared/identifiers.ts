@@ -1,14 +1,22 @@
 /** The shapes of identifiers that a URL or a body may name. An id of another shape cannot exist. */
+import { JURISDICTION_SUFFIX } from "./location.ts";
 
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}";
-export const CONVERSATION_ID = new RegExp(`^conv_${ULID}$`);
+export const CONVERSATION_ID = new RegExp(`^conv_${ULID}${JURISDICTION_SUFFIX}$`);
 export const TURN_ID = new RegExp(`^turn_${ULID}$`);
 /** Ids carry a time of 48 bits, so the first digit of a ULID is at most 7. */
 const OPERATION_ID = /^op_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
-export const AGENT_ID = /^[a-z0-9][a-z0-9-]{0,63}$/;
+const NAME = "[a-z0-9][a-z0-9-]{0,63}";
+const TENANT_NAME = new RegExp(`^${NAME}$`);
+export const AGENT_ID = new RegExp(`^${NAME}${JURISDICTION_SUFFIX}$`);
+/** An agent's id after `@`, where no word, address or path ends before it. */
+export const MENTION = new RegExp(
+  String.raw`(?<![\w@./+-])@(${NAME}${JURISDICTION_SUFFIX})(?![a-z0-9_-])`,
+  "gi",
+);
 export const DEFINITION_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
 
-/** `conv_` and a ULID. */
+/** `conv_` and a ULID; in a jurisdiction with `_` and its name behind them. */
 export function isConversationId(value: string): boolean {
   return CONVERSATION_ID.test(value);
 }
@@ -23,9 +31,14 @@ export function isOperationId(value: unknown): value is string {
   return typeof value === "string" && OPERATION_ID.test(value);
 }
 
-/** Ids of agents and tenants. */
+/** A name, in a jurisdiction with `_` and its name behind it. */
 export function isAgentId(value: string): boolean {
   return AGENT_ID.test(value);
+}
+
+/** Names of tenants in tokens. */
+export function isTenantName(value: string): boolean {
+  return TENANT_NAME.test(value);
 }
 
 /** `library/id`, `library/id@version`, or the same as an object. Without a version it resolves to the latest one. */

@@ -420,6 +420,7 @@ function untouchable(authorize: () => never | Promise<Principal | Response>) {
     authorize,
     requestPorts: () => ({
       actors: { agent: tooFar, conversation: tooFar, mailbox: tooFar },
+      location: tooFar,
       deadLetters: tooFar,
       attachments: tooFar,
       libraries: tooFar,
@@ -504,6 +505,7 @@ describe("who may enter", () => {
       authorize: localAuthorize,
       requestPorts: () => ({
         actors: { agent: untouched, conversation: untouched, mailbox: untouched },
+        location: untouched,
         deadLetters: untouched,
         attachments: untouched,
         libraries: untouched,

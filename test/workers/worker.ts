@@ -11,6 +11,7 @@ import { Wakeups } from "../../src/agents/base/timers/wakeups.ts";
 import { dramatis } from "../../src/dramatis.ts";
 import { localAuthorize } from "../../src/http/auth/authorize.ts";
 import type { Envelope } from "../../src/protocol/envelope.ts";
+import type { LocationPolicy } from "../../src/protocol/location-policy.ts";
 import type { Answer, Attempt } from "../../src/protocol/mailbox-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
@@ -28,6 +29,12 @@ const deletesAttachments: Interceptor = {
   },
 };
 
+/** Where the tenants of `location.test.ts` may live; the others' live anywhere. */
+const LOCATIONS: Readonly<Record<string, LocationPolicy>> = {
+  strict: { jurisdiction: "eu", locationHint: "weur", strict: true },
+  apart: { strict: true },
+};
+
 const app = dramatis({
   libraries: [testLibrary, releaseLibrary({ report: reportRun, pass: passGate })],
   // Tests name their principal; a request that names none is the local one's.
@@ -41,6 +48,7 @@ const app = dramatis({
     allowedSecrets: ["SOME_API_KEY"],
     resilience: { interceptors: [deletesAttachments] },
   },
+  location: (tenant) => LOCATIONS[tenant] ?? {},
   // Tests send as many requests as they like; those of limits have applications of their own.
   limits: { requests: false },
 });

@@ -26,11 +26,13 @@ import { type AgentBudget, agentBudgetSchema } from "../../protocol/budget.ts";
 import { BUDGET_LEASE, leaseRequestSchema } from "../../protocol/budget-lease.ts";
 import type { Persona, PersonaSource, VersionChain } from "../../protocol/definitions.ts";
 import { ageOf } from "../../protocol/envelope.ts";
+import { checkNew, type LocationPolicy, locationHintSchema } from "../../protocol/location-policy.ts";
 import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
+import { jurisdictionOf } from "../../shared/location.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
@@ -51,6 +53,8 @@ export interface AgentClassPorts<Env> {
   /** `null` where there is no directory. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterWriter | null;
+  /** Where the agents of a tenant may live. */
+  location(tenant: string): LocationPolicy;
 }
 
 const projectIds = z.array(definitionIdSchema).min(1, "Give at least one project.").max(100).optional();
@@ -59,6 +63,7 @@ const createSchema = z.strictObject({
   persona: z.unknown(),
   projectIds,
   budget: agentBudgetSchema.exactOptional(),
+  locationHint: locationHintSchema.exactOptional(),
 });
 const changeSchema = z.strictObject({
   persona: z.unknown().optional(),
@@ -129,7 +134,8 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       return asResult(async () => {
         checkAuthor(principal);
         const { tenant } = principal;
-        const { id, persona, projectIds = ["default"], budget } = validate(createSchema, input);
+        const { id, persona, projectIds = ["default"], budget, locationHint } = validate(createSchema, input);
+        this.checkPlace();
         const checked = await this.#checkPersona(persona, tenant, budget);
         const now = toIso(systemClock.now());
         const identity = {
@@ -137,11 +143,12 @@ export function createAgentClass<Env extends Cloudflare.Env>(
           tenant,
           persona: checked,
           projectIds,
-          ...defined({ budget }),
+          ...defined({ budget, jurisdiction: jurisdictionOf(id), locationHint }),
           createdAt: now,
           updatedAt: now,
         };
         if (isDeclaration) return this.#declare(identity);
+        checkNew(id, ports.location(tenant), "/id");
         await this.#commit(() => this.#store.create(identity));
         return identity;
       });
@@ -155,6 +162,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       const hash = await sha256Hex(canonicalJson(declaration as unknown as Json));
       const current = this.#store.find();
       if (current !== undefined && this.#store.declaration() === hash) return current;
+      if (current === undefined) checkNew(declared.id, ports.location(declared.tenant), "/id");
       const next = current === undefined ? declared : changed(current, declaration);
       await this.#commit(() => this.#store.declare(next, hash));
       return next;

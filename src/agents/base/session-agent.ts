@@ -29,7 +29,7 @@ import type { Facts } from "../../shared/json.ts";
 import type { Page, PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
-import { kindOf } from "./lookup/durable-actors.ts";
+import { checkActorPlace, kindOf } from "./lookup/durable-actors.ts";
 import { actorMailbox } from "./mailbox/actor-mailbox.ts";
 import { checkOperator } from "./mailbox/dead-letter.ts";
 import type { Mailbox } from "./mailbox/mailbox.ts";
@@ -95,6 +95,12 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
     const split = this.name.lastIndexOf(":");
     if (split < 1) return null;
     return { kind: this.mailboxKind, tenant: this.name.slice(0, split), id: this.name.slice(split + 1) };
+  }
+
+  /** Throws `INVALID_INPUT` unless the actor is in the jurisdiction that its id names (PLACE-3). */
+  protected checkPlace(): void {
+    const address = this.mailboxAddress;
+    if (address !== null) checkActorPlace(this.env, address, this.ctx.id.jurisdiction);
   }
 
   /**

@@ -21,6 +21,7 @@ import type { Envelope } from "../../protocol/envelope.ts";
 import { calledConversationId } from "../../protocol/ids.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
+import { jurisdictionOf } from "../../shared/location.ts";
 import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
@@ -87,9 +88,10 @@ export function takeAgentCalls(
 /** Throws `FORBIDDEN` unless the conversation that a call opened has sent an envelope (AGENTCALL-2). */
 function checkSender(
   { operationId, attempt }: Pick<AgentResultBody, "operationId" | "attempt">,
-  { from }: Pick<Envelope, "from">,
+  { from, to }: Pick<Envelope, "from" | "to">,
 ): void {
-  if (from.kind === "conversation" && from.id === calledConversationId(operationId, attempt)) return;
+  const opened = calledConversationId(operationId, attempt, jurisdictionOf(to.id));
+  if (from.kind === "conversation" && from.id === opened) return;
   throw new DramatisError("FORBIDDEN", "Only the conversation that a call opened may tell of it.");
 }
 

@@ -105,6 +105,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       directory: () => ports.directory(this.env),
       send: (envelope) => this.mailbox.send(envelope),
       agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
+      location: ports.location,
       clients: () => this.#clients(),
       waitUntil: (work) => this.ctx.waitUntil(work),
     });
@@ -118,6 +119,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       name: () => this.name,
       agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
       conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
+      location: ports.location,
       clients: () => this.#clients(),
     });
     readonly #guard = new ConnectionGuard({
@@ -174,7 +176,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     async create(principal: Principal, input: CreateConversation) {
-      return asResult(() => this.#entrance.create(principal, input));
+      return asResult(() => {
+        this.checkPlace();
+        return this.#entrance.create(principal, input);
+      });
     }
 
     async view(principal: Principal) {

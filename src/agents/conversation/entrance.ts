@@ -9,6 +9,7 @@ import type {
   SubmittedResult,
 } from "../../protocol/conversation-api.ts";
 import { stemOf } from "../../protocol/ids.ts";
+import { checkNew, checkTogether, type LocationPolicy } from "../../protocol/location-policy.ts";
 import type { ToolSubmission } from "../../protocol/requests.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";
 import type { ConversationView } from "../../protocol/views.ts";
@@ -46,6 +47,8 @@ export interface EntrancePorts {
   agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona">>;
   /** Finds the actor of another conversation. */
   conversation(tenant: string, id: string): Promise<Pick<ConversationApi, "resolveApproval">>;
+  /** Where the conversations of a tenant may live. */
+  location(tenant: string): LocationPolicy;
   /** Returns the open connections. */
   clients(): Iterable<Client>;
 }
@@ -72,6 +75,7 @@ export class Entrance {
     this.participants = new Participants({
       runtime,
       agent: ports.agent,
+      location: ports.location,
       checkSpeaker: speaks,
       expel: () => this.expel(),
       publish: () => announcement.listing.publish(),
@@ -129,7 +133,7 @@ export class Entrance {
 
   /** Creates the conversation. The same request again returns it, where the request has a fingerprint. */
   async create(principal: Principal, input: CreateConversation): Promise<ConversationView> {
-    const { parts, clock, ids, agent, name } = this.ports;
+    const { parts, clock, ids, agent, name, location } = this.ports;
     const { runtime, announcement } = parts;
     const request = parseCreate(input);
     const { agentId, fingerprint } = request;
@@ -140,6 +144,9 @@ export class Entrance {
       checkSameRequest(state.record, fingerprint);
       return conversationView(state);
     }
+    const policy = location(principal.tenant);
+    checkNew(request.id, policy, "/jurisdiction");
+    checkTogether(request.id, agentId, policy);
     const now = clock.now();
     const record = conversationRecord(principal, request, part, now);
     const origin = { sessionId: agentId, userId: principal.subject, now, ids };

@@ -4,7 +4,8 @@
  *
  * OPENING-1  A call that was acknowledged opens its conversation, or its caller gets the reason, whatever crashes in between.
  * OPENING-2  A cancellation that arrives before the call refuses it: nothing of it runs.
- * OPENING-3  An agent works only in a project that it shares with its caller: `PERMISSION_DENIED` otherwise.
+ * OPENING-3  An agent works only in a project that it shares with its caller, and where the application is strict only in its caller's
+ *            jurisdiction: `PERMISSION_DENIED` otherwise.
  */
 import { calledChain } from "../../library/agent-tool.ts";
 import { checkPrices } from "../../library/prices.ts";
@@ -16,8 +17,10 @@ import type { AgentCallBody, AgentCancelBody } from "../../protocol/agent-call.t
 import type { ActorAddress, NewEnvelope } from "../../protocol/envelope.ts";
 import type { ToolErrorCode } from "../../protocol/executor-api.ts";
 import { calledConversationId } from "../../protocol/ids.ts";
+import { type LocationPolicy, separation } from "../../protocol/location-policy.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData, toErrorData, unwrap } from "../../shared/errors.ts";
+import { jurisdictionOf } from "../../shared/location.ts";
 import type { AfterCommit } from "../base/mailbox/handlers.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
@@ -34,6 +37,8 @@ export interface OpeningPorts {
   runtime: Pick<ConversationRuntime, "exists" | "state" | "begin" | "stageCreation" | "stageMessage">;
   /** Finds the actor of an agent. */
   agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona">>;
+  /** Where the conversations of a tenant may live. */
+  location(tenant: string): LocationPolicy;
   /** As `Mailbox.send`. */
   send(envelope: NewEnvelope): Promise<void>;
   /** The wake-up that calls `wake`. */
@@ -166,10 +171,13 @@ export class Opening {
     const projectId = call.projectIds.find((one) => projectIds.includes(one));
     if (projectId === undefined)
       throw new DramatisError("FORBIDDEN", `The agent "${agentId}" shares no project with its caller.`);
+    const id = calledConversationId(operationId, attempt, jurisdictionOf(from));
+    const apart = separation(id, agentId, this.ports.location(tenant));
+    if (apart !== null) throw new DramatisError("FORBIDDEN", apart);
     const called = calledChain(chain);
     checkChainLength(agentId, called);
     return {
-      id: calledConversationId(operationId, attempt),
+      id,
       tenant,
       title: null,
       projectId,
@@ -212,7 +220,9 @@ function checkAddress(
   from: ActorAddress,
   to: ActorAddress,
 ): void {
-  if (from.kind === "conversation" && calledConversationId(call.operationId, call.attempt) === to.id) return;
+  const { operationId, attempt } = call;
+  const opened = calledConversationId(operationId, attempt, jurisdictionOf(from.id));
+  if (from.kind === "conversation" && opened === to.id) return;
   throw new DramatisError(
     "INVALID_INPUT",
     "Only a conversation can call an agent, in the conversation of its operation.",

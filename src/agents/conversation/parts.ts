@@ -26,6 +26,7 @@ export interface PartsPorts extends Omit<ConversationPorts, Own> {
   directory(): Directory | null;
   /** Finds the actor of an agent. */
   agent: OpeningPorts["agent"];
+  location: OpeningPorts["location"];
   /** Returns the open WebSockets. */
   clients(): Iterable<Client>;
   /** Keeps the actor alive for work. */

@@ -5,6 +5,7 @@ import type { Directory } from "../../d1/directory.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
+import type { LocationPolicy } from "../../protocol/location-policy.ts";
 import type { ConversationPorts } from "./runtime.ts";
 
 /** The ports of a conversation that are the same in every environment. */
@@ -30,6 +31,8 @@ export interface ConversationClassPorts<Env> extends CommonPorts {
   /** Returns `null` where there is no directory: then lists contain no conversation. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterDirectory | null;
+  /** Where the conversations of a tenant may live. */
+  location(tenant: string): LocationPolicy;
   /** Returns `null` where attachments are not stored. */
   attachments(env: Env): AttachmentStore | null;
 }

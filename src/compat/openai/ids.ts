@@ -5,13 +5,16 @@
  *        of its answer. An id grants nothing: the conversation decides who may read it.
  */
 import { decodeTime } from "ulid";
+import { inJurisdiction, JURISDICTION_SUFFIX, jurisdictionOf } from "../../shared/location.ts";
 import type { AnswerOptions } from "../answer.ts";
 
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}";
 /** Ends the id of an answer that is read `finalOnly`. */
 const FINAL_ONLY = "f";
-const CALL_ID = new RegExp(`^call_(${ULID})(${ULID})$`);
-const RESPONSE_ID = new RegExp(`^resp_(${ULID})(${ULID})_([0-9]{1,4})(${FINAL_ONLY}?)$`);
+const CALL_ID = new RegExp(`^call_(${ULID})(${ULID})(${JURISDICTION_SUFFIX})$`);
+const RESPONSE_ID = new RegExp(
+  `^resp_(${ULID})(${ULID})_([0-9]{1,4})(${FINAL_ONLY}?)(${JURISDICTION_SUFFIX})$`,
+);
 const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 /** One answer of a turn, and the way to read it. */
@@ -27,15 +30,21 @@ interface CallAddress {
 
 const bare = (id: string) => id.slice(id.indexOf("_") + 1);
 
+/** Adds the jurisdiction of a conversation, which is at the end of its id, to the end of another. */
+const placed = (id: string, conversationId: string) => inJurisdiction(id, jurisdictionOf(conversationId));
+
+/** Returns the characters that all ids of a conversation begin with. */
+const stem = (conversationId: string) => bare(inJurisdiction(conversationId, undefined));
+
 export function toolCallId(conversationId: string, operationId: string): string {
-  return `call_${bare(conversationId)}${bare(operationId)}`;
+  return placed(`call_${stem(conversationId)}${bare(operationId)}`, conversationId);
 }
 
 /** Reads the id of a call. Returns `null` for ids of other origin. */
 export function parseCallId(id: string): CallAddress | null {
-  const [, conversation, operation] = CALL_ID.exec(id) ?? [];
+  const [, conversation, operation, place = ""] = CALL_ID.exec(id) ?? [];
   if (conversation === undefined || operation === undefined) return null;
-  return { conversationId: `conv_${conversation}`, operationId: `op_${operation}` };
+  return { conversationId: `conv_${conversation}${place}`, operationId: `op_${operation}` };
 }
 
 export function completionId(address: AnswerAddress): string {
@@ -48,10 +57,10 @@ export function responseId(address: AnswerAddress): string {
 
 /** Reads the id of a response. Returns `null` for ids of other origin. */
 export function parseResponseId(id: string): AnswerAddress | null {
-  const [, conversation, turn, index, mark] = RESPONSE_ID.exec(id) ?? [];
+  const [, conversation, turn, index, mark, place = ""] = RESPONSE_ID.exec(id) ?? [];
   if (conversation === undefined || turn === undefined) return null;
   return {
-    conversationId: `conv_${conversation}`,
+    conversationId: `conv_${conversation}${place}`,
     turnId: `turn_${turn}`,
     index: Number(index),
     finalOnly: mark === FINAL_ONLY,
@@ -64,7 +73,10 @@ export function itemId(kind: "msg" | "fc", address: AnswerAddress, itemIndex: nu
 }
 
 function answerKey({ conversationId, turnId, index, finalOnly }: AnswerAddress): string {
-  return `${bare(conversationId)}${bare(turnId)}_${index}${finalOnly ? FINAL_ONLY : ""}`;
+  return placed(
+    `${stem(conversationId)}${bare(turnId)}_${index}${finalOnly ? FINAL_ONLY : ""}`,
+    conversationId,
+  );
 }
 
 /** Start of a turn, in seconds since the epoch. The turn's id contains the time. */

@@ -12,7 +12,7 @@ import { z } from "zod";
 import { systemClock } from "../../ports/system.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { isAgentId } from "../../shared/identifiers.ts";
+import { isTenantName } from "../../shared/identifiers.ts";
 import { type Principal, ROLES } from "../../shared/principal.ts";
 import { problem } from "../base/problem.ts";
 import { bearerToken } from "./bearer.ts";
@@ -69,7 +69,7 @@ const claimsSchema = z.object({
     .min(1)
     .max(200)
     .refine((text) => text.isWellFormed()),
-  tenant: z.string().refine(isAgentId),
+  tenant: z.string().refine(isTenantName),
   roles: z.array(z.string()).max(100).default(["member"]),
   exp: z.number().max(MAX_TIME_S),
 });

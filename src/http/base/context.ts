@@ -7,11 +7,14 @@ import type { Directory } from "../../d1/directory.ts";
 import type { LibraryPorts } from "../../library/authoring.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
+import type { LocationPolicy } from "../../protocol/location-policy.ts";
 import type { Principal } from "../../shared/principal.ts";
 
 /** The ports that depend on a request's environment. The functions throw `UNAVAILABLE` where a binding is missing. */
 export interface RequestPorts {
   actors: ActorLookup;
+  /** Where the agents and conversations of a tenant may live. */
+  location(tenant: string): LocationPolicy;
   directory(): Directory;
   deadLetters(): DeadLetterDirectory;
   attachments(): AttachmentStore;

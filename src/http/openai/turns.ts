@@ -18,6 +18,7 @@ import type { ActorLookup, ConversationActor } from "../../protocol/actor-lookup
 import type { StartTurn } from "../../protocol/conversation-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import { parseItemId, turnId as turnIdOf } from "../../protocol/ids.ts";
+import { newConversationIdOf } from "../../protocol/location-policy.ts";
 import { MAX_KEY_LENGTH } from "../../protocol/requests.ts";
 import type { TurnView } from "../../protocol/views.ts";
 import { parseContent } from "../../shared/content.ts";
@@ -61,6 +62,7 @@ interface FieldPointers {
 
 export interface AnswerRequest {
   actors: ActorLookup;
+  location: HttpEnv["Variables"]["location"];
   principal: Principal;
   /** The `Idempotency-Key`. */
   key: string | undefined;
@@ -85,18 +87,20 @@ export async function requestAnswer(
   pointers: FieldPointers,
   start: (request: AnswerRequest) => Promise<PendingAnswer>,
 ): Promise<PendingAnswer> {
-  const { actors, principal } = context.var;
+  const { actors, location, principal } = context.var;
   const key = idempotencyKey(context.req.header("idempotency-key"));
   const finalOnly = format?.type === "json_schema";
-  const pending = await start({ actors, principal, key, pointers, finalOnly }).catch((error: unknown) => {
-    throw withPointers(error, {
-      agentId: "/model",
-      history: pointers.input,
-      content: pointers.input,
-      toolChoice: "/tool_choice",
-      output: pointers.format,
-    });
-  });
+  const pending = await start({ actors, location, principal, key, pointers, finalOnly }).catch(
+    (error: unknown) => {
+      throw withPointers(error, {
+        agentId: "/model",
+        history: pointers.input,
+        content: pointers.input,
+        toolChoice: "/tool_choice",
+        output: pointers.format,
+      });
+    },
+  );
   context.res.headers.set(CONVERSATION_HEADER, pending.address.conversationId);
   return pending;
 }
@@ -118,11 +122,15 @@ export async function beginConversation(
   const { tenant, subject } = principal;
   if (!isAgentId(model)) throw noSuchModel(model);
   const content = parseContent(unchecked);
-  const id = key === undefined ? `conv_${ulid()}` : await conversationOfKey(tenant, subject, key);
-  const conversation = await request.actors.conversation(tenant, id);
+  const policy = request.location(tenant);
+  const plain = key === undefined ? `conv_${ulid()}` : await conversationOfKey(tenant, subject, key);
+  const id = newConversationIdOf(plain, model, {}, policy);
+  const { locationHint } = policy;
+  const conversation = await request.actors.conversation(tenant, id, locationHint);
   const created = await conversation.create(principal, {
     id,
     agentId: model,
+    ...defined({ locationHint }),
     ...(history.length === 0 ? {} : { history }),
     ...(listed ? {} : { listed }),
     ...(key === undefined ? {} : { fingerprint: await fingerprintOf(question) }),

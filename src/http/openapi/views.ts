@@ -15,6 +15,7 @@ import type {
   SubmittedResult,
 } from "../../protocol/conversation-api.ts";
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
+import { locationFields } from "../../protocol/location-policy.ts";
 import { clientFrameSchema, turnOrderSchema } from "../../protocol/requests.ts";
 import type {
   ApprovalView,
@@ -87,6 +88,7 @@ const agentMembers = {
   budget: agentBudgetSchema
     .exactOptional()
     .meta({ description: "Limits of all of its conversations together. Lists leave it out." }),
+  ...locationFields,
   createdAt: time,
   updatedAt: time,
 };
@@ -115,6 +117,7 @@ const summary = {
   title: z.string().nullable(),
   agentId: ids.agent,
   projectId: definitionIdSchema,
+  jurisdiction: locationFields.jurisdiction,
   participants: z.array(z.strictObject({ type: z.enum(["user", "agent"]), id: z.string() })),
   calledBy: z.exactOptional(
     z.strictObject({ agentId: ids.agent, turnId: ids.turn, conversationId: ids.conversation }).meta({
@@ -129,6 +132,7 @@ export const conversationSummary: z.ZodType<ConversationSummary> = z
 export const conversation: z.ZodType<ConversationView> = z
   .strictObject({
     ...summary,
+    locationHint: locationFields.locationHint,
     status: z.enum(["active", "waiting", "completed", "failed"]),
     orchestration: z.exactOptional(z.literal(false)).meta({
       description: "`false`: messages are recorded, and no model answers them.",

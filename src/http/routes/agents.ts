@@ -4,6 +4,7 @@ import { z } from "zod";
 import { parsePersonaSource } from "../../library/resolve.ts";
 import type { AgentApi, AgentIdentity } from "../../protocol/agent-api.ts";
 import { agentBudgetSchema } from "../../protocol/budget.ts";
+import { checkNew, locationFields, newAgentId } from "../../protocol/location-policy.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
@@ -33,6 +34,7 @@ const createSchema = z.strictObject({
   budget: agentBudgetSchema
     .exactOptional()
     .meta({ description: "Limits of all of its conversations together." }),
+  ...locationFields,
 });
 const changeSchema = z
   .strictObject({
@@ -56,7 +58,7 @@ export const agentOperations: readonly ApiOperation[] = [
     tag: "agents",
     summary: "Create an agent",
     description:
-      "For authors and administrators. An absent `id` is generated; absent `projectIds` are `default` only.",
+      "For authors and administrators. An absent `id` is generated; absent `projectIds` are `default` only. The id of an agent in a jurisdiction ends in `_` and its name, as in `guide_eu`.",
     body: createSchema.extend({ persona: personaSource }).meta({ example: EXAMPLE }),
     answers: [{ status: 201, description: "The agent.", body: agent, location: true }],
     errors: [...BODY_ERRORS, "FORBIDDEN", "CONFLICT"],
@@ -116,13 +118,18 @@ export function agentRoutes(app: HttpRoutes): void {
   );
 
   app.post(AGENTS, async (context) => {
-    const { principal, actors } = context.var;
+    const { principal, actors, location } = context.var;
     requireAuthor(principal);
-    const body = await readBody(context, createSchema, MAX_AGENT_BYTES);
+    const { jurisdiction, ...body } = await readBody(context, createSchema, MAX_AGENT_BYTES);
+    const policy = location(principal.tenant);
     // The last ten characters of a ULID are random.
-    const { id = `agent-${ulid().slice(-10).toLowerCase()}` } = body;
-    const input = { ...body, id, persona: parsePersonaSource(body.persona, "/persona") };
-    const agent = await actors.agent(principal.tenant, id);
+    const random = () => `agent-${ulid().slice(-10).toLowerCase()}`;
+    const id = newAgentId(defined({ id: body.id, jurisdiction }), policy, random);
+    const { locationHint = policy.locationHint } = body;
+    const persona = parsePersonaSource(body.persona, "/persona");
+    const input = { ...body, id, persona, ...defined({ locationHint }) };
+    checkNew(id, policy, "/id");
+    const agent = await actors.agent(principal.tenant, id, locationHint);
     const identity = unwrap(await agent.create(principal, input));
     return json(identity, 201, `${AGENTS}/${id}`);
   });

@@ -5,8 +5,10 @@ import { z } from "zod";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import { budgetSchema } from "../../protocol/budget.ts";
 import { historySchema } from "../../protocol/history.ts";
+import { checkNew, locationFields, newConversationIdOf } from "../../protocol/location-policy.ts";
 import { type Participant, participantSchema } from "../../protocol/participants.ts";
 import { stopFields, turnOrderSchema } from "../../protocol/requests.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
@@ -34,6 +36,7 @@ const createSchema = z
       description: "`false`: messages are recorded, and no model answers them. Default: `true`.",
     }),
     budget: budgetSchema.exactOptional().meta({ description: "Limits of all turns together." }),
+    ...locationFields,
     history: historySchema.exactOptional().meta({
       description:
         "Earlier messages from elsewhere. The model sees them; the transcript does not show them. At most 1 MiB. Each call must be followed by its result, with the call's id in `toolCallId`.",
@@ -81,7 +84,7 @@ export const conversationOperations: readonly ApiOperation[] = [
     tag: "conversations",
     summary: "Create a conversation with an agent",
     description:
-      "Give `agentId`, or `participants` with one agent and the users who may take part besides the caller. A participant's `userId` or `agentId` is accepted for `id`. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere.",
+      "Give `agentId`, or `participants` with one agent and the users who may take part besides the caller. A participant's `userId` or `agentId` is accepted for `id`. Later changes of the agent do not affect the conversation. With `history` it continues a conversation from elsewhere. Without `jurisdiction` it lives in that of its agent, if it has one.",
     body: createSchema.meta({ example: { agentId: "assistant", title: "Numbers" } }),
     answers: [{ status: 201, description: "The conversation.", body: conversation, location: true }],
     errors: [...BODY_ERRORS, "NOT_FOUND"],
@@ -193,15 +196,18 @@ export function conversationRoutes(app: HttpRoutes): void {
   );
 
   app.post(CONVERSATIONS, async (context) => {
-    const { principal, actors } = context.var;
-    const { participants = [], ...body } = await readBody(context, createSchema);
+    const { principal, actors, location } = context.var;
+    const { participants = [], jurisdiction, ...body } = await readBody(context, createSchema);
     // The schema requires one of the two.
     const agentId = body.agentId ?? idsOf("agent", participants)[0] ?? "";
     const users = new Set(idsOf("user", participants));
     users.delete(principal.subject);
-    const id = `conv_${ulid()}`;
-    const input = { ...body, id, agentId, users: [...users] };
-    const conversation = await actors.conversation(principal.tenant, id);
+    const policy = location(principal.tenant);
+    const id = newConversationIdOf(`conv_${ulid()}`, agentId, defined({ jurisdiction }), policy);
+    const { locationHint = policy.locationHint } = body;
+    const input = { ...body, id, agentId, users: [...users], ...defined({ locationHint }) };
+    checkNew(id, policy, "/jurisdiction");
+    const conversation = await actors.conversation(principal.tenant, id, locationHint);
     const view = unwrap(await conversation.create(principal, input));
     return json(view, 201, `${CONVERSATIONS}/${id}`);
   });

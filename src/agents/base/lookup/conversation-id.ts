@@ -1,14 +1,16 @@
 /** New conversation ids, for callers that create a conversation by RPC: its actor is named by tenant and id. */
 import { systemIds } from "../../../ports/system.ts";
+import { inJurisdiction, type Jurisdiction } from "../../../shared/location.ts";
 
 /**
- * Returns a new conversation id: `conv_` and a ULID. Ids of one isolate ascend.
+ * Returns a new conversation id: `conv_` and a ULID, and the jurisdiction that the conversation is to live in. Ids of one isolate
+ * ascend.
  *
  * @example
  * const id = newConversationId();
- * const conversation = await getAgentByName(ctx.exports.Conversation, `acme:${id}`);
+ * const conversation = await getAgentByName(ctx.exports.Conversation, `acme:${id}`, locationOf(id));
  * await conversation.create(principal, { id, agentId: "guide" });
  */
-export function newConversationId(): string {
-  return `conv_${systemIds.ulid()}`;
+export function newConversationId(jurisdiction?: Jurisdiction): string {
+  return inJurisdiction(`conv_${systemIds.ulid()}`, jurisdiction);
 }

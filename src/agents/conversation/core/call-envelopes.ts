@@ -168,9 +168,9 @@ function toCaller(
 function toCalled(
   { tenant }: ConversationIdentity,
   turn: Turn,
-  { item, attempt }: Operation,
+  { item, attempt, agent }: Operation,
 ): Pick<CallEnvelope, "to"> {
-  const id = calledConversationId(operationId(turn, item), attempt);
+  const id = calledConversationId(operationId(turn, item), attempt, agent?.jurisdiction);
   return { to: { kind: "conversation", tenant, id } };
 }
 

@@ -286,8 +286,9 @@ export function clientMark(target: OperationTarget | undefined): { client?: true
 /** Names the agent that answers an operation, as a member; nothing for other operations. */
 export function agentMark(turn: TurnKey, { item, agent, attempt }: Operation): { agent?: AgentCallView } {
   if (agent === undefined) return {};
-  const { id, mode, spent, asks } = agent;
-  const opens = mode === "delegate" ? calledConversationId(operationId(turn, item), attempt) : undefined;
+  const { id, mode, spent, asks, jurisdiction } = agent;
+  const opens =
+    mode === "delegate" ? calledConversationId(operationId(turn, item), attempt, jurisdiction) : undefined;
   return {
     agent: {
       id,

@@ -23,6 +23,7 @@ import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import type { Jurisdiction } from "../../../shared/location.ts";
 import { CALL_GRACE_MS } from "./limits.ts";
 
 /** Answers the call: the deployed code of a tool, in the Executor; the client; or another agent. */
@@ -32,6 +33,8 @@ export type OperationTarget = "code" | "client" | "agent";
 export interface CalledAgent {
   readonly id: string;
   readonly mode: AgentMode;
+  /** The jurisdiction of the caller's conversation, in which the call opens its own; absent for none. */
+  readonly jurisdiction?: Jurisdiction;
   /** The part of the caller's budget that the call may use up; absent where it has none. */
   readonly budget?: Budget;
   /** What the call has used up, over all attempts; absent before the end of the first. */

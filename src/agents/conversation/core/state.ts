@@ -14,6 +14,7 @@ import { turnId } from "../../../protocol/ids.ts";
 import type { Participant } from "../../../protocol/participants.ts";
 import type { TurnOrder } from "../../../protocol/views.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
+import type { LocationHint } from "../../../shared/location.ts";
 import { correlationOf } from "./correlation.ts";
 import type { Extractions } from "./hooks.ts";
 import { type LeaseState, NEW_LEASE } from "./lease.ts";
@@ -36,6 +37,8 @@ export interface ConversationIdentity {
   call?: CallOrigin;
   /** Identifies the request that created the conversation. */
   fingerprint?: string;
+  /** The region that it was asked to begin in. */
+  locationHint?: LocationHint;
   createdAt: number;
 }
 

@@ -9,6 +9,7 @@ import { budgetSchema } from "../../../protocol/budget.ts";
 import type { CreateConversation } from "../../../protocol/conversation-api.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { historySchema } from "../../../protocol/history.ts";
+import { locationHintSchema } from "../../../protocol/location-policy.ts";
 import { turnOrderSchema } from "../../../protocol/requests.ts";
 import { isBlank } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -25,7 +26,7 @@ const createConversationSchema = z.strictObject({
     .string()
     .refine(
       isConversationId,
-      "Must be `conv_` and a ULID of 26 capitals and digits, as `newConversationId()` returns.",
+      "Must be `conv_` and a ULID of 26 capitals and digits, in a jurisdiction with `_` and its name behind them, as `newConversationId()` returns.",
     ),
   agentId: agentIdSchema,
   title: z
@@ -42,6 +43,7 @@ const createConversationSchema = z.strictObject({
   turns: turnOrderSchema.optional(),
   budget: budgetSchema.optional(),
   orchestration: z.boolean().optional(),
+  locationHint: locationHintSchema.optional(),
   listed: z.boolean().optional(),
   fingerprint: z.string().min(1).max(200).optional(),
 });
@@ -114,7 +116,7 @@ export function conversationRecord(
     ],
     agents: [{ id: input.agentId, ...defined({ leased, projectIds: severalOf(projectIds) }), chain }],
     ...(input.listed === false ? { listed: false as const } : {}),
-    ...defined({ fingerprint: input.fingerprint }),
+    ...defined({ fingerprint: input.fingerprint, locationHint: input.locationHint }),
     createdAt: now,
   };
 }

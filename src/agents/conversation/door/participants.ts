@@ -3,12 +3,13 @@
  *
  * PARTY-4  A user who joins may read the whole conversation and speak in it at once. One who left may not: open connections
  *          are closed with 4401, and streams end.
- * PARTY-6  An agent joins only a conversation of a project that it works in: `FORBIDDEN` otherwise. Its index of conversations
- *          and the lists of its users get to know.
+ * PARTY-6  An agent joins only a conversation of a project that it works in, and where the application is strict of its own
+ *          jurisdiction: `FORBIDDEN` otherwise. Its index of conversations and the lists of its users get to know.
  */
 import type { Clock } from "../../../ports/clock.ts";
 import { type AgentApi, CONVERSATION_OPENED } from "../../../protocol/agent-api.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
+import { type LocationPolicy, separation } from "../../../protocol/location-policy.ts";
 import { participantSchema } from "../../../protocol/participants.ts";
 import type { ConversationView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -29,6 +30,8 @@ export interface ParticipantsPorts {
   };
   /** Finds the actor of an agent of the conversation's tenant. */
   agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona">>;
+  /** Where the conversations of a tenant may live. */
+  location(tenant: string): LocationPolicy;
   /** Throws `NOT_FOUND` or `FORBIDDEN` unless this principal may speak in the conversation. */
   checkSpeaker(principal: Principal): void;
   /** Ends the connections of those who may not read the conversation any more. */
@@ -79,13 +82,15 @@ export class Participants {
 
 /** Returns what an agent brings that joins a conversation. Throws `NOT_FOUND` for an unknown one, `FORBIDDEN` (PARTY-6), `TOO_LARGE`. */
 export async function broughtBy(
-  { clock, agent }: Pick<ParticipantsPorts, "clock" | "agent">,
+  { clock, agent, location }: Pick<ParticipantsPorts, "clock" | "agent" | "location">,
   record: ConversationIdentity,
   id: string,
 ): Promise<Invitation> {
   const { tenant, projectId, agents } = record;
   const announcement = announcementTo(record, id);
   if (agents.some((known) => known.id === id)) return defined({ announcement });
+  const apart = separation(record.id, id, location(tenant));
+  if (apart !== null) throw new DramatisError("FORBIDDEN", apart);
   const { chain, projectIds, leased } = unwrap(await agentPart(clock, () => agent(tenant, id)));
   if (!projectIds.includes(projectId))
     throw new DramatisError(

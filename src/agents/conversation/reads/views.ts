@@ -16,6 +16,7 @@ import type {
 } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
+import { jurisdictionOf } from "../../../shared/location.ts";
 import { toIso } from "../../../shared/time.ts";
 import { correlationOf } from "../core/correlation.ts";
 import { agentMark, clientMark, idsOf, isInterim, wireError } from "../core/frames.ts";
@@ -55,7 +56,7 @@ export function conversationView(
     status: shownStatus(state),
     gate: gate === "open" ? running : gate,
     turns,
-    ...defined({ orchestration, queued }),
+    ...defined({ orchestration, queued, locationHint: record.locationHint }),
     ...limits,
   };
 }
@@ -69,6 +70,7 @@ export function conversationSummary(record: ConversationIdentity): ConversationS
     title,
     agentId: primaryAgent(record).id,
     projectId,
+    ...defined({ jurisdiction: jurisdictionOf(id) }),
     participants,
     ...defined({ calledBy }),
     createdAt: toIso(createdAt),

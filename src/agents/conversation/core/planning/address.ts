@@ -13,6 +13,7 @@
  */
 import { plainText } from "../../../../shared/content.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
+import { MENTION } from "../../../../shared/identifiers.ts";
 import { originOf } from "../caller.ts";
 import type { ListedTurn, PlanInput, StoredTurns } from "../decisions.ts";
 import { exchangeOf } from "../exchange.ts";
@@ -26,9 +27,6 @@ import {
   primaryAgent,
 } from "../state.ts";
 import type { Turn } from "../turn.ts";
-
-/** A name after `@`, where no word, address or path ends before it. */
-const MENTION = /(?<![\w@./+-])@([a-z0-9][a-z0-9-]{0,63})(?![a-z0-9_-])/gi;
 
 /** Returns the agent that a message is for. Throws `INVALID_INPUT` if it names one that does not take part. */
 export function addressee(

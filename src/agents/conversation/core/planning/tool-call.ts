@@ -20,6 +20,7 @@ import { ExpressionError } from "../../../../shared/expressions/values.ts";
 import { isJsonObject, type JsonObject } from "../../../../shared/json.ts";
 import { type Meter, Spent } from "../../../../shared/json-schema/meter.ts";
 import { violations } from "../../../../shared/json-schema/violations.ts";
+import { jurisdictionOf } from "../../../../shared/location.ts";
 import type { PlanInput } from "../decisions.ts";
 import { APPROVAL_TIMEOUT_MS, CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
 import { callDeadline, type Operation } from "../operation.ts";
@@ -106,7 +107,11 @@ export function checkToolCall(
           // Who joins has joined at once (LOOPIN-1).
           mode: asked.mode === "loop_in" ? ("sync" as const) : mode,
           target: "agent" as const,
-          agent: { id: target.agent, mode: asked.mode },
+          agent: {
+            id: target.agent,
+            mode: asked.mode,
+            ...defined({ jurisdiction: jurisdictionOf(conversationId) }),
+          },
           deadline: callDeadline(operation, now),
         };
   if (definition?.approval !== "always") return called;

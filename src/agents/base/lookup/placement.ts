@@ -1,0 +1,74 @@
+/**
+ * The placement of actors: the platform's namespace is asked with the location that an actor's id names.
+ *
+ * PLACE-1  Every look-up of an agent or a conversation, from whichever actor, route or handle, asks for the jurisdiction that its id
+ *          names, and for none otherwise. Ids of other kinds of actors name none.
+ * PLACE-2  workerd outside of the platform has no jurisdictions: there the actor is in the plain namespace, with a warning. Any other
+ *          refusal of the platform is an error: no actor is looked for elsewhere.
+ * PLACE-3  An agent or a conversation is created only in the jurisdiction that its id names.
+ */
+import { getAgentByName } from "agents";
+import type { ActorAddress } from "../../../protocol/envelope.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { type LocationHint, locationOf } from "../../../shared/location.ts";
+
+/** The kinds of actors whose ids name a jurisdiction. */
+const LOCATED = new Set(["agent", "conversation"]);
+
+/** The message of workerd, which implements the platform's namespaces without jurisdictions. */
+const NOT_IMPLEMENTED = "Jurisdiction restrictions are not implemented in workerd.";
+
+let isWarned = false;
+
+/** Returns the actor at an address, in the namespace of its class. `hint` counts at the first contact only. */
+export async function actorIn(
+  namespace: unknown,
+  { kind, tenant, id }: ActorAddress,
+  hint?: LocationHint,
+): Promise<unknown> {
+  const name = `${tenant}:${id}`;
+  const { jurisdiction, ...plain } = LOCATED.has(kind) ? locationOf(id, hint) : {};
+  if (jurisdiction === undefined) return getAgentByName(namespace as never, name, plain);
+  try {
+    return await getAgentByName(namespace as never, name, { jurisdiction, ...plain });
+  } catch (error) {
+    if (!isNotImplemented(error)) throw error;
+    if (!isWarned) {
+      console.warn(`This workerd has no jurisdictions: "${id}" runs and stores its data where others do.`);
+    }
+    isWarned = true;
+    return getAgentByName(namespace as never, name, plain);
+  }
+}
+
+/** Throws `INVALID_INPUT` unless an actor is in the jurisdiction that its id names. `actual` is the one of its platform's id. */
+export function checkPlace(
+  namespace: { jurisdiction(name: string): unknown },
+  { kind, id }: ActorAddress,
+  actual: string | undefined,
+): void {
+  const { jurisdiction } = LOCATED.has(kind) ? locationOf(id) : {};
+  if (actual === jurisdiction) return;
+  if (actual === undefined && jurisdiction !== undefined && !hasJurisdictions(namespace, jurisdiction))
+    return;
+  const place = actual === undefined ? "that is in no jurisdiction" : `in the jurisdiction "${actual}"`;
+  throw new DramatisError(
+    "INVALID_INPUT",
+    `The request for "${id}" reached an actor ${place}. Pass \`locationOf("${id}")\` to \`getAgentByName\`.`,
+    { errors: [{ path: "/id", message: "Must name the jurisdiction of the actor." }] },
+  );
+}
+
+function hasJurisdictions(namespace: { jurisdiction(name: string): unknown }, jurisdiction: string): boolean {
+  try {
+    namespace.jurisdiction(jurisdiction);
+    return true;
+  } catch (error) {
+    if (isNotImplemented(error)) return false;
+    throw error;
+  }
+}
+
+function isNotImplemented(error: unknown): boolean {
+  return error instanceof Error && error.message === NOT_IMPLEMENTED;
+}
