@@ -67,6 +67,7 @@ function turnFromHistory(id: string, added: readonly MessageView[], view?: TurnV
       error: view?.error,
       issues: view?.issues,
       caller: agentOf(view),
+      silent: view?.silent,
       output: view?.output,
       spent: view?.spent,
     }),

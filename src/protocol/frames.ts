@@ -66,7 +66,13 @@ interface FrameData {
    */
   "turn.waiting": { reason: "approval" | "client-tools" | "operations" };
   /** `spent` is what the turn has used up. `budgetLeft` is what is left of the conversation's budget; absent where there is none. */
-  "turn.completed": { issues?: TurnIssues; output?: JsonValue; spent?: SpendingView; budgetLeft?: Budget };
+  "turn.completed": {
+    issues?: TurnIssues;
+    silent?: true;
+    output?: JsonValue;
+    spent?: SpendingView;
+    budgetLeft?: Budget;
+  };
   "turn.failed": { error: WireError; spent?: SpendingView; budgetLeft?: Budget };
   "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };
   /** `agentId` is the agent that wrote it; absent where a user did. Without `content` and `seq` it answers the sender of a message that was recorded before. */

@@ -122,6 +122,8 @@ export interface TurnSummary {
    */
   phase?: "queued" | "waiting";
   error?: WireError;
+  /** An agent that another one gave the word had nothing to add: the turn completed without a message. */
+  silent?: true;
   issues?: TurnIssues;
   /** The data of the answer, where the turn requested data. Absent in lists of turns. */
   output?: JsonValue;

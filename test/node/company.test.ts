@@ -144,6 +144,63 @@ describe("a mention in an answer", () => {
   );
 });
 
+describe("silence", () => {
+  const toolsOf = ({ body }: OpenRequest) => JSON.stringify(body.tools ?? []);
+
+  test("TALK-4 an agent that another one gave the word may end its turn without a message; a user's turn always answers", async () => {
+    const room = await SteeredConversation.create(NOTHING);
+    await room.join(LAWYER);
+    await room.say("May I?", { to: "tester" });
+    const first = await room.request();
+    expect(toolsOf(first)).not.toContain("stay_silent");
+    first.answer("Yes. @lawyer?");
+    const asked = await room.request();
+    expect(toolsOf(asked)).toContain("stay_silent");
+    asked.say("Hm.");
+    asked.call(["stay_silent", {}]);
+    await room.until(() => room.frames.filter(isEnd).length === 2);
+    const [, silent] = turnsOf(room);
+    expect(silent).toMatchObject({
+      agentId: "lawyer",
+      status: "completed",
+      silent: true,
+      answer: null,
+      moves: [],
+    });
+    expect(silent?.spent?.modelCalls).toBe(1);
+    const { items } = room.queries.messages(room.runtime.state);
+    expect(items.map(({ content }) => content)).toEqual(["May I?", "Yes. @lawyer?"]);
+    const ends = room.frames.filter(isEnd);
+    expect(ends.map(({ data }) => "silent" in data)).toEqual([false, true]);
+    // What it nearly said is gone from clients, too.
+    const begin = room.queries.snapshot(room.runtime.state, []);
+    const seen = room.frames.reduce(
+      applyFrame,
+      applyFrame(initialState, {
+        v: 1,
+        type: "snapshot",
+        seq: 0,
+        time: "",
+        data: { ...begin, turns: [], messages: [] },
+      }),
+    );
+    expect(seen.turns.find(({ id }) => id === silent?.id)).toMatchObject({ silent: true, items: [] });
+    // It has not spoken to the user.
+    const next = await room.say("Thanks.");
+    expect(room.turn(next).agentId).toBe("tester");
+    const again = await room.request();
+    expect(toolsOf(again)).not.toContain("stay_silent");
+    again.call(["stay_silent", {}]);
+    const told = await room.request();
+    expect(messagesOf(told).at(-1)).toContain("NOT_FOUND");
+    told.answer("Welcome.");
+    await room.until(() => room.frames.filter(isEnd).length === 3);
+    expect((await room.restarted()).runtime.state).toEqual(room.runtime.state);
+    // Its session has the message, and no call.
+    expect(room.runtime.store.events.load("lawyer").map(({ content }) => content)).toEqual(["Yes. @lawyer?"]);
+  });
+});
+
 describe("the bound", () => {
   test("TALK-2 two agents that mention each other stop at the bound, and the entry and the turn say so", async () => {
     let room = await SteeredConversation.create(NOTHING);

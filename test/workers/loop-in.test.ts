@@ -223,4 +223,22 @@ describe("loop_in", () => {
     expect(journal.filter(({ type }) => type === "participant.joined")).toHaveLength(1);
     expect(journal.filter(({ type }) => type === "turn.started")).toHaveLength(2);
   });
+
+  test("TALK-4 an agent that joins may stay silent", async () => {
+    const conversation = await createConversation(manager);
+    const invited = new Play({ replies: [[{ text: "Well" }, { call: "stay_silent", input: {} }]] });
+    await conversation.play({
+      replies: [
+        [{ call: "invite_architect", input: { message: invited.content } }],
+        [{ text: "It listens." }],
+      ],
+    });
+    const [mine, its] = await ended(conversation, 2);
+    expect([mine?.silent, its?.silent]).toEqual([undefined, true]);
+    expect((await conversation.messages()).map(({ agentId, role }) => [role, agentId])).toEqual([
+      ["user", undefined],
+      ["agent", manager],
+      ["agent", manager],
+    ]);
+  });
 });

@@ -1,6 +1,6 @@
 /** Notices of a turn: retries, tools that a client must run, failures that did not stop it, and its cost. */
 import type { TurnState } from "../../../src/client/index.ts";
-import { amountsText } from "../format.ts";
+import { amountsText, wordsOf } from "../format.ts";
 import { Icon } from "./icon.tsx";
 
 export function TurnNotes({ turn }: { turn: TurnState }) {
@@ -34,6 +34,7 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
     ...(issues?.memoryExtractionFailed === true
       ? ["Nothing was saved to memory because extraction failed"]
       : []),
+    ...(turn.silent ? [`${wordsOf(turn.agentId)} had nothing to add`] : []),
     ...(issues?.notAsked === undefined
       ? []
       : [`${issues.notAsked.join(", ")} did not get the word: the agents have had their turns`]),

@@ -184,6 +184,7 @@ const turnFields = {
     }),
   ),
   error: z.exactOptional(wireError),
+  silent: z.exactOptional(z.literal(true).meta({ description: "The turn completed without a message." })),
   issues: z.exactOptional(turnIssues),
 };
 export const turnSummary: z.ZodType<Omit<TurnSummary, "output">> = z

@@ -71,7 +71,7 @@ export interface StoredTurns {
 }
 
 /** A turn without its content. */
-export type ListedTurn = Pick<Turn, "n" | "agentId" | "caller" | "status" | "exchange">;
+export type ListedTurn = Pick<Turn, "n" | "agentId" | "caller" | "status" | "exchange" | "silent">;
 
 /** The reason why a mention starts no turn. `bound`: TALK-2. `busy`: too many turns are active. `budget`: its model has no price. */
 export type UnaskedReason = "bound" | "busy" | "budget";
@@ -276,6 +276,8 @@ export type AgentDecision =
   /** Record the reply that ends the turn. */
   | { type: "APPEND_MESSAGE"; turn: number; reply: ModelReply }
   | { type: "COMPLETE_TURN"; turn: number }
+  /** End the call of a turn without a message; `silent` where that ends the turn. */
+  | { type: "STAY_SILENT"; turn: number; silent?: true }
   /** Leave a turn this budget: the rest is that of a turn which it starts. */
   | { type: "LOWER_BUDGET"; turn: number; budget: Budget }
   /** Record that a mention starts no turn. */

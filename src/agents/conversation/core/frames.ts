@@ -154,7 +154,12 @@ function frameOf(
       return {
         ...common,
         type,
-        data: { ...issuesOf(turn), ...defined({ output: outputOf(turn) }), ...spent(), ...leftOf(data) },
+        data: {
+          ...issuesOf(turn),
+          ...defined({ silent: turn.silent, output: outputOf(turn) }),
+          ...spent(),
+          ...leftOf(data),
+        },
       };
     case "turn.failed":
       return { ...common, type, data: { error: wireError(turn.error), ...spent(), ...leftOf(data) } };

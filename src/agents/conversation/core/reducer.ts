@@ -239,6 +239,12 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       const hooks = isAsked ? chain : {};
       return completed(transition, { ...over(turn, now), status: "completed" }, hooks, now, leftData(state));
     }
+    case "STAY_SILENT":
+      return begin(
+        { reset: true },
+        { call: null, ...defined({ silent: decision.silent }) },
+        entry("message.completed", call?.item, { interim: true }),
+      );
     case "LOWER_BUDGET":
       return change({ budget: decision.budget });
     case "LEAVE_UNASKED": {

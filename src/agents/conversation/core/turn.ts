@@ -66,6 +66,8 @@ export interface Turn {
   readonly heard?: number;
   /** The place of the turn's events in the session of its agent, once the turn is over. Turns that failed in releases up to 0.3 have none. */
   readonly events?: { readonly from: number; readonly count: number };
+  /** It completed without a message (TALK-4). */
+  readonly silent?: true;
   /** Next free item index. The user's message is item 0. */
   readonly items: number;
   /** The context hook in progress: the model is called when it has given the request. */

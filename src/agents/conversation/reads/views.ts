@@ -96,7 +96,7 @@ export function isTranscriptEntry({ type, data }: JournalEntry): boolean {
 }
 
 export function turnSummaryView(turn: TurnFacts): TurnSummary {
-  const { status, agentId, caller, createdAt, completedAt, queued, waiting, error } = turn;
+  const { status, agentId, caller, createdAt, completedAt, queued, waiting, error, silent } = turn;
   const phase = queued ? ("queued" as const) : waiting === undefined ? undefined : ("waiting" as const);
   return {
     id: turnId(turn),
@@ -107,6 +107,7 @@ export function turnSummaryView(turn: TurnFacts): TurnSummary {
     completedAt: completedAt === undefined ? null : toIso(completedAt),
     ...(phase === undefined ? {} : { phase }),
     ...(error === undefined ? {} : { error: wireError(error) }),
+    ...defined({ silent }),
     ...issuesOf(turn),
   };
 }

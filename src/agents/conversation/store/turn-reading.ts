@@ -28,6 +28,7 @@ export type TurnFacts = Pick<
   | "queued"
   | "waiting"
   | "error"
+  | "silent"
   | "issues"
 >;
 

@@ -125,14 +125,14 @@ export class TurnTable {
     const found: ListedTurn[] = [];
     if (limit === 0) return found;
     for (const row of this.database.each<Row>(BACKWARD, MAX_TURN_NUMBER + 1, MAX_LOOK_BACK)) {
-      const { agentId, caller, exchange } = JSON.parse(this.#columns(row).body);
+      const { agentId, caller, exchange, silent } = JSON.parse(this.#columns(row).body);
       // SAFETY: only `put` writes this column.
       const turn = {
         n: row.n,
         status: row.status as ListedTurn["status"],
         agentId,
         caller,
-        ...defined({ exchange }),
+        ...defined({ exchange, silent }),
       };
       if (passes(turn)) found.push(turn);
       if (found.length === limit) break;

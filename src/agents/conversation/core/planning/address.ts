@@ -73,7 +73,7 @@ function lastSpeaker(
   const waiting = [...active.values()]
     .filter((turn) => turn.waiting !== undefined && isOwn(turn))
     .sort((one, other) => other.n - one.n)[0];
-  const [over] = turns?.newest(1, (turn) => turn.status === "completed" && isOwn(turn)) ?? [];
+  const [over] = turns?.newest(1, (turn) => turn.status === "completed" && !turn.silent && isOwn(turn)) ?? [];
   if (waiting === undefined || (over !== undefined && over.n > waiting.n)) return over?.agentId;
   return waiting.agentId;
 }

@@ -27,6 +27,7 @@ import { operationsOf, type Reply, type Turn } from "../turn.ts";
 import { messageEvent, outcomeEvent, outcomesAt, replyEvent, resultEvent } from "../turn-events.ts";
 import { fittedMoves, tokensOf } from "./moves.ts";
 import { repeatNotes } from "./repeats.ts";
+import { toolsBeside } from "./silence.ts";
 import { companyOf, saidWithOthers, withSpeakers } from "./speakers.ts";
 
 /** Returns the context without the turn's moves. `said` are the finished turns of other agents that the cycle is told of. */
@@ -37,10 +38,10 @@ export function baseContext(
   said: readonly Turn[] = [],
 ): ModelContext {
   const chain = chainOf(record, turn.agentId);
-  const { call, tools, output, toolChoice = "auto", replies, repairs = [] } = turn;
+  const { call, output, toolChoice = "auto", replies, repairs = [] } = turn;
   const isFirstReply = replies.length + repairs.length === 0;
   return {
-    ...frameOf(chain, tools),
+    ...frameOf(chain, toolsBeside(record, turn)),
     ...defined({ output }),
     cache: { key: record.id, stableMessages: history.length },
     messages: [

@@ -36,6 +36,7 @@ import { callRefusal } from "./call-guards.ts";
 import { heardOf, newerMessages } from "./newer.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
 import { planNext } from "./results.ts";
+import { planSilence } from "./silence.ts";
 import { checkToolCall, overBudget, refusedCall } from "./tool-call.ts";
 import { planMentions, type RecordedAttempt } from "./turn-taking.ts";
 
@@ -52,6 +53,8 @@ export function planModelReply(
   const reply = ended(whole);
   if (reply.toolCalls.length === 0 || call.final)
     return [record, ...planAnswer(state, turn, reply, { record, input })];
+  const silence = planSilence(state, turn, reply);
+  if (silence !== undefined) return [record, ...silence];
   const decline = declineIn(state, turn, reply);
   if (decline !== undefined) return [record, ...planDecline(turn, reply, decline)];
   const toolCalls = reply.toolCalls.slice(0, MAX_CALLS_PER_REPLY);

@@ -77,6 +77,7 @@ export function saidWithOthers(record: People, turns: readonly Turn[], room: num
   let left = room;
   for (const turn of turns.toReversed()) {
     const exchange = exchangeOf(record, turn);
+    if (exchange === "") continue;
     left -= estimateTokens(exchange);
     if (left < 0) break;
     lines.unshift(exchange);
