@@ -12,7 +12,7 @@ import { type ConversationIdentity, type ConversationState, chainOf } from "../s
 import type { CallingTurn, Turn } from "../turn.ts";
 import { endOfCycle } from "./background.ts";
 
-export const STAY_SILENT: ToolSpec = {
+const STAY_SILENT: ToolSpec = {
   name: "stay_silent",
   description:
     "Another agent gave you the word. If you have nothing to add, call this, and nothing else: your turn then ends without a message.",
