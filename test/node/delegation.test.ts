@@ -17,7 +17,12 @@ import { agentCall, calledChain, callMessage } from "../../src/library/agent-too
 import { defineTool } from "../../src/library/define.ts";
 import { NOTHING } from "../../src/model/spending.ts";
 import { allowAll } from "../../src/policy/gate.ts";
-import type { AgentCallBody, AgentOutcome, AgentResultBody } from "../../src/protocol/agent-call.ts";
+import {
+  type AgentCallBody,
+  type AgentOutcome,
+  type AgentResultBody,
+  MAX_CALL_LENGTH,
+} from "../../src/protocol/agent-call.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
 import { calledConversationId, operationId } from "../../src/protocol/ids.ts";
 import { isConversationId } from "../../src/shared/identifiers.ts";
@@ -164,6 +169,17 @@ describe("a call", () => {
     const { state, envelopes } = calling(names);
     expect(envelopes).toHaveLength(MAX_OPEN_CALLS);
     expect(errorsOf(state).slice(-3)).toEqual([null, "EXECUTION_FAILED", "EXECUTION_FAILED"]);
+  });
+
+  test("DELEGATE-2 the messages of all open calls have a length together, so a commit can always send them", () => {
+    const { state } = commit(begin(), [messageOfAda("Hi")]);
+    const long = "x".repeat(MAX_CALL_LENGTH);
+    const calls = Array.from({ length: 17 }, (): [string, JsonObject] => ["ask", { message: long }]);
+    const called = commit(state, [reply(state, calls)]);
+    expect(called.envelopes).toHaveLength(15);
+    expect(errorsOf(called.state).slice(14)).toEqual([null, "EXECUTION_FAILED", "EXECUTION_FAILED"]);
+    const tooLong = commit(state, [reply(state, [["ask", { message: `${long}x` }]])]);
+    expect(errorsOf(tooLong.state)).toEqual(["INVALID_INPUT"]);
   });
 
   test("DELEGATE-3 LEDGER-4 the first outcome counts; a later one, and one of another attempt, only charge what was spent", () => {

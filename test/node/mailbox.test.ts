@@ -473,6 +473,25 @@ describe("a mailbox", () => {
     });
   });
 
+  test("MAIL-20 a full outbox takes what is owed, up to a second bound, and a wake finds all of it", () => {
+    const { send, entries, ports, mailbox, ids } = open();
+    const owe = (body: Json = null) =>
+      mailbox.send({ operationId: `op_${ids.ulid()}`, to: address("b"), type: "work", body }, { owed: true });
+    for (let n = 0; n < 1_000; n++) send();
+    for (let n = 0; n < 1_000; n++) owe();
+    expect(entries()).toBe(2_000);
+    for (const more of [send, owe]) expect(errorOf(() => more())).toMatchObject({ code: "QUEUE_OVERFLOW" });
+    const woken = new Mailbox(ports);
+    const operationId = operationIdAt(NOW, "WOKEN");
+    const next = { operationId, to: address("b"), type: "work", body: null };
+    expect(errorOf(() => woken.send(next, { owed: true }))).toMatchObject({ code: "QUEUE_OVERFLOW" });
+    const large = open();
+    const body = "x".repeat(760_000);
+    for (let n = 0; n < 11; n++) large.send({ body });
+    const last = { operationId: `op_${large.ids.ulid()}`, to: address("b"), type: "work", body };
+    expect(() => large.mailbox.send(last, { owed: true })).not.toThrow();
+  });
+
   test("MAIL-13 an entry that a wake finds has the same size as when it was sent", () => {
     const { send, ports } = open();
     const body = "é".repeat(375_000);

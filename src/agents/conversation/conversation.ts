@@ -103,7 +103,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       executor: ports.executor(this.env),
       attachments: ports.attachments(this.env),
       directory: () => ports.directory(this.env),
-      send: (envelope) => this.mailbox.send(envelope),
+      send: (envelope) => this.mailbox.send(envelope, { owed: true }),
       agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
       location: ports.location,
       clients: () => this.#clients(),

@@ -11,6 +11,9 @@ export const MAX_RESULT_BYTES = 64 * 1024;
 /** Envelopes of one actor under way. */
 export const MAX_OUTBOX_ENVELOPES = 1_000;
 export const MAX_OUTBOX_BYTES = 8 * 1024 * 1024;
+/** Room beyond that for envelopes that an actor owes, in number and bytes. */
+export const OWED_ENVELOPES = 1_000;
+export const OWED_BYTES = 8 * 1024 * 1024;
 /** Dead letters of one actor. Beyond either limit the oldest is deleted. */
 export const MAX_DEAD_LETTERS = 1_000;
 export const MAX_DEAD_LETTER_BYTES = 64 * 1024 * 1024;

@@ -20,7 +20,7 @@ import { DeadLetterMirror } from "./dead-letter-mirror.ts";
 import { Handlers, type OutcomeHandler, type ReceiveHandler } from "./handlers.ts";
 import { Inbox } from "./inbox.ts";
 import { REDELIVER_WITHIN_MS } from "./limits.ts";
-import { Outbox } from "./outbox.ts";
+import { Outbox, type SendOptions } from "./outbox.ts";
 import type { MailboxPorts } from "./ports.ts";
 import { Settlement } from "./settlement.ts";
 import { MailboxStore } from "./store.ts";
@@ -74,9 +74,9 @@ export class Mailbox {
    * armed: await that before acknowledging the decision. Throws `INVALID_INPUT`, `TOO_LARGE`, `QUEUE_OVERFLOW`,
    * `IDEMPOTENCY_CONFLICT`, `UNAVAILABLE`.
    */
-  send(envelope: NewEnvelope): Promise<void> {
+  send(envelope: NewEnvelope, options: SendOptions = {}): Promise<void> {
     this.#checkStorage();
-    return this.ports.database.transaction(() => ({ armed: this.#outbox.send(envelope) })).armed;
+    return this.ports.database.transaction(() => ({ armed: this.#outbox.send(envelope, options) })).armed;
   }
 
   /** Takes an envelope from another actor's mailbox. Rejects only if it is unknown whether the actor has acted. */

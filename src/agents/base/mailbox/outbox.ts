@@ -7,6 +7,8 @@
  *          fails, receivers therefore act in that order. Later envelopes overtake one that has to be retried.
  * MAIL-13  An outbox is bounded in number and bytes. An envelope that does not fit is `QUEUE_OVERFLOW`, which takes back the
  *          whole decision.
+ * MAIL-20  There is room beyond the bounds for envelopes that are owed, such as a result or a cancellation: a full outbox takes back no
+ *          decision that ends work.
  * MAIL-17  Only `redeliver` sends under the operation id of a dead letter. Sending the same envelope changes nothing, and
  *          another one under that id is `IDEMPOTENCY_CONFLICT`. The numbers of its attempts therefore continue.
  */
@@ -25,6 +27,8 @@ import {
   MAX_IN_FLIGHT,
   MAX_OUTBOX_BYTES,
   MAX_OUTBOX_ENVELOPES,
+  OWED_BYTES,
+  OWED_ENVELOPES,
   WAKE_AFTER_SEND_MS,
 } from "./limits.ts";
 import {
@@ -48,6 +52,12 @@ interface Held extends StoredEntry {
   phase: "staged" | "found" | "waiting" | "running";
 }
 
+/** Options of an envelope to send. */
+export interface SendOptions {
+  /** The decision must not fail for want of room: the envelope ends work, or belongs to what a commit has decided. */
+  owed?: boolean;
+}
+
 export class Outbox {
   /** By operation id, in the order of sending. */
   readonly #held = new Map<string, Held>();
@@ -69,11 +79,11 @@ export class Outbox {
     return this.#armed ?? (this.#held.size === 0 ? Promise.resolve() : this.#arm(WAKE_AFTER_SEND_MS));
   }
 
-  send(fields: NewEnvelope): Promise<void> {
+  send(fields: NewEnvelope, options: SendOptions): Promise<void> {
     const { envelope, size } = checkOutgoing(fields, this.#self(), this.ports.clock.now());
     const { operationId } = envelope;
     const known = (this.underWay(operationId) ?? this.store.deadLetter(operationId))?.envelope;
-    if (known === undefined) return this.#stage(newEntry(envelope), size);
+    if (known === undefined) return this.#stage(newEntry(envelope), size, options);
     if (sameContent(known, envelope)) return this.whenArmed();
     throw new DramatisError(
       "IDEMPOTENCY_CONFLICT",
@@ -128,12 +138,12 @@ export class Outbox {
     return phase === "staged" && !this.store.hasEntry(key);
   }
 
-  #stage(entry: OutboxEntry, size: number): Promise<void> {
+  #stage(entry: OutboxEntry, size: number, options: SendOptions = {}): Promise<void> {
     const { operationId } = entry.envelope;
-    if (!this.#hasRoomFor(size)) {
+    if (!this.#hasRoomFor(size, options)) {
       for (const [id, held] of this.#held) if (this.#isRolledBack(held)) this.#held.delete(id);
     }
-    if (!this.#hasRoomFor(size)) {
+    if (!this.#hasRoomFor(size, options)) {
       throw new DramatisError(
         "QUEUE_OVERFLOW",
         `An actor may have ${MAX_OUTBOX_ENVELOPES} envelopes of ${MAX_OUTBOX_BYTES} bytes under way; retry when some have arrived.`,
@@ -149,9 +159,10 @@ export class Outbox {
     return this.#arm(WAKE_AFTER_SEND_MS);
   }
 
-  #hasRoomFor(size: number): boolean {
+  #hasRoomFor(size: number, { owed = false }: SendOptions): boolean {
     const bytes = [...this.#held.values()].reduce((sum, held) => sum + held.size, size);
-    return this.#held.size < MAX_OUTBOX_ENVELOPES && bytes <= MAX_OUTBOX_BYTES;
+    const [more, moreBytes] = owed ? [OWED_ENVELOPES, OWED_BYTES] : [0, 0];
+    return this.#held.size < MAX_OUTBOX_ENVELOPES + more && bytes <= MAX_OUTBOX_BYTES + moreBytes;
   }
 
   #arm(milliseconds: number): Promise<void> {

@@ -17,6 +17,7 @@ import {
   MAX_DEAD_LETTERS,
   MAX_OUTBOX_ENVELOPES,
   MAX_PAGE_BYTES,
+  OWED_ENVELOPES,
   TRIM_BATCH,
 } from "./limits.ts";
 import type { OutboxEntry } from "./outbox-entry.ts";
@@ -93,7 +94,7 @@ export class MailboxStore {
 
   /** Returns the outbox, in the order of sending. */
   entries(): StoredEntry[] {
-    const rows = this.keyValue.list<EntryRow>(OUTBOX, MAX_OUTBOX_ENVELOPES);
+    const rows = this.keyValue.list<EntryRow>(OUTBOX, MAX_OUTBOX_ENVELOPES + OWED_ENVELOPES);
     this.#lastNumber = Number(rows.at(-1)?.[0].slice(OUTBOX.length) ?? 0);
     return rows.map(([key, { text, ...entry }]) => ({
       key,

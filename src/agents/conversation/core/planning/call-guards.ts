@@ -5,8 +5,9 @@
  *             one of those above it. A call beyond this has a result that says so, and nobody is asked.
  */
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
+import { lengthOf } from "../content-size.ts";
 import type { CallLimits } from "../decisions.ts";
-import { MAX_CALL_DEPTH, MAX_OPEN_CALLS } from "../limits.ts";
+import { MAX_CALL_DEPTH, MAX_CALLS_LENGTH, MAX_OPEN_CALLS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import type { ConversationIdentity } from "../state.ts";
 import { failure } from "./tool-call.ts";
@@ -18,12 +19,12 @@ export function pathTo({ call }: Pick<ConversationIdentity, "call">, agentId: st
   return [...(call?.path ?? []), agentId];
 }
 
-/** Returns the result of a call that is not allowed; `null` where it is. `open` counts the calls that are open. */
+/** Returns the result of a call that is not allowed; `null` where it is. `open` are the calls that are open. */
 export function callRefusal(
   record: Pick<ConversationIdentity, "call">,
   agentId: string,
-  { toolCallId, agent }: Pick<Operation, "toolCallId" | "agent">,
-  open: number,
+  { toolCallId, agent, input }: Pick<Operation, "toolCallId" | "agent" | "input">,
+  open: readonly Pick<Operation, "input">[],
   { depth, open: most }: CallLimits = USUAL,
 ): ToolResult | null {
   if (agent === undefined) return null;
@@ -48,10 +49,17 @@ export function callRefusal(
       "PERMISSION_DENIED",
       `At most ${depth} calls of agents may be below each other, and this is one more. Answer without this call.`,
     );
-  if (open >= most)
+  if (open.length >= most)
     return refuse(
       "EXECUTION_FAILED",
       `At most ${most} calls of agents may be open at a time. Call again when some of them have ended.`,
+      true,
+    );
+  const length = open.reduce((sum, call) => sum + lengthOf(call.input), lengthOf(input));
+  if (length > MAX_CALLS_LENGTH)
+    return refuse(
+      "EXECUTION_FAILED",
+      `The messages of all open calls of agents may have ${MAX_CALLS_LENGTH} characters together. Say less, or call again when some have ended.`,
       true,
     );
   return null;

@@ -76,7 +76,7 @@ export function planModelReply(
   const operations: RepeatableCall[] = [...turn.operations];
   const left = toolCallsLeft(state, turn);
   let ran = 0;
-  let open = [...state.active.values()].reduce((sum, other) => sum + openCalls(other).length, 0);
+  const open: Pick<Operation, "input">[] = [...state.active.values()].flatMap(openCalls);
   for (const toolCall of toolCalls) {
     const id = unusedId(toolCall.id, used);
     const checked = checkToolCall(state.record, turn, toolCall, id, input, budget);
@@ -85,7 +85,7 @@ export function planModelReply(
     const allowed = refusal === null ? checked : refusedCall(checked, refusal);
     const operation = isBeyond ? overBudget(checked) : allowed;
     if (operation.result === undefined) ran += 1;
-    if (operation.agent?.mode === "delegate") open += 1;
+    if (operation.agent?.mode === "delegate") open.push(operation);
     if (operation.result === undefined && operation.mode === "sync") pending.push(operation);
     operations.push({ ...operation, reply: turn.replies.length });
     decisions.push({ type: "DISPATCH_TASK", turn: n, operation });
