@@ -172,12 +172,17 @@ describe("a call", () => {
   });
 
   test("DELEGATE-2 the messages of all open calls have a length together, so a commit can always send them", () => {
-    const { state } = commit(begin(), [messageOfAda("Hi")]);
+    const { state } = commit(begin(), [messageOfAda("Hi"), messageOfAda("And")]);
     const long = "x".repeat(MAX_CALL_LENGTH);
-    const calls = Array.from({ length: 17 }, (): [string, JsonObject] => ["ask", { message: long }]);
-    const called = commit(state, [reply(state, calls)]);
-    expect(called.envelopes).toHaveLength(15);
-    expect(errorsOf(called.state).slice(14)).toEqual([null, "EXECUTION_FAILED", "EXECUTION_FAILED"]);
+    const calls = Array.from({ length: 10 }, (): [string, JsonObject] => ["ask", { message: long }]);
+    const first = commit(state, [reply(state, calls)]);
+    expect(first.envelopes).toHaveLength(10);
+    const second = commit(first.state, [reply(first.state, calls, 2)]);
+    expect(second.envelopes).toHaveLength(5);
+    expect(errorsOf(second.state).slice(14)).toEqual([
+      null,
+      ...Array.from({ length: 5 }, () => "EXECUTION_FAILED"),
+    ]);
     const tooLong = commit(state, [reply(state, [["ask", { message: `${long}x` }]])]);
     expect(errorsOf(tooLong.state)).toEqual(["INVALID_INPUT"]);
   });

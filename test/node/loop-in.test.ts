@@ -214,8 +214,8 @@ describe("a call in the mode loop_in", () => {
         // SAFETY: only its presence is read.
         { call: {} as never },
         "helper",
-        { toolCallId: "c", agent: { id: "cook", mode: "loop_in" } },
-        0,
+        { toolCallId: "c", agent: { id: "cook", mode: "loop_in" }, input: {} },
+        [],
       )?.error?.code,
     ).toBe("PERMISSION_DENIED");
   });

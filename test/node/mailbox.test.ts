@@ -475,8 +475,11 @@ describe("a mailbox", () => {
 
   test("MAIL-20 a full outbox takes what is owed, up to a second bound, and a wake finds all of it", () => {
     const { send, entries, ports, mailbox, ids } = open();
-    const owe = (body: Json = null) =>
-      mailbox.send({ operationId: `op_${ids.ulid()}`, to: address("b"), type: "work", body }, { owed: true });
+    const owe = () =>
+      mailbox.send(
+        { operationId: `op_${ids.ulid()}`, to: address("b"), type: "work", body: null },
+        { owed: true },
+      );
     for (let n = 0; n < 1_000; n++) send();
     for (let n = 0; n < 1_000; n++) owe();
     expect(entries()).toBe(2_000);
