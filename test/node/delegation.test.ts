@@ -172,12 +172,13 @@ describe("a call", () => {
   });
 
   test("DELEGATE-2 the messages of all open calls have a length together, so a commit can always send them", () => {
-    const { state } = commit(begin(), [messageOfAda("Hi"), messageOfAda("And")]);
+    const { state } = commit(begin(), [messageOfAda("Hi")]);
     const long = "x".repeat(MAX_CALL_LENGTH);
     const calls = Array.from({ length: 10 }, (): [string, JsonObject] => ["ask", { message: long }]);
     const first = commit(state, [reply(state, calls)]);
     expect(first.envelopes).toHaveLength(10);
-    const second = commit(first.state, [reply(first.state, calls, 2)]);
+    const other = commit(first.state, [messageOfAda("And")]);
+    const second = commit(other.state, [reply(other.state, calls, 2)]);
     expect(second.envelopes).toHaveLength(5);
     expect(errorsOf(second.state).slice(14)).toEqual([
       null,
