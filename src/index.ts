@@ -71,6 +71,7 @@ export type { ModelProfile } from "./model/profile.ts";
 export type { Gate, GateContext } from "./policy/gate.ts";
 export { DurableSqlDatabase } from "./ports/workers/durable-storage.ts";
 export type { AgentApi, AgentIdentity, AgentView, CreateAgent } from "./protocol/agent-api.ts";
+export type { AgentResultApi } from "./protocol/agent-call.ts";
 export type {
   CompletedOperation,
   ConversationApi,
@@ -80,7 +81,7 @@ export type {
 } from "./protocol/conversation-api.ts";
 export type { Persona, PersonaSource, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
-export type { TaskExecutor, TaskResultApi, ToolStateApi } from "./protocol/executor-api.ts";
+export type { TaskErrorApi, TaskExecutor, TaskResultApi, ToolStateApi } from "./protocol/executor-api.ts";
 export type { LocationPolicy } from "./protocol/location-policy.ts";
 export type { DeferApi } from "./protocol/operation-handle.ts";
 export type { ToolOutcome } from "./protocol/requests.ts";

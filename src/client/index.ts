@@ -29,6 +29,7 @@ export type {
   WireError,
 } from "../protocol/views.ts";
 export type { Content, MediaPart, TextPart } from "../shared/content.ts";
+export type { Jurisdiction, LocationHint } from "../shared/location.ts";
 export { type ClientTool, type ClientToolHost, runClientTools } from "./client-tools.ts";
 export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
 export { DramatisClientError } from "./errors.ts";
