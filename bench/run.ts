@@ -3,9 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runAborts } from "./aborts/case.ts";
+import { runAgentLoad } from "./agent-load/case.ts";
 import { runBusy } from "./busy/case.ts";
 import { correctionsVerdict, runCorrections } from "./corrections/case.ts";
 import { decodeVerdict, runDecode } from "./decode/case.ts";
+import { delegationVerdict, runDelegation } from "./delegation/case.ts";
 import { formatTable, type ResultRow, replaceResults } from "./harness/results.ts";
 import { hostileVerdict, runHostile } from "./hostile/case.ts";
 import { runKills } from "./kills/case.ts";
@@ -24,9 +26,11 @@ interface Case {
 
 const CASES: Record<string, Case> = {
   turns: { run: serveTurns, verdict },
+  "agent-load": { run: runAgentLoad },
   busy: { run: runBusy },
   corrections: { run: runCorrections, verdict: correctionsVerdict },
   decode: { run: runDecode, verdict: decodeVerdict },
+  delegation: { run: runDelegation, verdict: delegationVerdict },
   kills: { run: runKills },
   aborts: { run: runAborts },
   hostile: { run: runHostile, verdict: hostileVerdict },

@@ -23,6 +23,8 @@ export async function startModel(): Promise<LoopbackModel> {
     }
     response.end(`${chunk({}, "stop")}data: [DONE]\n\n`);
   });
+  // A connection that the server closes while it is used again fails a call.
+  server.keepAliveTimeout = 0;
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   // SAFETY: a server that listens on a port has such an address.

@@ -15,7 +15,11 @@ const meters = new WeakMap<DurableObjectStorage, Meter>();
 
 /** Adds a meter to the storage of an actor named `metered-…`. Pass the returned state to `super`. */
 export function metered<Props>(ctx: DurableObjectState<Props>): DurableObjectState<Props> {
-  if (!ctx.id.name?.includes(METERED_PREFIX)) return ctx;
+  return ctx.id.name?.includes(METERED_PREFIX) ? withMeter(ctx) : ctx;
+}
+
+/** Adds a meter to the storage of an actor. */
+export function withMeter<Props>(ctx: DurableObjectState<Props>): DurableObjectState<Props> {
   const { storage } = ctx;
   const meter: Meter = { statements: 0, rows: 0, returning: [] };
   meters.set(storage, meter);
