@@ -12,7 +12,7 @@ import type {
   UpdateConversation,
 } from "../protocol/conversation-api.ts";
 import type { Frame } from "../protocol/frames.ts";
-import type { Participant } from "../protocol/participants.ts";
+import type { NewParticipant, Participant } from "../protocol/participants.ts";
 import type { ToolOutcome } from "../protocol/requests.ts";
 import type { SignalEnvelope, SignalResult, StartedTurn } from "../protocol/signals.ts";
 import type {
@@ -108,7 +108,11 @@ export interface DramatisClient {
      */
     signal(id: string, signals: readonly SignalEnvelope[], options?: RequestOptions): Promise<SignalResult[]>;
     /** Adds a user, or an agent of the conversation's project. Adding one who takes part changes nothing. */
-    addParticipant(id: string, participant: Participant, options?: RequestOptions): Promise<ConversationView>;
+    addParticipant(
+      id: string,
+      participant: NewParticipant,
+      options?: RequestOptions,
+    ): Promise<ConversationView>;
     /**
      * Removes a user, or an agent with its active turns. The agent that the conversation began with stays: `CONFLICT`. Removing
      * one who does not take part changes nothing.

@@ -2,7 +2,8 @@
  * Tools that other agents answer.
  *
  * AGENTTOOL-1  A tool with the target `{agent}` takes any input that its schema describes, a `message` if it has none. The model may
- *              choose the mode of a call by the member `invocationMode`, which the agent that is called does not get.
+ *              choose the mode of a call by the member `invocationMode`, which the agent that is called does not get. So it is with
+ *              `handoff`, where the target's handoff is `custom`.
  */
 import { z } from "zod";
 import type {
@@ -14,6 +15,7 @@ import type {
   ToolTarget,
   VersionChain,
 } from "../protocol/definitions.ts";
+import { HANDOFFS, type Handoff, MAX_CUSTOM_HANDOFF } from "../protocol/participants.ts";
 import { agentIdSchema } from "../shared/id-schemas.ts";
 import { isJsonObject, type JsonObject } from "../shared/json.ts";
 
@@ -28,6 +30,8 @@ const AGENT_MODES = ["delegate", "loop_in"] as const satisfies readonly AgentMod
 
 /** The member of a call's input by which the model chooses the mode. */
 export const MODE_MEMBER = "invocationMode";
+/** The member of a call's input in which the model writes what the agent is told of the past. */
+const HANDOFF_MEMBER = "handoff";
 
 /** The error of a tool whose own schema has that member. */
 export const RESERVED =
@@ -36,6 +40,7 @@ export const RESERVED =
 export const agentTargetSchema = z.strictObject({
   agent: agentIdSchema,
   mode: z.exactOptional(z.enum(AGENT_MODES)),
+  handoff: z.exactOptional(z.enum([...HANDOFFS, "custom"])),
 }) satisfies z.ZodType<AgentTarget>;
 
 /** The input of a tool that an agent answers, where its author gives no schema. */
@@ -73,7 +78,8 @@ export function modelInputSchema({
   target,
   inputSchema,
 }: Pick<ToolDefinition, "target" | "inputSchema">): JsonObject {
-  if (agentTarget(target) === undefined) return inputSchema;
+  const agent = agentTarget(target);
+  if (agent === undefined) return inputSchema;
   const properties = isJsonObject(inputSchema.properties) ? inputSchema.properties : {};
   const mode: JsonObject = {
     type: "string",
@@ -81,22 +87,42 @@ export function modelInputSchema({
     description:
       "delegate: the agent works alone and answers only you. loop_in: it joins this conversation and sees it. Leave it out for the usual way.",
   };
-  return { ...inputSchema, properties: { ...properties, [MODE_MEMBER]: mode } };
+  const handoff: JsonObject = {
+    type: "string",
+    maxLength: MAX_CUSTOM_HANDOFF,
+    description: "If it joins: what it must know of this conversation so far. It sees nothing else of that.",
+  };
+  const members = {
+    [MODE_MEMBER]: mode,
+    ...(agent.handoff === "custom" ? { [HANDOFF_MEMBER]: handoff } : {}),
+  };
+  return { ...inputSchema, properties: { ...properties, ...members } };
 }
 
 /** A call of an agent, as the model wrote it, taken apart. */
 export interface AgentCall {
   mode: AgentMode;
-  /** Without the choice of the mode. */
+  /** Without the choice of the mode, and without what the agent is told of the past. */
   input: JsonObject;
+  /** The past that the agent is told of where it joins; `recent` when absent. */
+  handoff?: Handoff;
 }
 
 /** Returns the mode of a call and its input. A mode that does not exist stays in the input, whose schema refuses it. */
-export function agentCall({ mode = "delegate" }: AgentTarget, input: JsonObject): AgentCall {
-  const { [MODE_MEMBER]: chosen, ...rest } = input;
+export function agentCall({ mode = "delegate", handoff }: AgentTarget, given: JsonObject): AgentCall {
+  const told = handoff === "custom" ? withoutHandoff(given) : { input: given, ...(handoff && { handoff }) };
+  const { [MODE_MEMBER]: chosen, ...rest } = told.input;
   const known = AGENT_MODES.find((one) => one === chosen);
-  if (chosen === undefined || known === undefined) return { mode, input };
-  return { mode: known, input: rest };
+  if (chosen === undefined || known === undefined) return { ...told, mode };
+  return { ...told, mode: known, input: rest };
+}
+
+/** Takes a handoff out of the input of a call. One that is no text stays there, and the schema refuses it. */
+function withoutHandoff(given: JsonObject): Required<Pick<AgentCall, "input" | "handoff">> {
+  const { [HANDOFF_MEMBER]: text, ...input } = given;
+  if (typeof text !== "string") return { input: given, handoff: "none" };
+  const custom = text.slice(0, MAX_CUSTOM_HANDOFF).toWellFormed().trim();
+  return { input, handoff: custom === "" ? "none" : { custom } };
 }
 
 /** Returns the message of a call: its only text, or its input as JSON. */

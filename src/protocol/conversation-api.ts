@@ -9,7 +9,7 @@ import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type { ApprovalAnswer } from "./approval.ts";
 import type { Budget } from "./budget.ts";
-import type { Participant } from "./participants.ts";
+import type { NewParticipant, Participant } from "./participants.ts";
 import type { ToolChoice, ToolOutcome, ToolSubmission } from "./requests.ts";
 import type { SignalResult, StartedTurn } from "./signals.ts";
 import type {
@@ -192,7 +192,7 @@ export interface ConversationApi {
    * who takes part changes nothing. `FORBIDDEN` for those who may not speak, and for an agent of other projects; `NOT_FOUND`
    * for an unknown agent; `CONFLICT` if there are too many.
    */
-  addParticipant(principal: Principal, participant: Participant): Promise<Result<ConversationView>>;
+  addParticipant(principal: Principal, participant: NewParticipant): Promise<Result<ConversationView>>;
   /**
    * Removes a user or an agent, whose active turns end. Removing one who does not take part changes nothing. `CONFLICT` for the
    * agent that the conversation began with.

@@ -9,6 +9,7 @@ import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
 import type { ApprovalNeed } from "./approval.ts";
 import type { Budget } from "./budget.ts";
+import type { HANDOFFS } from "./participants.ts";
 
 /** The definition of an agent: its identity, memory and tools. Holds no state. */
 export interface Persona {
@@ -101,6 +102,11 @@ export interface AgentTarget {
   agent: string;
   /** The way of calls for which the model chooses none; `delegate` when absent. */
   mode?: AgentMode;
+  /**
+   * The past that the agent is told of where it joins: `recent` when absent. `custom`: the model that calls writes it, in the member
+   * `handoff`.
+   */
+  handoff?: (typeof HANDOFFS)[number] | "custom";
 }
 
 /**

@@ -13,11 +13,44 @@ export interface Participant {
   id: string;
 }
 
+/** The parts of the past that an agent which joins can be told of. */
+export const HANDOFFS = ["none", "latest-turn", "recent", "full"] as const;
+
+/** The past that an agent which joins is told of: a part of the conversation, or a text. */
+export type Handoff = (typeof HANDOFFS)[number] | { custom: string };
+
+/** A participant that is added. */
+export interface NewParticipant extends Participant {
+  /** For agents only. Absent: each request tells of the newest turns of other agents. */
+  handoff?: Handoff;
+}
+
+/** Length of a handoff in words of its own, in UTF-16 units. */
+export const MAX_CUSTOM_HANDOFF = 8_000;
+
 /** Accepts a participant in both forms, and returns `{type, id}`. */
 export const participantSchema: z.ZodType<Participant> = z.preprocess(
   withId,
   z.discriminatedUnion("type", [
     z.strictObject({ type: z.literal("agent"), id: agentIdSchema }),
+    z.strictObject({ type: z.literal("user"), id: z.string().min(1).max(200) }),
+  ]),
+);
+
+/** As `participantSchema`; an agent may bring a handoff. */
+export const newParticipantSchema: z.ZodType<NewParticipant> = z.preprocess(
+  withId,
+  z.discriminatedUnion("type", [
+    z.strictObject({
+      type: z.literal("agent"),
+      id: agentIdSchema,
+      handoff: z.exactOptional(
+        z.union([
+          z.enum(HANDOFFS),
+          z.strictObject({ custom: z.string().trim().min(1).max(MAX_CUSTOM_HANDOFF) }),
+        ]),
+      ),
+    }),
     z.strictObject({ type: z.literal("user"), id: z.string().min(1).max(200) }),
   ]),
 );

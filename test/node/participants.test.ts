@@ -375,6 +375,7 @@ describe("the model of an agent", () => {
     const turns = {
       after: () => [],
       inputOf: () => undefined,
+      turn: () => undefined,
       newest: (limit: number, passes: (turn: Turn) => boolean) => {
         looked += 1;
         return listed.filter(passes).slice(0, limit);

@@ -18,7 +18,7 @@ import { systemClock, systemIds } from "../../src/ports/system.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
-import type { Participant } from "../../src/protocol/participants.ts";
+import type { Handoff, Participant } from "../../src/protocol/participants.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
 import { defined } from "../../src/shared/defined.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
@@ -198,7 +198,7 @@ export class SteeredConversation {
   join(
     participant: Participant,
     systemPrompt = `You are ${participant.id}.`,
-    { leased, budget }: { leased?: true; budget?: Budget } = {},
+    { leased, budget, handoff }: { leased?: true; budget?: Budget; handoff?: Handoff } = {},
   ): Promise<void> {
     const agent = this.#agentOf(participant.id, systemPrompt, { leased, budget });
     return this.runtime.changes.changeParticipants({
@@ -206,6 +206,7 @@ export class SteeredConversation {
       ...STOP,
       participant,
       ...(participant.type === "agent" ? { agent } : {}),
+      ...defined({ handoff }),
     });
   }
 

@@ -61,3 +61,25 @@ describe("agents that mention each other", () => {
     expect(journal.filter(({ type }) => type === "turn.unasked")).toHaveLength(1);
   });
 });
+
+test("HANDOFF-1 HANDOFF-2 by HTTP: an agent joins with a handoff, which opens its session, and a wrong one is refused", async () => {
+  const conversation = await createConversation(guide);
+  const { turnId } = await conversation.play({ replies: [[{ text: "It is blue." }]] });
+  await conversation.ended(turnId);
+  const add = (body: object) =>
+    request(`${conversation.path}/participants`, { method: "POST", body: JSON.stringify(body) });
+  expect((await add({ type: "agent", id: lawyer, handoff: "everything" })).status).toBe(422);
+  const answer = await add({ type: "agent", id: lawyer, handoff: "latest-turn" });
+  expect(answer.status).toBe(200);
+  const view = await answer.json<{ participants: object[] }>();
+  expect(view.participants).toContainEqual({ type: "agent", id: lawyer });
+  await conversation.evict();
+  const { play, turnId: second } = await conversation.play(
+    { replies: [[{ text: "Seen." }]] },
+    { to: lawyer },
+  );
+  await conversation.ended(second);
+  const [asked] = await play.requests(1);
+  const [, told] = asked?.body.messages ?? [];
+  expect(told?.content).toMatch(/^You join this conversation here\..*It is blue\./s);
+});

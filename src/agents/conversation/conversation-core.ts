@@ -214,6 +214,7 @@ function storedTurns(store: ConversationDatabase): StoredTurns {
       return reading(() => store.turns.numbersAfter(n, isOwn));
     },
     inputOf: (n) => reading(() => store.turn(n)?.input),
+    turn: (n) => reading(() => store.turn(n) ?? undefined),
     newest: (limit, passes) => reading(() => store.turns.newest(limit, passes)),
   };
 }

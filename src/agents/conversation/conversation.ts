@@ -40,7 +40,7 @@ import type {
 import { taskErrorSchema, taskResultSchema } from "../../protocol/executor-reports.ts";
 import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operation-handle.ts";
-import type { Participant } from "../../protocol/participants.ts";
+import type { NewParticipant, Participant } from "../../protocol/participants.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
 import type { SignalResult, StartedTurn } from "../../protocol/signals.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
@@ -254,7 +254,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return asResult(() => this.#entrance.stops.complete(principal, options));
     }
 
-    async addParticipant(principal: Principal, participant: Participant) {
+    async addParticipant(principal: Principal, participant: NewParticipant) {
       return asResult(() => this.#entrance.participants.add(principal, participant));
     }
 

@@ -1,6 +1,6 @@
 /** `/api/conversations/:id/participants`: adds users and agents to a conversation, and removes them. */
 import { z } from "zod";
-import { participantSchema } from "../../protocol/participants.ts";
+import { newParticipantSchema } from "../../protocol/participants.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
@@ -30,9 +30,9 @@ export const participantOperations: readonly ApiOperation[] = [
     tag: "conversations",
     summary: "Add a user or an agent to a conversation",
     description:
-      "The user may read the whole conversation and speak in it. The agent must work in the conversation's project; later changes of the agent do not affect the conversation. Adding one who takes part changes nothing. `userId` or `agentId` is accepted for `id`.",
+      "The user may read the whole conversation and speak in it. The agent must work in the conversation's project; later changes of the agent do not affect the conversation. Adding one who takes part changes nothing. `userId` or `agentId` is accepted for `id`. `handoff` of an agent that joins for the first time is what it is told of the past.",
     params: conversationParams,
-    body: participantSchema.meta({ example: { type: "agent", id: "lawyer" } }),
+    body: newParticipantSchema.meta({ example: { type: "agent", id: "lawyer" } }),
     answers: ok("The conversation.", conversation),
     errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONFLICT", "CONVERSATION_CLOSED"],
   },
@@ -53,7 +53,7 @@ export const participantOperations: readonly ApiOperation[] = [
 export function participantRoutes(app: HttpRoutes): void {
   app.post(PARTICIPANTS, async (context) => {
     const conversation = await conversationOf(context);
-    const participant = await readBody(context, participantSchema);
+    const participant = await readBody(context, newParticipantSchema);
     return json(unwrap(await conversation.addParticipant(context.var.principal, participant)));
   });
 

@@ -56,7 +56,7 @@ export function reduceConversation(
       return seeSignal(transition, decision);
     case "ADD_PARTICIPANT":
     case "REMOVE_PARTICIPANT":
-      return changeParticipants(transition, decision);
+      return changeParticipants(transition, decision, now);
     case "SET_ORDER": {
       const { order, by } = decision;
       return updated(transition, { ...transition.state, order }, { turns: order, by });

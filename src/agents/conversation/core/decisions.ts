@@ -66,6 +66,8 @@ export interface StoredTurns {
   after(n: number, caller: Caller): readonly number[];
   /** Returns the message of a turn; `undefined` for an unknown number. */
   inputOf(n: number): Content | undefined;
+  /** Returns a turn that is over, with its content; `undefined` for an unknown number. */
+  turn(n: number): Turn | undefined;
   /** Returns the newest turns that pass, at most `limit`, descending. It looks at the newest 64 at most. */
   newest(limit: number, passes: (turn: ListedTurn) => boolean): readonly ListedTurn[];
 }
@@ -199,7 +201,14 @@ export type ConversationDecision =
   /** Remember a signal that started no turn. */
   | { type: "SEE_SIGNAL"; caller: Caller; key: string; correlationId?: string }
   /** Add a participant: an agent that was never one with its versions. */
-  | { type: "ADD_PARTICIPANT"; participant: Participant; agent?: ConversationAgent; by: Caller }
+  | {
+      type: "ADD_PARTICIPANT";
+      participant: Participant;
+      agent?: ConversationAgent;
+      /** What the agent is told of the past. */
+      handoff?: string;
+      by: Caller;
+    }
   | { type: "REMOVE_PARTICIPANT"; participant: Participant; by: Caller }
   /** Send an envelope to another actor, beside a decision that gives a journal entry. */
   | { type: "SEND"; envelope: NewEnvelope };

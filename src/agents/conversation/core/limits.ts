@@ -107,6 +107,10 @@ export const MAX_SAID_TURNS = 16;
 export const MAX_SAID_LENGTH = 1_000;
 /** Part of the context's budget that all of this may have. */
 export const SAID_SHARE = 0.1;
+/** Finished turns that an agent is told of that joins with a full handoff. */
+export const MAX_HANDOFF_TURNS = 64;
+/** Part of the context's budget that a full handoff may have. */
+export const HANDOFF_SHARE = 0.25;
 
 /** Parts of a history's budget: above the first it is compacted, and the newest turns within the second are kept. */
 export const COMPACT_ABOVE = 0.8;

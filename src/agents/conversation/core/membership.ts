@@ -1,14 +1,19 @@
 /** The participants of a conversation as decisions change them. Pure. */
+import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
 import { hasSeveralPeople } from "./caller.ts";
 import type { AgentDecision } from "./decisions.ts";
 import { countsWith } from "./own-spending.ts";
-import type { ConversationIdentity } from "./state.ts";
+import { type ConversationIdentity, nextEvent } from "./state.ts";
 import type { Transition } from "./transition.ts";
 
 type MembershipDecision = Extract<AgentDecision, { type: "ADD_PARTICIPANT" | "REMOVE_PARTICIPANT" }>;
 
 /** Adds or removes a participant. The record keeps the agents that left: their turns refer to them. */
-export function changeParticipants(transition: Transition, decision: MembershipDecision): Transition {
+export function changeParticipants(
+  transition: Transition,
+  decision: MembershipDecision,
+  now: number,
+): Transition {
   const { state, entries, membership } = transition;
   const { participant, by } = decision;
   const { type, id } = participant;
@@ -26,10 +31,28 @@ export function changeParticipants(transition: Transition, decision: MembershipD
       : {}),
   };
   const entry = isJoin ? "participant.joined" : "participant.left";
-  return {
+  const changed: Transition = {
     ...transition,
     state: { ...state, ...(pinned === undefined ? {} : countsWith(state, pinned)), record },
     entries: [...entries, { type: entry, data: { participant: { type, id }, by } }],
     membership: [...(membership ?? []), ...(pinned === undefined ? [] : [pinned])],
   };
+  return isJoin && decision.handoff !== undefined ? withHandoff(changed, id, decision.handoff, now) : changed;
+}
+
+/** Adds the first event to the session of an agent: what it is told of the past (HANDOFF-2). */
+function withHandoff(transition: Transition, sessionId: string, content: string, now: number): Transition {
+  const { state, notes } = transition;
+  const seq = nextEvent(state.sessions, sessionId);
+  const event: SessionEvent = {
+    id: `handoff_${sessionId}`,
+    sessionId,
+    seq,
+    content,
+    timestamp: now,
+    action: EventAction.SYSTEM_INSTRUCTION,
+    metadata: { origin: "platform", note: true },
+  };
+  const sessions = { ...state.sessions, [sessionId]: seq + 1 };
+  return { ...transition, state: { ...state, sessions }, notes: [...notes, event] };
 }

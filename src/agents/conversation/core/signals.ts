@@ -13,7 +13,7 @@ import type { LeaseAnswer } from "../../../protocol/budget-lease.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
-import type { Participant } from "../../../protocol/participants.ts";
+import type { Handoff, Participant } from "../../../protocol/participants.ts";
 import type { ToolOutcome } from "../../../protocol/requests.ts";
 import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
@@ -315,6 +315,8 @@ export interface Join {
   agent?: ConversationAgent;
   /** Tells the agent of the conversation; absent where lists do not contain it. */
   announcement?: NewEnvelope;
+  /** The past that the agent is told of, if it joins for the first time. */
+  handoff?: Handoff;
 }
 
 /** Removes a participant. */

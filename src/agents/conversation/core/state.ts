@@ -54,6 +54,8 @@ export interface ConversationAgent {
   readonly id: string;
   /** The projects in which it works; absent where that is the conversation's only. */
   readonly projectIds?: readonly string[];
+  /** It was told of the past when it joined, up to this turn, but for those that were in progress. Absent where it was not. */
+  readonly since?: { readonly turn: number; readonly open: readonly number[] };
   /** It had a budget when it joined: its calls need a lease. */
   readonly leased?: true;
   /** The versions of its definitions, pinned when it first joined. */

@@ -10,7 +10,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import { type AgentApi, CONVERSATION_OPENED } from "../../../protocol/agent-api.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { type LocationPolicy, separation } from "../../../protocol/location-policy.ts";
-import { participantSchema } from "../../../protocol/participants.ts";
+import { newParticipantSchema, participantSchema } from "../../../protocol/participants.ts";
 import type { ConversationView } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../../shared/errors.ts";
@@ -48,7 +48,7 @@ export class Participants {
   async add(principal: Principal, input: unknown): Promise<ConversationView> {
     const { runtime, checkSpeaker, publish } = this.ports;
     checkSpeaker(principal);
-    const participant = validate(participantSchema, input);
+    const { handoff, ...participant } = validate(newParticipantSchema, input);
     checkOpen(runtime.state);
     const { record } = runtime.state;
     const brought = participant.type === "agent" ? await broughtBy(this.ports, record, participant.id) : {};
@@ -59,6 +59,7 @@ export class Participants {
       caller: callerOf(principal),
       participant,
       ...brought,
+      ...defined({ handoff }),
     });
     if (record.listed !== false) await publish();
     return conversationView(runtime.state);

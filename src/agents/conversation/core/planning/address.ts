@@ -85,7 +85,9 @@ export function saidToOthers(
   { turns, ended = [] }: Pick<PlanInput, "turns" | "ended">,
 ): readonly number[] | undefined {
   if (record.agents.length === 1) return undefined;
-  const isOther = (turn: ListedTurn) => turn.status !== "active" && turn.agentId !== agentId;
+  const { since } = record.agents.find(({ id }) => id === agentId) ?? {};
+  const isTold = ({ n }: ListedTurn) => since !== undefined && n <= since.turn && !since.open.includes(n);
+  const isOther = (turn: ListedTurn) => turn.status !== "active" && turn.agentId !== agentId && !isTold(turn);
   const stored = turns?.newest(MAX_SAID_TURNS, isOther) ?? [];
   const numbers = new Set([...stored, ...ended.filter(isOther)].map(({ n }) => n));
   const newest = [...numbers].sort((one, other) => one - other).slice(-MAX_SAID_TURNS);

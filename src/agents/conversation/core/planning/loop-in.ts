@@ -10,9 +10,11 @@
  * LOOPIN-4  Where the turn of the caller has a budget, the turn that starts gets half of what is left of it, and the caller keeps
  *           the rest.
  */
+import { agentCall, agentTarget } from "../../../../library/agent-tool.ts";
 import { BUDGET_LIMITS, type Budget } from "../../../../protocol/budget.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
 import { turnId } from "../../../../protocol/ids.ts";
+import type { Handoff } from "../../../../protocol/participants.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import { callMessageOf } from "../call-envelopes.ts";
@@ -52,6 +54,7 @@ function join(
   invitation: Extract<AgentInvited["outcome"], { error?: never }>,
   input: PlanInput,
 ): AgentDecision[] {
+  const { record } = state;
   const { item, toolCallId } = operation;
   const agentId = operation.agent?.id ?? "";
   const participant = { type: "agent", id: agentId } as const;
@@ -59,12 +62,19 @@ function join(
   const fail = (result: ToolResult) => resume(state, turn, [{ item, result }]);
   let joins: AgentDecision[];
   try {
-    joins = planJoin(state, { type: "conversation.participant.add", caller, participant, ...invitation });
+    const handoff = handoffOf(record, turn, operation);
+    const signal = {
+      type: "conversation.participant.add",
+      caller,
+      participant,
+      ...invitation,
+      handoff,
+    } as const;
+    joins = planJoin(state, signal, input);
   } catch (error) {
     if (error instanceof DramatisError) return fail(refused(operation, error));
     throw error;
   }
-  const { record } = state;
   const isNew = !record.agents.some(({ id }) => id === agentId);
   const joined: ConversationState = {
     ...state,
@@ -94,6 +104,17 @@ function join(
     ]),
     ...after,
   ];
+}
+
+/** Returns the past that the agent of a call is told of. */
+function handoffOf(
+  record: ConversationState["record"],
+  { agentId }: Turn,
+  { name, input }: Operation,
+): Handoff {
+  const tool = chainOf(record, agentId).tools.find(({ definition }) => definition.name === name);
+  const target = agentTarget(tool?.definition.target);
+  return (target && agentCall(target, input).handoff) ?? "recent";
 }
 
 /** Returns a budget without a part of it. */

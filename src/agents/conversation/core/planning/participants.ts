@@ -9,7 +9,6 @@
  * PARTY-5  The active turns of an agent that leaves end as by a stop, in the same commit, with its compaction and extractions.
  */
 import { checkPrices } from "../../../../library/prices.ts";
-import { defined } from "../../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { runningExtractions } from "../hooks.ts";
@@ -18,6 +17,7 @@ import { MAX_AGENTS, MAX_USERS } from "../limits.ts";
 import type { Join, Leave } from "../signals.ts";
 import { type ConversationState, primaryAgent, takesPart } from "../state.ts";
 import { stopCompactions, stopTurn } from "./cancel.ts";
+import { handOver } from "./handoff.ts";
 
 const LEFT: ErrorData = {
   code: "CANCELLED",
@@ -26,8 +26,12 @@ const LEFT: ErrorData = {
 };
 
 /** Adds a participant. Throws `CONFLICT` if there are too many, `INVALID_INPUT` for a budget that an agent's models cannot keep. */
-export function planJoin(state: ConversationState, signal: Join): AgentDecision[] {
-  const { participant, agent, announcement, caller: by } = signal;
+export function planJoin(
+  state: ConversationState,
+  signal: Join,
+  input: Pick<PlanInput, "turns"> = {},
+): AgentDecision[] {
+  const { participant, agent, announcement, handoff, caller: by } = signal;
   const { record, budget } = state;
   checkOpen(state);
   if (takesPart(record, participant)) return [];
@@ -45,7 +49,7 @@ export function planJoin(state: ConversationState, signal: Join): AgentDecision[
     if (budget !== undefined) checkPrices(agent.chain, budget);
   }
   return [
-    { ...joins, ...(known ? {} : defined({ agent })) },
+    { ...joins, ...(known || agent === undefined ? {} : handOver(state, agent, handoff, input)) },
     ...(announcement === undefined ? [] : [{ type: "SEND" as const, envelope: announcement }]),
   ];
 }

@@ -54,7 +54,7 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     case "conversation.cmd.drained":
       return planDrained(signal);
     case "conversation.participant.add":
-      return planJoin(state, signal);
+      return planJoin(state, signal, input);
     case "conversation.participant.remove":
       return planLeave(state, signal, input);
     case "conversation.update":
