@@ -6,6 +6,7 @@
 import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { newConversationId } from "../../src/agents/base/lookup/conversation-id.ts";
 import { durableActor, durableActors } from "../../src/agents/base/lookup/durable-actors.ts";
 import { actorIn, checkPlace } from "../../src/agents/base/lookup/placement.ts";
 import { completeOperation } from "../../src/agents/conversation/complete-operation.ts";
@@ -159,7 +160,31 @@ describe("G14 PLACE-3 an actor is created", () => {
 
 const TENANT = { ...ADMIN, tenant: "located" };
 
+/** The locations that the platform is asked for, by names of actors, while `body` runs. */
+async function hintsDuring(body: () => Promise<unknown>): Promise<Record<string, unknown>> {
+  const get = vi.spyOn(ownerOf(exports.Agent, "get"), "get");
+  try {
+    await body();
+    return Object.fromEntries(
+      get.mock.calls.map(([{ name }, options]) => [name, options?.locationHint]).toReversed(),
+    );
+  } finally {
+    get.mockRestore();
+  }
+}
+
 describe("G14 over HTTP", () => {
+  test("a hint reaches the platform at the first contact with the actor", async () => {
+    const tenant = { ...TENANT, tenant: "hinted" };
+    let id = "";
+    const hints = await hintsDuring(async () => {
+      await post("/api/agents", { id: "hinted", persona: "test/plain", locationHint: "sam" }, tenant);
+      const talk = { agentId: "hinted", locationHint: "me" };
+      ({ id } = (await post("/api/conversations", talk, tenant)).body);
+    });
+    expect(hints).toMatchObject({ "hinted:hinted": "sam", [`hinted:${id}`]: "me" });
+  });
+
   test("an agent and a conversation live where their requests say, and show it", async () => {
     const body = { id: "clerk_eu", persona: "test/plain", jurisdiction: "eu", locationHint: "weur" };
     const created = await post("/api/agents", body, TENANT);
@@ -272,6 +297,21 @@ describe("G14 LOCATION-3 an application decides where its tenants live", () => {
   };
   const persona = "test/plain";
 
+  test("the hints of declarations and of policies reach the platform", async () => {
+    let ids: string[] = [];
+    const hints = await hintsDuring(async () => {
+      const [, { id: agentId }] = await send("home", "/api/agents", { persona });
+      const [, { id }] = await send("home", "/api/conversations", { agentId });
+      const chat = { model: agentId, messages: [{ role: "user", content: "Hello." }] };
+      await send("home", "/v1/chat/completions", chat);
+      ids = [agentId, id];
+    });
+    expect(hints).toMatchObject({ "home:declared_eu": "eeur" });
+    for (const id of ids) expect(hints).toMatchObject({ [`home:${id}`]: "weur" });
+    const conversations = Object.entries(hints).filter(([name]) => name.startsWith("home:conv_"));
+    expect(conversations.map(([, hint]) => hint)).toEqual(["weur", "weur"]);
+  });
+
   test("by default in its tenant's jurisdiction and region, unless the request or the agent says otherwise", async () => {
     const [status, made] = await send("home", "/api/agents", { persona });
     expect([status, made]).toMatchObject([201, { jurisdiction: "eu", locationHint: "weur" }]);
@@ -308,9 +348,14 @@ describe("G14 LOCATION-3 where the application is strict", () => {
     expect((await post("/api/conversations", talk, strict)).body).toMatchObject({ jurisdiction: "eu" });
 
     const plain = await getAgentByName(exports.Agent, "strict:plain");
-    expect(await plain.create(strict, { id: "plain", persona })).toMatchObject({
+    const outside = { ok: false, error: { code: "INVALID_INPUT", errors: [{ path: "/id" }] } };
+    for (const isDeclaration of [false, true])
+      expect(await plain.create(strict, { id: "plain", persona }, { isDeclaration })).toMatchObject(outside);
+    const id = newConversationId("us");
+    const conversation = await getAgentByName(exports.Conversation, `strict:${id}`);
+    expect(await conversation.create(strict, { id, agentId: body.id })).toMatchObject({
       ok: false,
-      error: { code: "INVALID_INPUT", errors: [{ path: "/id" }] },
+      error: { code: "INVALID_INPUT", errors: [{ path: "/jurisdiction" }] },
     });
   });
 
