@@ -25,7 +25,10 @@ async function expectClean(plan: Plan): Promise<Trial> {
 }
 
 test(`STATE-1 H1 A72 A73 ${SEEDS} seeds of users, models, tools and faults keep every property, and the faults happen`, async () => {
-  const { failures, table, turns, lives, summaries, queued, ended } = await trySeeds(1, SEEDS);
+  const { failures, table, turns, lives, summaries, queued, ended, approved, unapproved } = await trySeeds(
+    1,
+    SEEDS,
+  );
   expect(failures).toEqual([]);
   for (const kind of KINDS) {
     const fired = [...table].filter(([name]) => name.startsWith(`${kind} `)).map(([, row]) => row.fired);
@@ -36,6 +39,8 @@ test(`STATE-1 H1 A72 A73 ${SEEDS} seeds of users, models, tools and faults keep 
   expect(lives).toBeGreaterThan(SEEDS);
   expect(queued).toBeGreaterThan(SEEDS / 20);
   expect(ended).toBeGreaterThan(SEEDS / 40);
+  expect(approved).toBeGreaterThan(SEEDS / 20);
+  expect(unapproved).toBeGreaterThan(SEEDS / 40);
 }, 60_000);
 
 test("H1 a simulation repeats to the last frame", async () => {

@@ -65,7 +65,7 @@ function works({ turn, began, ended, waits }: TurnTimes, seq: number, timeline: 
   if (began > seq || ended <= seq) return false;
   if (waits.some(({ from, to }) => from <= seq && seq < to)) return false;
   const open = timeline.openAt(turn, seq).filter(({ isAsync }) => !isAsync);
-  return open.length === 0 || open.some(({ client }) => !client);
+  return open.length === 0 || open.some(({ client, awaits }) => !client && !awaits);
 }
 
 /** Where messages interrupt, a turn begins at once, and alone. */

@@ -160,7 +160,7 @@ function besidesSaid({ id }: TurnView, began: number, timeline: TurnTimeline): S
 
 /** Returns what a turn's note tells of its calls at an entry: those that run, and what became of those with an effect. */
 function callsSaid(turn: TurnView, seq: number, timeline: TurnTimeline): string {
-  const running = timeline.openAt(turn, seq);
+  const open = timeline.openAt(turn, seq);
   const settled = timeline.settledAt(turn, seq).filter(({ name }) => effectOf(name) !== "pure");
   const list = (title: string, calls: readonly ToolCall[]) => {
     if (calls.length === 0) return [];
@@ -172,7 +172,14 @@ function callsSaid(turn: TurnView, seq: number, timeline: TurnTimeline): string 
     return [`${title}: ${texts.join(", ")}.`];
   };
   return [
-    ...list("Running", running),
+    ...list(
+      "Running",
+      open.filter(({ awaits }) => !awaits),
+    ),
+    ...list(
+      "Waiting for a person's approval",
+      open.filter(({ awaits }) => awaits),
+    ),
     ...list(
       "Done",
       settled.filter(({ error }) => error === undefined),

@@ -1,6 +1,7 @@
 /** Checks of the tools that a conversation runs itself. */
 import { isDeepStrictEqual } from "node:util";
 import type { TurnView } from "../../src/protocol/views.ts";
+import { isCareful } from "./approvals.ts";
 import { checkToolAttempts, failedAttempts } from "./check-tool-attempts.ts";
 import { callOf } from "./client-tool.ts";
 import { firedIn, type Scope } from "./scope.ts";
@@ -52,7 +53,8 @@ function checkResults(turn: TurnView, { history, outcome, conversation, fail }: 
     const cancelled = code === "CANCELLED" && turn.status === "failed";
     const budget = history.plan.conversations[conversation]?.budget;
     const unpaid = reports.length === 0 && code === "BUDGET_EXCEEDED" && budget?.toolCalls !== undefined;
-    if (!reported && !refused && !lost && !cancelled && !unpaid)
+    const unapproved = code === "APPROVAL_DENIED" && isCareful(name) && reports.length === 0;
+    if (!reported && !refused && !lost && !cancelled && !unpaid && !unapproved)
       fail("results", `${operationId} is said to have failed: ${code} ${message}`);
   }
 }

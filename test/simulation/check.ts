@@ -4,6 +4,7 @@ import { NOTICES } from "../../src/agents/conversation/core/limits.ts";
 import type { LiveConversation, TurnItem } from "../../src/client/state.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
+import { checkApprovals } from "./check-approvals.ts";
 import { checkAttempts, checkRecoveries, isExhausted } from "./check-attempts.ts";
 import { checkBudget } from "./check-budget.ts";
 import {
@@ -41,6 +42,7 @@ export function check(history: History): Violation[] {
     checkJournal(scope);
     checkTools(scope);
     checkClientTools(scope);
+    checkApprovals(scope);
     checkModelCalls(scope);
     checkFallbacks(scope);
     checkAttempts(scope);
@@ -213,7 +215,8 @@ function checkJournal({ outcome, fail }: Scope): void {
       fail("journal", `Messages of ${turn.id} do not pair.`);
     for (const [id, calls] of Map.groupBy(own, ({ operationId }) => operationId)) {
       const ends = calls.filter(({ type }) => ENDS.has(type));
-      const isHook = id === turn.contextAssemblyRunId || calls.some(({ type }) => !type.startsWith("tool."));
+      const isHook =
+        id === turn.contextAssemblyRunId || calls.some(({ type }) => !/^(?:tool|approval)\./.test(type));
       if (id !== undefined && !isHook && ends.length !== 1)
         fail("journal", `${id} has ${ends.length} results.`);
       if (ends.some(({ type }) => type === "tool.cancelled") && turn.status !== "failed")

@@ -5,11 +5,12 @@ import type { StartTurn } from "../../src/protocol/conversation-api.ts";
 import type { MediaPart } from "../../src/shared/content.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { type Actor, TENANT } from "./actor.ts";
+import { Approver } from "./approvals.ts";
 import { ClientActs } from "./client-acts.ts";
 import { ClientToolRunner, toolsOf } from "./client-tool.ts";
 import type { WorldClock } from "./clocks.ts";
 import type { FaultPlane } from "./faults.ts";
-import type { ActRecord, History, SentMessage, Submission } from "./history.ts";
+import type { ActRecord, ApprovalRecord, History, SentMessage, Submission } from "./history.ts";
 import type { Images } from "./images.ts";
 import { OUTPUT, tagOf, words } from "./model-script.ts";
 import type { Moments } from "./moments.ts";
@@ -35,6 +36,7 @@ export const RETRY_MS = 1_000;
 export abstract class Client {
   protected gone = false;
   protected readonly tools: ClientToolRunner;
+  protected readonly approver: Approver;
   protected readonly requests: Requests;
   protected readonly acts: ClientActs;
 
@@ -43,6 +45,11 @@ export abstract class Client {
       world,
       () => this.gone,
       (submission) => this.submit(submission),
+    );
+    this.approver = new Approver(
+      world,
+      () => this.gone,
+      (answer) => void this.answer(answer),
     );
     this.requests = new Requests(world);
     this.acts = new ClientActs(world, this.requests, {
@@ -132,6 +139,19 @@ export abstract class Client {
   /** Stops, resumes or reorders, over a connection of its own. Returns `false` where that has to be a request. */
   protected perform(_act: ActRecord): boolean {
     return false;
+  }
+
+  /** Answers a request for approval, over and over until there is a response. */
+  protected async answer(record: ApprovalRecord): Promise<void> {
+    const { operationId, approved, user: userId } = record;
+    while (!this.gone && record.answer === undefined) {
+      const taken = await this.requests.send(
+        (life) => life.approve(operationId, { approved, caller: { type: "user", userId } }),
+        ({ code }) => (record.answer = code),
+      );
+      if (taken !== undefined) record.answer = "taken";
+      if (record.answer === undefined) await this.world.clock.sleep(RETRY_MS);
+    }
   }
 
   protected abstract arrive(): void;

@@ -1,6 +1,7 @@
 /** Generates a plan from a seed. Most plans are small, because a short failing plan is easier to understand. */
 import {
   type ActPlan,
+  CAREFUL_NAMES,
   type CallPlan,
   type ClientPlan,
   type ConversationPlan,
@@ -277,6 +278,7 @@ function callPlan(random: Random): CallPlan {
   const attempts = random.fork("attempts");
   const background = random.fork("background");
   const tool = random.chance(0.05) ? "unknown" : random.pick(TOOL_NAMES);
+  const careful = carefulPlan(random.fork("careful"));
   return {
     tool: background.chance(0.3) ? background.pick(JOB_NAMES) : tool,
     arguments: random.chance(0.9) ? "valid" : random.pick(["wrong", "broken"] as const),
@@ -284,6 +286,23 @@ function callPlan(random: Random): CallPlan {
     outcome: random.chance(0.8) ? "answer" : random.pick(["error", "throw", "never"] as const),
     progress: random.chance(0.25) ? random.int(1, 3) : 0,
     ...(attempts.chance(0.25) ? { failures: attempts.int(1, 4) } : {}),
+    ...careful,
+  };
+}
+
+/** Lets a seventh of the calls need an approval. Some get none. */
+function carefulPlan(random: Random): Partial<CallPlan> {
+  if (random.chance(0.85)) return {};
+  const tool = random.pick(CAREFUL_NAMES);
+  if (random.chance(0.1)) return { tool };
+  return {
+    tool,
+    approval: {
+      approves: random.chance(0.7),
+      ms: random.chance(0.15) ? random.int(20_000, 90_000) : random.small(0, 5_000),
+      ...(random.chance(0.3) ? { again: random.pick(["same", "different"] as const) } : {}),
+      ...(random.chance(0.15) ? { rivals: true } : {}),
+    },
   };
 }
 

@@ -123,6 +123,19 @@ export interface Submission {
   answer?: "taken" | (string & {});
 }
 
+/** An answer that a client gave to a request for approval. */
+export interface ApprovalRecord {
+  conversation: number;
+  client: number;
+  user: string;
+  operationId: string;
+  approved: boolean;
+  /** Milliseconds since the epoch. */
+  at: number;
+  /** The response: accepted, or rejected with this code. Absent without a response. */
+  answer?: "taken" | (string & {});
+}
+
 export interface ToolRun {
   conversation: number;
   /** Key of the planned call. */
@@ -242,6 +255,7 @@ export interface History {
   toolRuns: ToolRun[];
   hookRuns: HookRunRecord[];
   submissions: Submission[];
+  approvals: ApprovalRecord[];
   acts: ActRecord[];
   commits: CommitRecord[];
   dispatches: DispatchRecord[];

@@ -1,5 +1,6 @@
 /** A client that repeats its request with the same key until it gets a response. */
 import type { StartTurn } from "../../src/protocol/conversation-api.ts";
+import { needsApproval } from "./approvals.ts";
 import { Client, RETRY_MS } from "./client.ts";
 import type { SentMessage, Submission } from "./history.ts";
 import type { MessagePlan } from "./plan.ts";
@@ -15,7 +16,7 @@ export class HttpClient extends Client {
     const { waitsFor } = plan;
     const wishes = this.wishes(plan);
     const answered = this.#send(sent, wishes);
-    if (wishes.tools !== undefined)
+    if (wishes.tools !== undefined || needsApproval(plan))
       void answered.then((turnId) => (turnId === null ? undefined : this.runTools(turnId)));
     if (waitsFor === "nothing") return;
     const turnId = await answered;
@@ -31,12 +32,14 @@ export class HttpClient extends Client {
     }
   }
 
-  /** Runs its tools until the turn is over. */
+  /** Runs its tools, and answers requests for approval, until the turn is over. */
   protected async runTools(turnId: string): Promise<void> {
     while (!this.gone) {
       const turn = await this.requests.send((life) => life.queries.turn(life.runtime.state, turnId));
       if (turn !== undefined && turn.status !== "active") return;
       for (const { toolCall, toolResult } of turn?.moves ?? []) {
+        if (toolCall?.approval !== undefined && toolCall.approval.outcome === undefined)
+          this.approver.see(toolCall);
         if (toolCall?.client !== true || toolResult !== undefined) continue;
         this.tools.run({ operationId: toolCall.operationId, input: toolCall.input });
       }

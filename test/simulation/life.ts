@@ -28,6 +28,7 @@ import { stemOf } from "../../src/protocol/ids.ts";
 import type { TurnOrder } from "../../src/protocol/views.ts";
 import { defined } from "../../src/shared/defined.ts";
 import { noMail } from "../support/no-mail.ts";
+import { APPROVAL_TIMEOUT_MS } from "./approvals.ts";
 import { CLIENT_TOOL_TIMEOUT_MS } from "./client-tool.ts";
 import { MortalClock, type WorldClock } from "./clocks.ts";
 import { Crash, type FaultPlane, InjectedError } from "./faults.ts";
@@ -49,6 +50,7 @@ export interface Variant {
   fetch?(fetch: Fetch): Fetch;
   directory?(put: PutUsage): PutUsage;
   submit?(submit: Submit): Submit;
+  approve?(approve: Approve): Approve;
   ingress?(ingress: SignalDoor): SignalDoor;
   /** Replaces the order of turns that a conversation begins with. */
   order?(order: TurnOrder): TurnOrder;
@@ -56,6 +58,7 @@ export interface Variant {
 type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 type SignalDoor = Pick<Ingress, "ingest">;
 type Submit = ConversationRuntime["results"]["submit"];
+type Approve = ConversationRuntime["results"]["approve"];
 type Publish = ConstructorParameters<typeof ConversationRuntime>[0]["publish"];
 
 export interface ActorSurroundings {
@@ -107,6 +110,7 @@ export class Life implements Caller {
   readonly stops: Stops;
   readonly ingress: SignalDoor;
   readonly submit: Submit;
+  readonly approve: Approve;
   readonly #usage: UsageMirror;
   readonly followers: ConversationReaders;
   /** Number of open streams, which keep the actor in memory. */
@@ -125,6 +129,8 @@ export class Life implements Caller {
     this.death.catch(() => undefined);
     this.runtime = new ConversationRuntime(this.#runtimePorts());
     this.#usage = this.#usageMirror();
+    const approve: Approve = (...answer) => this.runtime.results.approve(...answer);
+    this.approve = actor.surroundings.variant.approve?.(approve) ?? approve;
     const submit: Submit = (results) => this.runtime.results.submit(results);
     this.submit = actor.surroundings.variant.submit?.(submit) ?? submit;
     this.queries = new ConversationQueries(this.runtime.store);
@@ -222,6 +228,7 @@ export class Life implements Caller {
       gate: allowAll,
       media: media(this),
       clientToolTimeoutMs: CLIENT_TOOL_TIMEOUT_MS,
+      approvalTimeoutMs: APPROVAL_TIMEOUT_MS,
       ...noMail,
       onUsage: () => this.#usage.changed(),
       armWakeup: async (milliseconds) => arm(milliseconds),
@@ -329,7 +336,7 @@ export class Life implements Caller {
       stops: this.stops,
       approve: async ({ subject: userId }, { operationId, approved, reason }) => {
         const caller = { type: "user", userId } as const;
-        await runtime.results.approve(operationId, { approved, caller, ...defined({ reason }) });
+        await this.approve(operationId, { approved, caller, ...defined({ reason }) });
       },
       submitResult: async (_principal, { v: _v, type: _type, ...result }) => {
         await this.submit([result]);

@@ -162,12 +162,29 @@ export interface CallPlan {
   again?: "same" | "different";
   /** Every client that sees the call gives a different result. */
   rivals?: boolean;
+  /** The answer to the request for approval of a careful tool; none by default. */
+  approval?: ApprovalPlan;
+}
+
+export interface ApprovalPlan {
+  approves: boolean;
+  /** Delay after the client sees the request. */
+  ms: number;
+  /** Repeated answer. */
+  again?: "same" | "different";
+  /** Every other client that sees the request gives the opposite answer. */
+  rivals?: true;
 }
 
 export const TOOL_NAMES = ["look_up", "save", "charge", "note"] as const;
 /** Tools that run in the background. */
 export const JOB_NAMES = ["research", "deliver"] as const;
-export type ToolName = (typeof TOOL_NAMES)[number] | (typeof JOB_NAMES)[number];
+/** Tools whose calls need an approval. The second runs in the background. */
+export const CAREFUL_NAMES = ["transfer", "remit"] as const;
+export type ToolName =
+  | (typeof TOOL_NAMES)[number]
+  | (typeof JOB_NAMES)[number]
+  | (typeof CAREFUL_NAMES)[number];
 
 /** Ports with faults. A port is crossed once per call, statement, chunk, report, request or frame. */
 export const PORTS = [

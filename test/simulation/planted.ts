@@ -139,6 +139,28 @@ export const PLANTED: Planted[] = [
     },
   },
   {
+    defect: "answers to requests for approval that are not recorded",
+    property: "approvals",
+    plan: saying({ replies: [calling({ tool: "transfer", approval: { approves: true, ms: 50 } })] }),
+    // SAFETY: nothing reads what it returns.
+    variant: { approve: () => async () => undefined as never },
+  },
+  {
+    defect: "denials that are taken for approvals",
+    property: "approvals",
+    plan: saying({ replies: [calling({ tool: "remit", approval: { approves: false, ms: 50 } })] }),
+    variant: { approve: (approve) => (id, answer) => approve(id, { ...answer, approved: true }) },
+  },
+  {
+    defect: "requests for approval that somebody else answers",
+    property: "approvals",
+    plan: saying({ replies: [calling({ tool: "transfer", approval: { approves: true, ms: 50 } })] }),
+    variant: {
+      approve: (approve) => (id, answer) =>
+        approve(id, { ...answer, caller: { type: "user", userId: "mallory" } }),
+    },
+  },
+  {
     defect: "requests that are made twice",
     property: "calls",
     plan: SMALL,

@@ -58,6 +58,8 @@ export const PROPERTIES = {
   data: "A turn that demands data completes with an answer that fits, or fails after as many tries as are allowed.",
   "client results":
     "A call of a client's tool has a result that a client gave, and the one that was acknowledged, or was left unanswered.",
+  approvals:
+    "A call that needs an approval runs only after somebody who saw it approved it; one answer counts, an acknowledged one is recorded, and a call that is not approved fails with APPROVAL_DENIED.",
   text: "An answer is, to the letter, what the model said in one of its calls.",
   frames:
     "On each connection every durable frame comes once, in order, and text arrives without gap or repetition.",

@@ -1,6 +1,7 @@
 /** A client that sends its messages as signals, in batches, and repeats what it got no response for. */
 import type { StartTurn } from "../../src/protocol/conversation-api.ts";
 import type { SignalEnvelope } from "../../src/protocol/signals.ts";
+import { needsApproval } from "./approvals.ts";
 import { RETRY_MS } from "./client.ts";
 import type { SentMessage } from "./history.ts";
 import { HttpClient } from "./http-client.ts";
@@ -8,6 +9,8 @@ import type { MessagePlan } from "./plan.ts";
 
 interface Enclosed {
   sent: SentMessage;
+  /** A call waits for the client. */
+  serves: boolean;
   wishes: Pick<StartTurn, "tools" | "output">;
 }
 
@@ -15,11 +18,12 @@ export class SignalClient extends HttpClient {
   #batch: Enclosed[] = [];
 
   protected override async say(sent: SentMessage, plan: MessagePlan): Promise<void> {
-    this.#batch.push({ sent, wishes: this.wishes(plan) });
+    const message = this.#enclosed(sent, plan);
+    this.#batch.push(message);
     if (plan.waitsFor === "nothing") return;
     await this.finish();
     if (plan.waitsFor !== "answer") return;
-    const turnId = await this.#untilStarted({ sent, wishes: this.wishes(plan) });
+    const turnId = await this.#untilStarted(message);
     if (turnId !== undefined) await this.untilOver(turnId);
   }
 
@@ -45,8 +49,9 @@ export class SignalClient extends HttpClient {
     const results = await this.requests.send((life) => life.ingress.ingest(this.principal, envelopes));
     if (this.gone) return;
     results?.forEach((result, index) => {
-      const { sent, wishes } = batch[index] ?? {};
-      if (sent === undefined || wishes === undefined) return;
+      const message = batch[index];
+      if (message === undefined) return;
+      const { sent, serves } = message;
       if (!result.ok) {
         // What a fault caused is sent again.
         if (result.error.retriable || result.error.code === "INTERNAL_ERROR") return;
@@ -58,21 +63,27 @@ export class SignalClient extends HttpClient {
       const { acknowledgedAt } = sent;
       if (value.status === "queued") sent.isQueued = true;
       this.acknowledged(sent, "turnId" in value ? value.turnId : undefined);
-      if (acknowledgedAt === undefined && wishes.tools !== undefined) void this.#serve({ sent, wishes });
+      if (acknowledgedAt === undefined && serves) void this.#serve(message);
     });
   }
 
-  /** Runs the client's tools of a message. */
+  #enclosed(sent: SentMessage, plan: MessagePlan): Enclosed {
+    const wishes = this.wishes(plan);
+    return { sent, wishes, serves: wishes.tools !== undefined || needsApproval(plan) };
+  }
+
+  /** Runs the client's tools of a message, and answers its requests for approval. */
   async #serve(message: Enclosed): Promise<void> {
     const turnId = await this.#untilStarted(message);
     if (turnId !== undefined) await this.runTools(turnId);
   }
 
   /** Sends a message again until it has a turn. Returns none if it is refused, or the client leaves. */
-  async #untilStarted({ sent, wishes }: Enclosed): Promise<string | undefined> {
+  async #untilStarted(message: Enclosed): Promise<string | undefined> {
+    const { sent } = message;
     while (!this.gone && sent.refused === undefined && sent.turnId === undefined) {
       await this.world.clock.sleep(RETRY_MS);
-      await this.#send([{ sent, wishes }]);
+      await this.#send([message]);
     }
     return sent.turnId;
   }

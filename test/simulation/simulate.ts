@@ -37,6 +37,9 @@ export interface Batch {
   queued: number;
   refused: number;
   ended: number;
+  /** Calls that a person approved, and those that nobody did. */
+  approved: number;
+  unapproved: number;
 }
 
 export async function trySeeds(from: number, count: number, variant?: Variant): Promise<Batch> {
@@ -50,6 +53,8 @@ export async function trySeeds(from: number, count: number, variant?: Variant): 
     queued: 0,
     refused: 0,
     ended: 0,
+    approved: 0,
+    unapproved: 0,
   };
   for (let seed = from; seed < from + count; seed++) {
     const { plan, history, violations } = await tryPlan(generatePlan(seed), variant);
@@ -66,6 +71,10 @@ export async function trySeeds(from: number, count: number, variant?: Variant): 
       const { turns, lives, session, journal } = outcome;
       batch.refused += refusedIn({ outcome }).size;
       if (journal.some(({ type }) => type === "conversation.ended")) batch.ended += 1;
+      const answers = journal.filter(({ type }) => type === "approval.resolved");
+      const approved = answers.filter(({ data }) => JSON.stringify(data).includes('"approved"')).length;
+      batch.approved += approved;
+      batch.unapproved += answers.length - approved;
       batch.turns += turns.length;
       batch.failedTurns += turns.filter(({ status }) => status === "failed").length;
       batch.lives += lives;

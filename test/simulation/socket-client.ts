@@ -3,11 +3,11 @@
 import { pendingCalls } from "../../src/client/outbox.ts";
 import { isFinalClose } from "../../src/client/reconnect.ts";
 import { ConversationSession, type FrameTransport } from "../../src/client/session.ts";
-import type { LiveConversation, PendingResult } from "../../src/client/state.ts";
+import { type LiveConversation, type PendingResult, pendingApprovals } from "../../src/client/state.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { ActorLost, type ServerSocket } from "./actor.ts";
 import { Client, type ClientSurroundings, RETRY_MS } from "./client.ts";
-import type { ActRecord, ConnectionRecord, SentMessage, Submission } from "./history.ts";
+import type { ActRecord, ApprovalRecord, ConnectionRecord, SentMessage, Submission } from "./history.ts";
 import { Link } from "./link.ts";
 import type { MessagePlan } from "./plan.ts";
 import { PATIENCE_MS } from "./requests.ts";
@@ -72,6 +72,14 @@ export class SocketClient extends Client {
     this.#session.submitToolResult(operationId, outcome);
   }
 
+  /** Sends a frame while it is connected, and a request otherwise. */
+  protected override async answer(record: ApprovalRecord): Promise<void> {
+    const { operationId, approved } = record;
+    if (this.#connection === null) return super.answer(record);
+    const frame = { v: 1, type: "approval.resolve", operationId, approved };
+    this.#connection.transport.send(JSON.stringify(frame));
+  }
+
   /** Sends a frame while it is connected; there is none for the order of turns. */
   protected override perform({ does, turnId, reason }: ActRecord): boolean {
     const type = FRAMES[does];
@@ -125,6 +133,7 @@ export class SocketClient extends Client {
       }
     }
     for (const operation of pendingCalls(state)) this.tools.run(operation);
+    for (const { id, input } of pendingApprovals(state)) this.approver.see({ operationId: id, input });
     for (const result of state.results ?? []) this.#giveAgain(result);
     for (const watcher of [...this.#watchers]) watcher();
   }

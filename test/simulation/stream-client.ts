@@ -1,6 +1,6 @@
 /** A client that sends over HTTP and reads the conversation's stream at any speed. */
 import { applyFrame } from "../../src/client/reducer.ts";
-import { initialState, type LiveConversation } from "../../src/client/state.ts";
+import { initialState, type LiveConversation, pendingApprovals } from "../../src/client/state.ts";
 import { parseFrame } from "../../src/protocol/frames.ts";
 import { RETRY_MS } from "./client.ts";
 import type { ConnectionRecord } from "./history.ts";
@@ -70,6 +70,7 @@ export class StreamClient extends HttpClient {
     if (frame === null) return void this.world.history.incidents.push(`A line that is no frame: ${line}`);
     record.frames.push(frame);
     this.#state = applyFrame(this.#state, frame);
+    for (const { id, input } of pendingApprovals(this.#state)) this.approver.see({ operationId: id, input });
   }
 
   /** Reports whether the data arrived; otherwise the connection is broken. */

@@ -25,6 +25,7 @@ import type {
 } from "../../src/protocol/executor-api.ts";
 import { defined } from "../../src/shared/defined.ts";
 import { noHandles } from "../support/local-executor.ts";
+import { isCareful } from "./approvals.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";
 import { type History, nextStep, type ToolRun } from "./history.ts";
@@ -33,7 +34,7 @@ import { Link } from "./link.ts";
 import type { Caller } from "./model.ts";
 import { MODELS, profileOf } from "./models.ts";
 import type { Moments } from "./moments.ts";
-import { type CallPlan, JOB_NAMES, type Plan, TOOL_NAMES, type ToolName } from "./plan.ts";
+import { CAREFUL_NAMES, type CallPlan, JOB_NAMES, type Plan, TOOL_NAMES, type ToolName } from "./plan.ts";
 import { plannedCalls } from "./planned-calls.ts";
 
 export const EFFECTS: Readonly<Record<ToolName, ToolEffect>> = {
@@ -43,8 +44,10 @@ export const EFFECTS: Readonly<Record<ToolName, ToolEffect>> = {
   note: "idempotent",
   research: "idempotent",
   deliver: "once",
+  transfer: "once",
+  remit: "idempotent",
 };
-const JOBS: ReadonlySet<string> = new Set(JOB_NAMES);
+const JOBS: ReadonlySet<string> = new Set([...JOB_NAMES, "remit"]);
 /** The tools whose calls are repeated after a failure that may pass. */
 export const RETRIES: Readonly<Partial<Record<ToolName, RetryPolicy>>> = {
   look_up: { maxAttempts: 3, backoffMs: 200 },
@@ -83,6 +86,7 @@ export function toolLibrary(plan: Plan, { clock, history, moments, note }: ToolS
       timeoutMs: TIMEOUT_MS,
       ...defined({ retry: RETRIES[name] }),
       ...(JOBS.has(name) ? { async: true } : {}),
+      ...(isCareful(name) ? { approval: "always" } : {}),
       async execute({ call }, context) {
         const conversation = Number(call.slice(1).split(".")[0]);
         const { operationId, signal } = context;
@@ -101,7 +105,7 @@ export function toolLibrary(plan: Plan, { clock, history, moments, note }: ToolS
       },
     });
   return defineLibrary(LIBRARY, {
-    tools: [...TOOL_NAMES, ...JOB_NAMES].map(tool),
+    tools: [...TOOL_NAMES, ...JOB_NAMES, ...CAREFUL_NAMES].map(tool),
     tasks: hookTasks(plan, { clock, history }),
     modelProfiles: MODELS.slice(1).map((modelId) => defineModelProfile(modelId, profileOf(modelId))),
   });

@@ -26,8 +26,19 @@ export interface ToolCall {
   input: unknown;
   client: boolean;
   isAsync: boolean;
+  /** It waits for a person. */
+  awaits: boolean;
   /** The message of its error. */
   error?: string;
+}
+
+/** Entries of a call; `Infinity` for those that never came. */
+interface CallSpan {
+  from: number;
+  to: number;
+  /** Those of its request for approval, and of the answer. */
+  asked: number;
+  answered: number;
 }
 
 /** Permission to work, and the order of turns, from a journal entry on. */
@@ -102,20 +113,32 @@ export class TurnTimeline {
   openAt(turn: TurnView, seq: number): ToolCall[] {
     return this.#callsOf(turn)
       .filter(({ from, to }) => from <= seq && to >= seq)
-      .map(({ error: _error, ...call }) => call);
+      .map(({ error: _error, asked, answered, ...call }) => ({
+        ...call,
+        awaits: asked <= seq && seq < answered,
+      }));
   }
 
   /** Returns the operations of a turn that have a result before an entry. */
   settledAt(turn: TurnView, seq: number): ToolCall[] {
-    return this.#callsOf(turn).filter(({ to }) => to < seq);
+    return this.#callsOf(turn)
+      .filter(({ to }) => to < seq)
+      .map((call) => ({ ...call, awaits: false }));
   }
 
   /** Returns the operations of a turn, each with the entries that began and ended it; `Infinity` for those that never came. */
-  #callsOf(turn: TurnView): (ToolCall & { from: number; to: number })[] {
-    const spans = new Map<string, { from: number; to: number }>();
+  #callsOf(turn: TurnView): (Omit<ToolCall, "awaits"> & CallSpan)[] {
+    const spans = new Map<string, CallSpan>();
     for (const { type, operationId = "", turnId, seq } of this.scope.outcome.journal) {
       if (turnId !== turn.id) continue;
-      const span = spans.get(operationId) ?? { from: Infinity, to: Infinity };
+      const span = spans.get(operationId) ?? {
+        from: Infinity,
+        to: Infinity,
+        asked: Infinity,
+        answered: Infinity,
+      };
+      if (type === "approval.requested") spans.set(operationId, { ...span, asked: seq });
+      if (type === "approval.resolved") spans.set(operationId, { ...span, answered: seq });
       if (type === "tool.requested") spans.set(operationId, { ...span, from: seq });
       if (ENDS.has(type)) spans.set(operationId, { ...span, to: seq });
     }

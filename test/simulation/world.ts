@@ -58,6 +58,7 @@ export async function runPlan(plan: Plan, variant: Variant = {}): Promise<Histor
     toolRuns: [],
     hookRuns: [],
     submissions: [],
+    approvals: [],
     acts: [],
     commits: [],
     dispatches: [],
@@ -254,6 +255,8 @@ async function outcomeOf(
   const { living, armed } = actor;
   const before = living === null ? {} : { memory: living.runtime.state };
   const timers = living?.clock.pending ?? 0;
+  // Readers would wait for entries that the database has lost.
+  if (living !== null && living.runtime.state.seq > stored.seq) actor.crash();
   return actor.call((life) => {
     const { queries, runtime } = life;
     const state = runtime.state;
