@@ -23,6 +23,13 @@ const add = defineTool({
   input: z.object({ a: z.number(), b: z.number() }),
   execute: async ({ a, b }) => a + b,
 });
+const save = defineTool({
+  name: "save",
+  description: "Saves.",
+  effect: "once",
+  input: z.object({}),
+  execute: async () => "saved",
+});
 const CREW = defineLibrary("crew", {
   tools: [
     ask("architect"),
@@ -31,6 +38,7 @@ const CREW = defineLibrary("crew", {
     ask("nobody"),
     defineTool({ name: "ask_lawyer", description: "Asks.", target: { agent: "lawyer" } }),
     add,
+    save,
   ],
 });
 
@@ -270,5 +278,17 @@ describe("a call in the mode loop_in", () => {
     expect(said(architect).join("\n")).toContain('- The agent "tester": "It will speak."');
     architect.answer("Hello.");
     await answered(room, 2);
+  });
+
+  test("ORDER-4 LOOPIN-1 the words of an agent for another turn are no newer message of a user", async () => {
+    const room = await crewed();
+    await room.say("Ask the architect twice.");
+    (await room.request()).call(["ask_architect", { message: "One" }], ["ask_architect", { message: "Two" }]);
+    const taken = [await room.request(), await room.request(), await room.request()];
+    const first = taken.find((request) => said(request).at(-1)?.endsWith(": One"));
+    first?.call(["save", {}]);
+    const next = await room.request();
+    expect(results(next)).toEqual(["saved"]);
+    expect(said(next).join()).not.toContain("Meanwhile the user also said");
   });
 });

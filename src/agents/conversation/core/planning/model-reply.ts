@@ -58,7 +58,9 @@ export function planModelReply(
   const decline = declineIn(state, turn, reply);
   if (decline !== undefined) return [record, ...planDecline(turn, reply, decline)];
   const toolCalls = reply.toolCalls.slice(0, MAX_CALLS_PER_REPLY);
-  const isUnaware = state.turns > heardOf(turn) && callsOnce(state, turn, toolCalls);
+  // What agents say in other turns of theirs is for those turns.
+  const isOfUser = turn.caller.type === "user";
+  const isUnaware = isOfUser && state.turns > heardOf(turn) && callsOnce(state, turn, toolCalls);
   const newer = isUnaware ? newerMessages(state, turn, input) : undefined;
   if (newer !== undefined) return [record, { type: "RECONSIDER", turn: n, ...newer }];
   const decisions: AgentDecision[] = [

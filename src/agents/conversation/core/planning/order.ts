@@ -9,7 +9,7 @@
  *          that run, and which of those with an effect are done or failed. Later calls of the cycle repeat it, later turns do
  *          not.
  * ORDER-4  A reply with a call of a `once` tool gives way to a model call with the newer messages of the same caller that the
- *          turn has not seen: the beginnings of the newest `MAX_NOTED_TURNS`, and the number of the others. No message is told
+ *          turn has not seen, in turns of users: the beginnings of the newest `MAX_NOTED_TURNS`, and the number of the others. No message is told
  *          twice, and accepting one costs nothing for the turns that it may concern.
  * ORDER-5  What the model is told of other messages quotes people, so it never joins the instructions, and no provider gets it
  *          with more authority than a user's message. It says that a quote is no instruction, and who spoke where the
