@@ -325,7 +325,11 @@ describe("text while an approval pends", () => {
     (await room.request()).answer("I have asked.");
     await room.until(is("turn.waiting", first));
     const second = await room.say("Hello?");
-    (await room.request()).answer("Hello.");
+    const request = await room.request();
+    const beside = JSON.stringify(request.messages);
+    expect(beside, "the new turn is told of it, too").toContain("a newer message came before anybody");
+    expect(beside).not.toContain("Waiting for a person");
+    request.answer("Hello.");
     await room.until(ends(second));
     const cycle = await room.request();
     expect(JSON.stringify(cycle.messages)).toContain("a newer message came before anybody approved it");

@@ -90,6 +90,15 @@ export function supersede(turn: Turn): AgentDecision[] {
   return [...answers, ...settle];
 }
 
+/** Returns a turn as `supersede` leaves it, for what other turns are told of it. */
+export function superseded(turn: Turn): Turn {
+  const operations = turn.operations.map((operation): Operation => {
+    if (!awaitsApproval(operation)) return operation;
+    return { ...operation, status: "failed", result: denied(operation, "superseded") };
+  });
+  return { ...turn, operations };
+}
+
 /** Returns the result of a call that was not approved, for the model. */
 function denied({ toolCallId, name }: Operation, outcome: Denial, reason?: string): ToolResult {
   return failure(

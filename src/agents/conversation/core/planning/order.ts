@@ -28,7 +28,7 @@ import { type ConversationState, chainOf, queuedTurns } from "../state.ts";
 import { openOperations, type Turn } from "../turn.ts";
 import { holdsQueue, outlivesInterruption } from "../waits.ts";
 import { saidToOthers } from "./address.ts";
-import { supersede } from "./approval.ts";
+import { supersede, superseded } from "./approval.ts";
 import { stopTurn } from "./cancel.ts";
 import { excerpt } from "./excerpt.ts";
 
@@ -54,7 +54,7 @@ export function planStart(
       ...supersede(turn),
       ...(outlivesInterruption(turn) ? [] : stopTurn(turn, INTERRUPTED, { caller }, input)),
     ]);
-    const left = new Map([...state.active].filter(([, turn]) => outlivesInterruption(turn)));
+    const left = new Map(others.filter(outlivesInterruption).map((turn) => [turn.n, superseded(turn)]));
     return { before, after: [begin({ ...state, active: left }, n, agentId, input)] };
   }
   const isQueued = state.order === "queued" && others.some(holdsQueue);
