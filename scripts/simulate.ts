@@ -1,6 +1,6 @@
 /**
  * `npm run simulate -- --seeds N [--from S]`: simulates conversations under seeded faults. Exits with 1 if a seed fails, and
- * prints the smallest plan with the same failure. `--plan FILE` runs a plan again.
+ * prints the smallest plan with the same failure. `--plan FILE` runs a plan again. `--trees` simulates trees of calls of agents.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -116,6 +116,23 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
   return failing.length === 0 && missing.length === 0;
 }
 
+/** Simulates trees of calls. Returns `true` if nothing failed. */
+async function simulateTrees(pool: Pool, from: number, seeds: number): Promise<boolean> {
+  const started = performance.now();
+  let failed = 0;
+  const jobs: Job[] = [];
+  for (let seed = from; seed < from + seeds; seed += BATCH)
+    jobs.push({ type: "trees", from: seed, count: Math.min(BATCH, from + seeds - seed) });
+  await pool.run(jobs, (answer) => {
+    if (answer.type !== "trees") return;
+    failed += answer.failures.length;
+    for (const { seed, violations } of answer.failures) console.log(`Seed ${seed} fails: ${violations[0]}`);
+  });
+  const seconds = (performance.now() - started) / 1_000;
+  console.log(`${seeds} trees from seed ${from}: ${failed} failed, ${seconds.toFixed(1)} s.`);
+  return failed === 0;
+}
+
 function readPlan(file: string) {
   try {
     return JSON.parse(readFileSync(file, "utf8"));
@@ -135,7 +152,8 @@ async function simulatePlan(pool: Pool, file: string, milliseconds: number): Pro
   return isClean;
 }
 
-const USAGE = "Usage: npm run simulate -- [--seeds N] [--from SEED] [--workers N] [--plan FILE [--shrink]]";
+const USAGE =
+  "Usage: npm run simulate -- [--seeds N] [--from SEED] [--workers N] [--trees] [--plan FILE [--shrink]]";
 
 function readOptions() {
   const values = parseOptions();
@@ -157,6 +175,7 @@ function parseOptions() {
         from: { type: "string", default: "1" },
         workers: { type: "string", default: String(Math.min(2, availableParallelism())) },
         plan: { type: "string" },
+        trees: { type: "boolean", default: false },
         shrink: { type: "boolean", default: false },
       },
     }).values;
@@ -167,11 +186,12 @@ function parseOptions() {
 
 /** Returns `true` if nothing failed. */
 async function main(): Promise<boolean> {
-  const { seeds, from, workers, plan, shrink } = readOptions();
+  const { seeds, from, workers, plan, shrink, trees } = readOptions();
   const directory = mkdtempSync(join(tmpdir(), "dramatis-simulation-"));
   try {
     const pool = new Pool(await bundle(directory), plan === undefined ? workers : 1);
     try {
+      if (trees) return await simulateTrees(pool, from, seeds);
       return await (plan === undefined
         ? simulateSeeds(pool, from, seeds)
         : simulatePlan(pool, plan, shrink ? SHRINK_MS : 0));

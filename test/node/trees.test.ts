@@ -1,0 +1,24 @@
+/** Trees of calls under seeded faults: up to 20 agents on four levels, crashes at any crossing, and a network that fails. */
+import { expect, test } from "vitest";
+import { simulateTree } from "../simulation/trees/run.ts";
+import type { Defect } from "../simulation/trees/world.ts";
+
+const SEEDS = 60;
+
+test("DELEGATE-3 DELEGATE-7 DELEGATE-8 LEDGER-4 H4 A61 A72 trees of calls keep their properties under seeded faults", async () => {
+  const failing: { seed: number; violations: string[] }[] = [];
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    const violations = await simulateTree(seed);
+    if (violations.length > 0) failing.push({ seed, violations });
+  }
+  expect(failing).toEqual([]);
+}, 120_000);
+
+test.each<Defect>(["cancellations lost", "results counted twice", "budgets not inherited", "answers forged"])(
+  "the properties of trees find a planted defect: %s",
+  async (defect) => {
+    for (let seed = 1; seed <= 400; seed++) if ((await simulateTree(seed, defect)).length > 0) return;
+    expect.unreachable("no seed found it");
+  },
+  120_000,
+);

@@ -1,0 +1,180 @@
+/** The properties of a tree of calls once all is at rest. Each returns its violations in words. */
+
+import type { ConversationState } from "../../../src/agents/conversation/core/state.ts";
+import type { Turn } from "../../../src/agents/conversation/core/turn.ts";
+import { type Amounts, addAmounts, NOTHING } from "../../../src/model/spending.ts";
+import { calledConversationId, operationId } from "../../../src/protocol/ids.ts";
+import type { JournalEntryView } from "../../../src/protocol/views.ts";
+import { type WorkPlan, worksOf } from "./plan.ts";
+import type { TreeWorld } from "./world.ts";
+
+/** Milliseconds in which a cancellation arrives on a network without faults. */
+const ARRIVAL_MS = 1_000;
+
+/** A conversation at rest. */
+interface Room {
+  id: string;
+  state: ConversationState;
+  turns: Turn[];
+  entries: Pick<JournalEntryView, "type" | "data" | "operationId">[];
+}
+
+export function violationsOf(world: TreeWorld): string[] {
+  const rooms = roomsOf(world);
+  return [
+    ...world.log.filter((line) => !line.endsWith(" crash")),
+    ...rest(world, rooms),
+    ...outcomes(rooms),
+    ...survivors(world, rooms),
+    ...spending(world, rooms),
+    ...secrets(world, rooms),
+    ...work(world),
+  ];
+}
+
+function roomsOf({ actors }: TreeWorld): Room[] {
+  return [...actors.values()].flatMap((actor): Room[] => {
+    const { runtime } = actor.awake();
+    if (!runtime.exists) return [];
+    const { state } = runtime;
+    const turns = Array.from({ length: state.turns }, (_, index) => runtime.turn(index + 1)).flatMap(
+      (turn) => turn ?? [],
+    );
+    const entries = runtime.store.journal
+      .forward(1, 100_000)
+      .flatMap(({ entries: all }) => all)
+      .map(({ type, turn, item, data }) => {
+        const found = turns.find(({ n }) => n === turn);
+        const operation = found === undefined || item === undefined ? undefined : operationId(found, item);
+        return { type, data, operationId: operation } as Room["entries"][number];
+      });
+    return [{ id: actor.id, state, turns, entries }];
+  });
+}
+
+/** Every turn ends, every conversation of a call is closed, and nobody outlives a caller that is over. */
+function rest(world: TreeWorld, rooms: readonly Room[]): string[] {
+  return rooms.flatMap(({ id, state, turns }) => [
+    ...turns.filter(({ status }) => status === "active").map(({ n }) => `turn ${n} of ${id} is still active`),
+    ...(state.record.call !== undefined && state.status !== "completed" ? [`${id} was never closed`] : []),
+    ...turns.flatMap(({ operations }) =>
+      operations
+        .filter(({ result }) => result === undefined)
+        .map(({ item }) => `operation ${item} of ${id} has no result`),
+    ),
+    ...(world.actor(id).keyValue.list("mailbox:out:", 1).length > 0 ? [`${id} has envelopes under way`] : []),
+  ]);
+}
+
+/** Each call has one outcome at its caller, and each conversation belongs to a call. */
+function outcomes(rooms: readonly Room[]): string[] {
+  const opened = new Set<string>();
+  const problems = rooms.flatMap(({ id, turns, entries }) =>
+    turns.flatMap((turn) =>
+      turn.operations.flatMap(({ agent, item, attempt }): string[] => {
+        if (agent?.mode !== "delegate") return [];
+        const operation = operationId(turn, item);
+        for (let one = 1; one <= attempt; one++) opened.add(calledConversationId(operation, one));
+        const ends = entries.filter(
+          (entry) =>
+            entry.operationId === operation && /^tool\.(completed|failed|cancelled)$/.test(entry.type),
+        );
+        return ends.length === 1 ? [] : [`call ${operation} of ${id} has ${ends.length} outcomes`];
+      }),
+    ),
+  );
+  const strangers = rooms.filter(({ id, state }) => state.record.call !== undefined && !opened.has(id));
+  return [...problems, ...strangers.map(({ id }) => `${id} belongs to no call`)];
+}
+
+/** Without faults nobody works on for a caller that has given up. */
+function survivors({ plan }: TreeWorld, rooms: readonly Room[]): string[] {
+  if (plan.crashes > 0 || plan.badDeliveries > 0) return [];
+  return rooms.flatMap(({ turns }) =>
+    turns.flatMap((turn) =>
+      turn.operations.flatMap(({ agent, item, status, attempt, completedAt = 0 }): string[] => {
+        if (agent?.mode !== "delegate" || status !== "cancelled") return [];
+        const below = calledConversationId(operationId(turn, item), attempt);
+        const [work] = rooms.find(({ id }) => id === below)?.turns ?? [];
+        const end = work?.completedAt ?? 0;
+        return end > completedAt + ARRIVAL_MS ? [`${below} worked on for ${end - completedAt} ms`] : [];
+      }),
+    ),
+  );
+}
+
+/** What each call has used up is known at its caller, once; the budget holds but for one call of each conversation. */
+function spending({ plan, requests }: TreeWorld, rooms: readonly Room[]): string[] {
+  const problems = rooms.flatMap(({ id, entries }) => {
+    const charged = new Map<string, Amounts>();
+    for (const { type, data, operationId: operation = "" } of entries) {
+      if (!/^agent_call\.(completed|failed|charged)$/.test(type)) continue;
+      const { spent } = data as unknown as { spent: Amounts };
+      charged.set(operation, addAmounts(charged.get(operation) ?? NOTHING, { ...spent, nanoDollars: 0 }));
+    }
+    return [...charged].flatMap(([operation, amounts]): string[] => {
+      const below = rooms.find(({ state }) => state.record.call?.operationId === operation);
+      const spent = below?.state.spent ?? NOTHING;
+      const isEqual = spent.tokens === amounts.tokens && spent.modelCalls === amounts.modelCalls;
+      return isEqual
+        ? []
+        : [`${id} was charged ${amounts.tokens} tokens for ${operation}, which used up ${spent.tokens}`];
+    });
+  });
+  const uncharged = rooms.flatMap(({ id, state }) => {
+    const { call } = state.record;
+    if (call === undefined || state.spent.modelCalls === 0) return [];
+    const caller = rooms.find((room) => room.id === call.from);
+    const isKnown = caller?.entries.some(
+      ({ type, operationId: operation }) => operation === call.operationId && type.startsWith("agent_call."),
+    );
+    const isCharged = caller?.entries.some(
+      ({ type, operationId: operation }) =>
+        operation === call.operationId && /^agent_call\.(completed|failed|charged)$/.test(type),
+    );
+    return isKnown && !isCharged ? [`${id} was never charged`] : [];
+  });
+  const limit = plan.budget?.tokens;
+  const root = rooms.find(({ state }) => state.record.call === undefined);
+  if (limit === undefined || root === undefined) return [...problems, ...uncharged];
+  const answered = requests.filter((request) => request.answered).map(({ tokens }) => tokens);
+  const used = answered.reduce((sum, tokens) => sum + tokens, 0);
+  // The reservation of a call exceeds what the provider counts, so nothing may be overrun but for the last call.
+  const most = limit + Math.max(0, ...answered);
+  return [
+    ...problems,
+    ...uncharged,
+    ...(used > most ? [`${used} tokens were used of a budget of ${limit}`] : []),
+  ];
+}
+
+/** A model sees the secrets of its own work and of the works below it only. */
+function secrets({ plan, requests }: TreeWorld, rooms: readonly Room[]): string[] {
+  const all = worksOf(plan.root);
+  return requests.flatMap(({ conversation, messages }) => {
+    const text = JSON.stringify(messages);
+    const message = messages.find(({ role }) => role === "user")?.content ?? "{}";
+    const own = all.find(({ id }) => id === (JSON.parse(message) as WorkPlan).id);
+    const allowed = new Set(own === undefined ? [] : worksOf(own).map(({ secret }) => secret));
+    const isRoot = rooms.find(({ id }) => id === conversation)?.state.record.call === undefined;
+    if (isRoot) return [];
+    return all
+      .filter(({ secret }) => text.includes(`"${secret}`) || text.includes(`: ${secret}`))
+      .filter(({ secret }) => !allowed.has(secret))
+      .map(({ id }) => `the model of ${conversation} saw the secret of work ${id}`);
+  });
+}
+
+/** Work that has ended is not done again: without crashes each model answers each step once. */
+function work({ plan, requests }: TreeWorld): string[] {
+  if (plan.crashes > 0) return [];
+  const steps = new Map<string, number>();
+  for (const { conversation, messages, answered } of requests) {
+    if (!answered) continue;
+    const key = `${conversation}:${messages.length}`;
+    steps.set(key, (steps.get(key) ?? 0) + 1);
+  }
+  return [...steps]
+    .filter(([, times]) => times > 1)
+    .map(([key, times]) => `${key} was answered ${times} times`);
+}

@@ -1,0 +1,89 @@
+/** Plans of trees of calls: who calls whom, how long each works, what fails, and when somebody stops it. A seed gives one plan. */
+import type { Budget } from "../../../src/protocol/budget.ts";
+import { Random } from "../random.ts";
+
+/** One agent's work in the tree. Its message is its node as JSON. */
+export interface WorkPlan {
+  id: number;
+  /** The agent that does it. */
+  agent: string;
+  /** In its answer. Nobody but those above it may see it. */
+  secret: string;
+  /** Milliseconds of each model call. */
+  ms: number;
+  /** Model calls that fail before one succeeds. */
+  failures: number;
+  /** `decline` and `silent` end without calls. */
+  end: "answer" | "decline" | "silent" | "broken";
+  calls: { background: boolean; work: WorkPlan }[];
+}
+
+export interface TreePlan {
+  seed: number;
+  root: WorkPlan;
+  budget?: Budget;
+  /** When a user stops the root's turn, in milliseconds; absent = never. */
+  stopAt?: number;
+  /** When a reader stops the conversation of a call, and which in the order of opening. */
+  stopBelow?: { at: number; index: number };
+  /** Crashes, and the chance of one at each crossing of a port. */
+  crashes: number;
+  crashChance: number;
+  /** Deliveries that the network treats badly, and the chance of it. */
+  badDeliveries: number;
+  badChance: number;
+  /** Time limit of each call, in milliseconds. */
+  timeoutMs: number;
+}
+
+/** Levels below the root. */
+const DEPTH = 3;
+/** Agents of a tree at most. */
+const MAX_AGENTS = 20;
+
+export function planTree(seed: number): TreePlan {
+  const random = new Random(seed);
+  const shape = random.fork("shape");
+  let left = MAX_AGENTS - 1;
+  let next = 0;
+  const work = (level: number, path: readonly string[]): WorkPlan => {
+    const id = next++;
+    const agent = `agent-${level}-${shape.int(0, 3)}`;
+    const most = level === DEPTH ? 0 : Math.min(left, level === 0 ? 5 : 3);
+    const count = most === 0 ? 0 : shape.int(level === 0 ? 1 : 0, most);
+    left -= count;
+    const end =
+      level > 0 && shape.chance(0.15) ? shape.pick(["decline", "silent", "broken"] as const) : "answer";
+    return {
+      id,
+      agent,
+      secret: `secret-${seed}-${id}-x`,
+      ms: shape.small(1, 4_000),
+      failures: shape.chance(0.1) ? shape.int(1, 2) : 0,
+      end,
+      calls: shape.list(end === "answer" ? count : 0, () => ({
+        background: shape.chance(0.25),
+        work: work(level + 1, [...path, agent]),
+      })),
+    };
+  };
+  const root = work(0, []);
+  const fate = random.fork("fate");
+  return {
+    seed,
+    root,
+    ...(fate.chance(0.4) ? { budget: { tokens: fate.int(2_000, 40_000) } } : {}),
+    ...(fate.chance(0.3) ? { stopAt: fate.small(1, 20_000) } : {}),
+    ...(fate.chance(0.2) ? { stopBelow: { at: fate.small(1, 10_000), index: fate.int(0, 5) } } : {}),
+    crashes: fate.chance(0.7) ? fate.int(1, 8) : 0,
+    crashChance: fate.pick([0.001, 0.005, 0.02]),
+    badDeliveries: fate.chance(0.7) ? fate.int(1, 12) : 0,
+    badChance: 0.3,
+    timeoutMs: fate.pick([3_000, 20_000, 120_000]),
+  };
+}
+
+/** All works of a tree. */
+export function worksOf(work: WorkPlan): WorkPlan[] {
+  return [work, ...work.calls.flatMap((call) => worksOf(call.work))];
+}

@@ -1,0 +1,21 @@
+/** Runs one seed of the trees. */
+import { violationsOf } from "./check.ts";
+import { planTree } from "./plan.ts";
+import { type Defect, TreeWorld } from "./world.ts";
+
+/** Returns what is wrong with a tree of calls; an empty list where nothing is. */
+export async function simulateTree(seed: number, defect?: Defect): Promise<string[]> {
+  const world = new TreeWorld(planTree(seed), defect);
+  const log = console.error;
+  // Planned failures of deliveries are reported there.
+  console.error = () => undefined;
+  try {
+    await world.run();
+    return violationsOf(world);
+  } catch (error) {
+    return [error instanceof Error ? (error.stack ?? error.message) : String(error)];
+  } finally {
+    console.error = log;
+    for (const { database } of world.actors.values()) database.close();
+  }
+}

@@ -1,0 +1,352 @@
+/**
+ * Runs a tree of calls: the conversations of all agents on the Node adapters, their real mailboxes on a network that drops, delays,
+ * repeats and reorders, and models that follow the plan, on one virtual clock.
+ */
+
+import { defineTool } from "../../../src/library/define.ts";
+import type { ModelGateway } from "../../../src/model/gateway.ts";
+import type { ModelDelta } from "../../../src/model/reply.ts";
+import { seededIds } from "../../../src/ports/node/seeded-ids.ts";
+import { VirtualClock } from "../../../src/ports/node/virtual-clock.ts";
+import type { AgentApi } from "../../../src/protocol/agent-api.ts";
+import { AGENT_CALL, AGENT_CANCEL, AGENT_RESULT } from "../../../src/protocol/agent-call.ts";
+import type { VersionChain } from "../../../src/protocol/definitions.ts";
+import type { Envelope } from "../../../src/protocol/envelope.ts";
+import type { Answer, Attempt } from "../../../src/protocol/mailbox-api.ts";
+import { DramatisError } from "../../../src/shared/errors.ts";
+import type { JsonObject } from "../../../src/shared/json.ts";
+import { PIN } from "../../support/records.ts";
+import { Random } from "../random.ts";
+import { type Life, TreeActor } from "./actor.ts";
+import { type TreePlan, type WorkPlan, worksOf } from "./plan.ts";
+
+export const TENANT = "sim";
+const ROOT = "conv_00000000000000000000000000";
+const ADA = { type: "user", userId: "ada" } as const;
+/** A run that needs more steps is stuck. */
+const MAX_STEPS = 60_000;
+
+/** A request to a model. */
+export interface ModelRequest {
+  conversation: string;
+  messages: { role: string; content: string | null; tool_calls?: unknown[] }[];
+  /** Tokens that the provider counts. */
+  tokens: number;
+  /** It was answered in full. */
+  answered: boolean;
+}
+
+/** Fewer tokens than any estimate: a reservation exceeds what the provider counts. */
+const CHARACTERS_OF_TOKEN = 6;
+const OUTPUT_TOKENS = 10;
+
+/** Defects that are planted in the network between actors, to see that the properties find them. */
+export type Defect =
+  | "cancellations lost"
+  | "results counted twice"
+  | "budgets not inherited"
+  | "answers forged";
+
+export class TreeWorld {
+  readonly clock = new VirtualClock();
+  readonly ids;
+  readonly actors = new Map<string, TreeActor>();
+  readonly requests: ModelRequest[] = [];
+  readonly log: string[] = [];
+  readonly #random: Random;
+  readonly #network: Random;
+  readonly #repeated = new Set<string>();
+  readonly #failed = new Map<number, number>();
+  readonly #works: Map<number, WorkPlan>;
+  #crashes: number;
+  #bad: number;
+
+  constructor(
+    readonly plan: TreePlan,
+    private readonly defect?: Defect,
+  ) {
+    this.ids = seededIds(plan.seed, this.clock);
+    this.#random = new Random(plan.seed).fork("crashes");
+    this.#network = new Random(plan.seed).fork("network");
+    this.#crashes = plan.crashes;
+    this.#bad = plan.badDeliveries;
+    this.#works = new Map(worksOf(plan.root).map((work) => [work.id, work]));
+  }
+
+  get root(): TreeActor {
+    return this.actor(ROOT);
+  }
+
+  actor(id: string): TreeActor {
+    const known = this.actors.get(id);
+    if (known !== undefined) return known;
+    const actor = new TreeActor(this, id);
+    this.actors.set(id, actor);
+    return actor;
+  }
+
+  /** Reports whether the actor dies at this crossing. */
+  strikes(): boolean {
+    if (this.#crashes === 0 || !this.#random.chance(this.plan.crashChance)) return false;
+    this.#crashes -= 1;
+    this.log.push(`${this.clock.now()} crash`);
+    return true;
+  }
+
+  readonly agent = async (_tenant: string, id: string): Promise<Pick<AgentApi, "persona">> => {
+    await this.clock.sleep(this.#network.small(0, 200));
+    if (this.#isBad()) throw new DramatisError("UNAVAILABLE", "The agent is away.", { retriable: true });
+    const chain = this.#chainOf(id);
+    return { persona: async () => ({ ok: true, value: { chain, projectIds: ["default"] } }) };
+  };
+
+  /** Runs the plan until nothing is left to do. */
+  async run(): Promise<void> {
+    const { budget, root, stopAt, stopBelow } = this.plan;
+    const chain = this.#chainOf(root.agent);
+    const [crashes, bad] = [this.#crashes, this.#bad];
+    [this.#crashes, this.#bad] = [0, 0];
+    const { runtime } = this.root.awake();
+    await runtime.create(
+      {
+        id: ROOT,
+        tenant: TENANT,
+        title: null,
+        projectId: "default",
+        participants: [{ type: "user", id: "ada" }],
+        agents: [{ id: root.agent, chain }],
+        listed: false,
+        createdAt: this.clock.now(),
+      },
+      budget === undefined ? {} : { budget },
+    );
+    await runtime.accept({
+      type: "conversation.user.message",
+      caller: ADA,
+      data: { content: JSON.stringify(root) },
+    });
+    [this.#crashes, this.#bad] = [crashes, bad];
+    if (stopAt !== undefined)
+      this.clock.timer(stopAt, () =>
+        this.#act(this.root, (life) => life.runtime.changes.cancel({ caller: ADA })),
+      );
+    if (stopBelow !== undefined)
+      this.clock.timer(stopBelow.at, () => {
+        const actor = [...this.actors.values()].filter(({ id }) => id !== ROOT)[stopBelow.index];
+        if (actor?.awake().runtime.exists)
+          this.#act(actor, (life) => life.runtime.changes.cancel({ caller: ADA }));
+      });
+    await this.#untilQuiet();
+    // What a crash has left without a caller goes on when somebody calls.
+    [this.#crashes, this.#bad] = [0, 0];
+    for (const actor of this.actors.values()) actor.awake();
+    await this.#untilQuiet();
+  }
+
+  #act(actor: TreeActor, act: (life: Life) => Promise<void>): void {
+    try {
+      act(actor.awake()).catch((error: unknown) => this.swallow(error));
+    } catch (error) {
+      this.swallow(error);
+    }
+  }
+
+  /** Brings an envelope to its receiver, with the faults of the network. */
+  carry(sender: Life, envelope: Envelope, attempt: Attempt): Promise<Answer> {
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    if (!sender.alive) return promise;
+    const changed = this.#planted(envelope);
+    if (changed === null) return Promise.resolve({ type: "done", result: null });
+    const isBad = this.#isBad();
+    const draw = this.#network;
+    const copies = isBad ? draw.int(0, 2) : 1;
+    const answers = !isBad || draw.chance(0.5);
+    for (let copy = 0; copy < copies; copy++) {
+      this.clock.timer(isBad ? draw.small(1, 8_000) : 1, () => {
+        const receive = async () =>
+          this.actor(envelope.to.id).receive(structuredClone(changed), { ...attempt });
+        receive().then(
+          (answer) => {
+            if (copy === 0 && answers) this.clock.timer(1, () => resolve(answer));
+          },
+          (error: unknown) => {
+            this.swallow(error);
+            if (copy === 0) this.clock.timer(1, () => reject(error));
+          },
+        );
+      });
+    }
+    if (copies === 0 || !answers) this.clock.timer(draw.int(100, 40_000), () => reject(new Error("broken")));
+    return promise;
+  }
+
+  /** Returns an envelope as the defect leaves it; `null` where it is lost. */
+  #planted(envelope: Envelope): Envelope | null {
+    const { type, body } = envelope;
+    switch (this.defect) {
+      case "cancellations lost":
+        return type === AGENT_CANCEL ? null : envelope;
+      case "budgets not inherited": {
+        if (type !== AGENT_CALL) return envelope;
+        const { budget: _, ...rest } = body as JsonObject;
+        return { ...envelope, body: rest };
+      }
+      case "results counted twice":
+        if (type === AGENT_RESULT && !this.#repeated.has(envelope.operationId)) {
+          const again = { ...envelope, operationId: `op_${this.ids.ulid()}` };
+          this.#repeated.add(envelope.operationId).add(again.operationId);
+          const repeat = () => this.actor(envelope.to.id).receive(again, { number: 1, last: false });
+          this.clock.timer(50, () => void repeat().catch((error: unknown) => this.swallow(error)));
+        }
+        return envelope;
+      case "answers forged":
+        return type === AGENT_RESULT && "outcome" in (body as JsonObject) && this.plan.seed % 2 === 0
+          ? {
+              ...envelope,
+              body: {
+                ...(body as JsonObject),
+                outcome: { text: `: ${this.plan.root.calls[0]?.work.secret}` },
+              },
+            }
+          : envelope;
+      default:
+        return envelope;
+    }
+  }
+
+  gatewayFor(life: Life, conversation: string): ModelGateway {
+    const world = this;
+    return {
+      async *stream({ body }, signal): AsyncGenerator<ModelDelta> {
+        if (!life.alive) throw new Error("dead");
+        // SAFETY: the adapter of the format wrote the body.
+        const messages = body.messages as unknown as ModelRequest["messages"];
+        const inputTokens = Math.floor(JSON.stringify(body).length / CHARACTERS_OF_TOKEN);
+        const request: ModelRequest = {
+          conversation,
+          messages: structuredClone(messages),
+          tokens: inputTokens + OUTPUT_TOKENS,
+          answered: false,
+        };
+        world.requests.push(request);
+        const work = world.#workIn(messages);
+        const failed = world.#failed.get(work.id) ?? 0;
+        await world.clock.sleep(work.ms, signal);
+        if (!life.alive || signal.aborted) return;
+        if (work.end === "broken" || failed < work.failures) {
+          world.#failed.set(work.id, failed + 1);
+          const retriable = work.end !== "broken";
+          const category = retriable ? ("transient" as const) : ("validation" as const);
+          yield { type: "error", error: { category, message: "Failed.", retriable, provider: "openai" } };
+          return;
+        }
+        const deltas = replyOf(work, messages, { inputTokens, outputTokens: OUTPUT_TOKENS });
+        for (const delta of deltas) yield delta;
+        request.answered = true;
+      },
+    };
+  }
+
+  /** Planned crashes and faults of the network are no failures. */
+  swallow(error: unknown): void {
+    if (!(error instanceof Error)) throw error;
+    const isPlanned =
+      error.name === "Death" ||
+      error instanceof DramatisError ||
+      /broken|rolled back|A unit of work/.test(error.message);
+    if (!isPlanned) this.log.push(`${this.clock.now()} ${error.stack}`);
+  }
+
+  #isBad(): boolean {
+    if (this.#bad === 0 || !this.#network.chance(this.plan.badChance)) return false;
+    this.#bad -= 1;
+    return true;
+  }
+
+  #workIn(messages: ModelRequest["messages"]): WorkPlan {
+    const message = messages.find(({ role }) => role === "user");
+    const { id } = JSON.parse(message?.content ?? "{}") as WorkPlan;
+    const work = this.#works.get(id);
+    if (work === undefined) throw new Error(`There is no work ${id}.`);
+    return work;
+  }
+
+  #chainOf(agent: string): VersionChain {
+    const { timeoutMs } = this.plan;
+    const called = [...new Set([...this.#works.values()].map((work) => work.agent))];
+    return {
+      persona: { ...PIN, id: "inline", definition: { identity: { systemPrompt: `You are ${agent}.` } } },
+      tools: called.flatMap((id) =>
+        [false, true].map((background) => {
+          const name = `${background ? "later" : "ask"}_${id}`;
+          const tool = { name, description: "Asks.", target: { agent: id }, async: background, timeoutMs };
+          return { ...PIN, library: "sim", id: name, definition: defineTool(tool).definition };
+        }),
+      ),
+      modelProfile: {
+        ...PIN,
+        id: "default",
+        definition: {
+          provider: "openai",
+          modelId: "sim",
+          baseUrl: "http://model/v1",
+          parameters: { max_tokens: 100 },
+        },
+      },
+      fallbacks: [],
+    };
+  }
+
+  async #untilQuiet(): Promise<void> {
+    for (let step = 0; step < MAX_STEPS; step++) {
+      await this.clock.advance(0);
+      const jobs = [...this.actors.values()].flatMap(({ due }) => due ?? []);
+      const next = Math.min(...jobs, this.clock.nextDue ?? Number.POSITIVE_INFINITY);
+      if (next === Number.POSITIVE_INFINITY) return;
+      await this.clock.advance(Math.max(0, next - this.clock.now()));
+      for (const actor of [...this.actors.values()]) actor.fire();
+    }
+    throw new Error("The tree does not come to rest.");
+  }
+}
+
+/** Returns the reply of an agent's model: its calls at first, then its answer. */
+function replyOf(
+  work: WorkPlan,
+  messages: ModelRequest["messages"],
+  tokens: { inputTokens: number; outputTokens: number },
+): ModelDelta[] {
+  const usage: ModelDelta = { type: "usage", usage: tokens };
+  const hasCalled = messages.some(({ tool_calls: calls }) => calls !== undefined);
+  if (work.end === "decline")
+    return [
+      { type: "tool-call", index: 0, id: "c0", name: "decline", arguments: '{"reason": "No."}' },
+      usage,
+      { type: "finish", reason: "tool_calls" },
+    ];
+  if (work.end === "silent") return [usage, { type: "finish", reason: "stop" }];
+  if (work.calls.length > 0 && !hasCalled)
+    return [
+      ...work.calls.map(
+        ({ background, work: below }, index): ModelDelta => ({
+          type: "tool-call",
+          index,
+          id: `c${index}`,
+          name: `${background ? "later" : "ask"}_${below.agent}`,
+          arguments: JSON.stringify({ message: JSON.stringify(hidden(below)) }),
+        }),
+      ),
+      usage,
+      { type: "finish", reason: "tool_calls" },
+    ];
+  return [
+    { type: "text", text: `Done ${work.id}: ${work.secret}` },
+    usage,
+    { type: "finish", reason: "stop" },
+  ];
+}
+
+/** Returns a work as its agent is told of it: without secrets, which only answers have. */
+function hidden(work: WorkPlan): object {
+  return { id: work.id, calls: work.calls.map((call) => hidden(call.work)) };
+}
