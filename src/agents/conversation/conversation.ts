@@ -11,13 +11,7 @@ import type { Connection, ConnectionContext, WSMessage } from "agents";
 import type { LoadEventsOptions, SessionEvent } from "../../memory/session/types.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
-import {
-  type AgentError,
-  type AgentResult,
-  type AgentResultApi,
-  agentAnswerSchema,
-  agentErrorSchema,
-} from "../../protocol/agent-call.ts";
+import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";
 import type { ApprovalAnswer } from "../../protocol/approval.ts";
 import { unknownHandle } from "../../protocol/complete-operation.ts";
 import type {
@@ -37,7 +31,6 @@ import type {
   ToolStateApi,
   ToolStateEntry,
 } from "../../protocol/executor-api.ts";
-import { taskErrorSchema, taskResultSchema } from "../../protocol/executor-reports.ts";
 import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { NewParticipant, Participant } from "../../protocol/participants.ts";
@@ -57,6 +50,7 @@ import { takeAgentCalls } from "./agent-calls.ts";
 import { spendingView } from "./core/ledger.ts";
 import { checkOpen } from "./core/life.ts";
 import type { ConversationState } from "./core/state.ts";
+import { CallEnds } from "./door/call-ends.ts";
 import type { Client, ConnectionMemory } from "./door/client.ts";
 import { ConnectionGuard } from "./door/connection-guard.ts";
 import { openConnection, receiveFrame } from "./door/connections.ts";
@@ -110,6 +104,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       waitUntil: (work) => this.ctx.waitUntil(work),
     });
     readonly #runtime = this.#parts.runtime;
+    readonly #ends = new CallEnds(this.#runtime.results);
     readonly #queries = this.#parts.queries;
     readonly #readers = this.#parts.readers;
     readonly #entrance = new Entrance({
@@ -311,29 +306,19 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     async handleTaskResult(result: TaskResult): Promise<Result<null>> {
-      return asDone(() => this.#runtime.results.takeResult(validate(taskResultSchema, result)));
+      return asDone(() => this.#ends.taskResult(result));
     }
 
     async handleTaskError(failure: TaskError): Promise<Result<null>> {
-      return asDone(() => {
-        const { error, ...address } = validate(taskErrorSchema, failure);
-        const result = { tool_call_id: "", success: false, error };
-        return this.#runtime.results.takeResult({ ...address, result });
-      });
+      return asDone(() => this.#ends.taskError(failure));
     }
 
     async handleAgentResult(answer: AgentResult): Promise<Result<null>> {
-      return asDone(() => {
-        const { text, ...address } = validate(agentAnswerSchema, answer);
-        return this.#runtime.results.takeAgentEnd(address, { text });
-      });
+      return asDone(() => this.#ends.agentResult(answer));
     }
 
     async handleAgentError(failure: AgentError): Promise<Result<null>> {
-      return asDone(() => {
-        const { error, partial, ...address } = validate(agentErrorSchema, failure);
-        return this.#runtime.results.takeAgentEnd(address, { error, ...defined({ partial }) });
-      });
+      return asDone(() => this.#ends.agentError(failure));
     }
 
     async deferOperation(request: DeferRequest): Promise<Result<GivenHandle>> {

@@ -1,8 +1,8 @@
 /** The schemas of the answers to signals. */
 import { z } from "zod";
 import type { AcceptedSignal, SignalResult } from "../../protocol/signals.ts";
+import { wireError } from "./move-views.ts";
 import { ids } from "./scalars.ts";
-import { wireError } from "./views.ts";
 
 const correlationId = z.string().meta({ description: "Common to everything that follows from the signal." });
 

@@ -18,7 +18,6 @@ import { ENTRY_TYPES } from "../../protocol/journal.ts";
 import { locationFields } from "../../protocol/location-policy.ts";
 import { clientFrameSchema, turnOrderSchema } from "../../protocol/requests.ts";
 import type {
-  ApprovalView,
   AttachmentView,
   ConversationSummary,
   ConversationView,
@@ -32,6 +31,7 @@ import { contentSchema } from "../../shared/content.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
 import { agentCaller, turnCaller, turnIssues } from "./callers.ts";
+import { approval, move, wireError } from "./move-views.ts";
 import { anyJson, count, ids, time } from "./scalars.ts";
 import { dollars, providerCall, spending, turnTokens, usage } from "./usage-views.ts";
 
@@ -68,10 +68,6 @@ const budget = budgetSchema.meta({
   id: "Budget",
   description: "Limits of what model calls and tool calls may use up. An absent one does not limit.",
 });
-
-export const wireError = z
-  .strictObject({ code: z.string(), message: z.string(), retriable: z.boolean() })
-  .meta({ id: "Failure", description: "Why a turn or a tool call failed." });
 
 const agentMembers = {
   id: ids.agent,
@@ -190,84 +186,6 @@ const turnFields = {
 export const turnSummary: z.ZodType<Omit<TurnSummary, "output">> = z
   .strictObject({ ...turnFields, caller: z.exactOptional(agentCaller) })
   .meta({ id: "TurnSummary" });
-
-const approval: z.ZodType<ApprovalView> = z
-  .strictObject({
-    outcome: z.exactOptional(z.enum(["approved", "denied", "expired", "superseded"])),
-    expiresAt: z.exactOptional(time),
-    by: z.exactOptional(turnCaller),
-    reason: z.exactOptional(z.string()),
-    at: z.exactOptional(time),
-  })
-  .meta({
-    description:
-      "The approval of a call by a person. Without `outcome` the call waits for an answer until `expiresAt`.",
-  });
-
-const move = z
-  .strictObject({
-    id: z.string(),
-    sequence: z.int().min(1),
-    reasoning: z.exactOptional(z.string()),
-    toolCall: z.exactOptional(
-      z.strictObject({
-        operationId: ids.operation,
-        name: z.string(),
-        toolId: z.string().nullable(),
-        input: anyJson,
-        client: z.exactOptional(z.literal(true).meta({ description: "The client runs the call." })),
-        agent: z.exactOptional(
-          z
-            .strictObject({
-              id: ids.agent,
-              mode: z.enum(["delegate", "loop_in"]),
-              conversationId: z.exactOptional(ids.conversation),
-              spent: z.exactOptional(spending),
-              asks: z.exactOptional(
-                z
-                  .array(
-                    z.strictObject({
-                      operationId: ids.operation,
-                      conversationId: ids.conversation,
-                      agentId: ids.agent,
-                      name: z.string(),
-                      input: z.exactOptional(anyJson),
-                      expiresAt: time,
-                    }),
-                  )
-                  .meta({
-                    description:
-                      "Calls of tools, by this agent or by one below it, that wait for a person. Answer one by its `operationId`, here.",
-                  }),
-              ),
-            })
-            .meta({
-              description: "The agent that answers the call, and the conversation in which it works.",
-            }),
-        ),
-        attempt: z.exactOptional(
-          z.int().min(2).meta({ description: "Number of the present or last attempt; 1 when absent." }),
-        ),
-        async: z.exactOptional(z.literal(true).meta({ description: "The call runs in the background." })),
-        approval: z.exactOptional(approval),
-      }),
-    ),
-    toolResult: z.exactOptional(
-      z.strictObject({
-        success: z.boolean(),
-        result: z.exactOptional(anyJson),
-        error: z.exactOptional(wireError),
-      }),
-    ),
-    raw: z.exactOptional(
-      anyJson.meta({ description: "The model's whole reply, on the first move that follows from it." }),
-    ),
-    createdAt: time,
-  })
-  .meta({
-    id: "Move",
-    description: "One step of a turn: the model's reasoning, or a tool call and its result.",
-  });
 
 export const turn: z.ZodType<TurnView> = z
   .strictObject({

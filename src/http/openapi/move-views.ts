@@ -1,0 +1,88 @@
+/** Schemas of the steps of turns: tool calls with their results, their agents and their approvals. */
+import { z } from "zod";
+import type { ApprovalView } from "../../protocol/views.ts";
+import { turnCaller } from "./callers.ts";
+import { anyJson, ids, time } from "./scalars.ts";
+import { spending } from "./usage-views.ts";
+
+export const wireError = z
+  .strictObject({ code: z.string(), message: z.string(), retriable: z.boolean() })
+  .meta({ id: "Failure", description: "Why a turn or a tool call failed." });
+
+export const approval: z.ZodType<ApprovalView> = z
+  .strictObject({
+    outcome: z.exactOptional(z.enum(["approved", "denied", "expired", "superseded"])),
+    expiresAt: z.exactOptional(time),
+    by: z.exactOptional(turnCaller),
+    reason: z.exactOptional(z.string()),
+    at: z.exactOptional(time),
+  })
+  .meta({
+    description:
+      "The approval of a call by a person. Without `outcome` the call waits for an answer until `expiresAt`.",
+  });
+
+const calledAgent = z
+  .strictObject({
+    id: ids.agent,
+    mode: z.enum(["delegate", "loop_in"]),
+    conversationId: z.exactOptional(ids.conversation),
+    spent: z.exactOptional(spending),
+    asks: z.exactOptional(
+      z
+        .array(
+          z.strictObject({
+            operationId: ids.operation,
+            conversationId: ids.conversation,
+            agentId: ids.agent,
+            name: z.string(),
+            input: z.exactOptional(anyJson),
+            expiresAt: time,
+          }),
+        )
+        .meta({
+          description:
+            "Calls of tools, by this agent or by one below it, that wait for a person. Answer one by its `operationId`, here.",
+        }),
+    ),
+  })
+  .meta({
+    description: "The agent that answers the call, and the conversation in which it works.",
+  });
+
+export const move = z
+  .strictObject({
+    id: z.string(),
+    sequence: z.int().min(1),
+    reasoning: z.exactOptional(z.string()),
+    toolCall: z.exactOptional(
+      z.strictObject({
+        operationId: ids.operation,
+        name: z.string(),
+        toolId: z.string().nullable(),
+        input: anyJson,
+        client: z.exactOptional(z.literal(true).meta({ description: "The client runs the call." })),
+        agent: z.exactOptional(calledAgent),
+        attempt: z.exactOptional(
+          z.int().min(2).meta({ description: "Number of the present or last attempt; 1 when absent." }),
+        ),
+        async: z.exactOptional(z.literal(true).meta({ description: "The call runs in the background." })),
+        approval: z.exactOptional(approval),
+      }),
+    ),
+    toolResult: z.exactOptional(
+      z.strictObject({
+        success: z.boolean(),
+        result: z.exactOptional(anyJson),
+        error: z.exactOptional(wireError),
+      }),
+    ),
+    raw: z.exactOptional(
+      anyJson.meta({ description: "The model's whole reply, on the first move that follows from it." }),
+    ),
+    createdAt: time,
+  })
+  .meta({
+    id: "Move",
+    description: "One step of a turn: the model's reasoning, or a tool call and its result.",
+  });
