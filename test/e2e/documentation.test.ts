@@ -21,6 +21,7 @@ const PAGES = [
   "README.md",
   ...[
     "tools",
+    "agents",
     "libraries",
     "http",
     "delivery",
