@@ -7,6 +7,7 @@ import type { ContextMessage } from "../../src/model/messages.ts";
 import type { ModelDelta } from "../../src/model/reply.ts";
 import { givenBack } from "../support/contexts.ts";
 import * as decoding from "../support/decoding.ts";
+import { jsonValues, memberNames } from "../support/json-values.ts";
 
 const PROFILE = { provider: "anthropic", modelId: "claude-test" } as const;
 
@@ -54,7 +55,7 @@ function end(reason: string | null): object[] {
 
 /** Arguments of a call. They went through JSON text, which has no negative zero. */
 const INPUT = fc
-  .dictionary(fc.string({ maxLength: 4 }), fc.jsonValue({ maxDepth: 1 }), { maxKeys: 2 })
+  .dictionary(memberNames({ maxLength: 4 }), jsonValues({ maxDepth: 1 }), { maxKeys: 2 })
   .map((input): object => JSON.parse(JSON.stringify(input)));
 
 /** Splits a block into stream events; members that grow come in pieces of `size` characters. */

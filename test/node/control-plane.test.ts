@@ -33,6 +33,7 @@ import type { VersionChain } from "../../src/protocol/definitions.ts";
 import { callId } from "../../src/protocol/ids.ts";
 import type { Caller } from "../../src/protocol/views.ts";
 import { CostCounter, countingDatabase } from "../support/counting.ts";
+import { jsonValues } from "../support/json-values.ts";
 
 const PIN = { version: 1, hash: "h" };
 const FACTS: AttemptFacts = {
@@ -419,7 +420,7 @@ describe("stored forms", () => {
     const members = fc.record({
       firstSeq: fc.integer({ min: 2 }),
       snapshotSeq: fc.nat(),
-      other: fc.jsonValue(),
+      other: jsonValues(),
     });
     fc.assert(
       fc.property(members, ({ other, ...members }) => {

@@ -80,6 +80,7 @@ import {
 import type { TurnOrder } from "../../src/protocol/views.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { agent, compaction, user as userEvent } from "../support/events.ts";
+import { jsonValues } from "../support/json-values.ts";
 import { PIN, PLAIN_CHAIN, recordOf } from "../support/records.ts";
 
 const STEM = "01ARZ3NDEKTSV4RRFFQ";
@@ -217,14 +218,14 @@ const scriptStep = fc.oneof(
       kind: fc.constant("result" as const),
       pick: fc.nat(),
       success: fc.boolean(),
-      value: fc.jsonValue(),
+      value: jsonValues(),
     }),
   },
   fc.record({
     kind: fc.constant("submit" as const),
     pick: fc.nat(),
     success: fc.boolean(),
-    value: fc.jsonValue(),
+    value: jsonValues(),
   }),
   fc.record({ kind: fc.constant("expire" as const) }),
   fc.record({ kind: fc.constant("stale" as const), pick: fc.nat() }),

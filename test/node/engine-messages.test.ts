@@ -10,10 +10,13 @@ import {
 import { readRequest } from "../../src/engine/request-parameters.ts";
 import type { ContextMessage, ContextPart } from "../../src/model/messages.ts";
 import { history } from "../support/histories.ts";
+import { jsonValues, memberNames } from "../support/json-values.ts";
 
 const text = fc.string({ unit: "grapheme", maxLength: 20 });
 const facts = fc.dictionary(
-  fc.string({ maxLength: 8 }).filter((key) => key !== "native" && key !== "isSuccess" && key !== "__proto__"),
+  memberNames({ maxLength: 8 }).filter(
+    (key) => key !== "native" && key !== "isSuccess" && key !== "__proto__",
+  ),
   fc.oneof(text, fc.integer(), fc.boolean(), fc.constant(null)),
   { minKeys: 1, maxKeys: 3 },
 );
@@ -66,7 +69,7 @@ describe("messages both ways", () => {
 
   it("ENGINE-2 any JSON is told as its text", () => {
     fc.assert(
-      fc.property(fc.jsonValue(), fc.constantFrom("user", "system", "assistant"), (content, role) => {
+      fc.property(jsonValues(), fc.constantFrom("user", "system", "assistant"), (content, role) => {
         const said = typeof content === "string" ? content : JSON.stringify(content);
         expect(toContextMessages({ role, content })).toEqual([{ role, content: said }]);
       }),

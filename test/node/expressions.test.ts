@@ -12,6 +12,7 @@ import { ExpressionError } from "../../src/shared/expressions/values.ts";
 import { isJson, type Json, type JsonObject } from "../../src/shared/json.ts";
 import { Meter, Spent } from "../../src/shared/json-schema/meter.ts";
 import { checkBudget } from "../../src/shared/json-schema/violations.ts";
+import { jsonValues } from "../support/json-values.ts";
 
 const INPUT: JsonObject = {
   count: 2,
@@ -271,7 +272,7 @@ describe("EXPR-3 hostile expressions end within their steps", () => {
       ),
     }));
     fc.assert(
-      fc.property(tree, fc.jsonValue({ maxDepth: 4 }), fc.jsonValue({ maxDepth: 4 }), (source, a, b) => {
+      fc.property(tree, jsonValues({ maxDepth: 4 }), jsonValues({ maxDepth: 4 }), (source, a, b) => {
         const input = JSON.parse(JSON.stringify({ a, b }));
         const before = JSON.stringify(input);
         const meter = new Meter(20_000);

@@ -7,6 +7,7 @@ import type { ContextMessage } from "../../src/model/messages.ts";
 import type { ModelDelta } from "../../src/model/reply.ts";
 import { context, givenBack } from "../support/contexts.ts";
 import * as decoding from "../support/decoding.ts";
+import { jsonValues, memberNames } from "../support/json-values.ts";
 
 const gemini = adapterFor("gemini");
 const PROFILE = { provider: "gemini", modelId: "gemini-2.5-test" } as const;
@@ -29,7 +30,7 @@ function callsOf(...calls: object[]): unknown {
 
 /** Arguments of a call. They went through JSON text, which has no negative zero. */
 const ARGS = fc
-  .dictionary(fc.string({ maxLength: 4 }), fc.jsonValue({ maxDepth: 1 }), { maxKeys: 2 })
+  .dictionary(memberNames({ maxLength: 4 }), jsonValues({ maxDepth: 1 }), { maxKeys: 2 })
   .map((args): object => JSON.parse(JSON.stringify(args)));
 
 /** Joins neighbouring plain texts. */

@@ -15,6 +15,7 @@ import type { Facts } from "../../src/shared/json.ts";
 import { fitsUtf8, splitUtf8, utf8Length } from "../../src/shared/utf8.ts";
 import { eventFunctionsContract } from "../support/event-functions-contract.ts";
 import { eventStoreContract } from "../support/event-store-contract.ts";
+import { jsonValues, memberNames } from "../support/json-values.ts";
 import type { WithPorts } from "../support/port-contract.ts";
 import { sessionStoreContract } from "../support/session-store-contract.ts";
 
@@ -39,9 +40,9 @@ describe("stores on node:sqlite", () => {
 
 const text = fc.string({ unit: "binary", maxLength: 60 });
 /** JSON as it comes back from its text: what `-0` and a member called `__proto__` turn into is JSON's matter. */
-const json = fc.jsonValue({ maxDepth: 3 }).map((value): unknown => JSON.parse(JSON.stringify(value)));
+const json = jsonValues({ maxDepth: 3 }).map((value): unknown => JSON.parse(JSON.stringify(value)));
 // SAFETY: the members are JSON values by construction.
-const facts = fc.dictionary(fc.string({ maxLength: 10 }), json, {
+const facts = fc.dictionary(memberNames({ maxLength: 10 }), json, {
   noNullPrototype: true,
 }) as fc.Arbitrary<Facts>;
 const reserved = ["model", "isSuccess", "compactedEventCount"];

@@ -10,6 +10,7 @@ import type { ContextMessage } from "../../src/model/messages.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { ModelDelta, ModelReply } from "../../src/model/reply.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
+import { memberNames } from "../support/json-values.ts";
 
 const PROFILE: ModelProfile = { provider: "offline", modelId: "offline-1" };
 const DEMO_TOOLS = ["calculator", "dates", "search_docs", "notes"];
@@ -408,7 +409,7 @@ describe("answers as data", () => {
   /** Schemas with every keyword that `docs/offline-model.md` names. */
   const schema: fc.Arbitrary<JsonObject> = fc.letrec<{ any: JsonObject; object: JsonObject }>((tie) => ({
     object: fc
-      .tuple(fc.dictionary(fc.string(), tie("any"), { maxKeys: 3, noNullPrototype: true }), fc.boolean())
+      .tuple(fc.dictionary(memberNames(), tie("any"), { maxKeys: 3, noNullPrototype: true }), fc.boolean())
       .map(([properties, isStrict]) => ({
         type: "object",
         properties,

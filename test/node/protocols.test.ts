@@ -29,6 +29,7 @@ import { UiMessageEncoder } from "../../src/compat/ui-message/chunks.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { MoveView, TurnView } from "../../src/protocol/views.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
+import { jsonValues } from "../support/json-values.ts";
 
 const RUNS = { numRuns: 100 };
 const CONVERSATION = "conv_01JD0000000000000000000000";
@@ -69,7 +70,7 @@ const reply: fc.Arbitrary<ReplyPlan> = fc
         isFailed: fc.boolean(),
         input: fc.dictionary(
           fc.constantFrom("a", "b"),
-          fc.jsonValue({ maxDepth: 1 }),
+          jsonValues({ maxDepth: 1 }),
         ) as fc.Arbitrary<JsonObject>,
       }),
       { minLength: 1, maxLength: 3 },

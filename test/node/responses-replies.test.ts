@@ -7,6 +7,7 @@ import type { ModelProfile } from "../../src/model/profile.ts";
 import type { ModelReply } from "../../src/model/reply.ts";
 import type { Json, JsonObject } from "../../src/shared/json.ts";
 import * as decoding from "../support/decoding.ts";
+import { jsonValues } from "../support/json-values.ts";
 
 const format = adapterFor("openai-responses");
 const PROFILE: ModelProfile = { provider: "openai-responses", modelId: "gpt-test" };
@@ -183,8 +184,8 @@ describe("a stream of the Responses API", () => {
       fc.tuple(place, item).map(([at, given]) => done(at, given)),
       fc.tuple(place, item).map(([at, given]) => added(at, given)),
       fc.tuple(place, fc.string()).map(([at, text]) => textPiece(at, text)),
-      fc.record({ type: fc.constant("response.output_text.delta"), output_index: fc.jsonValue() }),
-      fc.jsonValue(),
+      fc.record({ type: fc.constant("response.output_text.delta"), output_index: jsonValues() }),
+      jsonValues(),
     );
     fc.assert(
       fc.property(fc.array(event), (events) => {

@@ -15,6 +15,7 @@ import { type BuildContextOptions, buildWorkingContext } from "../../src/memory/
 import type { ContextMessage } from "../../src/model/messages.ts";
 import { agent, compaction, numbered, request, result, user } from "../support/events.ts";
 import { history, sessionTurns, tools, turnOfEvents } from "../support/histories.ts";
+import { jsonTexts } from "../support/json-values.ts";
 
 /** An exact counter: its sums are easy to check. */
 const characters: TokenCounter = (text) => text.length;
@@ -146,7 +147,7 @@ describe("counting", () => {
 });
 
 describe("shortening results", () => {
-  const json = fc.json({ maxDepth: 4 });
+  const json = jsonTexts({ maxDepth: 4 });
 
   it("SHORT-1 SHORT-2 JSON stays JSON of its kind and says what is missing; what fits is untouched", () => {
     fc.assert(

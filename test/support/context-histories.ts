@@ -3,6 +3,7 @@ import fc from "fast-check";
 import type { ContextMessage, ContextPart, NativePart, ToolCall } from "../../src/model/messages.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
 import type { Facts } from "../../src/shared/json.ts";
+import { jsonTexts, memberNames } from "./json-values.ts";
 
 /** Provider-specific content of the histories. */
 export interface HistoryKind {
@@ -45,9 +46,9 @@ const text = fc.oneof(
 );
 
 /** A value that went through JSON text, which has no negative zero. */
-const json = fc
-  .json({ maxDepth: 2 })
-  .map((value): object => ({ value: JSON.parse(JSON.stringify(JSON.parse(value))) }));
+const json = jsonTexts({ maxDepth: 2 }).map((value): object => ({
+  value: JSON.parse(JSON.stringify(JSON.parse(value))),
+}));
 
 const call: fc.Arbitrary<ToolCall> = fc.record({
   id: fc.oneof(
@@ -55,7 +56,7 @@ const call: fc.Arbitrary<ToolCall> = fc.record({
     fc.string({ minLength: 1, maxLength: 70 }),
   ),
   name: fc.oneof(fc.constantFrom("notes", "memory.write", "9lives", "größe"), fc.string({ maxLength: 150 })),
-  arguments: fc.dictionary(fc.string({ maxLength: 6 }), json, { maxKeys: 3 }),
+  arguments: fc.dictionary(memberNames({ maxLength: 6 }), json, { maxKeys: 3 }),
 });
 
 const calls = fc.uniqueArray(call, { maxLength: 4, selector: ({ id }) => id });

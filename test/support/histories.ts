@@ -5,16 +5,17 @@ import type { ToolSpec } from "../../src/model/context.ts";
 import type { ContextMessage, ToolCall } from "../../src/model/messages.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { agent, numbered, request, result, user } from "./events.ts";
+import { jsonTexts, memberNames } from "./json-values.ts";
 
 /** Normalizes a value as JSON does: -0 becomes 0. */
-const json = fc.json({ maxDepth: 2 }).map((value): Json => JSON.parse(JSON.stringify(JSON.parse(value))));
+const json = jsonTexts({ maxDepth: 2 }).map((value): Json => JSON.parse(JSON.stringify(JSON.parse(value))));
 
 const text = fc.string({ unit: "grapheme", maxLength: 40 });
 
 const call = fc.record({
   id: fc.string({ minLength: 1, maxLength: 60 }),
   name: fc.oneof(fc.constantFrom("calculator", "notes", "memory.write"), fc.string({ maxLength: 80 })),
-  arguments: fc.dictionary(fc.string({ maxLength: 8 }), json, { maxKeys: 4 }),
+  arguments: fc.dictionary(memberNames({ maxLength: 8 }), json, { maxKeys: 4 }),
 });
 
 const speaker = fc.option(fc.string({ minLength: 1, maxLength: 20 }), { nil: undefined });
