@@ -310,7 +310,7 @@ describe("rules 9 and 10: the conversation is remembered", () => {
   });
 });
 
-describe("rule 14: everything else", () => {
+describe("rule 16: everything else", () => {
   test("repeats the message and says what can be tried", async () => {
     const { text } = await ask("Tell me a story.");
     expect(text).toMatch(/^Offline model: you wrote "Tell me a story\."\. No language model is connected/);

@@ -12,9 +12,16 @@ export type OfflineAnswer =
   /** `input` is JSON text as the user wrote it, valid or not. */
   | { kind: "calls"; calls: { tool: string; input: string }[] };
 
+const LABEL = "Offline model: ";
+
 /** Builds an answer in the model's own words, and labels it. */
 export function labelled(text: string): OfflineAnswer {
-  return { kind: "text", text: `Offline model: ${text}` };
+  return { kind: "text", text: `${LABEL}${text}` };
+}
+
+/** Returns an answer without the label. */
+export function unlabelled(text: string): string {
+  return text.startsWith(LABEL) ? text.slice(LABEL.length) : text;
 }
 
 export function call(tool: string, input: unknown): OfflineAnswer {

@@ -17,6 +17,11 @@ export function toolCommands({ text, rounds, mayCallTools, results }: View): Off
   return labelled(`tools are switched off for this reply, so I did not call ${names}.`);
 }
 
+/** Reports whether the message commands tool calls. */
+export function isCommanded({ text }: Pick<View, "text">): boolean {
+  return parseToolLines(text).steps.length > 0;
+}
+
 interface ToolLines {
   /** The calls of each reply. */
   steps: { tool: string; input: string }[][];

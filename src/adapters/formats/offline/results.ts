@@ -23,21 +23,39 @@ export function quoteResults({ results }: View): OfflineAnswer | undefined {
   return labelled(/[.!?]$/.test(text) ? text : `${text}.`);
 }
 
-function sentence({ tool, text, failed }: SeenResult): string {
+function sentence(result: SeenResult): string {
+  const { tool } = result;
+  const { kind, text, code } = outcomeOf(result);
+  switch (kind) {
+    case "failed":
+      return `${tool} failed${code === undefined ? "" : ` with ${code}`}: ${shorten(text, MAX_QUOTE)}`;
+    case "pending":
+      return `${tool} was started and is still running`;
+    case "answer":
+      return `${tool} answered ${shorten(text, MAX_QUOTE)}`;
+  }
+}
+
+/** A result in words. */
+export interface Outcome {
+  kind: "answer" | "pending" | "failed";
+  text: string;
+  /** The code of the failure. */
+  code?: string;
+}
+
+/** Puts a result into words. */
+export function outcomeOf({ text, failed }: SeenResult): Outcome {
   const value = parseJson(text) ?? text;
   const facts = membersOf(value);
   const isSuccess = facts.success === true;
   const error = failed && !("error" in facts) ? facts : facts.error;
   if (!isSuccess && isJsonObject(error) && typeof error.code === "string") {
-    return `${tool} failed with ${error.code}: ${shorten(String(error.message ?? ""), MAX_QUOTE)}`;
+    return { kind: "failed", text: String(error.message ?? ""), code: error.code };
   }
-  if (failed) return `${tool} failed: ${quote(value)}`;
-  if (facts.status === "pending") return `${tool} was started and is still running`;
-  return `${tool} answered ${quote(isSuccess && "result" in facts ? (facts.result ?? null) : value)}`;
-}
-
-function quote(value: Json): string {
-  return shorten(readable(value), MAX_QUOTE);
+  if (failed) return { kind: "failed", text: readable(value) };
+  if (facts.status === "pending") return { kind: "pending", text: "" };
+  return { kind: "answer", text: readable(isSuccess && "result" in facts ? (facts.result ?? null) : value) };
 }
 
 function readable(value: Json): string {

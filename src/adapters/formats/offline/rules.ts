@@ -7,8 +7,10 @@
  */
 import { call, type OfflineAnswer } from "./answer.ts";
 import { say, slow, toolCommands } from "./commands.ts";
+import { delegate, putTogether } from "./delegation.ts";
 import { instanceOf } from "./instance.ts";
 import { quoteNotice, quoteResults } from "./results.ts";
+import { answerInRole } from "./roles.ts";
 import {
   addNote,
   askCalendar,
@@ -27,6 +29,7 @@ type Rule = (view: View) => OfflineAnswer | undefined;
 const COMMANDS: readonly Rule[] = [toolCommands, say, slow];
 
 const RULES: readonly Rule[] = [
+  putTogether,
   quoteNotice,
   quoteResults,
   addNote,
@@ -36,6 +39,8 @@ const RULES: readonly Rule[] = [
   searchDocs,
   askCalendar,
   calculate,
+  delegate,
+  answerInRole,
 ];
 
 export function answerTo(view: View): OfflineAnswer {

@@ -1,4 +1,4 @@
-/** Rules 7 to 14: sentences that the offline model understands, and its answer to all others. */
+/** Rules 7 to 13 and 16: sentences that the offline model understands, and its answer to all others. */
 import { shorten } from "../../../shared/text.ts";
 import { call, labelled, type OfflineAnswer } from "./answer.ts";
 import { findExpression } from "./arithmetic.ts";
@@ -6,6 +6,7 @@ import { readDateQuestion } from "./dates.ts";
 import type { View } from "./view.ts";
 
 const MAX_QUOTE = 300;
+const MAX_SUGGESTIONS = 8;
 /** Only the beginning of a message is searched for a sentence. */
 const MAX_READ = 2_000;
 
@@ -72,7 +73,7 @@ export function calculate({ text, offers }: View): OfflineAnswer | undefined {
   return expression === undefined ? undefined : call("calculator", { expression });
 }
 
-/** Messages that rule 14 suggests, with the tool that they need. */
+/** Messages that rule 16 suggests, with the tool that they need. */
 const SUGGESTIONS: readonly [message: string, tool?: string][] = [
   ["What is 12*(3+4)?", "calculator"],
   ["What day is today?", "dates"],
@@ -83,10 +84,14 @@ const SUGGESTIONS: readonly [message: string, tool?: string][] = [
   ["!say hello"],
 ];
 
-/** Rule 14. */
-export function explain({ text, offers }: View): OfflineAnswer {
+/** Rule 16. */
+export function explain({ text, offers, colleagues, isCalled }: View): OfflineAnswer {
+  const asks = isCalled ? [] : colleagues.map(({ name }) => `Ask the ${name} about a login page`);
   const suggested = SUGGESTIONS.filter(([, tool]) => tool === undefined || offers(tool));
-  const tries = suggested.map(([message]) => `"${message}"`).join(", ");
+  const tries = [...asks, ...suggested.map(([message]) => message)]
+    .slice(0, MAX_SUGGESTIONS)
+    .map((message) => `"${message}"`)
+    .join(", ");
   return labelled(
     `you wrote "${shorten(text, MAX_QUOTE)}". No language model is connected, so I follow fixed rules. ` +
       `Try ${tries}. Set DRAMATIS_MODEL to connect a real model.`,

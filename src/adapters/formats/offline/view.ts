@@ -1,5 +1,6 @@
 /** A request as the rules see it: the message to answer, and the messages before and after it. */
-import type { JsonObject } from "../../../shared/json.ts";
+import { MODE_MEMBER } from "../../../library/agent-tool.ts";
+import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import type { OfflineBody, OfflineMessage } from "./wire.ts";
 
 /** The result of one tool call of the turn that is being answered. */
@@ -7,6 +8,13 @@ export interface SeenResult {
   tool: string;
   text: string;
   failed: boolean;
+}
+
+/** An agent that this one can ask. */
+export interface Colleague {
+  tool: string;
+  /** In lower case. */
+  name: string;
 }
 
 export interface View {
@@ -20,6 +28,14 @@ export interface View {
   rounds: number;
   /** The last message, if it is a system message: a report of the platform. */
   notice: string | undefined;
+  /** Results of background operations at the end, with which a new cycle begins. */
+  outcomes: readonly SeenResult[];
+  /** The first system instruction. */
+  persona: string;
+  /** The agents behind its tools that take a message. */
+  colleagues: readonly Colleague[];
+  /** Another agent called this one, or gave it the word. */
+  isCalled: boolean;
   mayCallTools: boolean;
   /** The tool that must be called now, and the schema of its arguments. */
   forced: { tool: string; schema: JsonObject } | undefined;
@@ -41,6 +57,10 @@ export function viewOf({ messages, tools, toolChoice, output }: OfflineBody): Vi
       .flatMap(({ role, text }) => (role === "user" ? [text] : [])),
     results: resultsOf(since),
     rounds: since.filter(({ calls = [] }) => calls.length > 0).length,
+    outcomes: outcomesAtEnd(last >= 0 ? since : []),
+    persona: messages[0]?.role === "system" ? messages[0].text : "",
+    colleagues: tools.flatMap(colleagueOf),
+    isCalled: tools.some(({ name }) => name === "decline" || name === "stay_silent"),
     notice: end?.role === "system" ? end.text : undefined,
     mayCallTools,
     forced: forcedTool(tools, toolChoice),
@@ -53,6 +73,28 @@ function forcedTool(tools: OfflineBody["tools"], choice: OfflineBody["toolChoice
   if (choice === "auto" || choice === "none") return undefined;
   const tool = tools.find(({ name }) => choice === "required" || name === choice.name);
   return tool && { tool: tool.name, schema: tool.inputSchema };
+}
+
+/** The tool of an agent has a mode and a message. `ask_legal_team` asks the legal team. */
+function colleagueOf({ name, inputSchema: { properties } }: OfflineBody["tools"][number]): Colleague[] {
+  if (!isJsonObject(properties) || !(MODE_MEMBER in properties) || !("message" in properties)) return [];
+  const agent = name.replace(/^(?:ask|call|consult|invite|tell)[_-]/i, "");
+  return [{ tool: name, name: agent.replace(/[_-]+/g, " ").toLowerCase() }];
+}
+
+/** The results in the system messages at the end; none if one of them tells something else. */
+function outcomesAtEnd(messages: readonly OfflineMessage[]): SeenResult[] {
+  const end = messages.slice(messages.findLastIndex(({ role }) => role !== "system") + 1);
+  const results = end.flatMap(({ text }) => {
+    const [, tool, failed, result] =
+      /^The operation \S+ \("([^"]+)"\), which ran in the background, has (?:completed|(failed))\b[^\n]*\n([\s\S]*)$/.exec(
+        text,
+      ) ?? [];
+    return tool === undefined || result === undefined
+      ? []
+      : [{ tool, text: result, failed: failed !== undefined }];
+  });
+  return results.length === end.length ? results : [];
 }
 
 function resultsOf(messages: readonly OfflineMessage[]): SeenResult[] {

@@ -1,0 +1,172 @@
+/**
+ * Rule 14: an agent with colleagues, whom it asks by tools, has them do the work and puts their answers together.
+ *
+ * OFFLINE-5  An agent that another one called, or gave the word, calls nobody. A message leads to one call of each colleague at
+ *            most.
+ */
+import { parseJson } from "../../../shared/json.ts";
+import { shorten } from "../../../shared/text.ts";
+import { membersOf } from "../common/json.ts";
+import { labelled, type OfflineAnswer, unlabelled } from "./answer.ts";
+import { isCommanded } from "./commands.ts";
+import { outcomeOf } from "./results.ts";
+import type { Colleague, SeenResult, View } from "./view.ts";
+import { VERB, workerOf } from "./work.ts";
+
+/** Only the beginning of a message is searched for work. */
+const MAX_READ = 2_000;
+/** What is shown of an answer, and passed on to the next colleague. */
+const MAX_ANSWER = 2_000;
+
+/** A call that a message asks for. */
+interface Ask {
+  colleague: Colleague;
+  message: string;
+  /** The colleague joins the conversation. */
+  joins?: boolean;
+}
+
+/** Rule 14, before any result: makes the first calls. */
+export function delegate(view: View): OfflineAnswer | undefined {
+  if (!view.mayCallTools || !maySend(view)) return undefined;
+  const [step] = stepsFor(view);
+  return step && { kind: "calls", calls: step.map((ask) => callOf(ask)) };
+}
+
+/** Rule 14, after results: makes the next calls, or puts the answers together. */
+export function putTogether(view: View): OfflineAnswer | undefined {
+  const { results, outcomes, rounds, mayCallTools } = view;
+  if (outcomes.length > 0 && areOfColleagues(outcomes, view)) return labelled(summary(outcomes, view));
+  if (results.length === 0 || !areOfColleagues(results, view) || isCommanded(view)) return undefined;
+  const step = maySend(view) ? stepsFor(view)[rounds] : undefined;
+  const isWaiting = results.some((result) => outcomeOf(result).kind === "pending");
+  if (step === undefined || !mayCallTools || isWaiting) return labelled(summary(results, view));
+  const said = results.flatMap((result) => {
+    const outcome = outcomeOf(result);
+    return outcome.kind === "answer" ? [`The ${nameOf(result, view)} says:\n${bare(outcome.text)}`] : [];
+  });
+  return { kind: "calls", calls: step.map((ask) => callOf(ask, said)) };
+}
+
+function maySend({ isCalled, colleagues }: View): boolean {
+  return !isCalled && colleagues.length > 0;
+}
+
+function callOf({ colleague, message, joins = false }: Ask, said: readonly string[] = []) {
+  const input = {
+    message: [message, ...said].join("\n\n"),
+    ...(joins ? { invocationMode: "loop_in" } : {}),
+  };
+  return { tool: colleague.tool, input: JSON.stringify(input) };
+}
+
+/** Returns the calls of each reply; none if the message asks for no work. */
+function stepsFor({ text, colleagues }: View): Ask[][] {
+  const read = text.slice(0, MAX_READ).toWellFormed();
+  const named = namedIn(read, colleagues);
+  return named.length > 0 ? [named] : workIn(read, colleagues);
+}
+
+const REQUEST =
+  /@$|\b(?:ask|have|let|get|tell|call|consult|involve|want|bring|invite|add|loop in|check with|talk (?:to|with))\b/i;
+const INVITATION = /\b(?:bring|invite|add|loop in|talk (?:to|with))\s+(?:in\s+)?(?:(?:the|our)\s+)?@?$/i;
+
+/** Returns a call of each colleague whom the message names, with the words behind the name: all in one reply. */
+function namedIn(text: string, colleagues: readonly Colleague[]): Ask[] {
+  const mentions = colleagues
+    .flatMap((colleague) => {
+      const match = new RegExp(String.raw`(?<![\w-])${colleague.name}(?![\w-])`, "i").exec(text);
+      return match === null ? [] : [{ colleague, from: match.index, to: match.index + match[0].length }];
+    })
+    .sort((one, other) => one.from - other.from);
+  const [first] = mentions;
+  if (first === undefined || !REQUEST.test(text.slice(0, first.from))) return [];
+  const joins = INVITATION.test(text.slice(0, first.from));
+  const parts = mentions.map(({ to }, index) => partOf(text.slice(to, mentions[index + 1]?.from)));
+  return mentions.map(({ colleague }, index) => {
+    // "Ask the architect and the reviewer about X": the words behind the last name are for both.
+    const own = parts.slice(index).find((part) => part !== "") ?? parts.findLast((part) => part !== "");
+    const message = own ?? (joins ? JOIN : text.trim());
+    return { colleague, message, ...(joins ? { joins } : {}) };
+  });
+}
+
+const JOIN = "Join us, and say how you can help.";
+/** Words between the part of one colleague and the name of the next. */
+const CONNECTORS =
+  /(?:[\s,;@]|(?<!\w)(?:and|then|also|ask|have|let|get|tell|call|consult|the|our|your)(?!\w))*$/i;
+const OPENING =
+  /^[\s,;:.!-]*(?:(?:in|into|to) (?:this|the|our) (?:conversation|chat|discussion)\b[\s,;:.!]*)?(?:(?:about|to|for|on|and)\s+)?/i;
+
+function partOf(text: string): string {
+  return text.replace(CONNECTORS, "").replace(OPENING, "").trim();
+}
+
+const REQUESTED = new RegExp(
+  String.raw`^\s*(?:please\s+|(?:can|could|would|will) you\s+|i (?:want|need) you to\s+|let['’]?s\s+)*` +
+    String.raw`(${VERB}(?:(?:\s*,\s*(?:and\s+|then\s+)?|\s+and\s+(?:then\s+)?|\s+then\s+)${VERB})*)(?:\s+(?:me|us|about))?\s+(\S[^\n]*)`,
+  "i",
+);
+const WISHED = /^\s*(?:i|we) (?:need|want|would like)\s+((?:an?|some)\s[^\n]*)/i;
+
+/**
+ * Returns a step for each kind of work that the message begins with, in its order. "Build" alone means to plan, build and
+ * review.
+ */
+function workIn(text: string, colleagues: readonly Colleague[]): Ask[][] {
+  const [, verbs = "", object = ""] = REQUESTED.exec(text) ?? [];
+  const [, wish = object] = WISHED.exec(text) ?? [];
+  if (wish === "") return [];
+  const asked = [...verbs.matchAll(new RegExp(VERB, "gi"))].map(([verb]) => verb.toLowerCase());
+  const builds = asked.every((verb) => workerOf(verb) === "developer");
+  const [build = "build"] = asked;
+  const steps = (builds ? ["plan", build, "review"] : asked).flatMap((verb) => {
+    const name = workerOf(verb);
+    const colleague = colleagues.find((one) => one.name.split(" ").includes(name));
+    return colleague === undefined ? [] : [{ colleague, message: `${capital(verb)} ${wish.trim()}` }];
+  });
+  const first = steps.filter(
+    ({ colleague }, index) => steps.findIndex((step) => step.colleague === colleague) === index,
+  );
+  return first.map((ask) => [ask]);
+}
+
+function areOfColleagues(results: readonly SeenResult[], { colleagues }: View): boolean {
+  return results.every(({ tool }) => colleagues.some((colleague) => colleague.tool === tool));
+}
+
+function nameOf({ tool }: SeenResult, { colleagues }: View): string {
+  return colleagues.find((colleague) => colleague.tool === tool)?.name ?? tool;
+}
+
+/** Puts results together under the names of those who gave them. */
+function summary(results: readonly SeenResult[], view: View): string {
+  const names = results.map((result) => `the ${nameOf(result, view)}`);
+  const last = names.at(-1) ?? "";
+  const all = names.length < 2 ? last : `${names.slice(0, -1).join(", ")} and ${last}`;
+  const sections = results.map((result) => section(capital(nameOf(result, view)), result));
+  return `I asked ${all}.\n\n${sections.join("\n\n")}`;
+}
+
+function section(name: string, result: SeenResult): string {
+  const { joined } = membersOf(parseJson(result.text));
+  if (typeof joined === "string") return `**${name}** takes part in this conversation now, and answers here.`;
+  const outcome = outcomeOf(result);
+  switch (outcome.kind) {
+    case "failed":
+      return `**${name}** gave no answer: ${outcome.code ?? "it failed"}. ${outcome.text}`;
+    case "pending":
+      return `**${name}** is at work. I tell you the answer when it is here.`;
+    case "answer":
+      return `**${name}**\n\n${bare(outcome.text)}`;
+  }
+}
+
+/** Returns an answer as it is quoted: without the label, and not too long. */
+function bare(text: string): string {
+  return shorten(capital(unlabelled(text)), MAX_ANSWER);
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,16 @@
+/** The kinds of work that the offline model knows: who does each, and the verbs that ask for it. */
+
+const WORK: readonly { name: string; verbs: string }[] = [
+  { name: "researcher", verbs: "research|investigate|look into|find out|compare" },
+  { name: "architect", verbs: "plan|design|sketch" },
+  { name: "developer", verbs: "build|implement|develop|code|create|make|write|program" },
+  { name: "reviewer", verbs: "review|check|test|audit" },
+];
+
+/** Matches a verb of any work. */
+export const VERB = `(?:${WORK.map(({ verbs }) => verbs).join("|")})`;
+
+/** Returns who does the work of a verb in lower case. */
+export function workerOf(verb: string): string {
+  return WORK.find(({ verbs }) => verbs.split("|").includes(verb))?.name ?? "";
+}
