@@ -30,6 +30,7 @@ export type {
 } from "../protocol/views.ts";
 export type { Content, MediaPart, TextPart } from "../shared/content.ts";
 export type { Jurisdiction, LocationHint } from "../shared/location.ts";
+export { type AgentAtWork, type AgentTask, agentsAtWork } from "./agents-at-work.ts";
 export { type ClientTool, type ClientToolHost, runClientTools } from "./client-tools.ts";
 export { type ConnectOptions, type ConversationConnection, connectConversation } from "./connection.ts";
 export { DramatisClientError } from "./errors.ts";

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { buildConsole, CONSOLE } from "../../scripts/console.ts";
 import { type Server, startServer } from "../../scripts/server.ts";
@@ -268,6 +268,36 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     expect(new URL(page.url()).pathname).toBe(`/c/${id}`);
   });
 
+  it("VIEW-3 A26 lists the agents, what each works on and what it has used, by keyboard, on a phone, after a reload", async () => {
+    const options = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+    const { id, page } = await visit(options);
+    const button = page.getByTestId("agents");
+    expect(await button.count(), "one agent needs no list").toBe(0);
+    await say(page, `!tool ask_porter ${JSON.stringify({ message: "!slow 60 30" })}`);
+    await page.getByRole("button", { name: "Agents: 2, 2 at work" }).press("Enter");
+    const list = page.getByRole("region", { name: "Agents and what they work on" });
+    const clerk = list.locator("[data-agent=clerk]");
+    const porter = list.locator("[data-agent=porter]");
+    await clerk.getByText("Waits for agents: !tool ask_porter").waitFor();
+    await porter.getByText("Works for Clerk: !slow 60 30").waitFor();
+    expect(await sidewaysScrollers(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await list.waitFor({ state: "hidden" });
+    await page.getByRole("button", { name: "Agents: 2, 0 at work" }).waitFor();
+    const turn = (await page.locator("[data-turn]").first().getAttribute("data-turn")) ?? "";
+    for (const visit of ["at once", "after a reload"]) {
+      if (visit === "after a reload") await page.reload();
+      await button.press("Enter");
+      await clerk.getByText("Takes part").waitFor();
+      await porter.getByText("Was called").waitFor();
+      const { spent } = await client.turns.get(id, turn);
+      const used = await Promise.all([clerk, porter].map(tokensOf));
+      expect(used[0], visit).toBeGreaterThan(0);
+      expect(used[1], visit).toBeGreaterThan(0);
+      expect((used[0] ?? 0) + (used[1] ?? 0), visit).toBe(spent.tokens);
+    }
+  });
+
   it("ASK-1 shows the request of an agent that was called, and takes the answer for it, by keyboard", async () => {
     const { page } = await visit();
     const inner = call("transfer", "/bank/below", "7 €");
@@ -322,3 +352,9 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await fits("new");
   });
 });
+
+/** Returns the tokens that the list shows for an agent. */
+async function tokensOf(row: Locator): Promise<number> {
+  const text = (await row.getByTestId("agent-spent").textContent()) ?? "";
+  return Number(/Used ([\d,.]+) token/.exec(text)?.[1]?.replaceAll(/[,.]/g, ""));
+}

@@ -22,6 +22,7 @@ const PAGES = [
   ...[
     "tools",
     "agents",
+    "company",
     "libraries",
     "http",
     "delivery",

@@ -1,12 +1,18 @@
 /** A live conversation: header, timeline and composer. */
 import { useCallback, useEffect, useRef, useState } from "react";
-import { type AgentIdentity, type ConnectionStatus, isTurnAnswering } from "../../../src/client/index.ts";
+import {
+  type AgentIdentity,
+  agentsAtWork,
+  type ConnectionStatus,
+  isTurnAnswering,
+} from "../../../src/client/index.ts";
 import { useConversation } from "../../../src/client/react/use-conversation.ts";
 import { contentOf, type Draft } from "../content.ts";
 import { takeFirstMessage } from "../first-message.ts";
 import { agentName, budgetText, messageOf, wordsOf } from "../format.ts";
 import { useTitle } from "../hooks/use-title.ts";
 import { newMessageId } from "../own-message.ts";
+import { AgentsMenu } from "./agents-menu.tsx";
 import { CalledNote } from "./called-note.tsx";
 import { Composer } from "./composer.tsx";
 import { ConnectionIndicator } from "./connection-indicator.tsx";
@@ -69,6 +75,7 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
     [id, send],
   );
 
+  const atWork = agentsAtWork(state);
   const count = state.turns.filter(isTurnAnswering).length;
   const isCalled = view?.calledBy !== undefined;
   const offline = status !== "open" && view !== null;
@@ -77,6 +84,9 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
     <>
       <PageHeader title={title} subtitle={name} onMenu={onMenu}>
         <ConnectionIndicator status={status} onReconnect={reconnect} />
+        {atWork.length > 1 && (
+          <AgentsMenu participants={view?.participants ?? []} agents={atWork} nameOf={nameOf} />
+        )}
         {view !== null && !ended && !isCalled && (
           <OrderMenu value={view.turns} onChange={(turns) => update({ turns })}>
             <EndButton onEnd={() => complete()} />
