@@ -64,6 +64,13 @@ function clamped(fraction: number): number {
   return Math.min(1, Math.max(0, fraction));
 }
 
+/** Returns the input of a tool on one line: of an agent that is called only what it is told. */
+export function inputPreview(input: unknown, callsAgent: boolean): string {
+  if (!callsAgent || typeof input !== "object" || input === null) return previewOf(input);
+  const { invocationMode: _, ...told } = input as Record<string, unknown>;
+  return previewOf(told);
+}
+
 /** Returns a value on one line. An object with a single plain member becomes that member. */
 export function previewOf(value: unknown): string {
   if (typeof value !== "object" || value === null) return value === undefined ? "" : String(value);

@@ -1,4 +1,5 @@
-/** The library `demo`, which `npm start` serves: an assistant whose tools need no network. */
+/** The library `demo`, which `npm start` serves beside the built-in team: agents whose tools need no network. */
+import { researcher } from "../../src/library/agents/researcher.ts";
 import { defineLibrary, definePersona } from "../../src/library/define.ts";
 import { calculator } from "./calculator.ts";
 import { dates } from "./dates.ts";
@@ -26,7 +27,15 @@ const assistant = definePersona("assistant", {
   ],
 });
 
+/** The built-in researcher, with the project's documentation to search. */
+const docsResearcher = definePersona("researcher", {
+  ...researcher.definition,
+  description: "Finds out what the documentation of this project says about a question.",
+  tools: { toolIds: ["search_docs"] },
+  examples: ["Search the docs for crash recovery", "How do I add a tool?"],
+});
+
 export const demoLibrary = defineLibrary("demo", {
-  personas: [assistant],
+  personas: [assistant, docsResearcher],
   tools: [calculator, dates, defineDocsSearch(docsIndex), notes],
 });

@@ -39,6 +39,8 @@ export interface AgentIdentity {
 
 /** An agent with what its persona offers to people, and the state of its budget once a conversation has asked for a part. */
 export interface AgentView extends AgentIdentity {
+  /** The description of a persona of a library; absent where it has none, or does not resolve any more. */
+  description?: string;
   /** The example messages of the persona; absent where it has none, or does not resolve any more. */
   examples?: string[];
   /** Used up by its conversations, as they last reported. */

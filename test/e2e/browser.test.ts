@@ -48,9 +48,16 @@ if (hasChromium) {
     expect(visitor.complaints).toEqual([]);
   });
 
-  const visit = (options?: BrowserContextOptions) => {
+  const open = (options?: BrowserContextOptions) => {
     visitor = new Visitor(browser, start.url, options);
     return visitor.open();
+  };
+
+  /** Opens the page of a new conversation, for one with the assistant. */
+  const visit = async (options?: BrowserContextOptions) => {
+    const page = await open(options);
+    await page.getByTestId("agent-picker").getByText("Assistant", { exact: true }).click();
+    return page;
   };
 
   describe("the console with the offline model", () => {
@@ -61,7 +68,6 @@ if (hasChromium) {
     it("G1 begins empty; a conversation is begun by choosing who to talk to, and its answer grows", async () => {
       const page = await visit();
       await page.getByText("No conversations yet.").waitFor();
-      await page.getByTestId("agent-picker").getByText("Assistant", { exact: true }).click();
       await say(page, "!slow 60 30");
 
       await page.waitForURL("**/c/conv_*");
@@ -317,7 +323,7 @@ if (hasChromium) {
     });
 
     it("is used by keyboard: Enter sends, Shift+Enter begins a line, blank text is not sent", async () => {
-      const page = await visit();
+      const page = await open();
       const composer = page.getByTestId("composer");
       await page.getByTestId("agent-picker").waitFor();
       await page.locator("textarea:focus").waitFor();

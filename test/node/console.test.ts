@@ -7,6 +7,7 @@ import {
   amountsText,
   budgetText,
   exactJson,
+  inputPreview,
   momentOf,
   prettyJson,
   previewOf,
@@ -85,6 +86,13 @@ describe("values", () => {
     [7, "7"],
   ])("%j on one line", (value, text) => {
     expect(previewOf(value)).toBe(text);
+  });
+
+  it("the call of an agent on one line without its mode, which the members of other tools keep", () => {
+    const input = { message: "Join us.", invocationMode: "loop_in" };
+    expect(inputPreview(input, true)).toBe("Join us.");
+    expect(inputPreview(input, false)).toBe(JSON.stringify(input));
+    expect(inputPreview(undefined, true)).toBe("");
   });
 
   it.each([

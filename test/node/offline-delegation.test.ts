@@ -164,6 +164,14 @@ describe("rule 14: a manager asks its colleagues", () => {
     );
   });
 
+  test("says in a sentence who takes part now", async () => {
+    const messages = [user("Bring the developer and the reviewer into this conversation")];
+    const reply = await replyTo(messages);
+    expect(
+      (await replyTo(answered(messages, reply, { joined: "developer" }, { joined: "reviewer" }))).text,
+    ).toBe("Offline model: the developer and the reviewer take part in this conversation now.");
+  });
+
   test("puts together what comes later, too", async () => {
     const messages = [user("Ask the developer about boats")];
     const pending = answered(messages, await replyTo(messages), { status: "pending" });
@@ -282,8 +290,19 @@ describe("rule 15: colleagues answer in their roles", () => {
     const messages = [user("crash recovery")];
     const reply = await replyTo(messages, given);
     expect(callsOf(reply)).toEqual([["search_docs", { query: "crash recovery" }]]);
-    const { text } = await replyTo(answered(messages, reply, "It recovers."), given);
-    expect(text).toBe("Offline model: search_docs answered It recovers.");
+    const excerpt = "After a crash\n`it` goes on.";
+    const results = [{ path: "docs/a.md", title: "A", heading: "Crashes", excerpt }];
+    const { text } = await replyTo(answered(messages, reply, { results }), given);
+    expect(text).toBe(
+      'Offline model: The documentation says about "crash recovery":\n\n- **Crashes** (docs/a.md): After a crash it goes on.',
+    );
+    expect((await replyTo(answered(messages, reply, { results: [] }), given)).text).toBe(
+      'Offline model: the documentation has nothing about "crash recovery".',
+    );
+    const failure = { failed: true, code: "TIMEOUT", message: "Too slow." };
+    expect((await replyTo(answered(messages, reply, failure), given)).text).toBe(
+      "Offline model: search_docs failed with TIMEOUT: Too slow.",
+    );
   });
 
   test("any other agent that was called says what it was asked", async () => {

@@ -14,11 +14,11 @@ describe("the built-in team", () => {
     const code = new DeployedCode([team.library]);
     checkAgents(team.agents, code);
     expect(team.agents.map(({ id }) => id)).toEqual([
-      "researcher",
-      "reviewer",
-      "developer",
-      "architect",
       "manager",
+      "architect",
+      "developer",
+      "reviewer",
+      "researcher",
     ]);
     const called = await Promise.all(
       team.agents.map(async ({ persona }) => {
@@ -27,7 +27,7 @@ describe("the built-in team", () => {
       }),
     );
     const colleagues = ["architect", "developer", "reviewer", "researcher"].map((agent) => ({ agent }));
-    expect(called).toEqual([[], [], [], [], colleagues]);
+    expect(called).toEqual([colleagues, [], [], [], []]);
   });
 
   test("has no persona without a name, a description, instructions and examples", () => {

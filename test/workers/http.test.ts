@@ -113,9 +113,10 @@ describe("agents", () => {
     await post("/api/agents", { id: "shown", persona: inline });
     expect((await get("/api/agents/shown")).body).toMatchObject({ persona: inline, examples: ["Hello?"] });
     for (const examples of [["One?"], ["One?", "Two?"]]) {
-      await post("/api/libraries/shown/personas", { id: "guide", ...persona, examples });
+      const shown = { description: "Shows the way.", examples };
+      await post("/api/libraries/shown/personas", { id: "guide", ...persona, ...shown });
       if (examples.length === 1) await post("/api/agents", { id: "guided", persona: "shown/guide" });
-      expect((await get("/api/agents/guided")).body).toMatchObject({ examples });
+      expect((await get("/api/agents/guided")).body).toMatchObject(shown);
     }
     expect((await get("/api/libraries/shown/personas/guide/versions")).body).toMatchObject({
       versions: [{ version: 1 }, { version: 2 }],

@@ -13,16 +13,16 @@ export function AgentPicker({ agents, value, onChange }: AgentPickerProps) {
   return (
     <fieldset data-testid="agent-picker">
       <legend className="sr-only">Agent</legend>
-      <div className="grid gap-3 sm:grid-cols-2">
+      <div className="grid grid-cols-2 gap-2 sm:gap-3">
         {agents.map((agent) => (
           <label
             key={agent.id}
-            className="flex items-start gap-3 rounded-xl border border-line bg-surface p-4 hover:border-accent has-checked:border-accent has-checked:bg-tint"
+            className="flex items-center gap-2 rounded-xl border border-line bg-surface p-2.5 hover:border-accent has-checked:border-accent has-checked:bg-tint sm:items-start sm:gap-3 sm:p-4"
           >
             <Avatar name={agentName(agent)} />
             <span className="min-w-0 flex-1">
-              <span className="block truncate font-medium">{agentName(agent)}</span>
-              <span className="line-clamp-2 text-sm text-muted">{agentDescription(agent)}</span>
+              <span className="block truncate font-medium max-sm:text-sm">{agentName(agent)}</span>
+              <span className="line-clamp-2 text-sm text-muted max-sm:hidden">{agentDescription(agent)}</span>
             </span>
             <input
               type="radio"
@@ -30,7 +30,7 @@ export function AgentPicker({ agents, value, onChange }: AgentPickerProps) {
               value={agent.id}
               checked={agent.id === value}
               onChange={() => onChange(agent.id)}
-              className="mt-1 size-4 shrink-0 accent-accent"
+              className="size-4 shrink-0 sm:mt-1 accent-accent"
             />
           </label>
         ))}

@@ -1,5 +1,5 @@
-/** Example messages of an agent's persona. An agent without any has none here. */
-import { useExamples } from "../hooks/use-examples.ts";
+/** Describes an agent of a library, and offers the example messages of its persona. */
+import { useAgentView } from "../hooks/use-agent-view.ts";
 
 interface SuggestionsProps {
   agentId: string | undefined;
@@ -7,11 +7,13 @@ interface SuggestionsProps {
 }
 
 export function Suggestions({ agentId, onPick }: SuggestionsProps) {
-  const examples = useExamples(agentId);
-  if (examples.length === 0) return null;
+  const { description, examples = [] } = useAgentView(agentId) ?? {};
+  const about = description !== undefined && <p>{description}</p>;
+  if (examples.length === 0) return about;
   return (
-    <section aria-label="Examples">
-      <h3 className="mb-2 text-sm font-medium text-muted">Try an example</h3>
+    <section aria-label="Examples" className="space-y-3">
+      {about}
+      <h3 className="text-sm font-medium text-muted">Try an example</h3>
       <ul className="grid gap-3 sm:grid-cols-2">
         {examples.map((text) => (
           <li key={text}>

@@ -1,7 +1,7 @@
 /** A tool call. Closed, it shows the input, the status and the progress; open, it shows all details. */
 import { useState } from "react";
 import type { OperationState } from "../../../src/client/index.ts";
-import { previewOf, wordsOf } from "../format.ts";
+import { inputPreview, wordsOf } from "../format.ts";
 import { CalledAgent } from "./called-agent.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { JsonView } from "./json-view.tsx";
@@ -45,7 +45,7 @@ export function ToolCard({ operation, active }: ToolCardProps) {
       <summary className="flex flex-wrap items-center gap-x-2 gap-y-1 rounded-xl px-3 py-2.5 [&::-webkit-details-marker]:hidden">
         <Icon name="chevron" className="text-muted transition-transform group-open:rotate-90" />
         <ToolName name={name} agent={agent} />
-        <span className="min-w-0 flex-1 truncate text-muted">{previewOf(input)}</span>
+        <span className="min-w-0 flex-1 truncate text-muted">{inputPreview(input, agent !== undefined)}</span>
         <span className={`flex shrink-0 items-center gap-1.5 text-xs ${className}`}>
           <Icon name={icon} className={icon === "spinner" ? "spin" : ""} />
           {text}

@@ -102,6 +102,9 @@ export const agentView: z.ZodType<AgentView> = z
     leased: agentAmounts.exactOptional().meta({
       description: "Leased to its conversations, and not used up.",
     }),
+    description: z.exactOptional(
+      z.string().meta({ description: "The description of its persona, if that is one of a library." }),
+    ),
     examples: z.exactOptional(
       z.array(z.string()).meta({ description: "Messages that show what the agent can do, of its persona." }),
     ),

@@ -138,7 +138,7 @@ export function agentRoutes(app: HttpRoutes): void {
     const { id } = pathParams(params, req);
     const agent = await actors.agent(principal.tenant, id);
     const identity = unwrap(await agent.identity());
-    return json({ ...identity, ...defined({ examples: await examplesOf(agent, identity) }) });
+    return json({ ...identity, ...defined(await offerOf(agent, identity)) });
   });
 
   app.patch(AGENT, async (context) => {
@@ -165,11 +165,19 @@ export function agentRoutes(app: HttpRoutes): void {
   });
 }
 
-/** Returns the example messages of an agent's persona; `undefined` where there are none, or the persona does not resolve. */
-async function examplesOf(agent: AgentApi, { persona }: AgentIdentity): Promise<string[] | undefined> {
-  if ("identity" in persona) return persona.examples;
+/**
+ * Returns the example messages of an agent's persona, and the description of one that is not inline. Both are absent if the
+ * persona does not resolve.
+ */
+async function offerOf(
+  agent: AgentApi,
+  { persona }: AgentIdentity,
+): Promise<{ description?: string | undefined; examples?: string[] | undefined }> {
+  if ("identity" in persona) return { examples: persona.examples };
   const found = await agent.persona();
-  return found.ok ? found.value.chain.persona.definition.examples : undefined;
+  if (!found.ok) return {};
+  const { description, examples } = found.value.chain.persona.definition;
+  return { description, examples };
 }
 
 function requireAuthor(principal: Principal): void {

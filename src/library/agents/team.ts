@@ -25,9 +25,9 @@ export {
 
 /** The library `team`. */
 export const library = defineLibrary("team", {
-  personas: [researcher, reviewer, developer, architect, manager],
+  personas: [manager, architect, developer, reviewer, researcher],
   tools: [askArchitect, askDeveloper, askReviewer, askResearcher],
 });
 
-/** The agents of the team, for `dramatis({ agents })`. Lists show the last one first. */
+/** The agents of the team, for `dramatis({ agents })`. */
 export const agents = library.personas.map(({ id }) => ({ id, persona: `team/${id}` }));

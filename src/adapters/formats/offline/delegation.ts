@@ -144,13 +144,14 @@ function summary(results: readonly SeenResult[], view: View): string {
   const names = results.map((result) => `the ${nameOf(result, view)}`);
   const last = names.at(-1) ?? "";
   const all = names.length < 2 ? last : `${names.slice(0, -1).join(", ")} and ${last}`;
+  if (results.every((result) => hasJoined(result)))
+    return `${all} ${names.length < 2 ? "takes" : "take"} part in this conversation now.`;
   const sections = results.map((result) => section(capital(nameOf(result, view)), result));
   return `I asked ${all}.\n\n${sections.join("\n\n")}`;
 }
 
 function section(name: string, result: SeenResult): string {
-  const { joined } = membersOf(parseJson(result.text));
-  if (typeof joined === "string") return `**${name}** takes part in this conversation now, and answers here.`;
+  if (hasJoined(result)) return `**${name}** takes part in this conversation now, and answers here.`;
   const outcome = outcomeOf(result);
   switch (outcome.kind) {
     case "failed":
@@ -160,6 +161,10 @@ function section(name: string, result: SeenResult): string {
     case "answer":
       return `**${name}**\n\n${bare(outcome.text)}`;
   }
+}
+
+function hasJoined({ text }: SeenResult): boolean {
+  return typeof membersOf(parseJson(text)).joined === "string";
 }
 
 /** Returns an answer as it is quoted: without the label, and not too long. */

@@ -1,10 +1,14 @@
 /** Rule 15: the answer of an agent in its role, as its persona states it. */
+import { parseJson } from "../../../shared/json.ts";
 import { shorten } from "../../../shared/text.ts";
+import { membersOf, objects, stringOf } from "../common/json.ts";
 import { call, labelled, type OfflineAnswer } from "./answer.ts";
+import { isCommanded } from "./commands.ts";
 import type { View } from "./view.ts";
 import { VERB } from "./work.ts";
 
 const MAX_SUBJECT = 120;
+const MAX_EXCERPT = 240;
 
 /** Makes the answer of a role about a subject, which is quoted. */
 type Answer = (subject: string) => string;
@@ -50,9 +54,29 @@ const ROLE = new RegExp(
   "i",
 );
 
+/** Rule 15, after a search of a researcher: lists what was found. */
+export function listFindings(view: View): OfflineAnswer | undefined {
+  const { results, text } = view;
+  if (roleOf(view) !== "researcher" || isCommanded(view)) return undefined;
+  if (results.length === 0 || results.some(({ tool, failed }) => tool !== "search_docs" || failed))
+    return undefined;
+  const found = results.flatMap((result) => objects(membersOf(parseJson(result.text)).results));
+  if (found.length === 0) return labelled(`the documentation has nothing about "${subjectOf(text)}".`);
+  const items = found.map(({ heading, path, excerpt }) => {
+    const words = stringOf(excerpt).replace(/\s+/g, " ").replaceAll("`", "");
+    return `**${stringOf(heading)}** (${stringOf(path)}): ${shorten(words, MAX_EXCERPT)}`;
+  });
+  return labelled(list(`The documentation says about "${subjectOf(text)}":`, "-", items));
+}
+
+function roleOf({ persona }: View): string | undefined {
+  return ROLE.exec(persona.slice(0, 500))?.[1]?.toLowerCase();
+}
+
 /** Rule 15. A researcher who can search the documentation does so first. */
-export function answerInRole({ text, persona, isCalled, offers, results }: View): OfflineAnswer | undefined {
-  const role = ROLE.exec(persona.slice(0, 500))?.[1]?.toLowerCase();
+export function answerInRole(view: View): OfflineAnswer | undefined {
+  const { text, isCalled, offers, results } = view;
+  const role = roleOf(view);
   const subject = subjectOf(text);
   const answer = role === undefined ? undefined : ANSWERS[role];
   if (role === undefined || answer === undefined) {
@@ -91,7 +115,7 @@ function list(title: string, mark: string, items: readonly string[]): string {
 /** Returns the name of a function for a subject: "a login page" is `loginPage`. */
 function functionName(subject: string): string {
   const words = (subject.toLowerCase().match(/[a-z]+/g) ?? []).filter(
-    (word) => !/^(?:an?|the|some)$/.test(word),
+    (word) => !/^(?:an?|the|some|that|which|function|program|class|module)$/.test(word),
   );
   const [first = "solve", ...others] = words.slice(0, 3);
   return first + others.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join("");

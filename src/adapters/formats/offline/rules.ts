@@ -10,7 +10,7 @@ import { say, slow, toolCommands } from "./commands.ts";
 import { delegate, putTogether } from "./delegation.ts";
 import { instanceOf } from "./instance.ts";
 import { quoteNotice, quoteResults } from "./results.ts";
-import { answerInRole } from "./roles.ts";
+import { answerInRole, listFindings } from "./roles.ts";
 import {
   addNote,
   askCalendar,
@@ -31,6 +31,7 @@ const COMMANDS: readonly Rule[] = [toolCommands, say, slow];
 const RULES: readonly Rule[] = [
   putTogether,
   quoteNotice,
+  listFindings,
   quoteResults,
   addNote,
   listNotes,
