@@ -89,6 +89,10 @@ describe("rule 14: a manager asks its colleagues", () => {
     ],
     ["Have the developer write a parser", [["ask_developer", { message: "write a parser" }]]],
     ["@developer: sort a list", [["ask_developer", { message: "sort a list" }]]],
+    ["I'd like the reviewer to check it", [["ask_reviewer", { message: "check it" }]]],
+    ["Tell the developer that the tests fail", [["ask_developer", { message: "the tests fail" }]]],
+    ['user "ada": @manager, plan a blog', [["ask_architect", { message: "Plan a blog" }]]],
+    ["Review this:\n\nlet x = 1", [["ask_reviewer", { message: "Review this:\n\nlet x = 1" }]]],
     ["Let the reviewer see this", [["ask_reviewer", { message: "see this" }]]],
     ["Plan a to-do list", [["ask_architect", { message: "Plan a to-do list" }]]],
     ["can you review my plan?", [["ask_reviewer", { message: "Review my plan?" }]]],
@@ -110,7 +114,9 @@ describe("rule 14: a manager asks its colleagues", () => {
     async (text) => {
       const reply = await replyTo([user(text)]);
       expect(reply.toolCalls).toEqual([]);
-      expect(reply.text).toContain('Try "Ask the architect about a login page"');
+      expect(reply.text).toContain(
+        'Try "Build me a login page", "Ask the architect and the developer about a login page", "Bring the developer',
+      );
     },
   );
 
@@ -146,6 +152,21 @@ describe("rule 14: a manager asks its colleagues", () => {
       expect(answer.match(/Offline model:/g)).toHaveLength(1);
     },
   );
+
+  test("one after another where the message says so, and it means what came before", async () => {
+    const messages = [
+      user(
+        "Ask the architect to plan a blog, then ask the developer to build it and the reviewer to review it.",
+      ),
+    ];
+    const plan = await replyTo(messages);
+    expect(callsOf(plan)).toEqual([["ask_architect", { message: "plan a blog" }]]);
+    const said = "\n\nThe architect says:\nThree parts.";
+    expect(callsOf(await replyTo(answered(messages, plan, "Three parts.")))).toEqual([
+      ["ask_developer", { message: `build a blog${said}` }],
+      ["ask_reviewer", { message: `review a blog.${said}` }],
+    ]);
+  });
 
   test("says who failed, who is at work, and who has joined", async () => {
     const messages = [user("Ask the architect, the developer and the reviewer about boats")];
@@ -258,7 +279,7 @@ describe("rule 14: a manager asks its colleagues", () => {
   });
 
   test("a message of a mebibyte is answered at once", async () => {
-    for (const unit of ["ask the ", "and ", "plan, ", "developer ", "ask developer and "]) {
+    for (const unit of ["ask the ", "and ", "plan, ", "developer ", "ask developer and ", "build it "]) {
       const before = performance.now();
       await replyTo([user(unit.repeat(1_048_576 / unit.length))]);
       expect(performance.now() - before).toBeLessThan(5_000);

@@ -11,7 +11,7 @@ import { labelled, type OfflineAnswer, unlabelled } from "./answer.ts";
 import { isCommanded } from "./commands.ts";
 import { outcomeOf } from "./results.ts";
 import type { Colleague, SeenResult, View } from "./view.ts";
-import { VERB, workerOf } from "./work.ts";
+import { VERB, VERB_BEFORE, workerOf } from "./work.ts";
 
 /** Only the beginning of a message is searched for work. */
 const MAX_READ = 2_000;
@@ -62,73 +62,88 @@ function callOf({ colleague, message, joins = false }: Ask, said: readonly strin
 
 /** Returns the calls of each reply; none if the message asks for no work. */
 function stepsFor({ text, colleagues }: View): Ask[][] {
-  const read = text.slice(0, MAX_READ).toWellFormed();
-  const named = namedIn(read, colleagues);
-  return named.length > 0 ? [named] : workIn(read, colleagues);
+  const named = namedIn(text, colleagues);
+  return named.length > 0 ? named : workIn(text, colleagues);
 }
 
 const REQUEST =
-  /@$|\b(?:ask|have|let|get|tell|call|consult|involve|want|bring|invite|add|loop in|check with|talk (?:to|with))\b/i;
+  /@$|\b(?:ask|have|let|get|tell|call|consult|involve|want|need|like|bring|invite|add|loop in|check with|talk (?:to|with))\b/i;
 const INVITATION = /\b(?:bring|invite|add|loop in|talk (?:to|with))\s+(?:in\s+)?(?:(?:the|our)\s+)?@?$/i;
+/** The message of an invitation that says nothing else. */
+const JOIN = "Join us, and say how you can help.";
+/** Words between the part of one colleague and the name of the next. */
+const CONNECTORS =
+  /(?:[\s,;@]|(?<!\w)(?:and|then|also|ask|have|let|get|tell|call|consult|the|our|your)(?!\w))*$/i;
+const OPENING =
+  /^[\s,;:.!-]*(?:(?:in|into|to) (?:this|the|our) (?:conversation|chat|discussion)\b[\s,;:.!]*)?(?:(?:about|to|for|on|and|that)\s+)?/i;
 
-/** Returns a call of each colleague whom the message names, with the words behind the name: all in one reply. */
-function namedIn(text: string, colleagues: readonly Colleague[]): Ask[] {
+/** Returns a call of each colleague whom the message names, with the words behind the name. "Then" begins another reply. */
+function namedIn(text: string, colleagues: readonly Colleague[]): Ask[][] {
+  const read = text.slice(0, MAX_READ);
   const mentions = colleagues
     .flatMap((colleague) => {
-      const match = new RegExp(String.raw`(?<![\w-])${colleague.name}(?![\w-])`, "i").exec(text);
+      const match = new RegExp(String.raw`(?<![\w-])${colleague.name}(?![\w-])`, "i").exec(read);
       return match === null ? [] : [{ colleague, from: match.index, to: match.index + match[0].length }];
     })
     .sort((one, other) => one.from - other.from);
   const [first] = mentions;
   if (first === undefined || !REQUEST.test(text.slice(0, first.from))) return [];
   const joins = INVITATION.test(text.slice(0, first.from));
-  const parts = mentions.map(({ to }, index) => partOf(text.slice(to, mentions[index + 1]?.from)));
-  return mentions.map(({ colleague }, index) => {
-    // "Ask the architect and the reviewer about X": the words behind the last name are for both.
-    const own = parts.slice(index).find((part) => part !== "") ?? parts.findLast((part) => part !== "");
-    const message = own ?? (joins ? JOIN : text.trim());
-    return { colleague, message, ...(joins ? { joins } : {}) };
+  const parts = mentions.map(({ to }, index) => {
+    const next = mentions[index + 1];
+    return next === undefined
+      ? textOf(text.slice(to))
+      : textOf(text.slice(to, next.from).replace(CONNECTORS, ""));
   });
+  const subject = (parts[0] ?? "").replace(VERB_BEFORE, "");
+  const steps: Ask[][] = [];
+  for (const [index, { colleague, from }] of mentions.entries()) {
+    // "Ask the architect and the reviewer about X": the words behind the last name are for both.
+    const part = parts.slice(index).find((one) => one !== "") ?? parts.findLast((one) => one !== "");
+    const message =
+      part?.replace(PRONOUN, `$1${subject.replaceAll("$", "$$$$")}`) ?? (joins ? JOIN : text.trim());
+    const ask = { colleague, message, ...(joins ? { joins } : {}) };
+    const before = index === 0 ? "" : text.slice(mentions[index - 1]?.to, from);
+    if (index === 0 || /\bthen\b/i.test(CONNECTORS.exec(before)?.[0] ?? "")) steps.push([ask]);
+    else steps.at(-1)?.push(ask);
+  }
+  return steps;
 }
 
-const JOIN = "Join us, and say how you can help.";
-/** Words between the part of one colleague and the name of the next. */
-const CONNECTORS =
-  /(?:[\s,;@]|(?<!\w)(?:and|then|also|ask|have|let|get|tell|call|consult|the|our|your)(?!\w))*$/i;
-const OPENING =
-  /^[\s,;:.!-]*(?:(?:in|into|to) (?:this|the|our) (?:conversation|chat|discussion)\b[\s,;:.!]*)?(?:(?:about|to|for|on|and)\s+)?/i;
-
-function partOf(text: string): string {
-  return text.replace(CONNECTORS, "").replace(OPENING, "").trim();
+function textOf(part: string): string {
+  return part.replace(OPENING, "").trim();
 }
 
+/** "Build it": what the first colleague was asked for. */
+const PRONOUN = new RegExp(String.raw`^(${VERB}\s+)(?:it|this|that|them)(?=[.!?]?$)`, "i");
 const REQUESTED = new RegExp(
-  String.raw`^\s*(?:please\s+|(?:can|could|would|will) you\s+|i (?:want|need) you to\s+|let['’]?s\s+)*` +
-    String.raw`(${VERB}(?:(?:\s*,\s*(?:and\s+|then\s+)?|\s+and\s+(?:then\s+)?|\s+then\s+)${VERB})*)(?:\s+(?:me|us|about))?\s+(\S[^\n]*)`,
+  String.raw`^(?:@[\w-]+[,:]?\s+)?(?:please\s+|(?:can|could|would|will) you\s+|i (?:want|need) you to\s+|let['’]?s\s+)*` +
+    String.raw`(${VERB}(?:(?:\s*,\s*(?:and\s+|then\s+)?|\s+and\s+(?:then\s+)?|\s+then\s+)${VERB})*)(?:\s+(?:me|us|about))?\s+(?=\S)`,
   "i",
 );
-const WISHED = /^\s*(?:i|we) (?:need|want|would like)\s+((?:an?|some)\s[^\n]*)/i;
+const WISHED = /^(?:@[\w-]+[,:]?\s+)?(?:i|we)(?:['’]d like| need| want| would like)\s+(?=(?:an?|some)\s+\S)/i;
 
 /**
  * Returns a step for each kind of work that the message begins with, in its order. "Build" alone means to plan, build and
  * review.
  */
-function workIn(text: string, colleagues: readonly Colleague[]): Ask[][] {
-  const [, verbs = "", object = ""] = REQUESTED.exec(text) ?? [];
-  const [, wish = object] = WISHED.exec(text) ?? [];
-  if (wish === "") return [];
+function workIn(message: string, colleagues: readonly Colleague[]): Ask[][] {
+  const text = message.trim();
+  const read = text.slice(0, MAX_READ);
+  const [beginning, verbs = ""] = REQUESTED.exec(read) ?? WISHED.exec(read) ?? [];
+  if (beginning === undefined) return [];
+  const object = text.slice(beginning.length);
   const asked = [...verbs.matchAll(new RegExp(VERB, "gi"))].map(([verb]) => verb.toLowerCase());
-  const builds = asked.every((verb) => workerOf(verb) === "developer");
   const [build = "build"] = asked;
-  const steps = (builds ? ["plan", build, "review"] : asked).flatMap((verb) => {
+  const all = asked.every((verb) => workerOf(verb) === "developer") ? ["plan", build, "review"] : asked;
+  const steps = new Map<Colleague, Ask>();
+  for (const verb of all) {
     const name = workerOf(verb);
     const colleague = colleagues.find((one) => one.name.split(" ").includes(name));
-    return colleague === undefined ? [] : [{ colleague, message: `${capital(verb)} ${wish.trim()}` }];
-  });
-  const first = steps.filter(
-    ({ colleague }, index) => steps.findIndex((step) => step.colleague === colleague) === index,
-  );
-  return first.map((ask) => [ask]);
+    if (colleague !== undefined && !steps.has(colleague))
+      steps.set(colleague, { colleague, message: `${capital(verb)} ${object}` });
+  }
+  return [...steps.values()].map((ask) => [ask]);
 }
 
 function areOfColleagues(results: readonly SeenResult[], { colleagues }: View): boolean {

@@ -5,7 +5,7 @@ import { membersOf, objects, stringOf } from "../common/json.ts";
 import { call, labelled, type OfflineAnswer } from "./answer.ts";
 import { isCommanded } from "./commands.ts";
 import type { View } from "./view.ts";
-import { VERB } from "./work.ts";
+import { VERB_BEFORE } from "./work.ts";
 
 const MAX_SUBJECT = 120;
 const MAX_EXCERPT = 240;
@@ -90,7 +90,6 @@ export function answerInRole(view: View): OfflineAnswer | undefined {
   return labelled(answer(`"${subject}"`));
 }
 
-const VERB_BEFORE = new RegExp(String.raw`^${VERB}\s+(?:(?:me|us|about)\s+)?`, "i");
 /** Messages about the agent itself. */
 const GREETING = /^(?:$|join us\b|hi\b|hello\b|who are you|what (?:can|do) you do)/i;
 
@@ -98,12 +97,11 @@ const GREETING = /^(?:$|join us\b|hi\b|hello\b|who are you|what (?:can|do) you d
 function subjectOf(text: string): string {
   const [line = ""] = text.slice(0, 2_000).trim().split("\n");
   const subject = line
-    .replace(/^agent "(?:[^"\\]|\\.)*":\s*/, "")
     .replace(/^(?:(?:please|can you|could you|would you)\s+)+/i, "")
     .replace(VERB_BEFORE, "")
     // Nobody gets the word by a quote.
     .replace(/@(?=\w)/g, "")
-    .replace(/[\s.!?]+$/, "");
+    .replace(/[\s.:!?]+$/, "");
   return shorten(subject, MAX_SUBJECT).toWellFormed();
 }
 

@@ -86,7 +86,7 @@ const SUGGESTIONS: readonly [message: string, tool?: string][] = [
 
 /** Rule 16. */
 export function explain({ text, offers, colleagues, isCalled }: View): OfflineAnswer {
-  const asks = isCalled ? [] : colleagues.map(({ name }) => `Ask the ${name} about a login page`);
+  const asks = isCalled ? [] : requestsFor(colleagues);
   const suggested = SUGGESTIONS.filter(([, tool]) => tool === undefined || offers(tool));
   const tries = [...asks, ...suggested.map(([message]) => message)]
     .slice(0, MAX_SUGGESTIONS)
@@ -96,6 +96,18 @@ export function explain({ text, offers, colleagues, isCalled }: View): OfflineAn
     `you wrote "${shorten(text, MAX_QUOTE)}". No language model is connected, so I follow fixed rules. ` +
       `Try ${tries}. Set DRAMATIS_MODEL to connect a real model.`,
   );
+}
+
+/** Messages that rule 14 understands. */
+function requestsFor(colleagues: View["colleagues"]): string[] {
+  const names = colleagues.map(({ name }) => `the ${name}`);
+  const [first, second] = names;
+  if (first === undefined) return [];
+  return [
+    ...(names.includes("the developer") ? ["Build me a login page"] : []),
+    `Ask ${second === undefined ? first : `${first} and ${second}`} about a login page`,
+    `Bring ${second ?? first} into this conversation`,
+  ];
 }
 
 function read(text: string): string {

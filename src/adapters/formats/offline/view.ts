@@ -18,7 +18,7 @@ export interface Colleague {
 }
 
 export interface View {
-  /** The last user message. */
+  /** The last user message, without the name of its speaker. */
   text: string;
   /** User messages before it, oldest first. */
   earlier: readonly string[];
@@ -51,10 +51,10 @@ export function viewOf({ messages, tools, toolChoice, output }: OfflineBody): Vi
   const mayCallTools = toolChoice !== "none";
   const end = last >= 0 ? since.at(-1) : undefined;
   return {
-    text: messages[last]?.text ?? "",
+    text: withoutSpeaker(messages[last]?.text ?? ""),
     earlier: messages
       .slice(0, Math.max(last, 0))
-      .flatMap(({ role, text }) => (role === "user" ? [text] : [])),
+      .flatMap(({ role, text }) => (role === "user" ? [withoutSpeaker(text)] : [])),
     results: resultsOf(since),
     rounds: since.filter(({ calls = [] }) => calls.length > 0).length,
     outcomes: outcomesAtEnd(last >= 0 ? since : []),
@@ -73,6 +73,11 @@ function forcedTool(tools: OfflineBody["tools"], choice: OfflineBody["toolChoice
   if (choice === "auto" || choice === "none") return undefined;
   const tool = tools.find(({ name }) => choice === "required" || name === choice.name);
   return tool && { tool: tool.name, schema: tool.inputSchema };
+}
+
+/** Returns a message without the name of its speaker. */
+function withoutSpeaker(text: string): string {
+  return text.replace(/^(?:user|agent) "(?:[^"\\]|\\.)*": /, "");
 }
 
 /** The tool of an agent has a mode and a message. `ask_legal_team` asks the legal team. */

@@ -3,12 +3,18 @@
 const WORK: readonly { name: string; verbs: string }[] = [
   { name: "researcher", verbs: "research|investigate|look into|find out|compare" },
   { name: "architect", verbs: "plan|design|sketch" },
-  { name: "developer", verbs: "build|implement|develop|code|create|make|write|program" },
+  {
+    name: "developer",
+    verbs: "build|implement|develop|code|create|make|write|program|fix|change|improve|work on",
+  },
   { name: "reviewer", verbs: "review|check|test|audit" },
 ];
 
 /** Matches a verb of any work. */
 export const VERB = `(?:${WORK.map(({ verbs }) => verbs).join("|")})`;
+
+/** Matches the verb at the beginning of a request. */
+export const VERB_BEFORE = new RegExp(String.raw`^${VERB}\s+(?:(?:me|us|about)\s+)?`, "i");
 
 /** Returns who does the work of a verb in lower case. */
 export function workerOf(verb: string): string {
