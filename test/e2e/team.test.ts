@@ -15,6 +15,7 @@ import {
   textReply,
   toolReply,
 } from "../support/openai-server.ts";
+import { killAll, processTree, runsTheWorker } from "../support/processes.ts";
 import { agentTexts, Watcher } from "../support/watcher.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-team-"));
@@ -254,6 +255,30 @@ describe("the team with a model that speaks the OpenAI protocol", () => {
     const last = cast.said("manager").at(-1);
     expect(last).toContain('tool: "Built."');
     expect(last).toContain('tool: "Found."');
+  });
+
+  it("A52 H1 the process is killed while both work: they begin anew, and the manager gets each answer once", async () => {
+    cast = new Cast();
+    const both = toolReply(ask("developer", "Build it."), ask("reviewer", "Review it."));
+    const stuck: Reply = { kind: "stream", steps: [{ text: "I be" }, { gate: new Promise(() => {}) }] };
+    cast.lines("manager", both, textReply("Built and reviewed."));
+    cast.lines("developer", stuck, textReply("Built."));
+    cast.lines("reviewer", stuck, textReply("Reviewed."));
+    const before = model.requests.length;
+    const id = await newConversation();
+    using watcher = new Watcher(start.url, id);
+    await watcher.until(({ conversation }) => conversation !== null);
+    const { turnId } = await client.turns.start(id, { content: "Build it, and review it." });
+    await model.request(before + 2);
+    const workers = processTree(start.npm.pid ?? 0).filter((process) => runsTheWorker(process, start.url));
+    await killAll(workers.map(({ pid }) => pid));
+    await watcher.until(({ turns }) => turns.at(-1)?.status === "completed");
+    expect((await client.turns.get(id, turnId)).answer).toBe("Built and reviewed.");
+    const [, last, ...others] = cast.said("manager");
+    expect(others).toEqual([]);
+    expect(last?.match(/^tool: .*$/gm)).toEqual(['tool: "Built."', 'tool: "Reviewed."']);
+    expect(cast.said("developer")).toHaveLength(2);
+    expect(cast.said("reviewer")).toHaveLength(2);
   });
 
   it("A17 A18 by WebSocket: with a developer in the background the manager answers at once, and again with the result", async () => {
