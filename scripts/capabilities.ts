@@ -308,6 +308,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "Images and files are uploaded, kept by reference, and sent in each provider's own form.",
   ],
   [
+    "G17",
+    "Telemetry",
+    "OpenTelemetry spans with GenAI attributes of turns, model calls, tools and calls of agents; one trace over all actors, and no span over a wait.",
+  ],
+  [
     "G14",
     "Location",
     "The platform is asked for the jurisdiction and the region of each agent and conversation, and every look-up finds them by the id.",

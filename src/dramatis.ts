@@ -15,6 +15,7 @@ import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-gu
 import type { Interceptor } from "./adapters/resilience/interceptors.ts";
 import { MediaBudget } from "./adapters/resilience/media-budget.ts";
 import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
+import { exporterOf, type TelemetryEnvironment } from "./adapters/telemetry/otlp-exporter.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { checkExports, classesWithoutStorage, entrypointOf } from "./agents/base/lookup/exported-classes.ts";
@@ -38,6 +39,7 @@ import { Registry } from "./library/registry.ts";
 import { resolveChain } from "./library/resolve.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
+import type { SpanExporter } from "./model/span.ts";
 import { allowAll, type Gate } from "./policy/gate.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
@@ -51,7 +53,7 @@ import { checkAgents, checkExecutor, declareAgents, type FirstAgent, missingPart
  * The bindings and variables of a Dramatis Worker. Its classes need no bindings: they reach each other through its exports.
  * A declared binding with the name of a class takes precedence.
  */
-export interface DramatisEnv extends ModelEnvironment, LocalEnv, JwtEnv {
+export interface DramatisEnv extends ModelEnvironment, TelemetryEnvironment, LocalEnv, JwtEnv {
   Conversation?: DurableObjectNamespace;
   Agent?: DurableObjectNamespace;
   Executor?: TaskExecutor;
@@ -99,6 +101,10 @@ export interface DramatisOptions {
       metrics?: MetricsSink;
     };
   };
+  telemetry?: {
+    /** Sends the spans of turns, model calls, tools and calls of agents. Default: to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names. */
+    exporter?: (env: DramatisEnv) => SpanExporter | undefined;
+  };
   /** Limits of callers. Default: those of `Limits`. */
   limits?: Limits;
   /** Origins whose pages may use the API. Default: the server's own. */
@@ -130,6 +136,7 @@ export interface DramatisOptions {
 export function dramatis(options: DramatisOptions) {
   const { models = {}, gate = allowAll, agents = [] } = options;
   const limits = completeLimits(options.limits);
+  const exporter = options.telemetry?.exporter ?? exporterOf;
   const location = (tenant: string) => checkedPolicy(options.location?.(tenant));
 
   const code = new DeployedCode(options.libraries);
@@ -181,6 +188,7 @@ export function dramatis(options: DramatisOptions) {
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
       trusted(env);
+      exporter(env);
       checkExports(env);
       await checkExecutor(executorOf(env));
       if (models.default === undefined) defaultModelProfile(env, env.AI !== undefined);
@@ -196,6 +204,7 @@ export function dramatis(options: DramatisOptions) {
       gateway,
       executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),
       actors: durableActors,
+      exporter,
       directory,
       deadLetters,
       location,

@@ -1,6 +1,7 @@
 /** The package `dramatis`: the runtime of an application, the library builders, and the session primitives. */
 
 export { workersAIAdapter } from "./adapters/formats/workers-ai/adapter.ts";
+export { type OtlpOptions, otlpExporter } from "./adapters/telemetry/otlp-exporter.ts";
 export { newConversationId } from "./agents/base/lookup/conversation-id.ts";
 export {
   type Delivery,
@@ -69,6 +70,7 @@ export type { ModelFormatAdapter } from "./model/format-adapter.ts";
 export type { ModelGateway } from "./model/gateway.ts";
 export type { ContextMessage, ToolCall } from "./model/messages.ts";
 export type { ModelProfile } from "./model/profile.ts";
+export type { Span, SpanAttributes, SpanExporter } from "./model/span.ts";
 export type { Gate, GateContext } from "./policy/gate.ts";
 export { DurableSqlDatabase } from "./ports/workers/durable-storage.ts";
 export type { AgentApi, AgentIdentity, AgentView, CreateAgent } from "./protocol/agent-api.ts";

@@ -90,6 +90,8 @@ export interface AgentCallBody extends CallAddress {
   /** When the call ends unless it has a result, in milliseconds since the epoch. */
   deadline: number;
   correlationId: string;
+  /** The place of the call in its trace. */
+  traceparent?: string;
 }
 
 /** The body of `agent.result`. */
@@ -149,6 +151,7 @@ export const agentCallSchema: z.ZodType<AgentCallBody> = z.object({
   budget: budgetSchema.exactOptional(),
   deadline: z.int(),
   correlationId: label,
+  traceparent: label.exactOptional(),
 });
 
 export const agentResultSchema: z.ZodType<AgentResultBody> = z.object({

@@ -75,6 +75,8 @@ export interface StartTurn {
   foreground?: true;
   /** Limits of this turn, beside those of the conversation and its agent. */
   budget?: Budget;
+  /** The place of the sender in a trace, as in the header of W3C Trace Context. An invalid one counts as absent. */
+  traceparent?: string;
 }
 
 /** A deferred operation with its result, accepted now or before. */

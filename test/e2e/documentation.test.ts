@@ -23,6 +23,7 @@ const PAGES = [
     "tools",
     "agents",
     "company",
+    "telemetry",
     "libraries",
     "http",
     "delivery",

@@ -136,6 +136,7 @@ describe("a call", () => {
           readers: ["ada"],
           deadline: NOW + 600_000,
           correlationId: expect.any(String),
+          traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/),
         },
       },
     ]);

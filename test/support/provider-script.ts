@@ -70,3 +70,15 @@ export interface RunRecord {
   operationId: string;
   input: unknown;
 }
+
+/** A span as it is exported. */
+export interface SpanRecord {
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+  name: string;
+  startTimeUnixNano: string;
+  endTimeUnixNano: string;
+  attributes: { key: string; value: { stringValue?: string; intValue?: string } }[];
+  status?: { code: number; message: string };
+}

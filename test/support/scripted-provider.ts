@@ -12,6 +12,8 @@
  *   POST /documents/KEY                   stores a document; `null` removes it
  *   GET  /documents/KEY                   returns the document; 503 without one
  *   GET  /documents/KEY/reads             returns the number of reads
+ *   POST /traces                          takes spans, as a collector of OpenTelemetry
+ *   GET  /traces/TRACE?count=N            returns the spans of a trace, once there are N
  */
 
 import { once } from "node:events";
@@ -31,6 +33,7 @@ import type {
   RequestRecord,
   RunRecord,
   Script,
+  SpanRecord,
   StepScript,
 } from "./provider-script.ts";
 
@@ -87,6 +90,7 @@ class Play {
   readonly requests = new Log<RequestRecord>();
   readonly closes = new Log<CloseRecord>();
   readonly runs = new Log<RunRecord>();
+  readonly spans = new Log<SpanRecord>();
   readonly #gates = new Map<string, Gate>();
   document: unknown = null;
   documentReads = 0;
@@ -246,6 +250,11 @@ async function answerControl(
     case "POST documents":
       play.document = await readJson(request);
       return void json(null);
+    case "POST traces":
+      for (const span of spansIn(await readJson(request))) playOf(span.traceId).spans.add(span);
+      return void json({});
+    case "GET traces":
+      return void json(await play.spans.reach(count));
     case "GET documents":
       if (name === "reads") return void json(play.documentReads);
       play.documentReads += 1;
@@ -262,4 +271,13 @@ async function readJson(request: IncomingMessage) {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk);
   return JSON.parse(Buffer.concat(chunks).toString("utf8"));
+}
+
+/** Returns the spans of an export request. */
+function spansIn({ resourceSpans }: ExportRequest): SpanRecord[] {
+  return resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans));
+}
+
+interface ExportRequest {
+  resourceSpans: { scopeSpans: { spans: SpanRecord[] }[] }[];
 }

@@ -20,10 +20,13 @@ const double = defineTool({
 
 const correlation = defineTool({
   name: "correlation",
-  description: "Tells the correlation id of its call.",
+  description: "Tells the correlation id of its call, and its place in a trace.",
   input: z.object({}),
   effect: "pure",
-  execute: (_input, { context }) => ({ correlationId: context.correlationId ?? null }),
+  execute: (_input, { context: { correlationId = null, traceparent = null } }) => ({
+    correlationId,
+    traceparent,
+  }),
 });
 
 /** A tool of this effect that says when it runs and, if it is told so, waits for a gate, deaf to its cancellation or not. */

@@ -1,6 +1,12 @@
 /** The scripted provider's own side, as tests and their tools see it from inside workerd. */
 import { env } from "cloudflare:workers";
-import type { CloseRecord, RequestRecord, RunRecord, Script } from "../support/provider-script.ts";
+import type {
+  CloseRecord,
+  RequestRecord,
+  RunRecord,
+  Script,
+  SpanRecord,
+} from "../support/provider-script.ts";
 
 async function control(method: "GET" | "POST", path: string, body?: unknown, signal?: AbortSignal) {
   const response = await fetch(`${env.PROVIDER_CONTROL_URL}${path}`, {
@@ -85,4 +91,10 @@ export class Play {
   open(gate: string): Promise<void> {
     return openGate(this.key, gate);
   }
+}
+
+/** The spans of a trace that have been exported, once there are `count`. */
+export async function spansOf(traceId: string, count: number): Promise<SpanRecord[]> {
+  // SAFETY: the provider answers what `provider-script.ts` declares.
+  return (await control("GET", `/traces/${traceId}?count=${count}`)) as SpanRecord[];
 }

@@ -71,7 +71,10 @@ test("E3 E4 a message's correlation id is on its turn, its entries, its calls an
   await conversation.ended(turnId);
   const turn = await conversation.turn(turnId);
   expect(turn.correlationId).toBe("order-7");
-  expect(turn.moves[0]?.toolResult?.result).toEqual({ correlationId: "order-7" });
+  expect(turn.moves[0]?.toolResult?.result).toEqual({
+    correlationId: "order-7",
+    traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/),
+  });
   expect(turn.calls.map(({ requestMetadata }) => requestMetadata)).toEqual([
     { correlationId: "order-7" },
     { correlationId: "order-7" },

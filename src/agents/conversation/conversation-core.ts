@@ -27,6 +27,7 @@ import type { ConversationState } from "./core/state.ts";
 import { beginCycles, settle, step } from "./core/step.ts";
 import { beginTransition, type Transition } from "./core/transition.ts";
 import type { Turn } from "./core/turn.ts";
+import { noteWork } from "./core/work-times.ts";
 import type { ConversationDatabase } from "./store/conversation-database.ts";
 
 /** A committed transition of a conversation. */
@@ -103,7 +104,7 @@ export class ConversationCore
         return step(current, signal, { ...input, stem });
       }, beginTransition(state));
       const last = { ...input, stem: "" };
-      return noteStatus(state, settle(beginCycles(planned, last), last));
+      return noteWork(state, noteStatus(state, settle(beginCycles(planned, last), last)), now);
     } catch (cause) {
       if (cause instanceof DramatisError) throw cause;
       if (cause instanceof ReadFailure) throw cause.cause;

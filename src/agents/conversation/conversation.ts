@@ -95,6 +95,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       shared,
       gateway: ports.gateway(this.env),
       executor: ports.executor(this.env),
+      exporter: ports.exporter(this.env),
       attachments: ports.attachments(this.env),
       directory: () => ports.directory(this.env),
       send: (envelope) => this.mailbox.send(envelope, { owed: true }),

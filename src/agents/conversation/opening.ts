@@ -142,7 +142,7 @@ export class Opening {
   /** Creates the conversation with the call's message, unless the call was stopped meanwhile. */
   async #begin(record: ConversationIdentity, call: AgentCallBody): Promise<void> {
     const { runtime, keyValue, transaction, wakeup } = this.ports;
-    const { budget, content, correlationId } = call;
+    const { budget, content, correlationId, traceparent } = call;
     if (budget !== undefined) checkPrices(record.agents[0].chain, budget);
     const unit = runtime.begin();
     const isBegun = transaction(() => {
@@ -153,7 +153,7 @@ export class Opening {
         type: "conversation.user.message",
         caller: { type: "agent", ...call.caller },
         correlationId,
-        data: { content },
+        data: { content, ...defined({ traceparent }) },
       });
       keyValue.delete(KEY);
       return true;

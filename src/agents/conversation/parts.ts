@@ -1,6 +1,9 @@
 /** The parts of a conversation's actor, connected with each other and with the platform. */
+
+import { SpanQueue } from "../../adapters/telemetry/span-queue.ts";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { Directory } from "../../d1/directory.ts";
+import type { SpanExporter } from "../../model/span.ts";
 import { endsTurn } from "../../protocol/frames.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import type { Client } from "./door/client.ts";
@@ -15,7 +18,7 @@ import { ConversationQueries } from "./reads/queries.ts";
 import { type ConversationPorts, ConversationRuntime } from "./runtime.ts";
 
 /** The ports of the runtime that the parts provide themselves. */
-type Own = "media" | "armWakeup" | "announce" | "relist" | "invite" | "publish";
+type Own = "media" | "spans" | "armWakeup" | "announce" | "relist" | "invite" | "publish";
 
 export interface PartsPorts extends Omit<ConversationPorts, Own> {
   /** The budgets that the conversations of an isolate share. */
@@ -29,6 +32,8 @@ export interface PartsPorts extends Omit<ConversationPorts, Own> {
   location: OpeningPorts["location"];
   /** Returns the open WebSockets. */
   clients(): Iterable<Client>;
+  /** Sends spans; absent where they are not exported. */
+  exporter: SpanExporter | undefined;
   /** Keeps the actor alive for work. */
   waitUntil(work: Promise<unknown>): void;
 }
@@ -57,7 +62,7 @@ export class ConversationParts {
   readonly opening: Opening;
 
   constructor(private readonly ports: PartsPorts) {
-    const { shared, attachments, directory, clients, database, send, clock } = ports;
+    const { shared, attachments, directory, clients, database, send, clock, exporter } = ports;
     this.announcement = new Announcement({
       record: () => this.runtime.state.record,
       directory,
@@ -81,6 +86,7 @@ export class ConversationParts {
       relist: () => this.announcement.listing.note(),
       invite: (record, id) => broughtBy(ports, record, id),
       onUsage: () => this.usage.changed(),
+      ...(exporter && { spans: new SpanQueue(clock, exporter, (work) => ports.waitUntil(work)).add }),
       publish: (frames) => {
         if (frames.some(endsTurn)) this.usage.changed();
         this.readers.publish(frames);

@@ -3,6 +3,7 @@ import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
+import type { SpanExporter } from "../../model/span.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { LocationPolicy } from "../../protocol/location-policy.ts";
@@ -33,6 +34,8 @@ export interface ConversationClassPorts<Env> extends CommonPorts {
   deadLetters(env: Env): DeadLetterDirectory | null;
   /** Where the conversations of a tenant may live. */
   location(tenant: string): LocationPolicy;
+  /** Returns `undefined` where spans are not exported. */
+  exporter(env: Env): SpanExporter | undefined;
   /** Returns `null` where attachments are not stored. */
   attachments(env: Env): AttachmentStore | null;
 }

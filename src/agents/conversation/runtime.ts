@@ -3,7 +3,6 @@
  * and effects. Runs unchanged in a Durable Object and in Node.
  */
 
-import { type MetricsSink, reportMetrics } from "../../adapters/resilience/telemetry.ts";
 import type { SessionEvent } from "../../memory/session/types.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
@@ -41,13 +40,13 @@ import type { CallingTurn, Turn } from "./core/turn.ts";
 import { unsavedFacts, unsavedSummary } from "./core/unsaved.ts";
 import { Handles } from "./door/handles.ts";
 import { TurnEnds } from "./door/turn-ends.ts";
-import { metricsOfClosedCalls, metricsOfSummary } from "./effects/call-metrics.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
 import { type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
 import { bringsAgent, invitation } from "./effects/join.ts";
 import type { ModelCallPorts } from "./effects/model-attempt.ts";
 import type { CompactedTurn } from "./effects/model-call.ts";
 import { nextRequestTokens } from "./effects/next-request.ts";
+import { type ReportPorts, Reports } from "./effects/reports.ts";
 import { SessionWindows } from "./effects/session-windows.ts";
 import { OperationResults } from "./operation-results.ts";
 import { SignalQueueDoor } from "./signal-queue.ts";
@@ -57,6 +56,7 @@ import { ToolStateStore } from "./store/tool-state.ts";
 export interface ConversationPorts
   extends ModelCallPorts,
     Omit<PlanningPorts, "drainFrom" | "inProgress" | "sizesAfter" | "requestTokens">,
+    ReportPorts,
     WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
@@ -65,8 +65,6 @@ export interface ConversationPorts
   turnLimit?: RateLimit;
   /** As `turnLimit`, of what `ChangeRate` counts. */
   changeLimit?: RateLimit;
-  /** Receives the metrics of every model call that is over. */
-  metrics?: MetricsSink;
   /** Publishes frames to all readers, in order. */
   publish: (frames: Frame[]) => void;
   /** Gets a commit that changed the usage without a turn's end. */
@@ -104,6 +102,7 @@ export class ConversationRuntime {
   readonly #windows: SessionWindows;
   readonly #toolState: ToolStateStore;
   readonly #acceptance: Acceptance;
+  readonly #reports: Reports;
   /** The results of tools that come from outside this actor. */
   readonly results: OperationResults;
   /** The changes of the conversation itself. */
@@ -122,6 +121,7 @@ export class ConversationRuntime {
     this.#windows = new SessionWindows(this.store, () => this.state.record);
     this.#effects = new EffectRunner(this.#effectPorts());
     this.#toolState = new ToolStateStore(keyValue);
+    this.#reports = new Reports(ports, (n) => this.#compactedTurn(n));
     this.#acceptance = new Acceptance({ ...ports, store: this.store });
     this.queue = new SignalQueueDoor({
       clock,
@@ -321,8 +321,6 @@ export class ConversationRuntime {
     for (const { sessionId } of transition.notes) this.#windows.forget(sessionId);
     for (const turn of transition.touched.values()) {
       if (before.active.get(turn.n)?.snapshotSeq !== turn.snapshotSeq) this.#windows.begin(turn, state);
-      for (const metrics of metricsOfClosedCalls(record, before.active.get(turn.n), turn))
-        reportMetrics(this.ports.metrics, metrics);
       if (turn.status === "active") continue;
       this.#windows.end(turn);
       this.ends.note(turn);
@@ -335,10 +333,7 @@ export class ConversationRuntime {
       return run && { n, stem: run.stem };
     };
     this.deltas.publish(framesOf(row, 0, record, turnOf, (n) => turnOf(n) ?? extracted(n)));
-    if (this.ports.metrics === undefined) return;
-    for (const { turn, record: call } of transition.summaries)
-      for (const metrics of metricsOfSummary(record, this.#compactedTurn(turn), call))
-        reportMetrics(this.ports.metrics, metrics);
+    this.#reports.report(record, before.active, transition);
   }
 
   #core(): ConversationCore {

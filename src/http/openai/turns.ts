@@ -69,6 +69,8 @@ export interface AnswerRequest {
   pointers: FieldPointers;
   /** The answer must be one JSON value, so only its last message counts. */
   finalOnly: boolean;
+  /** The header of W3C Trace Context. */
+  traceparent: string | undefined;
 }
 
 /** One answer of an accepted turn. */
@@ -89,8 +91,9 @@ export async function requestAnswer(
 ): Promise<PendingAnswer> {
   const { actors, location, principal } = context.var;
   const key = idempotencyKey(context.req.header("idempotency-key"));
+  const traceparent = context.req.header("traceparent");
   const finalOnly = format?.type === "json_schema";
-  const pending = await start({ actors, location, principal, key, pointers, finalOnly }).catch(
+  const pending = await start({ actors, location, principal, key, pointers, finalOnly, traceparent }).catch(
     (error: unknown) => {
       throw withPointers(error, {
         agentId: "/model",
@@ -157,8 +160,8 @@ async function startTurn(
   { id, model }: { id: string; model: string },
   input: StartTurn,
 ): Promise<PendingAnswer> {
-  const { key, principal, finalOnly } = request;
-  const keyed = { ...input, foreground: true as const, ...defined({ idempotencyKey: key }) };
+  const { key, principal, finalOnly, traceparent } = request;
+  const keyed = { ...input, foreground: true as const, ...defined({ idempotencyKey: key, traceparent }) };
   const { turnId, from, frames } = unwrap(await conversation.streamTurn(principal, keyed, "ndjson"));
   const address = { conversationId: id, turnId, index: 0, finalOnly };
   return pendingAnswer(request, address, model, { from, opened: frames });

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { type UiChunk, UiMessageEncoder } from "../../compat/ui-message/chunks.ts";
 import { chatSchema, chatTurn } from "../../compat/ui-message/request.ts";
 import { type Frame, TURN_HEADER } from "../../protocol/frames.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError, toErrorData, unwrap } from "../../shared/errors.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
@@ -63,7 +64,8 @@ export const chatOperations: readonly ApiOperation[] = [
 export function chatRoutes(app: HttpRoutes): void {
   app.post(PATH, async (context) => {
     const conversation = await conversationOf(context);
-    const input = chatTurn(await readBody(context, chatSchema));
+    const traceparent = context.req.header("traceparent");
+    const input = { ...chatTurn(await readBody(context, chatSchema)), ...defined({ traceparent }) };
     const turn = unwrap(await conversation.streamTurn(context.var.principal, input, "ndjson", true));
     return streamed(context, turn.turnId, { from: turn.from, opened: turn.frames });
   });

@@ -156,7 +156,8 @@ export function turnRoutes(app: HttpRoutes): void {
     const { principal } = context.var;
     const conversation = await conversationOf(context);
     const body = await readBody(context, startSchema);
-    const input = { ...body, content: parseContent(body.content) };
+    const traceparent = context.req.header("traceparent");
+    const input = { ...body, content: parseContent(body.content), ...defined({ traceparent }) };
     const wanted = accepts(context, {
       header: "Accept",
       supports: ["application/json", "text/event-stream"],

@@ -35,6 +35,7 @@ import { awaitsApproval, isOpen, type Operation } from "./operation.ts";
 import { pathTo } from "./planning/call-guards.ts";
 import { targetInput } from "./planning/tool-call.ts";
 import { type CallOrigin, type ConversationIdentity, type ConversationState, chainOf } from "./state.ts";
+import { operationTraceparent } from "./trace.ts";
 import { finalReply, type Turn } from "./turn.ts";
 
 /** An envelope without its own id. */
@@ -133,6 +134,7 @@ function call(record: ConversationIdentity, turn: Turn, operation: Operation): C
     readers: [...readers],
     deadline: deadline - CALL_GRACE_MS,
     correlationId: correlationOf(turn),
+    traceparent: operationTraceparent(turn, operation.item),
     ...defined({ budget: agent?.budget }),
   };
   return { ...toCalled(record, turn, operation), type: AGENT_CALL, body: jsonOf(body) };

@@ -50,7 +50,7 @@ export function reduceOperation(
     }
     case "DEFER_TASK": {
       const { item, deadline } = decision;
-      const changed = change(item, (operation) => deferred(operation, deadline));
+      const changed = change(item, (operation) => deferred(operation, deadline, now));
       const entries = [entry("tool.deferred", item, { expiresAt: toIso(deadline) })];
       return withTurn(transition, { ...changed, ...withOutcome(turn) }, entries);
     }

@@ -96,6 +96,8 @@ export interface Operation {
   /** Absent before the operation is completed or failed. */
   readonly result?: ToolResult;
   readonly completedAt?: number;
+  /** When its tool ended without a result: it comes by a handle. */
+  readonly deferredAt?: number;
   /** Of an `async` operation: the number of replies before the cycle that got its result. */
   readonly delivered?: number;
 }
@@ -160,9 +162,9 @@ export function settled(operation: Operation, result: ToolResult, now: number): 
 }
 
 /** Returns an open operation whose result comes by a handle. */
-export function deferred(operation: Operation, deadline: number): Operation {
+export function deferred(operation: Operation, deadline: number, deferredAt: number): Operation {
   const { notBefore: _, ...rest } = operation;
-  return { ...rest, status: "deferred", deadline };
+  return { ...rest, status: "deferred", deadline, deferredAt };
 }
 
 /** Returns an open operation whose agent is called. */

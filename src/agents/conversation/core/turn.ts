@@ -26,6 +26,8 @@ export interface Turn {
   readonly clientId?: string;
   /** The correlation id of its message, as supplied. `correlationOf` has that of every turn. */
   readonly correlationId?: string;
+  /** The place in a trace that its message came with; absent where it begins a trace of its own. */
+  readonly traceparent?: string;
   readonly input: Content;
   readonly replyTo?: string;
   /** The agent that the message names as its addressee. */
@@ -43,6 +45,8 @@ export interface Turn {
   readonly status: "active" | "completed" | "failed";
   readonly createdAt: number;
   readonly completedAt?: number;
+  /** The times in which it called models or ran tools, where it also waited; absent = all the time (WORK-1). */
+  readonly worked?: readonly Period[];
   /** Number of the turn's first journal entry. */
   readonly firstSeq: number;
   /** Number of the journal entry with which the cycle began: the model sees what its commit and earlier ones have stored. */
@@ -102,6 +106,12 @@ export interface Turn {
   readonly error?: ErrorData;
 }
 
+/** A time; `to` is absent while it lasts. */
+export interface Period {
+  readonly from: number;
+  readonly to?: number;
+}
+
 /** The place of a turn that an agent started. */
 export interface Exchange {
   /** Number of the turn that the user's message started. */
@@ -130,6 +140,7 @@ export type TurnRequest = Pick<
   | "exchange"
   | "clientId"
   | "correlationId"
+  | "traceparent"
   | "input"
   | "replyTo"
   | "to"

@@ -1,6 +1,7 @@
 /** Checks the requests that reach a conversation by RPC. */
 
 import { z } from "zod";
+import { parseTraceparent } from "../../../model/span.ts";
 import { budgetSchema } from "../../../protocol/budget.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
 import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
@@ -33,10 +34,12 @@ export const startTurnSchema = z
     ...z.object(turnFields).partial().shape,
     idempotencyKey: key.optional(),
     foreground: z.literal(true).optional(),
+    traceparent: z.string().optional(),
   })
-  .transform(({ content, tools, toolChoice, ...others }) => ({
+  .transform(({ content, tools, toolChoice, traceparent, ...others }) => ({
     content,
     ...defined(others),
+    ...(parseTraceparent(traceparent) === undefined ? {} : defined({ traceparent })),
     ...(tools === undefined || tools.length === 0 ? {} : { tools }),
     ...(toolChoice === undefined || toolChoice === "auto" ? {} : { toolChoice }),
   }));

@@ -54,7 +54,7 @@ export async function performModelCall(
 }
 
 /** The turn whose end began a compaction. */
-export type CompactedTurn = Pick<Turn, "n" | "stem" | "agentId" | "tools">;
+export type CompactedTurn = Pick<Turn, "n" | "stem" | "agentId" | "tools" | "correlationId" | "traceparent">;
 
 export interface SummaryInput {
   record: ConversationIdentity;

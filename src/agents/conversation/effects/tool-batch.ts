@@ -33,6 +33,7 @@ import type { Operation } from "../core/operation.ts";
 import { failure, targetInput } from "../core/planning/tool-call.ts";
 import type { ToolEnded } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
+import { operationTraceparent } from "../core/trace.ts";
 import type { Turn } from "../core/turn.ts";
 
 export interface ToolReports {
@@ -138,7 +139,7 @@ export class ToolBatch {
       toolCallId,
       ...invocationOf(chainOf(record, turn.agentId), operation),
       timeoutMs,
-      context: callContext(record, turn),
+      context: { ...callContext(record, turn), traceparent: operationTraceparent(turn, operation.item) },
     };
   }
 

@@ -22,6 +22,7 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { Operation } from "../operation.ts";
 import type { AgentInvited } from "../signals.ts";
 import { type ConversationState, chainOf, takesPart } from "../state.ts";
+import { operationTraceparent } from "../trace.ts";
 import { joiningOperations, type Turn } from "../turn.ts";
 import { planJoin } from "./participants.ts";
 import { resume } from "./results.ts";
@@ -88,10 +89,9 @@ function join(
   };
   const budget = turnBudgetLeft(state, turn, 2);
   const content = callMessageOf(record, turn, operation);
-  const { before, after } = startTurns(joined, turn, [{ agentId, content, ...defined({ budget }) }], {
-    ...input,
-    isCallerOver: false,
-  });
+  const traceparent = operationTraceparent(turn, item);
+  const call = { agentId, content, traceparent, ...defined({ budget }) };
+  const { before, after } = startTurns(joined, turn, [call], { ...input, isCallerOver: false });
   const [refusal] = before;
   if (refusal?.type === "LEAVE_UNASKED") return fail(beyond(operation, refusal.reason));
   return [

@@ -23,6 +23,7 @@ import { exchangeOf, turnsOfExchange } from "../exchange.ts";
 import { spentByTurn } from "../ledger.ts";
 import { MAX_ACTIVE_CONTENT, MAX_ACTIVE_TURNS, MAX_AGENT_TURNS } from "../limits.ts";
 import { type ConversationState, chainOf } from "../state.ts";
+import { turnTraceparent } from "../trace.ts";
 import type { CallingTurn, Turn } from "../turn.ts";
 import { holdsQueue } from "../waits.ts";
 import { mentionedIn, presentAgents } from "./address.ts";
@@ -71,6 +72,8 @@ interface Call {
   content: Content;
   message?: string;
   budget?: Budget;
+  /** The place in the trace that the turn has; that of the turn which calls when absent. */
+  traceparent?: string;
 }
 
 /** Starts turns of agents that take part. `isCallerOver`: the cycle of the turn that calls them ends in this step. */
@@ -87,7 +90,7 @@ export function startTurns(
   let length = activeLength(state);
   let n = state.turns;
   let isHeld = isQueueHeld(state, isCallerOver ? turn.n : undefined);
-  for (const { agentId, content, message, budget } of calls) {
+  for (const { agentId, content, message, budget, traceparent } of calls) {
     const reason = refusal(state, { agentId, left, length: length + lengthOf(content), n, budget });
     if (reason !== null) {
       started.before.push({ type: "LEAVE_UNASKED", turn: turn.n, agentId, reason });
@@ -105,6 +108,7 @@ export function startTurns(
       correlationId: correlationOf(turn),
       input: content,
       exchange: { of, by, ...defined({ message }) },
+      traceparent: traceparent ?? turnTraceparent(turn),
       ...defined({ budget }),
       ...(isHeld ? {} : { begins: "at once" as const }),
     });

@@ -27,7 +27,17 @@ export function planUserMessage(
 ): AgentDecision[] {
   checkOpen(state);
   const { id: clientId, correlationId, caller, data, replied } = signal;
-  const { content, replyToMessageId: replyTo, to, output, tools, toolChoice, foreground, budget } = data;
+  const {
+    content,
+    replyToMessageId: replyTo,
+    to,
+    output,
+    tools,
+    toolChoice,
+    foreground,
+    budget,
+    traceparent,
+  } = data;
   if (state.active.size >= MAX_ACTIVE_TURNS) {
     throw tooMany(`This conversation has ${MAX_ACTIVE_TURNS} active turns; wait for one to complete.`);
   }
@@ -48,7 +58,7 @@ export function planUserMessage(
       stem: input.stem,
       agentId,
       caller,
-      ...defined({ clientId, correlationId }),
+      ...defined({ clientId, correlationId, traceparent }),
       input: content,
       ...defined({ replyTo, to, replied, output, tools, toolChoice, foreground, budget }),
     },

@@ -1,0 +1,195 @@
+/**
+ * The spans of a turn, with the attributes of OpenTelemetry's GenAI conventions. Pure.
+ *
+ * SPANS-1  A span is made when its work is over, from what is stored: none is open while something waits, and none is lost but for a crash
+ *          between the commit and the export.
+ * SPANS-2  A turn has a span of each time in which it worked, none over a wait; each model call has one, each tool, and each call of an
+ *          agent, from its request to its result. The span of a deferred call ends when its tool does. Tools of clients have none.
+ * SPANS-3  Only spans of model calls have `gen_ai.usage.*`, so the sum over a trace is what the providers counted.
+ * SPANS-4  Spans have no text of people, models or tools: ids, names, counts and codes of errors only.
+ */
+import { compactionProfile, profileAt } from "../../../library/version-chain.ts";
+import { costOf } from "../../../model/cost.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
+import type { Span, SpanAttributes } from "../../../model/span.ts";
+import { spanIdOf } from "../../../model/span.ts";
+import { operationId, summaryId, turnId } from "../../../protocol/ids.ts";
+import { defined } from "../../../shared/defined.ts";
+import { correlationOf } from "./correlation.ts";
+import { awaitsApproval, type Operation } from "./operation.ts";
+import { type ConversationIdentity, chainOf } from "./state.ts";
+import { callSpanId, operationSpanId, type TracedTurn, traceOf, workSpanId } from "./trace.ts";
+import type { AttemptsRecord, CallRecord, Turn } from "./turn.ts";
+import { workTimes } from "./work-times.ts";
+
+/** Returns the spans of a turn that are over. */
+export function spansOf(record: ConversationIdentity, turn: Turn): Span[] {
+  return [
+    ...workSpans(record, turn),
+    ...(turn.calls ?? []).flatMap((call, index) => callSpan(record, turn, call, index)),
+    ...turn.operations.flatMap((operation) => operationSpan(record, turn, operation)),
+  ];
+}
+
+/** Returns the spans of a turn that have ended since it was as `before`; none where its trace is not sampled. */
+export function endedSpans(record: ConversationIdentity, before: Turn | undefined, turn: Turn): Span[] {
+  if (!traceOf(turn).isSampled) return [];
+  const known = new Set(before === undefined ? [] : spansOf(record, before).map(({ spanId }) => spanId));
+  return spansOf(record, turn).filter(({ spanId }) => !known.has(spanId));
+}
+
+/** Returns the span of a call for a summary, which the end of a turn began. */
+export function summarySpan(record: ConversationIdentity, turn: SpannedTurn, call: AttemptsRecord): Span[] {
+  const { traceId, spanId: parentSpanId, isSampled } = traceOf(turn);
+  if (!isSampled) return [];
+  const profile = compactionProfile(chainOf(record, turn.agentId));
+  const place = { traceId, parentSpanId, spanId: spanIdOf(summaryId(turn)) };
+  return chatSpan(record, turn, place, profile, call);
+}
+
+/** A turn, as far as all of its spans depend on it. */
+type SpannedTurn = TracedTurn & Pick<Turn, "agentId" | "correlationId">;
+
+type Place = Pick<Span, "traceId" | "spanId" | "parentSpanId">;
+
+/** The attributes that all spans of a turn have. */
+function common({ id, tenant, projectId }: ConversationIdentity, turn: SpannedTurn): SpanAttributes {
+  return {
+    "gen_ai.conversation.id": id,
+    "dramatis.tenant": tenant,
+    "dramatis.project.id": projectId,
+    "dramatis.turn.id": turnId(turn),
+    "dramatis.correlation.id": correlationOf(turn),
+  };
+}
+
+function workSpans(record: ConversationIdentity, turn: Turn): Span[] {
+  const { agentId, error, status } = turn;
+  const { traceId, spanId: first, parentSpanId } = traceOf(turn);
+  const times = workTimes(turn);
+  const { name } = chainOf(record, agentId).persona.definition;
+  return times.flatMap(({ from, to }, index) => {
+    if (to === undefined) return [];
+    const isLast = status !== "active" && index === times.length - 1;
+    return {
+      traceId,
+      spanId: workSpanId(turn, index),
+      ...defined({ parentSpanId: index === 0 ? parentSpanId : first }),
+      name: `invoke_agent ${agentId}`,
+      kind: "internal",
+      startedAt: from,
+      endedAt: to,
+      attributes: {
+        ...common(record, turn),
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.id": agentId,
+        ...(name === undefined ? {} : { "gen_ai.agent.name": name }),
+        ...(isLast ? { "dramatis.turn.status": status } : {}),
+      },
+      ...(isLast ? defined({ error: error?.code }) : {}),
+    };
+  });
+}
+
+/** Returns the span of the time in which something began; the first one where it began in none. */
+function workSpanAt(turn: Turn, at: number): string {
+  const times = workTimes(turn);
+  const index = times.findIndex(({ from, to }) => from <= at && (to === undefined || at <= to));
+  return workSpanId(turn, Math.max(0, index));
+}
+
+function callSpan(record: ConversationIdentity, turn: Turn, call: CallRecord, index: number): Span[] {
+  const profile = profileAt(chainOf(record, turn.agentId), call.profile);
+  if (profile === undefined) return [];
+  const reply = turn.replies.find(({ item }) => item === call.item);
+  const place = {
+    traceId: traceOf(turn).traceId,
+    spanId: callSpanId(turn, index),
+    parentSpanId: workSpanAt(turn, call.startedAt),
+  };
+  return chatSpan(record, turn, place, profile, call, reply?.finishReason);
+}
+
+function chatSpan(
+  record: ConversationIdentity,
+  turn: SpannedTurn,
+  place: Place,
+  profile: ModelProfile,
+  { startedAt, finishedAt, usage, estimate, category, attempts, requestId, status }: AttemptsRecord,
+  finishReason?: string,
+): Span[] {
+  if (finishedAt === undefined) return [];
+  const cost = usage && costOf(usage, profile);
+  const counts = defined({
+    "gen_ai.usage.input_tokens": usage?.inputTokens,
+    "gen_ai.usage.output_tokens": usage?.outputTokens,
+    "gen_ai.usage.cache_read.input_tokens": usage?.cachedInputTokens,
+    "gen_ai.usage.cache_creation.input_tokens": usage?.cacheWriteTokens,
+    "dramatis.usage.estimated_tokens": estimate && estimate.inputTokens + estimate.outputTokens,
+    "dramatis.cost.usd": cost,
+    "http.response.status_code": status,
+    "dramatis.request.id": requestId,
+  });
+  return [
+    {
+      ...place,
+      name: `chat ${profile.modelId}`,
+      kind: "client",
+      startedAt,
+      endedAt: finishedAt,
+      attributes: {
+        ...common(record, turn),
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": PROVIDERS[profile.provider] ?? profile.provider,
+        "gen_ai.request.model": profile.modelId,
+        "gen_ai.agent.id": turn.agentId,
+        "dramatis.attempts": attempts,
+        ...counts,
+        ...(finishReason === undefined ? {} : { "gen_ai.response.finish_reasons": [finishReason] }),
+      },
+      ...(category === "none" ? {} : { error: category }),
+    },
+  ];
+}
+
+/** The names of the conventions, where they differ from the names of providers here. */
+const PROVIDERS: Readonly<Record<string, string>> = { gemini: "gcp.gemini", "openai-responses": "openai" };
+
+function operationSpan(record: ConversationIdentity, turn: Turn, operation: Operation): Span[] {
+  const { item, name, target, agent, toolCallId, attempt, approval, result, completedAt, deferredAt } =
+    operation;
+  const endedAt = deferredAt ?? completedAt;
+  if (target === "client" || awaitsApproval(operation) || endedAt === undefined) return [];
+  // A call that nobody approved has not run.
+  if (approval !== undefined && approval.outcome !== "approved") return [];
+  const requested = turn.replies[operation.reply]?.at ?? turn.createdAt;
+  const startedAt = Math.min(endedAt, Math.max(requested, approval?.at ?? 0));
+  const called = agent?.mode === "delegate" ? agent.id : undefined;
+  const error = deferredAt === undefined ? (result?.error?.code ?? failureOf(result)) : undefined;
+  return [
+    {
+      traceId: traceOf(turn).traceId,
+      spanId: operationSpanId(turn, item),
+      parentSpanId: workSpanAt(turn, requested),
+      name: called === undefined ? `execute_tool ${name}` : `invoke_agent ${called}`,
+      kind: called === undefined ? "internal" : "client",
+      startedAt,
+      endedAt,
+      attributes: {
+        ...common(record, turn),
+        "gen_ai.operation.name": called === undefined ? "execute_tool" : "invoke_agent",
+        "gen_ai.agent.id": called ?? turn.agentId,
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.call.id": toolCallId,
+        "dramatis.operation.id": operationId(turn, item),
+        "dramatis.attempts": attempt,
+        ...(deferredAt === undefined ? {} : { "dramatis.deferred": true }),
+      },
+      ...defined({ error }),
+    },
+  ];
+}
+
+function failureOf(result: Operation["result"]): string | undefined {
+  return result?.success === false ? "EXECUTION_FAILED" : undefined;
+}

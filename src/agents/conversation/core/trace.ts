@@ -1,0 +1,51 @@
+/**
+ * The place of a turn in a trace, and those of its operations and calls. Pure.
+ *
+ * TRACE-1  A turn that a user starts begins a trace, unless its message came with a place in one. Whatever follows from the turn is in the
+ *          same trace: its operations, the conversations that it opens, and the turns of agents that it gives the word.
+ * TRACE-2  Where the message's trace is not sampled, no spans of that trace are exported.
+ */
+import {
+  parseTraceparent,
+  spanIdOf,
+  type TraceContext,
+  traceIdOf,
+  traceparentOf,
+} from "../../../model/span.ts";
+import { callId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
+import type { Turn } from "./turn.ts";
+
+/** A turn, as far as its place in a trace depends on it. */
+export type TracedTurn = TurnKey & Pick<Turn, "traceparent">;
+
+/** Returns the place of a turn's first span, and its parent where there is one. */
+export function traceOf(turn: TracedTurn): TraceContext & { parentSpanId?: string } {
+  const parent = parseTraceparent(turn.traceparent);
+  const spanId = spanIdOf(turnId(turn));
+  if (parent === undefined) return { traceId: traceIdOf(turn.stem), spanId, isSampled: true };
+  return { traceId: parent.traceId, spanId, parentSpanId: parent.spanId, isSampled: parent.isSampled };
+}
+
+/** Returns the id of the span of a time in which a turn worked; `index` is its place among them. */
+export function workSpanId(turn: TurnKey, index: number): string {
+  return spanIdOf(index === 0 ? turnId(turn) : `${turnId(turn)}:${index}`);
+}
+
+/** Returns the id of the span of a model call; `index` is its place among the turn's calls. */
+export function callSpanId(turn: TurnKey, index: number): string {
+  return spanIdOf(callId(turn, index));
+}
+
+export function operationSpanId(turn: TurnKey, item: number): string {
+  return spanIdOf(operationId(turn, item));
+}
+
+/** Returns the place of a turn, for the turns that follow from it. */
+export function turnTraceparent(turn: TracedTurn): string {
+  return traceparentOf(traceOf(turn));
+}
+
+/** Returns the place of an operation, for its tool, or for the conversation that it opens. */
+export function operationTraceparent(turn: TracedTurn, item: number): string {
+  return traceparentOf({ ...traceOf(turn), spanId: operationSpanId(turn, item) });
+}

@@ -1,0 +1,86 @@
+/**
+ * Spans of OpenTelemetry, as data: what a turn, a model call, a tool or a call of an agent did, and when. Pure.
+ *
+ * SPAN-1  The ids of traces and spans derive from the ids of what they describe. The same work has the same ids in each actor and
+ *         after a crash, so no row has to hold them.
+ * SPAN-2  A `traceparent` that is not of the form of W3C Trace Context names no trace, and changes nothing.
+ */
+
+/** A place in a trace: the parent of the spans below it. */
+export interface TraceContext {
+  /** 32 hexadecimal digits. */
+  traceId: string;
+  /** 16 hexadecimal digits. */
+  spanId: string;
+  /** `false`: spans of this trace are not exported. */
+  isSampled: boolean;
+}
+
+/** `client`: it waits for another actor or service. */
+export type SpanKind = "internal" | "client";
+
+export type SpanAttributes = Readonly<Record<string, string | number | boolean | readonly string[]>>;
+
+/** A span that is over. */
+export interface Span extends Omit<TraceContext, "isSampled"> {
+  /** Absent for the first span of a trace. */
+  parentSpanId?: string;
+  name: string;
+  kind: SpanKind;
+  /** Milliseconds since the epoch. */
+  startedAt: number;
+  endedAt: number;
+  attributes: SpanAttributes;
+  /** The code of the error with which it ended; absent after a success. */
+  error?: string;
+}
+
+/**
+ * Sends spans somewhere. It gets the spans of each commit that ends some; those that come while it works, in one batch after that. What it
+ * throws is logged, and its spans are lost. `signal` aborts at the time limit of an export.
+ */
+export interface SpanExporter {
+  export(spans: readonly Span[], signal: AbortSignal): Promise<void> | void;
+}
+
+const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+
+/** Reads the header `traceparent`; returns `undefined` where it is absent or invalid (SPAN-2). */
+export function parseTraceparent(header: string | null | undefined): TraceContext | undefined {
+  const match = TRACEPARENT.exec(header ?? "");
+  if (match === null) return undefined;
+  const [, version, traceId = "", spanId = "", flags = "", more] = match;
+  if (version === "ff" || (version === "00" && more !== undefined)) return undefined;
+  if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return undefined;
+  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
+}
+
+/** Returns a place in a trace as the header `traceparent`. */
+export function traceparentOf({ traceId, spanId, isSampled }: TraceContext): string {
+  return `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;
+}
+
+/** Returns the trace id that derives from a text (SPAN-1). */
+export function traceIdOf(text: string): string {
+  return `${digest(`trace:${text}`)}${digest(text)}`;
+}
+
+/** Returns the span id that derives from a text (SPAN-1). */
+export function spanIdOf(text: string): string {
+  return digest(text);
+}
+
+const OFFSET = 0xcbf29ce484222325n;
+const PRIME = 0x100000001b3n;
+/** The multipliers of the finalizer of MurmurHash3: texts that differ in one character differ in half of the bits. */
+const MIX = [0xff51afd7ed558ccdn, 0xc4ceb9fe1a85ec53n] as const;
+
+/** Returns 16 hexadecimal digits of a text: FNV-1a of its UTF-16 units, mixed. Never all zeros, which no id may be. */
+function digest(text: string): string {
+  let hash = OFFSET;
+  for (let index = 0; index < text.length; index++)
+    hash = BigInt.asUintN(64, (hash ^ BigInt(text.charCodeAt(index))) * PRIME);
+  for (const factor of MIX) hash = BigInt.asUintN(64, (hash ^ (hash >> 33n)) * factor);
+  hash ^= hash >> 33n;
+  return (hash === 0n ? 1n : hash).toString(16).padStart(16, "0");
+}
