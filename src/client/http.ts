@@ -15,6 +15,7 @@ import type { Frame } from "../protocol/frames.ts";
 import type { NewParticipant, Participant } from "../protocol/participants.ts";
 import type { ToolOutcome } from "../protocol/requests.ts";
 import type { SignalEnvelope, SignalResult, StartedTurn } from "../protocol/signals.ts";
+import type { TraceView } from "../protocol/trace.ts";
 import type {
   AgentUsage,
   AttachmentView,
@@ -127,6 +128,8 @@ export interface DramatisClient {
       options?: RequestOptions,
     ): Promise<Pick<StartedTurn, "turnId" | "messageId" | "status">>;
     get(conversationId: string, turnId: string, options?: RequestOptions): Promise<TurnView>;
+    /** Returns the spans of a turn, with those of the agents that it called. Work that goes on has no span yet. */
+    trace(conversationId: string, turnId: string, options?: RequestOptions): Promise<TraceView>;
     /**
      * Stops a turn: it fails with `CANCELLED`, and keeps the text that was shown. Stopping it again returns the same. Fails
      * with `CONFLICT` if the turn ended by itself.
@@ -252,6 +255,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     turns: {
       start: (id, input, init) => post(pathOf("conversations", id, "turns"), input, init),
       get: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId), init),
+      trace: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId, "trace"), init),
       cancel: (id, turnId, options) => stop(pathOf("conversations", id, "turns", turnId, "cancel"), options),
     },
     attachments: {

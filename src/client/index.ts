@@ -12,6 +12,7 @@ export type {
 } from "../protocol/conversation-api.ts";
 export type { Frame, FrameType } from "../protocol/frames.ts";
 export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/requests.ts";
+export type { SpanView, TraceView } from "../protocol/trace.ts";
 export type {
   AgentUsage,
   ApprovalView,

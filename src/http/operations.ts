@@ -19,6 +19,7 @@ import { libraryOperations } from "./routes/library-operations.ts";
 import { participantOperations, participantRoutes } from "./routes/participants.ts";
 import { signalOperations, signalRoutes } from "./routes/signals.ts";
 import { socketOperations, socketRoutes } from "./routes/sockets.ts";
+import { traceOperations, traceRoutes } from "./routes/traces.ts";
 import { turnOperations, turnRoutes } from "./routes/turns.ts";
 
 export const OPERATIONS: readonly ApiOperation[] = [
@@ -28,6 +29,7 @@ export const OPERATIONS: readonly ApiOperation[] = [
   ...participantOperations,
   ...attachmentOperations,
   ...turnOperations,
+  ...traceOperations,
   ...signalOperations,
   ...deferredOperations,
   ...eventOperations,
@@ -49,6 +51,7 @@ export function authenticatedRoutes(app: HttpRoutes): void {
   participantRoutes(app);
   attachmentRoutes(app);
   turnRoutes(app);
+  traceRoutes(app);
   signalRoutes(app);
   eventRoutes(app);
   chatRoutes(app);

@@ -12,6 +12,7 @@ import type { Budget } from "./budget.ts";
 import type { NewParticipant, Participant } from "./participants.ts";
 import type { ToolChoice, ToolOutcome, ToolSubmission } from "./requests.ts";
 import type { SignalResult, StartedTurn } from "./signals.ts";
+import type { TracePart } from "./trace.ts";
 import type {
   ApprovalView,
   ConversationView,
@@ -208,6 +209,8 @@ export interface ConversationApi {
   messages(principal: Principal, options?: PageOptions): Promise<Result<Page<MessageView>>>;
   turns(principal: Principal, options?: PageOptions): Promise<Result<Page<TurnSummary>>>;
   turn(principal: Principal, turnId: string): Promise<Result<TurnView>>;
+  /** Returns the conversation's part in the trace of a turn; in that of its first turn when the id is absent. */
+  traceTurn(principal: Principal, turnId?: string): Promise<Result<TracePart>>;
   journal(principal: Principal, options?: PageOptions): Promise<Result<Page<JournalEntryView>>>;
   /** Returns a stream of frames as bytes, or an error result instead of a stream. */
   subscribe(principal: Principal, options: SubscribeOptions): Promise<Result<ReadableStream<Uint8Array>>>;

@@ -160,7 +160,10 @@ describe("API-1 answers fit the document", () => {
       "active",
       "completed",
     ]);
-    for (const { id } of listed.turns) await ask("getTurn", `${base}/turns/${id}`);
+    for (const { id } of listed.turns) {
+      await ask("getTurn", `${base}/turns/${id}`);
+      await ask("getTrace", `${base}/turns/${id}/trace`);
+    }
     await ask("listTurns", `${base}/turns`);
     await ask("listMessages", `${base}/messages`);
     const file = { body: "A file.", headers: { "content-type": "text/plain" } };

@@ -100,6 +100,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   submitToolResult: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   listTurns: READ,
   getTurn: READ,
+  getTrace: READ,
   cancelTurn: READ,
   followConversation: READ,
   chat: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },

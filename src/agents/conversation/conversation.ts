@@ -277,6 +277,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return this.#read(principal, (state) => this.#queries.turn(state, turnId));
     }
 
+    async traceTurn(principal: Principal, turnId?: string) {
+      return this.#read(principal, (state) => this.#queries.trace(state, turnId));
+    }
+
     async journal(principal: Principal, options?: PageOptions) {
       return this.#read(principal, (state) => this.#queries.journal(state, options));
     }

@@ -53,7 +53,7 @@ const startSchema = z.strictObject({
       "Limits of this turn. Those of the conversation and of its agent apply, too: the smallest decides.",
   }),
 });
-const turnParams = conversationParams.extend({ turnId: ids.turn });
+export const turnParams = conversationParams.extend({ turnId: ids.turn });
 const resultParams = conversationParams.extend({ operationId: ids.operation });
 export const resultSchema = outcomeSchema.meta({
   description: "The result of the tool, any JSON up to 1 MiB, or its error.",

@@ -7,6 +7,7 @@
 
 import type { Frame } from "../../../protocol/frames.ts";
 import { MAX_TURN_NUMBER, parseItemId, resolveId, turnId } from "../../../protocol/ids.ts";
+import type { TracePart } from "../../../protocol/trace.ts";
 import type {
   JournalEntryView,
   MessageView,
@@ -25,6 +26,7 @@ import type { ConversationState } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
+import { readTrace } from "./trace-reader.ts";
 import { newRecentTurns, TurnReader } from "./turn-reader.ts";
 import {
   answeredTurnView,
@@ -89,6 +91,15 @@ export class ConversationQueries {
 
   turn(state: ConversationState, id: string): TurnView {
     return this.view(state, this.requireTurn(state, id));
+  }
+
+  /** Returns the part of the conversation in the trace of a turn; without an id, in that of its first turn. */
+  trace(state: ConversationState, id?: string): TracePart {
+    const read = (n: number) => state.active.get(n) ?? this.store.turn(n) ?? undefined;
+    const turn = id === undefined ? read(1) : this.requireTurn(state, id);
+    if (turn === undefined) throw new DramatisError("NOT_FOUND", "This conversation has no turns.");
+    const after = (n: number, limit: number) => this.store.turns.list(n, "asc", limit);
+    return readTrace(state, turn, { read, after });
   }
 
   view(state: ConversationState, turn: Turn): TurnView {

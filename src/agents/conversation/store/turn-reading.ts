@@ -21,6 +21,7 @@ export type TurnFacts = Pick<
   | "status"
   | "agentId"
   | "caller"
+  | "exchange"
   | "clientId"
   | "correlationId"
   | "createdAt"

@@ -1,0 +1,83 @@
+/**
+ * Reads the part that a conversation has in the trace of a turn.
+ *
+ * TRACEREAD-1  The part of a turn contains the turns of its exchange: that of the user's message, and those that agents started after
+ *              it. The part without a turn contains the conversation's first exchange: the work of the agent that a call reached.
+ * TRACEREAD-2  It has the spans of work that is over, as they are exported, whether or not they were.
+ */
+import type { Span } from "../../../model/span.ts";
+import type { SpanView, TracePart } from "../../../protocol/trace.ts";
+import { defined } from "../../../shared/defined.ts";
+import { toIso } from "../../../shared/time.ts";
+import { exchangeOf } from "../core/exchange.ts";
+import { agentMark } from "../core/frames.ts";
+import { spansOf } from "../core/spans.ts";
+import type { ConversationState } from "../core/state.ts";
+import { traceOf } from "../core/trace.ts";
+import type { Turn } from "../core/turn.ts";
+import type { TurnFacts } from "../store/turn-reading.ts";
+
+/** Turns among which those of an exchange are looked for. */
+export const MAX_TRACE_TURNS = 200;
+/** Spans of one conversation in a trace. */
+export const MAX_TRACE_SPANS = 1_000;
+
+interface Turns {
+  /** Returns a turn with its content. */
+  read(n: number): Turn | undefined;
+  /** Returns turns after number `n` without their content, ascending. */
+  after(n: number, limit: number): { turns: readonly TurnFacts[]; more: boolean };
+}
+
+/** Returns the part of the trace of `turn`. */
+export function readTrace(
+  { record }: Pick<ConversationState, "record">,
+  turn: Turn,
+  turns: Turns,
+): TracePart {
+  const { of } = exchangeOf(turn);
+  const later = turns.after(of, MAX_TRACE_TURNS);
+  const numbers = [of, ...later.turns.filter(({ exchange }) => exchange?.of === of).map(({ n }) => n)];
+  const spans: Span[] = [];
+  const opened: string[] = [];
+  for (const n of numbers) {
+    if (spans.length > MAX_TRACE_SPANS) break;
+    const found = n === turn.n ? turn : turns.read(n);
+    if (found === undefined) continue;
+    spans.push(...spansOf(record, found));
+    opened.push(
+      ...found.operations.flatMap((operation) => agentMark(found, operation).agent?.conversationId ?? []),
+    );
+  }
+  return {
+    traceId: traceOf(turn).traceId,
+    spans: spans.slice(0, MAX_TRACE_SPANS).map(spanView),
+    opened,
+    ...(spans.length > MAX_TRACE_SPANS ? { partial: true as const } : {}),
+  };
+}
+
+function spanView({
+  spanId,
+  parentSpanId,
+  name,
+  kind,
+  startedAt,
+  endedAt,
+  attributes,
+  error,
+}: Span): SpanView {
+  return {
+    spanId,
+    ...defined({ parentSpanId }),
+    name,
+    kind,
+    startedAt: toIso(startedAt),
+    endedAt: toIso(endedAt),
+    // Arrays of a span are read-only; those of an answer are not.
+    attributes: Object.fromEntries(
+      Object.entries(attributes).map(([key, value]) => [key, typeof value === "object" ? [...value] : value]),
+    ),
+    ...defined({ error }),
+  };
+}

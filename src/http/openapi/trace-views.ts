@@ -1,0 +1,39 @@
+/** Schemas of traces. */
+import { z } from "zod";
+import type { SpanView, TraceView } from "../../protocol/trace.ts";
+import { time } from "./scalars.ts";
+
+const spanId = z.string().regex(/^[0-9a-f]{16}$/);
+
+const span: z.ZodType<SpanView> = z
+  .strictObject({
+    spanId,
+    parentSpanId: z.exactOptional(
+      spanId.meta({ description: "It may be a span of the caller's, which is not in the list." }),
+    ),
+    name: z.string().meta({ example: "chat gpt-5-mini" }),
+    kind: z.enum(["internal", "client"]),
+    startedAt: time,
+    endedAt: time,
+    attributes: z
+      .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.array(z.string())]))
+      .meta({
+        description:
+          "Attributes of OpenTelemetry's GenAI conventions. They contain no text of people or models.",
+      }),
+    error: z.exactOptional(z.string().meta({ description: "The code of the error with which it ended." })),
+  })
+  .meta({
+    id: "Span",
+    description: "A time in which a turn worked, a model call, a tool, or a call of an agent, that is over.",
+  });
+
+export const trace: z.ZodType<TraceView> = z
+  .strictObject({
+    traceId: z.string().regex(/^[0-9a-f]{32}$/),
+    spans: z.array(span).meta({ description: "In the order of their beginnings." }),
+    partial: z.boolean().meta({
+      description: "Spans are missing: there are too many, or a conversation could not be read.",
+    }),
+  })
+  .meta({ id: "Trace", description: "The work of a turn, with all that followed from it." });

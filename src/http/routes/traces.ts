@@ -1,0 +1,87 @@
+/**
+ * `/api/conversations/:id/turns/:turnId/trace`: the spans of a turn, with those of every conversation below it.
+ *
+ * TRACES-1  One request returns the trace over all actors that the turn reached: those that its calls opened, and those below them.
+ * TRACES-2  A trace is bounded. What is left out, and a conversation that does not answer, makes it `partial`; the rest is returned.
+ */
+import type { ConversationActor } from "../../protocol/actor-lookup.ts";
+import type { TracePart, TraceView } from "../../protocol/trace.ts";
+import { DramatisError, unwrap } from "../../shared/errors.ts";
+import type { Principal } from "../../shared/principal.ts";
+import type { HttpRoutes } from "../base/context.ts";
+import { pathParams } from "../base/query.ts";
+import { json } from "../base/respond.ts";
+import { type ApiOperation, ok } from "../openapi/operation.ts";
+import { trace } from "../openapi/trace-views.ts";
+import { CONVERSATION, conversationOf, findConversation } from "./conversations.ts";
+import { turnParams } from "./turns.ts";
+
+const TRACE = `${CONVERSATION}/turns/:turnId/trace` as const;
+
+/** Conversations of one trace. Each costs a request to its actor. */
+export const MAX_TRACE_CONVERSATIONS = 40;
+
+export const traceOperations: readonly ApiOperation[] = [
+  {
+    id: "getTrace",
+    method: "get",
+    path: TRACE,
+    tag: "turns",
+    summary: "Read the trace of a turn",
+    description:
+      "The spans of the turn, of the turns that agents started after it, and of the conversations that its calls of agents opened, as OpenTelemetry gets them. Work that goes on has no span yet. Needs no exporter.",
+    params: turnParams,
+    answers: ok("The trace.", trace),
+    errors: ["NOT_FOUND"],
+  },
+];
+
+export function traceRoutes(app: HttpRoutes): void {
+  app.get(TRACE, async (context) => {
+    const { turnId } = pathParams(turnParams, context.req);
+    const { principal } = context.var;
+    const conversation = await conversationOf(context);
+    const first = unwrap(await conversation.traceTurn(principal, turnId));
+    const below = (id: string) => findConversation(context.var, id);
+    return json(await gather(first, principal, below));
+  });
+}
+
+/** Adds the parts of the conversations below to the first part, level by level. */
+async function gather(
+  first: TracePart,
+  principal: Principal,
+  find: (id: string) => Promise<Pick<ConversationActor, "traceTurn">>,
+): Promise<TraceView> {
+  const parts = [first];
+  let room = MAX_TRACE_CONVERSATIONS - 1;
+  let partial = false;
+  for (let level = first.opened; level.length > 0; ) {
+    if (level.length > room) partial = true;
+    const read = await Promise.all(level.slice(0, room).map((id) => partOf(id)));
+    room -= read.length;
+    const found = read.flatMap((part) => part ?? []);
+    parts.push(...found);
+    level = found.flatMap(({ opened }) => opened);
+  }
+  const spans = parts.flatMap((part) => part.spans);
+  return {
+    traceId: first.traceId,
+    spans: spans.toSorted((a, b) => compare(a.startedAt, b.startedAt) || compare(b.endedAt, a.endedAt)),
+    partial: partial || parts.some((part) => part.partial),
+  };
+
+  /** A call that failed before it reached its agent opened nothing. */
+  async function partOf(id: string): Promise<TracePart | undefined> {
+    try {
+      return unwrap(await (await find(id)).traceTurn(principal));
+    } catch (error) {
+      if (!(error instanceof DramatisError && error.code === "NOT_FOUND")) partial = true;
+      return undefined;
+    }
+  }
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

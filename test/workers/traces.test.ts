@@ -1,0 +1,183 @@
+/** Traces of turns by HTTP, on the real Worker: the spans of all actors that a turn reached, in one answer. */
+import { afterEach, beforeAll, expect, test, vi } from "vitest";
+import type { SpanView, TraceView } from "../../src/protocol/trace.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import { Play } from "./provider.ts";
+import {
+  checkInvariants,
+  crash,
+  createAgent,
+  createConversation,
+  request,
+  type TestConversation,
+} from "./world.ts";
+
+let helper: string;
+let lead: string;
+let manager: string;
+
+const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
+const identity = (systemPrompt: string) => ({ systemPrompt, modelProfileId: "test/scripted" });
+
+/** Posts a tool that an agent answers; returns its reference. */
+async function tool(id: string, target: object): Promise<string> {
+  const body = { id, name: id, description: "Asks an agent.", target };
+  const response = await request("/api/libraries/traced/tools", {
+    method: "POST",
+    body: JSON.stringify(body),
+  });
+  expect(response.status, await response.clone().text()).toBe(201);
+  return `traced/${id}`;
+}
+
+beforeAll(async () => {
+  helper = await createAgent({ identity: identity("You are the helper.") });
+  const toolIds = [await tool("ask_helper", { agent: helper }), "test/double"];
+  lead = await createAgent({ identity: identity("You are the lead."), tools: { toolIds } });
+  manager = await createAgent({
+    identity: identity("You are the manager."),
+    tools: {
+      toolIds: [
+        await tool("ask_lead", { agent: lead }),
+        await tool("ask_nobody", { agent: "nobody-there" }),
+        await tool("invite_helper", { agent: helper, mode: "loop_in" }),
+      ],
+    },
+  });
+});
+
+afterEach(checkInvariants);
+
+async function traceOf({ path }: TestConversation, turnId: string): Promise<TraceView> {
+  const response = await request(`${path}/turns/${turnId}/trace`);
+  expect(response.status).toBe(200);
+  return response.json<TraceView>();
+}
+
+/** Returns the tokens that the providers counted, of all spans. */
+function tokensOf(spans: readonly SpanView[]): number {
+  const of = (name: string) => spans.reduce((sum, span) => sum + Number(span.attributes[name] ?? 0), 0);
+  return of("gen_ai.usage.input_tokens") + of("gen_ai.usage.output_tokens");
+}
+
+/** Returns the names of the spans above a span, from the first one on. */
+function pathTo(spans: readonly SpanView[], { name, parentSpanId }: SpanView): string[] {
+  const parent = spans.find(({ spanId }) => spanId === parentSpanId);
+  return parent === undefined ? [name] : [...pathTo(spans, parent), name];
+}
+
+/** A manager that asks the lead, who calls a tool and asks the helper. */
+function tree(gate: { gate: string }[] = []) {
+  const bottom = new Play({ replies: [[...gate, { text: "Top secret." }, { usage }]] });
+  const middle = new Play({
+    replies: [
+      [{ call: "double", input: { n: 21 } }, { usage }],
+      [{ call: "ask_helper", input: { message: bottom.content } }, { usage }],
+      [{ text: "The lead knows." }, { usage }],
+    ],
+  });
+  const replies = [
+    [{ call: "ask_lead", input: { message: middle.content } }, { usage }],
+    [{ text: "Done." }, { usage }],
+  ];
+  return { bottom, replies };
+}
+
+test("G17 TRACES-1 TRACEREAD-1 one trace over three actors: each span below its cause, and the tokens are those of the ledger", async () => {
+  const conversation = await createConversation(manager);
+  const { turnId } = await conversation.play({ replies: tree().replies });
+  const turn = await conversation.ended(turnId);
+  const { traceId, spans, partial } = await traceOf(conversation, turnId);
+  expect(traceId).toMatch(/^[0-9a-f]{32}$/);
+  expect(partial).toBe(false);
+  expect(new Set(spans.map(({ spanId }) => spanId)).size).toBe(spans.length);
+  expect(new Set(spans.map(({ attributes }) => attributes["gen_ai.conversation.id"])).size).toBe(3);
+  expect(spans.filter(({ parentSpanId }) => parentSpanId === undefined)).toHaveLength(1);
+  expect(tokensOf(spans)).toBe(turn.spent.tokens);
+  expect(turn.spent.tokens).toBe(6 * usage.total_tokens);
+
+  const chats = spans.filter(({ attributes }) => attributes["gen_ai.operation.name"] === "chat");
+  expect(chats).toHaveLength(6);
+  const [doubled] = spans.filter(({ name }) => name === "execute_tool double");
+  const [top, call, work, tool] = doubled === undefined ? [] : pathTo(spans, doubled);
+  expect([top, call, work, tool]).toEqual([
+    `invoke_agent ${manager}`,
+    `invoke_agent ${lead}`,
+    `invoke_agent ${lead}`,
+    "execute_tool double",
+  ]);
+  const depths = spans
+    .filter(({ name }) => name.startsWith("chat"))
+    .map((span) => pathTo(spans, span).length);
+  expect(Math.max(...depths), "the helper's model call, below two calls").toBeGreaterThanOrEqual(6);
+  expect(JSON.stringify(spans)).not.toMatch(/Top secret|The lead knows|You are/);
+  expect(spans.map(({ startedAt }) => startedAt)).toEqual(spans.map(({ startedAt }) => startedAt).toSorted());
+});
+
+test("G17 TRACEREAD-1 TRACEREAD-2 while agents work, the trace has what is over; after a crash it goes on with the same ids", async () => {
+  const conversation = await createConversation(manager);
+  const { bottom, replies } = tree([{ gate: "work" }]);
+  const { turnId } = await conversation.play({ replies });
+  await bottom.reached("work");
+  const before = await traceOf(conversation, turnId);
+  expect(before.spans.map(({ name }) => name)).toContain("execute_tool double");
+  expect(before.spans.filter(({ parentSpanId }) => parentSpanId === undefined)).toHaveLength(1);
+  await crash();
+  await bottom.open("work");
+  await conversation.wake();
+  await conversation.ended(turnId);
+  const after = await traceOf(conversation, turnId);
+  expect(after.traceId).toBe(before.traceId);
+  for (const span of before.spans) expect(after.spans).toContainEqual(span);
+  expect(after.spans.length).toBeGreaterThan(before.spans.length);
+});
+
+test("G17 TRACEREAD-1 the turn of an agent that is brought in is part of the trace, whichever of its turns is asked for", async () => {
+  const conversation = await createConversation(manager);
+  const invited = new Play({ replies: [[{ text: "I am here." }, { usage }]] });
+  const { turnId } = await conversation.play({
+    replies: [
+      [{ call: "invite_helper", input: { message: invited.content } }, { usage }],
+      [{ text: "It is here." }, { usage }],
+    ],
+  });
+  const turns = await vi.waitFor(async () => {
+    const response = await request(`${conversation.path}/turns`);
+    const { turns } = await response.json<{ turns: { id: string; agentId: string; status: string }[] }>();
+    expect(turns.map(({ status }) => status)).toEqual(["completed", "completed"]);
+    return turns;
+  }, 10_000);
+  const other = await conversation.play({ replies: [[{ text: "Something else." }, { usage }]] });
+  await conversation.ended(other.turnId);
+  const guest = turns.find(({ agentId }) => agentId === helper)?.id ?? "";
+  const trace = await traceOf(conversation, turnId);
+  expect(await traceOf(conversation, guest)).toEqual(trace);
+  const agents = new Set(trace.spans.map(({ attributes }) => attributes["dramatis.turn.id"]));
+  expect(agents).toEqual(new Set([turnId, guest]));
+  expect(tokensOf(trace.spans)).toBe(3 * usage.total_tokens);
+  expect((await traceOf(conversation, other.turnId)).traceId).not.toBe(trace.traceId);
+});
+
+test("G17 TRACES-2 a call that reached no agent leaves its own span, with the error; the trace is whole", async () => {
+  const conversation = await createConversation(manager);
+  const { turnId } = await conversation.play({
+    replies: [[{ call: "ask_nobody", input: { message: "Hello?" } }], [{ text: "Nobody." }]],
+  });
+  await conversation.ended(turnId);
+  const { spans, partial } = await traceOf(conversation, turnId);
+  expect(spans.find(({ name }) => name === "invoke_agent nobody-there")).toMatchObject({
+    error: "NOT_FOUND",
+  });
+  expect(partial).toBe(false);
+});
+
+test("G17 a trace is only for those who may read the conversation", async () => {
+  const eve: Principal = { subject: "eve", tenant: "test", roles: ["member"] };
+  const conversation = await createConversation(manager);
+  const { turnId } = await conversation.play({ replies: [[{ text: "Hi." }]] });
+  await conversation.ended(turnId);
+  const path = `${conversation.path}/turns/${turnId}/trace`;
+  expect((await request(path, {}, eve)).status).toBe(404);
+  const other = await createConversation(manager);
+  expect((await request(`${other.path}/turns/${turnId}/trace`)).status).toBe(404);
+});
