@@ -105,6 +105,16 @@ export function amountsText({ tokens, usd = 0 }: Budget, locales?: string): stri
   ].join(" · ");
 }
 
+/** Returns a length of time as text, such as "340 ms", "1.2 s", "2 min 5 s" or "24 h 3 min". */
+export function durationText(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  const minutes = Math.round(seconds / 60);
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
 /** Returns what is left of a budget as text; `undefined` where there is none. */
 export function budgetText(left: Budget | undefined, locales?: string): string | undefined {
   if (left === undefined) return undefined;

@@ -298,6 +298,59 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     }
   });
 
+  it("G17 shows the trace of a turn over its agents, by keyboard, on a phone, while it works and after a reload", async () => {
+    const options = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+    const { id, page } = await visit(options);
+    await say(page, "!say Plain.");
+    await answers(page, "Plain.", false).waitFor();
+    await say(
+      page,
+      `!tool ask_porter ${JSON.stringify({ message: call("transfer", "/bank/traced", "3 €") })}`,
+    );
+    const turn = page.locator("[data-turn]").last();
+    await page.getByRole("group", { name: /^Porter asks/ }).waitFor();
+    const opener = turn.getByRole("button", { name: "Trace of this answer" });
+    await opener.press("Enter");
+    const trace = page.getByRole("dialog", { name: "Trace" });
+    const steps = trace.getByTestId("trace-step");
+    await trace.getByText("The turn goes on.").waitFor();
+    await expect.poll(() => trace.locator("[data-kind=agent]").count()).toBeGreaterThanOrEqual(2);
+    expect(await trace.locator("[data-kind=tool]").count(), "the transfer waits for a person").toBe(0);
+    expect(await sidewaysScrollers(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await trace.waitFor({ state: "detached" });
+    expect(await page.locator("[data-testid=open-trace]:focus").count(), "the focus returns").toBe(1);
+
+    await page.getByRole("button", { name: "Approve" }).press("Enter");
+    await opener.press("Enter");
+    await expect.poll(() => desk.answer("/bank/traced", "Sent")).toBe(true);
+    await trace.locator("[data-kind=tool]").getByText("transfer").waitFor();
+    await trace.getByText("The turn goes on.").waitFor({ state: "detached" });
+    const turnId = (await turn.getAttribute("data-turn")) ?? "";
+    const { spans } = await client.turns.trace(id, turnId);
+    await expect.poll(() => steps.count()).toBe(spans.length);
+    const { spent } = await client.turns.get(id, turnId);
+    const facts = (await trace.getByTestId("trace-facts").textContent()) ?? "";
+    expect(facts).toContain(`2 agents · ${spent.modelCalls} model calls`);
+
+    for (const visit of ["at once", "after a reload"]) {
+      if (visit === "after a reload") {
+        await page.reload();
+        await opener.press("Enter");
+      }
+      await trace.getByText(facts).waitFor();
+      const row = trace.locator("[data-kind=tool] summary").first();
+      await row.focus();
+      expect(await row.textContent(), visit).toMatch(/^Level \d\. Tool: transfertook [\d.]+ m?s/);
+      await page.keyboard.press("Enter");
+      await trace.getByText('"gen_ai.tool.name": "transfer"').waitFor();
+      expect(await sidewaysScrollers(page), visit).toEqual([]);
+      expect(await trace.textContent(), "no text of people or tools").not.toMatch(/Sent|3 €/);
+    }
+    await trace.getByRole("button", { name: "Close the trace" }).press("Enter");
+    await trace.waitFor({ state: "detached" });
+  });
+
   it("ASK-1 shows the request of an agent that was called, and takes the answer for it, by keyboard", async () => {
     const { page } = await visit();
     const inner = call("transfer", "/bank/below", "7 €");

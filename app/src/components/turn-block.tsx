@@ -10,6 +10,7 @@ import { AgentMessage } from "./agent-message.tsx";
 import { Thinking } from "./thinking.tsx";
 import { Thought } from "./thought.tsx";
 import { ToolItem } from "./tool-item.tsx";
+import { TraceButton } from "./trace-button.tsx";
 import { TurnError } from "./turn-error.tsx";
 import { TurnNotes } from "./turn-notes.tsx";
 import { TurnProgress } from "./turn-progress.tsx";
@@ -64,7 +65,10 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
         />
       ))}
       {thinks && <Thinking agentName={nameOf(turn.agentId)} />}
-      <TurnNotes turn={turn} />
+      <div className="flex flex-wrap items-center gap-x-3 empty:hidden">
+        <TurnNotes turn={turn} />
+        {hasTrace(turn) && <TraceButton turn={turn} nameOf={nameOf} />}
+      </div>
       {active && onStop !== undefined && (
         <TurnProgress waitsFor={waitsFor} wait={wait} stopping={stopping} onStop={() => onStop(turn.id)} />
       )}
@@ -121,6 +125,11 @@ function showsProgress(items: readonly TurnItem[]): boolean {
       (item.type === "partial" && item.text !== "") ||
       (item.type === "tool" && item.operation.state === "running" && !item.operation.async),
   );
+}
+
+/** Reports whether there is work to show: the turn is over, or has called a tool. */
+function hasTrace({ status, phase, items }: TurnState): boolean {
+  return phase !== "queued" && (status !== "active" || items.some(({ type }) => type === "tool"));
 }
 
 /** Reports whether the turn's message is its content alone. The sender of another may have given options, which a turn does not show. */

@@ -10,7 +10,7 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
     return (
       <p
         data-testid="retry-notice"
-        className="flex items-start gap-2 rounded-xl bg-caution-tint px-4 py-3 text-sm text-caution"
+        className="flex w-full items-start gap-2 rounded-xl bg-caution-tint px-4 py-3 text-sm text-caution"
       >
         <Icon name="spinner" className="spin mt-0.5" />
         <span className="min-w-0 wrap-anywhere">Retrying… {last.message}</span>
@@ -20,7 +20,10 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
   const awaited = status === "active" ? awaitedOf(turn) : [];
   if (awaited.length > 0) {
     return (
-      <p data-testid="client-notice" className="rounded-xl bg-caution-tint px-4 py-3 text-sm text-caution">
+      <p
+        data-testid="client-notice"
+        className="w-full rounded-xl bg-caution-tint px-4 py-3 text-sm text-caution"
+      >
         Waiting for the client. The program that sent this message runs {awaited.join(", ")} and has not sent
         the result yet. You cannot enter the result here.
       </p>

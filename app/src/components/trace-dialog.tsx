@@ -1,0 +1,150 @@
+/** The trace of a turn over the page, kept up to date while the turn works. The dialog element handles focus and Escape. */
+import { useCallback, useContext, useEffect, useId, useRef } from "react";
+import type { TraceView, TurnState } from "../../../src/client/index.ts";
+import { client } from "../client.ts";
+import { ConversationId } from "../conversation-id.ts";
+import { amountsText, durationText, messageOf } from "../format.ts";
+import { useResource } from "../hooks/use-resource.ts";
+import { rowsOf, summaryOf } from "../trace.ts";
+import { ErrorNote } from "./error-note.tsx";
+import { Icon } from "./icon.tsx";
+import { TraceStep } from "./trace-step.tsx";
+
+interface TraceDialogProps {
+  turn: TurnState;
+  /** Returns the name of an agent. */
+  nameOf: (agentId: string) => string;
+  onClose: () => void;
+}
+
+/** Time between two readings of a turn that works. */
+const REFRESH_MS = 2_000;
+/** Steps that are shown. */
+const MAX_ROWS = 500;
+
+export function TraceDialog({ turn, nameOf, onClose }: TraceDialogProps) {
+  const id = useId();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const active = turn.status === "active";
+  const { value: trace, error, reload } = useTrace(turn.id, active);
+
+  useEffect(() => {
+    const element = dialog.current;
+    element?.showModal();
+    return () => element?.close();
+  }, []);
+
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape does the same as a click beside the panel.
+    <dialog
+      ref={dialog}
+      aria-labelledby={id}
+      data-testid="trace"
+      onClose={onClose}
+      onClick={(event) => {
+        if (event.target === event.currentTarget) onClose();
+      }}
+      className="m-auto w-2xl max-w-[calc(100vw-1.5rem)] rounded-2xl border border-line bg-surface p-0 text-ink shadow-lg backdrop:bg-black/40"
+    >
+      <div className="flex max-h-[calc(100dvh-3rem)] flex-col">
+        <header className="flex items-start gap-3 border-b border-line py-3 pr-2 pl-4">
+          <div className="min-w-0 flex-1">
+            <h2 id={id} className="text-sm font-semibold">
+              Trace
+            </h2>
+            {trace !== undefined && <Facts trace={trace} />}
+          </div>
+          <button
+            type="button"
+            onClick={onClose}
+            aria-label="Close the trace"
+            className="rounded-lg p-2 text-muted hover:text-ink"
+          >
+            <Icon name="cross" className="size-5" />
+          </button>
+        </header>
+        <div className="min-h-0 overflow-y-auto p-2">
+          {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
+          {trace === undefined && error === undefined && (
+            <p role="status" className="px-2 py-3 text-xs text-muted">
+              Loading…
+            </p>
+          )}
+          {trace !== undefined && <Steps trace={trace} active={active} nameOf={nameOf} />}
+        </div>
+      </div>
+    </dialog>
+  );
+}
+
+function Facts({ trace }: { trace: TraceView }) {
+  const { agents, modelCalls, tokens, durationMs } = summaryOf(trace);
+  const parts = [
+    `${agents} ${agents === 1 ? "agent" : "agents"}`,
+    `${modelCalls} model ${modelCalls === 1 ? "call" : "calls"}`,
+    amountsText({ tokens }),
+    durationText(durationMs),
+  ];
+  return (
+    <>
+      <p data-testid="trace-facts" className="text-xs text-muted">
+        {parts.join(" · ")}
+      </p>
+      <p className="font-mono text-[0.6875rem] text-muted wrap-anywhere">
+        <span className="sr-only">Trace id </span>
+        {trace.traceId}
+      </p>
+    </>
+  );
+}
+
+interface StepsProps {
+  trace: TraceView;
+  active: boolean;
+  nameOf: (agentId: string) => string;
+}
+
+function Steps({ trace, active, nameOf }: StepsProps) {
+  const rows = rowsOf(trace.spans);
+  const notes = [
+    ...(active ? ["The turn goes on. Steps appear when they are over."] : []),
+    ...(rows.length > MAX_ROWS ? [`The first ${MAX_ROWS} of ${rows.length} steps are shown.`] : []),
+    ...(trace.partial
+      ? ["Some steps are missing: there are too many, or a conversation could not be read."]
+      : []),
+  ];
+  return (
+    <>
+      <ol aria-label="Steps">
+        {rows.slice(0, MAX_ROWS).map((row) => (
+          <TraceStep key={row.span.spanId} row={row} nameOf={nameOf} />
+        ))}
+      </ol>
+      {notes.map((note) => (
+        <p key={note} className="px-2 py-1.5 text-xs text-muted">
+          {note}
+        </p>
+      ))}
+    </>
+  );
+}
+
+/** Reads the trace of a turn: again and again while the turn works, and once more when it is over. */
+function useTrace(turnId: string, active: boolean) {
+  const conversationId = useContext(ConversationId);
+  const load = useCallback(
+    (signal: AbortSignal) => client.turns.trace(conversationId, turnId, { signal }),
+    [conversationId, turnId],
+  );
+  const resource = useResource(load);
+  const { reload } = resource;
+  const was = useRef(active);
+  useEffect(() => {
+    if (was.current && !active) reload();
+    was.current = active;
+    if (!active) return;
+    const timer = setInterval(reload, REFRESH_MS);
+    return () => clearInterval(timer);
+  }, [active, reload]);
+  return resource;
+}

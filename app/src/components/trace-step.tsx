@@ -1,0 +1,109 @@
+/** One step of a trace: its name, its bar on the common time, and how long it took. Open, it shows all that is known of it. */
+import { useState } from "react";
+import { amountsText, durationText } from "../format.ts";
+import type { StepKind, TraceRow } from "../trace.ts";
+import { Icon, type IconName } from "./icon.tsx";
+import { JsonView } from "./json-view.tsx";
+
+const looks: Record<StepKind, { text: string; icon: IconName; bar: string }> = {
+  agent: { text: "Agent", icon: "agent", bar: "bg-accent" },
+  call: { text: "Call of an agent", icon: "send", bar: "bg-accent/50" },
+  model: { text: "Model call", icon: "model", bar: "bg-caution" },
+  tool: { text: "Tool", icon: "tool", bar: "bg-muted" },
+};
+
+/** Steps farther in have the indent of this depth. */
+const MAX_INDENT = 8;
+/** Parts of a bar's whole length that the shortest bar has, so that it can be seen. */
+const MIN_WIDTH = 0.006;
+
+interface TraceStepProps {
+  row: TraceRow;
+  /** Returns the name of an agent. */
+  nameOf: (agentId: string) => string;
+}
+
+export function TraceStep({ row, nameOf }: TraceStepProps) {
+  const { span, kind, subject, depth, startsAfter, durationMs, left, width } = row;
+  const [open, setOpen] = useState(false);
+  const { text, icon, bar } = looks[kind];
+  const isAgent = kind === "agent" || kind === "call";
+  const shown = Math.max(width, MIN_WIDTH);
+  return (
+    <li data-testid="trace-step" data-kind={kind} data-depth={depth}>
+      <details
+        onToggle={(event) => {
+          if (event.target === event.currentTarget) setOpen(event.currentTarget.open);
+        }}
+        className="rounded-lg open:bg-sunken"
+      >
+        <summary className="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-3 gap-y-1 rounded-lg px-2 py-1.5 text-xs hover:bg-sunken sm:grid-cols-[minmax(0,2fr)_minmax(0,3fr)_4.5rem] pointer-coarse:py-2.5 [&::-webkit-details-marker]:hidden">
+          <span
+            className="flex min-w-0 items-center gap-1.5"
+            style={{ paddingLeft: `${Math.min(depth, MAX_INDENT) * 0.75}rem` }}
+          >
+            <Icon name={icon} className="size-3.5 text-muted" />
+            <span className="sr-only">
+              Level {depth + 1}. {text}:{" "}
+            </span>
+            <span className={`min-w-0 truncate ${isAgent ? "font-medium" : "font-mono"}`}>
+              {isAgent ? nameOf(subject) : subject}
+            </span>
+            {span.error !== undefined && (
+              <span className="shrink-0 text-danger">
+                <span className="sr-only">failed: </span>
+                {span.error}
+              </span>
+            )}
+          </span>
+          <span className="text-right text-muted tabular-nums sm:order-last">
+            <span className="sr-only">took </span>
+            {durationText(durationMs)}
+            <span className="sr-only">, began after {durationText(startsAfter)}</span>
+          </span>
+          <span aria-hidden="true" className="relative col-span-2 h-2 rounded-full bg-line/60 sm:col-span-1">
+            <span
+              className={`absolute inset-y-0 rounded-full ${span.error === undefined ? bar : "bg-danger"}`}
+              style={{ left: `${Math.min(left, 1 - shown) * 100}%`, width: `${shown * 100}%` }}
+            />
+          </span>
+        </summary>
+        {open && <Details row={row} />}
+      </details>
+    </li>
+  );
+}
+
+function Details({ row: { span, startsAfter } }: { row: TraceRow }) {
+  const { attributes, startedAt, spanId, name } = span;
+  const number = (key: string) => (typeof attributes[key] === "number" ? attributes[key] : undefined);
+  const input = number("gen_ai.usage.input_tokens");
+  const output = number("gen_ai.usage.output_tokens");
+  const usd = number("dramatis.cost.usd");
+  const facts: [label: string, value: string][] = [
+    ["Span", `${name} · ${spanId}`],
+    ["Began", `${startedAt}, after ${durationText(startsAfter)}`],
+    ...(input === undefined && output === undefined
+      ? []
+      : [
+          ["Tokens", `${(input ?? 0).toLocaleString()} in · ${(output ?? 0).toLocaleString()} out`] as [
+            string,
+            string,
+          ],
+        ]),
+    ...(usd === undefined ? [] : [["Cost", amountsText({ usd })] as [string, string]]),
+  ];
+  return (
+    <div className="space-y-2 px-2 pb-3 text-xs">
+      <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-3 gap-y-0.5">
+        {facts.map(([label, value]) => (
+          <div key={label} className="contents">
+            <dt className="text-muted">{label}</dt>
+            <dd className="wrap-anywhere">{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <JsonView label="Attributes" value={attributes} />
+    </div>
+  );
+}

@@ -1,0 +1,123 @@
+/** The timeline of a trace in the console: its rows, bars and sums. */
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { durationText } from "../../app/src/format.ts";
+import { rowsOf, summaryOf } from "../../app/src/trace.ts";
+import type { SpanView } from "../../src/client/index.ts";
+
+const START = Date.UTC(2026, 10, 23, 12);
+const at = (ms: number) => new Date(START + ms).toISOString();
+
+function span(spanId: string, from: number, to: number, more: Partial<SpanView> = {}): SpanView {
+  return {
+    spanId,
+    name: `span ${spanId}`,
+    kind: "internal",
+    startedAt: at(from),
+    endedAt: at(to),
+    attributes: {},
+    ...more,
+  };
+}
+
+const chat = (id: string, from: number, to: number, parentSpanId: string, tokens: [number, number]) =>
+  span(id, from, to, {
+    parentSpanId,
+    kind: "client",
+    attributes: {
+      "gen_ai.operation.name": "chat",
+      "gen_ai.request.model": "offline-1",
+      "gen_ai.usage.input_tokens": tokens[0],
+      "gen_ai.usage.output_tokens": tokens[1],
+    },
+  });
+const agent = (id: string, from: number, to: number, agentId: string, more: Partial<SpanView> = {}) =>
+  span(id, from, to, {
+    attributes: { "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.id": agentId },
+    ...more,
+  });
+
+/** A manager calls a model, and asks a helper, who calls a model. */
+const SPANS: SpanView[] = [
+  chat("d", 300, 700, "c", [50, 5]),
+  agent("b", 200, 900, "helper", { parentSpanId: "a", kind: "client" }),
+  agent("c", 250, 800, "helper", { parentSpanId: "b" }),
+  agent("a", 0, 1_000, "manager"),
+  chat("e", 10, 200, "a", [100, 10]),
+];
+
+describe("rows", () => {
+  it("TRACEVIEW-1 stand below their parents, in the order of their beginnings", () => {
+    const rows = rowsOf(SPANS).map(({ span, kind, subject, depth }) => [span.spanId, kind, subject, depth]);
+    expect(rows).toEqual([
+      ["a", "agent", "manager", 0],
+      ["e", "model", "offline-1", 1],
+      ["b", "call", "helper", 1],
+      ["c", "agent", "helper", 2],
+      ["d", "model", "offline-1", 3],
+    ]);
+    expect(rowsOf(SPANS)[2]).toMatchObject({ startsAfter: 200, durationMs: 700, left: 0.2, width: 0.7 });
+  });
+
+  it("TRACEVIEW-1 a span whose parent is the caller's, or not over yet, stands at the top", () => {
+    const rows = rowsOf(SPANS.filter(({ spanId }) => spanId !== "a" && spanId !== "b"));
+    expect(rows.map(({ span, depth }) => [span.spanId, depth])).toEqual([
+      ["e", 0],
+      ["c", 0],
+      ["d", 1],
+    ]);
+  });
+
+  it("TRACEVIEW-1 TRACEVIEW-2 any spans: one row each, below its parent, with a bar within the whole", () => {
+    const time = fc.integer({ min: 0, max: 90_000_000 });
+    const forest = fc
+      .array(fc.record({ from: time, to: time, parent: fc.nat(40) }), { maxLength: 30 })
+      .map((spans) =>
+        spans.map(({ from, to, parent }, index) =>
+          // A parent has a lower number: spans form no circle.
+          span(`s${index}`, from, to, parent < index ? { parentSpanId: `s${parent}` } : {}),
+        ),
+      );
+    fc.assert(
+      fc.property(forest, (spans) => {
+        const rows = rowsOf(spans);
+        expect(rows.map(({ span }) => span.spanId).toSorted()).toEqual(
+          spans.map(({ spanId }) => spanId).toSorted(),
+        );
+        rows.forEach(({ span, depth, left, width }, index) => {
+          const parent = rows.findIndex((row) => row.span.spanId === span.parentSpanId);
+          expect(parent).toBeLessThan(index);
+          expect(depth).toBe(parent === -1 ? 0 : (rows[parent]?.depth ?? 0) + 1);
+          expect(Math.min(left, width)).toBeGreaterThanOrEqual(0);
+          expect(left + width).toBeLessThanOrEqual(1.000_001);
+        });
+      }),
+    );
+  });
+
+  it("no spans: no rows, and a summary of zeros", () => {
+    expect(rowsOf([])).toEqual([]);
+    expect(summaryOf({ spans: [] })).toEqual({ agents: 0, modelCalls: 0, tokens: 0, durationMs: 0 });
+  });
+
+  it("a span of no length fills the bar of a trace of no length", () => {
+    expect(rowsOf([span("a", 5, 5)])).toMatchObject([{ left: 0, width: 1, durationMs: 0 }]);
+  });
+});
+
+it("sums agents, model calls, tokens and time", () => {
+  expect(summaryOf({ spans: SPANS })).toEqual({ agents: 2, modelCalls: 2, tokens: 165, durationMs: 1_000 });
+});
+
+it.each([
+  [0, "0 ms"],
+  [999.4, "999 ms"],
+  [1_234, "1.2 s"],
+  [59_940, "59.9 s"],
+  [59_960, "1 min 0 s"],
+  [125_000, "2 min 5 s"],
+  [3_599_700, "1 h 0 min"],
+  [86_580_000, "24 h 3 min"],
+])("%d ms as text", (ms, text) => {
+  expect(durationText(ms)).toBe(text);
+});
