@@ -310,7 +310,7 @@ const rows: [row: string, name: string, statement: string][] = [
   [
     "G17",
     "Telemetry",
-    "OpenTelemetry spans with GenAI attributes of turns, model calls, tools and calls of agents; one trace over all actors, and no span over a wait.",
+    "OpenTelemetry spans with GenAI attributes of turns, model calls, tools and calls of agents; one trace over all actors, and no span over a wait. The console and the API show the trace of a turn.",
   ],
   [
     "G14",

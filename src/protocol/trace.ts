@@ -24,7 +24,7 @@ export interface TracePart {
   /** The conversations that the turns opened by calls of agents. */
   opened: string[];
   /** Some of its spans are left out. */
-  partial?: true;
+  partial?: boolean;
 }
 
 /** A turn with all that followed from it. */

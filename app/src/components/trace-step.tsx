@@ -94,7 +94,7 @@ function Details({ row: { span, startsAfter } }: { row: TraceRow }) {
     ...(usd === undefined ? [] : [["Cost", amountsText({ usd })] as [string, string]]),
   ];
   return (
-    <div className="space-y-2 px-2 pb-3 text-xs">
+    <div className="space-y-2 px-2 pt-1 pb-3 text-xs">
       <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-3 gap-y-0.5">
         {facts.map(([label, value]) => (
           <div key={label} className="contents">

@@ -4,10 +4,8 @@
  * TRACES-1  One request returns the trace over all actors that the turn reached: those that its calls opened, and those below them.
  * TRACES-2  A trace is bounded. What is left out, and a conversation that does not answer, makes it `partial`; the rest is returned.
  */
-import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import type { TracePart, TraceView } from "../../protocol/trace.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
-import type { Principal } from "../../shared/principal.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { pathParams } from "../base/query.ts";
 import { json } from "../base/respond.ts";
@@ -42,27 +40,28 @@ export function traceRoutes(app: HttpRoutes): void {
     const { principal } = context.var;
     const conversation = await conversationOf(context);
     const first = unwrap(await conversation.traceTurn(principal, turnId));
-    const below = (id: string) => findConversation(context.var, id);
-    return json(await gather(first, principal, below));
+    const below = async (id: string) => {
+      const conversation = await findConversation(context.var, id);
+      return unwrap(await conversation.traceTurn(principal));
+    };
+    return json(await gatherTrace(first, below));
   });
 }
 
 /** Adds the parts of the conversations below to the first part, level by level. */
-async function gather(
+export async function gatherTrace(
   first: TracePart,
-  principal: Principal,
-  find: (id: string) => Promise<Pick<ConversationActor, "traceTurn">>,
+  read: (conversationId: string) => Promise<TracePart>,
 ): Promise<TraceView> {
   const parts = [first];
   let room = MAX_TRACE_CONVERSATIONS - 1;
   let partial = false;
   for (let level = first.opened; level.length > 0; ) {
-    if (level.length > room) partial = true;
-    const read = await Promise.all(level.slice(0, room).map((id) => partOf(id)));
-    room -= read.length;
-    const found = read.flatMap((part) => part ?? []);
-    parts.push(...found);
-    level = found.flatMap(({ opened }) => opened);
+    partial ||= level.length > room;
+    const found = await Promise.all(level.slice(0, room).map(partOf));
+    room -= found.length;
+    level = found.flatMap((part) => part?.opened ?? []);
+    parts.push(...found.filter((part) => part !== undefined));
   }
   const spans = parts.flatMap((part) => part.spans);
   return {
@@ -71,12 +70,14 @@ async function gather(
     partial: partial || parts.some((part) => part.partial),
   };
 
-  /** A call that failed before it reached its agent opened nothing. */
   async function partOf(id: string): Promise<TracePart | undefined> {
     try {
-      return unwrap(await (await find(id)).traceTurn(principal));
+      return await read(id);
     } catch (error) {
-      if (!(error instanceof DramatisError && error.code === "NOT_FOUND")) partial = true;
+      // A call that failed before it reached its agent has opened nothing.
+      if (error instanceof DramatisError && error.code === "NOT_FOUND") return undefined;
+      console.error(`The trace of ${id} could not be read.`, error);
+      partial = true;
       return undefined;
     }
   }

@@ -35,13 +35,10 @@ export function readTrace(
   turn: Turn,
   turns: Turns,
 ): TracePart {
-  const { of } = exchangeOf(turn);
-  const later = turns.after(of, MAX_TRACE_TURNS);
-  const numbers = [of, ...later.turns.filter(({ exchange }) => exchange?.of === of).map(({ n }) => n)];
+  const { numbers, more } = exchangeTurns(turn, turns);
   const spans: Span[] = [];
   const opened: string[] = [];
   for (const n of numbers) {
-    if (spans.length > MAX_TRACE_SPANS) break;
     const found = n === turn.n ? turn : turns.read(n);
     if (found === undefined) continue;
     spans.push(...spansOf(record, found));
@@ -49,12 +46,33 @@ export function readTrace(
       ...found.operations.flatMap((operation) => agentMark(found, operation).agent?.conversationId ?? []),
     );
   }
+  const partial = more || spans.length > MAX_TRACE_SPANS;
   return {
     traceId: traceOf(turn).traceId,
     spans: spans.slice(0, MAX_TRACE_SPANS).map(spanView),
     opened,
-    ...(spans.length > MAX_TRACE_SPANS ? { partial: true as const } : {}),
+    ...(partial ? { partial } : {}),
   };
+}
+
+/** Returns the numbers of the turns of an exchange, ascending; `more` if there may be others. */
+function exchangeTurns(turn: Turn, { after, read }: Turns): { numbers: number[]; more: boolean } {
+  const { of } = exchangeOf(turn);
+  const numbers = [of];
+  let end = endOf(of === turn.n ? turn : read(of));
+  const later = after(of, MAX_TRACE_TURNS);
+  for (const facts of later.turns) {
+    // An exchange goes on only while one of its turns does.
+    if (facts.createdAt > end) return { numbers, more: false };
+    if (facts.exchange?.of !== of) continue;
+    numbers.push(facts.n);
+    end = Math.max(end, endOf(facts));
+  }
+  return { numbers, more: later.more };
+}
+
+function endOf(turn: Pick<Turn, "completedAt"> | undefined): number {
+  return turn?.completedAt ?? Infinity;
 }
 
 function spanView({

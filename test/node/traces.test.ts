@@ -1,0 +1,132 @@
+/** Reading of traces: which turns and conversations they contain, and their bounds. */
+import { afterEach, describe, expect, test, vi } from "vitest";
+import type { Operation } from "../../src/agents/conversation/core/operation.ts";
+import type { Turn } from "../../src/agents/conversation/core/turn.ts";
+import {
+  MAX_TRACE_SPANS,
+  MAX_TRACE_TURNS,
+  readTrace,
+} from "../../src/agents/conversation/reads/trace-reader.ts";
+import { gatherTrace, MAX_TRACE_CONVERSATIONS } from "../../src/http/routes/traces.ts";
+import type { SpanView, TracePart } from "../../src/protocol/trace.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
+import { recordOf } from "../support/records.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+describe("the part of a conversation", () => {
+  const record = recordOf();
+  const turnOf = (n: number, from: number, to: number, of?: number): Turn => ({
+    ...{ n, stem: "01ARZ3NDEKTSV4RRFFQ", agentId: record.agents[0].id, input: "go" },
+    caller: { type: "user", userId: "ada" },
+    ...(of === undefined ? {} : { exchange: { of, by: { type: "user", userId: "ada" } as const } }),
+    status: "completed",
+    ...{ createdAt: from, completedAt: to, firstSeq: 2, snapshotSeq: 2, items: 2, call: null },
+    ...{ replies: [], operations: [], recoveries: 0, issues: {} },
+  });
+
+  /** A conversation with these turns; `reads` has the numbers of those that were read with their content. */
+  function room(...turns: Turn[]) {
+    const reads: number[] = [];
+    return {
+      reads,
+      read: (n: number) => {
+        reads.push(n);
+        return turns.find((turn) => turn.n === n);
+      },
+      after: (n: number, limit: number) => {
+        const later = turns.filter((turn) => turn.n > n);
+        return { turns: later.slice(0, limit), more: later.length > limit };
+      },
+    };
+  }
+  const partOf = (turn: Turn, turns: ReturnType<typeof room>) => readTrace({ record }, turn, turns);
+  const begins = ({ spans }: TracePart) => spans.map(({ startedAt }) => Date.parse(startedAt));
+
+  test("TRACEREAD-1 has the turns of the exchange, asked for by any of them, and reads no other", () => {
+    const [first, other, guest, late] = [
+      turnOf(1, 10, 50),
+      turnOf(2, 20, 30),
+      turnOf(3, 50, 90, 1),
+      turnOf(4, 91, 95),
+    ];
+    for (const asked of [first, guest]) {
+      const turns = room(first, other, guest, late);
+      const part = partOf(asked, turns);
+      expect(begins(part)).toEqual([10, 50]);
+      expect(part.partial).toBeUndefined();
+      expect(turns.reads).not.toContain(2);
+      expect(turns.reads).not.toContain(4);
+    }
+  });
+
+  test("TRACEREAD-1 an exchange that is over ends the search; one that goes on makes the part partial at its bound", () => {
+    const others = (from: number) =>
+      Array.from({ length: MAX_TRACE_TURNS + 5 }, (_, index) => turnOf(index + 2, from, from + 1));
+    const over = turnOf(1, 10, 50);
+    expect(partOf(over, room(over, ...others(51))).partial).toBeUndefined();
+    expect(partOf(over, room(over, ...others(50))).partial).toBe(true);
+    const { completedAt: _, ...open } = { ...over, status: "active" as const };
+    expect(partOf(open, room(open, ...others(51))).partial).toBe(true);
+  });
+
+  test("TRACEREAD-2 has no more spans than its bound", () => {
+    const operation: Operation = {
+      ...{ reply: 0, item: 1, name: "double", tool: null, toolCallId: "c", input: {}, effect: "pure" },
+      ...{ target: "code", mode: "sync", status: "completed", attempt: 1, completedAt: 20 },
+      timeoutMs: 1_000,
+      result: { tool_call_id: "c", success: true, result: 1 },
+    };
+    const operations = Array.from({ length: MAX_TRACE_SPANS }, (_, item) => ({ ...operation, item }));
+    const turn = { ...turnOf(1, 10, 50), operations };
+    const part = partOf(turn, room(turn));
+    expect(part.spans).toHaveLength(MAX_TRACE_SPANS);
+    expect(part.partial).toBe(true);
+    const fitting = { ...turn, operations: operations.slice(1) };
+    expect(partOf(fitting, room(fitting)).partial).toBeUndefined();
+  });
+});
+
+describe("the trace over all conversations", () => {
+  const time = (ms: number) => new Date(ms).toISOString();
+  const span = (id: string, from: number): SpanView => ({
+    ...{ spanId: id, name: id, kind: "internal", attributes: {} },
+    ...{ startedAt: time(from), endedAt: time(from + 5) },
+  });
+  const part = (id: string, from: number, opened: string[] = []): TracePart => ({
+    ...{ traceId: "t", spans: [span(id, from)], opened },
+  });
+
+  test("TRACES-1 has the conversations below those below, by the beginnings of their spans", async () => {
+    const parts: Record<string, TracePart> = { b: part("b", 30, ["d"]), c: part("c", 20), d: part("d", 10) };
+    const found = await gatherTrace(part("a", 5, ["b", "c"]), async (id) => parts[id] ?? expect.fail(id));
+    expect(found).toMatchObject({ traceId: "t", partial: false });
+    expect(found.spans.map(({ name }) => name)).toEqual(["a", "d", "c", "b"]);
+  });
+
+  test("TRACES-2 reads no more conversations than its bound, the nearest ones first", async () => {
+    const wide = Array.from({ length: MAX_TRACE_CONVERSATIONS - 2 }, (_, index) => `wide${index}`);
+    const read: string[] = [];
+    const found = await gatherTrace(part("a", 0, wide), async (id) => {
+      read.push(id);
+      return part(id, 1, [`below ${id}`]);
+    });
+    expect(read.slice(0, -1)).toEqual(wide);
+    expect(read).toHaveLength(MAX_TRACE_CONVERSATIONS - 1);
+    expect(found.partial).toBe(true);
+    expect(found.spans).toHaveLength(MAX_TRACE_CONVERSATIONS);
+  });
+
+  test("TRACES-2 a conversation that does not answer makes the trace partial; one that never was does not", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const absent = () => Promise.reject(new DramatisError("NOT_FOUND", "There is no such conversation."));
+    expect(await gatherTrace(part("a", 0, ["b"]), absent)).toMatchObject({ partial: false });
+    expect(log).not.toHaveBeenCalled();
+    const broken = (id: string) =>
+      id === "b" ? Promise.reject(new Error("reset")) : Promise.resolve(part(id, 1));
+    const found = await gatherTrace(part("a", 0, ["b", "c"]), broken);
+    expect(found.partial).toBe(true);
+    expect(found.spans.map(({ name }) => name)).toEqual(["a", "c"]);
+    expect(log).toHaveBeenCalledOnce();
+  });
+});
