@@ -308,6 +308,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "Images and files are uploaded, kept by reference, and sent in each provider's own form.",
   ],
   [
+    "E25",
+    "Sub-agents",
+    "Templates spawn agents within bounds: named tools, hosts, a time limit, and three at a time.",
+  ],
+  [
     "G17",
     "Telemetry",
     "OpenTelemetry spans with GenAI attributes of turns, model calls, tools and calls of agents; one trace over all actors, and no span over a wait. The console and the API show the trace of a turn.",

@@ -34,6 +34,7 @@ export {
   type ToolContext,
   type ToolOptions,
 } from "./library/define.ts";
+export { defineSubAgent, type SubAgentOptions } from "./library/define-sub-agent.ts";
 export { defineTask, type Task, type TaskOptions } from "./library/define-task.ts";
 export { ToolError } from "./library/tool-error.ts";
 export {

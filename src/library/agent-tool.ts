@@ -16,6 +16,7 @@ import type {
   VersionChain,
 } from "../protocol/definitions.ts";
 import { HANDOFFS, type Handoff, MAX_CUSTOM_HANDOFF } from "../protocol/participants.ts";
+import { subAgentTemplateSchema } from "../protocol/sub-agent.ts";
 import { agentIdSchema } from "../shared/id-schemas.ts";
 import { isJsonObject, type JsonObject } from "../shared/json.ts";
 
@@ -37,11 +38,19 @@ const HANDOFF_MEMBER = "handoff";
 export const RESERVED =
   "Is reserved: the model chooses by it how the agent is called. Give the member another name.";
 
-export const agentTargetSchema = z.strictObject({
-  agent: agentIdSchema,
-  mode: z.exactOptional(z.enum(AGENT_MODES)),
-  handoff: z.exactOptional(z.enum([...HANDOFFS, "custom"])),
-}) satisfies z.ZodType<AgentTarget>;
+export const agentTargetSchema = z
+  .strictObject({
+    agent: agentIdSchema,
+    mode: z.exactOptional(z.enum(AGENT_MODES)),
+    handoff: z.exactOptional(z.enum([...HANDOFFS, "custom"])),
+    template: z.exactOptional(subAgentTemplateSchema),
+  })
+  .refine(
+    ({ mode, handoff, template }) => template === undefined || (mode !== "loop_in" && handoff === undefined),
+    {
+      error: "A sub-agent cannot join: it has no `handoff`, and no mode but `delegate`.",
+    },
+  ) satisfies z.ZodType<AgentTarget>;
 
 /** The input of a tool that an agent answers, where its author gives no schema. */
 export const MESSAGE_SCHEMA: JsonObject = {
@@ -79,7 +88,7 @@ export function modelInputSchema({
   inputSchema,
 }: Pick<ToolDefinition, "target" | "inputSchema">): JsonObject {
   const agent = agentTarget(target);
-  if (agent === undefined) return inputSchema;
+  if (agent === undefined || agent.template !== undefined) return inputSchema;
   const properties = isJsonObject(inputSchema.properties) ? inputSchema.properties : {};
   const mode: JsonObject = {
     type: "string",
@@ -109,7 +118,11 @@ export interface AgentCall {
 }
 
 /** Returns the mode of a call and its input. A mode that does not exist stays in the input, whose schema refuses it. */
-export function agentCall({ mode = "delegate", handoff }: AgentTarget, given: JsonObject): AgentCall {
+export function agentCall(
+  { mode = "delegate", handoff, template }: AgentTarget,
+  given: JsonObject,
+): AgentCall {
+  if (template !== undefined) return { mode: "delegate", input: given };
   const told = handoff === "custom" ? withoutHandoff(given) : { input: given, ...(handoff && { handoff }) };
   const { [MODE_MEMBER]: chosen, ...rest } = told.input;
   const known = AGENT_MODES.find((one) => one === chosen);

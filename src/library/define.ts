@@ -76,6 +76,8 @@ export interface ToolOptions<Input extends z.ZodType> {
   input: Input;
   /** Effect of running the tool twice; `once` when absent. */
   effect?: ToolEffect;
+  /** The hosts that the tool's code reaches, as `host` or `host:port`. Sub-agents have only tools that say so. */
+  hosts?: string[];
   /** Runs calls in the background: the model goes on at once, and gets the result later in the same turn. `false` when absent. */
   async?: boolean;
   /** `always`: no call runs before a person has approved it, with the input that they were shown. `never` when absent. */
@@ -89,7 +91,8 @@ export interface ToolOptions<Input extends z.ZodType> {
 }
 
 /** The argument of `defineTool` for a tool that another agent answers. */
-export interface AgentToolOptions extends Omit<ToolOptions<z.ZodType>, "input" | "execute" | "timeoutMs"> {
+export interface AgentToolOptions
+  extends Omit<ToolOptions<z.ZodType>, "input" | "execute" | "timeoutMs" | "hosts"> {
   /** The agent, and the mode of calls for which the model chooses none. */
   target: AgentTarget;
   /** A zod object: what the agent is told. `z.object({ message: z.string() })` when absent. */
@@ -100,7 +103,7 @@ export interface AgentToolOptions extends Omit<ToolOptions<z.ZodType>, "input" |
 
 /** The fields of both kinds of tools. `toolDefinitionSchema` checks their values. */
 const commonOptions = Object.fromEntries(
-  ["name", "id", "description", "effect", "timeoutMs", "retry", "async", "approval"].map((name) => [
+  ["name", "id", "description", "effect", "timeoutMs", "retry", "async", "approval", "hosts"].map((name) => [
     name,
     z.unknown().optional(),
   ]),
@@ -212,7 +215,7 @@ function definedTool(
   tool: string,
   { input, target }: { input?: z.ZodType; target?: AgentTarget },
 ): Defined<ToolDefinition> {
-  const { name, description, id, effect = "once", async: isAsync, approval } = options;
+  const { name, description, id, effect = "once", async: isAsync, approval, hosts } = options;
   const refuse = (path: string[], message: string) => {
     throw new DramatisError("INVALID_INPUT", `${tool}: ${jsonPointer(path)}: ${message}`);
   };
@@ -227,7 +230,7 @@ function definedTool(
       inputSchema: input === undefined ? MESSAGE_SCHEMA : toInputSchema(name, input),
       effect,
       timeoutMs: timeoutMs ?? (target === undefined ? DEFAULT_TOOL_TIMEOUT_MS : DEFAULT_AGENT_TIMEOUT_MS),
-      ...defined({ retry, async: isAsync, approval, target }),
+      ...defined({ retry, async: isAsync, approval, hosts, target }),
     },
     "",
     tool,

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { type ModelProfile, PROVIDERS } from "../model/profile.ts";
 import { budgetSchema } from "../protocol/budget.ts";
 import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
+import { hostsSchema } from "../protocol/sub-agent.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { agentTarget, agentTargetSchema, MAX_AGENT_TIMEOUT_MS } from "./agent-tool.ts";
 import { withHookForms } from "./hook-forms.ts";
@@ -166,6 +167,7 @@ export const toolDefinitionSchema = z.strictObject({
       backoffMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS),
     }),
   ),
+  hosts: z.exactOptional(hostsSchema),
   async: z.exactOptional(z.boolean()),
   approval: z.exactOptional(z.enum(["always", "never"])),
   target: z.exactOptional(z.union([z.strictObject({ task: referenceSchema }), agentTargetSchema])),

@@ -15,6 +15,7 @@ import type { ApprovalOutcome } from "./approval.ts";
 import { type Budget, budgetSchema, type SpendingView } from "./budget.ts";
 import type { AgentMode } from "./definitions.ts";
 import { TOOL_ERROR_CODES, type ToolErrorCode } from "./executor-api.ts";
+import { type SubAgentBounds, subAgentBoundsSchema } from "./sub-agent.ts";
 
 /** Asks for one turn of an agent, in a conversation of its own. */
 export const AGENT_CALL = "agent.call";
@@ -43,6 +44,8 @@ export interface AgentCallView {
   /** The agent that is called. */
   id: string;
   mode: AgentMode;
+  /** It works as a sub-agent: the name of its template. */
+  template?: string;
   /** The conversation in which the agent works; absent where it joins the caller's. */
   conversationId?: string;
   /** What the call has used up, with all calls that it has made; absent while it runs. */
@@ -92,6 +95,8 @@ export interface AgentCallBody extends CallAddress {
   correlationId: string;
   /** The place of the call in its trace. */
   traceparent?: string;
+  /** The bounds of the sub-agent; absent where the agent works as it is. */
+  bounds?: SubAgentBounds;
 }
 
 /** The body of `agent.result`. */
@@ -152,6 +157,7 @@ export const agentCallSchema: z.ZodType<AgentCallBody> = z.object({
   deadline: z.int(),
   correlationId: label,
   traceparent: label.exactOptional(),
+  bounds: subAgentBoundsSchema.exactOptional(),
 });
 
 export const agentResultSchema: z.ZodType<AgentResultBody> = z.object({

@@ -10,6 +10,7 @@ import type { JsonObject } from "../shared/json.ts";
 import type { ApprovalNeed } from "./approval.ts";
 import type { Budget } from "./budget.ts";
 import type { HANDOFFS } from "./participants.ts";
+import type { SubAgentTemplate } from "./sub-agent.ts";
 
 /** The definition of an agent: its identity, memory and tools. Holds no state. */
 export interface Persona {
@@ -71,6 +72,8 @@ export interface ToolDefinition {
   timeoutMs: number;
   /** Attempts of a call; one when absent. Only `pure` and `idempotent` tools have it. */
   retry?: RetryPolicy;
+  /** The hosts that the tool's code reaches, as `host` or `host:port`; unknown when absent. Sub-agents need it (SPAWN-2). */
+  hosts?: string[];
   /** Calls run in the background: the model goes on, and gets the result later. `false` when absent. */
   async?: boolean;
   /** `always`: no call runs before a person has approved it. `never` when absent. */
@@ -107,6 +110,8 @@ export interface AgentTarget {
    * `handoff`.
    */
   handoff?: (typeof HANDOFFS)[number] | "custom";
+  /** The agent works as a sub-agent: within these bounds, and always as a `delegate`. */
+  template?: SubAgentTemplate;
 }
 
 /**

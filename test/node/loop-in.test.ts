@@ -1,4 +1,5 @@
 /** Agents that other agents bring into the conversation. */
+
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { callRefusal } from "../../src/agents/conversation/core/planning/call-guards.ts";
@@ -7,6 +8,7 @@ import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
+import { recordOf } from "../support/records.ts";
 import { type OpenRequest, SteeredConversation } from "../support/steered-model.ts";
 
 const ask = (agent: string, more: object = {}) =>
@@ -220,9 +222,9 @@ describe("a call in the mode loop_in", () => {
     expect(
       callRefusal(
         // SAFETY: only its presence is read.
-        { call: {} as never },
-        "helper",
-        { toolCallId: "c", agent: { id: "cook", mode: "loop_in" }, input: {} },
+        recordOf(undefined, { call: {} as never }),
+        "tester",
+        { toolCallId: "c", name: "ask_cook", agent: { id: "cook", mode: "loop_in" }, input: {} },
         [],
       )?.error?.code,
     ).toBe("PERMISSION_DENIED");

@@ -80,6 +80,9 @@ function ToolName({ name, agent }: { name: string; agent: OperationState["agent"
     <span className="flex shrink-0 items-center gap-1.5 font-medium">
       <Icon name="agent" className="text-accent" />
       {wordsOf(agent.id)}
+      {agent.template !== undefined && (
+        <span className="font-normal text-muted">as {wordsOf(agent.template)}</span>
+      )}
     </span>
   );
 }

@@ -7,8 +7,10 @@
  * OPENING-3  An agent works only in a project that it shares with its caller, and where the application is strict only in its caller's
  *            jurisdiction: `PERMISSION_DENIED` otherwise.
  */
+
 import { calledChain } from "../../library/agent-tool.ts";
 import { checkPrices } from "../../library/prices.ts";
+import { boundedChain } from "../../library/sub-agent.ts";
 import { NOTHING } from "../../model/spending.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
@@ -166,7 +168,7 @@ export class Opening {
   /** Returns the record of the conversation, as its agent is now. Throws `FORBIDDEN` where no project is shared. */
   async #record(call: AgentCallBody, { tenant, id: from }: ActorAddress): Promise<ConversationIdentity> {
     const { clock, agent } = this.ports;
-    const { agentId, operationId, attempt, path, readers, deadline, caller } = call;
+    const { agentId, operationId, attempt, path, readers, deadline, caller, bounds } = call;
     const { chain, projectIds, leased } = unwrap(await agentPart(clock, () => agent(tenant, agentId)));
     const projectId = call.projectIds.find((one) => projectIds.includes(one));
     if (projectId === undefined)
@@ -174,7 +176,7 @@ export class Opening {
     const id = calledConversationId(operationId, attempt, jurisdictionOf(from));
     const apart = separation(id, agentId, this.ports.location(tenant));
     if (apart !== null) throw new DramatisError("FORBIDDEN", apart);
-    const called = calledChain(chain);
+    const called = calledChain(bounds === undefined ? chain : boundedChain(agentId, chain, bounds));
     checkChainLength(agentId, called);
     return {
       id,
@@ -184,7 +186,7 @@ export class Opening {
       participants: [{ type: "agent", id: agentId }],
       agents: [{ id: agentId, ...defined({ leased, projectIds: severalOf(projectIds) }), chain: called }],
       listed: false,
-      call: { operationId, attempt, path, readers, deadline, caller, from },
+      call: { operationId, attempt, path, readers, deadline, caller, from, ...defined({ bounds }) },
       createdAt: clock.now(),
     };
   }

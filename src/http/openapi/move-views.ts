@@ -26,6 +26,9 @@ const calledAgent = z
   .strictObject({
     id: ids.agent,
     mode: z.enum(["delegate", "loop_in"]),
+    template: z.exactOptional(
+      z.string().meta({ description: "It works as a sub-agent: the name of its template." }),
+    ),
     conversationId: z.exactOptional(ids.conversation),
     spent: z.exactOptional(spending),
     asks: z.exactOptional(

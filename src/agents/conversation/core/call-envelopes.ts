@@ -8,6 +8,7 @@
  *             later.
  */
 import { callMessage } from "../../../library/agent-tool.ts";
+import { boundsOf } from "../../../library/sub-agent.ts";
 import { isWithin, NOTHING, subtractAmounts } from "../../../model/spending.ts";
 import {
   AGENT_ASK,
@@ -32,7 +33,7 @@ import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { correlationOf } from "./correlation.ts";
 import { CALL_GRACE_MS } from "./limits.ts";
 import { awaitsApproval, isOpen, type Operation } from "./operation.ts";
-import { pathTo } from "./planning/call-guards.ts";
+import { pathTo, templateOf } from "./planning/call-guards.ts";
 import { targetInput } from "./planning/tool-call.ts";
 import { type CallOrigin, type ConversationIdentity, type ConversationState, chainOf } from "./state.ts";
 import { operationTraceparent } from "./trace.ts";
@@ -135,7 +136,10 @@ function call(record: ConversationIdentity, turn: Turn, operation: Operation): C
     deadline: deadline - CALL_GRACE_MS,
     correlationId: correlationOf(turn),
     traceparent: operationTraceparent(turn, operation.item),
-    ...defined({ budget: agent?.budget }),
+    ...defined({
+      budget: agent?.budget,
+      bounds: boundsOf(record.call?.bounds, templateOf(record, agentId, operation.name)),
+    }),
   };
   return { ...toCalled(record, turn, operation), type: AGENT_CALL, body: jsonOf(body) };
 }

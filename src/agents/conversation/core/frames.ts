@@ -291,14 +291,19 @@ export function clientMark(target: OperationTarget | undefined): { client?: true
 /** Names the agent that answers an operation, as a member; nothing for other operations. */
 export function agentMark(turn: TurnKey, { item, agent, attempt }: Operation): { agent?: AgentCallView } {
   if (agent === undefined) return {};
-  const { id, mode, spent, asks, jurisdiction } = agent;
+  const { id, mode, template, spent, asks, jurisdiction } = agent;
   const opens =
     mode === "delegate" ? calledConversationId(operationId(turn, item), attempt, jurisdiction) : undefined;
   return {
     agent: {
       id,
       mode,
-      ...defined({ conversationId: opens, spent: spent && spendingView(spent), asks: asks?.map(askView) }),
+      ...defined({
+        template,
+        conversationId: opens,
+        spent: spent && spendingView(spent),
+        asks: asks?.map(askView),
+      }),
     },
   };
 }

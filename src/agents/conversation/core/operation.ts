@@ -33,6 +33,8 @@ export type OperationTarget = "code" | "client" | "agent";
 export interface CalledAgent {
   readonly id: string;
   readonly mode: AgentMode;
+  /** The template of the sub-agent; absent where the agent works as it is. */
+  readonly template?: string;
   /** The jurisdiction of the caller's conversation, in which the call opens its own; absent for none. */
   readonly jurisdiction?: Jurisdiction;
   /** The part of the caller's budget that the call may use up; absent where it has none. */

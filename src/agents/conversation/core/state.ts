@@ -44,7 +44,10 @@ export interface ConversationIdentity {
 
 /** The call of an agent, as the conversation that it opened knows it. */
 export interface CallOrigin
-  extends Pick<AgentCallBody, "operationId" | "attempt" | "path" | "readers" | "deadline" | "caller"> {
+  extends Pick<
+    AgentCallBody,
+    "operationId" | "attempt" | "path" | "readers" | "deadline" | "caller" | "bounds"
+  > {
   /** The caller's conversation. */
   readonly from: string;
 }

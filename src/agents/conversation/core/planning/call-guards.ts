@@ -1,15 +1,18 @@
 /**
  * Guards of calls of other agents. Pure.
  *
+ * SPAWN-4  A conversation has at most `quota` sub-agents of one template at a time, three unless the template says otherwise.
  * DELEGATE-2  Calls below each other, and the calls of a conversation at a time, are limited. An agent calls neither itself nor
  *             one of those above it. A call beyond this has a result that says so, and nobody is asked.
  */
+import { agentTarget } from "../../../../library/agent-tool.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
+import { SUB_AGENT_QUOTA, type SubAgentTemplate } from "../../../../protocol/sub-agent.ts";
 import { lengthOf } from "../content-size.ts";
 import type { CallLimits } from "../decisions.ts";
 import { MAX_CALL_DEPTH, MAX_CALLS_LENGTH, MAX_OPEN_CALLS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
-import type { ConversationIdentity } from "../state.ts";
+import { type ConversationIdentity, chainOf } from "../state.ts";
 import { failure } from "./tool-call.ts";
 
 const USUAL: CallLimits = { depth: MAX_CALL_DEPTH, open: MAX_OPEN_CALLS };
@@ -19,12 +22,22 @@ export function pathTo({ call }: Pick<ConversationIdentity, "call">, agentId: st
   return [...(call?.path ?? []), agentId];
 }
 
+/** Returns the template of the sub-agents that a tool of an agent spawns; `undefined` for other tools. */
+export function templateOf(
+  record: ConversationIdentity,
+  agentId: string,
+  tool: string,
+): SubAgentTemplate | undefined {
+  const pinned = chainOf(record, agentId).tools.find(({ definition }) => definition.name === tool);
+  return agentTarget(pinned?.definition.target)?.template;
+}
+
 /** Returns the result of a call that is not allowed; `null` where it is. `open` are the calls that are open. */
 export function callRefusal(
-  record: Pick<ConversationIdentity, "call">,
+  record: ConversationIdentity,
   agentId: string,
-  { toolCallId, agent, input }: Pick<Operation, "toolCallId" | "agent" | "input">,
-  open: readonly Pick<Operation, "input">[],
+  { toolCallId, name, agent, input }: Pick<Operation, "toolCallId" | "name" | "agent" | "input">,
+  open: readonly Pick<Operation, "input" | "agent">[],
   { depth, open: most }: CallLimits = USUAL,
 ): ToolResult | null {
   if (agent === undefined) return null;
@@ -53,6 +66,14 @@ export function callRefusal(
     return refuse(
       "EXECUTION_FAILED",
       `At most ${most} calls of agents may be open at a time. Call again when some of them have ended.`,
+      true,
+    );
+  const { name: template, quota = SUB_AGENT_QUOTA } = templateOf(record, agentId, name) ?? {};
+  const spawned = open.filter((call) => template !== undefined && call.agent?.template === template);
+  if (spawned.length >= quota)
+    return refuse(
+      "EXECUTION_FAILED",
+      `At most ${quota} sub-agents of "${template}" may work at a time. Spawn another when one has ended.`,
       true,
     );
   const length = open.reduce((sum, call) => sum + lengthOf(call.input), lengthOf(input));

@@ -78,7 +78,7 @@ export function planModelReply(
   const operations: RepeatableCall[] = [...turn.operations];
   const left = toolCallsLeft(state, turn);
   let ran = 0;
-  const open: Pick<Operation, "input">[] = [...state.active.values()].flatMap(openCalls);
+  const open: Pick<Operation, "input" | "agent">[] = [...state.active.values()].flatMap(openCalls);
   for (const toolCall of toolCalls) {
     const id = unusedId(toolCall.id, used);
     const checked = checkToolCall(state.record, turn, toolCall, id, input, budget);

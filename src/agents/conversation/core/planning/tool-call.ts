@@ -74,7 +74,7 @@ export function checkToolCall(
     ...defined({ invalidArguments }),
   } as const;
   const check = (): Refusal | null => {
-    if (definition === undefined) return { code: "NOT_FOUND", message: `There is no tool named "${name}".` };
+    if (definition === undefined) return missing(record, name);
     if (invalidArguments !== undefined) {
       return { code: "INVALID_INPUT", message: "The arguments are not a JSON object." };
     }
@@ -110,12 +110,22 @@ export function checkToolCall(
           agent: {
             id: target.agent,
             mode: asked.mode,
-            ...defined({ jurisdiction: jurisdictionOf(conversationId) }),
+            ...defined({
+              template: target.template?.name,
+              jurisdiction: jurisdictionOf(conversationId),
+            }),
           },
           deadline: callDeadline(operation, now),
         };
   if (definition?.approval !== "always") return called;
   return { ...called, status: "awaiting_approval", deadline: now + approvalTimeoutMs };
+}
+
+/** Refuses a tool that does not exist, or that a sub-agent must not use (SPAWN-1). */
+function missing({ call }: ConversationIdentity, name: string): Refusal {
+  return call?.bounds === undefined
+    ? { code: "NOT_FOUND", message: `There is no tool named "${name}".` }
+    : { code: "PERMISSION_DENIED", message: `A sub-agent of "${call.bounds.name}" has no tool "${name}".` };
 }
 
 /** Returns the input that the target of a tool gets (INMAP-1). Throws `ExpressionError`, and `Spent` beyond the budget. */

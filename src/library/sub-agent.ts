@@ -1,0 +1,62 @@
+/**
+ * Sub-agents: agents that a tool calls within bounds. The tool is a template of them. Pure.
+ *
+ * SPAWN-1  A sub-agent has only those tools of its agent that the template names, and none of any other that it is told of. It can
+ *          bring nobody into a conversation.
+ * SPAWN-2  Of those tools it has the ones whose hosts its network policy allows. A tool that does not say which hosts it reaches may reach any.
+ * SPAWN-3  The bounds hold for all agents that it calls, and those that they call. A template below can only narrow them.
+ */
+import type { ToolDefinition, VersionChain } from "../protocol/definitions.ts";
+import type { NetworkPolicy, SubAgentBounds, SubAgentTemplate } from "../protocol/sub-agent.ts";
+import { DramatisError } from "../shared/errors.ts";
+
+/** Time limit of a sub-agent whose template declares none, in milliseconds. */
+export const DEFAULT_SUB_AGENT_TIMEOUT_MS = 300_000;
+
+/** Returns the bounds of a call by a conversation with `outer` ones; `undefined` where it has none (SPAWN-3). */
+export function boundsOf(
+  outer: SubAgentBounds | undefined,
+  template: SubAgentTemplate | undefined,
+): SubAgentBounds | undefined {
+  if (template === undefined) return outer && { ...outer, inherited: true };
+  const { name, tools, network = "none" } = template;
+  if (outer === undefined) return { name, tools, network };
+  return {
+    name,
+    tools: tools.filter((tool) => outer.tools.includes(tool)),
+    network: narrower(outer.network, network),
+  };
+}
+
+function narrower(outer: NetworkPolicy, inner: NetworkPolicy): NetworkPolicy {
+  if (outer === "any") return inner;
+  if (inner === "any") return outer;
+  return outer === "none" || inner === "none" ? "none" : inner.filter((host) => outer.includes(host));
+}
+
+/** Returns the versions of an agent within bounds. Throws `INVALID_INPUT` where the template names a tool that the agent lacks. */
+export function boundedChain(
+  agentId: string,
+  chain: VersionChain,
+  { name: template, tools, network, inherited }: SubAgentBounds,
+): VersionChain {
+  const names = new Set(chain.tools.map(({ definition }) => definition.name));
+  const unknown = tools.find((tool) => !names.has(tool));
+  if (!inherited && unknown !== undefined)
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `The template "${template}" allows the tool "${unknown}", which the agent "${agentId}" does not have. Give the agent that tool, or remove it from the template.`,
+    );
+  return {
+    ...chain,
+    tools: chain.tools.filter(
+      ({ definition }) => tools.includes(definition.name) && reaches(definition, network),
+    ),
+  };
+}
+
+/** Reports whether all hosts of a tool are allowed (SPAWN-2). Agents that it calls have the same bounds. */
+function reaches({ hosts, target }: ToolDefinition, network: NetworkPolicy): boolean {
+  if (network === "any" || (target !== undefined && "agent" in target)) return true;
+  return hosts?.every((host) => network !== "none" && network.includes(host)) ?? false;
+}

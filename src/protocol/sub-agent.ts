@@ -1,0 +1,59 @@
+/** The bounds of sub-agents, as tools declare them and as calls of agents bring them. */
+import { z } from "zod";
+import { definitionIdSchema } from "../shared/id-schemas.ts";
+
+/** The bounds of the sub-agents that a tool spawns. */
+export interface SubAgentTemplate {
+  name: string;
+  /** The names of the tools that it may use, of those that its agent has. */
+  tools: string[];
+  /** The hosts that its tools may reach: `none` when absent. */
+  network?: NetworkPolicy;
+  /** Sub-agents of this template that a conversation has at a time; `SUB_AGENT_QUOTA` when absent. */
+  quota?: number;
+}
+
+/** `any`, `none`, or hosts as `host` or `host:port`. */
+export type NetworkPolicy = "any" | "none" | string[];
+
+/** The bounds of an agent that is called, and of all that it calls. */
+export interface SubAgentBounds extends Omit<SubAgentTemplate, "quota"> {
+  network: NetworkPolicy;
+  /** They come from a template further up, which does not name tools of this agent. */
+  inherited?: true;
+}
+
+/** Sub-agents of one template that a conversation has at a time, where the template does not say. */
+export const SUB_AGENT_QUOTA = 3;
+
+/** Tools, and hosts, that a template names. */
+const MAX_NAMES = 100;
+
+export const hostsSchema = z
+  .array(
+    z
+      .string()
+      .max(260)
+      .regex(
+        /^(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/,
+        "A host is `host` or `host:port`, in small letters, without a path",
+      ),
+  )
+  .max(MAX_NAMES);
+
+const network = z.union([z.enum(["any", "none"]), hostsSchema]);
+const tools = z.array(z.string().min(1).max(64)).max(MAX_NAMES);
+
+export const subAgentTemplateSchema = z.strictObject({
+  name: definitionIdSchema,
+  tools,
+  network: z.exactOptional(network),
+  quota: z.exactOptional(z.int().min(1).max(32)),
+}) satisfies z.ZodType<SubAgentTemplate>;
+
+export const subAgentBoundsSchema = z.object({
+  name: definitionIdSchema,
+  tools,
+  network,
+  inherited: z.literal(true).exactOptional(),
+}) satisfies z.ZodType<SubAgentBounds>;

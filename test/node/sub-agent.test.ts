@@ -1,0 +1,176 @@
+/** Sub-agents: templates in code, their bounds for any tools, and their quota. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { callRefusal } from "../../src/agents/conversation/core/planning/call-guards.ts";
+import { modelInputSchema } from "../../src/library/agent-tool.ts";
+import { defineTool } from "../../src/library/define.ts";
+import { defineSubAgent, type SubAgentOptions } from "../../src/library/define-sub-agent.ts";
+import { boundedChain, boundsOf } from "../../src/library/sub-agent.ts";
+import type { NetworkPolicy, SubAgentBounds, SubAgentTemplate } from "../../src/protocol/sub-agent.ts";
+import { PIN, PLAIN_CHAIN, recordOf } from "../support/records.ts";
+
+const options: SubAgentOptions = {
+  agent: "researcher",
+  description: "Reads pages.",
+  tools: ["read_page"],
+};
+
+function chainWith(...tools: { name: string; hosts?: string[]; agent?: string }[]) {
+  return {
+    ...PLAIN_CHAIN,
+    tools: tools.map(({ name, hosts, agent }) => ({
+      ...{ ...PIN, library: "lib", id: name },
+      definition: {
+        ...{
+          name,
+          description: name,
+          inputSchema: { type: "object" },
+          effect: "pure" as const,
+          timeoutMs: 1,
+        },
+        ...(hosts && { hosts }),
+        ...(agent === undefined ? {} : { target: { agent } }),
+      },
+    })),
+  };
+}
+
+const namesIn = (chain: { tools: readonly { definition: { name: string } }[] }) =>
+  chain.tools.map(({ definition }) => definition.name);
+
+describe("a template in code", () => {
+  test("is the tool agent_spawn_<template>, whose model gives a goal and no mode", () => {
+    const { id, definition } = defineSubAgent("reader", options);
+    expect(id).toBe("agent_spawn_reader");
+    expect(definition).toMatchObject({
+      name: "agent_spawn_reader",
+      timeoutMs: 300_000,
+      target: { agent: "researcher", template: { name: "reader", tools: ["read_page"] } },
+    });
+    expect(modelInputSchema(definition)).toMatchObject({ required: ["goal"] });
+    expect(JSON.stringify(modelInputSchema(definition))).not.toContain("invocationMode");
+  });
+
+  test.each<[Partial<SubAgentOptions>, string]>([
+    [{ network: ["https://manual.example/"] }, "host"],
+    [{ quota: 0 }, "quota"],
+    [{ quota: 33 }, "quota"],
+    [{ tools: Array(101).fill("t") }, "tools"],
+  ])("%j is refused with its place", (wrong, place) => {
+    expect(() => defineSubAgent("reader", { ...options, ...wrong })).toThrow(place);
+  });
+
+  test("a target with a template cannot join", () => {
+    const template = { name: "reader", tools: [] };
+    const target = { agent: "researcher", mode: "loop_in" as const, template };
+    expect(() => defineTool({ name: "join", description: "Joins.", target })).toThrow("cannot join");
+  });
+});
+
+describe("bounds", () => {
+  const names = fc.uniqueArray(fc.constantFrom("a", "b", "c", "d"), { maxLength: 4 });
+  const hosts = fc.uniqueArray(fc.constantFrom("x.example", "y.example", "z.example:8080"), { maxLength: 3 });
+  const network: fc.Arbitrary<NetworkPolicy> = fc.oneof(
+    fc.constantFrom("any" as const, "none" as const),
+    hosts,
+  );
+  const template: fc.Arbitrary<SubAgentTemplate> = fc.record(
+    { name: fc.constant("t"), tools: names, network },
+    { requiredKeys: ["name", "tools"] },
+  );
+  const chain = fc
+    .uniqueArray(
+      fc.record(
+        { name: fc.constantFrom("a", "b", "c", "d", "e"), hosts, agent: fc.constant("other") },
+        { requiredKeys: ["name"] },
+      ),
+      { selector: ({ name }) => name },
+    )
+    .map((tools) => chainWith(...tools));
+
+  test("SPAWN-3 a template below never widens what those above allow, for any agent", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.option(template, { nil: undefined }), { minLength: 1, maxLength: 4 }),
+        chain,
+        (path, agent) => {
+          let bounds: SubAgentBounds | undefined;
+          let allowed = namesIn(agent);
+          for (const one of path) {
+            bounds = boundsOf(bounds, one);
+            if (bounds === undefined) continue;
+            // The check of the names is another test's.
+            const here = namesIn(boundedChain("other", agent, { ...bounds, inherited: true }));
+            expect(allowed).toEqual(expect.arrayContaining(here));
+            allowed = here;
+          }
+        },
+      ),
+    );
+  });
+
+  test("SPAWN-1 SPAWN-2 only named tools are left, and of these only those whose hosts are allowed", () => {
+    fc.assert(
+      fc.property(template, chain, (one, agent) => {
+        const bounds = boundsOf(undefined, one) ?? expect.fail();
+        for (const { definition } of boundedChain("other", agent, { ...bounds, inherited: true }).tools) {
+          expect(one.tools).toContain(definition.name);
+          if (one.network === "any" || definition.target !== undefined) continue;
+          const allowed = Array.isArray(one.network) ? one.network : [];
+          expect(allowed).toEqual(expect.arrayContaining(definition.hosts ?? ["unknown"]));
+        }
+      }),
+    );
+  });
+
+  test("SPAWN-2 without a network, tools that reach nothing are left", () => {
+    const agent = chainWith(
+      { name: "sum", hosts: [] },
+      { name: "read", hosts: ["x.example"] },
+      { name: "any" },
+    );
+    const bounds = { name: "t", tools: ["sum", "read", "any"], network: "none" as const };
+    expect(namesIn(boundedChain("other", agent, bounds))).toEqual(["sum"]);
+    const some = { ...bounds, network: ["x.example"] };
+    expect(namesIn(boundedChain("other", agent, some))).toEqual(["sum", "read"]);
+    expect(namesIn(boundedChain("other", agent, { ...bounds, network: "any" }))).toEqual([
+      "sum",
+      "read",
+      "any",
+    ]);
+  });
+
+  test("a template that names a tool which its agent lacks says so", () => {
+    const bounds = { name: "reader", tools: ["red_page"], network: "none" as const };
+    expect(() => boundedChain("researcher", chainWith({ name: "read_page" }), bounds)).toThrow(
+      'The template "reader" allows the tool "red_page", which the agent "researcher" does not have.',
+    );
+  });
+});
+
+test("SPAWN-4 E25 the fourth sub-agent of a template is refused, those of other templates are not", () => {
+  const tools = ["reader", "writer"].map((name) => {
+    const { id, definition } = defineSubAgent(name, { ...options, ...(name === "writer" && { quota: 1 }) });
+    return { ...PIN, library: "lib", id, definition };
+  });
+  const record = recordOf({ ...PLAIN_CHAIN, tools });
+  const spawn = (template: string) => ({
+    toolCallId: "c",
+    name: `agent_spawn_${template}`,
+    agent: { id: "researcher", mode: "delegate" as const, template },
+    input: { goal: "Read." },
+  });
+  const readers = Array.from({ length: 3 }, () => spawn("reader"));
+  const refused = (template: string, open: typeof readers) =>
+    callRefusal(record, record.agents[0].id, spawn(template), open)?.error;
+  expect(refused("reader", readers.slice(1))).toBeUndefined();
+  expect(refused("reader", readers)).toMatchObject({
+    code: "EXECUTION_FAILED",
+    message: 'At most 3 sub-agents of "reader" may work at a time. Spawn another when one has ended.',
+    retriable: true,
+  });
+  expect(refused("writer", readers)).toBeUndefined();
+  expect(refused("writer", [spawn("writer")])).toMatchObject({
+    message: expect.stringContaining("At most 1"),
+  });
+});

@@ -1,0 +1,192 @@
+/** Sub-agents on the real Worker: their tools, their quota and their time, and what they cannot do. */
+import { afterEach, beforeAll, expect, test } from "vitest";
+import type { StepScript } from "../support/provider-script.ts";
+import { Play } from "./provider.ts";
+import { checkInvariants, createAgent, createConversation, request, TestConversation } from "./world.ts";
+
+let chief: string;
+
+const identity = (systemPrompt: string) => ({ systemPrompt, modelProfileId: "test/scripted" });
+
+async function post(tool: { name: string; [field: string]: unknown }): Promise<string> {
+  const body = JSON.stringify({ id: tool.name, description: "For a test.", ...tool });
+  const response = await request("/api/libraries/spawning/tools", { method: "POST", body });
+  expect(response.status, await response.clone().text()).toBe(201);
+  return `spawning/${tool.name}`;
+}
+
+const goal = {
+  type: "object",
+  properties: { goal: { type: "string" } },
+  required: ["goal"],
+};
+
+/** Posts the template of a sub-agent; returns its reference. */
+function spawning(name: string, agent: string, template: object, more: object = {}): Promise<string> {
+  const target = { agent, template: { name, ...template } };
+  return post({ name: `agent_spawn_${name}`, inputSchema: goal, target, ...more });
+}
+
+beforeAll(async () => {
+  const helper = await createAgent({ identity: identity("You are the helper.") });
+  const askHelper = await post({ name: "ask_helper_below", target: { agent: helper } });
+  const worker = await createAgent({
+    identity: identity("You are the worker."),
+    tools: { toolIds: ["test/correlation", "test/double", askHelper] },
+  });
+  const tools = [
+    await spawning("narrow", worker, { tools: ["double"], network: "any" }),
+    await spawning("offline", worker, { tools: ["double"] }),
+    await spawning("quick", worker, { tools: [] }, { timeoutMs: 300 }),
+    await spawning("wrong", worker, { tools: ["divide"] }),
+    await spawning("many", worker, { tools: [] }, { async: true }),
+  ];
+  chief = await createAgent({ identity: identity("You are the chief."), tools: { toolIds: tools } });
+});
+
+afterEach(checkInvariants);
+
+const spawn = (template: string, play: Play): StepScript => ({
+  call: `agent_spawn_${template}`,
+  input: { goal: play.content },
+});
+
+type Sent = {
+  body: { tools?: { function: { name: string } }[]; messages: { role: string; content: string | null }[] };
+};
+
+const toolsIn = (sent: Sent | undefined) => (sent?.body.tools ?? []).map((tool) => tool.function.name).sort();
+const resultsIn = (sent: Sent | undefined) =>
+  (sent?.body.messages ?? []).filter(({ role }) => role === "tool").map(({ content }) => content ?? "");
+
+test("E25 SPAWN-1 a sub-agent has the tools of its template only, and any other is PERMISSION_DENIED", async () => {
+  const conversation = await createConversation(chief);
+  const child = new Play({
+    replies: [
+      [
+        { call: "double", input: { n: 21 } },
+        { call: "correlation", input: {} },
+        { call: "ask_helper_below", input: { message: "Do it for me." } },
+        { call: "agent_spawn_narrow", input: { goal: "Do it again." } },
+      ],
+      [{ text: "42" }],
+    ],
+  });
+  const { turnId } = await conversation.play({ replies: [[spawn("narrow", child)], [{ text: "Done." }]] });
+  const turn = await conversation.ended(turnId);
+  expect(turn.answer).toBe("Done.");
+  expect(turn.moves[0]?.toolCall?.agent).toMatchObject({ mode: "delegate", template: "narrow" });
+  expect(turn.moves[0]?.toolResult?.result).toBe("42");
+  const [first, second] = await child.requests(2);
+  expect(toolsIn(first)).toEqual(["decline", "double"]);
+  const [product, ...refused] = resultsIn(second);
+  expect(product).toContain("42");
+  expect(refused.map((text) => JSON.parse(text))).toEqual(
+    ["correlation", "ask_helper_below", "agent_spawn_narrow"].map((name) => ({
+      code: "PERMISSION_DENIED",
+      message: `A sub-agent of "narrow" has no tool "${name}".`,
+      retriable: false,
+    })),
+  );
+  const types = (await conversation.journal()).map(({ type }) => type);
+  expect(types.filter((type) => type.startsWith("agent_call."))).toEqual([
+    "agent_call.started",
+    "agent_call.completed",
+  ]);
+});
+
+test("E25 SPAWN-2 without a network it has no tool that does not say which hosts it reaches", async () => {
+  const conversation = await createConversation(chief);
+  const child = new Play({ replies: [[{ text: "Nothing to do." }]] });
+  const { turnId } = await conversation.play({ replies: [[spawn("offline", child)], [{ text: "Done." }]] });
+  expect((await conversation.ended(turnId)).answer).toBe("Done.");
+  expect(toolsIn((await child.requests(1))[0])).toEqual(["decline"]);
+});
+
+test("E25 SPAWN-4 the fourth sub-agent at a time is refused; when one has ended, there is room", async () => {
+  const conversation = await createConversation(chief);
+  const children = Array.from(
+    { length: 3 },
+    () => new Play({ replies: [[{ gate: "work" }, { text: "Worked." }]] }),
+  );
+  const fourth = new Play({ replies: [[{ text: "Never." }]] });
+  const { play, turnId } = await conversation.play({
+    replies: [
+      [...children, fourth].map((child) => spawn("many", child)),
+      ...Array(4).fill([{ text: "Waiting." }]),
+    ],
+  });
+  await Promise.all(children.map((child) => child.reached("work")));
+  const [, second] = await play.requests(2);
+  const refusals = resultsIn(second).filter((text) => text.includes("sub-agents"));
+  expect(refusals.map((text) => JSON.parse(text))).toEqual([
+    {
+      code: "EXECUTION_FAILED",
+      message: 'At most 3 sub-agents of "many" may work at a time. Spawn another when one has ended.',
+      retriable: true,
+    },
+  ]);
+  expect(await fourth.requests()).toEqual([]);
+  for (const child of children) await child.open("work");
+  await conversation.ended(turnId);
+  const late = new Play({ replies: [[{ text: "Room." }]] });
+  const next = await conversation.play({
+    replies: [[spawn("many", late)], [{ text: "A." }], [{ text: "B." }]],
+  });
+  await late.requests(1);
+  await conversation.ended(next.turnId);
+});
+
+test("E25 its time over, a sub-agent is stopped, and so is its request to the provider", async () => {
+  const conversation = await createConversation(chief);
+  const child = new Play({ replies: [[{ text: "Half" }, { gate: "work" }]] });
+  const { play, turnId } = await conversation.play({
+    replies: [[spawn("quick", child)], [{ text: "Too slow." }]],
+  });
+  expect((await conversation.ended(turnId)).answer).toBe("Too slow.");
+  await child.closes(1);
+  const [, second] = await play.requests();
+  expect(JSON.parse(resultsIn(second)[0] ?? "")).toMatchObject({ code: "TIMEOUT" });
+  const { moves } = await conversation.turn(turnId);
+  const room = new TestConversation(moves[0]?.toolCall?.agent?.conversationId ?? "");
+  const client = await room.connect();
+  await client.until((state) => state.conversation?.status === "completed");
+});
+
+test("E25 a template that names a tool which its agent lacks spawns nothing, and says so", async () => {
+  const conversation = await createConversation(chief);
+  const child = new Play({ replies: [[{ text: "Never." }]] });
+  const { play, turnId } = await conversation.play({
+    replies: [[spawn("wrong", child)], [{ text: "I see." }]],
+  });
+  expect((await conversation.ended(turnId)).answer).toBe("I see.");
+  const [, second] = await play.requests();
+  expect(JSON.parse(resultsIn(second)[0] ?? "")).toMatchObject({
+    code: "INVALID_INPUT",
+    message: expect.stringContaining('allows the tool "divide"'),
+  });
+  expect(await child.requests()).toEqual([]);
+});
+
+test("E25 by API a template is checked when it is posted", async () => {
+  const bad = [
+    { template: { name: "x" } },
+    { template: { name: "x", tools: [], network: ["https://a.example"] } },
+    { template: { name: "x", tools: [], quota: 0 } },
+    { mode: "loop_in", template: { name: "x", tools: [] } },
+    { handoff: "full", template: { name: "x", tools: [] } },
+  ];
+  for (const [index, target] of bad.entries()) {
+    const body = {
+      id: `bad_${index}`,
+      name: `bad_${index}`,
+      description: "Bad.",
+      target: { agent: chief, ...target },
+    };
+    const response = await request("/api/libraries/spawning/tools", {
+      method: "POST",
+      body: JSON.stringify(body),
+    });
+    expect(response.status, JSON.stringify(target)).toBe(422);
+  }
+});
