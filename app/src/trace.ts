@@ -4,6 +4,8 @@
  * TRACEVIEW-1  Each span has one row, below that of its parent; those of one parent stand in the order of their beginnings. A span
  *              whose parent is not there stands at the top.
  * TRACEVIEW-2  A bar lies within the time of the whole trace, whatever the clocks of the actors say.
+ * TRACEVIEW-3  A wait, in which nothing but calls of agents goes on, has at most a tenth of the room of all work, however long it
+ *              was. The order of all beginnings and ends stays.
  */
 import type { SpanView, TraceView } from "../../src/client/index.ts";
 
@@ -20,7 +22,7 @@ export interface TraceRow {
   /** Milliseconds from the first beginning of the trace. */
   startsAfter: number;
   durationMs: number;
-  /** The bar: its beginning and its length, as fractions of the whole trace. */
+  /** The bar: its beginning and its length, as fractions of the whole room. */
   left: number;
   width: number;
 }
@@ -34,23 +36,30 @@ export interface TraceSummary {
 
 type Timed = Omit<SpanView, "startedAt" | "endedAt"> & { span: SpanView; from: number; to: number };
 
-export function rowsOf(spans: readonly SpanView[]): TraceRow[] {
+export interface TraceRows {
+  rows: TraceRow[];
+  /** Waits have less room than their time (TRACEVIEW-3). */
+  shortened: boolean;
+}
+
+export function rowsOf(spans: readonly SpanView[]): TraceRows {
   const timed = timedOf(spans);
-  const { first, length } = extentOf(timed);
+  const { first } = extentOf(timed);
+  const { placeOf, room, shortened } = roomOf(timed);
   const ids = new Set(timed.map(({ spanId }) => spanId));
   const below = Map.groupBy(timed, ({ spanId, parentSpanId }) =>
     parentSpanId !== undefined && parentSpanId !== spanId && ids.has(parentSpanId) ? parentSpanId : "",
   );
   const rows: TraceRow[] = [];
   const add = ({ span, from, to }: Timed, depth: number) => {
-    const left = length === 0 ? 0 : (from - first) / length;
-    const width = length === 0 ? 1 : (to - from) / length;
+    const left = room === 0 ? 0 : placeOf(from) / room;
+    const width = room === 0 ? 1 : (placeOf(to) - placeOf(from)) / room;
     const times = { startsAfter: from - first, durationMs: to - from, left, width };
     rows.push({ span, ...stepOf(span), depth, ...times });
     for (const child of below.get(span.spanId) ?? []) add(child, depth + 1);
   };
   for (const span of below.get("") ?? []) add(span, 0);
-  return rows;
+  return { rows, shortened };
 }
 
 export function summaryOf({ spans }: Pick<TraceView, "spans">): TraceSummary {
@@ -75,6 +84,62 @@ function timedOf(spans: readonly SpanView[]): Timed[] {
       return { ...span, span, from, to: Math.max(from, Date.parse(span.endedAt)) };
     })
     .toSorted((a, b) => a.from - b.from || b.to - a.to);
+}
+
+/** A wait has at most this part of the room of all work. */
+const MAX_WAIT = 0.1;
+
+interface Stretch {
+  from: number;
+  to: number;
+  /** Its beginning in the room. */
+  at: number;
+  /** Room for a millisecond. */
+  scale: number;
+}
+
+/** Returns where moments are in the room of the bars: work has its time, a wait is shortened. `spans` are by their beginnings. */
+function roomOf(spans: readonly Timed[]): {
+  placeOf: (time: number) => number;
+  room: number;
+  shortened: boolean;
+} {
+  const works: { from: number; to: number }[] = [];
+  for (const { span, from, to } of spans) {
+    if (stepOf(span).kind === "call") continue;
+    const last = works.at(-1);
+    if (last !== undefined && from <= last.to) last.to = Math.max(last.to, to);
+    else works.push({ from, to });
+  }
+  const worked = works.reduce((sum, { from, to }) => sum + to - from, 0);
+  const { first, length } = extentOf(spans);
+  const stretches: Stretch[] = [];
+  let room = 0;
+  const add = (from: number, to: number, scale: number) => {
+    if (to <= from) return;
+    stretches.push({ from, to, at: room, scale });
+    room += (to - from) * scale;
+  };
+  const addWait = (from: number, to: number) =>
+    add(from, to, worked === 0 ? 1 : Math.min(1, (worked * MAX_WAIT) / (to - from)));
+  let end = first;
+  for (const { from, to } of works) {
+    addWait(end, from);
+    add(from, to, 1);
+    end = to;
+  }
+  addWait(end, first + length);
+  const placeOf = (time: number) => {
+    let [low, high] = [0, stretches.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((stretches[middle]?.to ?? time) < time) low = middle + 1;
+      else high = middle;
+    }
+    const found = stretches[low];
+    return found === undefined ? room : found.at + Math.max(0, time - found.from) * found.scale;
+  };
+  return { placeOf, room, shortened: stretches.some(({ scale }) => scale < 1) };
 }
 
 function extentOf(spans: readonly Timed[]): { first: number; length: number } {

@@ -48,7 +48,12 @@ const SPANS: SpanView[] = [
 
 describe("rows", () => {
   it("TRACEVIEW-1 stand below their parents, in the order of their beginnings", () => {
-    const rows = rowsOf(SPANS).map(({ span, kind, subject, depth }) => [span.spanId, kind, subject, depth]);
+    const rows = rowsOf(SPANS).rows.map(({ span, kind, subject, depth }) => [
+      span.spanId,
+      kind,
+      subject,
+      depth,
+    ]);
     expect(rows).toEqual([
       ["a", "agent", "manager", 0],
       ["e", "model", "offline-1", 1],
@@ -56,11 +61,12 @@ describe("rows", () => {
       ["c", "agent", "helper", 2],
       ["d", "model", "offline-1", 3],
     ]);
-    expect(rowsOf(SPANS)[2]).toMatchObject({ startsAfter: 200, durationMs: 700, left: 0.2, width: 0.7 });
+    expect(rowsOf(SPANS).shortened).toBe(false);
+    expect(rowsOf(SPANS).rows[2]).toMatchObject({ startsAfter: 200, durationMs: 700, left: 0.2, width: 0.7 });
   });
 
   it("TRACEVIEW-1 a span whose parent is the caller's, or not over yet, stands at the top", () => {
-    const rows = rowsOf(SPANS.filter(({ spanId }) => spanId !== "a" && spanId !== "b"));
+    const rows = rowsOf(SPANS.filter(({ spanId }) => spanId !== "a" && spanId !== "b")).rows;
     expect(rows.map(({ span, depth }) => [span.spanId, depth])).toEqual([
       ["e", 0],
       ["c", 0],
@@ -80,7 +86,7 @@ describe("rows", () => {
       );
     fc.assert(
       fc.property(forest, (spans) => {
-        const rows = rowsOf(spans);
+        const { rows } = rowsOf(spans);
         expect(rows.map(({ span }) => span.spanId).toSorted()).toEqual(
           spans.map(({ spanId }) => spanId).toSorted(),
         );
@@ -91,17 +97,37 @@ describe("rows", () => {
           expect(Math.min(left, width)).toBeGreaterThanOrEqual(0);
           expect(left + width).toBeLessThanOrEqual(1.000_001);
         });
+        const byTime = rows.toSorted((a, b) => a.startsAfter - b.startsAfter);
+        byTime.slice(1).forEach(({ left }, index) => {
+          expect(left, "TRACEVIEW-3").toBeGreaterThanOrEqual((byTime[index]?.left ?? 0) - 1e-9);
+        });
       }),
     );
   });
 
+  it("TRACEVIEW-3 a wait of a day leaves the work room, and its time is told", () => {
+    const day = 86_400_000;
+    const { rows, shortened } = rowsOf([
+      agent("a", 0, 500, "manager"),
+      agent("b", 400, day, "helper", { parentSpanId: "a", kind: "client" }),
+      agent("c", day, day + 500, "manager", { parentSpanId: "a" }),
+    ]);
+    expect(shortened).toBe(true);
+    const [first, call, last] = rows;
+    expect(first?.width).toBeCloseTo(500 / 1_100);
+    expect(last?.width).toBeCloseTo(500 / 1_100);
+    expect(call).toMatchObject({ durationMs: day - 400 });
+    expect(call?.width).toBeCloseTo(200 / 1_100);
+    expect(last?.startsAfter).toBe(day);
+  });
+
   it("no spans: no rows, and a summary of zeros", () => {
-    expect(rowsOf([])).toEqual([]);
+    expect(rowsOf([])).toEqual({ rows: [], shortened: false });
     expect(summaryOf({ spans: [] })).toEqual({ agents: 0, modelCalls: 0, tokens: 0, durationMs: 0 });
   });
 
   it("a span of no length fills the bar of a trace of no length", () => {
-    expect(rowsOf([span("a", 5, 5)])).toMatchObject([{ left: 0, width: 1, durationMs: 0 }]);
+    expect(rowsOf([span("a", 5, 5)]).rows).toMatchObject([{ left: 0, width: 1, durationMs: 0 }]);
   });
 });
 

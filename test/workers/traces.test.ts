@@ -20,8 +20,8 @@ const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
 const identity = (systemPrompt: string) => ({ systemPrompt, modelProfileId: "test/scripted" });
 
 /** Posts a tool that an agent answers; returns its reference. */
-async function tool(id: string, target: object): Promise<string> {
-  const body = { id, name: id, description: "Asks an agent.", target };
+async function tool(id: string, target: object, more: object = {}): Promise<string> {
+  const body = { id, name: id, description: "Asks an agent.", target, ...more };
   const response = await request("/api/libraries/traced/tools", {
     method: "POST",
     body: JSON.stringify(body),
@@ -39,6 +39,11 @@ beforeAll(async () => {
     tools: {
       toolIds: [
         await tool("ask_lead", { agent: lead }),
+        await tool(
+          "ask_again",
+          { agent: helper },
+          { effect: "idempotent", retry: { maxAttempts: 2, backoffMs: 10 } },
+        ),
         await tool("ask_nobody", { agent: "nobody-there" }),
         await tool("invite_helper", { agent: helper, mode: "loop_in" }),
       ],
@@ -156,6 +161,21 @@ test("G17 TRACEREAD-1 the turn of an agent that is brought in is part of the tra
   expect(agents).toEqual(new Set([turnId, guest]));
   expect(tokensOf(trace.spans)).toBe(3 * usage.total_tokens);
   expect((await traceOf(conversation, other.turnId)).traceId).not.toBe(trace.traceId);
+});
+
+test("G17 TRACES-1 each attempt of a call is in the trace, below the call", async () => {
+  const conversation = await createConversation(manager);
+  const broken = { status: 400, message: "No." };
+  const child = new Play({ replies: [{ attempts: [broken, [{ text: "Yes." }, { usage }]] }] });
+  const { turnId } = await conversation.play({
+    replies: [[{ call: "ask_again", input: { message: child.content } }], [{ text: "At last." }]],
+  });
+  expect((await conversation.ended(turnId)).answer).toBe("At last.");
+  const { spans } = await traceOf(conversation, turnId);
+  const work = spans.filter(({ name, kind }) => name === `invoke_agent ${helper}` && kind === "internal");
+  expect(work.map(({ attributes }) => attributes["dramatis.turn.status"])).toEqual(["failed", "completed"]);
+  expect(new Set(work.map(({ parentSpanId }) => parentSpanId)).size).toBe(1);
+  expect(new Set(work.map(({ attributes }) => attributes["gen_ai.conversation.id"])).size).toBe(2);
 });
 
 test("G17 TRACES-2 a call that reached no agent leaves its own span, with the error; the trace is whole", async () => {

@@ -17,8 +17,9 @@ interface TraceDialogProps {
   onClose: () => void;
 }
 
-/** Time between two readings of a turn that works. */
+/** Time until the next reading of a turn that works. It grows while there is nothing new. */
 const REFRESH_MS = 2_000;
+const MAX_REFRESH_MS = 30_000;
 /** Steps that are shown. */
 const MAX_ROWS = 500;
 
@@ -105,10 +106,11 @@ interface StepsProps {
 }
 
 function Steps({ trace, active, nameOf }: StepsProps) {
-  const rows = rowsOf(trace.spans);
+  const { rows, shortened } = rowsOf(trace.spans);
   const notes = [
     ...(active ? ["The turn goes on. Steps appear when they are over."] : []),
     ...(rows.length > MAX_ROWS ? [`The first ${MAX_ROWS} of ${rows.length} steps are shown.`] : []),
+    ...(shortened ? ["The bars shorten long waits."] : []),
     ...(trace.partial
       ? ["Some steps are missing: there are too many, or a conversation could not be read."]
       : []),
@@ -136,15 +138,22 @@ function useTrace(turnId: string, active: boolean) {
     (signal: AbortSignal) => client.turns.trace(conversationId, turnId, { signal }),
     [conversationId, turnId],
   );
-  const resource = useResource(load);
-  const { reload } = resource;
+  const { value, error, reload } = useResource(load);
   const was = useRef(active);
   useEffect(() => {
     if (was.current && !active) reload();
     was.current = active;
-    if (!active) return;
-    const timer = setInterval(reload, REFRESH_MS);
-    return () => clearInterval(timer);
   }, [active, reload]);
-  return resource;
+
+  const count = value?.spans.length;
+  const last = useRef({ count, wait: REFRESH_MS });
+  useEffect(() => {
+    if (!active || (value === undefined && error === undefined)) return;
+    const isNew = last.current.count !== count;
+    const wait = isNew ? REFRESH_MS : Math.min(last.current.wait * 1.5, MAX_REFRESH_MS);
+    last.current = { count, wait };
+    const timer = setTimeout(reload, wait);
+    return () => clearTimeout(timer);
+  }, [active, value, error, count, reload]);
+  return { value, error, reload };
 }

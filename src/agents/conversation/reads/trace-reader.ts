@@ -6,11 +6,12 @@
  * TRACEREAD-2  It has the spans of work that is over, as they are exported, whether or not they were.
  */
 import type { Span } from "../../../model/span.ts";
+import { calledConversationId, operationId } from "../../../protocol/ids.ts";
 import type { SpanView, TracePart } from "../../../protocol/trace.ts";
 import { defined } from "../../../shared/defined.ts";
 import { toIso } from "../../../shared/time.ts";
 import { exchangeOf } from "../core/exchange.ts";
-import { agentMark } from "../core/frames.ts";
+import type { Operation } from "../core/operation.ts";
 import { spansOf } from "../core/spans.ts";
 import type { ConversationState } from "../core/state.ts";
 import { traceOf } from "../core/trace.ts";
@@ -42,9 +43,7 @@ export function readTrace(
     const found = n === turn.n ? turn : turns.read(n);
     if (found === undefined) continue;
     spans.push(...spansOf(record, found));
-    opened.push(
-      ...found.operations.flatMap((operation) => agentMark(found, operation).agent?.conversationId ?? []),
-    );
+    opened.push(...found.operations.flatMap((operation) => openedBy(found, operation)));
   }
   const partial = more || spans.length > MAX_TRACE_SPANS;
   return {
@@ -53,6 +52,15 @@ export function readTrace(
     opened,
     ...(partial ? { partial } : {}),
   };
+}
+
+/** Returns the conversations that a call of an agent opened: one for each attempt. */
+function openedBy(turn: Turn, { item, agent, attempt }: Operation): string[] {
+  if (agent?.mode !== "delegate") return [];
+  const id = operationId(turn, item);
+  return Array.from({ length: attempt }, (_, index) =>
+    calledConversationId(id, index + 1, agent.jurisdiction),
+  );
 }
 
 /** Returns the numbers of the turns of an exchange, ascending; `more` if there may be others. */
