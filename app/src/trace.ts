@@ -4,8 +4,8 @@
  * TRACEVIEW-1  Each span has one row, below that of its parent; those of one parent stand in the order of their beginnings. A span
  *              whose parent is not there stands at the top.
  * TRACEVIEW-2  A bar lies within the time of the whole trace, whatever the clocks of the actors say.
- * TRACEVIEW-3  A wait, in which nothing but calls of agents goes on, has at most a tenth of the room of all work, however long it
- *              was. The order of all beginnings and ends stays.
+ * TRACEVIEW-3  Waits, in which nothing but calls of agents goes on, have at most three quarters of the room, however long they
+ *              were. The order of all beginnings and ends stays.
  */
 import type { SpanView, TraceView } from "../../src/client/index.ts";
 
@@ -86,8 +86,8 @@ function timedOf(spans: readonly SpanView[]): Timed[] {
     .toSorted((a, b) => a.from - b.from || b.to - a.to);
 }
 
-/** A wait has at most this part of the room of all work. */
-const MAX_WAIT = 0.1;
+/** The most room of all waits together, by the room of all work. */
+const MAX_WAITS = 3;
 
 interface Stretch {
   from: number;
@@ -98,7 +98,7 @@ interface Stretch {
   scale: number;
 }
 
-/** Returns where moments are in the room of the bars: work has its time, a wait is shortened. `spans` are by their beginnings. */
+/** Returns where moments are in the room of the bars: work has its time, long waits are shortened. `spans` are by their beginnings. */
 function roomOf(spans: readonly Timed[]): {
   placeOf: (time: number) => number;
   room: number;
@@ -120,15 +120,15 @@ function roomOf(spans: readonly Timed[]): {
     stretches.push({ from, to, at: room, scale });
     room += (to - from) * scale;
   };
-  const addWait = (from: number, to: number) =>
-    add(from, to, worked === 0 ? 1 : Math.min(1, (worked * MAX_WAIT) / (to - from)));
+  const waits = length - worked;
+  const waitScale = worked === 0 ? 1 : Math.min(1, (worked * MAX_WAITS) / waits);
   let end = first;
   for (const { from, to } of works) {
-    addWait(end, from);
+    add(end, from, waitScale);
     add(from, to, 1);
     end = to;
   }
-  addWait(end, first + length);
+  add(end, first + length, waitScale);
   const placeOf = (time: number) => {
     let [low, high] = [0, stretches.length];
     while (low < high) {

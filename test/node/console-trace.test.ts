@@ -114,10 +114,10 @@ describe("rows", () => {
     ]);
     expect(shortened).toBe(true);
     const [first, call, last] = rows;
-    expect(first?.width).toBeCloseTo(500 / 1_100);
-    expect(last?.width).toBeCloseTo(500 / 1_100);
+    expect(first?.width).toBeCloseTo(1 / 8);
+    expect(last?.width).toBeCloseTo(1 / 8);
     expect(call).toMatchObject({ durationMs: day - 400 });
-    expect(call?.width).toBeCloseTo(200 / 1_100);
+    expect(call?.width).toBeCloseTo(3 / 4 + 1 / 40);
     expect(last?.startsAfter).toBe(day);
   });
 
