@@ -2,7 +2,7 @@
 import { afterEach, beforeAll, expect, test, vi } from "vitest";
 import type { SpanView, TraceView } from "../../src/protocol/trace.ts";
 import type { Principal } from "../../src/shared/principal.ts";
-import { Play } from "./provider.ts";
+import { Play, spansOf } from "./provider.ts";
 import {
   checkInvariants,
   crash,
@@ -22,12 +22,12 @@ const identity = (systemPrompt: string) => ({ systemPrompt, modelProfileId: "tes
 /** Posts a tool that an agent answers; returns its reference. */
 async function tool(id: string, target: object, more: object = {}): Promise<string> {
   const body = { id, name: id, description: "Asks an agent.", target, ...more };
-  const response = await request("/api/libraries/traced/tools", {
+  const response = await request("/api/libraries/traces/tools", {
     method: "POST",
     body: JSON.stringify(body),
   });
   expect(response.status, await response.clone().text()).toBe(201);
-  return `traced/${id}`;
+  return `traces/${id}`;
 }
 
 beforeAll(async () => {
@@ -161,6 +161,34 @@ test("G17 TRACEREAD-1 the turn of an agent that is brought in is part of the tra
   expect(agents).toEqual(new Set([turnId, guest]));
   expect(tokensOf(trace.spans)).toBe(3 * usage.total_tokens);
   expect((await traceOf(conversation, other.turnId)).traceId).not.toBe(trace.traceId);
+});
+
+test("G17 TRACEREAD-2 below a trace from outside it has the spans that a collector gets, no more and no fewer", async () => {
+  const conversation = await createConversation(manager);
+  const outside = `7e57${crypto.randomUUID().replaceAll("-", "").slice(4)}`;
+  const response = await request(`${conversation.path}/turns`, {
+    method: "POST",
+    headers: { "content-type": "application/json", traceparent: `00-${outside}-00f067aa0ba902b7-01` },
+    body: JSON.stringify({ content: new Play({ replies: tree().replies }).content }),
+  });
+  const { turnId } = await response.json<{ turnId: string }>();
+  await conversation.ended(turnId);
+  const { traceId, spans } = await traceOf(conversation, turnId);
+  expect(traceId).toBe(outside);
+  const own = spans.map(({ spanId, parentSpanId, name, startedAt, endedAt, attributes }) => ({
+    ...{ spanId, parentSpanId, name },
+    times: [startedAt, endedAt].map((time) => Date.parse(time)),
+    attributes: Object.keys(attributes).toSorted(),
+  }));
+  const sent = (await spansOf(traceId, spans.length)).map(
+    ({ spanId, parentSpanId, name, startTimeUnixNano, endTimeUnixNano, attributes }) => ({
+      ...{ spanId, parentSpanId, name },
+      times: [startTimeUnixNano, endTimeUnixNano].map((time) => Number(BigInt(time) / 1_000_000n)),
+      attributes: attributes.map(({ key }) => key).toSorted(),
+    }),
+  );
+  const byId = (a: { spanId: string }, b: { spanId: string }) => a.spanId.localeCompare(b.spanId);
+  expect(own.toSorted(byId)).toEqual(sent.toSorted(byId));
 });
 
 test("G17 TRACES-1 each attempt of a call is in the trace, below the call", async () => {
