@@ -14,10 +14,10 @@ export function wasStopped({ error, items }: TurnState): boolean {
 }
 
 /**
- * The reason for which a turn only waits: for a person's `approval`, for `agents` that it called, for a deferred `result`, or for
- * work in the `background`, the agent having answered.
+ * The reason for which a turn only waits: for a person's `approval`, for a deferred `result`, or for work in the `background`, the
+ * agent having answered.
  */
-export type Wait = "approval" | "agents" | "background" | "result";
+export type Wait = "approval" | "background" | "result";
 
 /** Returns why a turn waits for nothing but operations; `null` if it does not. */
 export function waitOf({ status, phase, items }: TurnState): Wait | null {
@@ -25,7 +25,6 @@ export function waitOf({ status, phase, items }: TurnState): Wait | null {
   const held = items.flatMap((item) =>
     item.type === "tool" && !item.operation.async ? [item.operation] : [],
   );
-  if (held.some(({ state, agent }) => state === "running" && agent !== undefined)) return "agents";
   if (held.some(({ state }) => state === "awaiting_approval")) return "approval";
   return held.some(({ deferredUntil }) => deferredUntil !== undefined) ? "result" : "background";
 }

@@ -30,8 +30,11 @@ export const AGENT_ASK = "agent.ask";
 /** Requests for approval that an open call shows at a time. Further ones are shown in the agent's conversation only. */
 export const MAX_ASKS = 32;
 
-/** Length of the input that a request for approval shows above the agent that asks, as JSON. */
-const MAX_ASKED_LENGTH = 64 * 1024;
+/** Requests for approval that all open calls of a conversation show at a time, as `MAX_ASKS`. */
+export const MAX_CONVERSATION_ASKS = 64;
+
+/** Length of the input that a request for approval shows above the agent that asks, as JSON. A larger one is shown there only. */
+export const MAX_ASKED_LENGTH = 4 * 1024;
 
 /** Length of an answer that goes back to a caller, in UTF-16 units. The rest is left out. */
 export const MAX_ANSWER_LENGTH = 128 * 1024;

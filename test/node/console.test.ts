@@ -157,10 +157,9 @@ describe("turns", () => {
     expect(shown([turn("a"), turn("b", { phase: "queued" })], "a", "b")).toEqual(["a"]);
   });
 
-  it("DEFER-5 wait for agents, for work in the background, or for a deferred result, while they are active", () => {
+  it("DEFER-5 wait for work in the background, or for a deferred result, while they are active", () => {
     const operation = { id: "o", turnId: "d", name: "pay", input: {}, state: "running" } as const;
     const deferred = { ...operation, deferredUntil: "2026-03-01T11:00:00.000Z" };
-    const agent = { id: "porter", mode: "delegate", conversationId: "c" } as const;
     const tools = (...operations: OperationState[]) => ({
       items: operations.map((one, index) => ({ type: "tool" as const, id: `o${index}`, operation: one })),
     });
@@ -171,11 +170,8 @@ describe("turns", () => {
       turn("d", { phase: "waiting", ...tools({ ...operation, state: "completed" }, deferred) }),
       turn("e", { phase: "waiting", ...tools({ ...deferred, async: true }) }),
       turn("f", tools(deferred)),
-      turn("g", { phase: "waiting", ...tools(deferred, { ...operation, agent }) }),
-      turn("h", { phase: "waiting", ...tools({ ...operation, agent, async: true }) }),
     ];
-    const waits = [null, "background", null, "result", "background", null, "agents", "background"];
-    expect(turns.map(waitOf)).toEqual(waits);
+    expect(turns.map(waitOf)).toEqual([null, "background", null, "result", "background", null]);
   });
 
   it("were stopped if their error says so, or their only trace is a stopped message", () => {

@@ -19,7 +19,8 @@ const HANDLE = { ...CODE, status: "deferred" } as const;
 const CLIENT = { ...CODE, target: "client" } as const;
 const PERSON = { ...CODE, status: "awaiting_approval" } as const;
 const AGENT = { ...CODE, target: "agent", status: "dispatched" } as const;
-const KINDS = [CODE, LOST, AGENT, PERSON, CLIENT, HANDLE] as const;
+const ASKING = { ...AGENT, agent: { id: "a", mode: "delegate", asks: [{}] } } as unknown as typeof AGENT;
+const KINDS = [CODE, LOST, AGENT, ASKING, PERSON, CLIENT, HANDLE] as const;
 
 /** An active turn that has the members that matter here. */
 function turnOf(members: Partial<Turn>, operations: readonly Partial<Operation>[] = []): Turn {
@@ -37,9 +38,11 @@ describe("WAIT-1 a turn waits for one thing at a time", () => {
     ["tools", turnOf({}, [CODE])],
     ["tools", turnOf({}, [LOST])],
     ["tools", turnOf({}, [HANDLE, CLIENT, CODE])],
-    ["agents", turnOf({ waiting: 3 }, [HANDLE, PERSON, CLIENT, AGENT])],
+    ["agents", turnOf({}, [HANDLE, PERSON, CLIENT, AGENT])],
     ["person", turnOf({ waiting: 3 }, [HANDLE, CLIENT, PERSON])],
     ["person", turnOf({ waiting: 3 }, [{ ...PERSON, target: "agent" }])],
+    ["person", turnOf({ waiting: 3 }, [HANDLE, ASKING])],
+    ["agents", turnOf({}, [ASKING, AGENT])],
     ["client", turnOf({}, [HANDLE, CLIENT])],
     ["handle", turnOf({ waiting: 3 }, [HANDLE])],
     ["cycle", turnOf({ waiting: 3 }, [DUE])],
@@ -70,7 +73,7 @@ test("WAIT-2 a turn announces a wait once, when it begins", () => {
       const isNew = wait !== waitForResults(before);
       if (wait === "client" && isNew) expect(types).toEqual(["WAIT_FOR_CLIENT"]);
       else if (wait === "person" && isNew) expect(types).toEqual(["WAIT_FOR_PERSON"]);
-      else if ((wait === "handle" || wait === "agents") && isNew) expect(types).toEqual(["MARK_WAITING"]);
+      else if (wait === "handle" && isNew) expect(types).toEqual(["MARK_WAITING"]);
       else expect(types).toEqual([]);
     }),
   );

@@ -116,7 +116,6 @@ function callStage({ turn, call }: AgentTask, nameOf: (agentId: string) => strin
 }
 
 const WAITS = {
-  agents: "Waits for agents:",
   approval: "Waits for approval:",
   result: "Waits for a result:",
   background: "Has work in the background:",
@@ -126,11 +125,11 @@ function stageOf(turn: TurnState): string {
   if (turn.phase === "queued") return "Waits its turn:";
   const wait = waitOf(turn);
   if (wait !== null) return WAITS[wait];
-  const tools = turn.items.flatMap((item) =>
-    item.type === "tool" && item.operation.state === "running" && item.operation.agent === undefined
-      ? [item.operation.name]
-      : [],
+  const running = turn.items.flatMap((item) =>
+    item.type === "tool" && item.operation.state === "running" ? [item.operation] : [],
   );
+  if (running.some(({ agent }) => agent !== undefined)) return "Waits for agents:";
+  const tools = running.map(({ name }) => name);
   return tools.length === 0 ? "Answers:" : `Runs ${tools.join(", ")} for:`;
 }
 

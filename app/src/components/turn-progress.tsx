@@ -13,7 +13,6 @@ interface TurnProgressProps {
 
 const waits = {
   background: { text: "Works in the background", stop: "Stop this work" },
-  agents: { text: "Waits for agents that it called", stop: "Stop this work" },
   approval: { text: "Waits for approval", stop: "Stop waiting for this approval" },
   result: { text: "Waits for a result", stop: "Stop waiting for this result" },
 };

@@ -87,7 +87,7 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
     const { core, ports } = this.unit;
     if (this.#released !== null) throw new Error("The unit of work is released: begin another one.");
     const isNested = ports.isInTransaction();
-    if (isNested && this.#state !== null && !core.isCurrent(this.#state)) {
+    if (this.#state !== null && !core.isCurrent(this.#state)) {
       throw new Error("An earlier stage was rolled back: begin another unit of work.");
     }
     this.isNested ||= isNested;

@@ -6,9 +6,10 @@ import { toIso } from "../../../shared/time.ts";
 import type { AgentDecision } from "./decisions.ts";
 import { askView } from "./frames.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import { callDeadline, dispatched, type Operation } from "./operation.ts";
+import { callDeadline, dispatched, type Operation, withAsk } from "./operation.ts";
 import { type Transition, withTurn } from "./transition.ts";
-import type { Turn } from "./turn.ts";
+import { blockingOperations, type Turn } from "./turn.ts";
+import { waitForResults } from "./waits.ts";
 
 type CallDecision = Extract<AgentDecision, { type: "DISPATCH_CALLS" | "NOTE_ASK" | "NOTE_ANSWER" }>;
 
@@ -40,15 +41,19 @@ export function reduceCall(
     }
     case "NOTE_ASK": {
       const { item, ask } = decision;
-      const changed = change(item, (operation) => asked(operation, ask));
+      const changed = change(item, (operation) => withAsk(operation, ask));
       const data = { expiresAt: toIso(ask.expiresAt), of: jsonOf(ask) };
       return withTurn(transition, changed, [entry("approval.requested", item, data)]);
     }
     case "NOTE_ANSWER": {
       const { item, ask, outcome } = decision;
       const changed = change(item, (operation) => answeredAsk(operation, ask.operationId, now));
-      const data = { outcome, of: jsonOf(ask) };
-      return withTurn(transition, changed, [entry("approval.resolved", item, data)]);
+      // What was asked for is in the entry of the request.
+      const { input: _, ...answered } = ask;
+      const data = { outcome, of: jsonOf(answered) };
+      const isOver = waitForResults(blockingOperations(changed)) !== "person";
+      const { waiting: _over, ...goesOn } = changed;
+      return withTurn(transition, isOver ? goesOn : changed, [entry("approval.resolved", item, data)]);
     }
     default:
       return decision satisfies never;
@@ -58,14 +63,6 @@ export function reduceCall(
 function jsonOf(ask: CallAsk): Json {
   // SAFETY: a request is plain data.
   return askView(ask) as unknown as Json;
-}
-
-/** Returns a call that waits for a person, too: its own time begins anew with the answer. */
-function asked(operation: Operation, ask: CallAsk): Operation {
-  const { agent, deadline } = operation;
-  if (agent === undefined) return operation;
-  const latest = Math.max(deadline ?? 0, callDeadline(operation, ask.expiresAt));
-  return { ...operation, deadline: latest, agent: { ...agent, asks: [...(agent.asks ?? []), ask] } };
 }
 
 function answeredAsk(operation: Operation, operationId: string, now: number): Operation {

@@ -169,6 +169,14 @@ export function deferred(operation: Operation, deadline: number, deferredAt: num
   return { ...rest, status: "deferred", deadline, deferredAt };
 }
 
+/** Returns a call whose agent asks a person, too: its own time begins anew with the answer. */
+export function withAsk(operation: Operation, ask: CallAsk): Operation {
+  const { agent, deadline } = operation;
+  if (agent === undefined) return operation;
+  const latest = Math.max(deadline ?? 0, callDeadline(operation, ask.expiresAt));
+  return { ...operation, deadline: latest, agent: { ...agent, asks: [...(agent.asks ?? []), ask] } };
+}
+
 /** Returns an open operation whose agent is called. */
 export function dispatched({ notBefore: _, ...operation }: Operation, budget: Budget | undefined): Operation {
   const { agent } = operation;

@@ -4,6 +4,7 @@
  *
  * WAIT-1  An active turn waits for one thing at a time. Of several missing results, the one that comes first in `RESULT_WAITS`
  *         counts, so a turn that runs a tool of its own works, whatever else is missing.
+ *         An agent that was called waits for a person while it, or one below it, asks for an approval.
  * WAIT-2  A turn announces a wait for a person, for its client or for handles once, when it begins: also where another result was missing
  *         before.
  */
@@ -33,7 +34,7 @@ export function waitOf(turn: Turn): Wait {
 }
 
 /** Returns the wait for the results of open operations (WAIT-1); `null` where there are none. */
-export function waitForResults(open: readonly Pick<Operation, "target" | "status">[]): ResultWait | null {
+export function waitForResults(open: readonly WaitingOperation[]): ResultWait | null {
   const waits = new Set(open.map(waitForResult));
   return RESULT_WAITS.find((wait) => waits.has(wait)) ?? null;
 }
@@ -44,8 +45,11 @@ const WAITS: Readonly<Record<OperationTarget, ResultWait>> = {
   client: "client",
 };
 
-function waitForResult({ target, status }: Pick<Operation, "target" | "status">): ResultWait {
-  if (status === "awaiting_approval") return "person";
+/** An operation, as far as its wait depends on it. */
+export type WaitingOperation = Pick<Operation, "target" | "status"> & Partial<Pick<Operation, "agent">>;
+
+function waitForResult({ target, status, agent }: WaitingOperation): ResultWait {
+  if (status === "awaiting_approval" || (status === "dispatched" && agent?.asks?.length)) return "person";
   if (status === "deferred") return "handle";
   return WAITS[target];
 }

@@ -18,7 +18,7 @@ import { awaitsApproval, type Operation } from "../operation.ts";
 import type { ClientResult, ToolCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { blockingOperations, openOperations, type Turn } from "../turn.ts";
-import { waitForResults } from "../waits.ts";
+import { type WaitingOperation, waitForResults } from "../waits.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
 import { failure } from "./tool-call.ts";
 import { nextAttemptAt } from "./tool-retry.ts";
@@ -116,7 +116,7 @@ export function resume(
 /** A turn, with its operations as the planned decisions leave them. */
 type ActedTurn = Pick<Turn, "n" | "agentId" | "continuations"> & { operations: readonly RepeatableCall[] };
 
-type Pending = Pick<Operation, "target" | "status">;
+type Pending = WaitingOperation;
 
 /** Plans the next step after `replies` replies, not counting continuations: call the model, or wait for the operations that are pending. */
 export function planNext(
@@ -144,13 +144,13 @@ export function announceWait(
   left: readonly Pending[],
 ): AgentDecision[] {
   const wait = waitForResults(left);
-  if (wait === null || wait === "tools" || wait === waitForResults(before)) return [];
+  // A turn works while an agent works for it, as it does while a tool runs.
+  if (wait === null || wait === "tools" || wait === "agents" || wait === waitForResults(before)) return [];
   switch (wait) {
     case "person":
       return [{ type: "WAIT_FOR_PERSON", turn }];
     case "client":
       return [{ type: "WAIT_FOR_CLIENT", turn }];
-    case "agents":
     case "handle":
       return [{ type: "MARK_WAITING", turn, isIdle: true }];
     default:
