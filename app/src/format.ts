@@ -85,10 +85,14 @@ export function prettyJson(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
 }
 
+/** Characters that are not seen, look like a space or turn the text around; U+2800 is an empty Braille pattern. */
+const UNSEEN =
+  /[\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u007f-\u009f\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]/gu;
+
 /** Returns a value as indented JSON in which each character that is not seen, or turns the text around, is escaped. */
 export function exactJson(value: unknown): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return prettyJson(value).replace(/[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]/gu, (character) =>
+  return prettyJson(value).replace(UNSEEN, (character) =>
     character.split("").map(escaped).join(""),
   );
 }

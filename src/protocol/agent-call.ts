@@ -10,7 +10,7 @@ import type { Amounts } from "../model/spending.ts";
 import type { Result } from "../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import { isOperationId } from "../shared/identifiers.ts";
-import type { JsonObject, JsonValue } from "../shared/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../shared/json.ts";
 import type { ApprovalOutcome } from "./approval.ts";
 import { type Budget, budgetSchema, type SpendingView } from "./budget.ts";
 import type { AgentMode } from "./definitions.ts";
@@ -184,7 +184,8 @@ export const agentAskSchema: z.ZodType<AgentAskBody> = z.object({
     conversationId: label,
     agentId: agentIdSchema,
     name: label,
-    input: z.record(z.string(), z.json()).exactOptional(),
+    // Zod's records leave out `__proto__`, which the tool would get.
+    input: z.custom<JsonObject>(isJsonObject, "Must be an object.").exactOptional(),
     expiresAt: z.int(),
   }),
   outcome: z.enum(["approved", "denied", "expired", "superseded"]).exactOptional(),

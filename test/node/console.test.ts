@@ -125,6 +125,9 @@ describe("values", () => {
     expect(exactJson({ to: "a\u202eb\u200bc\u{e0041}é" })).toBe(
       '{\n  "to": "a\\u202eb\\u200bc\\udb40\\udc41é"\n}',
     );
+    for (const unseen of "\u{e0141}\ufe0f\u034f\u3164\u115f\uffa0\u17b4\u180b\u180f\u2800\u00a0\u2003\u3000")
+      expect(exactJson(unseen), unseen.codePointAt(0)?.toString(16)).toMatch(/^(\\u[0-9a-f]{4})+$/);
+    expect(exactJson("a b é 😀 日本")).toBe("a b é 😀 日本");
     expect(prettyJson({ a: [1] })).toBe('{\n  "a": [\n    1\n  ]\n}');
     expect(prettyJson(undefined)).toBe("");
   });

@@ -2,7 +2,7 @@
 import { exports } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
-import { pendingApprovals } from "../../src/client/state.ts";
+import { isAnswering, pendingApprovals } from "../../src/client/state.ts";
 import type { AgentResultApi } from "../../src/protocol/agent-call.ts";
 import { calledConversationId } from "../../src/protocol/ids.ts";
 import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
@@ -182,6 +182,27 @@ describe("delegate", () => {
     expect((await conversation.ended(other.turnId)).answer).toBe("Still here.");
     await child.open("work");
     expect((await conversation.ended(turnId)).answer).toBe("It is done.");
+  });
+
+  test("WAIT-2 A47 a turn works while its agent does: a chat's stream goes on to the answer, and a client counts it among those that answer", async () => {
+    const conversation = await createConversation(manager);
+    const child = new Play({ replies: [[{ gate: "work" }, { text: "Done." }]] });
+    const play = new Play({
+      replies: [[{ call: "ask_helper", input: { message: child.content } }], [{ text: "It is done." }]],
+    });
+    const message = { id: "m1", role: "user", parts: [{ type: "text", text: play.content }] };
+    const chat = request(`${conversation.path}/chat`, {
+      method: "POST",
+      body: JSON.stringify({ id: conversation.id, messages: [message], trigger: "submit-message" }),
+    });
+    await child.reached("work");
+    const client = await conversation.connect();
+    await client.until((state) => state.turns.length === 1);
+    expect(isAnswering(client.state)).toBe(true);
+    await child.open("work");
+    const stream = await (await chat).text();
+    expect(stream).toContain("It is done.");
+    expect((await conversation.journal()).map(({ type }) => type)).not.toContain("turn.waiting");
   });
 
   test("E14 DELEGATE-7 a stop ends the agent's work, with its provider's request", async () => {
@@ -508,6 +529,8 @@ describe("a call that needs a person, below", () => {
     const { conversation, client, bottom, turnId, ask } = await asking();
     expect(ask).toMatchObject({ name: "transfer", input: { to: "Bob" }, agentId: careful });
     expect(pendingApprovals(client.state)).toMatchObject([{ id: ask?.operationId, name: "transfer" }]);
+    await client.until(({ conversation: view }) => view?.status === "waiting");
+    expect(isAnswering(client.state), "WAIT-1 it waits for the person").toBe(false);
     await crash();
     const again = await conversation.connect();
     await again.until((state) => pendingApprovals(state).length === 1);
