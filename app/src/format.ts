@@ -92,9 +92,7 @@ const UNSEEN =
 /** Returns a value as indented JSON in which each character that is not seen, or turns the text around, is escaped. */
 export function exactJson(value: unknown): string {
   const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return prettyJson(value).replace(UNSEEN, (character) =>
-    character.split("").map(escaped).join(""),
-  );
+  return prettyJson(value).replace(UNSEEN, (character) => character.split("").map(escaped).join(""));
 }
 
 /** Returns amounts as text, such as "1,250 tokens · $0.0031"; dollars only where there are some. */
