@@ -24,6 +24,9 @@ export const AGENT_RESULT = "agent.result";
 /** Stops the call. */
 export const AGENT_CANCEL = "agent.cancel";
 
+/** Tells who may read the conversation that the call opened, where that changes. */
+export const AGENT_READERS = "agent.readers";
+
 /** Tells the caller that the agent, or one below it, asks a person to approve a call, and the answer. */
 export const AGENT_ASK = "agent.ask";
 
@@ -134,6 +137,11 @@ export interface AgentAskBody extends CallAddress {
   outcome?: ApprovalOutcome;
 }
 
+/** The body of `agent.readers`. */
+export interface AgentReadersBody extends CallAddress {
+  readers: string[];
+}
+
 /** The body of `agent.cancel`. */
 export interface AgentCancelBody extends CallAddress {
   reason?: string;
@@ -195,6 +203,11 @@ export const agentAskSchema: z.ZodType<AgentAskBody> = z.object({
 export function shownInput(input: JsonObject): JsonObject | undefined {
   return JSON.stringify(input).length <= MAX_ASKED_LENGTH ? input : undefined;
 }
+
+export const agentReadersSchema: z.ZodType<AgentReadersBody> = z.object({
+  ...address,
+  readers: z.array(label).max(100),
+});
 
 export const agentCancelSchema: z.ZodType<AgentCancelBody> = z.object({
   ...address,

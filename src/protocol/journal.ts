@@ -7,6 +7,7 @@ export const ENTRY_TYPES = [
   "conversation.waiting",
   "conversation.active",
   "conversation.ended",
+  "conversation.readers",
   "conversation.queue.received",
   "conversation.queue.drained",
   "conversation.queue.overflow",

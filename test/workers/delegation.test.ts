@@ -1,6 +1,6 @@
 /** Agents that call agents, on the real Worker: each call opens a conversation of its own, and its caller alone gets the answer. */
 import { exports } from "cloudflare:workers";
-import { afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import { isAnswering, pendingApprovals } from "../../src/client/state.ts";
 import type { AgentResultApi } from "../../src/protocol/agent-call.ts";
@@ -558,6 +558,32 @@ describe("a call that needs a person, below", () => {
     expect(await bottom.runs()).toEqual([]);
     const [, second] = await bottom.requests();
     expect(resultsIn(second)[0]).toContain("APPROVAL_DENIED");
+  });
+
+  test("DELEGATE-9 who leaves the conversation may neither read nor answer below; who joins may do both", async () => {
+    const user = (subject: string): Principal => ({ subject, tenant: "test", roles: ["member"] });
+    const { conversation, client, bottom, turnId, ask } = await asking();
+    const participants = `${conversation.path}/participants`;
+    const join = (id: string) =>
+      request(participants, { method: "POST", body: JSON.stringify({ type: "user", id }) });
+    for (const id of ["eve", "ben"]) expect((await join(id)).status).toBe(200);
+    const room = new TestConversation(ask?.conversationId ?? "");
+    const statusOf = async (id: string) => (await request(room.path, {}, user(id))).status;
+    await vi.waitFor(async () => expect([await statusOf("eve"), await statusOf("ben")]).toEqual([200, 200]));
+    const watching = await room.connect({ principal: user("eve") });
+    expect((await request(`${participants}/user/eve`, { method: "DELETE" })).status).toBe(204);
+    expect(await watching.whenClosed()).toEqual({ code: 4401 });
+    await vi.waitFor(async () => expect([await statusOf("eve"), await statusOf("ben")]).toEqual([404, 200]));
+    const approve = async (where: TestConversation, id: string) => {
+      const path = `${where.path}/operations/${ask?.operationId}/approval`;
+      return (await request(path, { method: "POST", body: '{"approved": true}' }, user(id))).status;
+    };
+    expect([await approve(room, "eve"), await approve(conversation, "eve")]).toEqual([404, 404]);
+    expect(await bottom.runs()).toEqual([]);
+    expect(await approve(conversation, "ben")).toBe(200);
+    expect((await conversation.ended(turnId)).answer).toBe("All told.");
+    await client.until((state) => pendingApprovals(state).length === 0);
+    expect((await bottom.runs()).length).toBe(1);
   });
 
   test("ASK-1 a stop at the top ends the wait, and an answer that comes later is refused", async () => {

@@ -9,12 +9,14 @@ import {
   AGENT_ASK,
   AGENT_CALL,
   AGENT_CANCEL,
+  AGENT_READERS,
   AGENT_RESULT,
   type AgentOutcome,
   type AgentResultBody,
   agentAskSchema,
   agentCallSchema,
   agentCancelSchema,
+  agentReadersSchema,
   agentResultSchema,
 } from "../../protocol/agent-call.ts";
 import type { Envelope } from "../../protocol/envelope.ts";
@@ -32,7 +34,7 @@ import type { Opening } from "./opening.ts";
 import type { ConversationUnit } from "./runtime.ts";
 
 export interface AgentCallPorts {
-  opening: Pick<Opening, "take" | "cancel">;
+  opening: Pick<Opening, "take" | "cancel" | "setReaders">;
   begin(): ConversationUnit;
   /** Returns a turn, active or over; `null` for an unknown number. */
   turn(n: number): Turn | null;
@@ -49,6 +51,10 @@ export function takeAgentCalls(
   });
   mailbox.receives(AGENT_CANCEL, agentCancelSchema, (cancel, { envelope: { from, to }, afterCommit }) => {
     opening.cancel(cancel, from, to, afterCommit);
+    return null;
+  });
+  mailbox.receives(AGENT_READERS, agentReadersSchema, (body, { envelope: { from, to }, afterCommit }) => {
+    opening.setReaders(body, from, to, afterCommit);
     return null;
   });
   const end = (

@@ -18,7 +18,7 @@ import { unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import type { ConversationState } from "./core/state.ts";
-import { checkReader, checkSpeaker, noConversationAt } from "./door/access.ts";
+import { checkReader, checkSpeaker, mayRead, noConversationAt } from "./door/access.ts";
 import { Claims } from "./door/claims.ts";
 import type { Client } from "./door/client.ts";
 import type { ConnectionPorts } from "./door/connections.ts";
@@ -114,11 +114,8 @@ export class Entrance {
 
   /** Reports whether the conversation exists and this principal may read it. */
   mayRead(principal: Principal): boolean {
-    try {
-      return this.stateFor(principal) !== null;
-    } catch {
-      return false;
-    }
+    const { runtime } = this.ports.parts;
+    return runtime.exists && mayRead(runtime.state.record, principal);
   }
 
   /** Throws `NOT_FOUND` or `FORBIDDEN` unless this principal may speak in the conversation. */

@@ -15,7 +15,7 @@ import { NOTHING } from "../../model/spending.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
-import type { AgentCallBody, AgentCancelBody } from "../../protocol/agent-call.ts";
+import type { AgentCallBody, AgentCancelBody, AgentReadersBody } from "../../protocol/agent-call.ts";
 import type { ActorAddress, NewEnvelope } from "../../protocol/envelope.ts";
 import type { ToolErrorCode } from "../../protocol/executor-api.ts";
 import { calledConversationId } from "../../protocol/ids.ts";
@@ -24,6 +24,7 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData, toErrorData, unwrap } from "../../shared/errors.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import type { AfterCommit } from "../base/mailbox/handlers.ts";
+import { NotNow } from "../base/mailbox/handlers.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
 import { resultEnvelope } from "./core/call-envelopes.ts";
@@ -43,6 +44,8 @@ export interface OpeningPorts {
   location(tenant: string): LocationPolicy;
   /** As `Mailbox.send`. */
   send(envelope: NewEnvelope): Promise<void>;
+  /** Ends the connections of those who may not read the conversation any more. */
+  expel(): void;
   /** The wake-up that calls `wake`. */
   wakeup: Wakeup;
 }
@@ -104,6 +107,32 @@ export class Opening {
     const stored = this.#stored;
     if (stored !== undefined && "call" in stored && stored.from.id !== from.id) throw notCaller();
     keyValue.put<Stored>(KEY, { over: true });
+  }
+
+  /** Changes who may read the conversation, in the transaction of a receipt. Throws `FORBIDDEN` for another caller's, `NotNow` before the call. */
+  setReaders(
+    { readers, ...call }: AgentReadersBody,
+    from: ActorAddress,
+    to: ActorAddress,
+    afterCommit: (effect: AfterCommit) => void,
+  ): void {
+    const { runtime, keyValue, expel } = this.ports;
+    checkAddress(call, from, to);
+    if (runtime.exists) {
+      if (runtime.state.record.call?.from !== from.id) throw notCaller();
+      const unit = runtime.begin();
+      unit.stage([{ type: "conversation.agent.readers", readers }]);
+      afterCommit(async () => {
+        await unit.release();
+        expel();
+      });
+      return;
+    }
+    const stored = this.#stored;
+    if (stored === undefined) throw new NotNow("The call has not arrived yet.");
+    if (!("call" in stored)) return;
+    if (stored.from.id !== from.id) throw notCaller();
+    keyValue.put<Stored>(KEY, { ...stored, call: { ...stored.call, readers } });
   }
 
   /** Tries again to open the conversation. Returns the milliseconds until the next try; `null` where nothing is to be opened. */

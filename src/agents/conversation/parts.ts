@@ -6,6 +6,7 @@ import type { Directory } from "../../d1/directory.ts";
 import type { SpanExporter } from "../../model/span.ts";
 import { endsTurn } from "../../protocol/frames.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
+import { mayRead } from "./door/access.ts";
 import type { Client } from "./door/client.ts";
 import type { Outflows } from "./door/outflow.ts";
 import { broughtBy } from "./door/participants.ts";
@@ -96,6 +97,7 @@ export class ConversationParts {
       ...ports,
       runtime: this.runtime,
       transaction: (body) => database.transaction(body),
+      expel: () => this.readers.expel((principal) => mayRead(this.runtime.state.record, principal)),
       wakeup: this.wakeups.named("opening"),
     });
     this.queries = new ConversationQueries(this.runtime.store);

@@ -4,6 +4,8 @@
  *
  * DELEGATE-7  A call whose caller gave it up is stopped, with the calls below it: the turn was stopped or has failed, or the call's
  *             time was over.
+ * DELEGATE-9  Who joins the caller's conversation may read those of its open calls, and who leaves may not any more; so it is with all
+ *             calls below them.
  * DELEGATE-8  A conversation that a call opened sends its caller one result, when it ends. What calls below it use up later, it reports
  *             later.
  */
@@ -14,11 +16,13 @@ import {
   AGENT_ASK,
   AGENT_CALL,
   AGENT_CANCEL,
+  AGENT_READERS,
   AGENT_RESULT,
   type AgentAskBody,
   type AgentCallBody,
   type AgentCancelBody,
   type AgentOutcome,
+  type AgentReadersBody,
   type AgentResultBody,
   type CallAsk,
   MAX_ANSWER_LENGTH,
@@ -37,7 +41,7 @@ import { pathTo, templateOf } from "./planning/call-guards.ts";
 import { targetInput } from "./planning/tool-call.ts";
 import { type CallOrigin, type ConversationIdentity, type ConversationState, chainOf } from "./state.ts";
 import { operationTraceparent } from "./trace.ts";
-import { finalReply, type Turn } from "./turn.ts";
+import { finalReply, openCalls, type Turn } from "./turn.ts";
 
 /** An envelope without its own id. */
 export type CallEnvelope = Omit<NewEnvelope, "operationId">;
@@ -62,6 +66,11 @@ export function callEnvelopes(
       if (isUnderWay(earlier) && earlier !== undefined && isGivenUp(operation))
         envelopes.push(cancellation(record, turn, earlier));
     }
+  }
+  if (readersOf(before.record).join("\n") !== readersOf(record).join("\n")) {
+    for (const turn of after.active.values())
+      for (const operation of openCalls(turn))
+        if (isUnderWay(operation)) envelopes.push(readersEnvelope(record, turn, operation));
   }
   const { call: origin } = record;
   if (origin !== undefined) envelopes.push(...askEnvelopes(record, origin, before, touched));
@@ -123,7 +132,6 @@ function call(record: ConversationIdentity, turn: Turn, operation: Operation): C
   const { agentId } = turn;
   const { agent, attempt, deadline = 0 } = operation;
   const caller = record.agents.find(({ id }) => id === agentId);
-  const readers = record.call?.readers ?? usersOf(record);
   const body: AgentCallBody = {
     operationId: operationId(turn, operation.item),
     attempt,
@@ -132,7 +140,7 @@ function call(record: ConversationIdentity, turn: Turn, operation: Operation): C
     content: callMessageOf(record, turn, operation),
     projectIds: [...new Set([record.projectId, ...(caller?.projectIds ?? [])])],
     path: pathTo(record, agentId),
-    readers: [...readers],
+    readers: readersOf(record),
     deadline: deadline - CALL_GRACE_MS,
     correlationId: correlationOf(turn),
     traceparent: operationTraceparent(turn, operation.item),
@@ -191,8 +199,21 @@ export function callMessageOf(
   return callMessage(passed);
 }
 
-function usersOf({ participants }: Pick<ConversationIdentity, "participants">): string[] {
-  return participants.filter(({ type }) => type === "user").map(({ id }) => id);
+/** Returns the users who may read the conversations that calls open. */
+function readersOf({ call, participants }: ConversationIdentity): string[] {
+  return call === undefined
+    ? participants.filter(({ type }) => type === "user").map(({ id }) => id)
+    : [...call.readers];
+}
+
+function readersEnvelope(record: ConversationIdentity, turn: Turn, operation: Operation): CallEnvelope {
+  const { item, attempt } = operation;
+  const body: AgentReadersBody = {
+    operationId: operationId(turn, item),
+    attempt,
+    readers: readersOf(record),
+  };
+  return { ...toCalled(record, turn, operation), type: AGENT_READERS, body: jsonOf(body) };
 }
 
 /** Returns the end of a call from the turn that answered it; `undefined` where the call was stopped before one began. */

@@ -10,7 +10,7 @@ import { withExchange } from "./exchange.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { budgetLeft, conversationBudget, spendingView } from "./ledger.ts";
 import { endConversation } from "./life.ts";
-import { changeParticipants } from "./membership.ts";
+import { changeParticipants, setReaders } from "./membership.ts";
 import { withSpending } from "./own-spending.ts";
 import { type ConversationState, nextEvent } from "./state.ts";
 import { type Transition, withTurn } from "./transition.ts";
@@ -26,6 +26,7 @@ const TYPES: Readonly<Record<ConversationDecision["type"], true>> = {
   SEE_SIGNAL: true,
   ADD_PARTICIPANT: true,
   REMOVE_PARTICIPANT: true,
+  SET_READERS: true,
   SET_ORDER: true,
   SET_ORCHESTRATION: true,
   SET_BUDGET: true,
@@ -57,6 +58,8 @@ export function reduceConversation(
     case "ADD_PARTICIPANT":
     case "REMOVE_PARTICIPANT":
       return changeParticipants(transition, decision, now);
+    case "SET_READERS":
+      return setReaders(transition, decision.readers);
     case "SET_ORDER": {
       const { order, by } = decision;
       return updated(transition, { ...transition.state, order }, { turns: order, by });

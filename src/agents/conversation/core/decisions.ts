@@ -210,6 +210,8 @@ export type ConversationDecision =
       by: Caller;
     }
   | { type: "REMOVE_PARTICIPANT"; participant: Participant; by: Caller }
+  /** Let these users read the conversation of a call, and no others. */
+  | { type: "SET_READERS"; readers: readonly string[] }
   /** Send an envelope to another actor, beside a decision that gives a journal entry. */
   | { type: "SEND"; envelope: NewEnvelope };
 

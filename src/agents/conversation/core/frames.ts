@@ -218,6 +218,7 @@ function frameOf(
     case "conversation.waiting":
     case "conversation.active":
     case "conversation.ended":
+    case "conversation.readers":
     case "conversation.queue.received":
     case "conversation.queue.drained":
     case "conversation.queue.overflow":

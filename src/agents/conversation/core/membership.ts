@@ -40,6 +40,19 @@ export function changeParticipants(
   return isJoin && decision.handoff !== undefined ? withHandoff(changed, id, decision.handoff, now) : changed;
 }
 
+/** Changes who may read the conversation of a call. */
+export function setReaders(transition: Transition, readers: readonly string[]): Transition {
+  const { state, entries, membership = [] } = transition;
+  const { call } = state.record;
+  if (call === undefined) return transition;
+  return {
+    ...transition,
+    state: { ...state, record: { ...state.record, call: { ...call, readers: [...readers] } } },
+    entries: [...entries, { type: "conversation.readers", data: { readers: [...readers] } }],
+    membership,
+  };
+}
+
 /** Adds the first event to the session of an agent: what it is told of the past (HANDOFF-2). */
 function withHandoff(transition: Transition, sessionId: string, content: string, now: number): Transition {
   const { state, notes } = transition;

@@ -125,6 +125,12 @@ export interface AgentAsked {
   outcome?: NonNullable<AgentAskBody["outcome"]>;
 }
 
+/** Those who may read the conversation of the caller have changed. */
+export interface ReadersChanged {
+  type: "conversation.agent.readers";
+  readers: readonly string[];
+}
+
 /** The part of a join that its agent brings. */
 export type Invitation = Pick<Join, "agent" | "announcement">;
 
@@ -340,6 +346,7 @@ export type Signal =
   | LateResult
   | AgentEnded
   | AgentAsked
+  | ReadersChanged
   | BudgetLeased
   | CompactionSignal
   | ClientResult

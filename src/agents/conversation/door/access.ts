@@ -27,6 +27,16 @@ export function checkReader(record: ConversationIdentity, principal: Principal):
   throw noConversation(record.id);
 }
 
+/** Reports whether the principal may read the conversation. */
+export function mayRead(record: ConversationIdentity, principal: Principal): boolean {
+  try {
+    checkReader(record, principal);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** The refusal for a conversation that does not exist, and for one that the caller may not read. */
 function noConversation(id: string): DramatisError {
   return new DramatisError("NOT_FOUND", `There is no conversation "${id}".`);

@@ -19,7 +19,7 @@ import { isJsonObject } from "../../../../shared/json.ts";
 import { callEnd } from "../call-time.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { Operation } from "../operation.ts";
-import type { AgentEnded } from "../signals.ts";
+import type { AgentEnded, ReadersChanged } from "../signals.ts";
 import { type CallOrigin, type ConversationState, chainOf } from "../state.ts";
 import { type CallingTurn, openCalls, type Turn } from "../turn.ts";
 import { failTurn } from "./cancel.ts";
@@ -157,4 +157,17 @@ export function planDecline(
     { type: "DISPATCH_TASK", turn: n, operation },
     { type: "FAIL_TURN", turn: n, error: { code: "AGENT_DECLINED", message, retriable: false } },
   ];
+}
+
+/** Plans after the readers of the caller's conversation have changed. The same ones again change nothing. */
+export function planReaders(
+  { record: { call } }: Pick<ConversationState, "record">,
+  { readers }: ReadersChanged,
+): AgentDecision[] {
+  if (call === undefined || isEqual(call.readers, readers)) return [];
+  return [{ type: "SET_READERS", readers }];
+}
+
+function isEqual(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((reader, index) => reader === other[index]);
 }

@@ -11,7 +11,7 @@ import type { ModelCompleted, ModelFailed, ModelNotCalled, Signal, ToolCompleted
 import type { ConversationState } from "../state.ts";
 import type { CallingTurn } from "../turn.ts";
 import { planAgentAsked } from "./agent-ask.ts";
-import { planAgentEnded, planCallExpiry } from "./agent-call.ts";
+import { planAgentEnded, planCallExpiry, planReaders } from "./agent-call.ts";
 import { planApproval } from "./approval.ts";
 import { failTurn, planCancel, planResume } from "./cancel.ts";
 import { planCompactionRecovery, planSummary } from "./compaction.ts";
@@ -73,6 +73,8 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     }
     case "conversation.agent.asked":
       return planAgentAsked(state, signal);
+    case "conversation.agent.readers":
+      return planReaders(state, signal);
     case "conversation.agent.ended":
       return planAgentEnded(state, signal, input);
     case "conversation.agent.invited":
