@@ -141,6 +141,7 @@ export class TreeActor {
       location: () => ({}),
       send: (envelope) => life.mailbox.send(envelope, { owed: true }),
       wakeup: wakeup("opening"),
+      expel: () => undefined,
     });
     takeAgentCalls(life.mailbox, {
       opening: life.opening,
