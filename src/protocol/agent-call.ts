@@ -37,7 +37,7 @@ export const MAX_ASKS = 32;
 export const MAX_CONVERSATION_ASKS = 64;
 
 /** Length of the input that a request for approval shows above the agent that asks, as JSON. A larger one is shown there only. */
-export const MAX_ASKED_LENGTH = 4 * 1024;
+const MAX_ASKED_LENGTH = 4 * 1024;
 
 /** Length of an answer that goes back to a caller, in UTF-16 units. The rest is left out. */
 export const MAX_ANSWER_LENGTH = 128 * 1024;

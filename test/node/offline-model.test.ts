@@ -364,10 +364,8 @@ describe("whatever is asked", () => {
 
   test("a message of a mebibyte is answered at once", async () => {
     for (const unit of ["(", "1+", " ", "!tool x {}\n", "my name is ", "how do I "]) {
-      const text = unit.repeat(1_048_576 / unit.length);
-      const before = performance.now();
-      await ask(text);
-      expect(performance.now() - before).toBeLessThan(5_000);
+      // What takes more than linear time runs into the time limit of the test.
+      expect(await ask(unit.repeat(1_048_576 / unit.length))).toBeDefined();
     }
   });
 });
