@@ -10,7 +10,7 @@ import type { Amounts } from "../model/spending.ts";
 import type { Result } from "../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import { isOperationId } from "../shared/identifiers.ts";
-import { isJsonObject, type JsonObject, type JsonValue } from "../shared/json.ts";
+import { isJsonObject, isJsonWithin, type JsonObject, type JsonValue } from "../shared/json.ts";
 import type { ApprovalOutcome } from "./approval.ts";
 import { type Budget, budgetSchema, type SpendingView } from "./budget.ts";
 import type { AgentMode } from "./definitions.ts";
@@ -42,8 +42,20 @@ const MAX_ASKED_LENGTH = 4 * 1024;
 /** Length of an answer that goes back to a caller, in UTF-16 units. The rest is left out. */
 export const MAX_ANSWER_LENGTH = 128 * 1024;
 
+/** Bytes of an answer that goes back to a caller, as JSON. The rest is left out. With the reason of a failure it fits into an envelope. */
+export const MAX_ANSWER_BYTES = 512 * 1024;
+
+/** Bytes of the reason of a failure that goes back to a caller, as JSON. */
+export const MAX_REASON_BYTES = 64 * 1024;
+
 /** Length of the message of a call, in UTF-16 units. */
 export const MAX_CALL_LENGTH = 128 * 1024;
+
+/** Bytes of the message of a call, as JSON. */
+export const MAX_CALL_BYTES = 512 * 1024;
+
+/** Levels of the input that a request for approval shows above the agent that asks: its envelope has some more. */
+const MAX_ASKED_DEPTH = 56;
 
 /** The call of an agent, as clients see it beside the operation. */
 export interface AgentCallView {
@@ -201,7 +213,8 @@ export const agentAskSchema: z.ZodType<AgentAskBody> = z.object({
 
 /** Returns an input where it is small enough to be shown above the agent that asks. */
 export function shownInput(input: JsonObject): JsonObject | undefined {
-  return JSON.stringify(input).length <= MAX_ASKED_LENGTH ? input : undefined;
+  const isSmall = isJsonWithin(input, MAX_ASKED_DEPTH) && JSON.stringify(input).length <= MAX_ASKED_LENGTH;
+  return isSmall ? input : undefined;
 }
 
 export const agentReadersSchema: z.ZodType<AgentReadersBody> = z.object({

@@ -1,4 +1,5 @@
 /** Small text functions. None of them splits a surrogate pair. */
+import { utf8Length } from "./utf8.ts";
 
 /** Returns at most `limit` UTF-16 units of `text`; an ellipsis marks a cut. */
 export function shorten(text: string, limit: number): string {
@@ -29,6 +30,24 @@ export function isPlainUrl(address: string): boolean {
 export function wholeLength(text: string, limit: number): number {
   const end = Math.min(Math.max(0, limit), text.length);
   return isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end;
+}
+
+/** Returns a text whose JSON has at most `bytes` bytes of UTF-8: its beginning, and an ellipsis, where it is longer. */
+export function shortenToJson(text: string, bytes: number): string {
+  if (jsonBytes(text) <= bytes) return text;
+  let [fits, exceeds] = [0, text.length];
+  while (exceeds - fits > 1) {
+    const middle = Math.floor((fits + exceeds) / 2);
+    if (jsonBytes(text.slice(0, middle)) + ELLIPSIS_BYTES <= bytes) fits = middle;
+    else exceeds = middle;
+  }
+  return `${text.slice(0, wholeLength(text, fits))}…`;
+}
+
+const ELLIPSIS_BYTES = 3;
+
+function jsonBytes(text: string): number {
+  return utf8Length(JSON.stringify(text));
 }
 
 function isHighSurrogate(unit: number): boolean {

@@ -2,11 +2,14 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { callRefusal } from "../../src/agents/conversation/core/planning/call-guards.ts";
+import { checkToolCall } from "../../src/agents/conversation/core/planning/tool-call.ts";
 import { modelInputSchema } from "../../src/library/agent-tool.ts";
 import { defineTool } from "../../src/library/define.ts";
 import { defineSubAgent, type SubAgentOptions } from "../../src/library/define-sub-agent.ts";
 import { boundedChain, boundsOf } from "../../src/library/sub-agent.ts";
+import { allowAll } from "../../src/policy/gate.ts";
 import type { NetworkPolicy, SubAgentBounds, SubAgentTemplate } from "../../src/protocol/sub-agent.ts";
+import { checkBudget } from "../../src/shared/json-schema/violations.ts";
 import { PIN, PLAIN_CHAIN, recordOf } from "../support/records.ts";
 
 const options: SubAgentOptions = {
@@ -172,5 +175,22 @@ test("SPAWN-4 E25 the fourth sub-agent of a template is refused, those of other 
   expect(refused("writer", readers)).toBeUndefined();
   expect(refused("writer", [spawn("writer")])).toMatchObject({
     message: expect.stringContaining("At most 1"),
+  });
+});
+
+test("DELEGATE-10 a message that its envelope has no room for is refused, and so is nothing else", () => {
+  const { id, definition } = defineSubAgent("reader", options);
+  const record = recordOf({ ...PLAIN_CHAIN, tools: [{ ...PIN, library: "lib", id, definition }] });
+  const turn = { agentId: record.agents[0].id };
+  const check = (goal: string) => {
+    const call = { id: "c", name: definition.name, arguments: { goal } };
+    return checkToolCall(record, turn, call, "c", { now: 1, gate: allowAll, stem: "" }, checkBudget()).result
+      ?.error;
+  };
+  expect(check("a".repeat(131_072))).toBeUndefined();
+  expect(check("\u0001".repeat(87_380))).toBeUndefined();
+  expect(check("\u0001".repeat(87_390))).toMatchObject({
+    code: "INVALID_INPUT",
+    message: "The message to the agent has 524342 bytes as JSON; the limit is 524288.",
   });
 });

@@ -23,7 +23,8 @@ export type AttemptScript =
   | { status: number; headers?: Record<string, string>; message: string };
 
 export type StepScript =
-  | { text: string }
+  /** Sends the text, `times` times as one delta. */
+  | { text: string; times?: number }
   /** These mentions, then the script itself: whoever is mentioned plays it again. */
   | { pass: string }
   | { call: string; input: unknown; id?: string }

@@ -211,6 +211,7 @@ function toStep(step: StepScript, play: Play, nextCall: () => { index: number; i
     return { toolCall: { index: next.index, id: step.id ?? next.id, name: step.call, arguments: input } };
   }
   if ("pass" in step) return { text: step.pass };
+  if ("text" in step) return { text: step.text.repeat(step.times ?? 1) };
   if (!("gate" in step)) return step;
   const gate = play.gate(step.gate);
   // The gate is passed when the stream reaches it, not when the script is parsed.

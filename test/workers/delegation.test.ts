@@ -157,6 +157,38 @@ describe("delegate", () => {
     ]);
   });
 
+  test("DELEGATE-10 an answer, a partial text and a reason of control characters come back, cut", async () => {
+    const conversation = await createConversation(manager);
+    const long = { text: "\u0001", times: 131_072 };
+    const answers = new Play({ replies: [[long]] });
+    const breaks = new Play({
+      replies: [
+        [
+          { text: "\u0002", times: 131_072 },
+          { call: "decline", input: {} },
+        ],
+      ],
+    });
+    const declines = new Play({
+      replies: [[{ call: "decline", input: { reason: "\u0003".repeat(15_000) } }]],
+    });
+    const { play, turnId } = await conversation.play({
+      replies: [
+        [answers, breaks, declines].map(({ content }) => ({
+          call: "ask_helper",
+          input: { message: content },
+        })),
+        [{ text: "All ended." }],
+      ],
+    });
+    expect((await conversation.ended(turnId)).answer).toBe("All ended.");
+    const [, second] = await play.requests();
+    const [answer = "", broken = "", declined = ""] = resultsIn(second);
+    expect(answer).toContain("(shortened: 87381 characters)");
+    expect(broken).toContain("AGENT_DECLINED");
+    expect(declined).toContain("AGENT_DECLINED");
+  });
+
   test("OPENING-1 A28 an agent that does not exist is NOT_FOUND, and nothing waits", async () => {
     const conversation = await createConversation(manager);
     const { play, turnId } = await conversation.play({

@@ -4,6 +4,7 @@
  *
  * DELEGATE-7  A call whose caller gave it up is stopped, with the calls below it: the turn was stopped or has failed, or the call's
  *             time was over.
+ * DELEGATE-10  A result fits into its envelope, whatever its agent has written: no commit that ends a call can fail because of it.
  * DELEGATE-9  Who joins the caller's conversation may read those of its open calls, and who leaves may not any more; so it is with all
  *             calls below them.
  * DELEGATE-8  A conversation that a call opened sends its caller one result, when it ends. What calls below it use up later, it reports
@@ -25,7 +26,9 @@ import {
   type AgentReadersBody,
   type AgentResultBody,
   type CallAsk,
+  MAX_ANSWER_BYTES,
   MAX_ANSWER_LENGTH,
+  MAX_REASON_BYTES,
   shownInput,
 } from "../../../protocol/agent-call.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
@@ -34,6 +37,7 @@ import { calledConversationId, operationId, turnId } from "../../../protocol/ids
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
+import { shorten, shortenToJson } from "../../../shared/text.ts";
 import { correlationOf } from "./correlation.ts";
 import { CALL_GRACE_MS } from "./limits.ts";
 import { awaitsApproval, isOpen, type Operation } from "./operation.ts";
@@ -219,25 +223,26 @@ function readersEnvelope(record: ConversationIdentity, turn: Turn, operation: Op
 /** Returns the end of a call from the turn that answered it; `undefined` where the call was stopped before one began. */
 function outcomeOf(turn: Turn | undefined): AgentOutcome {
   const answer = turn?.status === "completed" ? finalReply(turn)?.text : undefined;
-  if (answer !== undefined) return { text: shortened(answer) };
+  if (answer !== undefined) return { text: inEnvelope(answer) };
   const { code = "CANCELLED", message = "The call was stopped.", retriable = false } = turn?.error ?? {};
-  const partial = shortened(
-    (turn?.replies ?? [])
-      .map(({ text }) => text.trim())
-      .filter((text) => text !== "")
-      .join("\n\n"),
-  );
+  const written = (turn?.replies ?? [])
+    .map(({ text }) => text.trim())
+    .filter((text) => text !== "")
+    .join("\n\n");
+  const partial = inEnvelope(written);
   const known = toolCodeOf(code);
-  const error = { code: known, message, retriable: known === "EXECUTION_FAILED" || retriable };
+  const why = shortenToJson(message, MAX_REASON_BYTES);
+  const error = { code: known, message: why, retriable: known === "EXECUTION_FAILED" || retriable };
   return { error, ...(partial === "" ? {} : { partial }) };
+}
+
+/** Shortens a text so that the envelope of a result has room for it. */
+function inEnvelope(text: string): string {
+  return shortenToJson(shorten(text, MAX_ANSWER_LENGTH), MAX_ANSWER_BYTES);
 }
 
 function toolCodeOf(code: string): ToolErrorCode {
   return TOOL_ERROR_CODES.find((one) => one === code) ?? "EXECUTION_FAILED";
-}
-
-function shortened(text: string): string {
-  return text.length <= MAX_ANSWER_LENGTH ? text : `${text.slice(0, MAX_ANSWER_LENGTH).toWellFormed()}…`;
 }
 
 function jsonOf(body: AgentCallBody | AgentCancelBody | AgentResultBody | AgentAskBody): Json {

@@ -11,7 +11,7 @@
 import { agentCall, agentTarget, callMessage } from "../../../../library/agent-tool.ts";
 import type { RequestedToolCall } from "../../../../model/reply.ts";
 import type { Gate } from "../../../../policy/gate.ts";
-import { MAX_CALL_LENGTH } from "../../../../protocol/agent-call.ts";
+import { MAX_CALL_BYTES, MAX_CALL_LENGTH } from "../../../../protocol/agent-call.ts";
 import type { ToolDefinition } from "../../../../protocol/definitions.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
@@ -21,6 +21,7 @@ import { isJsonObject, type JsonObject } from "../../../../shared/json.ts";
 import { type Meter, Spent } from "../../../../shared/json-schema/meter.ts";
 import { violations } from "../../../../shared/json-schema/violations.ts";
 import { jurisdictionOf } from "../../../../shared/location.ts";
+import { utf8Length } from "../../../../shared/utf8.ts";
 import type { PlanInput } from "../decisions.ts";
 import { APPROVAL_TIMEOUT_MS, CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
 import { callDeadline, type Operation } from "../operation.ts";
@@ -154,8 +155,11 @@ function mappingProblem(definition: ToolDefinition, input: JsonObject, budget: M
 
 function messageProblem(message: string): string | null {
   if (message.trim() === "") return "The message to the agent is empty.";
-  return message.length > MAX_CALL_LENGTH
-    ? `The message to the agent has ${message.length} characters; the limit is ${MAX_CALL_LENGTH}.`
+  if (message.length > MAX_CALL_LENGTH)
+    return `The message to the agent has ${message.length} characters; the limit is ${MAX_CALL_LENGTH}.`;
+  const bytes = utf8Length(JSON.stringify(message));
+  return bytes > MAX_CALL_BYTES
+    ? `The message to the agent has ${bytes} bytes as JSON; the limit is ${MAX_CALL_BYTES}.`
     : null;
 }
 
