@@ -77,9 +77,16 @@ export function taskTarget(target: ToolTarget | undefined): TaskTarget | undefin
   return target !== undefined && "task" in target ? target : undefined;
 }
 
-/** Reports whether the tool's own schema has a member of the name by which the model chooses the mode. */
-export function takesModeMember({ properties }: JsonObject): boolean {
-  return isJsonObject(properties) && Object.hasOwn(properties, MODE_MEMBER);
+/** Returns a member of a tool's own schema by which the model would choose how the agent is called; `undefined` where it has none. */
+export function reservedMember(
+  { handoff, template }: AgentTarget,
+  { properties }: JsonObject,
+): string | undefined {
+  const reserved = [
+    ...(template === undefined ? [MODE_MEMBER] : []),
+    ...(handoff === "custom" ? [HANDOFF_MEMBER] : []),
+  ];
+  return reserved.find((name) => isJsonObject(properties) && Object.hasOwn(properties, name));
 }
 
 /** Returns the schema of a tool's input as the model gets it. */

@@ -31,9 +31,8 @@ import {
   agentTarget,
   DEFAULT_AGENT_TIMEOUT_MS,
   MESSAGE_SCHEMA,
-  MODE_MEMBER,
   RESERVED,
-  takesModeMember,
+  reservedMember,
 } from "./agent-tool.ts";
 import type { DeployedCode } from "./deployed-code.ts";
 import { inputSchemaIssues } from "./input-schema.ts";
@@ -137,8 +136,8 @@ export async function checkedTool(
       ? []
       : inputSchemaIssues(inputSchema, "/inputSchema", new Patterns(MAX_COMPILE_STEPS));
   if (inputMapping !== undefined) issues.push(...mappingIssues(inputMapping, ["input"], "/inputMapping"));
-  if (agent !== undefined && inputSchema !== undefined && takesModeMember(inputSchema))
-    issues.push({ path: `/inputSchema/properties/${MODE_MEMBER}`, message: RESERVED });
+  const reserved = agent && inputSchema && reservedMember(agent, inputSchema);
+  if (reserved !== undefined) issues.push({ path: `/inputSchema/properties/${reserved}`, message: RESERVED });
   const problem = timeoutProblem({ target, timeoutMs: timeoutMs ?? usual.timeoutMs });
   if (problem !== null) issues.push({ path: "/timeoutMs", message: problem });
   if (issues.length > 0) throw refused(issues);

@@ -21,9 +21,8 @@ import {
   agentTargetSchema,
   DEFAULT_AGENT_TIMEOUT_MS,
   MESSAGE_SCHEMA,
-  MODE_MEMBER,
   RESERVED,
-  takesModeMember,
+  reservedMember,
 } from "./agent-tool.ts";
 import { checkLibrary, contentsSchema } from "./check-library.ts";
 import type { DeferOptions, Deferred } from "./deferred.ts";
@@ -237,8 +236,8 @@ function definedTool(
   );
   const problem = timeoutProblem(definition);
   if (problem !== null) refuse(["timeoutMs"], problem);
-  if (target !== undefined && takesModeMember(definition.inputSchema))
-    refuse(["input", MODE_MEMBER], RESERVED);
+  const reserved = target && reservedMember(target, definition.inputSchema);
+  if (reserved !== undefined) refuse(["input", reserved], RESERVED);
   return withId(checkedId("tool", id ?? name), definition);
 }
 

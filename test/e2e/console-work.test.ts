@@ -362,6 +362,13 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await expect.poll(() => desk.answer("/bank/below", "Sent")).toBe(true);
     await answers(page, "transfer answered Sent", false).waitFor();
     expect(await card.count()).toBe(0);
+    // The card inside an open one is closed, and looks so.
+    const turned = (tool: string) =>
+      page.evaluate(`getComputedStyle(document.querySelector("[data-tool=${tool}] > summary svg")).rotate`);
+    await page.locator("[data-tool=ask_porter] > summary").press("Enter");
+    await page.locator("[data-tool=transfer] > summary").waitFor();
+    await expect.poll(() => turned("ask_porter")).toBe("90deg");
+    expect(await turned("transfer")).toBe("none");
   });
 
   it("fits 390 pixels: threads, cards, queue, budget, and a stopped conversation", async () => {

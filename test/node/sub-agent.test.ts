@@ -1,6 +1,7 @@
 /** Sub-agents: templates in code, their bounds for any tools, and their quota. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
 import { callRefusal } from "../../src/agents/conversation/core/planning/call-guards.ts";
 import { checkToolCall } from "../../src/agents/conversation/core/planning/tool-call.ts";
 import { modelInputSchema } from "../../src/library/agent-tool.ts";
@@ -68,6 +69,20 @@ describe("a template in code", () => {
     const target = { agent: "researcher", mode: "loop_in" as const, template };
     expect(() => defineTool({ name: "join", description: "Joins.", target })).toThrow("cannot join");
   });
+});
+
+test("AGENTTOOL-1 names of members by which the model chooses how the agent is called are reserved, where it does", () => {
+  const define = (member: string, more: { handoff?: "custom"; template?: SubAgentTemplate }) => () =>
+    defineTool({
+      name: "ask",
+      description: "Asks.",
+      input: z.object({ message: z.string(), [member]: z.string() }),
+      target: { agent: "lawyer", ...more },
+    });
+  expect(define("invocationMode", {})).toThrow("/input/invocationMode: Is reserved");
+  expect(define("handoff", { handoff: "custom" })).toThrow("/input/handoff: Is reserved");
+  expect(define("handoff", {})).not.toThrow();
+  expect(define("invocationMode", { template: { name: "t", tools: [] } })).not.toThrow();
 });
 
 describe("bounds", () => {

@@ -40,10 +40,13 @@ export function ToolCard({ operation, active }: ToolCardProps) {
         // The toggle of a card inside this one comes here, too.
         if (event.target === event.currentTarget) setOpen(event.currentTarget.open);
       }}
-      className="group rounded-xl border border-line bg-surface text-sm"
+      className="rounded-xl border border-line bg-surface text-sm"
     >
       <summary className="flex flex-wrap items-center gap-x-2 gap-y-1 rounded-xl px-3 py-2.5 [&::-webkit-details-marker]:hidden">
-        <Icon name="chevron" className="text-muted transition-transform group-open:rotate-90" />
+        <Icon
+          name="chevron"
+          className="text-muted transition-transform [details[open]>summary>&]:rotate-90"
+        />
         <ToolName name={name} agent={agent} />
         <span className="min-w-0 flex-1 truncate text-muted">{inputPreview(input, agent !== undefined)}</span>
         <span className={`flex shrink-0 items-center gap-1.5 text-xs ${className}`}>
@@ -54,7 +57,7 @@ export function ToolCard({ operation, active }: ToolCardProps) {
       </summary>
 
       <div className="space-y-3 border-t border-line px-3 py-3">
-        {open && agent !== undefined && <CalledAgent agent={agent} />}
+        {open && agent !== undefined && !reachedNobody(error) && <CalledAgent agent={agent} />}
         <JsonView label="Input" value={input} />
         {attempt > 1 && <p className="text-xs text-muted">Attempt {attempt}</p>}
         {state === "running" && progress !== undefined && <JsonView label="Progress" value={progress} />}
@@ -70,6 +73,11 @@ export function ToolCard({ operation, active }: ToolCardProps) {
       </div>
     </details>
   );
+}
+
+/** Reports whether a call of an agent failed before the agent had a conversation for it. */
+function reachedNobody(error: OperationState["error"]): boolean {
+  return error !== undefined && ["NOT_FOUND", "PERMISSION_DENIED", "INVALID_INPUT"].includes(error.code);
 }
 
 /** The name of a tool, or of the agent that answers it. */

@@ -22,20 +22,34 @@ import { callSpanId, operationSpanId, type TracedTurn, traceOf, workSpanId } fro
 import type { AttemptsRecord, CallRecord, Turn } from "./turn.ts";
 import { workTimes } from "./work-times.ts";
 
-/** Returns the spans of a turn that are over. */
-export function spansOf(record: ConversationIdentity, turn: Turn): Span[] {
+/** Returns the spans of a turn that are over; of its calls and operations, those that are not among `but`. */
+export function spansOf(
+  record: ConversationIdentity,
+  turn: Turn,
+  but: ReadonlySet<CallRecord | Operation> = new Set(),
+): Span[] {
   return [
     ...workSpans(record, turn),
-    ...(turn.calls ?? []).flatMap((call, index) => callSpan(record, turn, call, index)),
-    ...turn.operations.flatMap((operation) => operationSpan(record, turn, operation)),
+    ...(turn.calls ?? []).flatMap((call, index) =>
+      but.has(call) ? [] : callSpan(record, turn, call, index),
+    ),
+    ...turn.operations.flatMap((operation) =>
+      but.has(operation) ? [] : operationSpan(record, turn, operation),
+    ),
   ];
 }
 
 /** Returns the spans of a turn that have ended since it was as `before`; none where its trace is not sampled. */
 export function endedSpans(record: ConversationIdentity, before: Turn | undefined, turn: Turn): Span[] {
   if (!traceOf(turn).isSampled) return [];
-  const known = new Set(before === undefined ? [] : spansOf(record, before).map(({ spanId }) => spanId));
-  return spansOf(record, turn).filter(({ spanId }) => !known.has(spanId));
+  if (before === undefined) return spansOf(record, turn);
+  // What a commit has not changed is the same object: its spans have ended before, or go on.
+  const same = new Set<CallRecord | Operation>([
+    ...common(before.calls ?? [], turn.calls ?? []),
+    ...common(before.operations, turn.operations),
+  ]);
+  const known = new Set(spansOf(record, before, same).map(({ spanId }) => spanId));
+  return spansOf(record, turn, same).filter(({ spanId }) => !known.has(spanId));
 }
 
 /** Returns the span of a call for a summary, which the end of a turn began. */
@@ -47,13 +61,19 @@ export function summarySpan(record: ConversationIdentity, turn: SpannedTurn, cal
   return chatSpan(record, turn, place, profile, call);
 }
 
+/** Returns what two lists have in common. */
+function common<Item>(one: readonly Item[], other: readonly Item[]): Item[] {
+  const known = new Set(one);
+  return other.filter((item) => known.has(item));
+}
+
 /** A turn, as far as all of its spans depend on it. */
 type SpannedTurn = TracedTurn & Pick<Turn, "agentId" | "correlationId">;
 
 type Place = Pick<Span, "traceId" | "spanId" | "parentSpanId">;
 
 /** The attributes that all spans of a turn have. */
-function common({ id, tenant, projectId }: ConversationIdentity, turn: SpannedTurn): SpanAttributes {
+function attributesOf({ id, tenant, projectId }: ConversationIdentity, turn: SpannedTurn): SpanAttributes {
   return {
     "gen_ai.conversation.id": id,
     "dramatis.tenant": tenant,
@@ -80,7 +100,7 @@ function workSpans(record: ConversationIdentity, turn: Turn): Span[] {
       startedAt: from,
       endedAt: to,
       attributes: {
-        ...common(record, turn),
+        ...attributesOf(record, turn),
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.id": agentId,
         ...(name === undefined ? {} : { "gen_ai.agent.name": name }),
@@ -138,7 +158,7 @@ function chatSpan(
       startedAt,
       endedAt: finishedAt,
       attributes: {
-        ...common(record, turn),
+        ...attributesOf(record, turn),
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": PROVIDERS[profile.provider] ?? profile.provider,
         "gen_ai.request.model": profile.modelId,
@@ -176,7 +196,7 @@ function operationSpan(record: ConversationIdentity, turn: Turn, operation: Oper
       startedAt,
       endedAt,
       attributes: {
-        ...common(record, turn),
+        ...attributesOf(record, turn),
         "gen_ai.operation.name": called === undefined ? "execute_tool" : "invoke_agent",
         "gen_ai.agent.id": called ?? turn.agentId,
         "gen_ai.tool.name": name,
