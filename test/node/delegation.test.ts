@@ -64,6 +64,11 @@ function commit(state: ConversationState, signals: Signal[], now = NOW) {
   };
 }
 
+/** Returns a tool whose calls run in the background. */
+function inBackground(tool: (typeof CHAIN.tools)[number]): (typeof CHAIN.tools)[number] {
+  return { ...tool, definition: { ...tool.definition, async: true } };
+}
+
 const facts = { startedAt: NOW, finishedAt: NOW, usage: { inputTokens: 6, outputTokens: 4 } };
 
 /** The reply to a turn's present call: these calls, or a text. */
@@ -325,6 +330,18 @@ describe("the budget of a call", () => {
     const other = commit(done.state, [messageOfAda("And?")]);
     // 10 of the model, 1 000 of the first call and 3 333 reserved by the second leave 5 667 of the budget.
     expect(other.state.active.get(2)?.call?.reserved).toBeDefined();
+  });
+
+  test("INHERIT-1 H4 what the caller's own model call has reserved is not given away while it runs", () => {
+    const background = { ...CHAIN, tools: CHAIN.tools.map(inBackground) };
+    const record = recordOf(background);
+    const first = commit({ ...begin({}, { tokens: 20_000 }), record }, [messageOfAda("Hi")]);
+    const { state, envelopes } = commit(first.state, [reply(first.state, [["ask", { message: "Work." }]])]);
+    const reserved = state.active.get(1)?.call?.reserved;
+    const [part = 0] = envelopes.map(({ body }) => (body as unknown as AgentCallBody).budget?.tokens);
+    const claimed = (reserved?.inputTokens ?? 0) + (reserved?.outputTokens ?? 0);
+    expect(claimed).toBeGreaterThan(0);
+    expect(part).toBe(Math.floor((20_000 - state.spent.tokens - claimed) / 2));
   });
 
   test("INHERIT-1 H4 whatever calls are made, their parts and what is spent stay within the budget", () => {

@@ -6,7 +6,7 @@ import { type Amounts, addAmounts, NOTHING } from "../../../src/model/spending.t
 import { calledConversationId, operationId } from "../../../src/protocol/ids.ts";
 import type { JournalEntryView } from "../../../src/protocol/views.ts";
 import { type WorkPlan, worksOf } from "./plan.ts";
-import type { TreeWorld } from "./world.ts";
+import { type TreeWorld, workIndex } from "./world.ts";
 
 /** Milliseconds in which a cancellation arrives on a network without faults. */
 const ARRIVAL_MS = 1_000;
@@ -27,6 +27,7 @@ export function violationsOf(world: TreeWorld): string[] {
     ...outcomes(rooms),
     ...survivors(world, rooms),
     ...spending(world, rooms),
+    ...ledger(world, rooms),
     ...secrets(world, rooms),
     ...work(world),
   ];
@@ -113,8 +114,9 @@ function spending({ plan, requests }: TreeWorld, rooms: readonly Room[]): string
       charged.set(operation, addAmounts(charged.get(operation) ?? NOTHING, { ...spent, nanoDollars: 0 }));
     }
     return [...charged].flatMap(([operation, amounts]): string[] => {
-      const below = rooms.find(({ state }) => state.record.call?.operationId === operation);
-      const spent = below?.state.spent ?? NOTHING;
+      // Each attempt has a conversation of its own.
+      const below = rooms.filter(({ state }) => state.record.call?.operationId === operation);
+      const spent = below.reduce<Amounts>((sum, { state }) => addAmounts(sum, state.spent), NOTHING);
       const isEqual = spent.tokens === amounts.tokens && spent.modelCalls === amounts.modelCalls;
       return isEqual
         ? []
@@ -148,16 +150,31 @@ function spending({ plan, requests }: TreeWorld, rooms: readonly Room[]): string
   ];
 }
 
+/**
+ * The root has spent what the provider counted for the whole tree: never less; and no more where every request was answered and nothing
+ * crashed, so that nothing was estimated.
+ */
+function ledger({ plan, requests }: TreeWorld, rooms: readonly Room[]): string[] {
+  const root = rooms.find(({ state }) => state.record.call === undefined);
+  if (root === undefined) return [];
+  const counted = requests.filter(({ answered }) => answered).reduce((sum, { tokens }) => sum + tokens, 0);
+  const spent = root.state.spent.tokens;
+  const isExact = plan.crashes === 0 && requests.every(({ answered }) => answered);
+  const isRight = isExact ? spent === counted : spent >= counted;
+  return isRight ? [] : [`the root has spent ${spent} tokens, and the provider counted ${counted}`];
+}
+
 /** A model sees the secrets of its own work and of the works below it only. */
 function secrets({ plan, requests }: TreeWorld, rooms: readonly Room[]): string[] {
-  const all = worksOf(plan.root);
+  const all = [...worksOf(plan.root), ...plan.more.map(({ work }) => work)];
   return requests.flatMap(({ conversation, messages }) => {
-    const text = JSON.stringify(messages);
-    const message = messages.find(({ role }) => role === "user")?.content ?? "{}";
-    const own = all.find(({ id }) => id === (JSON.parse(message) as WorkPlan).id);
-    const allowed = new Set(own === undefined ? [] : worksOf(own).map(({ secret }) => secret));
+    // The root is above all works of its tree.
     const isRoot = rooms.find(({ id }) => id === conversation)?.state.record.call === undefined;
     if (isRoot) return [];
+    const text = JSON.stringify(messages);
+    const message = messages[workIndex(messages)]?.content ?? "{}";
+    const own = all.find(({ id }) => id === (JSON.parse(message) as WorkPlan).id);
+    const allowed = new Set(own === undefined ? [] : worksOf(own).map(({ secret }) => secret));
     return all
       .filter(({ secret }) => text.includes(`"${secret}`) || text.includes(`: ${secret}`))
       .filter(({ secret }) => !allowed.has(secret))
@@ -171,7 +188,8 @@ function work({ plan, requests }: TreeWorld): string[] {
   const steps = new Map<string, number>();
   for (const { conversation, messages, answered } of requests) {
     if (!answered) continue;
-    const key = `${conversation}:${messages.length}`;
+    const since = workIndex(messages);
+    const key = `${conversation}:${messages[since]?.content}:${messages.length - since}`;
     steps.set(key, (steps.get(key) ?? 0) + 1);
   }
   return [...steps]

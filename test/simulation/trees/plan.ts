@@ -15,12 +15,14 @@ export interface WorkPlan {
   failures: number;
   /** `decline` and `silent` end without calls. */
   end: "answer" | "decline" | "silent" | "broken";
-  calls: { background: boolean; work: WorkPlan }[];
+  calls: { background: boolean; repeats: boolean; work: WorkPlan }[];
 }
 
 export interface TreePlan {
   seed: number;
   root: WorkPlan;
+  /** Further messages of the user to the root, in milliseconds, while others work. They call nobody. */
+  more: { at: number; work: WorkPlan }[];
   budget?: Budget;
   /** When a user stops the root's turn, in milliseconds; absent = never. */
   stopAt?: number;
@@ -63,15 +65,30 @@ export function planTree(seed: number): TreePlan {
       end,
       calls: shape.list(end === "answer" ? count : 0, () => ({
         background: shape.chance(0.25),
+        repeats: shape.chance(0.2),
         work: work(level + 1, [...path, agent]),
       })),
     };
   };
   const root = work(0, []);
+  const talk = random.fork("talk");
+  const more = talk.list(talk.chance(0.4) ? talk.int(1, 4) : 0, () => ({
+    at: talk.small(1, 6_000),
+    work: {
+      id: next++,
+      agent: root.agent,
+      secret: `secret-${seed}-${next}-y`,
+      ms: talk.small(1, 4_000),
+      failures: 0,
+      end: "answer" as const,
+      calls: [],
+    },
+  }));
   const fate = random.fork("fate");
   return {
     seed,
     root,
+    more,
     ...(fate.chance(0.4) ? { budget: { tokens: fate.int(2_000, 40_000) } } : {}),
     ...(fate.chance(0.3) ? { stopAt: fate.small(1, 20_000) } : {}),
     ...(fate.chance(0.2) ? { stopBelow: { at: fate.small(1, 10_000), index: fate.int(0, 5) } } : {}),

@@ -70,7 +70,8 @@ export class TreeWorld {
     this.#network = new Random(plan.seed).fork("network");
     this.#crashes = plan.crashes;
     this.#bad = plan.badDeliveries;
-    this.#works = new Map(worksOf(plan.root).map((work) => [work.id, work]));
+    const works = [...worksOf(plan.root), ...plan.more.map(({ work }) => work)];
+    this.#works = new Map(works.map((work) => [work.id, work]));
   }
 
   get root(): TreeActor {
@@ -102,7 +103,7 @@ export class TreeWorld {
 
   /** Runs the plan until nothing is left to do. */
   async run(): Promise<void> {
-    const { budget, root, stopAt, stopBelow } = this.plan;
+    const { budget, root, more, stopAt, stopBelow } = this.plan;
     const chain = this.#chainOf(root.agent);
     const [crashes, bad] = [this.#crashes, this.#bad];
     [this.#crashes, this.#bad] = [0, 0];
@@ -126,6 +127,13 @@ export class TreeWorld {
       data: { content: JSON.stringify(root) },
     });
     [this.#crashes, this.#bad] = [crashes, bad];
+    for (const { at, work } of more)
+      this.clock.timer(at, () => {
+        const data = { content: JSON.stringify(hidden(work)) };
+        this.#act(this.root, async (life) => {
+          await life.runtime.accept({ type: "conversation.user.message", caller: ADA, data });
+        });
+      });
     if (stopAt !== undefined)
       this.clock.timer(stopAt, () =>
         this.#act(this.root, (life) => life.runtime.changes.cancel({ caller: ADA })),
@@ -229,6 +237,7 @@ export class TreeWorld {
           answered: false,
         };
         world.requests.push(request);
+        world.#checkRoom(life, conversation);
         const work = world.#workIn(messages);
         const failed = world.#failed.get(work.id) ?? 0;
         await world.clock.sleep(work.ms, signal);
@@ -245,6 +254,24 @@ export class TreeWorld {
         request.answered = true;
       },
     };
+  }
+
+  /** A request begins only where the budget has room for what its conversation has spent, reserved, and given to calls. */
+  #checkRoom({ runtime }: Life, conversation: string): void {
+    const { budget, spent, active } = runtime.state;
+    const limit = budget?.tokens;
+    if (limit === undefined) return;
+    const claimed = [...active.values()].reduce((sum, { call, operations }) => {
+      const given = operations.map(({ status, agent }) =>
+        status === "dispatched" ? (agent?.budget?.tokens ?? 0) : 0,
+      );
+      const { inputTokens = 0, outputTokens = 0 } = call?.reserved ?? {};
+      return given.reduce((total, part) => total + part, sum + inputTokens + outputTokens);
+    }, 0);
+    if (spent.tokens + claimed > limit)
+      this.log.push(
+        `${conversation} may use ${limit} tokens: ${spent.tokens} are spent and ${claimed} claimed`,
+      );
   }
 
   /** Planned crashes and faults of the network are no failures. */
@@ -264,8 +291,7 @@ export class TreeWorld {
   }
 
   #workIn(messages: ModelRequest["messages"]): WorkPlan {
-    const message = messages.find(({ role }) => role === "user");
-    const { id } = JSON.parse(message?.content ?? "{}") as WorkPlan;
+    const { id } = JSON.parse(messages[workIndex(messages)]?.content ?? "{}") as WorkPlan;
     const work = this.#works.get(id);
     if (work === undefined) throw new Error(`There is no work ${id}.`);
     return work;
@@ -277,9 +303,17 @@ export class TreeWorld {
     return {
       persona: { ...PIN, id: "inline", definition: { identity: { systemPrompt: `You are ${agent}.` } } },
       tools: called.flatMap((id) =>
-        [false, true].map((background) => {
-          const name = `${background ? "later" : "ask"}_${id}`;
-          const tool = { name, description: "Asks.", target: { agent: id }, async: background, timeoutMs };
+        KINDS.map(({ background, repeats }) => {
+          const name = toolOf(id, background, repeats);
+          const again = repeats ? { effect: "idempotent" as const, retry: { maxAttempts: 2 } } : {};
+          const tool = {
+            name,
+            description: "Asks.",
+            target: { agent: id },
+            async: background,
+            timeoutMs,
+            ...again,
+          };
           return { ...PIN, library: "sim", id: name, definition: defineTool(tool).definition };
         }),
       ),
@@ -310,6 +344,20 @@ export class TreeWorld {
   }
 }
 
+/** The tools by which an agent is called. */
+const KINDS = [false, true].flatMap((background) =>
+  [false, true].map((repeats) => ({ background, repeats })),
+);
+
+function toolOf(agent: string, background: boolean, repeats: boolean): string {
+  return `${background ? "later" : "ask"}${repeats ? "_again" : ""}_${agent}`;
+}
+
+/** Returns the index of the message of the turn that a request is for: the last one of a user that has a work. */
+export function workIndex(messages: ModelRequest["messages"]): number {
+  return messages.findLastIndex(({ role, content }) => role === "user" && /^\{"id":\d+/.test(content ?? ""));
+}
+
 /** Returns the reply of an agent's model: its calls at first, then its answer. */
 function replyOf(
   work: WorkPlan,
@@ -317,7 +365,8 @@ function replyOf(
   tokens: { inputTokens: number; outputTokens: number },
 ): ModelDelta[] {
   const usage: ModelDelta = { type: "usage", usage: tokens };
-  const hasCalled = messages.some(({ tool_calls: calls }) => calls !== undefined);
+  const since = messages.slice(workIndex(messages));
+  const hasCalled = since.some(({ tool_calls: calls }) => calls !== undefined);
   if (work.end === "decline")
     return [
       { type: "tool-call", index: 0, id: "c0", name: "decline", arguments: '{"reason": "No."}' },
@@ -328,11 +377,11 @@ function replyOf(
   if (work.calls.length > 0 && !hasCalled)
     return [
       ...work.calls.map(
-        ({ background, work: below }, index): ModelDelta => ({
+        ({ background, repeats, work: below }, index): ModelDelta => ({
           type: "tool-call",
           index,
           id: `c${index}`,
-          name: `${background ? "later" : "ask"}_${below.agent}`,
+          name: toolOf(below.agent, background, repeats),
           arguments: JSON.stringify({ message: JSON.stringify(hidden(below)) }),
         }),
       ),

@@ -166,7 +166,18 @@ export function toolCallsLeft(state: ConversationState, turn: Turn): number {
 export function limitsOf(state: ConversationState, turn: Turn): Limit[] {
   const shared = sharedLimits(state, turn.agentId, turn);
   if (turn.budget === undefined) return shared;
-  const used = addAmounts(spentByTurn(turn, chainOf(state.record, turn.agentId)), reservedByCalls(turn));
+  return [{ scope: "turn", budget: turn.budget, used: usedByTurn(state, turn) }, ...shared];
+}
+
+function usedByTurn({ record }: ConversationState, turn: Turn): Amounts {
+  return addAmounts(spentByTurn(turn, chainOf(record, turn.agentId)), reservedByCalls(turn));
+}
+
+/** As `limitsOf`, with what the turn's own model call has reserved: nothing of it is left for others. */
+export function limitsBesideModel(state: ConversationState, turn: Turn): Limit[] {
+  const shared = sharedLimits(state, turn.agentId);
+  if (turn.budget === undefined) return shared;
+  const used = addAmounts(usedByTurn(state, turn), reservedByModel(state, turn));
   return [{ scope: "turn", budget: turn.budget, used }, ...shared];
 }
 
@@ -199,11 +210,8 @@ function reservedInAll(state: ConversationState, own?: number, agentId?: string)
 function reservedBeside(state: ConversationState, own?: number, agentId?: string): Amounts {
   let sum = NOTHING;
   for (const turn of state.active.values()) {
-    const { call } = turn;
-    if (turn.n === own || call?.reserved === undefined) continue;
-    if (agentId !== undefined && turn.agentId !== agentId) continue;
-    const profile = profileAt(chainOf(state.record, turn.agentId), call.profile ?? 0);
-    sum = addAmounts(sum, requestOf(call.reserved, profile));
+    if (turn.n === own || (agentId !== undefined && turn.agentId !== agentId)) continue;
+    sum = addAmounts(sum, reservedByModel(state, turn));
   }
   for (const { session, compaction } of runningCompactions(state)) {
     const { reserved } = compaction.call;
@@ -211,6 +219,12 @@ function reservedBeside(state: ConversationState, own?: number, agentId?: string
     sum = addAmounts(sum, requestOf(reserved, compactionProfile(chainOf(state.record, session))));
   }
   return sum;
+}
+
+/** Returns what the running model call of a turn has reserved. */
+function reservedByModel({ record }: ConversationState, { agentId, call }: Turn): Amounts {
+  if (call?.reserved === undefined) return NOTHING;
+  return requestOf(call.reserved, profileAt(chainOf(record, agentId), call.profile ?? 0));
 }
 
 function requestOf(

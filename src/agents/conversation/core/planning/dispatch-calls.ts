@@ -1,15 +1,15 @@
 /**
  * Sending calls of other agents on their way, each with its part of the caller's budget. Pure.
  *
- * INHERIT-1  A call gets a part of what the limits of its caller's turn, conversation and persona have left: an equal one for each
- *            call that begins with it, and one more for the caller itself. It is reserved until the call ends, so the limits hold
- *            for the whole tree of calls.
+ * INHERIT-1  A call gets a part of what the limits of its caller's turn, conversation and persona have left, beside what running model
+ *            calls have reserved: an equal one for each call that begins with it, and one more for the caller itself. It is reserved until
+ *            the call ends, so the limits hold for the whole tree of calls.
  */
 import { AMOUNT, amountOf, BUDGET_LIMITS, type Budget, inUnits } from "../../../../protocol/budget.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { ConversationState } from "../state.ts";
 import { openCalls } from "../turn.ts";
-import { type Limit, limitsOf } from "./budget.ts";
+import { type Limit, limitsBesideModel } from "./budget.ts";
 
 /** Sends the calls of one turn that may begin; `[]` if there are none. Call it after every change, until it returns none. */
 export function planCalls(state: ConversationState, { now }: Pick<PlanInput, "now">): AgentDecision[] {
@@ -18,7 +18,7 @@ export function planCalls(state: ConversationState, { now }: Pick<PlanInput, "no
       ({ status, notBefore = now }) => status === "pending" && notBefore <= now,
     );
     if (due.length === 0) continue;
-    const budget = shareOf(limitsOf(state, turn), due.length + 1);
+    const budget = shareOf(limitsBesideModel(state, turn), due.length + 1);
     const calls = due.map(({ item }) => ({ item, ...(budget === undefined ? {} : { budget }) }));
     return [{ type: "DISPATCH_CALLS", turn: turn.n, calls }];
   }
