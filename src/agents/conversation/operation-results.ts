@@ -30,7 +30,10 @@ export interface OperationResultsPorts {
   };
   /** Returns the state. Throws `NOT_FOUND` before the conversation was created. */
   state(): ConversationState;
-  store: { hasLateResult(operationId: string): boolean };
+  store: {
+    hasLateResult(operationId: string): boolean;
+    askingConversation(operationId: string): string | undefined;
+  };
   /** Returns a turn, active or over; `null` for an unknown number. */
   turn(n: number): Turn | null;
 }
@@ -81,12 +84,7 @@ export class OperationResults {
 
   /** Returns the conversation of a called agent that asks for an approval by this id, or has asked; `undefined` for other ids. */
   askingConversation(id: string): string | undefined {
-    for (const turn of this.ports.state().active.values())
-      for (const { agent } of turn.operations) {
-        const ask = agent?.asks?.find(({ operationId }) => operationId === id);
-        if (ask !== undefined) return ask.conversationId;
-      }
-    return undefined;
+    return this.ports.store.askingConversation(id);
   }
 
   /** Throws `NOT_FOUND` for an unknown operation, `CONFLICT` for one that waits for no result of a client. */

@@ -43,7 +43,8 @@ export function reduceCall(
       const { item, ask } = decision;
       const changed = change(item, (operation) => withAsk(operation, ask));
       const data = { expiresAt: toIso(ask.expiresAt), of: jsonOf(ask) };
-      return withTurn(transition, changed, [entry("approval.requested", item, data)]);
+      const noted = { ...transition, asks: [...transition.asks, ask] };
+      return withTurn(noted, changed, [entry("approval.requested", item, data)]);
     }
     case "NOTE_ANSWER": {
       const { item, ask, outcome } = decision;

@@ -1,6 +1,7 @@
 /** A change of a conversation that is about to be committed. */
 
 import type { SessionEvent } from "../../../memory/session/types.ts";
+import type { CallAsk } from "../../../protocol/agent-call.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import type { JournalEntry } from "./journal-entry.ts";
@@ -22,6 +23,8 @@ export interface Transition {
   readonly notes: readonly SessionEvent[];
   /** Operations whose late result is noted: a second one is not. */
   readonly late: readonly string[];
+  /** Requests for approval from below, which can be answered by their ids from now on. */
+  readonly asks: readonly CallAsk[];
   /** Turns that are over and whose extraction failed. */
   readonly unextracted: readonly number[];
   /** The calls for summaries that are over. */
@@ -62,6 +65,7 @@ export function beginTransition(state: ConversationState): Transition {
     keys: [],
     notes: [],
     late: [],
+    asks: [],
     unextracted: [],
     summaries: [],
     enqueued: [],

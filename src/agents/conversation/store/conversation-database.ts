@@ -121,7 +121,7 @@ export class ConversationDatabase {
 
   /** Writes a transition made at `now` in the current transaction, but for its envelopes, which the mailbox writes. */
   commit(transition: Transition, now: number): Committed {
-    const { state: next, entries, touched, keys, notes, late, unextracted, membership } = transition;
+    const { state: next, entries, touched, keys, notes, late, asks, unextracted, membership } = transition;
     const { enqueued, dequeued } = transition;
     const row: JournalRow = { seq: next.seq + 1, at: now, entries: [...entries] };
     const active = [...next.active.keys()].sort((a, b) => a - b);
@@ -145,6 +145,8 @@ export class ConversationDatabase {
     for (const { n, signal } of enqueued) this.#noteWaiting(n, signal);
     if (dequeued !== undefined) this.signals.deleteBefore(dequeued);
     for (const operationId of late) this.keyValue.put(lateKey(operationId), 1);
+    for (const { operationId, conversationId } of asks)
+      this.keyValue.put(askKey(operationId), conversationId);
     for (const { caller, key, correlationId, turn } of keys)
       this.keyValue.put(seenKey(caller, key, correlationId), turn);
     return { state: { ...next, seq: lastSeq(row), stored }, row };
@@ -187,6 +189,11 @@ export class ConversationDatabase {
   /** Reports whether a late result of an operation was noted. */
   hasLateResult(operationId: string): boolean {
     return this.keyValue.get(lateKey(operationId)) !== undefined;
+  }
+
+  /** Returns the conversation below that has asked for an approval by this id; `undefined` for other ids. */
+  askingConversation(operationId: string): string | undefined {
+    return this.keyValue.get<string>(askKey(operationId));
   }
 
   /** Returns a turn with all of its content; `null` for an unknown number. */
@@ -239,6 +246,10 @@ function chainKey(agentId: string): string {
 
 function lateKey(operationId: string): string {
   return `late:${operationId}`;
+}
+
+function askKey(operationId: string): string {
+  return `ask:${operationId}`;
 }
 
 function seenKey(...signal: Parameters<typeof callerKey>): string {
