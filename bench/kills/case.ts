@@ -18,10 +18,15 @@ import { interruptionsOf, rowsOf } from "./measure.ts";
 import { oneTurn, SURVIVOR, VICTIM } from "./one-turn.ts";
 import { Site } from "./site.ts";
 import { storm } from "./storm.ts";
+import { checkTrees, missingInTrees } from "./trees/check.ts";
+import type { TreesHistory } from "./trees/history.ts";
+import { trees } from "./trees/scenario.ts";
 
 const PATIENCE_MS = 300_000;
 const BACKGROUND_PATIENCE_MS = 600_000;
 const ONE_TURN_PATIENCE_MS = 180_000;
+const TREES_PATIENCE_MS = 600_000;
+const TREE_USERS = 4;
 
 /**
  * Options: `--kills`, `--conversations`, `--seed`, and `--history FILE` for the recorded history, one JSON text per
@@ -66,6 +71,13 @@ export async function runKills(directory: string, args: readonly string[]): Prom
     { kills, conversations, seed, patienceMs: BACKGROUND_PATIENCE_MS },
     tick,
   );
+  console.log(`\n${kills} kills over trees of agents:`);
+  const grown = await trees(
+    bundle,
+    join(directory, "trees"),
+    { kills, users: TREE_USERS, seed, patienceMs: TREES_PATIENCE_MS },
+    tick,
+  );
   console.log(`\n${summariesIn(raged)} histories were compacted in the storm.`);
   refuse(
     [...check(raged), ...check(within), ...checkBackground(worked)].map(
@@ -76,7 +88,9 @@ export async function runKills(directory: string, args: readonly string[]): Prom
   if (summariesIn(raged) === 0) refuse(["No history was compacted."]);
   refuse(outcomeAmiss(within));
   refuse(missingIn(worked));
-  return [...rowsOf(raged), ...oneTurnRows(within), ...backgroundRows(worked)];
+  refuse(checkTrees(grown));
+  refuse(missingInTrees(grown));
+  return [...rowsOf(raged), ...oneTurnRows(within), ...backgroundRows(worked), ...treeRows(grown)];
 }
 
 export function buildKillsBundle(directory: string): Promise<Bundle> {
@@ -142,6 +156,18 @@ function oneTurnRows(history: History): ResultRow[] {
       { ...of, metric: "resume, within one turn", unit: "ms" },
       own.map(({ resumedAfterMs }) => resumedAfterMs),
     ),
+  ];
+}
+
+function treeRows({ kills, trees: grown, hits }: TreesHistory): ResultRow[] {
+  const row = (metric: string, count: number) =>
+    summarise({ case: "kills", system: "dramatis", metric: `trees: ${metric}`, unit: "count" }, [count]);
+  return [
+    row("kills", kills.length),
+    row("trees", grown.length),
+    row("stopped", grown.filter(({ stopped }) => stopped).length),
+    row("conversations", grown.flatMap(({ rooms }) => rooms).length),
+    row("runs of tools", hits.length),
   ];
 }
 

@@ -1,9 +1,16 @@
 /** The application under test: one agent, and one tool per effect, whose execution is a request to the hit server. */
 import { z } from "zod";
 import { dramatis } from "../../src/dramatis.ts";
-import { defineLibrary, definePersona, defineTool, type ToolContext } from "../../src/library/define.ts";
+import {
+  defineLibrary,
+  defineModelProfile,
+  definePersona,
+  defineTool,
+  type ToolContext,
+} from "../../src/library/define.ts";
 import { BACKGROUND_AGENT, BACKGROUND_TOOLS } from "./background/script.ts";
 import { AGENT, TOOL_EFFECTS } from "./script.ts";
+import { CHIEF } from "./trees/agents.ts";
 
 const input = z.object({ url: z.string() });
 
@@ -54,10 +61,31 @@ const backgroundPersona = definePersona(BACKGROUND_AGENT, {
   tools: { toolIds: [...BACKGROUND_TOOLS] },
 });
 
-const personas = [persona, backgroundPersona];
+const OFFLINE = defineModelProfile("offline", { provider: "offline", modelId: "offline-1" });
+const staff = [
+  { id: CHIEF, tools: ["ask_lead"] },
+  { id: "lead", tools: ["ask_hand"] },
+  { id: "hand", tools: ["once", "idempotent"] },
+].map(({ id, tools: toolIds }) =>
+  definePersona(id, {
+    identity: { systemPrompt: `You are the ${id}.`, modelProfileId: "offline" },
+    tools: { toolIds },
+  }),
+);
+const callTools = ["lead", "hand"].map((agent) =>
+  defineTool({ name: `ask_${agent}`, description: `Has the ${agent} work.`, target: { agent } }),
+);
+
+const personas = [persona, backgroundPersona, ...staff];
 const app = dramatis({
-  libraries: [defineLibrary("kills", { personas, tools: [...tools, ...backgroundTools] })],
-  agents: [AGENT, BACKGROUND_AGENT].map((id) => ({ id, persona: `kills/${id}` })),
+  libraries: [
+    defineLibrary("kills", {
+      personas,
+      tools: [...tools, ...backgroundTools, ...callTools],
+      modelProfiles: [OFFLINE],
+    }),
+  ],
+  agents: personas.map(({ id }) => ({ id, persona: `kills/${id}` })),
 });
 
 export const { Conversation, Agent, Executor } = app;

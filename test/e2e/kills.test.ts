@@ -13,6 +13,8 @@ import { buildKillsBundle, missing, onSite, outcomeAmiss } from "../../bench/kil
 import { check } from "../../bench/kills/check.ts";
 import { oneTurn } from "../../bench/kills/one-turn.ts";
 import { storm } from "../../bench/kills/storm.ts";
+import { checkTrees } from "../../bench/kills/trees/check.ts";
+import { trees } from "../../bench/kills/trees/scenario.ts";
 import { MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
 
 const PATIENCE_MS = 90_000;
@@ -48,6 +50,14 @@ describe.concurrent("A72 H1 kill -9 under load", () => {
     expect(checkBackground(history)).toEqual([]);
     expect(history.kills).toHaveLength(4);
     expect(missingIn(history)).toEqual([]);
+  });
+
+  it("A72 H1 H4 over trees of agents: each operation has one outcome, nobody outlives a stop, and what was spent is known at the top", async () => {
+    const options = { kills: 4, users: 3, seed: 7, patienceMs: PATIENCE_MS };
+    const history = await trees(bundle, join(folder, "trees"), options);
+    expect(checkTrees(history)).toEqual([]);
+    expect(history.kills).toHaveLength(4);
+    expect(history.trees.length).toBeGreaterThan(2);
   });
 
   it("A72 H1 as often within one turn as it may be: it completes; once more: it fails", async () => {

@@ -1,0 +1,2 @@
+/** The agent that users of trees talk with. */
+export const CHIEF = "chief";
