@@ -10,6 +10,7 @@ import type { ConversationView, JournalEntryView, TurnView } from "../../../src/
 import type { Bundle } from "../../harness/bundle.ts";
 import { RestartedServer } from "../restarted-server.ts";
 import { CHIEF } from "./agents.ts";
+import { checkTrees } from "./check.ts";
 import type { RoomRecord, TreeRecord, TreesHistory } from "./history.ts";
 
 export interface TreesOptions {
@@ -30,6 +31,8 @@ const RUN_MS = { from: 50, to: 450 };
 /** Time until a user stops a tree, in milliseconds. */
 const PATIENT_MS = { from: 100, to: 3_000 };
 const RETRY_MS = 200;
+/** Reads of a tree that is over, until what each call has used up is known at its caller: ten seconds and more. */
+const SETTLE_READS = 50;
 
 /** Runs the scenario in its own directory. Returns its history, unless a tree does not end in time. */
 export async function trees(
@@ -96,9 +99,9 @@ export async function trees(
     }
   }
 
-  /** Returns the conversations of a tree once nothing is active in any. */
+  /** Returns the conversations of a tree once nothing is active in any, and what calls have used up has had time to arrive. */
   async function atRest(root: string): Promise<TreeRecord["rooms"]> {
-    for (;;) {
+    for (let left = SETTLE_READS; ; ) {
       const rooms: RoomRecord[] = [];
       const open: { id: string; operationId?: string }[] = [{ id: root }];
       for (let next = open.shift(); next !== undefined; next = open.shift()) {
@@ -110,7 +113,14 @@ export async function trees(
       }
       const isOver = ({ active, operationId, status }: RoomRecord) =>
         active === 0 && (operationId === undefined || status === "completed");
-      if (rooms.every(isOver)) return rooms;
+      if (rooms.every(isOver)) {
+        left -= 1;
+        if (
+          left === 0 ||
+          checkTrees({ kills: [], trees: [{ stopped: false, rooms }], hits: [] }).length === 0
+        )
+          return rooms;
+      }
       await pause(RETRY_MS, undefined, { signal });
     }
   }
@@ -122,13 +132,15 @@ export async function trees(
     id: string;
     operationId?: string;
   }): Promise<RoomRecord | null> {
-    const view = await find<ConversationView>(`/${id}`);
-    if (view === null) return null;
-    const { entries } = await ask<{ entries: JournalEntryView[] }>(`/${id}/journal?limit=200`);
-    const started = entries.flatMap(({ type, turnId }) =>
+    // What is over at the first read does not change any more, but for amounts that come later.
+    const first = await find<{ entries: JournalEntryView[] }>(`/${id}/journal?limit=200`);
+    if (first === null) return null;
+    const started = first.entries.flatMap(({ type, turnId }) =>
       type === "turn.started" && turnId ? [turnId] : [],
     );
     const turns = await Promise.all(started.map((turn) => ask<TurnView>(`/${id}/turns/${turn}`)));
+    const { entries } = await ask<{ entries: JournalEntryView[] }>(`/${id}/journal?limit=200`);
+    const view = await ask<ConversationView>(`/${id}`);
     const moves = turns.flatMap((turn) => turn.moves);
     const { inputTokens = 0, outputTokens = 0 } = view.usage ?? {};
     return {
