@@ -1,7 +1,7 @@
 /** Agents that talk with each other in one conversation: turns that agents start, and the bound. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { MAX_AGENT_TURNS } from "../../src/agents/conversation/core/limits.ts";
+import { MAX_ACTIVE_TURNS, MAX_AGENT_TURNS } from "../../src/agents/conversation/core/limits.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState } from "../../src/client/state.ts";
 import { defineLibrary } from "../../src/library/define.ts";
@@ -226,6 +226,26 @@ describe("the bound", () => {
     await room.say("Go on.");
     await answer(room, "@lawyer @tester");
     expect(room.runtime.state.active.size).toBe(1);
+  });
+
+  test(`TALK-2 a mention in a conversation of ${MAX_ACTIVE_TURNS} active turns starts nothing, for the reason busy`, async () => {
+    const room = await SteeredConversation.create(NOTHING);
+    await room.join(LAWYER);
+    for (let n = 1; n <= MAX_ACTIVE_TURNS; n++) await room.say("Discuss.", { to: "tester" });
+    await answer(room, "What do you think, @lawyer?");
+    expect(room.runtime.state.active.size).toBe(MAX_ACTIVE_TURNS - 1);
+    const [busy] = turnsOf(room).filter(({ status }) => status === "completed");
+    expect(busy?.issues).toEqual({ notAsked: ["lawyer"] });
+    const unasked = () =>
+      room.queries
+        .journal(room.runtime.state, { limit: 200 })
+        .items.filter(({ type }) => type === "turn.unasked");
+    expect(unasked()).toMatchObject([{ data: { agentId: "lawyer", reason: "busy" }, turnId: busy?.id }]);
+    // There is room now.
+    await answer(room, "What do you think, @lawyer?");
+    expect(room.runtime.state.active.size).toBe(MAX_ACTIVE_TURNS - 1);
+    expect(unasked()).toHaveLength(1);
+    expect(turnsOf(room).at(-1)).toMatchObject({ agentId: "lawyer", caller: { type: "agent" } });
   });
 
   test("TALK-2 holds for each message of a user, whatever agents say, in every order, and across crashes", () => {

@@ -62,6 +62,34 @@ describe("agents that mention each other", () => {
   });
 });
 
+describe("a mention that starts no turn", () => {
+  /** The agents that were mentioned and not asked, with the reasons that the journal gives. */
+  async function unaskedOf(conversation: TestConversation) {
+    const journal = await conversation.journal();
+    return journal
+      .filter(({ type }) => type === "turn.unasked")
+      .map(({ turnId, data }) => ({ turnId, data }));
+  }
+
+  test("TALK-2 TALK-3 of an agent without a price, in a turn with a budget in dollars, has the reason budget", async () => {
+    const priced = await createAgent({
+      identity: { systemPrompt: "You are the guide.", modelProfileId: "test/priced" },
+    });
+    const conversation = await createConversation(priced);
+    await join(conversation, lawyer);
+    const { turnId } = await conversation.play(
+      { replies: [[{ text: `What do you think, @${lawyer}?` }]] },
+      { to: priced, budget: { usd: 1_000 } },
+    );
+    expect(await conversation.ended(turnId)).toMatchObject({
+      status: "completed",
+      issues: { notAsked: [lawyer] },
+    });
+    expect(await unaskedOf(conversation)).toEqual([{ turnId, data: { agentId: lawyer, reason: "budget" } }]);
+    expect(await turnsOf(conversation)).toHaveLength(1);
+  });
+});
+
 test("HANDOFF-1 HANDOFF-2 by HTTP: an agent joins with a handoff, which opens its session, and a wrong one is refused", async () => {
   const conversation = await createConversation(guide);
   const { turnId } = await conversation.play({ replies: [[{ text: "It is blue." }]] });
