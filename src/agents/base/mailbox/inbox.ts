@@ -4,8 +4,9 @@
  * MAIL-14  A handler's changes and the receipt commit in one transaction, before the answer. A handler that throws changes
  *          nothing.
  * MAIL-15  An envelope is refused, without a record, if it is for another actor, of another tenant, malformed, has an
- *          invalid body, or replies in place of the actor that the operation was sent to. The refusal of a last attempt is
- *          recorded, because it has to hold.
+ *          invalid body, or replies in place of the actor that the operation was sent to. Of an operation that is delivered and
+ *          reported nothing is kept: the handler of the reply knows whom it asked. The refusal of a last attempt is recorded,
+ *          because it has to hold.
  * MAIL-18  An older release does not lose what a newer one may send: an unknown type is "not now" until the last attempt,
  *          and unknown members of envelope and attempt are dropped.
  */
