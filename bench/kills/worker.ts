@@ -85,6 +85,8 @@ const app = dramatis({
       modelProfiles: [OFFLINE],
     }),
   ],
+  // One user reads all trees, over and over.
+  limits: { requests: false },
   agents: personas.map(({ id }) => ({ id, persona: `kills/${id}` })),
 });
 
