@@ -3,13 +3,19 @@ import { z } from "zod";
 import type { SpanView, TraceView } from "../../protocol/trace.ts";
 import { time } from "./scalars.ts";
 
-const spanId = z.string().regex(/^[0-9a-f]{16}$/);
+const spanId = z
+  .string()
+  .regex(/^[0-9a-f]{16}$/)
+  .meta({ example: "00f067aa0ba902b7" });
 
 const span: z.ZodType<SpanView> = z
   .strictObject({
     spanId,
     parentSpanId: z.exactOptional(
-      spanId.meta({ description: "It may be a span of the caller's, which is not in the list." }),
+      spanId.meta({
+        description: "It may be a span of the caller's, which is not in the list.",
+        example: "00f067aa0ba902b7",
+      }),
     ),
     name: z.string().meta({ example: "chat gpt-5-mini" }),
     kind: z.enum(["internal", "client"]),
@@ -30,7 +36,10 @@ const span: z.ZodType<SpanView> = z
 
 export const trace: z.ZodType<TraceView> = z
   .strictObject({
-    traceId: z.string().regex(/^[0-9a-f]{32}$/),
+    traceId: z
+      .string()
+      .regex(/^[0-9a-f]{32}$/)
+      .meta({ example: "4bf92f3577b34da6a3ce929d0e0e4736" }),
     spans: z.array(span).meta({ description: "In the order of their beginnings." }),
     partial: z.boolean().meta({
       description: "Spans are missing: there are too many, or a conversation could not be read.",
