@@ -31,8 +31,8 @@ const RUN_MS = { from: 50, to: 450 };
 /** Time until a user stops a tree, in milliseconds. */
 const PATIENT_MS = { from: 100, to: 3_000 };
 const RETRY_MS = 200;
-/** Reads of a tree that is over, until what each call has used up is known at its caller: ten seconds and more. */
-const SETTLE_READS = 50;
+/** Reads of a tree that is over, until what each call has used up is known at its caller: a minute and more. An envelope that finds nobody waits longer each time. */
+const SETTLE_READS = 300;
 
 /** Runs the scenario in its own directory. Returns its history, unless a tree does not end in time. */
 export async function trees(
