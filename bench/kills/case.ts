@@ -75,7 +75,7 @@ export async function runKills(directory: string, args: readonly string[]): Prom
   const grown = await trees(
     bundle,
     join(directory, "trees"),
-    { kills, users: TREE_USERS, seed, patienceMs: TREES_PATIENCE_MS },
+    { kills, users: TREE_USERS, seed, patienceMs: TREES_PATIENCE_MS, settleMs: 60_000 },
     tick,
   );
   console.log(`\n${summariesIn(raged)} histories were compacted in the storm.`);

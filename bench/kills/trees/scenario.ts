@@ -21,6 +21,11 @@ export interface TreesOptions {
   seed: number;
   /** Time limit of the scenario, in milliseconds. */
   patienceMs: number;
+  /**
+   * Time after the end of a tree in which what each call has used up must be known at its caller, in milliseconds. An envelope that finds
+   * nobody waits longer each time.
+   */
+  settleMs: number;
 }
 
 /** Calls of the chief, and of each lead. */
@@ -31,14 +36,12 @@ const RUN_MS = { from: 50, to: 450 };
 /** Time until a user stops a tree, in milliseconds. */
 const PATIENT_MS = { from: 100, to: 3_000 };
 const RETRY_MS = 200;
-/** Reads of a tree that is over, until what each call has used up is known at its caller: a minute and more. An envelope that finds nobody waits longer each time. */
-const SETTLE_READS = 300;
 
 /** Runs the scenario in its own directory. Returns its history, unless a tree does not end in time. */
 export async function trees(
   bundle: Bundle,
   directory: string,
-  { kills, users, seed, patienceMs }: TreesOptions,
+  { kills, users, seed, patienceMs, settleMs }: TreesOptions,
   progress: (done: number) => void = () => {},
 ): Promise<TreesHistory> {
   const random = mulberry32(seed);
@@ -101,7 +104,7 @@ export async function trees(
 
   /** Returns the conversations of a tree once nothing is active in any, and what calls have used up has had time to arrive. */
   async function atRest(root: string): Promise<TreeRecord["rooms"]> {
-    for (let left = SETTLE_READS; ; ) {
+    for (let over: number | undefined; ; ) {
       const rooms: RoomRecord[] = [];
       const open: { id: string; operationId?: string }[] = [{ id: root }];
       for (let next = open.shift(); next !== undefined; next = open.shift()) {
@@ -114,9 +117,9 @@ export async function trees(
       const isOver = ({ active, operationId, status }: RoomRecord) =>
         active === 0 && (operationId === undefined || status === "completed");
       if (rooms.every(isOver)) {
-        left -= 1;
+        over ??= Date.now();
         if (
-          left === 0 ||
+          Date.now() - over > settleMs ||
           checkTrees({ kills: [], trees: [{ stopped: false, rooms }], hits: [] }).length === 0
         )
           return rooms;
