@@ -27,6 +27,7 @@ function open() {
     armed: 0,
     sends: [] as string[],
     isDown: false,
+    isUnreadable: false,
     breaksOnPublish: false,
     losesAnswers: false,
     due: 1_000,
@@ -60,7 +61,11 @@ function open() {
         .filter((entry) => state.includes(entry))
         .map((entry) => ({ entry })),
     endedBy: ([first], state) => (first?.before ?? []).filter((entry) => !state.includes(entry)),
-    isCurrent: (state) => state.length === rows().length,
+    isCurrent(state) {
+      if (platform.isUnreadable)
+        throw new DramatisError("UNAVAILABLE", "The disk is silent.", { retriable: true });
+      return state.length === rows().length;
+    },
     concerns: (outcome, { entry }) => "add" in outcome && outcome.add === entry,
     abandon: ([first], { code }: ErrorData) =>
       first !== undefined && "add" in first ? [{ lost: first.add, code }] : [],
@@ -205,6 +210,32 @@ describe("the shell of an actor", () => {
     });
     await expect(unit.release()).rejects.toThrow("rolled back");
     expect([rows(), shell.state, log]).toEqual([["a"], ["a"], []]);
+  });
+
+  test("STAGE-7 a unit released while the store cannot be read fails with the store's error, and the memory is loaded again", async () => {
+    const { shell, database, log, platform } = open();
+    const unit = shell.begin();
+    database.transaction(() => unit.stage([{ add: "a" }]));
+    platform.isUnreadable = true;
+    await expect(unit.release()).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(log).toEqual([]);
+    platform.isUnreadable = false;
+    expect(shell.state).toEqual(["a"]);
+    await shell.resume([]);
+    expect(log).toEqual(["started a"]);
+  });
+
+  test("STAGE-7 a stage after one whose transaction was rolled back is refused, also outside of a transaction", () => {
+    const { shell, database, rows } = open();
+    const unit = shell.begin();
+    const undone = () =>
+      database.transaction(() => {
+        unit.stage([{ add: "a" }]);
+        throw new Error("The caller fails.");
+      });
+    expect(undone).toThrow("caller");
+    expect(() => unit.stage([{ add: "b" }])).toThrow("rolled back");
+    expect(rows()).toEqual([]);
   });
 
   test("STAGE-5 a unit is released after its transaction, once, and takes no stage afterwards", async () => {

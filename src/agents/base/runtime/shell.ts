@@ -190,13 +190,19 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     }
   }
 
+  /** Throws if a unit's changes are not in the store, or if that cannot be read; the memory is then loaded again. */
+  #checkStored(state: State): void {
+    const known = this.#state;
+    this.#state = null;
+    if (!this.core.isCurrent(state))
+      throw new Error("A unit of work was released although its transaction was rolled back.");
+    this.#state = known;
+  }
+
   async #release(unit: UnitOfWork<State, Signal, Change, Committed, Effect>): Promise<void> {
     const { commits, wakeup, sent } = unit;
     if (this.ports.isInTransaction()) throw new Error("Release a unit of work after its transaction.");
-    if (unit.isChanged && unit.isNested && !this.#isStored(unit.state)) {
-      this.#state = null;
-      throw new Error("A unit of work was released although its transaction was rolled back.");
-    }
+    if (unit.isChanged && unit.isNested) this.#checkStored(unit.state);
     if (unit.isChanged) this.#state = this.#state === unit.base ? unit.state : null;
     if (wakeup !== null) this.#wakeup.adopt(wakeup);
     for (const commit of commits) {
