@@ -108,6 +108,8 @@ export interface AgentCallBody extends CallAddress {
   readers: string[];
   /** The part of the caller's budget that the call may use up; absent where it has none. */
   budget?: Budget;
+  /** The calls of agents that may be open below it at a time; absent from an older release, for as many as a user's conversation. */
+  calls?: number;
   /** When the call ends unless it has a result, in milliseconds since the epoch. */
   deadline: number;
   correlationId: string;
@@ -177,6 +179,7 @@ export const agentCallSchema: z.ZodType<AgentCallBody> = z.object({
   path: z.array(agentIdSchema).min(1).max(100),
   readers: z.array(label).max(100),
   budget: budgetSchema.exactOptional(),
+  calls: z.int().min(0).exactOptional(),
   deadline: z.int(),
   correlationId: label,
   traceparent: label.exactOptional(),

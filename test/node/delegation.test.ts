@@ -139,6 +139,7 @@ describe("a call", () => {
           projectIds: ["default"],
           path: ["tester"],
           readers: ["ada"],
+          calls: 112,
           deadline: NOW + 600_000,
           correlationId: expect.any(String),
           traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/),
@@ -175,6 +176,37 @@ describe("a call", () => {
     const { state, envelopes } = calling(names);
     expect(envelopes).toHaveLength(MAX_OPEN_CALLS);
     expect(errorsOf(state).slice(-3)).toEqual([null, "EXECUTION_FAILED", "EXECUTION_FAILED"]);
+  });
+
+  test("CALLTREE-1 a call passes a part of the calls on, and an agent without one calls nobody", () => {
+    const call = {
+      operationId: "op_x",
+      attempt: 1,
+      path: ["boss"],
+      readers: [],
+      deadline: NOW + 60_000,
+      caller: { agentId: "boss", turnId: "turn_x" },
+      from: "conv_x",
+    };
+    const parts = (envelopes: readonly { body: unknown }[]) =>
+      envelopes.map(({ body }) => (body as AgentCallBody).calls);
+    expect(parts(calling(["ask", "ask"]).envelopes)).toEqual([74, 74]);
+    const middle = calling(["ask", "ask", "ask"], { call: { ...call, calls: 4 } });
+    expect(parts(middle.envelopes)).toEqual([0, 0]);
+    expect(errorsOf(middle.state)).toEqual([null, null, "EXECUTION_FAILED"]);
+    const last = calling(["ask"], { call: { ...call, calls: 0 } });
+    expect([last.envelopes, errorsOf(last.state)]).toEqual([[], ["EXECUTION_FAILED"]]);
+    expect(turnOf(last.state).operations[0]?.result?.error?.retriable).toBe(false);
+  });
+
+  test("CALLTREE-1 the part of a call that has ended is free again, and an attempt that is repeated gets a new one", () => {
+    const { state, envelopes } = calling(["ask_again"]);
+    const item = turnOf(state).operations[0]?.item ?? 0;
+    const error = { code: "EXECUTION_FAILED", message: "No model.", retriable: true } as const;
+    const failed = commit(state, [ended(item, { error })]);
+    const again = commit(failed.state, [{ type: "conversation.cmd.expire" }], NOW + 1_000);
+    expect(again.envelopes[0]?.body).toMatchObject({ attempt: 2, calls: 112 });
+    expect(envelopes[0]?.body).toMatchObject({ attempt: 1, calls: 112 });
   });
 
   test("DELEGATE-2 the messages of all open calls have a length together, so a commit can always send them", () => {

@@ -695,6 +695,26 @@ describe("a mailbox", () => {
     expect(await mailbox.receive(reply, { number: 1, last: false })).toMatchObject({ type: "done" });
   });
 
+  test("MAIL-14 the attempt fails if an effect and the arming of a wake-up do, and no failure is left unheard", async () => {
+    const unheard: unknown[] = [];
+    const hear = (reason: unknown) => unheard.push(reason);
+    process.on("unhandledRejection", hear);
+    const { mailbox, ports } = open();
+    ports.whenArmed = () => {
+      throw new Error("It is not armed.");
+    };
+    mailbox.receives("work", z.null(), (_, { afterCommit }) => {
+      afterCommit(() => Promise.reject(new Error("The effect failed.")));
+      return null;
+    });
+    await expect(mailbox.receive(incoming(), { number: 1, last: false })).rejects.toThrow();
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("unhandledRejection", hear);
+    expect(unheard).toEqual([]);
+    ports.whenArmed = () => Promise.resolve();
+    expect(await mailbox.receive(incoming(), { number: 2, last: false })).toMatchObject({ type: "done" });
+  });
+
   test("MAIL-19 UPGRADE-3 storage of a newer release is not written: not now, later, or UNAVAILABLE", async () => {
     const refusal = new StorageRefusal("of a newer release", { retriable: true });
     for (const of of ["actor", "mailbox"]) {

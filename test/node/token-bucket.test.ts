@@ -148,12 +148,13 @@ test("G6 default limits are the documented ones", () => {
     changes: { perMinute: 30, burst: 10 },
     agentTurns: 8,
     clientToolMs: 600_000,
-    calls: { depth: 4, open: 32 },
+    calls: { depth: 4, open: 32, tree: 256 },
     approvalMs: 24 * 3_600_000,
     bodyBytes: 2 * 1024 * 1024,
     attachmentBytes: 8 * 1024 * 1024,
   };
   expect(completeLimits()).toEqual(documented);
   expect(completeLimits(documented)).toEqual(documented);
+  expect(completeLimits({ calls: { tree: 8 } }).calls).toEqual({ depth: 4, open: 32, tree: 8 });
   expect(completeLimits({ turns: false })).toEqual({ ...documented, turns: false });
 });

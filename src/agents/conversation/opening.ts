@@ -197,7 +197,7 @@ export class Opening {
   /** Returns the record of the conversation, as its agent is now. Throws `FORBIDDEN` where no project is shared. */
   async #record(call: AgentCallBody, { tenant, id: from }: ActorAddress): Promise<ConversationIdentity> {
     const { clock, agent } = this.ports;
-    const { agentId, operationId, attempt, path, readers, deadline, caller, bounds } = call;
+    const { agentId, operationId, attempt, path, readers, deadline, caller, bounds, calls } = call;
     const { chain, projectIds, leased } = unwrap(await agentPart(clock, () => agent(tenant, agentId)));
     const projectId = call.projectIds.find((one) => projectIds.includes(one));
     if (projectId === undefined)
@@ -215,7 +215,7 @@ export class Opening {
       participants: [{ type: "agent", id: agentId }],
       agents: [{ id: agentId, ...defined({ leased, projectIds: severalOf(projectIds) }), chain: called }],
       listed: false,
-      call: { operationId, attempt, path, readers, deadline, caller, from, ...defined({ bounds }) },
+      call: { operationId, attempt, path, readers, deadline, caller, from, ...defined({ bounds, calls }) },
       createdAt: clock.now(),
     };
   }

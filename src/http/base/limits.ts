@@ -24,8 +24,11 @@ export interface Limits {
   agentTurns?: number;
   /** Time that a client has to run one of its own tools, in milliseconds. Default: 600 000, ten minutes. */
   clientToolMs?: number;
-  /** Calls of agents below each other, and those that a conversation has open at a time. Default: 4 and 32. */
-  calls?: { depth: number; open: number };
+  /**
+   * Calls of agents below each other, those that a conversation has open at a time, and those that are open below a conversation at all
+   * levels together. Default: 4, 32 and 256.
+   */
+  calls?: { depth?: number; open?: number; tree?: number };
   /** Time in which a person must approve a tool's call, in milliseconds. Default: 86 400 000, a day. */
   approvalMs?: number;
   /** Maximum size of a request body, in bytes. Default: 2 MiB. */
@@ -37,6 +40,7 @@ export interface Limits {
 /** The most that the limits of calls of agents may be. */
 const MAX_DEPTH = 32;
 const MAX_OPEN = 256;
+const MAX_TREE = 4_096;
 
 const rateLimit = z.strictObject({
   perMinute: z.number().positive("Must be more than 0. Use `false` to remove the limit."),
@@ -55,8 +59,12 @@ const limitsSchema = z.strictObject({
     .max(7 * 24 * 3_600_000)
     .default(600_000),
   calls: z
-    .strictObject({ depth: z.int().min(0).max(MAX_DEPTH), open: z.int().min(1).max(MAX_OPEN) })
-    .default({ depth: 4, open: 32 }),
+    .strictObject({
+      depth: z.int().min(0).max(MAX_DEPTH).default(4),
+      open: z.int().min(1).max(MAX_OPEN).default(32),
+      tree: z.int().min(1).max(MAX_TREE).default(256),
+    })
+    .prefault({}),
   approvalMs: z
     .int()
     .min(1_000)
@@ -75,6 +83,6 @@ const limitsSchema = z.strictObject({
 });
 
 /** Checks the limits and adds the defaults. Throws `INVALID_INPUT` for a limit out of range. */
-export function completeLimits(limits: Limits = {}): Required<Limits> {
+export function completeLimits(limits: Limits = {}): z.output<typeof limitsSchema> {
   return validate(limitsSchema, limits, "/limits", "The configuration of limits");
 }

@@ -52,7 +52,9 @@ export class Inbox {
     const answer = this.store.transaction(() => this.#take(incoming.envelope, incoming.attempt, effects));
     const whenRun = runEffects(effects);
     this.letters.publish();
-    await Promise.all([whenRun, this.outbox.whenArmed(), this.ports.whenArmed()]);
+    // One that throws must not leave the rejection of another without a listener.
+    const armings = [() => this.outbox.whenArmed(), () => this.ports.whenArmed()];
+    await Promise.all([whenRun, ...armings.map(async (arm) => arm())]);
     return answer;
   }
 

@@ -150,6 +150,7 @@ function call(record: ConversationIdentity, turn: Turn, operation: Operation): C
     traceparent: operationTraceparent(turn, operation.item),
     ...defined({
       budget: agent?.budget,
+      calls: agent?.calls,
       bounds: boundsOf(record.call?.bounds, templateOf(record, agentId, operation.name)),
     }),
   };

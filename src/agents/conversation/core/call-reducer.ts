@@ -34,7 +34,7 @@ export function reduceCall(
       const { calls } = decision;
       const operations = turn.operations.map((operation) => {
         const call = calls.find(({ item }) => item === operation.item);
-        return call === undefined ? operation : dispatched(operation, call.budget);
+        return call === undefined ? operation : dispatched(operation, call);
       });
       const entries = calls.map(({ item }) => entry("agent_call.started", item));
       return withTurn(transition, { ...turn, operations }, entries);

@@ -58,6 +58,8 @@ export interface CallLimits {
   depth: number;
   /** Calls of one conversation at a time. */
   open: number;
+  /** Calls below one conversation at a time, at all levels together. */
+  tree: number;
 }
 
 /** The turns of a conversation, active or over, as of the last commit. Each read costs statements. */
@@ -258,8 +260,12 @@ export type AgentDecision =
       ask: CallAsk;
       outcome: NonNullable<AgentAskBody["outcome"]>;
     }
-  /** Call agents, each with its part of the budget. */
-  | { type: "DISPATCH_CALLS"; turn: number; calls: readonly { item: number; budget?: Budget }[] }
+  /** Call agents, each with its part of the budget, and of the calls that its tree may have open. */
+  | {
+      type: "DISPATCH_CALLS";
+      turn: number;
+      calls: readonly { item: number; calls: number; budget?: Budget }[];
+    }
   /** Wait until `deadline` for the result of a run that the actor no longer follows. */
   | { type: "INTERRUPT_TASK"; turn: number; item: number; deadline: number }
   /** Repeat a failed attempt of an operation, no earlier than `notBefore`. */

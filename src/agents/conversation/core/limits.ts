@@ -46,7 +46,9 @@ export const LEASED_CALLS = 4;
 export const MAX_CALL_DEPTH = 4;
 /** Calls of other agents that a conversation has open at a time. */
 export const MAX_OPEN_CALLS = 32;
-/** Length of the messages of these calls together, as JSON: they fit into the actor's outbox. */
+/** Calls of agents that are open at a time below one conversation, at all levels together. */
+export const MAX_TREE_CALLS = 256;
+/** Length of the messages of the calls that a conversation has open, together, as JSON: they fit into the actor's outbox. */
 export const MAX_CALLS_LENGTH = 2 * 1024 * 1024;
 /** Milliseconds that a caller waits longer than the call may take: the text of an agent that was too slow still arrives. */
 export const CALL_GRACE_MS = 5_000;

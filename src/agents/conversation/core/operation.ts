@@ -39,6 +39,8 @@ export interface CalledAgent {
   readonly jurisdiction?: Jurisdiction;
   /** The part of the caller's budget that the call may use up; absent where it has none. */
   readonly budget?: Budget;
+  /** The calls that may be open below it at a time; absent before it begins. */
+  readonly calls?: number;
   /** What the call has used up, over all attempts; absent before the end of the first. */
   readonly spent?: Amounts;
   /** The calls of tools, there or below, that wait for a person; absent where there are none. */
@@ -178,11 +180,14 @@ export function withAsk(operation: Operation, ask: CallAsk): Operation {
 }
 
 /** Returns an open operation whose agent is called. */
-export function dispatched({ notBefore: _, ...operation }: Operation, budget: Budget | undefined): Operation {
+export function dispatched(
+  { notBefore: _, ...operation }: Operation,
+  { calls, budget }: Required<Pick<CalledAgent, "calls">> & Pick<CalledAgent, "budget">,
+): Operation {
   const { agent } = operation;
   if (agent === undefined) return operation;
   const { budget: _before, ...called } = agent;
-  return { ...operation, status: "dispatched", agent: { ...called, ...defined({ budget }) } };
+  return { ...operation, status: "dispatched", agent: { ...called, calls, ...defined({ budget }) } };
 }
 
 /** Returns an operation that waited for a person, with the answer. The time of an approved one begins now. */

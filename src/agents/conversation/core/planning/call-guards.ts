@@ -10,12 +10,17 @@ import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-ap
 import { SUB_AGENT_QUOTA, type SubAgentTemplate } from "../../../../protocol/sub-agent.ts";
 import { lengthOf } from "../content-size.ts";
 import type { CallLimits } from "../decisions.ts";
-import { MAX_CALL_DEPTH, MAX_CALLS_LENGTH, MAX_OPEN_CALLS } from "../limits.ts";
+import { MAX_CALL_DEPTH, MAX_CALLS_LENGTH, MAX_OPEN_CALLS, MAX_TREE_CALLS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import { type ConversationIdentity, chainOf } from "../state.ts";
+import { callsAllowed } from "./call-tree.ts";
 import { failure } from "./tool-call.ts";
 
-const USUAL: CallLimits = { depth: MAX_CALL_DEPTH, open: MAX_OPEN_CALLS };
+export const USUAL_LIMITS: CallLimits = {
+  depth: MAX_CALL_DEPTH,
+  open: MAX_OPEN_CALLS,
+  tree: MAX_TREE_CALLS,
+};
 
 /** Returns the agents that called each other up to an agent of the conversation, the first one first. */
 export function pathTo({ call }: Pick<ConversationIdentity, "call">, agentId: string): string[] {
@@ -38,7 +43,7 @@ export function callRefusal(
   agentId: string,
   { toolCallId, name, agent, input }: Pick<Operation, "toolCallId" | "name" | "agent" | "input">,
   open: readonly Pick<Operation, "input" | "agent">[],
-  { depth, open: most }: CallLimits = USUAL,
+  limits: CallLimits = USUAL_LIMITS,
 ): ToolResult | null {
   if (agent === undefined) return null;
   const path = pathTo(record, agentId);
@@ -57,10 +62,16 @@ export function callRefusal(
       `An agent cannot call ${who}: "${agent.id}". Answer without this call.`,
     );
   }
-  if (path.length > depth)
+  if (path.length > limits.depth)
     return refuse(
       "PERMISSION_DENIED",
-      `At most ${depth} calls of agents may be below each other, and this is one more. Answer without this call.`,
+      `At most ${limits.depth} calls of agents may be below each other, and this is one more. Answer without this call.`,
+    );
+  const { own: most } = callsAllowed(record, limits);
+  if (most === 0)
+    return refuse(
+      "EXECUTION_FAILED",
+      `At most ${limits.tree} calls of agents may be open at a time for one conversation of a user, and none of them is left for you. Answer without this call.`,
     );
   if (open.length >= most)
     return refuse(

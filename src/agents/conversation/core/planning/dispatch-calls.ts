@@ -6,21 +6,27 @@
  *            the call ends, so the limits hold for the whole tree of calls.
  */
 import { AMOUNT, amountOf, BUDGET_LIMITS, type Budget, inUnits } from "../../../../protocol/budget.ts";
+import { defined } from "../../../../shared/defined.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { ConversationState } from "../state.ts";
 import { openCalls } from "../turn.ts";
 import { type Limit, limitsBesideModel } from "./budget.ts";
+import { USUAL_LIMITS } from "./call-guards.ts";
+import { partOfCall } from "./call-tree.ts";
 
 /** Sends the calls of one turn that may begin; `[]` if there are none. Call it after every change, until it returns none. */
-export function planCalls(state: ConversationState, { now }: Pick<PlanInput, "now">): AgentDecision[] {
+export function planCalls(
+  state: ConversationState,
+  { now, calls: limits }: Pick<PlanInput, "now" | "calls">,
+): AgentDecision[] {
   for (const turn of state.active.values()) {
     const due = openCalls(turn).filter(
       ({ status, notBefore = now }) => status === "pending" && notBefore <= now,
     );
     if (due.length === 0) continue;
     const budget = shareOf(limitsBesideModel(state, turn), due.length + 1);
-    const calls = due.map(({ item }) => ({ item, ...(budget === undefined ? {} : { budget }) }));
-    return [{ type: "DISPATCH_CALLS", turn: turn.n, calls }];
+    const part = { calls: partOfCall(state, limits ?? USUAL_LIMITS, due.length), ...defined({ budget }) };
+    return [{ type: "DISPATCH_CALLS", turn: turn.n, calls: due.map(({ item }) => ({ item, ...part })) }];
   }
   return [];
 }
