@@ -715,6 +715,57 @@ describe("a mailbox", () => {
     expect(await mailbox.receive(incoming(), { number: 2, last: false })).toMatchObject({ type: "done" });
   });
 
+  test("MAIL-21 what a handler needs is read before its transaction, and overlapping attempts act once", async () => {
+    const { mailbox, database } = open();
+    const reads: PromiseWithResolvers<string>[] = [];
+    const handled: string[] = [];
+    const read = () => {
+      const pending = Promise.withResolvers<string>();
+      reads.push(pending);
+      return pending.promise;
+    };
+    mailbox.receivesAfter("work", z.null(), read, (_, __, found) => {
+      expect(database.isInTransaction()).toBe(true);
+      handled.push(found);
+      return { found };
+    });
+    const first = mailbox.receive(incoming(), { number: 1, last: false });
+    const second = mailbox.receive(incoming(), { number: 2, last: false });
+    reads[1]?.resolve("second");
+    expect(await second).toEqual({ type: "done", result: { found: "second" } });
+    reads[0]?.resolve("first");
+    expect(await first).toEqual({ type: "done", result: { found: "second" } });
+    expect(await mailbox.receive(incoming(), { number: 3, last: false })).toMatchObject({ type: "done" });
+    expect([reads.length, handled]).toEqual([2, ["second"]]);
+  });
+
+  test("MAIL-21 a read that throws decides the attempt as a handler that throws", async () => {
+    const { mailbox, ids } = open();
+    let thrown: unknown = new DramatisError("UNAVAILABLE", "Not now.", { retriable: true });
+    const read = async () => {
+      throw thrown;
+    };
+    mailbox.receivesAfter("work", z.null(), read, () => null);
+    const receive = (number: number, last = false) => mailbox.receive(incoming(), { number, last });
+    expect(await receive(1)).toMatchObject({ type: "busy", error: { code: "UNAVAILABLE" } });
+    thrown = new TypeError("A defect.");
+    expect(await receive(2)).toMatchObject({ type: "busy" });
+    thrown = new DramatisError("FORBIDDEN", "Never.");
+    expect(await receive(3)).toMatchObject({ type: "refused", recorded: true, error: { code: "FORBIDDEN" } });
+    const late = incoming({ operationId: `op_${ids.ulid()}` });
+    thrown = new DramatisError("UNAVAILABLE", "Not now.", { retriable: true });
+    expect(await mailbox.receive(late, { number: 10, last: true })).toMatchObject({
+      type: "refused",
+      recorded: true,
+    });
+    const wrong = incoming({ operationId: `op_${ids.ulid()}`, body: 5 });
+    expect(await mailbox.receive(wrong, { number: 1, last: false })).toMatchObject({
+      type: "refused",
+      recorded: false,
+      error: { code: "INVALID_INPUT" },
+    });
+  });
+
   test("MAIL-19 UPGRADE-3 storage of a newer release is not written: not now, later, or UNAVAILABLE", async () => {
     const refusal = new StorageRefusal("of a newer release", { retriable: true });
     for (const of of ["actor", "mailbox"]) {

@@ -34,7 +34,7 @@ import type { Opening } from "./opening.ts";
 import type { ConversationUnit } from "./runtime.ts";
 
 export interface AgentCallPorts {
-  opening: Pick<Opening, "take" | "cancel" | "setReaders">;
+  opening: Pick<Opening, "read" | "take" | "cancel" | "setReaders">;
   begin(): ConversationUnit;
   /** Returns a turn, active or over; `null` for an unknown number. */
   turn(n: number): Turn | null;
@@ -42,13 +42,18 @@ export interface AgentCallPorts {
 
 /** Registers the handlers of calls, cancellations and results. Each stages its change in the transaction of the receipt. */
 export function takeAgentCalls(
-  mailbox: Pick<Mailbox, "receives" | "outcomes">,
+  mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">,
   { opening, begin, turn }: AgentCallPorts,
 ): void {
-  mailbox.receives(AGENT_CALL, agentCallSchema, (call, { envelope: { from, to }, afterCommit }) => {
-    opening.take(call, from, to, afterCommit);
-    return null;
-  });
+  mailbox.receivesAfter(
+    AGENT_CALL,
+    agentCallSchema,
+    (call, { from, to }) => opening.read(call, from, to),
+    (call, { envelope: { from }, afterCommit }, found) => {
+      opening.take(call, from, found, afterCommit);
+      return null;
+    },
+  );
   mailbox.receives(AGENT_CANCEL, agentCancelSchema, (cancel, { envelope: { from, to }, afterCommit }) => {
     opening.cancel(cancel, from, to, afterCommit);
     return null;

@@ -1,8 +1,9 @@
 /**
- * The opening of a conversation by a call of another agent: the call is kept, then the agent gives its versions, then the conversation
- * begins with the call's message, in one transaction.
+ * The opening of a conversation by a call of another agent: the agent gives its versions, then the conversation begins with the call's
+ * message, in the transaction of the call's receipt.
  *
- * OPENING-1  A call that was acknowledged opens its conversation, or its caller gets the reason, whatever crashes in between.
+ * OPENING-1  A call that is acknowledged has opened its conversation, or its caller gets the reason. While the agent cannot be reached,
+ *            the caller's mailbox tries again, until the call's time is over.
  * OPENING-2  A cancellation that arrives before the call refuses it: nothing of it runs.
  * OPENING-3  An agent works only in a project that it shares with its caller, and where the application is strict only in its caller's
  *            jurisdiction: `PERMISSION_DENIED` otherwise.
@@ -21,12 +22,11 @@ import type { ToolErrorCode } from "../../protocol/executor-api.ts";
 import { calledConversationId } from "../../protocol/ids.ts";
 import { type LocationPolicy, separation } from "../../protocol/location-policy.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError, type ErrorData, toErrorData, unwrap } from "../../shared/errors.ts";
+import { asResult, DramatisError, type Result, toErrorData, unwrap } from "../../shared/errors.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import type { AfterCommit } from "../base/mailbox/handlers.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
-import type { Wakeup } from "../base/timers/wakeups.ts";
 import { resultEnvelope } from "./core/call-envelopes.ts";
 import { callerOf } from "./core/planning/agent-call.ts";
 import type { ConversationIdentity } from "./core/state.ts";
@@ -46,45 +46,48 @@ export interface OpeningPorts {
   send(envelope: NewEnvelope): Promise<void>;
   /** Ends the connections of those who may not read the conversation any more. */
   expel(): void;
-  /** The wake-up that calls `wake`. */
-  wakeup: Wakeup;
 }
 
-/** A call whose conversation is not there yet, or the mark that it is not to be opened any more. */
-type Stored = { call: AgentCallBody; from: ActorAddress } | { over: true };
+/** The record of the conversation of a call, or why there is none. */
+export type Found = Result<ConversationIdentity>;
 
-const KEY = "opening";
-/** Milliseconds after which an opening that was interrupted begins again. */
-const AGAIN_MS = 2_000;
-/** The longest pause between two tries to reach the agent. */
-const MAX_PAUSE_MS = 60_000;
+/** The key of the mark that a call is not to be opened any more. */
+const OVER = "opening:over";
 
 export class Opening {
-  #running: Promise<void> | null = null;
-  #tries = 0;
-
   constructor(private readonly ports: OpeningPorts) {}
 
-  /** Takes a call, in the transaction of its receipt. Throws `INVALID_INPUT` for the call of another conversation, `CONFLICT`. */
+  /** Returns the record of the conversation that a call opens, as its agent is now, or why there is none. Throws `INVALID_INPUT`. */
+  async read(call: AgentCallBody, from: ActorAddress, to: ActorAddress): Promise<Found> {
+    checkAddress(call, from, to);
+    return asResult(async () => {
+      const record = await this.#record(call, from);
+      if (call.budget !== undefined) checkPrices(record.agents[0].chain, call.budget);
+      return record;
+    });
+  }
+
+  /**
+   * Opens the conversation with the call's message, in the transaction of the call's receipt; answers the caller where there is no
+   * record. Throws `CONFLICT`, and for now what kept the agent from answering.
+   */
   take(
     call: AgentCallBody,
     from: ActorAddress,
-    to: ActorAddress,
+    found: Found,
     afterCommit: (effect: AfterCommit) => void,
   ): void {
-    const { runtime, keyValue, wakeup } = this.ports;
-    checkAddress(call, from, to);
+    const { runtime, transaction } = this.ports;
     if (runtime.exists) {
       if (runtime.state.record.call?.operationId === call.operationId) return;
       throw new DramatisError("CONFLICT", "Another conversation has the id that this call would open.");
     }
-    if (this.#stored !== undefined) return;
-    keyValue.put<Stored>(KEY, { call, from });
-    const armed = wakeup.arm(AGAIN_MS);
-    afterCommit(() => {
-      this.#start();
-      return armed;
-    });
+    if (this.#isOver) return;
+    try {
+      transaction(() => this.#begin(call, unwrap(found), afterCommit));
+    } catch (error) {
+      this.#refuse(call, from, error, afterCommit);
+    }
   }
 
   /** Stops a call, in the transaction of its receipt. Throws `FORBIDDEN` for another caller's. */
@@ -104,9 +107,7 @@ export class Opening {
       afterCommit(() => unit.release());
       return;
     }
-    const stored = this.#stored;
-    if (stored !== undefined && "call" in stored && stored.from.id !== from.id) throw notCaller();
-    keyValue.put<Stored>(KEY, { over: true });
+    keyValue.put(OVER, true);
   }
 
   /** Changes who may read the conversation, in the transaction of a receipt. Throws `FORBIDDEN` for another caller's, `NotNow` before the call. */
@@ -116,7 +117,7 @@ export class Opening {
     to: ActorAddress,
     afterCommit: (effect: AfterCommit) => void,
   ): void {
-    const { runtime, keyValue, expel } = this.ports;
+    const { runtime, expel } = this.ports;
     checkAddress(call, from, to);
     if (runtime.exists) {
       if (runtime.state.record.call?.from !== from.id) throw notCaller();
@@ -128,70 +129,30 @@ export class Opening {
       });
       return;
     }
-    const stored = this.#stored;
-    if (stored === undefined) throw new NotNow("The call has not arrived yet.");
-    if (!("call" in stored)) return;
-    if (stored.from.id !== from.id) throw notCaller();
-    keyValue.put<Stored>(KEY, { ...stored, call: { ...stored.call, readers } });
+    if (!this.#isOver) throw new NotNow("The call has not arrived yet.");
   }
 
-  /** Tries again to open the conversation. Returns the milliseconds until the next try; `null` where nothing is to be opened. */
-  wake(): number | null {
-    const stored = this.#stored;
-    if (stored === undefined || !("call" in stored) || this.ports.runtime.exists) return null;
-    this.#start();
-    return Math.min(AGAIN_MS * 2 ** this.#tries, MAX_PAUSE_MS);
+  /** The call was stopped before it arrived, or has its answer: it is not opened any more. */
+  get #isOver(): boolean {
+    return this.ports.keyValue.get<boolean>(OVER) ?? false;
   }
 
-  get #stored(): Stored | undefined {
-    return this.ports.keyValue.get<Stored>(KEY);
-  }
-
-  #start(): void {
-    this.#running ??= this.#open()
-      .catch((error: unknown) => console.error(error))
-      .finally(() => {
-        this.#running = null;
-      });
-  }
-
-  async #open(): Promise<void> {
-    const stored = this.#stored;
-    if (stored === undefined || !("call" in stored)) return;
-    const { call, from } = stored;
-    try {
-      const record = await this.#record(call, from);
-      await this.#begin(record, call);
-    } catch (error) {
-      const data = toErrorData(error);
-      this.#tries += 1;
-      if (data.retriable && this.ports.clock.now() < call.deadline) console.error(error);
-      else this.#refuse(call, from, data);
-    }
-  }
-
-  /** Creates the conversation with the call's message, unless the call was stopped meanwhile. */
-  async #begin(record: ConversationIdentity, call: AgentCallBody): Promise<void> {
-    const { runtime, keyValue, transaction, wakeup } = this.ports;
+  #begin(
+    call: AgentCallBody,
+    record: ConversationIdentity,
+    afterCommit: (effect: AfterCommit) => void,
+  ): void {
+    const { runtime } = this.ports;
     const { budget, content, correlationId, traceparent } = call;
-    if (budget !== undefined) checkPrices(record.agents[0].chain, budget);
     const unit = runtime.begin();
-    const isBegun = transaction(() => {
-      const stored = this.#stored;
-      if (stored === undefined || !("call" in stored) || runtime.exists) return false;
-      runtime.stageCreation(unit, record, defined({ budget }));
-      runtime.stageMessage(unit, {
-        type: "conversation.user.message",
-        caller: { type: "agent", ...call.caller },
-        correlationId,
-        data: { content, ...defined({ traceparent }) },
-      });
-      keyValue.delete(KEY);
-      return true;
+    runtime.stageCreation(unit, record, defined({ budget }));
+    runtime.stageMessage(unit, {
+      type: "conversation.user.message",
+      caller: { type: "agent", ...call.caller },
+      correlationId,
+      data: { content, ...defined({ traceparent }) },
     });
-    if (!isBegun) return;
-    wakeup.disarm();
-    await unit.release();
+    afterCommit(() => unit.release());
   }
 
   /** Returns the record of the conversation, as its agent is now. Throws `FORBIDDEN` where no project is shared. */
@@ -220,21 +181,25 @@ export class Opening {
     };
   }
 
-  /** Tells the caller why its call is not answered. */
-  #refuse(call: AgentCallBody, from: ActorAddress, { code, message, retriable }: ErrorData): void {
-    const { keyValue, transaction, send, wakeup } = this.ports;
+  /** Tells the caller why its call is not answered; while the agent may answer later, the caller's mailbox is to try again. */
+  #refuse(
+    call: AgentCallBody,
+    from: ActorAddress,
+    thrown: unknown,
+    afterCommit: (effect: AfterCommit) => void,
+  ): void {
+    const { clock, keyValue, send } = this.ports;
+    const { code, message, retriable } = toErrorData(thrown);
+    if (retriable && clock.now() < call.deadline) throw thrown;
+    keyValue.put(OVER, true);
     const error = { code: CODES[code] ?? "EXECUTION_FAILED", message, retriable };
-    const { sent } = transaction(() => {
-      keyValue.put<Stored>(KEY, { over: true });
-      const result = resultEnvelope(
-        from.tenant,
-        { ...call, from: from.id },
-        { outcome: { error }, spent: NOTHING },
-      );
-      return { sent: send({ operationId: newOperationId(), ...result }) };
-    });
-    sent.catch((cause: unknown) => console.error(cause));
-    wakeup.disarm();
+    const result = resultEnvelope(
+      from.tenant,
+      { ...call, from: from.id },
+      { outcome: { error }, spent: NOTHING },
+    );
+    const sent = send({ operationId: newOperationId(), ...result });
+    afterCommit(() => sent);
   }
 }
 

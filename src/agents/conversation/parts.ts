@@ -51,7 +51,6 @@ export class ConversationParts {
       directory: () => this.announcement.listing.wake(),
       registration: () => this.announcement.noteAgain(),
       expiry: () => this.readers.expire(),
-      opening: () => this.opening.wake(),
     },
     { early: ["window"] },
   );
@@ -98,7 +97,6 @@ export class ConversationParts {
       runtime: this.runtime,
       transaction: (body) => database.transaction(body),
       expel: () => this.readers.expel((principal) => mayRead(this.runtime.state.record, principal)),
-      wakeup: this.wakeups.named("opening"),
     });
     this.queries = new ConversationQueries(this.runtime.store);
     this.readers = new ConversationReaders({

@@ -140,7 +140,6 @@ export class TreeActor {
       agent: world.agent,
       location: () => ({}),
       send: (envelope) => life.mailbox.send(envelope, { owed: true }),
-      wakeup: wakeup("opening"),
       expel: () => undefined,
     });
     takeAgentCalls(life.mailbox, {
@@ -190,14 +189,13 @@ function clockOf(life: Life, clock: Clock): Clock {
   };
 }
 
-function handlers({ runtime, mailbox, opening }: Life): Record<string, () => number | null> {
+function handlers({ runtime, mailbox }: Life): Record<string, () => number | null> {
   return {
     window: () => {
       runtime.reconcile();
       return runtime.exists ? runtime.dueIn : null;
     },
     mail: () => mailbox.wake(),
-    opening: () => opening.wake(),
   };
 }
 

@@ -32,6 +32,21 @@ export interface Delivery {
  */
 export type ReceiveHandler<Body> = (body: Body, delivery: Delivery) => Json;
 
+/**
+ * Reads what a handler needs of other actors, before its transaction. What it throws is the outcome of the attempt, as if the handler
+ * had thrown it. Attempts may overlap, so it must change nothing.
+ */
+export type ReadBefore<Body, Read> = (body: Body, envelope: Envelope) => Promise<Read>;
+
+/** As `ReceiveHandler`, with what was read before. */
+export type ReadHandler<Body, Read> = (body: Body, delivery: Delivery, read: Read) => Json;
+
+/** The handler of an envelope whose body was checked. */
+export interface Prepared {
+  read(): Promise<unknown>;
+  run(delivery: Delivery, read: unknown): Json;
+}
+
 /** The outcome of an outgoing envelope, as its handler gets it in the transaction that removes it from the outbox. */
 export interface DeliveryOutcome {
   readonly envelope: Envelope;
@@ -63,7 +78,8 @@ const MAX_REPORTED = 20;
 
 interface Receiver {
   body: z.ZodType;
-  handler: ReceiveHandler<never>;
+  read: ReadBefore<never, unknown> | null;
+  handler: ReadHandler<never, never>;
 }
 
 export class Handlers {
@@ -73,7 +89,16 @@ export class Handlers {
   readonly #reported = new Set<string>();
 
   receives<Body>(type: string, body: z.ZodType<Body>, handler: ReceiveHandler<Body>): void {
-    register(this.#receivers, type, { body, handler });
+    register(this.#receivers, type, { body, read: null, handler });
+  }
+
+  receivesAfter<Body, Read>(
+    type: string,
+    body: z.ZodType<Body>,
+    read: ReadBefore<Body, Read>,
+    handler: ReadHandler<Body, Read>,
+  ): void {
+    register(this.#receivers, type, { body, read, handler });
   }
 
   outcomes(type: string, handler: OutcomeHandler): void {
@@ -81,7 +106,8 @@ export class Handlers {
   }
 
   /** Checks the envelope's body and returns its handler. Throws `UNSUPPORTED` or `INVALID_INPUT`. */
-  prepare({ type, body }: Envelope): (delivery: Delivery) => Json {
+  prepare(envelope: Envelope): Prepared {
+    const { type, body } = envelope;
     const receiver = this.#receivers.get(type);
     if (receiver === undefined) {
       const message = `This actor has no handler for envelopes of type "${type}".`;
@@ -93,8 +119,18 @@ export class Handlers {
       throw new DramatisError("UNSUPPORTED", message, { retriable: true });
     }
     const checked = validate(receiver.body, body, "/body", `The body of "${type}"`);
-    // SAFETY: `receives` took the schema and the handler as a pair, and the schema has parsed the body.
-    return (delivery) => receiver.handler(checked as never, delivery);
+    // SAFETY: the schema, the read and the handler were registered together, and the schema has parsed the body.
+    const given = checked as never;
+    const { read, handler } = receiver;
+    return {
+      read: async () => read?.(given, envelope),
+      run: (delivery, found) => handler(given, delivery, found as never),
+    };
+  }
+
+  /** Reports whether the handler of a type has a read before it. */
+  readsBefore(type: string): boolean {
+    return (this.#receivers.get(type)?.read ?? null) !== null;
   }
 
   outcome(type: string): OutcomeHandler | undefined {

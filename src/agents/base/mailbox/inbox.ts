@@ -7,6 +7,8 @@
  *          invalid body, or replies in place of the actor that the operation was sent to. Of an operation that is delivered and
  *          reported nothing is kept: the handler of the reply knows whom it asked. The refusal of a last attempt is recorded,
  *          because it has to hold.
+ * MAIL-21  What a handler needs of other actors is read before its transaction, by each attempt that may act. A read that throws counts
+ *          as the handler's throw.
  * MAIL-18  An older release does not lose what a newer one may send: an unknown type is "not now" until the last attempt,
  *          and unknown members of envelope and attempt are dropped.
  */
@@ -25,6 +27,9 @@ import type { Outbox } from "./outbox.ts";
 import type { MailboxPorts } from "./ports.ts";
 import { decideReceipt, type Receipt } from "./receipt.ts";
 import type { MailboxStore } from "./store.ts";
+
+/** What was read before the handler. */
+type Read = { found: unknown } | { thrown: unknown };
 
 type Handled = { result: Json } | { thrown: unknown; byHandler: boolean };
 
@@ -48,8 +53,13 @@ export class Inbox {
       return { type: "refused", error: error.toData(), recorded: false };
     }
     const effects: AfterCommit[] = [];
+    const read = this.handlers.readsBefore(incoming.envelope.type)
+      ? await this.#read(incoming.envelope, incoming.attempt)
+      : null;
     // Rejects if the transaction does: the next attempt finds out whether it committed.
-    const answer = this.store.transaction(() => this.#take(incoming.envelope, incoming.attempt, effects));
+    const answer = this.store.transaction(() =>
+      this.#take(incoming.envelope, incoming.attempt, effects, read),
+    );
     const whenRun = runEffects(effects);
     this.letters.publish();
     // One that throws must not leave the rejection of another without a listener.
@@ -58,7 +68,19 @@ export class Inbox {
     return answer;
   }
 
-  #take(envelope: Envelope, attempt: Attempt, effects: AfterCommit[]): Answer {
+  /** Reads what the handler of an envelope needs; `null` where the envelope was decided before. */
+  async #read(envelope: Envelope, { number }: Attempt): Promise<Read | null> {
+    const { operationId } = envelope;
+    const receipt = this.store.receipt(operationId);
+    if (decideReceipt(operationId, number, receipt, this.ports.clock.now()).type === "answer") return null;
+    try {
+      return { found: await this.handlers.prepare(envelope).read() };
+    } catch (thrown) {
+      return { thrown };
+    }
+  }
+
+  #take(envelope: Envelope, attempt: Attempt, effects: AfterCommit[], read: Read | null): Answer {
     const { operationId } = envelope;
     const now = this.ports.clock.now();
     const decision = decideReceipt(operationId, attempt.number, this.store.receipt(operationId), now);
@@ -67,7 +89,7 @@ export class Inbox {
       this.outbox.load();
       return decision.answer;
     }
-    const handled = this.#handle(envelope, effects);
+    const handled = this.#handle(envelope, effects, read);
     if ("result" in handled) {
       const { result } = handled;
       this.#record(operationId, { type: "done", result }, now);
@@ -84,17 +106,18 @@ export class Inbox {
     return { type: "refused", error, recorded };
   }
 
-  #handle(envelope: Envelope, effects: AfterCommit[]): Handled {
+  #handle(envelope: Envelope, effects: AfterCommit[], read: Read | null): Handled {
     let byHandler = false;
     try {
-      const run = this.handlers.prepare(envelope);
+      const { run } = this.handlers.prepare(envelope);
       this.#checkReply(envelope);
       byHandler = true;
+      if (read !== null && "thrown" in read) throw read.thrown;
       // A nested transaction takes back what a handler wrote before it threw.
       const result = this.ports.database.transaction(() => {
         const late = this.#isLateReply(envelope);
         const afterCommit = (effect: AfterCommit) => void effects.push(effect);
-        return checkedResult(run({ envelope, late, afterCommit }), envelope.type);
+        return checkedResult(run({ envelope, late, afterCommit }, read?.found), envelope.type);
       });
       return { result };
     } catch (thrown) {

@@ -17,7 +17,13 @@ import { validate } from "../../../shared/validation.ts";
 import { type ActorSchema, REFUSED_RETRY_MS, StorageRefusal, upgrade } from "../storage/schema-upgrade.ts";
 import { deadLetterPageSchema, deadLetterView } from "./dead-letter.ts";
 import { DeadLetterMirror } from "./dead-letter-mirror.ts";
-import { Handlers, type OutcomeHandler, type ReceiveHandler } from "./handlers.ts";
+import {
+  Handlers,
+  type OutcomeHandler,
+  type ReadBefore,
+  type ReadHandler,
+  type ReceiveHandler,
+} from "./handlers.ts";
 import { Inbox } from "./inbox.ts";
 import { REDELIVER_WITHIN_MS } from "./limits.ts";
 import { Outbox, type SendOptions } from "./outbox.ts";
@@ -56,6 +62,24 @@ export class Mailbox {
    */
   receives<Body>(type: string, body: z.ZodType<Body>, handler: ReceiveHandler<Body>): void {
     this.#handlers.receives(type, body, handler);
+  }
+
+  /**
+   * As `receives`, for a handler that needs something of another actor: `read` gets it before the transaction.
+   *
+   * @example
+   * mailbox.receivesAfter("order", orderSchema, ({ shop }) => pricesOf(shop), (order, { afterCommit }, prices) => {
+   *   orders.put(order, prices);
+   *   return null;
+   * });
+   */
+  receivesAfter<Body, Read>(
+    type: string,
+    body: z.ZodType<Body>,
+    read: ReadBefore<Body, Read>,
+    handler: ReadHandler<Body, Read>,
+  ): void {
+    this.#handlers.receivesAfter(type, body, read, handler);
   }
 
   /**
