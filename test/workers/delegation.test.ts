@@ -350,6 +350,38 @@ describe("delegate", () => {
     });
   });
 
+  test("OP-6 the answer of a stopped call that comes all the same is a note in the next request, once", async () => {
+    const conversation = await createConversation(manager);
+    const client = await conversation.connect();
+    const child = new Play({ replies: [[{ gate: "work" }, { text: "Never." }]] });
+    const { turnId } = await conversation.play({
+      replies: [[{ call: "ask_helper", input: { message: child.content } }]],
+    });
+    await child.reached("work");
+    const room = await opened(conversation, turnId);
+    const operationId = (await conversation.turn(turnId)).moves[0]?.toolCall?.operationId ?? "";
+    await conversation.stop(turnId);
+    await client.until((state) => state.turns.some((turn) => turn.id === turnId && turn.status === "failed"));
+    const spent = { tokens: 3, nanoDollars: 0, toolCalls: 0, modelCalls: 1 };
+    const late = { operationId, attempt: 1, outcome: { text: "The letter is sent." }, spent };
+    const id = newOperationId();
+    for (const _ of ["first", "again"])
+      expect(
+        await deliver({
+          operationId: id,
+          from: room.id,
+          to: conversation.id,
+          type: "agent.result",
+          body: late,
+        }),
+      ).toMatchObject({ type: "done" });
+    const again = await conversation.play({ replies: [[{ text: "I see." }]] });
+    await conversation.ended(again.turnId);
+    const [request] = await again.play.requests();
+    const notes = request?.body.messages.filter(({ content }) => content?.includes("The letter is sent."));
+    expect(notes).toEqual([{ role: "system", content: expect.stringContaining("it took effect") }]);
+  });
+
   test("OPENING-2 a stop that overtakes its call: nothing of the call runs", async () => {
     const conversation = await createConversation(manager);
     const child = new Play({ replies: [[{ text: "Never." }]] });
@@ -640,12 +672,24 @@ async function turnIn(conversation: TestConversation): Promise<string> {
 }
 
 /** Hands an envelope to a conversation's mailbox, as another conversation. */
-async function deliver({ from, to, type, body }: { from: string; to: string; type: string; body: object }) {
+async function deliver({
+  operationId = newOperationId(),
+  from,
+  to,
+  type,
+  body,
+}: {
+  operationId?: string;
+  from: string;
+  to: string;
+  type: string;
+  body: object;
+}) {
   const address = (id: string) => ({ kind: "conversation", tenant: "test", id });
   // SAFETY: the namespace's stub has the actor's methods, which its type does not name here.
   const stub = exports.Conversation.getByName(`test:${to}`) as unknown as MailboxPeer;
   const envelope = {
-    operationId: newOperationId(),
+    operationId,
     from: address(from),
     to: address(to),
     type,

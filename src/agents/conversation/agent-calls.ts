@@ -27,7 +27,8 @@ import { jurisdictionOf } from "../../shared/location.ts";
 import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
-import type { AgentEnded } from "./core/signals.ts";
+import { resultOf } from "./core/planning/agent-call.ts";
+import type { AgentEnded, Signal } from "./core/signals.ts";
 import type { Turn } from "./core/turn.ts";
 import { operationAt } from "./door/message-checks.ts";
 import type { Opening } from "./opening.ts";
@@ -68,7 +69,7 @@ export function takeAgentCalls(
     afterCommit: DeliveryOutcome["afterCommit"],
   ) => {
     const unit = begin();
-    unit.stage([endedSignal(address, ended, turn)]);
+    unit.stage(endSignals(address, ended, turn));
     afterCommit(() => unit.release());
   };
   mailbox.receives(AGENT_RESULT, agentResultSchema, (result, { envelope, afterCommit }) => {
@@ -106,16 +107,27 @@ function checkSender(
   throw new DramatisError("FORBIDDEN", "Only the conversation that a call opened may tell of it.");
 }
 
-/** Returns the signal of the end of a call. Throws `NOT_FOUND` for an operation that the conversation does not have. */
-function endedSignal(
+/**
+ * Returns the signals of the end of a call: also the note to the model where a stopped call has an answer all the same (OP-6). Throws
+ * `NOT_FOUND` for an operation that the conversation does not have.
+ */
+function endSignals(
   { operationId, attempt }: Pick<AgentResultBody, "operationId" | "attempt">,
   ended: Pick<AgentEnded, "outcome" | "spent">,
-  turn: (n: number) => Turn | null,
-): AgentEnded {
-  const found = operationAt(operationId, turn);
-  const { item } = found.operation;
-  const { n, agentId } = found.turn;
-  return { type: "conversation.agent.ended", turn: n, item, attempt, agentId, ...ended };
+  turnAt: (n: number) => Turn | null,
+): Signal[] {
+  const { turn, operation } = operationAt(operationId, turnAt);
+  const { item, name, effect, status } = operation;
+  const { n, agentId } = turn;
+  const end: AgentEnded = { type: "conversation.agent.ended", turn: n, item, attempt, agentId, ...ended };
+  const { outcome } = ended;
+  const isLate = status === "cancelled" && effect === "once" && operation.attempt === attempt;
+  if (!isLate || outcome === undefined || "error" in outcome) return [end];
+  const result = resultOf(operation, outcome);
+  return [
+    end,
+    { type: "conversation.tool.late", turn: n, item, sessionId: agentId, operationId, name, result },
+  ];
 }
 
 function unreached(agentId: string, why: string): AgentOutcome {

@@ -69,7 +69,8 @@ export function planAgentEnded(
   return [charge, ...resume(state, turn, [{ item, result }])];
 }
 
-function resultOf({ toolCallId }: Operation, outcome: AgentOutcome): ToolResult {
+/** Returns the outcome of a call as the result of its tool. */
+export function resultOf({ toolCallId }: Operation, outcome: AgentOutcome): ToolResult {
   if (!("error" in outcome)) return { tool_call_id: toolCallId, success: true, result: outcome.text };
   const { error, partial = "" } = outcome;
   const written = partial.trim() === "" ? "" : ` It had written: ${JSON.stringify(partial)}`;
