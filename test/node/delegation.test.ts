@@ -266,6 +266,13 @@ describe("a call", () => {
     const late = commit(state, [{ type: "conversation.cmd.expire" }], NOW + 700_000);
     expect(late.envelopes.map(({ type }) => type)).toEqual(["agent.cancel", "agent.cancel"]);
     expect(errorsOf(late.state)).toEqual(["TIMEOUT", "TIMEOUT"]);
+    const item = turnOf(state).operations[0]?.item ?? 0;
+    const error = { code: "TIMEOUT", message: "The time of the call was over.", retriable: true } as const;
+    const own = commit(state, [ended(item, { error })], NOW + 600_000);
+    expect([errorsOf(own.state), own.envelopes], "the agent's own end is nothing to stop").toEqual([
+      ["TIMEOUT", null],
+      [],
+    ]);
   });
 });
 

@@ -67,7 +67,7 @@ export function callEnvelopes(
       const earlier = known?.find(({ item }) => item === operation.item);
       if (isUnderWay(operation) && !(isUnderWay(earlier) && earlier?.attempt === operation.attempt))
         envelopes.push(call(record, turn, operation));
-      if (isUnderWay(earlier) && earlier !== undefined && isGivenUp(operation))
+      if (isUnderWay(earlier) && earlier !== undefined && isGivenUp(operation, earlier))
         envelopes.push(cancellation(record, turn, earlier));
     }
   }
@@ -127,9 +127,9 @@ function isUnderWay(operation: Operation | undefined): boolean {
   return operation?.status === "dispatched";
 }
 
-/** Reports whether an operation ended without the word of its agent. */
-function isGivenUp({ status, result }: Operation): boolean {
-  return status === "cancelled" || result?.error?.code === "TIMEOUT";
+/** Reports whether a call that was under way ended without the word of its agent: it was stopped, or its caller waited no longer. */
+function isGivenUp({ status, result, completedAt = 0 }: Operation, { deadline = 0 }: Operation): boolean {
+  return status === "cancelled" || (result?.error?.code === "TIMEOUT" && completedAt >= deadline);
 }
 
 function call(record: ConversationIdentity, turn: Turn, operation: Operation): CallEnvelope {

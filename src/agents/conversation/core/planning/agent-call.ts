@@ -3,8 +3,9 @@
  *
  * DELEGATE-1  An agent that is called gets the message of the call and nothing else of the caller: no history, no memory, no tools.
  *             It works in a conversation of its own, for one turn, and only its caller gets the answer.
- * DELEGATE-3  A call has one outcome at its caller: the answer, the error, or that its time was over. What comes later, or for
- *             another attempt, changes nothing but the ledger.
+ * DELEGATE-3  A call has one outcome at its caller: the answer, the error, or that its time was over. A failure that may pass is repeated
+ *             if the tool says so; that the caller waits no longer is not. What comes later, or for another attempt, changes
+ *             nothing but the ledger.
  * DELEGATE-4  An answer without text is a failure. A failed call brings the text that its agent had written.
  * DELEGATE-5  An agent that is called may decline, with a reason: `AGENT_DECLINED`, which is not repeated.
  * DELEGATE-6  The conversation of a call ends with its turn, in the same commit, or when its time is over.
