@@ -137,6 +137,13 @@ export function agentCall(
   return { ...told, mode: known, input: rest };
 }
 
+/** Describes a choice of the mode that does not exist; `null` where there is none. `passed` is the input without a mode that exists. */
+export function modeProblem({ template }: AgentTarget, passed: JsonObject): string | null {
+  if (template !== undefined || !Object.hasOwn(passed, MODE_MEMBER)) return null;
+  const modes = AGENT_MODES.map((mode) => JSON.stringify(mode)).join(" or ");
+  return `/${MODE_MEMBER}: Must be ${modes}. Leave it out for the usual way.`;
+}
+
 /** Takes a handoff out of the input of a call. One that is no text stays there, and the schema refuses it. */
 function withoutHandoff(given: JsonObject): Required<Pick<AgentCall, "input" | "handoff">> {
   const { [HANDOFF_MEMBER]: text, ...input } = given;

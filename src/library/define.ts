@@ -116,7 +116,10 @@ const zodSchema = z.custom(
 const optionsSchema = z.strictObject({
   ...commonOptions,
   input: zodSchema,
-  execute: z.custom((value) => typeof value === "function", "Must be a function, which runs the tool."),
+  execute: z.custom(
+    (value) => typeof value === "function",
+    "Must be a function, which runs the tool. A tool that an agent answers has `target: {agent}` in its place.",
+  ),
 });
 
 /** The fields of `AgentToolOptions`. */
@@ -196,8 +199,12 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input> 
     const { execute, input } = validate(optionsSchema, options, "", tool) as ToolOptions<Input>;
     return { ...definedTool(options, tool, { input }), run: checkedRun(options.name, input, execute) };
   }
-  if (target !== "target" || "execute" in options || !isAgentTarget(options)) {
+  if (target !== "target" || "execute" in options) {
     const message = `${tool} has \`${target}\`, but a tool in code has \`execute\` or \`target: {agent}\`, and not both. Remove one, or post the tool by API.`;
+    throw new DramatisError("INVALID_INPUT", message);
+  }
+  if (!isAgentTarget(options)) {
+    const message = `${tool}: /target: Must be {agent: "…"}, with the id of an agent. A tool in code has no other target; post those by API.`;
     throw new DramatisError("INVALID_INPUT", message);
   }
   validate(agentOptionsSchema, options, "", tool);

@@ -170,6 +170,11 @@ export const toolDefinitionSchema = z.strictObject({
   hosts: z.exactOptional(hostsSchema),
   async: z.exactOptional(z.boolean()),
   approval: z.exactOptional(z.enum(["always", "never"])),
-  target: z.exactOptional(z.union([z.strictObject({ task: referenceSchema }), agentTargetSchema])),
+  target: z.exactOptional(
+    z.union([z.strictObject({ task: referenceSchema }), agentTargetSchema], {
+      error:
+        "Must be {agent, mode?, handoff?}, with the id of an agent, or {task}, with a reference to a tool in code.",
+    }),
+  ),
   inputMapping: z.exactOptional(z.record(z.string().min(1).max(200), z.string().min(1))),
 }) satisfies z.ZodType<ToolDefinition>;

@@ -45,10 +45,12 @@ export const newParticipantSchema: z.ZodType<NewParticipant> = z.preprocess(
       type: z.literal("agent"),
       id: agentIdSchema,
       handoff: z.exactOptional(
-        z.union([
-          z.enum(HANDOFFS),
-          z.strictObject({ custom: z.string().trim().min(1).max(MAX_CUSTOM_HANDOFF) }),
-        ]),
+        z.union(
+          [z.enum(HANDOFFS), z.strictObject({ custom: z.string().trim().min(1).max(MAX_CUSTOM_HANDOFF) })],
+          {
+            error: `Must be ${HANDOFFS.map((name) => JSON.stringify(name)).join(", ")}, or {custom}, with a text of at most ${MAX_CUSTOM_HANDOFF} characters.`,
+          },
+        ),
       ),
     }),
     z.strictObject({ type: z.literal("user"), id: z.string().min(1).max(200) }),

@@ -171,6 +171,13 @@ describe("a call", () => {
     expect(last.envelopes).toHaveLength(1);
   });
 
+  test("AGENTTOOL-1 a mode that does not exist calls nobody, and the model is told those that do", () => {
+    const { state } = commit(begin(), [messageOfAda("Hi")]);
+    const wrong = commit(state, [reply(state, [["ask", { message: "Work.", invocationMode: "shout" }]])]);
+    expect([wrong.envelopes, errorsOf(wrong.state)]).toEqual([[], ["INVALID_INPUT"]]);
+    expect(turnOf(wrong.state).operations[0]?.result?.error?.message).toContain('"delegate" or "loop_in"');
+  });
+
   test("DELEGATE-2 a conversation has a number of calls open; another one becomes possible when one has ended", () => {
     const names = Array.from({ length: MAX_OPEN_CALLS + 2 }, () => "ask");
     const { state, envelopes } = calling(names);

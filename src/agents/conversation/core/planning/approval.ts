@@ -51,8 +51,10 @@ export function planApproval(
  * (APPROVE-4).
  */
 export function isAnswered(operation: Operation, approved: boolean): boolean {
-  const { approval, status } = operation;
+  const { approval, status, agent } = operation;
   if (awaitsApproval(operation)) return false;
+  const below = (agent?.asks ?? []).map(({ operationId }) => operationId).join(" or ");
+  if (below !== "") throw refused(`it waits for an agent that asks. Answer ${below}.`);
   switch (approval?.outcome) {
     case "approved":
       if (approved) return true;

@@ -8,7 +8,7 @@
  *          input cannot be mapped gets `INVALID_INPUT` and never runs. The gate, readers and the model see the model's input.
  */
 
-import { agentCall, agentTarget, callMessage } from "../../../../library/agent-tool.ts";
+import { agentCall, agentTarget, callMessage, modeProblem } from "../../../../library/agent-tool.ts";
 import type { RequestedToolCall } from "../../../../model/reply.ts";
 import type { Gate } from "../../../../policy/gate.ts";
 import { MAX_CALL_BYTES, MAX_CALL_LENGTH } from "../../../../protocol/agent-call.ts";
@@ -79,6 +79,8 @@ export function checkToolCall(
     if (invalidArguments !== undefined) {
       return { code: "INVALID_INPUT", message: "The arguments are not a JSON object." };
     }
+    const unknownMode = target === undefined ? null : modeProblem(target, passed);
+    if (unknownMode !== null) return { code: "INVALID_INPUT", message: unknownMode };
     // Where the schema cannot be checked, the tool's own check remains.
     const problems = violations(definition.inputSchema, passed, budget) ?? [];
     if (problems.length > 0) return { code: "INVALID_INPUT", message: problems.join("; ") };

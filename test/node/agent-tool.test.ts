@@ -1,0 +1,61 @@
+/** Tools that agents answer: what their authors and models are told where they write them wrongly. */
+import { describe, expect, test } from "vitest";
+import { isAnswered } from "../../src/agents/conversation/core/planning/approval.ts";
+import { modeProblem } from "../../src/library/agent-tool.ts";
+import { defineTool } from "../../src/library/define.ts";
+import { toolDefinitionSchema } from "../../src/library/schemas.ts";
+import { newParticipantSchema } from "../../src/protocol/participants.ts";
+import { validate } from "../../src/shared/validation.ts";
+
+const NAMED = { name: "ask", description: "Asks." };
+
+describe("a tool in code", () => {
+  test.each([["developer"], [{ agentId: "developer" }], [{ task: "crew/dig" }]])(
+    "AGENTTOOL-1 with the target %j is told the form of a target",
+    (target) => {
+      expect(() => defineTool({ ...NAMED, target } as never)).toThrow(
+        'Tool "ask": /target: Must be {agent: "…"}',
+      );
+    },
+  );
+
+  test("AGENTTOOL-1 with neither code nor an agent is told of both", () => {
+    expect(() => defineTool(NAMED as never)).toThrow("`target: {agent}` in its place");
+  });
+
+  test("AGENTTOOL-1 with both is told to remove one", () => {
+    const both = { ...NAMED, target: { agent: "a" }, execute: () => 1 };
+    expect(() => defineTool(both as never)).toThrow("and not both. Remove one");
+  });
+});
+
+test.each([["developer"], [{ agnt: "developer" }], [5]])(
+  "AGENTTOOL-1 a posted tool with the target %j is told the forms of targets",
+  (target) => {
+    const posted = { ...NAMED, inputSchema: { type: "object" }, effect: "once", timeoutMs: 1_000, target };
+    expect(() => validate(toolDefinitionSchema, posted)).toThrow("/target: Must be {agent, mode?, handoff?}");
+  },
+);
+
+test.each([["all"], [{ text: "x" }], [5]])(
+  "HANDOFF-1 an unknown handoff %j is told the known ones",
+  (handoff) => {
+    const agent = { type: "agent", id: "lawyer", handoff };
+    expect(() => validate(newParticipantSchema, agent)).toThrow(
+      '/handoff: Must be "none", "latest-turn", "recent", "full", or {custom}',
+    );
+  },
+);
+
+test("AGENTTOOL-1 a mode that does not exist is told those that do", () => {
+  expect(modeProblem({ agent: "a" }, { message: "x", invocationMode: "shout" })).toBe(
+    '/invocationMode: Must be "delegate" or "loop_in". Leave it out for the usual way.',
+  );
+  expect(modeProblem({ agent: "a" }, { message: "x" })).toBeNull();
+});
+
+test("ASK-1 the answer to a call whose agent asks names the request that waits", () => {
+  const ask = { operationId: "op_below", conversationId: "conv_x", agentId: "a", name: "pay", expiresAt: 1 };
+  const call = { status: "dispatched", agent: { id: "a", mode: "delegate", asks: [ask] } };
+  expect(() => isAnswered(call as never, true)).toThrow("it waits for an agent that asks. Answer op_below.");
+});
