@@ -47,7 +47,14 @@ import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { checkedPolicy, type LocationPolicy } from "./protocol/location-policy.ts";
 import { defined } from "./shared/defined.ts";
 import { DramatisError } from "./shared/errors.ts";
-import { checkAgents, checkExecutor, declareAgents, type FirstAgent, missingParts } from "./startup.ts";
+import {
+  checkAgents,
+  checkExecutor,
+  declareAgents,
+  type FirstAgent,
+  missingParts,
+  reportUndeclared,
+} from "./startup.ts";
 
 /**
  * The bindings and variables of a Dramatis Worker. Its classes need no bindings: they reach each other through its exports.
@@ -141,6 +148,7 @@ export function dramatis(options: DramatisOptions) {
 
   const code = new DeployedCode(options.libraries);
   checkAgents(agents, code);
+  reportUndeclared(agents, options.libraries);
   const registry = ({ DB }: DramatisEnv, tenant: string) =>
     DB === undefined
       ? new Registry(code)

@@ -2,6 +2,8 @@
 
 import { withoutStorage } from "./agents/base/lookup/class-problems.ts";
 import type { MissingPart } from "./http/base/context.ts";
+import { agentTarget } from "./library/agent-tool.ts";
+import type { Library } from "./library/define.ts";
 import type { DeployedCode } from "./library/deployed-code.ts";
 import { listIds } from "./library/known-ids.ts";
 import { parseReference } from "./library/reference.ts";
@@ -90,6 +92,24 @@ export function checkAgents(agents: readonly FirstAgent[], code: DeployedCode): 
     throw refuse(
       `library "${reference.library}" has no persona "${reference.id}". It has: ${listIds(reference.id, ids)}.`,
     );
+  }
+}
+
+/**
+ * Reports tools in code that call agents which `agents` does not declare. They may have been made by API, so this is no error. Reports
+ * nothing where no agent is declared.
+ */
+export function reportUndeclared(agents: readonly FirstAgent[], libraries: readonly Library[]): void {
+  const declared = [...new Set(agents.map(({ id }) => id))];
+  if (declared.length === 0) return;
+  for (const { id: library, tools } of libraries) {
+    for (const { id, definition } of tools) {
+      const called = agentTarget(definition.target)?.agent;
+      if (called === undefined || declared.includes(called)) continue;
+      console.warn(
+        `Tool "${library}/${id}" calls the agent "${called}", which \`agents\` does not declare: ${listIds(called, declared)}. Its calls are NOT_FOUND unless the agent was made by API.`,
+      );
+    }
   }
 }
 

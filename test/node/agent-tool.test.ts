@@ -1,11 +1,12 @@
 /** Tools that agents answer: what their authors and models are told where they write them wrongly. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { isAnswered } from "../../src/agents/conversation/core/planning/approval.ts";
 import { modeProblem } from "../../src/library/agent-tool.ts";
-import { defineTool } from "../../src/library/define.ts";
+import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { toolDefinitionSchema } from "../../src/library/schemas.ts";
 import { newParticipantSchema } from "../../src/protocol/participants.ts";
 import { validate } from "../../src/shared/validation.ts";
+import { reportUndeclared } from "../../src/startup.ts";
 
 const NAMED = { name: "ask", description: "Asks." };
 
@@ -27,6 +28,27 @@ describe("a tool in code", () => {
     const both = { ...NAMED, target: { agent: "a" }, execute: () => 1 };
     expect(() => defineTool(both as never)).toThrow("and not both. Remove one");
   });
+});
+
+test("AGENTTOOL-1 a tool in code that calls an agent which is not declared is reported at the start, with the ids that are", () => {
+  const warnings: string[] = [];
+  const warn = vi.spyOn(console, "warn").mockImplementation((text: string) => void warnings.push(text));
+  const to = (agent: string) => defineTool({ ...NAMED, name: `ask_${agent}`, target: { agent } });
+  const crew = defineLibrary("crew", { tools: [to("develper"), to("developer")] });
+  const persona = "crew/dev";
+  reportUndeclared([], [crew]);
+  expect(warnings).toEqual([]);
+  reportUndeclared(
+    [
+      { id: "lawyer", persona },
+      { id: "developer", persona },
+    ],
+    [crew],
+  );
+  expect(warnings).toEqual([
+    'Tool "crew/ask_develper" calls the agent "develper", which `agents` does not declare: developer, lawyer. Its calls are NOT_FOUND unless the agent was made by API.',
+  ]);
+  warn.mockRestore();
 });
 
 test.each([["developer"], [{ agnt: "developer" }], [5]])(
