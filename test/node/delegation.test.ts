@@ -378,6 +378,26 @@ describe("the budget of a call", () => {
     expect(other.state.active.get(2)?.call?.reserved).toBeDefined();
   });
 
+  test("INHERIT-1 a call whose part is too small says so, and what to change", () => {
+    const call = {
+      operationId: "op_x",
+      attempt: 1,
+      path: ["boss"],
+      readers: [],
+      deadline: NOW + 60_000,
+      caller: { agentId: "boss", turnId: "turn_x" },
+      from: "conv_x",
+    };
+    const { transition } = commit(begin({ call }, { tokens: 5 }), [messageOfAda("Work.")]);
+    const [turn] = transition.touched.values();
+    expect(turn?.error).toMatchObject({
+      code: "BUDGET_EXCEEDED",
+      message: expect.stringMatching(
+        /^The budget of this call, its part of what its caller has left, is 5 tokens: .*Call fewer agents at once/,
+      ),
+    });
+  });
+
   test("INHERIT-1 H4 what the caller's own model call has reserved is not given away while it runs", () => {
     const background = { ...CHAIN, tools: CHAIN.tools.map(inBackground) };
     const record = recordOf(background);

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { offlineFormat } from "../../src/adapters/formats/offline/adapter.ts";
 import { offlineModel } from "../../src/adapters/formats/offline/model.ts";
 import { ReplyAccumulator } from "../../src/adapters/reply.ts";
-import { DECLINE, modelInputSchema } from "../../src/library/agent-tool.ts";
+import { callMessage, DECLINE, modelInputSchema } from "../../src/library/agent-tool.ts";
 import * as team from "../../src/library/agents/team.ts";
 import { outcomeText } from "../../src/memory/session/outcome.ts";
 import type { ToolSpec } from "../../src/model/context.ts";
@@ -330,6 +330,10 @@ describe("rule 15: colleagues answer in their roles", () => {
     const persona = { identity: { systemPrompt: "You carry." } };
     expect(await answerOf(persona, "Carry the piano.")).toBe(
       'Offline model: I was asked "Carry the piano". I have no better answer: no language model is connected.',
+    );
+    const input = callMessage({ what: "the piano", floors: 3 });
+    expect(await answerOf(persona, input), "structured input").toContain(
+      'I was asked "{"what":"the piano","floors":3}".',
     );
   });
 });

@@ -93,10 +93,17 @@ export function answerInRole(view: View): OfflineAnswer | undefined {
 /** Messages about the agent itself. */
 const GREETING = /^(?:$|join us\b|hi\b|hello\b|who are you|what (?:can|do) you do)/i;
 
+/** Returns a message as its first line, or as one line where it is JSON. */
+function lineOf(text: string): string {
+  const shown = text.slice(0, 2_000).trim();
+  const json = /^[[{]/.test(shown) ? parseJson(text) : undefined;
+  const [line = ""] = json === undefined ? shown.split("\n") : [JSON.stringify(json)];
+  return line;
+}
+
 /** Returns the first line of a message without the name of its sender, courtesies and the verb of the work. */
 function subjectOf(text: string): string {
-  const [line = ""] = text.slice(0, 2_000).trim().split("\n");
-  const subject = line
+  const subject = lineOf(text)
     .replace(/^(?:(?:please|can you|could you|would you)\s+)+/i, "")
     .replace(VERB_BEFORE, "")
     // Nobody gets the word by a quote.

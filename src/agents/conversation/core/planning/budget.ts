@@ -77,7 +77,7 @@ function reserve(
   if (place.type === "held") return [{ type: "RESERVE", turn: n, reserved }, ...place.changes];
   if (place.type === "waits") return [{ type: "AWAIT_LEASE", turn: n }, ...place.changes];
   const { refusal } = place;
-  const error = "error" in refusal ? refusal.error : exceeded(refusal.excess);
+  const error = "error" in refusal ? refusal.error : exceeded(state, refusal.excess);
   const { facts, shown } = input.inProgress?.(turn) ?? { shown: "" };
   // The text of an earlier attempt was withdrawn. That of a paused reply was not.
   const isShown = facts !== undefined || turn.paused !== undefined;
@@ -122,7 +122,7 @@ function reserveSummary(
   if (place.type === "held") return [{ type: "RESERVE_COMPACTION", session, reserved }, ...place.changes];
   if (place.type === "waits") return [{ type: "AWAIT_COMPACTION_LEASE", session }, ...place.changes];
   const { refusal } = place;
-  const { code, message } = "error" in refusal ? refusal.error : exceeded(refusal.excess);
+  const { code, message } = "error" in refusal ? refusal.error : exceeded(state, refusal.excess);
   return [{ type: "GIVE_UP_COMPACTION", session, error: { code, message } }];
 }
 
@@ -264,12 +264,17 @@ const UNITS = {
   modelCalls: "model calls",
 } as const satisfies Record<keyof Budget, string>;
 
-function exceeded({ scope, limit, allowed, used, needed, leased = 0 }: BudgetExcess): ErrorData {
+function exceeded(
+  { record }: ConversationState,
+  { scope, limit, allowed, used, needed, leased = 0 }: BudgetExcess,
+): ErrorData {
   if (used - leased + needed <= allowed) {
     const message = `The budget of the agent is ${allowed} ${UNITS[limit]}: ${leased} are held by its other conversations at the moment. Try again when their turns are over.`;
     return { code: "BUDGET_EXCEEDED", message, retriable: true };
   }
-  const whose = scope === "persona" ? "the agent's persona" : `the ${scope}`;
-  const message = `The budget of ${whose} is ${allowed} ${UNITS[limit]}: ${used} are used or reserved, and the next model call needs up to ${needed}. Raise the budget, or limit the length of replies in the model profile.`;
+  const isPart = scope === "conversation" && record.call !== undefined;
+  const where = scope === "persona" ? "the agent's persona" : `the ${scope}`;
+  const whose = isPart ? "this call, its part of what its caller has left," : where;
+  const message = `The budget of ${whose} is ${allowed} ${UNITS[limit]}: ${used} are used or reserved, and the next model call needs up to ${needed}. ${isPart ? "Call fewer agents at once, raise the caller's budget" : "Raise the budget"}, or limit the length of replies in the model profile.`;
   return { code: "BUDGET_EXCEEDED", message, retriable: false };
 }
