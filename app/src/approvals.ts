@@ -2,4 +2,10 @@
 import { createContext } from "react";
 import type { ConversationActions } from "../../src/client/index.ts";
 
-export const ResolveApproval = createContext<ConversationActions["resolveApproval"] | null>(null);
+export interface ApprovalActions {
+  resolve: ConversationActions["resolveApproval"];
+  /** The conversation is connected. */
+  connected: boolean;
+}
+
+export const Approvals = createContext<ApprovalActions | null>(null);

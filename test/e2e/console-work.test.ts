@@ -150,6 +150,17 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await page.getByRole("button", { name: "Stop waiting for this approval" }).press("Enter");
     await page.locator("[data-testid=tool-card][data-state=cancelled]").waitFor();
     expect(await card.count()).toBe(0);
+
+    await say(page, call("transfer", "/bank/four", "2 €"));
+    await card.waitFor();
+    await page.context().setOffline(true);
+    await card.getByRole("button", { name: "Deny" }).press("Enter");
+    await card.getByRole("alert").waitFor();
+    await page.context().setOffline(false);
+    await card.getByRole("alert").waitFor({ state: "detached" });
+    await card.getByRole("button", { name: "Deny" }).press("Enter");
+    await card.waitFor({ state: "detached" });
+    expect(visitor.complaints.splice(0)).toEqual([expect.stringContaining("ERR_INTERNET_DISCONNECTED")]);
   });
 
   it("shows turns beside each other as threads, with progress and attempts on closed cards, and what a turn cost", async () => {
@@ -358,6 +369,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     const card = page.getByRole("group", { name: /^Porter asks: approve this call\? transfer/ });
     await card.getByText("7 €").waitFor();
     await page.reload();
+    await page.locator("[data-tool=ask_porter] > summary").getByText("Waiting for approval").waitFor();
     await card.getByRole("button", { name: "Approve" }).press("Enter");
     await expect.poll(() => desk.answer("/bank/below", "Sent")).toBe(true);
     await answers(page, "transfer answered Sent", false).waitFor();

@@ -2,8 +2,9 @@
  * A tool call that waits for a person: its name, the exact input that would run, and the answers. The focus stays in the turn when
  * the card goes.
  */
-import { useId, useLayoutEffect, useRef, useState } from "react";
-import type { ApprovalAnswer, OperationState } from "../../../src/client/index.ts";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "react";
+import type { OperationState } from "../../../src/client/index.ts";
+import type { ApprovalActions } from "../approvals.ts";
 import { messageOf, momentOf } from "../format.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { Icon } from "./icon.tsx";
@@ -13,13 +14,12 @@ interface ApprovalCardProps {
   operation: OperationState;
   /** The agent that asks, where it is not the one of this conversation. */
   asker?: string;
-  /** Rejects if the answer cannot be recorded. */
-  onResolve: (operationId: string, answer: ApprovalAnswer) => Promise<unknown>;
+  actions: ApprovalActions;
   /** Takes the focus when the card goes while it has it. */
   onLeave: () => void;
 }
 
-export function ApprovalCard({ operation, asker, onResolve, onLeave }: ApprovalCardProps) {
+export function ApprovalCard({ operation, asker, actions, onLeave }: ApprovalCardProps) {
   const { id, name, input, approval } = operation;
   const title = useId();
   const card = useRef<HTMLFieldSetElement>(null);
@@ -34,13 +34,22 @@ export function ApprovalCard({ operation, asker, onResolve, onLeave }: ApprovalC
     };
   }, [onLeave]);
 
+  const { connected } = actions;
+  // What failed for the lack of a connection may be tried again.
+  useEffect(() => {
+    const clear = () => setError(undefined);
+    if (connected) clear();
+    window.addEventListener("online", clear);
+    return () => window.removeEventListener("online", clear);
+  }, [connected]);
+
   async function resolve(approved: boolean) {
     if (sending !== null) return;
     setSending(approved ? "approved" : "denied");
     setError(undefined);
     const given = reason.trim();
     try {
-      await onResolve(id, { approved, ...(approved || given === "" ? {} : { reason: given }) });
+      await actions.resolve(id, { approved, ...(approved || given === "" ? {} : { reason: given }) });
     } catch (failure) {
       setError(failure);
       setSending(null);

@@ -1,12 +1,17 @@
 /** The turns of an agent that was called, live, in the card of its call. */
+import { useMemo } from "react";
 import { useConversation } from "../../../src/client/react/use-conversation.ts";
-import { ResolveApproval } from "../approvals.ts";
+import { Approvals } from "../approvals.ts";
 import { ConversationId } from "../conversation-id.ts";
 import { wordsOf } from "../format.ts";
 import { TurnBlock } from "./turn-block.tsx";
 
 export function CalledTurns({ id }: { id: string }) {
   const { state, status, resolveApproval } = useConversation(id);
+  const approvals = useMemo(
+    () => ({ resolve: resolveApproval, connected: status === "open" }),
+    [resolveApproval, status],
+  );
   if (state.conversation === null)
     return (
       <p role="status" className="text-xs text-muted">
@@ -15,7 +20,7 @@ export function CalledTurns({ id }: { id: string }) {
     );
   return (
     <ConversationId value={id}>
-      <ResolveApproval value={resolveApproval}>
+      <Approvals value={approvals}>
         <div className="space-y-4 border-l-2 border-line pl-3">
           {state.turns.map((turn) => (
             <TurnBlock
@@ -31,7 +36,7 @@ export function CalledTurns({ id }: { id: string }) {
             />
           ))}
         </div>
-      </ResolveApproval>
+      </Approvals>
     </ConversationId>
   );
 }

@@ -1,8 +1,8 @@
 /** The loaded turns of a conversation, and its pending messages. */
-import { useCallback, useEffect, useRef } from "react";
+import { useCallback, useEffect, useMemo, useRef } from "react";
 import { type Content, isStopping, isTurnAnswering } from "../../../src/client/index.ts";
 import type { UseConversationResult } from "../../../src/client/react/use-conversation.ts";
-import { ResolveApproval } from "../approvals.ts";
+import { Approvals } from "../approvals.ts";
 import { ConversationId } from "../conversation-id.ts";
 import { useHistory } from "../hooks/use-history.ts";
 import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
@@ -25,8 +25,12 @@ interface TimelineProps {
 }
 
 export function Timeline({ id, conversation, nameOf }: TimelineProps) {
-  const { state, stopped, ended, send, cancelTurn, retry, retryTurn, discard, resolveApproval } =
+  const { state, status, stopped, ended, send, cancelTurn, retry, retryTurn, discard, resolveApproval } =
     conversation;
+  const approvals = useMemo(
+    () => ({ resolve: resolveApproval, connected: status === "open" }),
+    [resolveApproval, status],
+  );
   const isClosed = stopped || ended;
   const isCompany =
     (state.conversation?.participants ?? []).filter(({ type }) => type === "agent").length > 1;
@@ -57,7 +61,7 @@ export function Timeline({ id, conversation, nameOf }: TimelineProps) {
           )}
           <NestedTurns value={calledTurns}>
             <ConversationId value={id}>
-              <ResolveApproval value={resolveApproval}>
+              <Approvals value={approvals}>
                 <div role="log" aria-live="off" aria-label="Messages" className="space-y-8">
                   {turns.map((turn) => (
                     <TurnBlock
@@ -81,7 +85,7 @@ export function Timeline({ id, conversation, nameOf }: TimelineProps) {
                     />
                   ))}
                 </div>
-              </ResolveApproval>
+              </Approvals>
             </ConversationId>
           </NestedTurns>
           {error !== null && (

@@ -96,13 +96,13 @@ function ToolName({ name, agent }: { name: string; agent: OperationState["agent"
 }
 
 function lookOf(
-  { state, client, async: isAsync, deferredUntil }: OperationState,
+  { state, client, async: isAsync, deferredUntil, agent }: OperationState,
   active: boolean,
 ): keyof typeof looks {
   const isOver = state !== "running" && state !== "awaiting_approval";
   if (isOver) return state;
   if (!active) return "cancelled";
-  if (state === "awaiting_approval") return state;
+  if (state === "awaiting_approval" || (agent?.asks ?? []).length > 0) return "awaiting_approval";
   if (client === true) return "waiting";
   if (deferredUntil !== undefined) return "deferred";
   return isAsync === true ? "background" : "running";

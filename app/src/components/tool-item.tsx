@@ -1,33 +1,33 @@
 /** A tool call of a turn: a question while it waits for a person, its card otherwise, with the questions of the agents below. */
 import { useCallback, useContext, useRef } from "react";
 import { callsAsking, type OperationState } from "../../../src/client/index.ts";
-import { ResolveApproval } from "../approvals.ts";
+import { Approvals } from "../approvals.ts";
 import { wordsOf } from "../format.ts";
 import { ApprovalCard } from "./approval-card.tsx";
 import { ToolCard } from "./tool-card.tsx";
 
 export function ToolItem({ operation, active }: { operation: OperationState; active: boolean }) {
-  const resolve = useContext(ResolveApproval);
+  const approvals = useContext(Approvals);
   const box = useRef<HTMLDivElement>(null);
   const takeFocus = useCallback(() => box.current?.focus(), []);
-  const isAsked = active && operation.state === "awaiting_approval" && resolve !== null;
+  const isAsked = active && operation.state === "awaiting_approval" && approvals !== null;
   if (isAsked)
     return (
       <div ref={box} tabIndex={-1} className="rounded-xl">
-        <ApprovalCard operation={operation} onResolve={resolve} onLeave={takeFocus} />
+        <ApprovalCard operation={operation} actions={approvals} onLeave={takeFocus} />
       </div>
     );
   return (
     <div ref={box} tabIndex={-1} className="space-y-3 rounded-xl">
       <ToolCard operation={operation} active={active} />
       {active &&
-        resolve !== null &&
+        approvals !== null &&
         callsAsking(operation).map(({ agentId, ...asking }) => (
           <ApprovalCard
             key={asking.id}
             operation={asking}
             asker={wordsOf(agentId)}
-            onResolve={resolve}
+            actions={approvals}
             onLeave={takeFocus}
           />
         ))}
