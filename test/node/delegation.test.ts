@@ -23,6 +23,7 @@ import {
   type AgentResultBody,
   MAX_CALL_LENGTH,
 } from "../../src/protocol/agent-call.ts";
+import type { ApprovalOutcome } from "../../src/protocol/approval.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
 import { calledConversationId, operationId } from "../../src/protocol/ids.ts";
 import { isConversationId } from "../../src/shared/identifiers.ts";
@@ -59,7 +60,7 @@ function commit(state: ConversationState, signals: Signal[], now = NOW) {
   return {
     state: after,
     transition,
-    envelopes: callEnvelopes(state, after, [...transition.touched.values()]),
+    envelopes: callEnvelopes(state, after, transition),
     types: transition.entries.map(({ type }) => type),
   };
 }
@@ -455,6 +456,64 @@ test("ASK-2 the time of a call does not run while it waits for a person, and beg
   expect(withOperation({ agent: { ...agent, asks: [ask] } })).toBe(Number.POSITIVE_INFINITY);
   expect(withOperation({ agent: { ...agent, answeredAt: NOW + 5_000 } })).toBe(NOW + 6_000);
   expect(withOperation({ approval: { outcome: "approved", at: NOW + 7_000 } })).toBe(NOW + 8_000);
+});
+
+describe("a request for approval from below", () => {
+  const ask = {
+    operationId: "op_below",
+    conversationId: "conv_b",
+    agentId: "helper",
+    name: "pay",
+    expiresAt: NOW + 9,
+  };
+  const asked = (item: number, outcome?: ApprovalOutcome): Signal => {
+    const answer = outcome === undefined ? {} : { outcome };
+    return { type: "conversation.agent.asked", turn: 1, item, attempt: 1, ask, ...answer };
+  };
+  const itemOf = (state: ConversationState) => turnOf(state).operations[0]?.item ?? 0;
+
+  test("ASK-1 ASYNC-2 below a call in the background: with the answer the turn waits on, and the result begins its next cycle", () => {
+    const record = recordOf({ ...CHAIN, tools: CHAIN.tools.map(inBackground) });
+    const first = commit({ ...begin(), record }, [messageOfAda("Hi")]);
+    const { state } = commit(first.state, [reply(first.state, [["ask", { message: "Work." }]])]);
+    const idle = commit(state, [reply(state, "I asked.")]);
+    const item = itemOf(idle.state);
+    const answered = [asked(item), asked(item, "approved")].reduce(
+      (current, signal) => commit(current, [signal]).state,
+      idle.state,
+    );
+    expect(turnOf(answered).waiting).toBe(turnOf(idle.state).waiting);
+    const done = commit(answered, [ended(item, { text: "Paid." })]);
+    expect(turnOf(done.state).call, "the next cycle").not.toBeNull();
+  });
+
+  test.each(["approved", "denied"] as const)("ASK-1 its answer is passed on as it is: %s", (outcome) => {
+    const call = {
+      operationId: "op_x",
+      attempt: 1,
+      path: ["boss"],
+      readers: [],
+      deadline: NOW + 60_000,
+      caller: { agentId: "boss", turnId: "turn_x" },
+      from: "conv_x",
+    };
+    const { state } = calling(["ask"], { call });
+    const shown = commit(state, [asked(itemOf(state))]);
+    expect(shown.envelopes).toMatchObject([{ type: "agent.ask", to: { id: "conv_x" }, body: { ask } }]);
+    const over = commit(shown.state, [asked(itemOf(state), outcome)]);
+    expect(over.envelopes).toMatchObject([{ type: "agent.ask", body: { ask, outcome } }]);
+  });
+
+  test("ASK-1 a call that has ended, or is repeated, asks no more", () => {
+    const { state } = calling(["ask_again"]);
+    const shown = commit(state, [asked(itemOf(state))]).state;
+    const asksOf = (after: ConversationState) => turnOf(after).operations[0]?.agent?.asks;
+    expect(asksOf(shown)).toEqual([ask]);
+    expect(asksOf(commit(shown, [ended(itemOf(state), { text: "Done." })]).state)).toBeUndefined();
+    const error = { code: "EXECUTION_FAILED", message: "No.", retriable: true } as const;
+    const again = commit(shown, [ended(itemOf(state), { error })]).state;
+    expect([turnOf(again).operations[0]?.attempt, asksOf(again)]).toEqual([2, undefined]);
+  });
 });
 
 test("AGENTCALL-1 the conversation of a call has an id of its own for each attempt", () => {

@@ -119,7 +119,7 @@ export class ConversationCore
   }
 
   envelopes({ before, state, transition }: ConversationCommit): readonly NewEnvelope[] {
-    const calls = callEnvelopes(before, state, [...transition.touched.values()]);
+    const calls = callEnvelopes(before, state, transition);
     return [
       ...transition.envelopes,
       ...calls.map((call) => this.#numbered(call)),

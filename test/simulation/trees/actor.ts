@@ -130,7 +130,7 @@ export class TreeActor {
       armWakeup: wakeup("window").arm,
       send: (envelope) => life.mailbox.send(envelope, { owed: true }),
       announce: () => [],
-      publish: () => undefined,
+      publish: (frames) => world.ask(this, frames),
     });
     life.opening = new Opening({
       clock,

@@ -5,8 +5,8 @@ import type { Turn } from "../../../src/agents/conversation/core/turn.ts";
 import { type Amounts, addAmounts, NOTHING } from "../../../src/model/spending.ts";
 import { calledConversationId, operationId } from "../../../src/protocol/ids.ts";
 import type { JournalEntryView } from "../../../src/protocol/views.ts";
-import { type WorkPlan, worksOf } from "./plan.ts";
-import { type TreeWorld, workIndex } from "./world.ts";
+import { callsOf, type WorkPlan, worksOf } from "./plan.ts";
+import { isCareful, type TreeWorld, workIndex } from "./world.ts";
 
 /** Milliseconds in which a cancellation arrives on a network without faults. */
 const ARRIVAL_MS = 1_000;
@@ -29,6 +29,7 @@ export function violationsOf(world: TreeWorld): string[] {
     ...spending(world, rooms),
     ...ledger(world, rooms),
     ...secrets(world, rooms),
+    ...approvals(world, rooms),
     ...work(world),
   ];
 }
@@ -182,9 +183,56 @@ function secrets({ plan, requests }: TreeWorld, rooms: readonly Room[]): string[
   });
 }
 
-/** Work that has ended is not done again: without crashes each model answers each step once. */
-function work({ plan, requests }: TreeWorld): string[] {
-  if (plan.crashes > 0) return [];
+/** Only what a person approved runs, and at rest nothing asks any more. */
+function approvals({ plan }: TreeWorld, rooms: readonly Room[]): string[] {
+  const planned = callsOf(plan.root);
+  return rooms.flatMap(({ id, turns }) =>
+    turns.flatMap((turn) =>
+      turn.operations.flatMap(({ name, item, input, agent, approval }): string[] => {
+        const operation = operationId(turn, item);
+        const asks = (agent?.asks ?? []).map((ask) => `${operation} of ${id} still asks ${ask.operationId}`);
+        if (!isCareful(name)) return asks;
+        const { id: workId } = JSON.parse(String(input.message)) as WorkPlan;
+        const answer = planned.find(({ work }) => work.id === workId)?.approval?.answer;
+        const outcome = approval?.outcome;
+        const isOpened = rooms.some(({ state }) => state.record.call?.operationId === operation);
+        return [
+          ...asks,
+          ...(isOpened && outcome !== "approved" ? [`${operation} of ${id} ran, and it is ${outcome}`] : []),
+          ...(outcome === "approved" && answer !== "approve"
+            ? [`nobody approved ${operation} of ${id}`]
+            : []),
+          ...toldAbove(plan, rooms, operation, outcome),
+          ...(outcome === "denied" && answer !== "deny" ? [`nobody denied ${operation} of ${id}`] : []),
+        ];
+      }),
+    ),
+  );
+}
+
+/** Those above are told of an answer as it is; where nothing fails and nobody stops, always. */
+function toldAbove(
+  { crashes, badDeliveries, stops }: TreeWorld["plan"],
+  rooms: readonly Room[],
+  operation: string,
+  outcome: string | undefined,
+): string[] {
+  const isCalm = crashes === 0 && badDeliveries === 0 && stops.length === 0;
+  return rooms.flatMap(({ id, entries }) =>
+    entries.flatMap(({ type, data }) => {
+      const told = data as { of?: { operationId: string }; outcome?: string } | undefined;
+      if (type !== "approval.resolved" || told?.of?.operationId !== operation) return [];
+      const isRight = told.outcome === outcome || (told.outcome === "expired" && !isCalm);
+      return isRight ? [] : [`${id} was told that ${operation} is ${told.outcome}, and it is ${outcome}`];
+    }),
+  );
+}
+
+/**
+ * Work that has ended is not done again: each model answers each step once. A crash repeats at most the calls that its conversation had
+ * running: one for each turn.
+ */
+function work({ plan, requests, log }: TreeWorld): string[] {
   const steps = new Map<string, number>();
   for (const { conversation, messages, answered } of requests) {
     if (!answered) continue;
@@ -192,7 +240,9 @@ function work({ plan, requests }: TreeWorld): string[] {
     const key = `${conversation}:${messages[since]?.content}:${messages.length - since}`;
     steps.set(key, (steps.get(key) ?? 0) + 1);
   }
-  return [...steps]
-    .filter(([, times]) => times > 1)
-    .map(([key, times]) => `${key} was answered ${times} times`);
+  const repeated = [...steps].filter(([, times]) => times > 1);
+  const crashes = log.filter((line) => line.endsWith(" crash")).length;
+  const again = repeated.reduce((sum, [, times]) => sum + times - 1, 0);
+  if (again <= crashes * (1 + plan.more.length)) return [];
+  return repeated.map(([key, times]) => `${key} was answered ${times} times, with ${crashes} crashes`);
 }

@@ -15,7 +15,16 @@ export interface WorkPlan {
   failures: number;
   /** `decline` and `silent` end without calls. */
   end: "answer" | "decline" | "silent" | "broken";
-  calls: { background: boolean; repeats: boolean; work: WorkPlan }[];
+  calls: CallPlan[];
+}
+
+/** A call of an agent. */
+export interface CallPlan {
+  background: boolean;
+  repeats: boolean;
+  /** Needs an approval, which a person gives, denies, or leaves for ever; absent where it needs none. */
+  approval?: { answer: "approve" | "deny" | "none"; ms: number };
+  work: WorkPlan;
 }
 
 export interface TreePlan {
@@ -24,10 +33,11 @@ export interface TreePlan {
   /** Further messages of the user to the root, in milliseconds, while others work. They call nobody. */
   more: { at: number; work: WorkPlan }[];
   budget?: Budget;
-  /** When a user stops the root's turn, in milliseconds; absent = never. */
-  stopAt?: number;
-  /** When a reader stops the conversation of a call, and which in the order of opening. */
-  stopBelow?: { at: number; index: number };
+  /**
+   * When a user stops a conversation, in milliseconds, and which in the order of opening: 0 is the root. With `turn`, the turn of this
+   * number only.
+   */
+  stops: { at: number; index: number; turn?: number }[];
   /** Crashes, and the chance of one at each crossing of a port. */
   crashes: number;
   crashChance: number;
@@ -46,6 +56,7 @@ const MAX_AGENTS = 20;
 export function planTree(seed: number): TreePlan {
   const random = new Random(seed);
   const shape = random.fork("shape");
+  const people = random.fork("people");
   let left = MAX_AGENTS - 1;
   let next = 0;
   const work = (level: number, path: readonly string[]): WorkPlan => {
@@ -66,6 +77,7 @@ export function planTree(seed: number): TreePlan {
       calls: shape.list(end === "answer" ? count : 0, () => ({
         background: shape.chance(0.25),
         repeats: shape.chance(0.2),
+        ...approvalOf(people),
         work: work(level + 1, [...path, agent]),
       })),
     };
@@ -90,14 +102,31 @@ export function planTree(seed: number): TreePlan {
     root,
     more,
     ...(fate.chance(0.4) ? { budget: { tokens: fate.int(2_000, 40_000) } } : {}),
-    ...(fate.chance(0.3) ? { stopAt: fate.small(1, 20_000) } : {}),
-    ...(fate.chance(0.2) ? { stopBelow: { at: fate.small(1, 10_000), index: fate.int(0, 5) } } : {}),
+    stops: [
+      ...fate.list(fate.chance(0.3) ? 1 : 0, () => ({ at: fate.small(1, 20_000), index: 0 })),
+      ...fate.list(fate.chance(0.2) ? 1 : 0, () => ({ at: fate.small(1, 10_000), index: 0, turn: 1 })),
+      ...fate.list(fate.chance(0.3) ? fate.int(1, 3) : 0, () => ({
+        at: fate.small(1, 10_000),
+        index: fate.int(1, MAX_AGENTS),
+      })),
+    ],
     crashes: fate.chance(0.7) ? fate.int(1, 8) : 0,
     crashChance: fate.pick([0.001, 0.005, 0.02]),
     badDeliveries: fate.chance(0.7) ? fate.int(1, 12) : 0,
     badChance: 0.3,
     timeoutMs: fate.pick([3_000, 20_000, 120_000]),
   };
+}
+
+function approvalOf(random: Random): Pick<CallPlan, "approval"> {
+  if (!random.chance(0.15)) return {};
+  const answer = random.pick(["approve", "approve", "deny", "none"] as const);
+  return { approval: { answer, ms: random.small(1, 8_000) } };
+}
+
+/** All calls of a tree. */
+export function callsOf(work: WorkPlan): CallPlan[] {
+  return work.calls.flatMap((call) => [call, ...callsOf(call.work)]);
 }
 
 /** All works of a tree. */

@@ -1,14 +1,17 @@
 /** Runs one seed of the trees. */
 import { violationsOf } from "./check.ts";
 import { planTree } from "./plan.ts";
-import { type Defect, TreeWorld } from "./world.ts";
+import { type Defect, isDeath, TreeWorld } from "./world.ts";
 
 /** Returns what is wrong with a tree of calls; an empty list where nothing is. */
 export async function simulateTree(seed: number, defect?: Defect): Promise<string[]> {
   const world = new TreeWorld(planTree(seed), defect);
   const log = console.error;
-  // Planned failures of deliveries are reported there.
-  console.error = () => undefined;
+  // Crashes are reported there, and defects.
+  console.error = (...reported: unknown[]) => {
+    const error = reported.find((one) => one instanceof Error);
+    if (!isDeath(error)) world.log.push(`reported: ${error?.stack ?? reported.join(" ")}`);
+  };
   try {
     await world.run();
     return violationsOf(world);

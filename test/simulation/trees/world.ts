@@ -12,13 +12,14 @@ import type { AgentApi } from "../../../src/protocol/agent-api.ts";
 import { AGENT_CALL, AGENT_CANCEL, AGENT_RESULT } from "../../../src/protocol/agent-call.ts";
 import type { VersionChain } from "../../../src/protocol/definitions.ts";
 import type { Envelope } from "../../../src/protocol/envelope.ts";
+import type { Frame } from "../../../src/protocol/frames.ts";
 import type { Answer, Attempt } from "../../../src/protocol/mailbox-api.ts";
-import { DramatisError } from "../../../src/shared/errors.ts";
+import { DramatisError, type ErrorCode } from "../../../src/shared/errors.ts";
 import type { JsonObject } from "../../../src/shared/json.ts";
 import { PIN } from "../../support/records.ts";
 import { Random } from "../random.ts";
 import { type Life, TreeActor } from "./actor.ts";
-import { type TreePlan, type WorkPlan, worksOf } from "./plan.ts";
+import { callsOf, type TreePlan, type WorkPlan, worksOf } from "./plan.ts";
 
 export const TENANT = "sim";
 const ROOT = "conv_00000000000000000000000000";
@@ -56,6 +57,8 @@ export class TreeWorld {
   readonly #random: Random;
   readonly #network: Random;
   readonly #repeated = new Set<string>();
+  /** The conversations that have committed a stop. */
+  readonly #stopped = new Set<string>();
   readonly #failed = new Map<number, number>();
   readonly #works: Map<number, WorkPlan>;
   #crashes: number;
@@ -103,7 +106,7 @@ export class TreeWorld {
 
   /** Runs the plan until nothing is left to do. */
   async run(): Promise<void> {
-    const { budget, root, more, stopAt, stopBelow } = this.plan;
+    const { budget, root, more, stops } = this.plan;
     const chain = this.#chainOf(root.agent);
     const [crashes, bad] = [this.#crashes, this.#bad];
     [this.#crashes, this.#bad] = [0, 0];
@@ -134,15 +137,11 @@ export class TreeWorld {
           await life.runtime.accept({ type: "conversation.user.message", caller: ADA, data });
         });
       });
-    if (stopAt !== undefined)
-      this.clock.timer(stopAt, () =>
-        this.#act(this.root, (life) => life.runtime.changes.cancel({ caller: ADA })),
-      );
-    if (stopBelow !== undefined)
-      this.clock.timer(stopBelow.at, () => {
-        const actor = [...this.actors.values()].filter(({ id }) => id !== ROOT)[stopBelow.index];
-        if (actor?.awake().runtime.exists)
-          this.#act(actor, (life) => life.runtime.changes.cancel({ caller: ADA }));
+    for (const { at, index, turn } of stops)
+      this.clock.timer(at, () => {
+        const actor = [...this.actors.values()][index];
+        if (actor !== undefined)
+          this.#act(actor, (life) => this.#stop(actor, life, turn), ["CONVERSATION_CLOSED", "CONFLICT"]);
       });
     await this.#untilQuiet();
     // What a crash has left without a caller goes on when somebody calls.
@@ -151,11 +150,38 @@ export class TreeWorld {
     await this.#untilQuiet();
   }
 
-  #act(actor: TreeActor, act: (life: Life) => Promise<void>): void {
+  /** `refusals` are the errors that the act may have. */
+  #act(actor: TreeActor, act: (life: Life) => Promise<unknown>, refusals: readonly ErrorCode[] = []): void {
     try {
-      act(actor.awake()).catch((error: unknown) => this.swallow(error));
+      act(actor.awake()).catch((error: unknown) => this.swallow(error, refusals));
     } catch (error) {
-      this.swallow(error);
+      this.swallow(error, refusals);
+    }
+  }
+
+  /** Stops a conversation for good, or one of its turns. */
+  async #stop({ id }: TreeActor, { runtime }: Life, n: number | undefined): Promise<void> {
+    if (!runtime.exists) return;
+    const turn = n === undefined ? undefined : runtime.turn(n);
+    if (turn) await runtime.changes.cancelTurn(turn, { caller: ADA });
+    if (n !== undefined) return;
+    await runtime.changes.cancel({ caller: ADA });
+    this.#stopped.add(id);
+  }
+
+  /** A person answers a request for approval that the conversation shows, as planned. */
+  ask(actor: TreeActor, frames: readonly Frame[]): void {
+    for (const { type, operationId, data } of frames) {
+      if (type !== "approval.requested" || operationId === undefined) continue;
+      const { of, input } = data as { of?: object; input?: { message: string } };
+      if (of !== undefined || input === undefined) continue;
+      const { id } = JSON.parse(input.message) as WorkPlan;
+      const planned = callsOf(this.plan.root).find(({ work }) => work.id === id)?.approval;
+      if (planned === undefined || planned.answer === "none") continue;
+      const answer = { approved: planned.answer === "approve", caller: ADA };
+      this.clock.timer(planned.ms, () =>
+        this.#act(actor, ({ runtime }) => runtime.results.approve(operationId, answer), ["CONFLICT"]),
+      );
     }
   }
 
@@ -175,6 +201,7 @@ export class TreeWorld {
           this.actor(envelope.to.id).receive(structuredClone(changed), { ...attempt });
         receive().then(
           (answer) => {
+            if (envelope.type === AGENT_CANCEL && answer.type === "done") this.#stopped.add(envelope.to.id);
             if (copy === 0 && answers) this.clock.timer(1, () => resolve(answer));
           },
           (error: unknown) => {
@@ -237,6 +264,8 @@ export class TreeWorld {
           answered: false,
         };
         world.requests.push(request);
+        if (world.#stopped.has(conversation))
+          world.log.push(`${conversation} asked its model after it was stopped`);
         world.#checkRoom(life, conversation);
         const work = world.#workIn(messages);
         const failed = world.#failed.get(work.id) ?? 0;
@@ -274,14 +303,11 @@ export class TreeWorld {
       );
   }
 
-  /** Planned crashes and faults of the network are no failures. */
-  swallow(error: unknown): void {
+  /** Crashes are planned, and so are the refusals of an act. Anything else is a violation. */
+  swallow(error: unknown, refusals: readonly ErrorCode[] = []): void {
     if (!(error instanceof Error)) throw error;
-    const isPlanned =
-      error.name === "Death" ||
-      error instanceof DramatisError ||
-      /broken|rolled back|A unit of work/.test(error.message);
-    if (!isPlanned) this.log.push(`${this.clock.now()} ${error.stack}`);
+    const isRefusal = error instanceof DramatisError && refusals.includes(error.code);
+    if (!isRefusal && !isDeath(error)) this.log.push(`${this.clock.now()} ${error.stack}`);
   }
 
   #isBad(): boolean {
@@ -303,8 +329,8 @@ export class TreeWorld {
     return {
       persona: { ...PIN, id: "inline", definition: { identity: { systemPrompt: `You are ${agent}.` } } },
       tools: called.flatMap((id) =>
-        KINDS.map(({ background, repeats }) => {
-          const name = toolOf(id, background, repeats);
+        KINDS.map(({ background, repeats, careful }) => {
+          const name = toolOf(id, { background, repeats, careful });
           const again = repeats ? { effect: "idempotent" as const, retry: { maxAttempts: 2 } } : {};
           const tool = {
             name,
@@ -313,6 +339,7 @@ export class TreeWorld {
             async: background,
             timeoutMs,
             ...again,
+            ...(careful ? { approval: "always" as const } : {}),
           };
           return { ...PIN, library: "sim", id: name, definition: defineTool(tool).definition };
         }),
@@ -346,11 +373,21 @@ export class TreeWorld {
 
 /** The tools by which an agent is called. */
 const KINDS = [false, true].flatMap((background) =>
-  [false, true].map((repeats) => ({ background, repeats })),
+  [false, true].flatMap((repeats) => [false, true].map((careful) => ({ background, repeats, careful }))),
 );
 
-function toolOf(agent: string, background: boolean, repeats: boolean): string {
-  return `${background ? "later" : "ask"}${repeats ? "_again" : ""}_${agent}`;
+function toolOf(agent: string, { background, repeats, careful }: (typeof KINDS)[number]): string {
+  return `${background ? "later" : "ask"}${repeats ? "_again" : ""}${careful ? "_careful" : ""}_${agent}`;
+}
+
+/** Reports whether calls of a tool need an approval. */
+export function isCareful(name: string): boolean {
+  return name.includes("_careful_");
+}
+
+/** Reports whether an error is that of a crash. */
+export function isDeath(error: unknown): boolean {
+  return error instanceof Error && (error.name === "Death" || error.message === "dead");
 }
 
 /** Returns the index of the message of the turn that a request is for: the last one of a user that has a work. */
@@ -377,11 +414,11 @@ function replyOf(
   if (work.calls.length > 0 && !hasCalled)
     return [
       ...work.calls.map(
-        ({ background, repeats, work: below }, index): ModelDelta => ({
+        ({ background, repeats, approval, work: below }, index): ModelDelta => ({
           type: "tool-call",
           index,
           id: `c${index}`,
-          name: toolOf(below.agent, background, repeats),
+          name: toolOf(below.agent, { background, repeats, careful: approval !== undefined }),
           arguments: JSON.stringify({ message: JSON.stringify(hidden(below)) }),
         }),
       ),

@@ -25,12 +25,14 @@ import {
   type AgentOutcome,
   type AgentReadersBody,
   type AgentResultBody,
+  type AskView,
   type CallAsk,
   MAX_ANSWER_BYTES,
   MAX_ANSWER_LENGTH,
   MAX_REASON_BYTES,
   shownInput,
 } from "../../../protocol/agent-call.ts";
+import type { ApprovalOutcome } from "../../../protocol/approval.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { TOOL_ERROR_CODES, type ToolErrorCode } from "../../../protocol/executor-api.ts";
 import { calledConversationId, operationId, turnId } from "../../../protocol/ids.ts";
@@ -39,23 +41,26 @@ import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { shorten, shortenToJson } from "../../../shared/text.ts";
 import { correlationOf } from "./correlation.ts";
+import type { JournalEntry } from "./journal-entry.ts";
 import { CALL_GRACE_MS } from "./limits.ts";
 import { awaitsApproval, isOpen, type Operation } from "./operation.ts";
 import { pathTo, templateOf } from "./planning/call-guards.ts";
 import { targetInput } from "./planning/tool-call.ts";
 import { type CallOrigin, type ConversationIdentity, type ConversationState, chainOf } from "./state.ts";
 import { operationTraceparent } from "./trace.ts";
+import type { Transition } from "./transition.ts";
 import { finalReply, openCalls, type Turn } from "./turn.ts";
 
 /** An envelope without its own id. */
 export type CallEnvelope = Omit<NewEnvelope, "operationId">;
 
-/** Returns the calls, cancellations and results that a commit owes. `touched` are the turns that it changed, in their newest form. */
+/** Returns the calls, cancellations and results that a commit owes: one with these changes and entries. */
 export function callEnvelopes(
   before: ConversationState,
   after: ConversationState,
-  touched: readonly Turn[],
+  { touched: changed, entries }: Pick<Transition, "touched" | "entries">,
 ): CallEnvelope[] {
+  const touched = [...changed.values()];
   const { record } = after;
   const envelopes: CallEnvelope[] = [];
   let last: Turn | undefined;
@@ -77,7 +82,7 @@ export function callEnvelopes(
         if (isUnderWay(operation)) envelopes.push(readersEnvelope(record, turn, operation));
   }
   const { call: origin } = record;
-  if (origin !== undefined) envelopes.push(...askEnvelopes(record, origin, before, touched));
+  if (origin !== undefined) envelopes.push(...askEnvelopes(record, origin, before, { touched, entries }));
   if (origin !== undefined && after.status !== "active") {
     const ended = before.status === "active" ? { outcome: outcomeOf(last), spent: after.spent } : null;
     const spent = subtractAmounts(after.spent, before.spent);
@@ -92,22 +97,35 @@ function askEnvelopes(
   record: ConversationIdentity,
   origin: CallOrigin,
   { active }: ConversationState,
-  touched: readonly Turn[],
+  { touched, entries }: { touched: readonly Turn[]; entries: Transition["entries"] },
 ): CallEnvelope[] {
   const envelopes: CallEnvelope[] = [];
   const tell = (ask: CallAsk, outcome?: AgentAskBody["outcome"]) =>
     envelopes.push(toCaller(record.tenant, origin, AGENT_ASK, { ask, ...defined({ outcome }) }));
   for (const turn of touched) {
+    const answers = answersOf(turn, entries);
     for (const operation of turn.operations) {
       const earlier = active.get(turn.n)?.operations.find(({ item }) => item === operation.item);
       const [known, shown] = [asksOf(record, turn, earlier), asksOf(record, turn, operation)];
       const isIn = (asks: readonly CallAsk[], { operationId: id }: CallAsk) =>
         asks.some((ask) => ask.operationId === id);
       for (const ask of shown) if (!isIn(known, ask)) tell(ask);
-      for (const ask of known) if (!isIn(shown, ask)) tell(ask, operation.approval?.outcome ?? "expired");
+      for (const ask of known) if (!isIn(shown, ask)) tell(ask, answers.get(ask.operationId) ?? "expired");
     }
   }
   return envelopes;
+}
+
+/** Returns the outcomes of requests of a turn that a commit notes, its own and those from below, by the id of the request. */
+function answersOf(turn: Turn, entries: readonly JournalEntry[]): Map<string, ApprovalOutcome> {
+  const notes = entries.filter(({ type, turn: n }) => type === "approval.resolved" && n === turn.n);
+  return new Map(
+    notes.map(({ item = 0, data }) => {
+      // SAFETY: the reducers of approvals wrote the data, with `of` for a request from below.
+      const { of, outcome } = data as unknown as { of?: AskView; outcome: ApprovalOutcome };
+      return [of?.operationId ?? operationId(turn, item), outcome];
+    }),
+  );
 }
 
 /** Returns the requests for approval of an operation: its own, or those of the agent that it called. */

@@ -52,8 +52,9 @@ export function reduceCall(
       // What was asked for is in the entry of the request.
       const { input: _, ...answered } = ask;
       const data = { outcome, of: jsonOf(answered) };
-      const isOver = waitForResults(blockingOperations(changed)) !== "person";
+      const wait = waitForResults(blockingOperations(changed));
       const { waiting: _over, ...goesOn } = changed;
+      const isOver = wait === "tools" || wait === "agents";
       return withTurn(transition, isOver ? goesOn : changed, [entry("approval.resolved", item, data)]);
     }
     default:

@@ -161,7 +161,7 @@ export function takesByName(
 
 /** Returns the operation with its result, and without what it no longer waits for. */
 export function settled(operation: Operation, result: ToolResult, now: number): Operation {
-  const { notBefore: _notBefore, deadline: _deadline, ...rest } = operation;
+  const { notBefore: _notBefore, deadline: _deadline, ...rest } = withoutAsks(operation);
   return { ...rest, status: statusOf(result), result, completedAt: now };
 }
 
@@ -206,7 +206,14 @@ export function callDeadline({ timeoutMs }: Pick<Operation, "timeoutMs">, now: n
 
 /** Returns an open operation with its next attempt. */
 export function repeated(operation: Operation, notBefore: number): Operation {
-  return { ...operation, status: "pending", attempt: operation.attempt + 1, notBefore };
+  return { ...withoutAsks(operation), status: "pending", attempt: operation.attempt + 1, notBefore };
+}
+
+/** Returns an operation whose agent asks nobody: its attempt is over. */
+function withoutAsks(operation: Operation): Operation {
+  if (operation.agent?.asks === undefined) return operation;
+  const { asks: _, ...agent } = operation.agent;
+  return { ...operation, agent };
 }
 
 /** Returns an open operation whose turn ends (OP-5). */
