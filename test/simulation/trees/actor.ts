@@ -14,6 +14,7 @@ import { NodeSqlDatabase } from "../../../src/ports/node/node-sql-database.ts";
 import type { ActorDatabase } from "../../../src/ports/sql-database.ts";
 import type { Envelope } from "../../../src/protocol/envelope.ts";
 import type { Answer, Attempt } from "../../../src/protocol/mailbox-api.ts";
+import { defined } from "../../../src/shared/defined.ts";
 import { TENANT, type TreeWorld } from "./world.ts";
 
 class Death extends Error {
@@ -128,6 +129,7 @@ export class TreeActor {
       executor: { run: () => Promise.reject(new Error("No agent has code.")) },
       gate: allowAll,
       armWakeup: wakeup("window").arm,
+      ...defined({ calls: world.plan.calls }),
       send: (envelope) => life.mailbox.send(envelope, { owed: true }),
       announce: () => [],
       publish: (frames) => world.ask(this, frames),

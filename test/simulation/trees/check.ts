@@ -5,7 +5,7 @@ import type { Turn } from "../../../src/agents/conversation/core/turn.ts";
 import { type Amounts, addAmounts, NOTHING } from "../../../src/model/spending.ts";
 import { calledConversationId, operationId } from "../../../src/protocol/ids.ts";
 import type { JournalEntryView } from "../../../src/protocol/views.ts";
-import { callsOf, type WorkPlan, worksOf } from "./plan.ts";
+import { callsOf, isCalm, type WorkPlan, worksOf } from "./plan.ts";
 import { isCareful, type TreeWorld, workIndex } from "./world.ts";
 
 /** Milliseconds in which a cancellation arrives on a network without faults. */
@@ -212,17 +212,16 @@ function approvals({ plan }: TreeWorld, rooms: readonly Room[]): string[] {
 
 /** Those above are told of an answer as it is; where nothing fails and nobody stops, always. */
 function toldAbove(
-  { crashes, badDeliveries, stops }: TreeWorld["plan"],
+  plan: TreeWorld["plan"],
   rooms: readonly Room[],
   operation: string,
   outcome: string | undefined,
 ): string[] {
-  const isCalm = crashes === 0 && badDeliveries === 0 && stops.length === 0;
   return rooms.flatMap(({ id, entries }) =>
     entries.flatMap(({ type, data }) => {
       const told = data as { of?: { operationId: string }; outcome?: string } | undefined;
       if (type !== "approval.resolved" || told?.of?.operationId !== operation) return [];
-      const isRight = told.outcome === outcome || (told.outcome === "expired" && !isCalm);
+      const isRight = told.outcome === outcome || (told.outcome === "expired" && !isCalm(plan));
       return isRight ? [] : [`${id} was told that ${operation} is ${told.outcome}, and it is ${outcome}`];
     }),
   );

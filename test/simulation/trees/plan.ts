@@ -44,6 +44,8 @@ export interface TreePlan {
   /** Deliveries that the network treats badly, and the chance of it. */
   badDeliveries: number;
   badChance: number;
+  /** The limits of calls; the usual ones when absent. */
+  calls?: { depth: number; open: number; tree: number };
   /** Time limit of each call, in milliseconds. */
   timeoutMs: number;
 }
@@ -97,6 +99,7 @@ export function planTree(seed: number): TreePlan {
     },
   }));
   const fate = random.fork("fate");
+  const limits = random.fork("limits");
   return {
     seed,
     root,
@@ -110,6 +113,7 @@ export function planTree(seed: number): TreePlan {
         index: fate.int(1, MAX_AGENTS),
       })),
     ],
+    ...(limits.chance(0.3) ? { calls: { depth: 4, open: limits.int(1, 5), tree: limits.int(1, 12) } } : {}),
     crashes: fate.chance(0.7) ? fate.int(1, 8) : 0,
     crashChance: fate.pick([0.001, 0.005, 0.02]),
     badDeliveries: fate.chance(0.7) ? fate.int(1, 12) : 0,
@@ -122,6 +126,11 @@ function approvalOf(random: Random): Pick<CallPlan, "approval"> {
   if (!random.chance(0.15)) return {};
   const answer = random.pick(["approve", "approve", "deny", "none"] as const);
   return { approval: { answer, ms: random.small(1, 8_000) } };
+}
+
+/** Reports whether nothing fails in a plan and nobody stops anything. */
+export function isCalm({ crashes, badDeliveries, stops }: TreePlan): boolean {
+  return crashes === 0 && badDeliveries === 0 && stops.length === 0;
 }
 
 /** All calls of a tree. */

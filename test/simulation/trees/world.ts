@@ -19,7 +19,7 @@ import type { JsonObject } from "../../../src/shared/json.ts";
 import { PIN } from "../../support/records.ts";
 import { Random } from "../random.ts";
 import { type Life, TreeActor } from "./actor.ts";
-import { callsOf, type TreePlan, type WorkPlan, worksOf } from "./plan.ts";
+import { callsOf, isCalm, type TreePlan, type WorkPlan, worksOf } from "./plan.ts";
 
 export const TENANT = "sim";
 const ROOT = "conv_00000000000000000000000000";
@@ -267,6 +267,7 @@ export class TreeWorld {
         if (world.#stopped.has(conversation))
           world.log.push(`${conversation} asked its model after it was stopped`);
         world.#checkRoom(life, conversation);
+        world.#checkCalls();
         const work = world.#workIn(messages);
         const failed = world.#failed.get(work.id) ?? 0;
         await world.clock.sleep(work.ms, signal);
@@ -301,6 +302,17 @@ export class TreeWorld {
       this.log.push(
         `${conversation} may use ${limit} tokens: ${spent.tokens} are spent and ${claimed} claimed`,
       );
+  }
+
+  /** At most as many conversations of calls work as a tree may have open. A stop may take its time on a bad network. */
+  #checkCalls(): void {
+    const { tree } = this.plan.calls ?? {};
+    if (tree === undefined || !isCalm(this.plan)) return;
+    const open = [...this.actors.values()].filter((actor) => {
+      const { runtime } = actor.awake();
+      return runtime.exists && runtime.state.record.call !== undefined && runtime.state.status === "active";
+    });
+    if (open.length > tree) this.log.push(`${open.length} calls are open, and the tree may have ${tree}`);
   }
 
   /** Crashes are planned, and so are the refusals of an act. Anything else is a violation. */
