@@ -3,6 +3,7 @@ import { adapterFor } from "../../../src/adapters/formats/lookup.ts";
 import { Mailbox } from "../../../src/agents/base/mailbox/mailbox.ts";
 import type { Wakeup } from "../../../src/agents/base/timers/wakeups.ts";
 import { takeAgentCalls } from "../../../src/agents/conversation/agent-calls.ts";
+import type { ConversationState } from "../../../src/agents/conversation/core/state.ts";
 import { Opening } from "../../../src/agents/conversation/opening.ts";
 import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
 import { allowAll } from "../../../src/policy/gate.ts";
@@ -12,6 +13,7 @@ import type { KeyValue } from "../../../src/ports/key-value.ts";
 import { NodeKeyValue } from "../../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../../src/ports/node/node-sql-database.ts";
 import type { ActorDatabase } from "../../../src/ports/sql-database.ts";
+import { AGENT_CANCEL } from "../../../src/protocol/agent-call.ts";
 import type { Envelope } from "../../../src/protocol/envelope.ts";
 import type { Answer, Attempt } from "../../../src/protocol/mailbox-api.ts";
 import { defined } from "../../../src/shared/defined.ts";
@@ -38,6 +40,8 @@ export class TreeActor {
   readonly keyValue = new NodeKeyValue(this.database);
   #life: Life | null = null;
   lives = 0;
+  /** It has stopped a call, or waited too long for it. */
+  hasGivenUp = false;
 
   constructor(
     readonly world: TreeWorld,
@@ -56,6 +60,11 @@ export class TreeActor {
 
   async receive(envelope: Envelope, attempt: Attempt): Promise<Answer> {
     return this.awake().mailbox.receive(envelope, attempt);
+  }
+
+  /** The state in memory; `null` for an actor that is dead, or was not created. */
+  get state(): ConversationState | null {
+    return this.#life?.alive === true && this.#life.runtime.exists ? this.#life.runtime.state : null;
   }
 
   /** The earliest job that is armed. */
@@ -130,7 +139,10 @@ export class TreeActor {
       gate: allowAll,
       armWakeup: wakeup("window").arm,
       ...defined({ calls: world.plan.calls }),
-      send: (envelope) => life.mailbox.send(envelope, { owed: true }),
+      send: (envelope) => {
+        if (envelope.type === AGENT_CANCEL) this.hasGivenUp = true;
+        return life.mailbox.send(envelope, { owed: true });
+      },
       announce: () => [],
       publish: (frames) => world.ask(this, frames),
     });

@@ -113,7 +113,7 @@ export function planTree(seed: number): TreePlan {
         index: fate.int(1, MAX_AGENTS),
       })),
     ],
-    ...(limits.chance(0.3) ? { calls: { depth: 4, open: limits.int(1, 5), tree: limits.int(1, 12) } } : {}),
+    ...(limits.chance(0.4) ? { calls: { depth: 4, open: limits.int(1, 5), tree: limits.int(1, 12) } } : {}),
     crashes: fate.chance(0.7) ? fate.int(1, 8) : 0,
     crashChance: fate.pick([0.001, 0.005, 0.02]),
     badDeliveries: fate.chance(0.7) ? fate.int(1, 12) : 0,

@@ -19,7 +19,7 @@ import type { JsonObject } from "../../../src/shared/json.ts";
 import { PIN } from "../../support/records.ts";
 import { Random } from "../random.ts";
 import { type Life, TreeActor } from "./actor.ts";
-import { callsOf, isCalm, type TreePlan, type WorkPlan, worksOf } from "./plan.ts";
+import { callsOf, type TreePlan, type WorkPlan, worksOf } from "./plan.ts";
 
 export const TENANT = "sim";
 const ROOT = "conv_00000000000000000000000000";
@@ -304,15 +304,15 @@ export class TreeWorld {
       );
   }
 
-  /** At most as many conversations of calls work as a tree may have open. A stop may take its time on a bad network. */
+  /** At most as many conversations of calls work as a tree may have open, until a call is given up: its stop takes its time. */
   #checkCalls(): void {
     const { tree } = this.plan.calls ?? {};
-    if (tree === undefined || !isCalm(this.plan)) return;
-    const open = [...this.actors.values()].filter((actor) => {
-      const { runtime } = actor.awake();
-      return runtime.exists && runtime.state.record.call !== undefined && runtime.state.status === "active";
-    });
-    if (open.length > tree) this.log.push(`${open.length} calls are open, and the tree may have ${tree}`);
+    if (tree === undefined) return;
+    const states = [...this.actors.values()].flatMap(({ state }) => state ?? []);
+    const open = states.filter(({ record, status }) => record.call !== undefined && status === "active");
+    const isGivenUp = [...this.actors.values()].some(({ hasGivenUp }) => hasGivenUp);
+    if (open.length > tree && !isGivenUp)
+      this.log.push(`${open.length} calls are open, and the tree may have ${tree}`);
   }
 
   /** Crashes are planned, and so are the refusals of an act. Anything else is a violation. */
