@@ -144,6 +144,7 @@ export class TreeActor {
         return life.mailbox.send(envelope, { owed: true });
       },
       announce: () => [],
+      invite: (_record, agent) => world.invite(agent),
       publish: (frames) => world.ask(this, frames),
     });
     life.opening = new Opening({

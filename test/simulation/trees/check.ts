@@ -6,7 +6,8 @@ import { type Amounts, addAmounts, NOTHING } from "../../../src/model/spending.t
 import { calledConversationId, operationId } from "../../../src/protocol/ids.ts";
 import type { JournalEntryView } from "../../../src/protocol/views.ts";
 import { callsOf, isCalm, type WorkPlan, worksOf } from "./plan.ts";
-import { isCareful, type TreeWorld, workIndex } from "./world.ts";
+import { isCareful, workIn, workIndex } from "./talk.ts";
+import type { TreeWorld } from "./world.ts";
 
 /** Milliseconds in which a cancellation arrives on a network without faults. */
 const ARRIVAL_MS = 1_000;
@@ -173,8 +174,7 @@ function secrets({ plan, requests }: TreeWorld, rooms: readonly Room[]): string[
     const isRoot = rooms.find(({ id }) => id === conversation)?.state.record.call === undefined;
     if (isRoot) return [];
     const text = JSON.stringify(messages);
-    const message = messages[workIndex(messages)]?.content ?? "{}";
-    const own = all.find(({ id }) => id === (JSON.parse(message) as WorkPlan).id);
+    const own = all.find(({ id }) => id === workIn(messages));
     const allowed = new Set(own === undefined ? [] : worksOf(own).map(({ secret }) => secret));
     return all
       .filter(({ secret }) => text.includes(`"${secret}`) || text.includes(`: ${secret}`))

@@ -24,6 +24,8 @@ export interface CallPlan {
   repeats: boolean;
   /** Needs an approval, which a person gives, denies, or leaves for ever; absent where it needs none. */
   approval?: { answer: "approve" | "deny" | "none"; ms: number };
+  /** The agent joins the conversation of the root; absent where it works alone. */
+  joins?: true;
   work: WorkPlan;
 }
 
@@ -59,6 +61,7 @@ export function planTree(seed: number): TreePlan {
   const random = new Random(seed);
   const shape = random.fork("shape");
   const people = random.fork("people");
+  const company = random.fork("company");
   let left = MAX_AGENTS - 1;
   let next = 0;
   const work = (level: number, path: readonly string[]): WorkPlan => {
@@ -80,6 +83,7 @@ export function planTree(seed: number): TreePlan {
         background: shape.chance(0.25),
         repeats: shape.chance(0.2),
         ...approvalOf(people),
+        ...(level === 0 && company.chance(0.15) ? { joins: true as const } : {}),
         work: work(level + 1, [...path, agent]),
       })),
     };

@@ -3,6 +3,7 @@
  * repeats and reorders, and models that follow the plan, on one virtual clock.
  */
 
+import type { Invitation } from "../../../src/agents/conversation/core/signals.ts";
 import { defineTool } from "../../../src/library/define.ts";
 import type { ModelGateway } from "../../../src/model/gateway.ts";
 import type { ModelDelta } from "../../../src/model/reply.ts";
@@ -20,22 +21,13 @@ import { PIN } from "../../support/records.ts";
 import { Random } from "../random.ts";
 import { type Life, TreeActor } from "./actor.ts";
 import { callsOf, type TreePlan, type WorkPlan, worksOf } from "./plan.ts";
+import { hidden, type ModelRequest, replyOf, toolOf, toolOptions, workIn } from "./talk.ts";
 
 export const TENANT = "sim";
 const ROOT = "conv_00000000000000000000000000";
 const ADA = { type: "user", userId: "ada" } as const;
 /** A run that needs more steps is stuck. */
 const MAX_STEPS = 60_000;
-
-/** A request to a model. */
-export interface ModelRequest {
-  conversation: string;
-  messages: { role: string; content: string | null; tool_calls?: unknown[] }[];
-  /** Tokens that the provider counts. */
-  tokens: number;
-  /** It was answered in full. */
-  answered: boolean;
-}
 
 /** Fewer tokens than any estimate: a reservation exceeds what the provider counts. */
 const CHARACTERS_OF_TOKEN = 6;
@@ -103,6 +95,13 @@ export class TreeWorld {
     const chain = this.#chainOf(id);
     return { persona: async () => ({ ok: true, value: { chain, projectIds: ["default"] } }) };
   };
+
+  /** Returns the versions of an agent that is to join. */
+  async invite(id: string): Promise<Invitation> {
+    await this.clock.sleep(this.#network.small(0, 200));
+    if (this.#isBad()) throw new DramatisError("UNAVAILABLE", "The agent is away.", { retriable: true });
+    return { agent: { id, chain: this.#chainOf(id) } };
+  }
 
   /** Runs the plan until nothing is left to do. */
   async run(): Promise<void> {
@@ -329,33 +328,22 @@ export class TreeWorld {
   }
 
   #workIn(messages: ModelRequest["messages"]): WorkPlan {
-    const { id } = JSON.parse(messages[workIndex(messages)]?.content ?? "{}") as WorkPlan;
+    const id = workIn(messages);
     const work = this.#works.get(id);
     if (work === undefined) throw new Error(`There is no work ${id}.`);
     return work;
   }
 
   #chainOf(agent: string): VersionChain {
-    const { timeoutMs } = this.plan;
-    const called = [...new Set([...this.#works.values()].map((work) => work.agent))];
+    const tools = new Map(callsOf(this.plan.root).map((call) => [toolOf(call), call]));
     return {
       persona: { ...PIN, id: "inline", definition: { identity: { systemPrompt: `You are ${agent}.` } } },
-      tools: called.flatMap((id) =>
-        KINDS.map(({ background, repeats, careful }) => {
-          const name = toolOf(id, { background, repeats, careful });
-          const again = repeats ? { effect: "idempotent" as const, retry: { maxAttempts: 2 } } : {};
-          const tool = {
-            name,
-            description: "Asks.",
-            target: { agent: id },
-            async: background,
-            timeoutMs,
-            ...again,
-            ...(careful ? { approval: "always" as const } : {}),
-          };
-          return { ...PIN, library: "sim", id: name, definition: defineTool(tool).definition };
-        }),
-      ),
+      tools: [...tools].map(([name, call]) => ({
+        ...PIN,
+        library: "sim",
+        id: name,
+        definition: defineTool(toolOptions(name, call, this.plan.timeoutMs)).definition,
+      })),
       modelProfile: {
         ...PIN,
         id: "default",
@@ -383,68 +371,7 @@ export class TreeWorld {
   }
 }
 
-/** The tools by which an agent is called. */
-const KINDS = [false, true].flatMap((background) =>
-  [false, true].flatMap((repeats) => [false, true].map((careful) => ({ background, repeats, careful }))),
-);
-
-function toolOf(agent: string, { background, repeats, careful }: (typeof KINDS)[number]): string {
-  return `${background ? "later" : "ask"}${repeats ? "_again" : ""}${careful ? "_careful" : ""}_${agent}`;
-}
-
-/** Reports whether calls of a tool need an approval. */
-export function isCareful(name: string): boolean {
-  return name.includes("_careful_");
-}
-
 /** Reports whether an error is that of a crash. */
 export function isDeath(error: unknown): boolean {
   return error instanceof Error && (error.name === "Death" || error.message === "dead");
-}
-
-/** Returns the index of the message of the turn that a request is for: the last one of a user that has a work. */
-export function workIndex(messages: ModelRequest["messages"]): number {
-  return messages.findLastIndex(({ role, content }) => role === "user" && /^\{"id":\d+/.test(content ?? ""));
-}
-
-/** Returns the reply of an agent's model: its calls at first, then its answer. */
-function replyOf(
-  work: WorkPlan,
-  messages: ModelRequest["messages"],
-  tokens: { inputTokens: number; outputTokens: number },
-): ModelDelta[] {
-  const usage: ModelDelta = { type: "usage", usage: tokens };
-  const since = messages.slice(workIndex(messages));
-  const hasCalled = since.some(({ tool_calls: calls }) => calls !== undefined);
-  if (work.end === "decline")
-    return [
-      { type: "tool-call", index: 0, id: "c0", name: "decline", arguments: '{"reason": "No."}' },
-      usage,
-      { type: "finish", reason: "tool_calls" },
-    ];
-  if (work.end === "silent") return [usage, { type: "finish", reason: "stop" }];
-  if (work.calls.length > 0 && !hasCalled)
-    return [
-      ...work.calls.map(
-        ({ background, repeats, approval, work: below }, index): ModelDelta => ({
-          type: "tool-call",
-          index,
-          id: `c${index}`,
-          name: toolOf(below.agent, { background, repeats, careful: approval !== undefined }),
-          arguments: JSON.stringify({ message: JSON.stringify(hidden(below)) }),
-        }),
-      ),
-      usage,
-      { type: "finish", reason: "tool_calls" },
-    ];
-  return [
-    { type: "text", text: `Done ${work.id}: ${work.secret}` },
-    usage,
-    { type: "finish", reason: "stop" },
-  ];
-}
-
-/** Returns a work as its agent is told of it: without secrets, which only answers have. */
-function hidden(work: WorkPlan): object {
-  return { id: work.id, calls: work.calls.map((call) => hidden(call.work)) };
 }
