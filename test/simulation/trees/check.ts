@@ -5,7 +5,7 @@ import type { Turn } from "../../../src/agents/conversation/core/turn.ts";
 import { type Amounts, addAmounts, NOTHING } from "../../../src/model/spending.ts";
 import { calledConversationId, operationId } from "../../../src/protocol/ids.ts";
 import type { JournalEntryView } from "../../../src/protocol/views.ts";
-import { callsOf, isCalm, type WorkPlan, worksOf } from "./plan.ts";
+import { callsIn, isCalm, type WorkPlan, worksIn, worksOf } from "./plan.ts";
 import { isCareful, workIn, workIndex } from "./talk.ts";
 import type { TreeWorld } from "./world.ts";
 
@@ -168,7 +168,7 @@ function ledger({ plan, requests }: TreeWorld, rooms: readonly Room[]): string[]
 
 /** A model sees the secrets of its own work and of the works below it only. */
 function secrets({ plan, requests }: TreeWorld, rooms: readonly Room[]): string[] {
-  const all = [...worksOf(plan.root), ...plan.more.map(({ work }) => work)];
+  const all = worksIn(plan);
   return requests.flatMap(({ conversation, messages }) => {
     // The root is above all works of its tree.
     const isRoot = rooms.find(({ id }) => id === conversation)?.state.record.call === undefined;
@@ -185,7 +185,7 @@ function secrets({ plan, requests }: TreeWorld, rooms: readonly Room[]): string[
 
 /** Only what a person approved runs, and at rest nothing asks any more. */
 function approvals({ plan }: TreeWorld, rooms: readonly Room[]): string[] {
-  const planned = callsOf(plan.root);
+  const planned = callsIn(plan);
   return rooms.flatMap(({ id, turns }) =>
     turns.flatMap((turn) =>
       turn.operations.flatMap(({ name, item, input, agent, approval }): string[] => {

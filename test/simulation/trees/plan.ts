@@ -1,5 +1,6 @@
 /** Plans of trees of calls: who calls whom, how long each works, what fails, and when somebody stops it. A seed gives one plan. */
 import type { Budget } from "../../../src/protocol/budget.ts";
+import type { TurnOrder } from "../../../src/protocol/views.ts";
 import { Random } from "../random.ts";
 
 /** One agent's work in the tree. Its message is its node as JSON. */
@@ -32,7 +33,9 @@ export interface CallPlan {
 export interface TreePlan {
   seed: number;
   root: WorkPlan;
-  /** Further messages of the user to the root, in milliseconds, while others work. They call nobody. */
+  /** How the root's turns follow each other; in parallel when absent. */
+  order?: TurnOrder;
+  /** Further messages of the user to the root, in milliseconds, while others work. */
   more: { at: number; work: WorkPlan }[];
   budget?: Budget;
   /**
@@ -99,7 +102,12 @@ export function planTree(seed: number): TreePlan {
       ms: talk.small(1, 4_000),
       failures: 0,
       end: "answer" as const,
-      calls: [],
+      calls: talk.list(talk.chance(0.3) ? talk.int(1, 2) : 0, () => ({
+        background: talk.chance(0.5),
+        repeats: talk.chance(0.2),
+        ...approvalOf(people),
+        work: work(DEPTH - 1, [root.agent]),
+      })),
     },
   }));
   const fate = random.fork("fate");
@@ -117,6 +125,7 @@ export function planTree(seed: number): TreePlan {
         index: fate.int(1, MAX_AGENTS),
       })),
     ],
+    ...(talk.chance(0.4) ? { order: talk.pick(["queued", "interrupt"] as const) } : {}),
     ...(limits.chance(0.4) ? { calls: { depth: 4, open: limits.int(1, 5), tree: limits.int(1, 12) } } : {}),
     crashes: fate.chance(0.7) ? fate.int(1, 8) : 0,
     crashChance: fate.pick([0.001, 0.005, 0.02]),
@@ -137,9 +146,18 @@ export function isCalm({ crashes, badDeliveries, stops }: TreePlan): boolean {
   return crashes === 0 && badDeliveries === 0 && stops.length === 0;
 }
 
-/** All calls of a tree. */
-export function callsOf(work: WorkPlan): CallPlan[] {
+/** All calls of a plan. */
+export function callsIn({ root, more }: TreePlan): CallPlan[] {
+  return [root, ...more.map(({ work }) => work)].flatMap(callsOf);
+}
+
+function callsOf(work: WorkPlan): CallPlan[] {
   return work.calls.flatMap((call) => [call, ...callsOf(call.work)]);
+}
+
+/** All works of a plan. */
+export function worksIn({ root, more }: TreePlan): WorkPlan[] {
+  return [root, ...more.map(({ work }) => work)].flatMap(worksOf);
 }
 
 /** All works of a tree. */

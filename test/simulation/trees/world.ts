@@ -15,12 +15,13 @@ import type { VersionChain } from "../../../src/protocol/definitions.ts";
 import type { Envelope } from "../../../src/protocol/envelope.ts";
 import type { Frame } from "../../../src/protocol/frames.ts";
 import type { Answer, Attempt } from "../../../src/protocol/mailbox-api.ts";
+import { defined } from "../../../src/shared/defined.ts";
 import { DramatisError, type ErrorCode } from "../../../src/shared/errors.ts";
 import type { JsonObject } from "../../../src/shared/json.ts";
 import { PIN } from "../../support/records.ts";
 import { Random } from "../random.ts";
 import { type Life, TreeActor } from "./actor.ts";
-import { callsOf, type TreePlan, type WorkPlan, worksOf } from "./plan.ts";
+import { callsIn, type TreePlan, type WorkPlan, worksIn } from "./plan.ts";
 import { hidden, type ModelRequest, replyOf, toolOf, toolOptions, workIn } from "./talk.ts";
 
 export const TENANT = "sim";
@@ -65,7 +66,7 @@ export class TreeWorld {
     this.#network = new Random(plan.seed).fork("network");
     this.#crashes = plan.crashes;
     this.#bad = plan.badDeliveries;
-    const works = [...worksOf(plan.root), ...plan.more.map(({ work }) => work)];
+    const works = worksIn(plan);
     this.#works = new Map(works.map((work) => [work.id, work]));
   }
 
@@ -105,7 +106,7 @@ export class TreeWorld {
 
   /** Runs the plan until nothing is left to do. */
   async run(): Promise<void> {
-    const { budget, root, more, stops } = this.plan;
+    const { budget, order, root, more, stops } = this.plan;
     const chain = this.#chainOf(root.agent);
     const [crashes, bad] = [this.#crashes, this.#bad];
     [this.#crashes, this.#bad] = [0, 0];
@@ -121,7 +122,7 @@ export class TreeWorld {
         listed: false,
         createdAt: this.clock.now(),
       },
-      budget === undefined ? {} : { budget },
+      defined({ budget, order }),
     );
     await runtime.accept({
       type: "conversation.user.message",
@@ -175,7 +176,7 @@ export class TreeWorld {
       const { of, input } = data as { of?: object; input?: { message: string } };
       if (of !== undefined || input === undefined) continue;
       const { id } = JSON.parse(input.message) as WorkPlan;
-      const planned = callsOf(this.plan.root).find(({ work }) => work.id === id)?.approval;
+      const planned = callsIn(this.plan).find(({ work }) => work.id === id)?.approval;
       if (planned === undefined || planned.answer === "none") continue;
       const answer = { approved: planned.answer === "approve", caller: ADA };
       this.clock.timer(planned.ms, () =>
@@ -335,7 +336,7 @@ export class TreeWorld {
   }
 
   #chainOf(agent: string): VersionChain {
-    const tools = new Map(callsOf(this.plan.root).map((call) => [toolOf(call), call]));
+    const tools = new Map(callsIn(this.plan).map((call) => [toolOf(call), call]));
     return {
       persona: { ...PIN, id: "inline", definition: { identity: { systemPrompt: `You are ${agent}.` } } },
       tools: [...tools].map(([name, call]) => ({
