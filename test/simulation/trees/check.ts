@@ -221,7 +221,9 @@ function toldAbove(
     entries.flatMap(({ type, data }) => {
       const told = data as { of?: { operationId: string }; outcome?: string } | undefined;
       if (type !== "approval.resolved" || told?.of?.operationId !== operation) return [];
-      const isRight = told.outcome === outcome || (told.outcome === "expired" && !isCalm(plan));
+      // A call that was stopped has no outcome of its own.
+      const mayBeStopped = outcome === undefined || !isCalm(plan);
+      const isRight = told.outcome === outcome || (told.outcome === "expired" && mayBeStopped);
       return isRight ? [] : [`${id} was told that ${operation} is ${told.outcome}, and it is ${outcome}`];
     }),
   );
