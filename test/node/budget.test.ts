@@ -105,6 +105,27 @@ describe("model calls", () => {
     expect(room.turn(await room.say("D")).error?.code).toBe("BUDGET_EXCEEDED");
   });
 
+  test("H4 BUDGET-1 LEDGER-3 a queued turn that begins as another one ends reserves for what that one leaves behind", async () => {
+    const room = await SteeredConversation.create(empty, { order: "queued", budget: { tokens: 1_000_000 } });
+    const one = await room.say("Tell me a story.");
+    const story = await room.request();
+    await room.say("And its end?");
+    await room.say("And its moral?");
+    story.answer("Once upon a time. ".repeat(1_000));
+    const second = await room.request();
+    await room.until(() => room.frames.some(over(one)));
+    const reservedBy = (n: number) => room.runtime.state.active.get(n)?.call?.reserved?.inputTokens ?? 0;
+    const [begun] = [reservedBy(2)];
+    expect(begun).toBeGreaterThan(4_000);
+    second.answer("They lived. ".repeat(1_000));
+    await room.request();
+    expect(reservedBy(3), "with the answers of both").toBeGreaterThan(begun + 2_000);
+    const fresh = await room.restarted();
+    await fresh.request();
+    const { reserved } = fresh.runtime.state.active.get(3)?.call ?? {};
+    expect(reserved?.inputTokens, "as it is read from the store").toBe(reservedBy(3));
+  });
+
   test("H4 LEDGER-1 real usage replaces the reservation, and the rest can be used", async () => {
     const room = await SteeredConversation.create(empty, { budget: { tokens: 4_300 } });
     const first = await room.say("A");

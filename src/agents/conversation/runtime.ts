@@ -341,9 +341,9 @@ export class ConversationRuntime {
       shown: this.deltas.textOf(messageId(turn, turn.call.item)),
       ...defined({ facts: this.#effects.factsOf(modelKey(turn)) ?? unsavedFacts(this.#shell.unsaved, turn) }),
     });
-    const requestTokens = (state: ConversationState, turn: CallingTurn) =>
+    const requestTokens = (state: ConversationState, turn: CallingTurn, ended?: readonly Turn[]) =>
       nextRequestTokens(state, turn, {
-        history: () => this.#windows.messagesAsOf(state, turn),
+        history: () => this.#windows.messagesAsOf(state, turn, ended),
         said: () => this.#saidTo(turn),
       });
     const summaryInProgress = (running: SessionInCompaction) =>

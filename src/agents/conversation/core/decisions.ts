@@ -40,8 +40,8 @@ export interface PlanInput {
   approvalTimeoutMs?: number;
   /** Returns the sizes of the window that a turn leaves behind; `null` where they are unknown or within `high` tokens. */
   sizesAfter?: (turn: Turn, high: number) => WindowSizes | null;
-  /** Estimates the tokens of a turn's next request; when absent, those of the largest request count. */
-  requestTokens?: (state: ConversationState, turn: CallingTurn) => number;
+  /** Estimates the tokens of a turn's next request, with what the turns leave behind that the present step has ended; when absent, those of the largest request count. */
+  requestTokens?: (state: ConversationState, turn: CallingTurn, ended?: readonly Turn[]) => number;
   /** Returns what is known of a turn's model call while it runs; when absent, nothing is. */
   inProgress?: (turn: CallingTurn) => CallInProgress;
   /** Returns the measurements of the call for a summary that runs, or has just ended; when absent, nothing is known. */

@@ -38,20 +38,30 @@ export function settle(transition: Transition, input: PlanInput): Transition {
 /** Reserves for the calls that have no reservation, or ends their turns. */
 function reserved(transition: Transition, input: PlanInput): Transition {
   let changed = transition;
-  for (let next = planReservation(changed.state, input); next.length > 0; ) {
+  for (let next = reservation(changed, input); next.length > 0; ) {
     changed = reduce(changed, next, input.now);
-    next = planReservation(changed.state, input);
+    next = reservation(changed, input);
   }
   return changed;
 }
 
-function follow({ state, touched }: Transition, input: PlanInput): AgentDecision[] {
-  const reservation = planReservation(state, input);
-  if (reservation.length > 0) return reservation;
+function follow(transition: Transition, input: PlanInput): AgentDecision[] {
+  const { state } = transition;
+  const reserve = reservation(transition, input);
+  if (reserve.length > 0) return reserve;
   const calls = planCalls(state, input);
   if (calls.length > 0) return calls;
+  return planQueue(state, withEnded(transition, input));
+}
+
+function reservation(transition: Transition, input: PlanInput): AgentDecision[] {
+  return planReservation(transition.state, withEnded(transition, input));
+}
+
+/** Adds the turns that the transition has ended. */
+function withEnded({ touched }: Transition, input: PlanInput): PlanInput {
   const ended = [...touched.values()].filter(({ status }) => status !== "active");
-  return planQueue(state, ended.length === 0 ? input : { ...input, ended });
+  return ended.length === 0 ? input : { ...input, ended };
 }
 
 /** Begins the cycles that are due after all signals of a commit: results that arrive together are in one cycle. */

@@ -73,19 +73,37 @@ export class SessionWindow {
   }
 
   /** Returns what `messagesFor` would, and keeps nothing: the turn's cycle may begin with a commit that is rolled back. */
-  messagesAsOf(turn: Turn, chain: VersionChain, position: () => number): ContextMessage[] {
+  messagesAsOf(
+    turn: Turn,
+    chain: VersionChain,
+    position: () => number,
+    unstored: readonly Turn[],
+  ): ContextMessage[] {
     const { n, tools, halved: isHalved = false, call } = turn;
     const budget = historyBudget(chain, tools, profileAt(chain, call?.profile ?? 0));
     const known = this.#cycles.get(n);
     if (known?.budget === budget && known.isHalved === isHalved) return known.messages;
-    return this.#cut(turn, chain, position(), budget).messages;
+    return this.#cut(turn, chain, position(), budget, unstored).messages;
   }
 
-  /** Selects the history of a turn's cycle within a budget from the window that ends before `upTo`. */
-  #cut({ agentId, halved }: Turn, chain: VersionChain, upTo: number, budget: number) {
+  /**
+   * Selects the history of a turn's cycle within a budget from the window that ends before `upTo`. `unstored` are the last turns in it,
+   * in their order, where the store does not have them yet.
+   */
+  #cut(
+    { agentId, halved }: Turn,
+    chain: VersionChain,
+    upTo: number,
+    budget: number,
+    unstored: readonly Turn[] = [],
+  ) {
     const maxTurns = recentTurnsLimit(chain.persona.definition);
     const kept = this.#kept;
-    const window = kept?.upTo === upTo ? kept : this.#read(agentId, upTo, maxTurns);
+    const storedTo = unstored[0]?.events?.from ?? upTo;
+    const stored = kept?.upTo === storedTo ? kept : this.#read(agentId, storedTo, maxTurns);
+    const events = [...stored.events, ...unstored.flatMap((turn) => turnEvents(turn))];
+    const window =
+      unstored.length === 0 ? stored : { ...stored, ...lastTurns({ ...stored, events }, maxTurns) };
     const select = (tokenBudget: number) => this.#select(window, { tokenBudget, maxTurns });
     const whole = select(Math.max(1, budget));
     return { window, messages: halved ? select(Math.max(1, sumOf(whole) / 2)) : whole };

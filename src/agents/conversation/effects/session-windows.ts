@@ -45,11 +45,21 @@ export class SessionWindows {
     return this.#of(turn).messagesFor(turn, this.#chain(turn), () => this.#positionOf(turn));
   }
 
-  /** Returns the history that a turn's cycle sees or, if it begins with the commit that is planned, about that. */
-  messagesAsOf(state: ConversationState, turn: Turn): ContextMessage[] {
+  /**
+   * Returns the history that a turn's cycle sees or, if it begins with the commit that is planned, will see. `ended` are the turns that
+   * this commit ends.
+   */
+  messagesAsOf(state: ConversationState, turn: Turn, ended: readonly Turn[] = []): ContextMessage[] {
     const begins = turn.snapshotSeq > state.seq;
     const position = () => (begins ? nextEvent(state.sessions, turn.agentId) : this.#positionOf(turn));
-    return this.#of(turn).messagesAsOf(turn, chainOf(state.record, turn.agentId), position);
+    const own = ended.filter(({ agentId, events }) => agentId === turn.agentId && events !== undefined);
+    const unstored = own.sort((one, other) => (one.events?.from ?? 0) - (other.events?.from ?? 0));
+    return this.#of(turn).messagesAsOf(
+      turn,
+      chainOf(state.record, turn.agentId),
+      position,
+      begins ? unstored : [],
+    );
   }
 
   /** Returns the history that a compaction covers. */

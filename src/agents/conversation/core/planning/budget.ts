@@ -95,14 +95,14 @@ function reserve(
 export function reservationOf(
   state: ConversationState,
   turn: CallingTurn,
-  { requestTokens }: Pick<PlanInput, "requestTokens">,
+  { requestTokens, ended }: Pick<PlanInput, "requestTokens" | "ended">,
 ) {
   const { reserved, profile: index = 0 } = turn.call;
   if (reserved !== undefined) return reserved;
   const chain = chainOf(state.record, turn.agentId);
   const profile = profileAt(chain, index) ?? chain.modelProfile.definition;
   return {
-    inputTokens: requestTokens?.(state, turn) ?? contextTokens(chain, profile),
+    inputTokens: requestTokens?.(state, turn, ended) ?? contextTokens(chain, profile),
     // The request of a context hook is sent verbatim, so its own limit applies, and not the profile's.
     outputTokens: maxOutputTokens(turn.request === undefined ? profile : { parameters: turn.request }),
   };
