@@ -260,6 +260,11 @@ const rows: [row: string, name: string, statement: string][] = [
   ],
   ["E24", "Orchestration", "Off: messages are recorded and no model is called. On: it is."],
   [
+    "F10",
+    "Task steps and retries",
+    "A step that fails ends the task, lets it be tried again from its first step with a fresh state, or is noted.",
+  ],
+  [
     "F12",
     "Versioning",
     "A version for each content; pinned and latest; what runs is unaffected, after an eviction too.",

@@ -35,7 +35,15 @@ export {
   type ToolOptions,
 } from "./library/define.ts";
 export { defineSubAgent, type SubAgentOptions } from "./library/define-sub-agent.ts";
-export { defineTask, type Task, type TaskOptions } from "./library/define-task.ts";
+export {
+  defineAction,
+  defineTask,
+  type StepsTaskOptions,
+  type Task,
+  type TaskOptions,
+} from "./library/define-task.ts";
+export type { Action, CodeAction, UpdateContextAction } from "./library/tasks/action.ts";
+export { type Step, type StepOptions, type StepOutcome, step } from "./library/tasks/step.ts";
 export { ToolError } from "./library/tool-error.ts";
 export {
   type Compaction,

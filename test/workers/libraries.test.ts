@@ -179,6 +179,37 @@ describe("tools by API", () => {
 
   const many = Object.fromEntries(Array.from({ length: 65 }, (_, index) => [`m${index}`, "input.n"]));
 
+  test("F10 STEP-3 STEP-4 A6 run a task of steps; the failure of a step is the tool's, with the step's name", async () => {
+    const inputSchema = {
+      type: "object",
+      properties: { order: { type: "string" }, strict: { type: "boolean" } },
+    };
+    const tool = {
+      id: "bill",
+      name: "bill",
+      description: "Bills.",
+      target: { task: "test/bill" },
+      inputSchema,
+    };
+    expect((await add("math/tools", tool)).body.definition).toMatchObject({ effect: "pure" });
+    await add("math/personas", guide("Bill.", { tools: { toolIds: ["bill"] } }));
+    const conversation = await createConversation(await createAgent("math/guide"));
+    const { turnId } = await conversation.play({
+      replies: [
+        [
+          { call: "bill", input: { order: "o1", strict: false } },
+          { call: "bill", input: { order: "o2", strict: true } },
+        ],
+        [{ text: "Done." }],
+      ],
+    });
+    const { moves } = await conversation.ended(turnId);
+    expect(moves.flatMap(({ toolResult }) => toolResult ?? [])).toMatchObject([
+      { success: true, result: { total: 5, checked: ["load"] } },
+      { success: false, error: { code: "NOT_FOUND", message: 'Step "check": There is no order "o2".' } },
+    ]);
+  });
+
   test("A6 A7 run the code of the deployed tool, on input that the posted schema accepts", async () => {
     const added = await add("math/tools", twice);
     expect(added.body.definition).toMatchObject({

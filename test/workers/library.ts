@@ -5,7 +5,8 @@
 import { env } from "cloudflare:workers";
 import { z } from "zod";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
-import { defineTask } from "../../src/library/define-task.ts";
+import { defineAction, defineTask } from "../../src/library/define-task.ts";
+import { step } from "../../src/library/tasks/step.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import { passGate, reportRun, runsOf } from "./provider.ts";
@@ -227,6 +228,43 @@ const assemble = defineTask({
   }),
 });
 
+/** A task of steps, for tools by API. */
+const bill = defineTask({
+  id: "bill",
+  input: z.object({ order: z.string(), strict: z.boolean() }),
+  output: z.object({ total: z.number(), checked: z.array(z.string()) }),
+  steps: [
+    step("load", {
+      action: defineAction({
+        id: "load",
+        input: z.object({ order: z.string() }),
+        effect: "pure",
+        execute: ({ order }, { operationId }) => ({
+          order,
+          prices: [2, 3],
+          by: operationId.split("/")[1] ?? "",
+        }),
+      }),
+      outputMapping: { "state.order": "result" },
+    }),
+    step("check", {
+      action: defineAction({
+        id: "check",
+        input: z.object({ order: z.string() }),
+        effect: "pure",
+        execute: ({ order }) => {
+          throw new ToolError(`There is no order "${order}".`, { code: "NOT_FOUND" });
+        },
+      }),
+      condition: { if: "input.strict" },
+    }),
+    step("sum", {
+      action: { kind: "update_context", values: { total: "state.order.prices.sum()" } },
+      outputMapping: { "output.total": "result.total", "output.checked": "[state.order.by]" },
+    }),
+  ],
+});
+
 /** A hook that remembers what was said, unless it was told to fail. */
 const remember = defineTask({
   id: "remember",
@@ -239,7 +277,7 @@ const remember = defineTask({
 });
 
 export const testLibrary = defineLibrary("test", {
-  tasks: [assemble, remember],
+  tasks: [assemble, remember, bill],
   modelProfiles: [
     defineModelProfile("scripted", { provider: "openai", modelId: "scripted", baseUrl: env.PROVIDER_URL }),
     defineModelProfile("priced", {

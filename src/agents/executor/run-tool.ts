@@ -11,6 +11,7 @@
 
 import { type DeferOptions, Deferred, NOT_DEFERRABLE } from "../../library/deferred.ts";
 import type { Tool } from "../../library/define.ts";
+import { type ExecutorContext, RUN_STEPS } from "../../library/define-task.ts";
 import type { ToolCodes } from "../../library/deployed-code.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -30,6 +31,7 @@ import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
 import { unreachableClass } from "../base/lookup/class-problems.ts";
 import { MAX_PROGRESS_BYTES, toJson } from "./output.ts";
+import { runSteps } from "./steps/run-steps.ts";
 
 export interface ToolPorts {
   tools: ToolCodes;
@@ -71,7 +73,7 @@ export async function runTool(
   try {
     const run = async (ended: AbortSignal) => {
       const tool = findTool(tools, call);
-      work = tool.run(call.input, {
+      const context: ExecutorContext = {
         operationId: call.operationId,
         signal: ended,
         context: call.context,
@@ -88,7 +90,9 @@ export async function runTool(
           const progress = toJson(report, "The progress", MAX_PROGRESS_BYTES);
           if (running) onProgress(progress);
         },
-      });
+        [RUN_STEPS]: (steps, input, own) => runSteps(steps, input, own, clock),
+      };
+      work = tool.run(call.input, context);
       return work;
     };
     const value = await withDeadline(clock, call.timeoutMs, run, {

@@ -1,0 +1,36 @@
+/**
+ * The paths that the steps of a task write. Pure.
+ *
+ * AREAS-1  A step writes to a path below `state` or `output`. Objects on the way are made; anything else there is an error, and nothing
+ *          is written.
+ */
+import { checkName, ExpressionError } from "../../shared/expressions/values.ts";
+
+/** The names of the areas in expressions. */
+export const AREA_NAMES = ["input", "state", "output"] as const;
+
+/** The member of the state with the result of the last step that maps nothing. */
+export const LAST_OUTPUT = "_lastOutput";
+/** The member of the state with the failures of steps that the task went on after. */
+export const ERRORS = "_errors";
+
+const PATH = /^(state|output)((?:\.[A-Za-z_][A-Za-z0-9_]*)+)$/;
+
+/** Returns the problem of a path that a step writes; `null` where it may. */
+export function pathProblem(path: string): string | null {
+  const [, , names = ""] = PATH.exec(path) ?? [];
+  if (names === "") return 'Must be "state" or "output" and the names of members, as in "state.order.total".';
+  const members = names.slice(1).split(".");
+  for (const name of members) {
+    try {
+      checkName(name);
+    } catch (error) {
+      if (error instanceof ExpressionError) return error.message;
+      throw error;
+    }
+  }
+  const [first = ""] = members;
+  return path.startsWith("state.") && [LAST_OUTPUT, ERRORS].includes(first)
+    ? `The task itself writes \`state.${first}\`. Write another member.`
+    : null;
+}

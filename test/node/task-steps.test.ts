@@ -1,0 +1,364 @@
+/** Tasks of steps: their definition, their run, and the attempts of a hook that is one. */
+import fc from "fast-check";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import { runTool } from "../../src/agents/executor/run-tool.ts";
+import { defineLibrary, type ToolContext } from "../../src/library/define.ts";
+import { defineAction, defineTask } from "../../src/library/define-task.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { MAX_STEPS, MAX_TASK_CONTEXT_LENGTH } from "../../src/library/tasks/limits.ts";
+import { type Step, type StepOptions, step } from "../../src/library/tasks/step.ts";
+import { ToolError } from "../../src/library/tool-error.ts";
+import { systemClock } from "../../src/ports/system.ts";
+import type { ToolEffect } from "../../src/protocol/definitions.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
+import { memoryToolState, noHandles } from "../support/local-executor.ts";
+import { SteeredConversation } from "../support/steered-model.ts";
+import { callOf } from "../support/tools.ts";
+
+beforeEach(() => void vi.spyOn(console, "error").mockReturnValue(undefined));
+afterEach(() => vi.restoreAllMocks());
+
+const anything = z.looseObject({});
+
+/** Runs a task's steps in the Executor. Returns the result and the progress; throws the error of the call. */
+async function run(steps: readonly Step[], input: JsonObject = {}, signal = new AbortController().signal) {
+  const progress: unknown[] = [];
+  const task = defineTask({ id: "task", input: anything, steps });
+  const tools = new DeployedCode([defineLibrary("lib", { tasks: [task] })]);
+  const ports = {
+    tools,
+    clock: systemClock,
+    state: () => memoryToolState(),
+    defer: noHandles,
+    baseUrl: undefined,
+  };
+  const ended = await runTool(
+    ports,
+    { ...callOf("task"), tool: { library: "lib", id: "task", version: 1 }, input },
+    signal,
+    {
+      onProgress: (report) => void progress.push(report),
+      onAbandoned: (late) => void late.catch(() => undefined),
+    },
+  );
+  if (!("result" in ended)) throw new Error("The task deferred its result.");
+  const { result, error } = ended.result;
+  if (error !== undefined) throw Object.assign(new Error(error.message), error);
+  return { result, progress };
+}
+
+const code = (
+  execute: (input: JsonObject, context: ToolContext) => unknown,
+  more: { effect?: ToolEffect; timeoutMs?: number } = { effect: "pure" },
+) =>
+  defineAction({
+    id: "act",
+    input: anything,
+    ...more,
+    execute: (input, context) => execute(input as JsonObject, context),
+  });
+const set = (values: Record<string, string>): StepOptions["action"] => ({ kind: "update_context", values });
+const says = (value: unknown) => code(() => value);
+
+describe("the steps of a task", () => {
+  test("F10 STEP-3 STEP-6 run in their order, each with what the ones before it wrote; the output is the result", async () => {
+    const { result, progress } = await run(
+      [
+        step("load", {
+          action: code(({ id }) => ({ id, prices: [2, 3] })),
+          inputMapping: { id: "input.order" },
+          outputMapping: { "state.order": "result", "output.id": "result.id" },
+        }),
+        step("sum", {
+          action: set({ total: "state.order.prices.sum()" }),
+          outputMapping: { "output.bill.total": "result.total", "output.bill.of": "input.order" },
+        }),
+      ],
+      { order: "o1" },
+    );
+    expect(result).toEqual({ id: "o1", bill: { total: 5, of: "o1" } });
+    expect(progress).toEqual([
+      { step: "load", percent: 0 },
+      { step: "sum", percent: 50 },
+    ]);
+  });
+
+  test("STEP-6 without mappings a step gets the task's input, and the last result is that of the task", async () => {
+    const { result } = await run(
+      [
+        step("one", { action: code(({ n }) => Number(n) + 1) }),
+        step("two", { action: set({ before: "state._lastOutput", n: "input.n" }) }),
+      ],
+      { n: 1 },
+    );
+    expect(result).toEqual({ before: 2, n: 1 });
+  });
+
+  test.each([
+    ["holds, and nothing else is said", { if: "input.n > 0" }, ["a", "b", "c"]],
+    ["does not hold", { if: "input.n < 0" }, ["a", "c"]],
+    ["holds: skip", { if: "true", then: "skip" }, ["a", "c"]],
+    ["holds: succeed", { if: "true", then: "succeed" }, ["a"]],
+    ["does not hold: continue", { if: "false", else: "continue" }, ["a", "b", "c"]],
+  ] as const)("STEP-3 a condition that %s", async (_, condition, expected) => {
+    const ran: string[] = [];
+    const note = (name: string) => code(() => void ran.push(name));
+    await run(
+      [
+        step("a", { action: note("a") }),
+        step("b", { action: note("b"), condition }),
+        step("c", { action: note("c") }),
+      ],
+      { n: 1 },
+    );
+    expect(ran).toEqual(expected);
+  });
+
+  test("STEP-3 a condition may end the task with a failure, and one that is no boolean fails its step", async () => {
+    const failing = (condition: StepOptions["condition"] & object) =>
+      run([step("a", { action: says(1), condition })]);
+    await expect(failing({ if: "true", then: "fail" })).rejects.toThrow(
+      'Step "a": Its condition ends the task',
+    );
+    await expect(failing({ if: "input.missing" })).rejects.toMatchObject({
+      code: "INVALID_INPUT",
+      message: 'Step "a": Its condition is null, and must be true or false.',
+    });
+  });
+
+  test("F10 STEP-4 onFailure: abort ends the task, retry as an error that may pass, continue goes on with the error in the state", async () => {
+    const broken = code(() => {
+      throw new ToolError("No stock.", { code: "NOT_FOUND" });
+    });
+    const after = step("after", { action: set({ errors: "state._errors" }) });
+    await expect(run([step("a", { action: broken }), after])).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      message: 'Step "a": No stock.',
+      retriable: false,
+    });
+    await expect(run([step("a", { action: broken, onFailure: "retry" }), after])).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      retriable: true,
+    });
+    expect((await run([step("a", { action: broken, onFailure: "continue" }), after])).result).toEqual({
+      errors: [{ step: "a", code: "NOT_FOUND", message: 'Step "a": No stock.' }],
+    });
+  });
+
+  test("STEP-4 a task that was cancelled does not go on, whatever its steps say", async () => {
+    const controller = new AbortController();
+    const ran: string[] = [];
+    const steps = [
+      step("a", {
+        action: code(async (_, { signal }) => {
+          controller.abort(new Error("stopped"));
+          signal.throwIfAborted();
+        }),
+        onFailure: "continue",
+      }),
+      step("b", { action: code(() => void ran.push("b")) }),
+    ];
+    await expect(run(steps, {}, controller.signal)).rejects.toMatchObject({ code: "CANCELLED" });
+    expect(ran).toEqual([]);
+  });
+
+  test("STEP-5 each action has an operation id of its own, a time of its own, and no handle", async () => {
+    const ids: string[] = [];
+    const note = code((_, { operationId }) => void ids.push(operationId));
+    await run([step("a", { action: note }), step("b", { action: note })]);
+    expect(ids).toEqual([expect.stringMatching(/^op_\d+\/a$/), expect.stringMatching(/^op_\d+\/b$/)]);
+    const slow = code(() => new Promise(() => undefined), { effect: "pure", timeoutMs: 5 });
+    await expect(run([step("a", { action: slow })])).rejects.toMatchObject({
+      code: "TIMEOUT",
+      retriable: true,
+      message: 'Step "a": Its action did not answer within 5 ms.',
+    });
+    const deferring = code((_, { defer }) => defer());
+    await expect(run([step("a", { action: deferring })])).rejects.toThrow("cannot defer");
+  });
+
+  test("ACTION-2 an action gets only input that its schema accepts, and its result is JSON", async () => {
+    const strict = defineAction({
+      id: "strict",
+      input: z.object({ n: z.number() }),
+      output: z.number(),
+      effect: "pure",
+      execute: ({ n }) => n,
+    });
+    const failed = run([step("a", { action: strict, inputMapping: { n: "'one'" } })]);
+    await expect(failed).rejects.toMatchObject({ code: "INVALID_INPUT" });
+    await expect(run([step("a", { action: says(() => 1) })])).rejects.toThrow("not JSON");
+    expect((await run([step("a", { action: says(undefined) })])).result).toBeNull();
+  });
+
+  test("AREAS-1 a step writes below state and output only, and a path through a text is an error", async () => {
+    const write = (outputMapping: Record<string, string>) => step("a", { action: says("x"), outputMapping });
+    const through = [write({ "state.a": "result" }), { ...write({ "state.a.b": "result" }), ref: "b" }];
+    await expect(run(through)).rejects.toThrow('Step "b": Type error: "a" is no object');
+    for (const path of [
+      "input.a",
+      "state",
+      "state.",
+      "output.a-b",
+      "other.a",
+      "state._errors",
+      "state.__proto__",
+    ])
+      expect(() => defineTask({ id: "t", input: anything, steps: [write({ [path]: "1" })] })).toThrow(
+        `/steps/0/outputMapping/${path}`,
+      );
+    expect(({} as JsonObject).a).toBeUndefined();
+  });
+
+  test("AREAS-2 state and output are bounded, and what is too large is not written", async () => {
+    const half = "x".repeat(MAX_TASK_CONTEXT_LENGTH / 2);
+    const keep = (ref: string) =>
+      step(ref, { action: says(half), outputMapping: { [`state.${ref}`]: "result" } });
+    await expect(run([keep("a"), keep("b")])).rejects.toThrow('Step "b": Range error');
+  });
+
+  test("EXPR-3 the expressions of all steps share one budget", async () => {
+    const many = Array.from({ length: 40 }, (_, index) =>
+      step(`s${index}`, { action: set({ n: "input.list.map(i, input.list.map(j, i * j)).size()" }) }),
+    );
+    const list = Array.from({ length: 100 }, (_, index) => index);
+    await expect(run(many, { list })).rejects.toThrow("took too many steps");
+  });
+
+  test("STEP-3 whatever the values are, steps give what the same assignments give", async () => {
+    const names = ["a", "b", "c"] as const;
+    const assignment = fc.record({
+      to: fc.constantFrom(...names),
+      from: fc.constantFrom(...names),
+      plus: fc.integer({ min: -50, max: 50 }),
+      skipped: fc.boolean(),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(assignment, { minLength: 1, maxLength: 20 }), async (assignments) => {
+        const known: Record<string, number> = {};
+        const steps = assignments.map(({ to, from, plus, skipped }, index) => {
+          if (!skipped) known[to] = (known[from] ?? 0) + plus;
+          return step(`s${index}`, {
+            action: set({ value: `(has(state.${from}) ? state.${from} : 0) + (${plus})` }),
+            condition: { if: String(!skipped) },
+            outputMapping: { [`state.${to}`]: "result.value", [`output.${to}`]: "result.value" },
+          });
+        });
+        const { result } = await run(steps);
+        expect(result ?? {}).toEqual(known);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe("the definition of a task of steps", () => {
+  const define = (steps: unknown, more: object = {}) =>
+    defineTask({ id: "bill", input: anything, steps, ...more } as Parameters<typeof defineTask>[0]);
+  const ok = step("a", { action: says(1) });
+
+  test.each([
+    ["no list", "x", "/steps: Must be a list of steps"],
+    ["no steps", [], "/steps: Must be a list of steps"],
+    ["too many", Array.from({ length: MAX_STEPS + 1 }, () => ok), `at most ${MAX_STEPS} steps`],
+    ["a name twice", [ok, ok], '/steps/1/ref: Another step is named "a"'],
+    ["a bad name", [{ ...ok, ref: "a b" }], "/steps/0/ref"],
+    ["a field that does not exist", [{ ...ok, when: "true" }], "/steps/0"],
+    ["no action", [{ ref: "a" }], "/steps/0/action/kind: Must be made with defineAction(…)"],
+    [
+      "an unknown kind",
+      [{ ref: "a", action: { kind: "update_contxt" } }],
+      "It is one of: update_context, code",
+    ],
+    [
+      "an option of no kind",
+      [{ ref: "a", action: { kind: "update_context", values: {}, x: 1 } }],
+      "/steps/0/action",
+    ],
+    [
+      "a broken expression",
+      [step("a", { action: set({ n: "1 +" }) })],
+      "/steps/0/action/values/n: Syntax error",
+    ],
+    [
+      "an unknown variable",
+      [{ ...ok, inputMapping: { n: "result" } }],
+      '/steps/0/inputMapping/n: Reference error: There is no variable "result"',
+    ],
+    ["a broken condition", [{ ...ok, condition: { if: "state." } }], "/steps/0/condition/if: Syntax error"],
+    ["an unknown outcome", [{ ...ok, condition: { if: "true", then: "stop" } }], "/steps/0/condition/then"],
+    ["an unknown policy", [{ ...ok, onFailure: "ignore" }], "/steps/0/onFailure"],
+  ])("STEP-1 ACTION-1 is refused with its place: %s", (_, steps, message) => {
+    expect(() => define(steps)).toThrow(message);
+  });
+
+  test("STEP-1 has no code and no effect of its own beside its steps", () => {
+    expect(() => define([ok], { execute: () => 1 })).toThrow("it has no `execute`");
+    expect(() => define([ok], { effect: "pure" })).toThrow("it has no `effect`");
+  });
+
+  test("STEP-2 has the weakest effect of its actions", () => {
+    const of = (...effects: ToolEffect[]) =>
+      define(effects.map((effect, index) => step(`s${index}`, { action: code(() => 1, { effect }) })))
+        .definition.effect;
+    expect([of("pure"), of("pure", "idempotent"), of("idempotent", "once", "pure")]).toEqual([
+      "pure",
+      "idempotent",
+      "once",
+    ]);
+    expect(define([step("a", { action: set({}) })]).definition.effect).toBe("pure");
+  });
+});
+
+test("F10 STEP-4 HOOK-2 a hook of steps: a failure with `retry` runs it again from its first step, with a fresh state", async () => {
+  const seen: JsonObject[] = [];
+  let tries = 0;
+  const request = defineTask({
+    id: "request",
+    input: z.looseObject({ user_message: z.string() }),
+    steps: [
+      step("note", {
+        action: set({ text: "input.user_message", earlier: "state" }),
+        outputMapping: { "state.note": "result" },
+      }),
+      step("fetch", {
+        action: code(
+          (input) => {
+            seen.push(input);
+            tries += 1;
+            if (tries === 1) throw new ToolError("The store is away.");
+            return "facts";
+          },
+          { effect: "idempotent" },
+        ),
+        inputMapping: { note: "state.note" },
+        outputMapping: { "state.facts": "result" },
+        onFailure: "retry",
+      }),
+      step("write", {
+        action: set({ role: "'user'", content: "state.note.text + ': ' + state.facts" }),
+        outputMapping: {
+          "output.model": "'chosen'",
+          "output.stream": "true",
+          "output.messages": "[result]",
+        },
+      }),
+    ],
+  });
+  const room = await SteeredConversation.create(
+    defineLibrary("lib", { tasks: [request] }),
+    {},
+    { contextAssembly: { task: "lib/request" } },
+  );
+  await room.say("Hello");
+  const asked = await room.request();
+  expect(asked.body).toEqual({
+    model: "chosen",
+    stream: true,
+    messages: [{ role: "user", content: "Hello: facts" }],
+  });
+  expect(seen).toEqual([{ note: { text: "Hello", earlier: {} } }, { note: { text: "Hello", earlier: {} } }]);
+  asked.answer("Hi.");
+  await room.until(({ type }) => type === "turn.completed");
+});
