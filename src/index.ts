@@ -42,7 +42,7 @@ export {
   type Task,
   type TaskOptions,
 } from "./library/define-task.ts";
-export type { Action, CodeAction, UpdateContextAction } from "./library/tasks/action.ts";
+export type { Action, CodeAction, HttpRequestAction, UpdateContextAction } from "./library/tasks/action.ts";
 export { type Step, type StepOptions, type StepOutcome, step } from "./library/tasks/step.ts";
 export { ToolError } from "./library/tool-error.ts";
 export {

@@ -641,7 +641,6 @@ describe("any schema that is accepted", () => {
       "what a condition's branch evaluated",
       {
         if: { required: ["a"] },
-        // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema
         then: { properties: { a: true, b: true } },
         unevaluatedProperties: false,
       },

@@ -178,6 +178,32 @@ describe("the steps of a task", () => {
     await expect(run([step("a", { action: deferring })])).rejects.toThrow("cannot defer");
   });
 
+  test("F10 STEP-7 an action with `retry` runs again under the same operation id while its error may pass", async () => {
+    const ids = new Set<string>();
+    let tries = 0;
+    const failing = (retriable: boolean, until: number) =>
+      code(
+        (_, { operationId }) => {
+          ids.add(operationId);
+          tries += 1;
+          if (tries <= until) throw new ToolError("Not now.", { retriable });
+          return tries;
+        },
+        { effect: "idempotent" },
+      );
+    const retry = { maxAttempts: 3, backoffMs: 1 };
+    expect((await run([step("a", { action: failing(true, 2), retry })])).result).toBe(3);
+    expect(ids.size).toBe(1);
+    tries = 0;
+    await expect(run([step("a", { action: failing(true, 9), retry })])).rejects.toMatchObject({
+      retriable: true,
+    });
+    expect(tries).toBe(3);
+    tries = 0;
+    await expect(run([step("a", { action: failing(false, 9), retry })])).rejects.toThrow("Not now.");
+    expect(tries).toBe(1);
+  });
+
   test("ACTION-2 an action gets only input that its schema accepts, and its result is JSON", async () => {
     const strict = defineAction({
       id: "strict",
@@ -288,6 +314,21 @@ describe("the definition of a task of steps", () => {
     ],
     ["a broken condition", [{ ...ok, condition: { if: "state." } }], "/steps/0/condition/if: Syntax error"],
     ["an unknown outcome", [{ ...ok, condition: { if: "true", then: "stop" } }], "/steps/0/condition/then"],
+    [
+      "attempts of a `once` action",
+      [step("a", { action: code(() => 1, { effect: "once" }), retry: { maxAttempts: 2, backoffMs: 0 } })],
+      "/steps/0/retry: A `once` action has one attempt",
+    ],
+    [
+      "a request without hosts",
+      [step("a", { action: { kind: "http.request", hosts: [] } })],
+      "/steps/0/action/hosts",
+    ],
+    [
+      "a private host without its port",
+      [step("a", { action: { kind: "http.request", hosts: ["localhost"] } })],
+      '/steps/0/action/hosts/0: "localhost" is a private host',
+    ],
     ["an unknown policy", [{ ...ok, onFailure: "ignore" }], "/steps/0/onFailure"],
   ])("STEP-1 ACTION-1 is refused with its place: %s", (_, steps, message) => {
     expect(() => define(steps)).toThrow(message);

@@ -20,6 +20,7 @@ import { unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { ADMIN, type Answer, expectProblem, get, MEMBER, post, send } from "./http-client.ts";
 import { testLibrary } from "./library.ts";
+import { ServedDocument } from "./provider.ts";
 import { createAgent, createConversation, type TestConversation } from "./world.ts";
 
 /** The tenant that `world.ts` lives in. */
@@ -182,8 +183,10 @@ describe("tools by API", () => {
   test("F10 STEP-3 STEP-4 A6 run a task of steps; the failure of a step is the tool's, with the step's name", async () => {
     const inputSchema = {
       type: "object",
-      properties: { order: { type: "string" }, strict: { type: "boolean" } },
+      properties: { order: { type: "string" }, strict: { type: "boolean" }, prices: { type: "string" } },
     };
+    const prices = new ServedDocument();
+    await prices.set([10, 20]);
     const tool = {
       id: "bill",
       name: "bill",
@@ -199,6 +202,8 @@ describe("tools by API", () => {
         [
           { call: "bill", input: { order: "o1", strict: false } },
           { call: "bill", input: { order: "o2", strict: true } },
+          { call: "bill", input: { order: "o3", strict: false, prices: prices.url } },
+          { call: "bill", input: { order: "o4", strict: false, prices: "http://localhost/" } },
         ],
         [{ text: "Done." }],
       ],
@@ -207,7 +212,10 @@ describe("tools by API", () => {
     expect(moves.flatMap(({ toolResult }) => toolResult ?? [])).toMatchObject([
       { success: true, result: { total: 5, checked: ["load"] } },
       { success: false, error: { code: "NOT_FOUND", message: 'Step "check": There is no order "o2".' } },
+      { success: true, result: { total: 30 } },
+      { success: false, error: { code: "PERMISSION_DENIED" } },
     ]);
+    expect(await prices.reads()).toBe(1);
   });
 
   test("A6 A7 run the code of the deployed tool, on input that the posted schema accepts", async () => {

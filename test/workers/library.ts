@@ -231,7 +231,7 @@ const assemble = defineTask({
 /** A task of steps, for tools by API. */
 const bill = defineTask({
   id: "bill",
-  input: z.object({ order: z.string(), strict: z.boolean() }),
+  input: z.object({ order: z.string(), strict: z.boolean(), prices: z.string().default("") }),
   output: z.object({ total: z.number(), checked: z.array(z.string()) }),
   steps: [
     step("load", {
@@ -257,6 +257,12 @@ const bill = defineTask({
         },
       }),
       condition: { if: "input.strict" },
+    }),
+    step("prices", {
+      action: { kind: "http.request", hosts: [new URL(env.PROVIDER_CONTROL_URL).host], effect: "pure" },
+      condition: { if: "input.prices != ''" },
+      inputMapping: { url: "input.prices" },
+      outputMapping: { "state.order.prices": "result.body" },
     }),
     step("sum", {
       action: { kind: "update_context", values: { total: "state.order.prices.sum()" } },

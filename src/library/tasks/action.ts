@@ -7,6 +7,9 @@ import { z } from "zod";
 import type { ToolEffect } from "../../protocol/definitions.ts";
 import type { Mapping } from "../../shared/expressions/mapping.ts";
 import type { Tool } from "../define.ts";
+import { MAX_TIMEOUT_MS } from "../schemas.ts";
+import { hostProblem } from "./host-rules.ts";
+import { MAX_ACTION_HOSTS } from "./limits.ts";
 
 /** A function of the deployed code: made by `defineAction`, or a task of one function. */
 export interface CodeAction extends Tool {
@@ -20,13 +23,24 @@ export interface UpdateContextAction {
   readonly values: Mapping;
 }
 
+/** Requests over HTTP: the input is `{url, method?, headers?, body?}`, the result `{status, headers, body}`. */
+export interface HttpRequestAction {
+  readonly kind: "http.request";
+  /** The hosts that it may reach: `host` or `host:port`. */
+  readonly hosts: readonly string[];
+  /** Effect of a request that is made twice: `once` when absent. */
+  readonly effect?: ToolEffect;
+  /** Time of a request with its redirects, in milliseconds: 60 000 when absent, 900 000 at most. */
+  readonly timeoutMs?: number;
+}
+
 /** What a step does. */
-export type Action = CodeAction | UpdateContextAction;
+export type Action = CodeAction | UpdateContextAction | HttpRequestAction;
 
 interface ActionKind<Kind extends Action> {
   schema: z.ZodType;
   /** The expressions of the action, by their place. */
-  mappings(action: Kind): { path: string; mapping: Mapping }[];
+  mappings?(action: Kind): { path: string; mapping: Mapping }[];
   effect(action: Kind): ToolEffect;
 }
 
@@ -37,7 +51,6 @@ const KINDS: { [Name in Action["kind"]]: ActionKind<Extract<Action, { kind: Name
       definition: z.looseObject({ effect: z.enum(["pure", "idempotent", "once"]), timeoutMs: z.number() }),
       run: z.custom((value) => typeof value === "function", "Must be a function."),
     }),
-    mappings: () => [],
     effect: ({ definition }) => definition.effect,
   },
   update_context: {
@@ -48,7 +61,24 @@ const KINDS: { [Name in Action["kind"]]: ActionKind<Extract<Action, { kind: Name
     mappings: ({ values }) => [{ path: "/values", mapping: values }],
     effect: () => "pure",
   },
+  "http.request": {
+    schema: z.strictObject({
+      kind: z.string(),
+      hosts: z
+        .array(z.string().superRefine(checkHost))
+        .min(1, "Must name the hosts that it may reach.")
+        .max(MAX_ACTION_HOSTS),
+      effect: z.exactOptional(z.enum(["pure", "idempotent", "once"])),
+      timeoutMs: z.exactOptional(z.int().min(1).max(MAX_TIMEOUT_MS)),
+    }),
+    effect: ({ effect = "once" }) => effect,
+  },
 };
+
+function checkHost(host: string, context: z.RefinementCtx<string>): void {
+  const message = hostProblem(host);
+  if (message !== null) context.addIssue({ code: "custom", message });
+}
 
 /** The kinds of actions that exist. */
 export const ACTION_KINDS = Object.keys(KINDS) as Action["kind"][];

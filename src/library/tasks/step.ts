@@ -6,15 +6,16 @@
  * STEP-2  A task has the weakest effect of its steps: with one `once` action it is `once`, and runs no second time.
  */
 import { z } from "zod";
-import type { ToolEffect } from "../../protocol/definitions.ts";
+import type { RetryPolicy, ToolEffect } from "../../protocol/definitions.ts";
 import { DramatisError, type InputIssue } from "../../shared/errors.ts";
 import { compileExpression } from "../../shared/expressions/expression.ts";
 import { type Mapping, mappingIssues } from "../../shared/expressions/mapping.ts";
 import { ExpressionError } from "../../shared/expressions/values.ts";
 import { inputIssues, issuesText } from "../../shared/validation.ts";
 import { listIds } from "../known-ids.ts";
+import { MAX_TOOL_BACKOFF_MS } from "../schemas.ts";
 import { ACTION_KINDS, type Action, isKind, kindOf } from "./action.ts";
-import { MAX_STEPS } from "./limits.ts";
+import { MAX_STEP_ATTEMPTS, MAX_STEPS } from "./limits.ts";
 import { AREA_NAMES, pathProblem } from "./paths.ts";
 
 /** What happens at a step: its action runs, or it is left out, or the task ends. */
@@ -36,6 +37,8 @@ export interface StepOptions {
    * @example { "state.order": "result", "output.total": "result.total" }
    */
   outputMapping?: Mapping;
+  /** Attempts of the action while its error may pass; one when absent. Not for `once` actions. */
+  retry?: RetryPolicy;
   /** `abort` when absent. `continue` adds the error to `state._errors`. */
   onFailure?: (typeof ON_FAILURE)[number];
 }
@@ -61,6 +64,12 @@ const stepSchema = z.strictObject({
   ),
   inputMapping: z.exactOptional(mapping),
   outputMapping: z.exactOptional(mapping),
+  retry: z.exactOptional(
+    z.strictObject({
+      maxAttempts: z.int().min(2).max(MAX_STEP_ATTEMPTS),
+      backoffMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS),
+    }),
+  ),
   onFailure: z.exactOptional(z.enum(ON_FAILURE)),
 });
 
@@ -106,6 +115,7 @@ function stepsIssues(steps: unknown): InputIssue[] {
     return [
       ...(isRepeated ? [repeated] : []),
       ...actionIssues(action, `${base}/action`),
+      ...retryIssues(parsed.data as Step, base),
       ...expressionIssues(parsed.data as Step, base),
     ];
   });
@@ -125,9 +135,18 @@ function actionIssues(action: unknown, path: string): InputIssue[] {
   const given = action as Action;
   const parsed = kindOf(given).schema.safeParse(given);
   if (!parsed.success) return inputIssues(parsed.error, path);
-  return kindOf(given)
-    .mappings(given)
-    .flatMap(({ path: place, mapping: own }) => mappingIssues(own, AREA_NAMES, `${path}${place}`));
+  const mappings = kindOf(given).mappings?.(given) ?? [];
+  return mappings.flatMap(({ path: place, mapping: own }) =>
+    mappingIssues(own, AREA_NAMES, `${path}${place}`),
+  );
+}
+
+function retryIssues({ action, retry }: Step, base: string): InputIssue[] {
+  if (retry === undefined || !isKind(action?.kind) || !kindOf(action).schema.safeParse(action).success)
+    return [];
+  if (kindOf(action).effect(action) !== "once") return [];
+  const message = "A `once` action has one attempt, because a failed one may have taken effect.";
+  return [{ path: `${base}/retry`, message }];
 }
 
 function expressionIssues(

@@ -6,14 +6,18 @@
  * STEP-4  A step that fails with `abort` or `retry` ends the task; with `retry` its error may pass, so whoever runs the task tries it again
  *         from its first step, with a fresh state. With `continue` the error is in `state._errors`, and the next step runs.
  * STEP-5  Each action gets an operation id of its own, the same in all attempts of the task, and ends when its own time is over.
+ * STEP-7  With `retry` an action is run again, under the same operation id and with the same input, while its error may pass.
  * STEP-6  The result of a task is its output, or where no step writes that, the result of its last step that maps nothing.
  */
 
 import type { ToolContext } from "../../../library/define.ts";
+import { MAX_TOOL_BACKOFF_MS } from "../../../library/schemas.ts";
 import { AREA_NAMES } from "../../../library/tasks/paths.ts";
 import type { Step, StepOutcome } from "../../../library/tasks/step.ts";
 import { ToolError } from "../../../library/tool-error.ts";
 import type { Clock } from "../../../ports/clock.ts";
+import { sleepWith } from "../../../ports/deadline.ts";
+import type { RetryPolicy } from "../../../protocol/definitions.ts";
 import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { compileExpression } from "../../../shared/expressions/expression.ts";
 import { STEPS_OF_EXPRESSION_CHARACTER } from "../../../shared/expressions/limits.ts";
@@ -63,15 +67,34 @@ function outcomeOf({ condition }: Step, areas: TaskAreas, meter: Meter): StepOut
 }
 
 async function runStep(
-  { ref, action, inputMapping, outputMapping }: Step,
+  { ref, action, retry, inputMapping, outputMapping }: Step,
   areas: TaskAreas,
   { context, clock, meter }: { context: ToolContext; clock: Pick<Clock, "timer">; meter: Meter },
 ): Promise<void> {
   const input = inputMapping === undefined ? areas.input : mapped(inputMapping, areas.variables, meter);
-  const value = await runAction(action, { input, areas, meter, clock, context: contextOf(ref, context) });
+  const run = () => runAction(action, { input, areas, meter, clock, context: contextOf(ref, context) });
+  const value = await withAttempts(run, retry, context.signal, clock);
   const result = jsonOf(value);
   if (outputMapping === undefined) areas.writeLast(result);
   else areas.write(mapped(outputMapping, { ...areas.variables, result }, meter));
+}
+
+/** Runs an action again while its error may pass and attempts are left. */
+async function withAttempts(
+  run: () => Promise<unknown>,
+  { maxAttempts, backoffMs }: RetryPolicy = { maxAttempts: 1, backoffMs: 0 },
+  signal: AbortSignal,
+  { timer }: Pick<Clock, "timer">,
+): Promise<unknown> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await run();
+    } catch (error) {
+      const mayPass = describe(error).retriable && !signal.aborted;
+      if (!mayPass || attempt >= maxAttempts) throw error;
+      await sleepWith(timer, Math.min(backoffMs * 2 ** (attempt - 1), MAX_TOOL_BACKOFF_MS), signal);
+    }
+  }
 }
 
 /** Returns the context of one action. */

@@ -1,0 +1,138 @@
+/**
+ * The action `http.request`.
+ *
+ * HTTP-1  Every address is checked against the action's hosts before it is asked: the first one, and that of each redirect. A request that
+ *         is redirected to another origin loses `authorization` and `cookie`.
+ * HTTP-2  A response has at most `MAX_HTTP_RESPONSE_BYTES`; a larger one is an error, without reading on.
+ * HTTP-3  No answer, 408, 429 and 5xx are errors that may pass. Any other status is a result.
+ */
+import { z } from "zod";
+import type { HttpRequestAction } from "../../../library/tasks/action.ts";
+import { addressProblem } from "../../../library/tasks/host-rules.ts";
+import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../../library/tasks/limits.ts";
+import { ToolError } from "../../../library/tool-error.ts";
+import { defined } from "../../../shared/defined.ts";
+import { type Json, type JsonObject, parseJson } from "../../../shared/json.ts";
+import { inputIssues, issuesText } from "../../../shared/validation.ts";
+
+const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] as const;
+/** Headers that belong to one origin. */
+const SECRET_HEADERS = ["authorization", "cookie", "proxy-authorization"];
+/** Statuses of redirects that ask the new address with `GET`, unless the request was `HEAD`. */
+const TO_GET = new Set([301, 302, 303]);
+const REDIRECTS = new Set([...TO_GET, 307, 308]);
+const MAY_PASS = new Set([408, 429]);
+
+const inputSchema = z.strictObject({
+  url: z.string(),
+  method: z.enum(METHODS).default("GET"),
+  headers: z.record(z.string(), z.string()).default({}),
+  body: z.json().optional(),
+});
+
+interface Sent {
+  url: URL;
+  method: string;
+  headers: Headers;
+  body?: string;
+}
+
+/** Returns `{status, headers, body}`. Throws `ToolError`. */
+export async function requestHttp(
+  { hosts }: HttpRequestAction,
+  input: Json,
+  signal: AbortSignal,
+): Promise<JsonObject> {
+  let sent = requestOf(input);
+  for (let redirects = 0; ; redirects++) {
+    const problem = addressProblem(sent.url, hosts);
+    if (problem !== null) throw new ToolError(problem, { code: "PERMISSION_DENIED" });
+    const response = await answerTo(sent, signal);
+    const next = redirectOf(sent, response);
+    if (next === null) return resultOf(response);
+    await response.body?.cancel();
+    if (redirects >= MAX_HTTP_REDIRECTS)
+      throw new ToolError(`It was redirected more than ${MAX_HTTP_REDIRECTS} times.`);
+    sent = next;
+  }
+}
+
+function requestOf(input: Json): Sent {
+  const parsed = inputSchema.safeParse(input);
+  if (!parsed.success)
+    throw new ToolError(`Its input is not valid: ${issuesText(inputIssues(parsed.error))}`, {
+      code: "INVALID_INPUT",
+    });
+  const { url: address, method, headers: given, body } = parsed.data;
+  const url = URL.parse(address);
+  if (url === null)
+    throw new ToolError(`"${address.slice(0, 200)}" is no address.`, { code: "INVALID_INPUT" });
+  const headers = headersOf(given);
+  if (body === undefined) return { url, method, headers };
+  if (typeof body !== "string" && !headers.has("content-type"))
+    headers.set("content-type", "application/json");
+  return { url, method, headers, body: typeof body === "string" ? body : JSON.stringify(body) };
+}
+
+function headersOf(given: Record<string, string>): Headers {
+  try {
+    return new Headers(given);
+  } catch (cause) {
+    throw new ToolError("A header has a name or a value that HTTP does not allow.", {
+      code: "INVALID_INPUT",
+      cause,
+    });
+  }
+}
+
+async function answerTo({ url, method, headers, body }: Sent, signal: AbortSignal): Promise<Response> {
+  try {
+    return await fetch(url, { method, headers, signal, redirect: "manual", ...defined({ body }) });
+  } catch (cause) {
+    if (signal.aborted) throw signal.reason;
+    throw new ToolError(`"${url.host}" did not answer.`, { retriable: true, cause });
+  }
+}
+
+/** Returns the request to the address of a redirect; `null` where there is none. */
+function redirectOf(
+  { url, method, headers, body }: Sent,
+  { status, headers: answered }: Response,
+): Sent | null {
+  const location = answered.get("location");
+  if (!REDIRECTS.has(status) || location === null) return null;
+  const next = URL.parse(location, url);
+  if (next === null) throw new ToolError("It was redirected to what is no address.");
+  const kept = new Headers(headers);
+  if (next.origin !== url.origin) for (const name of SECRET_HEADERS) kept.delete(name);
+  if (!TO_GET.has(status) || method === "GET" || method === "HEAD")
+    return { url: next, method, headers: kept, ...defined({ body }) };
+  kept.delete("content-type");
+  return { url: next, method: "GET", headers: kept };
+}
+
+async function resultOf(response: Response): Promise<JsonObject> {
+  const { status, headers } = response;
+  if (MAY_PASS.has(status) || status >= 500) {
+    await response.body?.cancel();
+    throw new ToolError(`It was answered with ${status}.`, { retriable: true });
+  }
+  const text = await textOf(response);
+  const isJson = /[/+]json\b/i.test(headers.get("content-type") ?? "");
+  const parsed = isJson ? parseJson(text) : undefined;
+  return { status, headers: Object.fromEntries(headers), body: parsed === undefined ? text : parsed };
+}
+
+async function textOf(response: Response): Promise<string> {
+  const chunks: string[] = [];
+  const decoder = new TextDecoder();
+  let length = 0;
+  // Leaving the loop cancels the stream.
+  for await (const chunk of response.body ?? []) {
+    length += chunk.byteLength;
+    if (length > MAX_HTTP_RESPONSE_BYTES)
+      throw new ToolError(`The response has more than ${MAX_HTTP_RESPONSE_BYTES} bytes.`);
+    chunks.push(decoder.decode(chunk, { stream: true }));
+  }
+  return chunks.join("") + decoder.decode();
+}

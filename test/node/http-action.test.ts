@@ -1,0 +1,237 @@
+/** The action `http.request`: where it may go, and what it makes of answers, against a real server on loopback. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import fc from "fast-check";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { requestHttp } from "../../src/agents/executor/steps/http-request.ts";
+import { addressProblem, hostProblem, isPrivateHost } from "../../src/library/tasks/host-rules.ts";
+import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../src/library/tasks/limits.ts";
+import type { Json } from "../../src/shared/json.ts";
+
+interface Seen {
+  method: string;
+  url: string;
+  headers: IncomingMessage["headers"];
+  body: string;
+}
+
+const seen: Seen[] = [];
+let answer: (request: Seen, response: ServerResponse) => void;
+const servers: Server[] = [];
+
+async function open(): Promise<string> {
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const { method = "", url = "", headers } = request;
+    const one = { method, url, headers, body: Buffer.concat(chunks).toString() };
+    seen.push(one);
+    answer(one, response);
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+let first: string;
+let second: string;
+
+beforeAll(async () => {
+  [first, second] = [await open(), await open()];
+});
+beforeEach(() => void seen.splice(0));
+afterAll(() => {
+  for (const server of servers) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+const never = new AbortController().signal;
+const ask = (input: Json, hosts: string[] = [first], signal = never) =>
+  requestHttp({ kind: "http.request", hosts }, input, signal);
+const redirect = (status: number, location: string) => (_: Seen, response: ServerResponse) =>
+  void response.writeHead(status, { location }).end();
+
+describe("HOSTS-1 HOSTS-2 the hosts of an action", () => {
+  test.each([
+    ["https://api.example.com/x", null],
+    ["https://api.example.com:443/x", null],
+    ["http://api.example.com/x", "The port 80"],
+    ["http://api.example.com:443/x", "Plain HTTP"],
+    ["https://api.example.com:8443/x", "The port 8443"],
+    ["https://other.example.com/", 'The host "other.example.com"'],
+    ["https://api.example.com.evil.com/", "The host"],
+    ["https://api.example.com@evil.com/", "user name"],
+    ["https://user:pw@api.example.com/", "user name"],
+    ["ftp://api.example.com/", 'The scheme "ftp:"'],
+    ["http://127.0.0.1:8080/", null],
+    ["http://127.0.0.1:8081/", "The host"],
+    ["http://2130706433:8080/", null],
+    ["http://0x7f.1:9/", "The host"],
+    ["https://localhost/", "The host"],
+    ["https://db.internal/", "The host"],
+    ["http://[::1]:8080/", "The host"],
+  ])("%s: %s", (address, problem) => {
+    const found = addressProblem(new URL(address), [
+      "api.example.com",
+      "127.0.0.1:8080",
+      "localhost",
+      "db.internal",
+    ]);
+    if (problem === null) expect(found).toBeNull();
+    else expect(found).toContain(problem);
+  });
+
+  test("a private host must be named with its port, and a host is written as a URL has it", () => {
+    for (const host of ["localhost", "10.0.0.1", "[::1]", "printer", "db.internal", "169.254.169.254"])
+      expect(hostProblem(host)).toContain("private host");
+    for (const host of ["https://a.com", "a.com/x", "A.com", "a b", "", "a.com:99999"])
+      expect(hostProblem(host)).toContain("no host");
+    for (const host of ["a.com", "a.com:443", "a.com:8443", "localhost:80", "[::1]:8080", "8.8.8.8"])
+      expect(hostProblem(host)).toBeNull();
+  });
+
+  test("whatever form an address has, a private one is known", () => {
+    const octet = fc.integer({ min: 0, max: 255 });
+    const private4 = fc.oneof(
+      fc.tuple(fc.constantFrom(0, 10, 127), octet, octet, octet),
+      fc.tuple(fc.constant(192), fc.constant(168), octet, octet),
+      fc.tuple(fc.constant(172), fc.integer({ min: 16, max: 31 }), octet, octet),
+      fc.tuple(fc.constant(169), fc.constant(254), octet, octet),
+      fc.tuple(fc.constant(100), fc.integer({ min: 64, max: 127 }), octet, octet),
+      fc.tuple(fc.integer({ min: 224, max: 255 }), octet, octet, octet),
+    );
+    const forms = [
+      ([a, b, c, d]: number[]) => `${a}.${b}.${c}.${d}`,
+      ([a = 0, b = 0, c = 0, d = 0]: number[]) => String(((a * 256 + b) * 256 + c) * 256 + d),
+      ([a = 0, b = 0, c = 0, d = 0]: number[]) =>
+        `0x${[a, b, c, d].map((one) => one.toString(16).padStart(2, "0")).join("")}`,
+      ([a, b, c = 0, d = 0]: number[]) => `${a}.${b}.${c * 256 + d}`,
+      ([a, b, c, d]: number[]) => `[::ffff:${a}.${b}.${c}.${d}]`,
+    ];
+    fc.assert(
+      fc.property(private4, fc.constantFrom(...forms), (address, form) => {
+        expect(isPrivateHost(new URL(`http://${form(address)}/`).hostname)).toBe(true);
+      }),
+      { numRuns: 2_000 },
+    );
+    for (const host of ["[fd00::1]", "[fe80::1]", "[::]", "[64:ff9b::7f00:1]"])
+      expect(isPrivateHost(new URL(`http://${host}/`).hostname), host).toBe(true);
+    for (const host of ["8.8.8.8", "[2606:4700::1111]", "example.com"])
+      expect(isPrivateHost(new URL(`http://${host}/`).hostname), host).toBe(false);
+  });
+});
+
+describe("a request", () => {
+  test("sends method, headers and body, and returns status, headers and body", async () => {
+    answer = (_, response) =>
+      void response
+        .writeHead(201, { "content-type": "application/json; charset=utf-8", "x-id": "7" })
+        .end('{"ok":null}');
+    const result = await ask({
+      url: `http://${first}/orders?x=1`,
+      method: "POST",
+      headers: { authorization: "Bearer t" },
+      body: { total: 5 },
+    });
+    expect(result).toMatchObject({ status: 201, headers: { "x-id": "7" }, body: { ok: null } });
+    expect(seen).toMatchObject([
+      {
+        method: "POST",
+        url: "/orders?x=1",
+        body: '{"total":5}',
+        headers: { authorization: "Bearer t", "content-type": "application/json" },
+      },
+    ]);
+    answer = (_, response) =>
+      void response.writeHead(404, { "content-type": "text/plain" }).end("No such order.");
+    expect(await ask({ url: `http://${first}/` })).toMatchObject({ status: 404, body: "No such order." });
+    answer = (_, response) =>
+      void response.writeHead(200, { "content-type": "application/json" }).end("null");
+    expect(await ask({ url: `http://${first}/` })).toMatchObject({ body: null });
+    answer = (_, response) =>
+      void response.writeHead(200, { "content-type": "application/json" }).end("{broken");
+    expect(await ask({ url: `http://${first}/` })).toMatchObject({ body: "{broken" });
+  });
+
+  test.each([
+    [{ url: "x" }, "no address"],
+    [{}, "/url"],
+    [{ url: "https://a.com", method: "TRACE" }, "/method"],
+    [{ url: "https://a.com", headers: { "a b": "c" } }, "A header"],
+    [{ url: "https://a.com", more: 1 }, "more"],
+    ["https://a.com", "not valid"],
+  ])("with the input %j is refused", async (input, message) => {
+    await expect(ask(input as Json)).rejects.toMatchObject({
+      code: "INVALID_INPUT",
+      message: expect.stringContaining(message),
+    });
+  });
+
+  test("HTTP-1 to a host that is not named, also by a redirect, is not sent", async () => {
+    await expect(ask({ url: `http://${second}/` })).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+    answer = redirect(302, `http://${second}/stolen`);
+    await expect(ask({ url: `http://${first}/` })).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+    expect(seen.map(({ url }) => url)).toEqual(["/"]);
+  });
+
+  test("HTTP-1 a redirect to another origin loses the secrets, and a POST becomes a GET where HTTP says so", async () => {
+    const headers = { authorization: "Bearer t", cookie: "c=1", "x-kept": "1" };
+    const post = { url: `http://${first}/a`, method: "POST", headers, body: "text" };
+    for (const [status, method, body] of [
+      [303, "GET", ""],
+      [307, "POST", "text"],
+    ] as const) {
+      answer = ({ url }, response) =>
+        url === "/a"
+          ? redirect(status, `http://${second}/b`)(seen[0] as Seen, response)
+          : void response.end("ok");
+      expect(await ask(post, [first, second])).toMatchObject({ body: "ok" });
+      const [, redirected] = seen.splice(0);
+      expect(redirected?.headers.authorization).toBeUndefined();
+      expect(redirected?.headers.cookie).toBeUndefined();
+      expect(redirected).toMatchObject({ method, body, url: "/b", headers: { "x-kept": "1" } });
+    }
+    answer = ({ url }, response) =>
+      url === "/a" ? redirect(307, "/b")(seen[0] as Seen, response) : void response.end();
+    await ask(post);
+    expect(seen[1]?.headers.authorization).toBe("Bearer t");
+  });
+
+  test("HTTP-1 follows five redirects, and no more", async () => {
+    answer = redirect(302, "/again");
+    await expect(ask({ url: `http://${first}/` })).rejects.toThrow("more than 5 times");
+    expect(seen).toHaveLength(MAX_HTTP_REDIRECTS + 1);
+  });
+
+  test("HTTP-2 a response that is too large is an error, without reading on", async () => {
+    let written = 0;
+    answer = (_, response) => {
+      const more = () => {
+        while (!response.destroyed && response.write("x".repeat(64 * 1024))) written += 64 * 1024;
+      };
+      response.on("drain", more);
+      more();
+    };
+    await expect(ask({ url: `http://${first}/` })).rejects.toThrow(
+      `more than ${MAX_HTTP_RESPONSE_BYTES} bytes`,
+    );
+    expect(written).toBeLessThan(64 * 1024 * 1024);
+  });
+
+  test("HTTP-3 no answer, 408, 429 and 5xx may pass", async () => {
+    for (const status of [408, 429, 500, 503]) {
+      answer = (_, response) => void response.writeHead(status).end("later");
+      await expect(ask({ url: `http://${first}/` })).rejects.toMatchObject({ retriable: true });
+    }
+    answer = (_, response) => void response.destroy();
+    await expect(ask({ url: `http://${first}/` })).rejects.toMatchObject({ retriable: true });
+  });
+
+  test("TASK-2 ends with its signal", async () => {
+    const controller = new AbortController();
+    answer = () => controller.abort(new Error("stopped"));
+    await expect(ask({ url: `http://${first}/` }, [first], controller.signal)).rejects.toThrow("stopped");
+  });
+});
