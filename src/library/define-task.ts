@@ -86,8 +86,8 @@ export function defineTask<Input extends z.ZodType, Output extends z.ZodType>(
     );
   }
   checkSteps(options.id, steps);
-  const execute = (input: unknown, context: ToolContext) =>
-    stepsRunner(context)([...steps], input as Json, context);
+  const own = [...steps];
+  const execute = (input: unknown, context: ToolContext) => stepsRunner(context)(own, input as Json, context);
   // SAFETY: the schema of the output checks the result.
   return taskOf({ ...others, effect: effectOf(steps), execute } as unknown as TaskOptions<Input, Output>);
 }

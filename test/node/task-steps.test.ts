@@ -329,6 +329,11 @@ describe("the definition of a task of steps", () => {
       [step("a", { action: { kind: "http.request", hosts: ["localhost"] } })],
       '/steps/0/action/hosts/0: "localhost" is a private host',
     ],
+    [
+      "`retry` beside a `once` action",
+      [{ ...ok, onFailure: "retry" }, step("pay", { action: code(() => 1, { effect: "once" }) })],
+      '/steps/0/onFailure: Must not be "retry": with the `once` action of step "pay"',
+    ],
     ["an unknown policy", [{ ...ok, onFailure: "ignore" }], "/steps/0/onFailure"],
   ])("STEP-1 ACTION-1 is refused with its place: %s", (_, steps, message) => {
     expect(() => define(steps)).toThrow(message);

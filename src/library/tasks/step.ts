@@ -83,7 +83,8 @@ export function step(ref: string, options: StepOptions): Step {
 
 /** Throws `INVALID_INPUT` unless a task may have these steps. */
 export function checkSteps(task: string, steps: readonly Step[]): void {
-  const issues = stepsIssues(steps);
+  const found = stepsIssues(steps);
+  const issues = found.length > 0 ? found : againIssues(steps);
   if (issues.length === 0) return;
   throw new DramatisError("INVALID_INPUT", `Task "${task}" is not valid: ${issuesText(issues)}`, {
     errors: issues,
@@ -119,6 +120,16 @@ function stepsIssues(steps: unknown): InputIssue[] {
       ...expressionIssues(parsed.data as Step, base),
     ];
   });
+}
+
+/** Returns the steps that would have their task run again although it must not (STEP-2). */
+function againIssues(steps: readonly Step[]): InputIssue[] {
+  const once = steps.find((one) => effectOf([one]) === "once");
+  if (once === undefined) return [];
+  const message = `Must not be "retry": with the \`once\` action of step "${once.ref}" the task has one attempt.`;
+  return steps.flatMap(({ onFailure }, index) =>
+    onFailure === "retry" ? [{ path: `/steps/${index}/onFailure`, message }] : [],
+  );
 }
 
 function actionIssues(action: unknown, path: string): InputIssue[] {
