@@ -194,9 +194,19 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   #checkStored(state: State): void {
     const known = this.#state;
     this.#state = null;
-    if (!this.core.isCurrent(state))
+    if (!this.#isNewest(state))
       throw new Error("A unit of work was released although its transaction was rolled back.");
     this.#state = known;
+  }
+
+  /** Throws if the store cannot be read. One without the actor has nothing to compare with: its creation was rolled back. */
+  #isNewest(state: State): boolean {
+    try {
+      return this.core.isCurrent(state);
+    } catch (error) {
+      if (this.core.load() === null) return false;
+      throw error;
+    }
   }
 
   async #release(unit: UnitOfWork<State, Signal, Change, Committed, Effect>): Promise<void> {
