@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { callEnvelopes } from "../../src/agents/conversation/core/call-envelopes.ts";
 import { callEnd } from "../../src/agents/conversation/core/call-time.ts";
-import { MAX_CALL_DEPTH, MAX_OPEN_CALLS } from "../../src/agents/conversation/core/limits.ts";
+import { CALL_GRACE_MS, MAX_CALL_DEPTH, MAX_OPEN_CALLS } from "../../src/agents/conversation/core/limits.ts";
 import type { Signal } from "../../src/agents/conversation/core/signals.ts";
 import {
   type ConversationIdentity,
@@ -502,6 +502,18 @@ describe("a request for approval from below", () => {
     expect(shown.envelopes).toMatchObject([{ type: "agent.ask", to: { id: "conv_x" }, body: { ask } }]);
     const over = commit(shown.state, [asked(itemOf(state), outcome)]);
     expect(over.envelopes).toMatchObject([{ type: "agent.ask", body: { ask, outcome } }]);
+  });
+
+  test("ASK-1 ASK-2 the same request again, and an answer to one that is not shown, change nothing; with the answer the time begins anew", () => {
+    const { state } = calling(["ask"]);
+    const item = itemOf(state);
+    expect(commit(state, [asked(item, "approved")]).types).toEqual([]);
+    const shown = commit(state, [asked(item)]);
+    expect(shown.types).toContain("approval.requested");
+    expect(commit(shown.state, [asked(item)]).types).toEqual([]);
+    const over = commit(shown.state, [asked(item, "approved")], NOW + 300_000);
+    const { timeoutMs = 0, deadline } = turnOf(over.state).operations[0] ?? {};
+    expect(deadline).toBe(NOW + 300_000 + timeoutMs + CALL_GRACE_MS);
   });
 
   test("ASK-1 a call that has ended, or is repeated, asks no more", () => {

@@ -338,6 +338,17 @@ describe("delegate", () => {
       type: "refused",
       error: { code: "FORBIDDEN" },
     });
+    const ask = {
+      operationId,
+      conversationId: other.id,
+      agentId: manager,
+      name: "pay",
+      expiresAt: Date.now(),
+    };
+    expect(await forged(conversation.id, "agent.ask", { ask })).toMatchObject({
+      type: "refused",
+      error: { code: "FORBIDDEN" },
+    });
     expect(await forged(room.id, "agent.cancel", {})).toMatchObject({
       type: "refused",
       error: { code: "FORBIDDEN" },

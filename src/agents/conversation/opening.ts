@@ -3,7 +3,7 @@
  * message, in the transaction of the call's receipt.
  *
  * OPENING-1  A call that is acknowledged has opened its conversation, or its caller gets the reason. While the agent cannot be reached,
- *            the caller's mailbox tries again, until the call's time is over.
+ *            it is asked again, first here and then with each attempt of the caller's mailbox, until the call's time is over.
  * OPENING-2  A cancellation that arrives before the call refuses it: nothing of it runs.
  * OPENING-3  An agent works only in a project that it shares with its caller, and where the application is strict only in its caller's
  *            jurisdiction: `PERMISSION_DENIED` otherwise.
@@ -14,6 +14,7 @@ import { checkPrices } from "../../library/prices.ts";
 import { boundedChain } from "../../library/sub-agent.ts";
 import { NOTHING } from "../../model/spending.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
 import type { AgentCallBody, AgentCancelBody, AgentReadersBody } from "../../protocol/agent-call.ts";
@@ -26,7 +27,6 @@ import { asResult, DramatisError, type Result, toErrorData, unwrap } from "../..
 import { jurisdictionOf } from "../../shared/location.ts";
 import type { AfterCommit } from "../base/mailbox/handlers.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
-import { newOperationId } from "../base/mailbox/operation-id.ts";
 import { resultEnvelope } from "./core/call-envelopes.ts";
 import { callerOf } from "./core/planning/agent-call.ts";
 import type { ConversationIdentity } from "./core/state.ts";
@@ -35,6 +35,7 @@ import type { ConversationRuntime } from "./runtime.ts";
 
 export interface OpeningPorts {
   clock: Clock;
+  ids: Ids;
   keyValue: KeyValue;
   transaction<Value>(body: () => Value): Value;
   runtime: Pick<ConversationRuntime, "exists" | "state" | "begin" | "stageCreation" | "stageMessage">;
@@ -51,6 +52,11 @@ export interface OpeningPorts {
 /** The record of the conversation of a call, or why there is none. */
 export type Found = Result<ConversationIdentity>;
 
+/** Time in which an agent that cannot be reached is asked again, in milliseconds. With the time of its answer it is within that of an attempt. */
+const ASK_AGAIN_WITHIN_MS = 12_000;
+/** The first pause before that, in milliseconds. They double. */
+const FIRST_PAUSE_MS = 500;
+
 /** The key of the mark that a call is not to be opened any more. */
 const OVER = "opening:over";
 
@@ -60,11 +66,13 @@ export class Opening {
   /** Returns the record of the conversation that a call opens, as its agent is now, or why there is none. Throws `INVALID_INPUT`. */
   async read(call: AgentCallBody, from: ActorAddress, to: ActorAddress): Promise<Found> {
     checkAddress(call, from, to);
-    return asResult(async () => {
-      const record = await this.#record(call, from);
-      if (call.budget !== undefined) checkPrices(record.agents[0].chain, call.budget);
-      return record;
-    });
+    const { clock } = this.ports;
+    const until = Math.min(clock.now() + ASK_AGAIN_WITHIN_MS, call.deadline);
+    for (let pause = FIRST_PAUSE_MS; ; pause *= 2) {
+      const found = await asResult(() => this.#found(call, from));
+      if (found.ok || !found.error.retriable || clock.now() + pause > until) return found;
+      await clock.sleep(pause);
+    }
   }
 
   /**
@@ -155,6 +163,12 @@ export class Opening {
     afterCommit(() => unit.release());
   }
 
+  async #found(call: AgentCallBody, from: ActorAddress): Promise<ConversationIdentity> {
+    const record = await this.#record(call, from);
+    if (call.budget !== undefined) checkPrices(record.agents[0].chain, call.budget);
+    return record;
+  }
+
   /** Returns the record of the conversation, as its agent is now. Throws `FORBIDDEN` where no project is shared. */
   async #record(call: AgentCallBody, { tenant, id: from }: ActorAddress): Promise<ConversationIdentity> {
     const { clock, agent } = this.ports;
@@ -188,7 +202,7 @@ export class Opening {
     thrown: unknown,
     afterCommit: (effect: AfterCommit) => void,
   ): void {
-    const { clock, keyValue, send } = this.ports;
+    const { clock, ids, keyValue, send } = this.ports;
     const { code, message, retriable } = toErrorData(thrown);
     if (retriable && clock.now() < call.deadline) throw thrown;
     keyValue.put(OVER, true);
@@ -198,7 +212,7 @@ export class Opening {
       { ...call, from: from.id },
       { outcome: { error }, spent: NOTHING },
     );
-    const sent = send({ operationId: newOperationId(), ...result });
+    const sent = send({ operationId: `op_${ids.ulid()}`, ...result });
     afterCommit(() => sent);
   }
 }

@@ -149,6 +149,7 @@ export class TreeActor {
     });
     life.opening = new Opening({
       clock,
+      ids,
       keyValue,
       transaction: (body) => database.transaction(body),
       runtime: life.runtime,
