@@ -11,7 +11,6 @@
  *           the rest.
  */
 import { agentCall, agentTarget } from "../../../../library/agent-tool.ts";
-import { BUDGET_LIMITS, type Budget } from "../../../../protocol/budget.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
 import { turnId } from "../../../../protocol/ids.ts";
 import type { Handoff } from "../../../../protocol/participants.ts";
@@ -28,7 +27,7 @@ import { planJoin } from "./participants.ts";
 import { resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
 import { nextAttemptAt } from "./tool-retry.ts";
-import { startTurns, turnBudgetLeft } from "./turn-taking.ts";
+import { startTurns, turnBudgetLeft, without } from "./turn-taking.ts";
 
 /** Plans after the versions of an agent that is to join have come, or the reason why they have not. */
 export function planInvited(
@@ -115,16 +114,6 @@ function handoffOf(
   const tool = chainOf(record, agentId).tools.find(({ definition }) => definition.name === name);
   const target = agentTarget(tool?.definition.target);
   return (target && agentCall(target, input).handoff) ?? "recent";
-}
-
-/** Returns a budget without a part of it. */
-function without(budget: Budget, part: Budget): Budget {
-  const left: Budget = {};
-  for (const limit of BUDGET_LIMITS) {
-    const allowed = budget[limit];
-    if (allowed !== undefined) left[limit] = Math.max(0, allowed - (part[limit] ?? 0));
-  }
-  return left;
 }
 
 /** The errors of tools for errors of a join. */

@@ -7,11 +7,12 @@
  *         and all that follow, of all agents together. A mention beyond that starts nothing: an entry and the issues of the turn
  *         that gave the answer say so. Crashes and other turns change nothing of it.
  * TALK-3  A turn that another agent started belongs to the message of the user that it follows: it has its correlation id, its
- *         agent counts as having answered that user, and what is left of the budget of the turn before is its budget. It waits
- *         its place in a queue, and interrupts nothing.
+ *         agent counts as having answered that user, and what is left of the budget of the turn before is its budget, beside what open
+ *         calls may use up; if that turn goes on, it keeps a part. It waits its place in a queue, and interrupts nothing.
  */
 import { checkPrices } from "../../../../library/prices.ts";
-import { AMOUNT, amountOf, type Budget, inUnits } from "../../../../protocol/budget.ts";
+import { addAmounts } from "../../../../model/spending.ts";
+import { AMOUNT, amountOf, BUDGET_LIMITS, type Budget, inUnits } from "../../../../protocol/budget.ts";
 import { MAX_TURN_NUMBER, messageId, turnId } from "../../../../protocol/ids.ts";
 import type { Content } from "../../../../shared/content.ts";
 import { defined } from "../../../../shared/defined.ts";
@@ -20,11 +21,11 @@ import { activeLength, lengthOf } from "../content-size.ts";
 import { correlationOf } from "../correlation.ts";
 import type { AgentDecision, PlanInput, UnaskedReason } from "../decisions.ts";
 import { exchangeOf, turnsOfExchange } from "../exchange.ts";
-import { spentByTurn } from "../ledger.ts";
+import { reservedByCalls, spentByTurn } from "../ledger.ts";
 import { MAX_ACTIVE_CONTENT, MAX_ACTIVE_TURNS, MAX_AGENT_TURNS } from "../limits.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { turnTraceparent } from "../trace.ts";
-import type { CallingTurn, Turn } from "../turn.ts";
+import { backgroundOperations, type CallingTurn, type Turn } from "../turn.ts";
 import { holdsQueue } from "../waits.ts";
 import { mentionedIn, presentAgents } from "./address.ts";
 
@@ -48,14 +49,30 @@ export function planMentions(
 ): Started {
   const asked = turn.output === undefined ? askedIn(state, turn, text) : [];
   if (asked.length === 0) return { before: [], after: [] };
-  const budget = turnBudgetLeft(state, withAttempt(turn, record), asked.length);
+  // A turn that waits for background work goes on afterwards, and keeps a part for itself.
+  const goesOn = backgroundOperations(turn).length > 0;
+  const budget = turnBudgetLeft(state, withAttempt(turn, record), asked.length + (goesOn ? 1 : 0));
   const message = messageId(turn, turn.call.item);
-  return startTurns(
+  const started = startTurns(
     state,
     turn,
     asked.map((agentId) => ({ agentId, content: text, message, ...defined({ budget }) })),
     { ...input, isCallerOver: true },
   );
+  if (!goesOn || turn.budget === undefined || budget === undefined) return started;
+  const given = started.after.filter(({ type }) => type === "START_TURN");
+  const own = given.reduce((left) => without(left, budget), turn.budget);
+  return { ...started, before: [...started.before, { type: "LOWER_BUDGET", turn: turn.n, budget: own }] };
+}
+
+/** Returns a budget without a part of it. */
+export function without(budget: Budget, part: Budget): Budget {
+  const left: Budget = {};
+  for (const limit of BUDGET_LIMITS) {
+    const allowed = budget[limit];
+    if (allowed !== undefined) left[limit] = Math.max(0, allowed - (part[limit] ?? 0));
+  }
+  return left;
 }
 
 /** Returns the agents that a text mentions, without the one that wrote it. */
@@ -158,7 +175,7 @@ export function turnBudgetLeft(
 ): Budget | undefined {
   const { budget } = turn;
   if (budget === undefined) return undefined;
-  const spent = spentByTurn(turn, chainOf(record, turn.agentId));
+  const spent = addAmounts(spentByTurn(turn, chainOf(record, turn.agentId)), reservedByCalls(turn));
   const share = (limit: keyof Budget) => {
     const allowed = budget[limit];
     if (allowed === undefined) return undefined;

@@ -1,0 +1,76 @@
+/** The budget of a turn whose agent calls agents and gives others the word: all parts together stay within it. */
+import { expect, test } from "vitest";
+import type { AgentEnded } from "../../src/agents/conversation/core/signals.ts";
+import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { NOTHING } from "../../src/model/spending.ts";
+import { SteeredConversation } from "../support/steered-model.ts";
+
+const ask = (name: string, agent: string, more: object = {}) =>
+  defineTool({ name, description: "Asks.", target: { agent }, ...more });
+const CREW = defineLibrary("crew", {
+  tools: [
+    defineTool({ name: "join", description: "Brings in.", target: { agent: "architect", mode: "loop_in" } }),
+    ask("ask", "lawyer"),
+    ask("ask_later", "lawyer", { async: true }),
+  ],
+});
+const ALLOWED = 12;
+
+async function begin() {
+  const room = await SteeredConversation.create(CREW);
+  room.crew.set("architect", "You are architect.");
+  const turns = () => [...room.runtime.state.active.values()];
+  /** Model calls that the open calls of the first turn may make. */
+  const given = () =>
+    (turns()[0]?.operations ?? []).reduce(
+      (sum, { agent, status }) => sum + (status === "dispatched" ? (agent?.budget?.modelCalls ?? 0) : 0),
+      0,
+    );
+  return { room, turns, given };
+}
+
+const message: [string, { message: string }] = ["ask", { message: "Hi" }];
+
+test("H4 INHERIT-1 LOOPIN-4 calls of agents and an agent that joins share what is left of a turn", async () => {
+  const { room, turns, given } = await begin();
+  await room.say("Go.", { budget: { modelCalls: ALLOWED } });
+  (await room.request()).call(...Array.from({ length: 4 }, () => message), ["join", { message: "Hello" }]);
+  await room.request();
+  const joined = turns()[1]?.budget?.modelCalls ?? Number.NaN;
+  expect(1 + given() + joined).toBeLessThanOrEqual(ALLOWED);
+});
+
+test("H4 TALK-3 INHERIT-1 an agent that is mentioned gets nothing that open calls may use up, and no cycle gives the same away again", async () => {
+  const { room, turns, given } = await begin();
+  await room.join({ type: "agent", id: "architect" });
+  await room.say("Go.", { budget: { modelCalls: ALLOWED } });
+  const later: [string, { message: string }] = ["ask_later", { message: "Hi" }];
+  (await room.request()).call(later, later, later);
+  (await room.request()).answer("@architect what now?");
+  let asked = await room.request();
+  const parts = [turns().at(-1)?.budget?.modelCalls ?? Number.NaN];
+  expect(2 + given() + (parts[0] ?? 0)).toBeLessThanOrEqual(ALLOWED);
+  for (const { item } of (turns()[0]?.operations ?? []).slice(0, 2)) {
+    asked.answer("Fine.");
+    const outcome = { text: "Done." };
+    const end: AgentEnded = {
+      type: "conversation.agent.ended",
+      turn: 1,
+      item,
+      attempt: 1,
+      agentId: "tester",
+      outcome,
+      spent: NOTHING,
+    };
+    const unit = room.runtime.begin();
+    unit.stage([end]);
+    await unit.release();
+    (await room.request()).answer("@architect and now?");
+    asked = await room.request();
+    parts.push(turns().at(-1)?.budget?.modelCalls ?? Number.NaN);
+  }
+  // Four model calls of the first turn, and what its open call may use up.
+  const sum = parts.reduce((total, part) => total + part, 0);
+  expect(4 + given() + sum).toBeLessThanOrEqual(ALLOWED);
+  expect(sum).toBeGreaterThan(0);
+});
