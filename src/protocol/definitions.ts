@@ -9,8 +9,12 @@ import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
 import type { ApprovalNeed } from "./approval.ts";
 import type { Budget } from "./budget.ts";
+import type { Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
 import type { HANDOFFS } from "./participants.ts";
 import type { SubAgentTemplate } from "./sub-agent.ts";
+import type { PinnedTask } from "./task-definition.ts";
+
+export type { Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
 
 /** The definition of an agent: its identity, memory and tools. Holds no state. */
 export interface Persona {
@@ -59,9 +63,6 @@ export interface LibraryIdReference {
 /** A persona as callers give it: inline or by reference. */
 export type PersonaSource = Persona | DefinitionReference | LibraryIdReference;
 
-/** The effect of running a tool twice. `once` when absent. */
-export type ToolEffect = "pure" | "idempotent" | "once";
-
 /** A tool as data, which a conversation pins. */
 export interface ToolDefinition {
   name: string;
@@ -84,15 +85,7 @@ export interface ToolDefinition {
   inputMapping?: Mapping;
 }
 
-/** Attempts of a tool's call that fails for a reason that may pass. */
-export interface RetryPolicy {
-  /** The first included. */
-  maxAttempts: number;
-  /** Milliseconds before the second attempt. The pause doubles before each further one, up to a minute. */
-  backoffMs: number;
-}
-
-/** The target of a tool's calls: the code of a deployed tool, or an agent. */
+/** The target of a tool's calls: a task or the code of a deployed tool, or an agent. */
 export type ToolTarget = TaskTarget | AgentTarget;
 
 export interface TaskTarget {
@@ -120,7 +113,7 @@ export interface AgentTarget {
  */
 export type AgentMode = "delegate" | "loop_in";
 
-/** The target of a hook: a deployed task. */
+/** The target of a hook: a task. */
 export interface HookTarget {
   task: DefinitionReference;
 }
@@ -132,22 +125,21 @@ export interface PinnedHook {
   effect: ToolEffect;
   /** Milliseconds. */
   timeoutMs: number;
+  /** The steps of the task; absent where it is a function. */
+  task?: PinnedTask;
 }
 
-/** The source of a pinned definition. Inline definitions have no library. */
-export interface Pin {
-  library?: string;
-  id: string;
-  /** 0 for a deployed definition that was pinned while its number was unavailable: the hash identifies it. */
-  version: number;
-  /** SHA-256 of the canonical JSON of the content, in hex. */
-  hash: string;
-}
+/** A tool as a conversation pins it. */
+export type PinnedTool = Pin & {
+  definition: ToolDefinition;
+  /** The steps of the task that it runs; absent where it runs code, or an agent answers. */
+  task?: PinnedTask;
+};
 
 /** The definitions that a conversation needs of its agent, resolved at its creation and kept as data. */
 export interface VersionChain {
   persona: Pin & { definition: Persona };
-  tools: (Pin & { definition: ToolDefinition })[];
+  tools: PinnedTool[];
   modelProfile: Pin & { definition: ModelProfile };
   /** The models that answer when the first cannot, in order. */
   fallbacks?: (Pin & { definition: ModelProfile })[];

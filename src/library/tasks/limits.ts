@@ -6,7 +6,7 @@ export const MAX_STEPS = 64;
 export const MAX_HTTP_RESPONSE_BYTES = 512 * 1024;
 /** Redirects that a request follows. */
 export const MAX_HTTP_REDIRECTS = 5;
-/** Attempts of a step's action, the first included. */
+/** Attempts of a step's action, or of a whole task, the first included. */
 export const MAX_STEP_ATTEMPTS = 10;
 /** Hosts that an action names. */
 export const MAX_ACTION_HOSTS = 100;
@@ -14,3 +14,19 @@ export const MAX_ACTION_HOSTS = 100;
 export const MAX_TASK_CONTEXT_LENGTH = 1024 * 1024;
 /** Failures of steps that a task goes on after, as `state._errors` keeps them. */
 export const MAX_NOTED_ERRORS = 100;
+/** Bytes of the pinned tasks of one version chain together, as JSON. */
+export const MAX_PINNED_BYTES = 1024 * 1024;
+/** Tokens of the answer of an `llm` action that sets no limit. */
+export const DEFAULT_ANSWER_TOKENS = 4_096;
+/** The longest answer of an `llm` action, in tokens. */
+export const MAX_ANSWER_TOKENS = 200_000;
+/** Texts that one `llm.embed` action turns into vectors. */
+export const MAX_EMBEDDED_TEXTS = 512;
+/** Events that one task records, and measurements. */
+export const MAX_TASK_EVENTS = 32;
+/** UTF-16 units of a Liquid text. */
+export const MAX_TEMPLATE_LENGTH = 50_000;
+/** The longest pause of `mock.return`, in milliseconds. */
+export const MAX_MOCK_DELAY_MS = 60_000;
+/** Examples of a prompt. */
+export const MAX_PROMPT_EXAMPLES = 16;

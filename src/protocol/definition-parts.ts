@@ -1,0 +1,26 @@
+/** The parts that definitions of several kinds have. */
+
+/** The effect of running a tool twice. `once` when absent. */
+export type ToolEffect = "pure" | "idempotent" | "once";
+
+/** Attempts of a tool's call that fails for a reason that may pass. */
+export interface RetryPolicy {
+  /** The first included. */
+  maxAttempts: number;
+  /** Milliseconds before the second attempt. The pause doubles before each further one, up to a minute. */
+  backoffMs: number;
+  /** The pauses of a task: `none` and `linear` in the place of doubling. */
+  backoff?: "none" | "linear" | "exponential";
+  /** The longest pause of a task, in milliseconds; a minute when absent. */
+  maxDelayMs?: number;
+}
+
+/** The source of a pinned definition. Inline definitions have no library. */
+export interface Pin {
+  library?: string;
+  id: string;
+  /** 0 for a deployed definition that was pinned while its number was unavailable: the hash identifies it. */
+  version: number;
+  /** SHA-256 of the canonical JSON of the content, in hex. */
+  hash: string;
+}

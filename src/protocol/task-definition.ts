@@ -1,0 +1,213 @@
+/**
+ * Tasks, actions and prompts as data: the same whether they were built in TypeScript or posted as JSON. A pinned task holds what it
+ * refers to, so later versions of its parts do not reach it.
+ */
+import type { ModelProfile } from "../model/profile.ts";
+import type { Mapping } from "../shared/expressions/mapping.ts";
+import type { DefinitionReference } from "../shared/identifiers.ts";
+import type { JsonObject } from "../shared/json.ts";
+import type { Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
+
+/** A text for a model with places for values, in Liquid. */
+export interface PromptDefinition {
+  description?: string;
+  /** Liquid. The instructions of the call. */
+  systemPrompt?: string;
+  /** Liquid. The message of the call. */
+  template: string;
+  /** JSON Schema of the values that the texts name; any values when absent. */
+  requires?: JsonObject;
+  /** JSON Schema of the answer; text when absent. */
+  produces?: JsonObject;
+  /** Pairs of values and answers, shown to the model before the message. */
+  examples?: { input: JsonObject; output: unknown }[];
+}
+
+/** A function of the deployed code. The definition describes it, and the code is whatever is deployed. */
+export interface CodeActionDefinition {
+  kind: "code";
+  description?: string;
+  inputSchema: JsonObject;
+  outputSchema?: JsonObject;
+  effect: ToolEffect;
+  /** Milliseconds. */
+  timeoutMs: number;
+}
+
+/** Computes the members of an object from the task's input, state and output. */
+export interface UpdateContextAction {
+  kind: "update_context";
+  /** The members: expressions over `input`, `state` and `output`. */
+  values: Mapping;
+}
+
+/** Requests over HTTP: the input is `{url, method?, headers?, body?}`, the result `{status, headers, body}`. */
+export interface HttpRequestAction {
+  kind: "http.request";
+  /** The hosts that it may reach: `host` or `host:port`. */
+  hosts: readonly string[];
+  /** Effect of a request that is made twice: `once` when absent. */
+  effect?: ToolEffect;
+  /** Time of a request with its redirects, in milliseconds: 60 000 when absent, 900 000 at most. */
+  timeoutMs?: number;
+}
+
+/** Calls a model once. The step's input gives the values of the texts; the result is `{response}`. */
+export interface LlmAction<Prompt = DefinitionReference, Profile = DefinitionReference> {
+  kind: "llm";
+  /** The model; the deployment's default model when absent. */
+  profile?: Profile;
+  /** A prompt of a library. Without one, `template` is the message. */
+  prompt?: Prompt;
+  /** Liquid. The instructions of the call. */
+  systemPrompt?: string;
+  /** Liquid. The message of the call. */
+  template?: string;
+  /** JSON Schema of the answer; the prompt's when absent, and text without either. */
+  outputSchema?: JsonObject;
+  /** Tokens of the answer: 4 096 when absent. */
+  maxOutputTokens?: number;
+  /** Milliseconds of one attempt: 120 000 when absent. */
+  timeoutMs?: number;
+}
+
+/** Turns texts into vectors. The input is `{texts}`, the result `{vectors, model, dimensions}`. */
+export interface EmbedAction<Profile = DefinitionReference> {
+  kind: "llm.embed";
+  /** The embedding model; a hash of the words, without a network, when absent. */
+  profile?: Profile;
+  timeoutMs?: number;
+}
+
+/** Records an event of the conversation: the step's input is its payload. The result is `{}`. */
+export interface EmitEventAction {
+  kind: "emit_event";
+  /** Such as `order.billed`. */
+  name: string;
+}
+
+/** Records a measurement: the input is `{value, attributes?}`. The result is `{}`. */
+export interface MetricAction {
+  kind: "metric.record";
+  /** Such as `orders.total`. */
+  name: string;
+  unit?: string;
+}
+
+/** Queries an index of vectors, or adds to it. */
+export interface VectorAction {
+  kind: "vector";
+  /** The name of an index of the deployment. */
+  index: string;
+  /**
+   * `query`: the input is `{vector, topK?, filter?}`, the result `{matches: [{id, score, metadata?}]}`. `upsert`: the input is
+   * `{vectors: [{id, values, metadata?}]}`, the result `{count}`.
+   */
+  operation: "query" | "upsert";
+}
+
+/** Returns a value that fits a schema, in place of an action that is not there yet. */
+export interface MockAction {
+  kind: "mock.return";
+  /** JSON Schema of the value. */
+  schema: JsonObject;
+  /** The same seed gives the same value; 1 when absent. */
+  seed?: number;
+  /** Texts are words when absent. */
+  stringMode?: "words" | "letters" | "empty";
+  /** The pause before the value, drawn between both. */
+  delay?: { minMs: number; maxMs: number };
+}
+
+/** The actions that are the same in a definition and in a pinned task. */
+type PlainAction =
+  | UpdateContextAction
+  | HttpRequestAction
+  | EmitEventAction
+  | MetricAction
+  | VectorAction
+  | MockAction;
+
+/** What a step does, without functions: those are named by reference. */
+export type InlineAction = PlainAction | LlmAction | EmbedAction;
+
+/** An action of a library. */
+export type ActionDefinition = CodeActionDefinition | InlineAction;
+
+/** What happens at a step: its action runs, or it is left out, or the task ends. */
+export type StepOutcome = "continue" | "skip" | "succeed" | "fail";
+
+/** The members of a step beside its action. Expressions are CEL over `input`, `state` and `output`. */
+export interface StepSettings {
+  /** Decides what happens at the step. `then` is `continue` when absent, `else` is `skip`. */
+  condition?: { if: string; then?: StepOutcome; else?: StepOutcome };
+  /** The members of the action's input. The task's input when absent. */
+  inputMapping?: Mapping;
+  /**
+   * What the step writes, by path: expressions that may use `result`, too. When absent, the result becomes `state._lastOutput`.
+   * @example { "state.order": "result", "output.total": "result.total" }
+   */
+  outputMapping?: Mapping;
+  /** Attempts of the action while its error may pass; one when absent. Not for `once` actions. */
+  retry?: RetryPolicy;
+  /** An expression: the idempotency key of the action in the place of its operation id. */
+  idempotencyKey?: string;
+  /** `abort` when absent. `continue` adds the error to `state._errors`. */
+  onFailure?: "abort" | "retry" | "continue";
+}
+
+/** A step as a definition holds it. */
+export interface StepDefinition extends StepSettings {
+  /** Names the step in its task. */
+  ref: string;
+  /** An action of a library, by reference, or one of a kind without code. */
+  action: DefinitionReference | InlineAction;
+}
+
+/** Attempts of a whole task, each from its first step with a fresh state. */
+export interface TaskRetry {
+  /** The first included. */
+  maxAttempts: number;
+  /** The pauses grow not, by their first length, or double. `exponential` when absent. */
+  backoff?: "none" | "linear" | "exponential";
+  /** Milliseconds before the second attempt; 1 000 when absent. */
+  initialDelayMs?: number;
+  /** The longest pause; a minute when absent. */
+  maxDelayMs?: number;
+}
+
+/** A task as data. One of a function has an `effect`; one of steps has `steps`, and the weakest effect of their actions. */
+export interface TaskDefinition {
+  description?: string;
+  /** JSON Schema of an object. */
+  inputSchema: JsonObject;
+  /** JSON Schema of the result; any JSON when absent. */
+  outputSchema?: JsonObject;
+  /** Time of one attempt, in milliseconds. */
+  timeoutMs: number;
+  retry?: TaskRetry;
+  steps?: StepDefinition[];
+  effect?: ToolEffect;
+}
+
+/** An action with what it refers to. The code of a function is that of the deployment. */
+export type PinnedAction =
+  | PlainAction
+  | LlmAction<PromptDefinition, ModelProfile>
+  | EmbedAction<ModelProfile>
+  | { kind: "code"; library: string; id: string; effect: ToolEffect; timeoutMs: number };
+
+/** A step with its action. */
+export interface PinnedStep extends StepSettings {
+  ref: string;
+  action: PinnedAction;
+}
+
+/** A task of steps with all that it refers to, as conversations and runs keep it. */
+export interface PinnedTask extends Pin {
+  inputSchema: JsonObject;
+  outputSchema?: JsonObject;
+  steps: readonly PinnedStep[];
+  /** An author of the tenant wrote it: its requests go to hosts that the deployer allows only. */
+  authored?: true;
+}
