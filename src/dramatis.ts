@@ -37,6 +37,7 @@ import { CODE_TENANT } from "./library/definition-source.ts";
 import { DeployedCode } from "./library/deployed-code.ts";
 import { Registry } from "./library/registry.ts";
 import { resolveChain } from "./library/resolve.ts";
+import { allowedHosts } from "./library/tasks/allowed-hosts.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import type { SpanExporter } from "./model/span.ts";
@@ -72,6 +73,8 @@ export interface DramatisEnv extends ModelEnvironment, TelemetryEnvironment, Loc
   AI?: Ai;
   /** The address at which others reach this Worker, for `url` of deferred operations. */
   DRAMATIS_URL?: string;
+  /** Hosts that requests of tasks by API may reach, separated by commas. */
+  DRAMATIS_HTTP_HOSTS?: string;
   /** Counts the requests of each principal. Without it each isolate counts alone. */
   RATE_LIMITER?: RateLimit;
 }
@@ -107,6 +110,13 @@ export interface DramatisOptions {
       /** Receives every model call of a turn once, after its end. Its exceptions are logged. */
       metrics?: MetricsSink;
     };
+  };
+  tasks?: {
+    /**
+     * Hosts that requests of tasks by API may reach, as `host` or `host:port`; `*` for all that are not private. Default: none.
+     * `DRAMATIS_HTTP_HOSTS` adds more. Tasks in code name their own.
+     */
+    allowedHosts?: string[];
   };
   telemetry?: {
     /** Sends the spans of turns, model calls, tools and calls of agents. Default: to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names. */
@@ -163,6 +173,8 @@ export function dramatis(options: DramatisOptions) {
     BUCKET === undefined ? null : new AttachmentStore(objectsInTime(new R2ObjectStore(BUCKET), systemClock));
 
   const trusted = (env: DramatisEnv) => hostsOf(options, env);
+  const mayReach = ({ DRAMATIS_HTTP_HOSTS: hosts }: DramatisEnv) =>
+    allowedHosts([...(options.tasks?.allowedHosts ?? []), ...listOf(hosts)]);
   const { interceptors = [], metrics, ...guardOptions } = models.resilience ?? {};
   const guards = new HostGuards(systemClock, guardOptions);
   const mediaBudget = new MediaBudget(systemClock);
@@ -183,8 +195,8 @@ export function dramatis(options: DramatisOptions) {
       attachments: () => required(attachments(env), "Attachments need the R2 binding `BUCKET`"),
       libraries: (tenant) => ({
         registry: registry(env, tenant),
-        tools: code,
         mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
+        mayReach: mayReach(env),
       }),
       missing: () =>
         missingParts(
@@ -196,6 +208,7 @@ export function dramatis(options: DramatisOptions) {
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);
       trusted(env);
+      mayReach(env);
       exporter(env);
       checkExports(env);
       await checkExecutor(executorOf(env));
@@ -239,7 +252,12 @@ export function dramatis(options: DramatisOptions) {
       deadLetters,
       location,
     }),
-    Executor: createExecutorClass<DramatisEnv & Cloudflare.Env>(code, systemClock, (env) => env.DRAMATIS_URL),
+    Executor: createExecutorClass<DramatisEnv & Cloudflare.Env>({
+      tools: code,
+      clock: systemClock,
+      baseUrl: (env) => env.DRAMATIS_URL,
+      mayReach,
+    }),
     handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,
   };
 }
@@ -259,6 +277,14 @@ function withDatabase<Port>(create: (database: D1Database) => Port) {
 function required<Port>(port: Port | null, need: string): Port {
   if (port !== null) return port;
   throw new DramatisError("UNAVAILABLE", `${need}; add it to the Worker's configuration.`);
+}
+
+/** Reads a list that is separated by commas. */
+function listOf(text = ""): string[] {
+  return text
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
 }
 
 /** Returns the hosts that may receive keys. Throws `INVALID_INPUT` for an invalid host or name of a key. */

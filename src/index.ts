@@ -37,13 +37,14 @@ export {
 export { defineSubAgent, type SubAgentOptions } from "./library/define-sub-agent.ts";
 export {
   defineAction,
+  definePrompt,
   defineTask,
+  type NamedActionOptions,
   type StepsTaskOptions,
-  type Task,
   type TaskOptions,
 } from "./library/define-task.ts";
-export type { Action, CodeAction, HttpRequestAction, UpdateContextAction } from "./library/tasks/action.ts";
-export { type Step, type StepOptions, type StepOutcome, step } from "./library/tasks/step.ts";
+export type { CodeAction, LibraryAction, NamedAction, Prompt, Task } from "./library/tasks/built.ts";
+export { type Action, type Step, type StepOptions, step } from "./library/tasks/step.ts";
 export { ToolError } from "./library/tool-error.ts";
 export {
   type Compaction,
@@ -98,6 +99,16 @@ export type { LocationPolicy } from "./protocol/location-policy.ts";
 export type { DeferApi } from "./protocol/operation-handle.ts";
 export type { ToolOutcome } from "./protocol/requests.ts";
 export type { AcceptedSignal, SignalEnvelope, SignalResult, StartedTurn } from "./protocol/signals.ts";
+export type {
+  ActionDefinition,
+  PinnedTask,
+  PromptDefinition,
+  StepDefinition,
+  StepOutcome,
+  StepSettings,
+  TaskDefinition,
+  TaskRetry,
+} from "./protocol/task-definition.ts";
 export type { TurnView } from "./protocol/views.ts";
 export {
   DramatisError,

@@ -89,13 +89,13 @@ function stateOf(result: MoveView["toolResult"]): OperationState["state"] {
 /** Returns the thought and the tool call of a move. A move without a tool call is an answer, which is a message. */
 function itemsOfMove({ id, reasoning, toolCall, toolResult }: MoveView, turnId: string): TurnItem[] {
   if (toolCall === undefined) return [];
-  const { operationId, name, input, client, async: isAsync, attempt } = toolCall;
+  const { operationId, name, input, client, agent, async: isAsync, attempt, approval, task } = toolCall;
   const { result, error } = toolResult ?? {};
   const operation: OperationState = {
     id: operationId,
     ...{ turnId, name, input },
     state: stateOf(toolResult),
-    ...defined({ result, error, client, async: isAsync, attempt }),
+    ...defined({ result, error, client, agent, async: isAsync, attempt, approval, task }),
   };
   const tool: TurnItem = { type: "tool", id: operationId, operation };
   return reasoning ? [{ type: "thought", id, text: reasoning }, tool] : [tool];

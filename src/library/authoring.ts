@@ -34,12 +34,10 @@ import {
   RESERVED,
   reservedMember,
 } from "./agent-tool.ts";
-import type { DeployedCode } from "./deployed-code.ts";
 import { inputSchemaIssues } from "./input-schema.ts";
-import { listIds } from "./known-ids.ts";
 import { completePersona } from "./persona.ts";
 import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
-import { type Registry, strictest } from "./registry.ts";
+import { type Registry, type Runnable, strictest } from "./registry.ts";
 import { refuseEqualNames, resolveFallbacks } from "./resolve.ts";
 import { timeoutProblem } from "./schemas.ts";
 import { completeRetry } from "./tool-forms.ts";
@@ -47,17 +45,17 @@ import { completeRetry } from "./tool-forms.ts";
 /** The libraries of one tenant. */
 export interface LibraryPorts {
   registry: Registry;
-  /** The code, and the ids, of the deployed tools. */
-  tools: Pick<DeployedCode, "toolCode" | "ids" | "libraryIds">;
   /** Reports whether the deployer trusts the profile's host with the profile's key. */
   mayReceiveKey(profile: ModelProfile): boolean;
+  /** Reports whether posted tasks may reach a host, as an action names it. */
+  mayReach(host: string): boolean;
 }
 
 /** A tool as an author posts it. Absent fields have the values of the deployed tool. */
 export interface PostedTool {
   name: string;
   description: string;
-  /** The deployed tool whose code runs, or the agent that answers. */
+  /** The task, or the deployed tool whose code runs, or the agent that answers. */
   target: ToolTarget;
   inputSchema?: JsonObject;
   effect?: ToolEffect;
@@ -91,8 +89,7 @@ export async function checkedPersona(
   }
   for (const name of ["contextAssembly", "memoryExtraction"] as const) {
     const target = memory?.[name];
-    if (target !== undefined)
-      await resolving(`/memory/${name}/task`, async () => registry.hook(target, library));
+    if (target !== undefined) await resolving(`/memory/${name}/task`, () => registry.hook(target, library));
   }
   const resolved = await Promise.all(
     (tools?.toolIds ?? []).map((tool, index) =>
@@ -108,8 +105,8 @@ const MAX_COMPILE_STEPS = 100_000;
 
 /** Returns the tool with the fields of the deployed tool filled in. Throws `INVALID_INPUT`, naming the field. */
 export async function checkedTool(
-  { tools }: LibraryPorts,
-  _: DefinitionKey,
+  { registry }: LibraryPorts,
+  { library }: DefinitionKey,
   {
     target,
     name,
@@ -125,10 +122,10 @@ export async function checkedTool(
 ): Promise<ToolDefinition> {
   const agent = agentTarget(target);
   const { reference, code } =
-    "task" in target ? await deployedTool(tools, target) : { reference: undefined, code: AGENT_TOOL };
+    "task" in target ? await taskOf(registry, target, library) : { reference: undefined, code: AGENT_TOOL };
   const { retry: ofCode, ...usual } = code;
   if (effect !== undefined && agent === undefined && strictest(effect, code.effect) !== effect)
-    throw invalid("/effect", `Must not promise more than the deployed tool, which is ${code.effect}.`);
+    throw invalid("/effect", `Must not promise more than the target, which is ${code.effect}.`);
   if (approval === "never" && code.approval === "always")
     throw invalid("/approval", "Must not be `never`: the deployed tool needs an approval of each call.");
   const issues =
@@ -159,29 +156,23 @@ export async function checkedTool(
 }
 
 /** The members of a posted tool that an agent answers, where its author gives none. */
-const AGENT_TOOL: Omit<ToolDefinition, "name" | "description"> = {
+const AGENT_TOOL: Runnable["definition"] = {
   inputSchema: MESSAGE_SCHEMA,
   effect: "once",
   timeoutMs: DEFAULT_AGENT_TIMEOUT_MS,
 };
 
-/** Returns the deployed tool whose code a posted tool runs. Throws `INVALID_INPUT`. */
-async function deployedTool(
-  tools: LibraryPorts["tools"],
+/** Returns what a posted tool runs. Throws `INVALID_INPUT`. */
+async function taskOf(
+  registry: Registry,
   { task }: TaskTarget,
-): Promise<{ reference: LibraryReference; code: ToolDefinition }> {
-  const reference = await resolving("/target/task", async () => parseReference(task));
-  const { library, id, version } = reference;
-  const code = tools.toolCode(library, id)?.definition;
-  if (version !== undefined)
-    throw invalid("/target/task", "Must name no version: the deployed code runs, whatever its version.");
-  if (code !== undefined) return { reference, code };
-  const ids = tools.ids("tool", library);
-  const known =
-    ids.length > 0
-      ? `Library "${library}" has: ${listIds(id, ids)}.`
-      : `Deployed libraries: ${listIds(library, tools.libraryIds)}.`;
-  throw invalid("/target/task", `There is no deployed tool "${formatReference(reference)}". ${known}`);
+  library: string,
+): Promise<{ reference: LibraryReference; code: Runnable["definition"] }> {
+  return resolving("/target/task", async () => {
+    const reference = parseReference(task, library);
+    const { definition } = await registry.runnable(reference);
+    return { reference, code: definition };
+  });
 }
 
 /** Returns the profile. Throws `INVALID_INPUT`, naming the field. */

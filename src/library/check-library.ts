@@ -7,11 +7,15 @@
 import { z } from "zod";
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona } from "../protocol/definitions.ts";
+import type { InlineAction } from "../protocol/task-definition.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import { findTool } from "./find-tool.ts";
 import { listIds } from "./known-ids.ts";
 import { parseReference } from "./reference.ts";
+import type { LibraryAction, Task } from "./tasks/built.ts";
+import { refersTo } from "./tasks/kinds.ts";
+import { isReference } from "./tasks/steps-schema.ts";
 
 interface Identified {
   id: string;
@@ -23,7 +27,9 @@ interface Contents {
   personas: readonly (Identified & { definition: Persona })[];
   tools: readonly Identified[];
   modelProfiles: readonly (Identified & { definition: ModelProfile })[];
-  tasks: readonly Identified[];
+  tasks: readonly Task[];
+  actions: readonly LibraryAction[];
+  prompts: readonly Identified[];
 }
 
 /** The second argument of `defineLibrary`, of which authors without types may write anything. */
@@ -31,7 +37,9 @@ export const contentsSchema = z.strictObject({
   personas: listMadeWith("definePersona", ["id", "definition"]),
   tools: listMadeWith("defineTool", ["id", "definition", "run"]),
   modelProfiles: listMadeWith("defineModelProfile", ["id", "definition"]),
-  tasks: listMadeWith("defineTask", ["id", "definition", "run"]),
+  tasks: listMadeWith("defineTask", ["id", "definition", "embedded"]),
+  actions: listMadeWith("defineAction", ["id", "definition", "embedded"]),
+  prompts: listMadeWith("definePrompt", ["id", "definition"]),
 });
 
 function listMadeWith(maker: string, fields: string[]) {
@@ -42,12 +50,14 @@ function listMadeWith(maker: string, fields: string[]) {
 
 /** Throws `INVALID_INPUT` for duplicate ids, and for a reference to a definition that the library does not have. */
 export function checkLibrary(library: Contents): void {
-  const { personas, tools, modelProfiles, tasks } = library;
+  const { personas, tools, modelProfiles, tasks, actions, prompts } = library;
   for (const [kind, definitions] of [
     ["persona", personas],
     ["tool", tools],
     ["tool or task", tasks.length === 0 ? [] : [...tools, ...tasks]],
     ["model profile", modelProfiles],
+    ["action", actions],
+    ["prompt", prompts],
   ] as const) {
     refuseDuplicates(library.id, kind, definitions);
   }
@@ -69,6 +79,23 @@ export function checkLibrary(library: Contents): void {
       check(`Persona "${id}"`, "/memory/memoryExtraction/task", memoryExtraction.task, code);
     if (compactionProfileId !== undefined)
       check(`Persona "${id}"`, "/memory/compactionProfileId", compactionProfileId, profile);
+  }
+  const action = { kind: "action", known: actions };
+  const prompt = { kind: "prompt", known: prompts };
+  const checkParts = (origin: string, at: string, given: InlineAction) => {
+    const refers = refersTo(given);
+    if (refers.prompt !== undefined) check(origin, `${at}/prompt`, refers.prompt, prompt);
+    if (refers.profile !== undefined) check(origin, `${at}/profile`, refers.profile, profile);
+  };
+  for (const { id, definition } of tasks) {
+    for (const [index, one] of (definition.steps ?? []).entries()) {
+      const at = `/steps/${index}/action`;
+      if (isReference(one.action)) check(`Task "${id}"`, at, one.action, action);
+      else checkParts(`Task "${id}"`, at, one.action);
+    }
+  }
+  for (const { id, definition } of actions) {
+    if (definition.kind !== "code") checkParts(`Action "${id}"`, "", definition);
   }
   for (const { id, definition } of modelProfiles) {
     for (const [index, reference] of (definition.fallbacks ?? []).entries())

@@ -1,16 +1,26 @@
 /**
- * Tasks: functions of a library, or lists of steps, that the platform runs, such as the hooks of a persona. A tool by API may run one, too.
+ * Builders of tasks, actions and prompts in TypeScript. What they return is data, beside the functions of the deployed code.
  *
  * TASKDEF-1  A task gets only input that its schema accepted, and only output that its schema accepts is used.
+ * TASKDEF-2  A task of steps, an action without code and a prompt that are built here equal those that are posted as JSON: they have the
+ *            same hash.
  */
-import type { z } from "zod";
-import type { ToolEffect } from "../protocol/definitions.ts";
+import { z } from "zod";
+import type { ToolEffect } from "../protocol/definition-parts.ts";
+import type { CodeActionDefinition, TaskDefinition, TaskRetry } from "../protocol/task-definition.ts";
+import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
-import type { Json } from "../shared/json.ts";
-import { inputIssues, issuesText } from "../shared/validation.ts";
-import { defineTool, type Tool, type ToolContext } from "./define.ts";
-import type { CodeAction } from "./tasks/action.ts";
-import { checkSteps, effectOf, type Step } from "./tasks/step.ts";
+import type { JsonObject } from "../shared/json.ts";
+import { inputIssues, issuesText, validate } from "../shared/validation.ts";
+import { checkedId, defineTool, withId } from "./define.ts";
+import { dataSchemaOf } from "./json-schema-of.ts";
+import { actionIssues, effectOfAction, normalAction } from "./tasks/actions-schema.ts";
+import type { CodeAction, Embedded, NamedAction, Prompt, Task } from "./tasks/built.ts";
+import { promptSchema } from "./tasks/prompt.ts";
+import { type Action, actionData, type Step, stepsData } from "./tasks/step.ts";
+import { againIssues, type EffectLookup, isReference } from "./tasks/steps-schema.ts";
+import { completeTask, taskSchema } from "./tasks/task-schema.ts";
+import type { Tool, ToolContext } from "./tool.ts";
 import { ToolError } from "./tool-error.ts";
 
 /** The fields of both kinds of tasks. */
@@ -40,10 +50,14 @@ export interface StepsTaskOptions<Input extends z.ZodType, Output extends z.ZodT
   extends CommonOptions<Input, Output> {
   /** 1 to 64 steps, in their order. */
   steps: readonly Step[];
+  /** Attempts of the whole task while its error may pass, each from the first step; one when absent. Not with a `once` action. */
+  retry?: TaskRetry;
 }
 
-/** A task: its definition, which a tool over it inherits, and its code. */
-export type Task = Tool;
+/** The argument of `defineAction` for an action of a kind without code. */
+export type NamedActionOptions = Action & { id: string };
+
+const NOTHING: Embedded = { actions: [], prompts: [], modelProfiles: [] };
 
 /**
  * Defines a task. Throws `INVALID_INPUT`.
@@ -76,20 +90,55 @@ export function defineTask<Input extends z.ZodType, Output extends z.ZodType = z
 export function defineTask<Input extends z.ZodType, Output extends z.ZodType>(
   options: TaskOptions<Input, Output> | StepsTaskOptions<Input, Output>,
 ): Task {
-  if (!("steps" in options)) return taskOf(options);
-  const { steps, ...others } = options;
-  if ("execute" in options || "effect" in options) {
-    const field = "execute" in options ? "execute" : "effect";
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `Task "${options.id}" has \`steps\`, so it has no \`${field}\`: its steps say what it does. Remove one.`,
-    );
+  if ("steps" in options) return stepsTask(options);
+  const { description, retry: _, ...code } = codeOf(options);
+  const { inputSchema, outputSchema, effect, timeoutMs } = code.definition;
+  const definition: TaskDefinition = {
+    inputSchema,
+    timeoutMs,
+    effect,
+    ...defined({ outputSchema, description }),
+  };
+  return { ...withId(code.id, definition), embedded: NOTHING, run: code.run };
+}
+
+function stepsTask<Input extends z.ZodType, Output extends z.ZodType>({
+  id,
+  description,
+  input,
+  output,
+  timeoutMs,
+  retry,
+  steps: written,
+  ...others
+}: StepsTaskOptions<Input, Output>): Task {
+  const task = `Task "${id}"`;
+  const [other] = Object.keys(others);
+  if (other !== undefined) {
+    const message = `${task} has \`steps\`, so it has no \`${other}\`: its steps say what it does. Remove one.`;
+    throw new DramatisError("INVALID_INPUT", message);
   }
-  checkSteps(options.id, steps);
-  const own = [...steps];
-  const execute = (input: unknown, context: ToolContext) => stepsRunner(context)(own, input as Json, context);
-  // SAFETY: the schema of the output checks the result.
-  return taskOf({ ...others, effect: effectOf(steps), execute } as unknown as TaskOptions<Input, Output>);
+  const { steps, embedded } = stepsData(written);
+  const given = {
+    inputSchema: dataSchemaOf(`The input of task "${id}"`, input),
+    steps,
+    ...defined({
+      description,
+      timeoutMs,
+      retry,
+      outputSchema: output && dataSchemaOf(`The output of task "${id}"`, output),
+    }),
+  };
+  const definition = completeTask(validate(taskSchema, given, "", task));
+  const known: EffectLookup = (action) => {
+    if (!isReference(action)) return effectOfAction(action);
+    const own = embedded.actions.find((candidate) => candidate.id === action);
+    return own && effectOfAction(own.definition);
+  };
+  const errors = againIssues(definition.steps ?? [], known, definition.retry !== undefined);
+  if (errors.length > 0)
+    throw new DramatisError("INVALID_INPUT", `${task} is not valid: ${issuesText(errors)}`, { errors });
+  return { ...withId(checkedId("task", id), definition), embedded };
 }
 
 /**
@@ -104,39 +153,73 @@ export function defineTask<Input extends z.ZodType, Output extends z.ZodType>(
  */
 export function defineAction<Input extends z.ZodType, Output extends z.ZodType = z.ZodType>(
   options: TaskOptions<Input, Output>,
-): CodeAction {
-  return { kind: "code", ...taskOf(options) };
+): CodeAction;
+/**
+ * Defines an action of a kind without code, for steps of several tasks. Throws `INVALID_INPUT`.
+ * @example defineAction({ id: "ask_bank", kind: "http.request", hosts: ["bank.example"], effect: "pure" });
+ */
+export function defineAction(options: NamedActionOptions): NamedAction;
+export function defineAction<Input extends z.ZodType, Output extends z.ZodType>(
+  options: TaskOptions<Input, Output> | NamedActionOptions,
+): CodeAction | NamedAction {
+  if ("kind" in options) return namedAction(options);
+  const { description, ...code } = codeOf(options);
+  const definition: CodeActionDefinition = { kind: "code", ...code.definition, ...defined({ description }) };
+  return { ...withId(code.id, definition), embedded: NOTHING, run: code.run };
 }
 
-/** Runs the steps of a task. The Executor brings it with a call's context. */
-export const RUN_STEPS = Symbol("steps");
-
-/** The context of a call in the Executor. */
-export interface ExecutorContext extends ToolContext {
-  [RUN_STEPS](steps: readonly Step[], input: Json, context: ToolContext): Promise<Json>;
+function namedAction({ id, ...written }: NamedActionOptions): NamedAction {
+  const { action, embedded } = actionData(written as Action);
+  const normal = normalAction(action) as typeof action;
+  const errors = actionIssues(normal, "");
+  if (errors.length > 0)
+    throw new DramatisError("INVALID_INPUT", `Action "${id}" is not valid: ${issuesText(errors)}`, {
+      errors,
+    });
+  return { ...withId(checkedId("action", id), normal), embedded };
 }
 
-function stepsRunner(context: Partial<ExecutorContext>): ExecutorContext[typeof RUN_STEPS] {
-  const run = context[RUN_STEPS];
-  if (run !== undefined) return run;
-  throw new ToolError("The steps of a task run in the Executor only. Call the task by a tool or a hook.");
+/**
+ * Defines a prompt: a text for models in Liquid. Throws `INVALID_INPUT`.
+ * @example definePrompt("summarise", { template: "Summarise in {{ words }} words:\n{{ text }}" });
+ */
+export function definePrompt(id: string, prompt: Prompt["definition"]): Prompt {
+  return withId(checkedId("prompt", id), validate(promptSchema, prompt, "", `Prompt "${id}"`));
 }
 
-function taskOf<Input extends z.ZodType, Output extends z.ZodType>({
-  id,
-  description = `The task ${id}.`,
+/** The function of a task or an action, behind the checks of its input and output, and the description of both. */
+function codeOf<Input extends z.ZodType, Output extends z.ZodType>({
+  description,
   output,
   ...options
-}: TaskOptions<Input, Output>): Task {
-  const tool = defineTool({ ...options, name: id, description });
-  if (output === undefined) return tool;
-  return {
-    ...tool,
-    async run(input, context) {
-      const parsed = await output.safeParseAsync(await tool.run(input, context));
-      if (parsed.success) return parsed.data;
-      const issues = issuesText(inputIssues(parsed.error));
-      throw new ToolError(`The output does not match the schema of the task "${id}": ${issues}`);
-    },
+}: TaskOptions<Input, Output>): {
+  id: string;
+  description: string | undefined;
+  retry?: never;
+  definition: Omit<CodeActionDefinition, "kind" | "description">;
+  run: Tool["run"];
+} {
+  const { id } = options;
+  const tool = defineTool({ ...options, name: id, description: description ?? `The task ${id}.` });
+  const { inputSchema, effect, timeoutMs } = tool.definition;
+  const definition = {
+    inputSchema,
+    effect,
+    timeoutMs,
+    ...defined({ outputSchema: output && resultSchemaOf(output) }),
   };
+  if (output === undefined) return { id, description, definition, run: tool.run };
+  const run: Tool["run"] = async (input, context) => {
+    const parsed = await output.safeParseAsync(await tool.run(input, context));
+    if (parsed.success) return parsed.data;
+    const issues = issuesText(inputIssues(parsed.error));
+    throw new ToolError(`The output does not match the schema of the task "${id}": ${issues}`);
+  };
+  return { id, description, definition, run };
+}
+
+/** Converts the schema of a function's result. What JSON Schema cannot say is any value. */
+function resultSchemaOf(output: z.ZodType): JsonObject {
+  const { $schema: _, ...schema } = z.toJSONSchema(output, { io: "output", unrepresentable: "any" });
+  return JSON.parse(JSON.stringify(schema));
 }

@@ -9,12 +9,10 @@ import { z } from "zod";
 import type { ModelProfile } from "../model/profile.ts";
 import type { ApprovalNeed } from "../protocol/approval.ts";
 import type { AgentTarget, Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
-import type { ToolState } from "../protocol/executor-api.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { definitionIdSchema } from "../shared/id-schemas.ts";
-import type { CallContext } from "../shared/identifiers.ts";
-import type { Json, JsonObject } from "../shared/json.ts";
+import type { JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { inputIssues, issuesText, jsonPointer, validate } from "../shared/validation.ts";
 import {
@@ -25,8 +23,8 @@ import {
   reservedMember,
 } from "./agent-tool.ts";
 import { checkLibrary, contentsSchema } from "./check-library.ts";
-import type { DeferOptions, Deferred } from "./deferred.ts";
 import { MAX_DEFINITION_BYTES } from "./definition.ts";
+import { inputSchemaOf } from "./json-schema-of.ts";
 import {
   DEFAULT_TOOL_TIMEOUT_MS,
   modelProfileSchema,
@@ -35,33 +33,12 @@ import {
   timeoutProblem,
   toolDefinitionSchema,
 } from "./schemas.ts";
+import { joined, type LibraryAction, type Prompt, type Task } from "./tasks/built.ts";
+import type { Defined, Tool, ToolContext } from "./tool.ts";
 import { ToolError } from "./tool-error.ts";
 import { completeRetry, readTimeout, type ToolRetry, targetFields, withoutTimeout } from "./tool-forms.ts";
 
-/** The second argument of a tool's `execute`. */
-export interface ToolContext {
-  /** Stays the same in all attempts of a call. Use it as the idempotency key in requests to other services. */
-  operationId: string;
-  /** Aborts when the call is cancelled or its time is over. */
-  signal: AbortSignal;
-  context: CallContext;
-  /** Durable values of the conversation. */
-  state: ToolState;
-  /** Milliseconds since the epoch. */
-  now(): number;
-  /**
-   * Returns the handle by which the result of this call comes later: `return` it, after giving its `url` or `handle` to whoever
-   * will have the result. Not for `pure` tools.
-   *
-   * @example
-   * const deferred = await defer({ expiresInMs: 3_600_000 });
-   * await startPayment(amount, { webhook: deferred.url });
-   * return deferred;
-   */
-  defer(options?: DeferOptions): Promise<Deferred>;
-  /** Publishes the call's progress to readers of the conversation. It is not stored, and the model does not see it. */
-  progress(value: Json): void;
-}
+export type { Defined, Tool, ToolContext } from "./tool.ts";
 
 /** The argument of `defineTool`. */
 export interface ToolOptions<Input extends z.ZodType> {
@@ -129,26 +106,18 @@ const agentOptionsSchema = z.strictObject({
   target: agentTargetSchema,
 });
 
-/** A definition with its id in a library. */
-export interface Defined<Definition> {
-  readonly id: string;
-  readonly definition: Definition;
-}
-
-/** A tool: the definition that the model sees, and its code. */
-export interface Tool extends Defined<ToolDefinition> {
-  /** Checks the input, then executes. Throws `ToolError` with `INVALID_INPUT`, without executing, for invalid input. */
-  run(input: unknown, context: ToolContext): Promise<unknown>;
-}
-
 /** A library of definitions. */
 export interface Library {
   readonly id: string;
   readonly personas: readonly Defined<Persona>[];
   readonly tools: readonly Tool[];
   readonly modelProfiles: readonly Defined<ModelProfile>[];
-  /** Functions that hooks name, and tools by API. No model sees them. */
-  readonly tasks?: readonly Tool[];
+  /** Functions and lists of steps that hooks name, and tools by API. No model sees them. */
+  readonly tasks?: readonly Task[];
+  /** Actions that steps of tasks name. Those that a task was built with are added. */
+  readonly actions?: readonly LibraryAction[];
+  /** Texts for models. Those that an action was built with are added. */
+  readonly prompts?: readonly Prompt[];
 }
 
 /**
@@ -233,7 +202,7 @@ function definedTool(
     {
       name,
       description,
-      inputSchema: input === undefined ? MESSAGE_SCHEMA : toInputSchema(name, input),
+      inputSchema: input === undefined ? MESSAGE_SCHEMA : inputSchemaOf(`The input of tool "${name}"`, input),
       effect,
       timeoutMs: timeoutMs ?? (target === undefined ? DEFAULT_TOOL_TIMEOUT_MS : DEFAULT_AGENT_TIMEOUT_MS),
       ...defined({ retry, async: isAsync, approval, hosts, target }),
@@ -281,14 +250,23 @@ function checkedRun<Input extends z.ZodType>(
 export function defineLibrary(id: string, contents: Partial<Omit<Library, "id">>): Library {
   const checked = checkedId("library", id);
   validate(contentsSchema, contents, "", `Library "${id}"`);
-  const { personas = [], tools = [], modelProfiles = [], tasks = [] } = contents;
-  const library = { id: checked, personas, tools, modelProfiles, tasks };
+  const { personas = [], tools = [], tasks = [], modelProfiles = [], actions = [], prompts = [] } = contents;
+  const embedded = joined([...tasks, ...actions].map((built) => built.embedded));
+  const library = {
+    id: checked,
+    personas,
+    tools,
+    tasks,
+    modelProfiles: [...new Set([...modelProfiles, ...embedded.modelProfiles])],
+    actions: [...new Set([...actions, ...embedded.actions])],
+    prompts: [...new Set([...prompts, ...embedded.prompts])],
+  };
   checkLibrary(library);
   return library;
 }
 
 /** Checks the size of a definition. Throws `INVALID_INPUT`. */
-function withId<Definition extends object>(id: string, definition: Definition): Defined<Definition> {
+export function withId<Definition extends object>(id: string, definition: Definition): Defined<Definition> {
   const bytes = utf8Length(JSON.stringify(definition));
   if (bytes > MAX_DEFINITION_BYTES) {
     throw new DramatisError(
@@ -300,30 +278,7 @@ function withId<Definition extends object>(id: string, definition: Definition): 
 }
 
 /** Throws `INVALID_INPUT` if the id, which authors without types may forget, is not valid. */
-function checkedId(kind: string, id: unknown): string {
+export function checkedId(kind: string, id: unknown): string {
   const shown = typeof id === "string" ? `"${id}" ` : "";
   return validate(definitionIdSchema, id, "", `The id ${shown}of a ${kind}`);
-}
-
-/** Converts a zod schema to the JSON Schema of its input. Omits keywords that only repeat the type, since each costs tokens. */
-function toInputSchema(name: string, input: z.ZodType): JsonObject {
-  try {
-    const schema = z.toJSONSchema(input, {
-      io: "input",
-      override: ({ jsonSchema }) => {
-        if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
-        if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-        if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
-      },
-    });
-    const { $schema: _, ...rest } = schema;
-    return JSON.parse(JSON.stringify(rest));
-  } catch (error) {
-    throw new DramatisError(
-      "INVALID_INPUT",
-      `The input of tool "${name}" cannot be written as JSON Schema: ${error instanceof Error ? error.message : error}. ` +
-        "Use types that JSON has, and convert them with .transform().",
-      { cause: error },
-    );
-  }
 }

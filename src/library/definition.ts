@@ -7,6 +7,7 @@
 
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
+import type { ActionDefinition, PromptDefinition, TaskDefinition } from "../protocol/task-definition.ts";
 import { canonicalJson, type Json } from "../shared/json.ts";
 import { sha256Hex } from "../shared/sha256.ts";
 import { toStored } from "./stored-tool.ts";
@@ -16,11 +17,21 @@ export interface DefinitionTypes {
   persona: Persona;
   tool: ToolDefinition;
   "model-profile": ModelProfile;
+  task: TaskDefinition;
+  action: ActionDefinition;
+  prompt: PromptDefinition;
 }
 
 export type DefinitionKind = keyof DefinitionTypes;
 
-export const DEFINITION_KINDS: readonly DefinitionKind[] = ["persona", "tool", "model-profile"];
+export const DEFINITION_KINDS: readonly DefinitionKind[] = [
+  "persona",
+  "tool",
+  "model-profile",
+  "task",
+  "action",
+  "prompt",
+];
 
 /** Returns the name of a kind in messages. */
 export function kindName(kind: DefinitionKind): string {

@@ -9,7 +9,7 @@
  * PUBLISH-2  Equal content keeps its version number: code that is rolled back has its old numbers again.
  */
 import type { ModelProfile } from "../model/profile.ts";
-import type { Persona } from "../protocol/definitions.ts";
+import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { agentTarget } from "./agent-tool.ts";
 import type { Defined, Library, Tool } from "./define.ts";
@@ -18,19 +18,32 @@ import type { DefinitionStore, PublishedVersion, UnversionedDefinition } from ".
 import { findTool } from "./find-tool.ts";
 import { completePersona } from "./persona.ts";
 import type { DefinitionKey } from "./reference.ts";
+import type { LibraryAction, Prompt, Task } from "./tasks/built.ts";
 
-/** The executable half of the deployed tools. */
+/** A function of the deployed code, behind the checks of its input and output. */
+export interface DeployedFunction {
+  id: string;
+  /** What a tool over it inherits. */
+  definition: Pick<ToolDefinition, "inputSchema" | "effect" | "timeoutMs"> &
+    Partial<Omit<ToolDefinition, "name" | "description">>;
+  run: Tool["run"];
+}
+
+/** The executable half of the deployed tools, tasks and actions. */
 export interface ToolCodes {
-  /** Returns `undefined` if this deployment has no such tool, or an agent answers it. */
-  toolCode(library: string, id: string): Tool | undefined;
+  /** Returns `undefined` if this deployment has no such tool or task of a function, or an agent answers it. */
+  toolCode(library: string, id: string): DeployedFunction | undefined;
+  /** Returns `undefined` if this deployment has no such action of a function. */
+  actionCode(library: string, id: string): Tool["run"] | undefined;
 }
 
 interface Contents {
   persona: readonly Defined<Persona>[];
   tool: readonly Tool[];
   "model-profile": readonly Defined<ModelProfile>[];
-  /** Code that is no definition: no model sees it, and it has no versions. */
-  task: readonly Tool[];
+  task: readonly Task[];
+  action: readonly LibraryAction[];
+  prompt: readonly Prompt[];
 }
 
 /** Version numbers by `nameOf`. */
@@ -48,12 +61,20 @@ export class DeployedCode implements ToolCodes {
     if (!Array.isArray(given)) {
       throw new DramatisError("INVALID_INPUT", "`libraries` must be an array. Write `libraries: [library]`.");
     }
-    for (const { id, personas, tools, modelProfiles, tasks = [] } of libraries) {
+    for (const library of libraries) {
+      const { id, personas, tools, modelProfiles, tasks = [], actions = [], prompts = [] } = library;
       if (this.#libraries.has(id)) {
         throw new DramatisError("INVALID_INPUT", `Two libraries have the id "${id}". Rename one of them.`);
       }
       const persona = personas.map(({ id, definition }) => ({ id, definition: completePersona(definition) }));
-      this.#libraries.set(id, { persona, tool: tools, "model-profile": modelProfiles, task: tasks });
+      this.#libraries.set(id, {
+        persona,
+        tool: tools,
+        "model-profile": modelProfiles,
+        task: tasks,
+        action: actions,
+        prompt: prompts,
+      });
     }
   }
 
@@ -77,10 +98,16 @@ export class DeployedCode implements ToolCodes {
     return [...task, ...tool].map(({ id }) => id);
   }
 
-  toolCode(library: string, id: string): Tool | undefined {
+  toolCode(library: string, id: string): DeployedFunction | undefined {
     const contents = this.#libraries.get(library);
-    const tool = contents?.task.find((task) => task.id === id) ?? findTool(contents?.tool ?? [], id);
+    const task = contents?.task.find((candidate) => candidate.id === id);
+    if (task !== undefined) return functionOf(task);
+    const tool = findTool(contents?.tool ?? [], id);
     return agentTarget(tool?.definition.target) === undefined ? tool : undefined;
+  }
+
+  actionCode(library: string, id: string): Tool["run"] | undefined {
+    return this.#libraries.get(library)?.action.find((action) => action.id === id)?.run;
   }
 
   async definition<Kind extends DefinitionKind>(
@@ -132,6 +159,14 @@ export class DeployedCode implements ToolCodes {
     this.#hashes.set(definition, hash);
     return { kind, library, id, hash, definition: structuredClone(definition) };
   }
+}
+
+/** Returns the function of a task; `undefined` for a task of steps. */
+function functionOf({ id, definition, run }: Task): DeployedFunction | undefined {
+  const { inputSchema, effect, timeoutMs } = definition;
+  return run === undefined || effect === undefined
+    ? undefined
+    : { id, definition: { inputSchema, effect, timeoutMs }, run };
 }
 
 export function nameOf({ kind, library, id }: UnversionedDefinition): string {

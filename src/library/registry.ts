@@ -7,7 +7,9 @@
  * REG-4  Only the tenant sees the libraries of its authors. Every tenant sees the deployed libraries, which take precedence.
  * REG-5  Deployed definitions can be pinned while the database does not answer. They then have version 0, which means that
  *        the number was unknown; the hash identifies the content.
- * REG-6  A tool never promises more about repeating it than its deployed code does, even if an older version did.
+ * REG-6  A tool never promises more about repeating it, and about the hosts that it reaches, than its deployed code does, even if an older
+ *        version did.
+ * REG-8  A hook runs nothing that a person must approve.
  * REG-7  The error for an id that does not exist lists those that do, at most 20, the most similar first. A registry asks the database for them once,
  *        for the first such error, and reads no definitions for it.
  * LIBAPI-1  A tenant sees the deployed libraries and its own, and no library of another tenant.
@@ -24,9 +26,11 @@ import type {
   Persona,
   Pin,
   PinnedHook,
+  PinnedTool,
   ToolDefinition,
   ToolEffect,
 } from "../protocol/definitions.ts";
+import type { ActionDefinition, PinnedTask } from "../protocol/task-definition.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { listPage, listRange, type Page, type PageOptions } from "../shared/page.ts";
@@ -39,13 +43,24 @@ import type {
   DefinitionVersion,
   LibraryView,
 } from "./definition-source.ts";
-import type { DeployedCode } from "./deployed-code.ts";
+import type { DeployedCode, DeployedFunction } from "./deployed-code.ts";
 import { DeployedDefinitions } from "./deployed-definitions.ts";
 import { foldedId, listIds, MAX_LISTED_IDS } from "./known-ids.ts";
 import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
+import { hostsOf, pinTask, type TaskParts, type TaskSource } from "./tasks/pin.ts";
+import { attemptsOf } from "./tasks/task-schema.ts";
 
 /** A definition that was found, and its exact origin. */
 export type Resolved<Definition> = Pin & { library: string; definition: Definition };
+
+/** What a hook or a tool runs, and what a tool over it inherits. */
+export interface Runnable {
+  library: string;
+  id: string;
+  definition: DeployedFunction["definition"];
+  /** The steps of a task; absent where it runs code. */
+  task?: PinnedTask;
+}
 
 /** The database's definitions for a registry. */
 export interface RegistryStores {
@@ -75,16 +90,22 @@ export class Registry {
     return this.#resolve("persona", reference);
   }
 
-  /** As `persona`. The effect is that of the deployed code if that is stricter (REG-6). */
-  async tool(reference: LibraryReference): Promise<Resolved<ToolDefinition>> {
+  /** As `persona`, with the steps of its task. The effect is that of the task or of the deployed code if that is stricter (REG-6). */
+  async tool(reference: LibraryReference): Promise<PinnedTool & { library: string }> {
     const { definition, ...pin } = await this.#resolve("tool", reference);
     if (agentTarget(definition.target) !== undefined) return { ...pin, definition };
     const target = taskTarget(definition.target);
-    const { library, id } = target === undefined ? reference : parseReference(target.task);
-    const deployed = this.#code.toolCode(library, id)?.definition;
-    const effect = strictest(definition.effect, deployed?.effect ?? "pure");
-    const approval = deployed?.approval === "always" ? "always" : definition.approval;
-    return { ...pin, definition: { ...definition, effect, ...defined({ approval }) } };
+    const { library, id } = reference;
+    const runs = await this.#found(
+      target === undefined ? { library, id } : parseReference(target.task, pin.library),
+    );
+    const effect = strictest(definition.effect, runs?.definition.effect ?? "pure");
+    const approval = runs?.definition.approval === "always" ? "always" : definition.approval;
+    // What the code reaches is what it declares today (REG-6).
+    const { hosts: _declared, ...rest } = definition;
+    const hosts = runs === undefined ? _declared : runs.definition.hosts;
+    const changed = { ...rest, effect, ...defined({ approval, hosts }) };
+    return { ...pin, definition: changed, ...defined({ task: runs?.task }) };
   }
 
   /** As `persona`. */
@@ -92,21 +113,73 @@ export class Registry {
     return this.#resolve("model-profile", reference);
   }
 
-  /** Returns a hook of a persona, for pinning. Throws `NOT_FOUND`, and `INVALID_INPUT` for a version. */
-  hook({ task }: HookTarget, home: string | undefined): PinnedHook {
-    const reference = parseReference(task, home);
+  /** Returns a hook of a persona, for pinning. Throws as `runnable` does. */
+  async hook({ task: target }: HookTarget, home: string | undefined): Promise<PinnedHook> {
+    const { library, id, definition, task } = await this.runnable(parseReference(target, home));
+    const { effect, timeoutMs, approval } = definition;
+    if (approval === "always") {
+      const message = `"${library}/${id}" needs a person's approval of each call, so it cannot be a hook.`;
+      throw new DramatisError("INVALID_INPUT", message);
+    }
+    return { library, id, effect, timeoutMs, ...defined({ task }) };
+  }
+
+  /**
+   * Returns what a hook or a tool runs: a task, of the deployed code or of the tenant, or the code of a deployed tool. Throws `NOT_FOUND`,
+   * and `INVALID_INPUT` for a version of code.
+   */
+  async runnable(reference: LibraryReference): Promise<Runnable> {
+    const found = await this.#found(reference);
+    if (found !== undefined) return found;
+    const { library, id } = reference;
+    const name = formatReference(reference);
+    if (!this.#code.has(library)) throw await this.#missing("task", reference);
+    const known = listIds(id, this.#code.codeIds(library));
+    throw notFound(`There is no deployed task or tool "${name}". Library "${library}" has: ${known}.`);
+  }
+
+  async #found(reference: LibraryReference): Promise<Runnable | undefined> {
     const { library, id, version } = reference;
-    if (version !== undefined) {
+    const code = this.#code.toolCode(library, id);
+    if (code !== undefined) {
+      if (version === undefined) return { library, id: code.id, definition: code.definition };
       const message = `"${formatReference(reference)}" must name no version: the deployed code runs.`;
       throw new DramatisError("INVALID_INPUT", message);
     }
-    const code = this.#code.toolCode(library, id);
-    if (code !== undefined) {
-      const { effect, timeoutMs } = code.definition;
-      return { library, id: code.id, effect, timeoutMs };
-    }
-    const known = listIds(id, this.#code.codeIds(library));
-    throw new DramatisError("NOT_FOUND", `There is no deployed task "${library}/${id}". Deployed: ${known}.`);
+    if (this.#code.has(library) && !this.#code.ids("task", library).includes(id)) return undefined;
+    const found = await this.#resolve("task", reference).catch((error: unknown) => {
+      if (error instanceof DramatisError && error.code === "NOT_FOUND") return undefined;
+      throw error;
+    });
+    return found && this.pinned(found);
+  }
+
+  /** Returns a task of steps with all that it refers to. Throws `INVALID_INPUT` with the places of what does not exist. */
+  async pinned(source: TaskSource): Promise<Runnable & { task: PinnedTask }> {
+    const { library, id, definition } = source;
+    const parts: TaskParts = {
+      action: (reference) => this.action(reference),
+      prompt: (reference) => this.#resolve("prompt", reference),
+      modelProfile: (reference) => this.modelProfile(reference),
+    };
+    const { task, effect } = await pinTask(parts, source);
+    const { inputSchema, timeoutMs } = definition;
+    const retry = attemptsOf(definition.retry);
+    return {
+      library,
+      id,
+      definition: { inputSchema, timeoutMs, effect, ...defined({ retry, hosts: hostsOf(task) }) },
+      task: this.#code.has(library) ? task : { ...task, authored: true },
+    };
+  }
+
+  /** As `persona`. The effect of a function is that of the deployed code if that is stricter (REG-6). */
+  async action(reference: LibraryReference): Promise<Resolved<ActionDefinition>> {
+    const { definition, ...pin } = await this.#resolve("action", reference);
+    if (definition.kind !== "code") return { ...pin, definition };
+    const deployed = (await this.#code.definition("action", reference))?.definition;
+    const effect = strictest(definition.effect, deployed?.kind === "code" ? deployed.effect : "pure");
+    return { ...pin, definition: { ...definition, effect } };
   }
 
   /** Lists the deployed libraries, then those of the tenant. Throws `INVALID_INPUT` for an invalid cursor. */

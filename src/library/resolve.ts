@@ -8,9 +8,11 @@
  */
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, PersonaSource, Pin, ToolDefinition, VersionChain } from "../protocol/definitions.ts";
+import type { PinnedTask } from "../protocol/task-definition.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
+import { utf8Length } from "../shared/utf8.ts";
 import { validate } from "../shared/validation.ts";
 import { contentHash } from "./definition.ts";
 import { completePersona } from "./persona.ts";
@@ -19,6 +21,8 @@ import { checkPrices } from "./prices.ts";
 import { formatReference, parseReference, referenceSchema } from "./reference.ts";
 import type { Registry, Resolved } from "./registry.ts";
 import { MAX_FALLBACKS, personaSchema } from "./schemas.ts";
+import { MAX_PINNED_BYTES } from "./tasks/limits.ts";
+import { withModels } from "./tasks/pin.ts";
 
 /**
  * Parses a persona that is given inline or by reference. Throws `INVALID_INPUT` with the invalid fields, whose JSON
@@ -65,22 +69,42 @@ export async function resolveChain(
   const [contextAssembly, memoryExtraction] = await Promise.all(
     (["contextAssembly", "memoryExtraction"] as const).map((name) => {
       const target = memory?.[name];
-      return target && at(`/memory/${name}/task`, async () => registry.hook(target, persona.library));
+      return target && at(`/memory/${name}/task`, () => registry.hook(target, persona.library));
     }),
   );
   const completed = (pin: PinnedProfile) => ({ ...pin, definition: complete(pin.definition) });
   const fallbacks = (await resolveFallbacks(registry, modelProfile)).map(completed);
+  const withTask = <Part extends { task?: PinnedTask }>({ task, ...part }: Part) => ({
+    ...part,
+    ...defined({ task: task && withModels(task, modelProfile.definition, complete) }),
+  });
   const chain: VersionChain = {
     persona,
-    tools: resolvedTools,
+    tools: resolvedTools.map(withTask),
     modelProfile: completed(modelProfile),
     ...(fallbacks.length === 0 ? {} : { fallbacks }),
     ...(compactionProfile === undefined ? {} : { compactionProfile: completed(compactionProfile) }),
-    ...defined({ contextAssembly, memoryExtraction }),
+    ...defined({
+      contextAssembly: contextAssembly && withTask(contextAssembly),
+      memoryExtraction: memoryExtraction && withTask(memoryExtraction),
+    }),
   };
+  checkSize(chain);
   const { budget } = persona.definition;
   if (budget !== undefined) checkPrices(chain, budget, `Persona "${nameOf(persona)}", `);
   return chain;
+}
+
+/** Throws `INVALID_INPUT` for tasks that are too large to be pinned together. */
+function checkSize({ tools, contextAssembly, memoryExtraction }: VersionChain): void {
+  const tasks = [...tools, contextAssembly, memoryExtraction].flatMap((part) => part?.task ?? []);
+  if (tasks.length === 0) return;
+  const bytes = utf8Length(JSON.stringify(tasks));
+  if (bytes <= MAX_PINNED_BYTES) return;
+  throw new DramatisError(
+    "INVALID_INPUT",
+    `The tasks of the persona's tools and hooks have ${bytes} bytes as JSON together, with all that they refer to. The maximum is ${MAX_PINNED_BYTES}.`,
+  );
 }
 
 /** Returns the result of `find`. An error for a wrong reference gets the place of the reference. */

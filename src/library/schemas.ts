@@ -165,6 +165,8 @@ export const toolDefinitionSchema = z.strictObject({
     z.strictObject({
       maxAttempts: z.int().min(2).max(MAX_TOOL_ATTEMPTS),
       backoffMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS),
+      backoff: z.exactOptional(z.enum(["none", "linear", "exponential"])),
+      maxDelayMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
     }),
   ),
   hosts: z.exactOptional(hostsSchema),

@@ -7,6 +7,8 @@
 import type { Result } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
+import type { PinnedTask } from "./task-definition.ts";
+import type { TaskSummary } from "./task-summary.ts";
 
 /** One tool call to run. */
 export interface ToolInvocation {
@@ -17,6 +19,8 @@ export interface ToolInvocation {
   toolCallId: string;
   /** Version 0 means the deployed one. */
   tool: { library: string; id: string; version: number };
+  /** The steps of a task, which run in the place of the tool's code. */
+  task?: PinnedTask;
   input: JsonObject;
   timeoutMs: number;
   context: CallContext;
@@ -56,6 +60,8 @@ export interface AttemptResult {
   result: ToolResult;
   /** The attempt failed for a reason that may pass: its time was over, its code broke, or the tool said that a repetition may succeed. */
   transient?: true;
+  /** What a task of steps did. */
+  task?: TaskSummary;
 }
 
 /** An attempt that ended without a result: it comes later, by a handle. */

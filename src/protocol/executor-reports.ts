@@ -14,6 +14,7 @@ import {
   TOOL_ERROR_CODES,
   type ToolResult,
 } from "./executor-api.ts";
+import { taskSummarySchema } from "./task-summary.ts";
 
 const operationId = z.string().min(1).max(200);
 
@@ -33,10 +34,11 @@ const resultSchema: z.ZodType<ToolResult> = z.discriminatedUnion("success", [
 const deferred = z.strictObject({ expiresAt: z.int() });
 
 const transient = z.exactOptional(z.literal(true));
+const task = z.exactOptional(taskSummarySchema);
 
 export const reportsSchema: z.ZodType<ExecutorReport[]> = z.array(
   z.union([
-    z.strictObject({ operationId, result: resultSchema, transient }),
+    z.strictObject({ operationId, result: resultSchema, transient, task }),
     z.strictObject({ operationId, deferred }),
     z.strictObject({ operationId, progress: json }),
   ]),
@@ -45,7 +47,7 @@ export const reportsSchema: z.ZodType<ExecutorReport[]> = z.array(
 const attempt = z.int().min(1);
 
 export const taskResultSchema: z.ZodType<TaskResult> = z.union([
-  z.strictObject({ operationId, attempt, result: resultSchema, transient }),
+  z.strictObject({ operationId, attempt, result: resultSchema, transient, task }),
   z.strictObject({ operationId, attempt, deferred }),
 ]);
 

@@ -12,6 +12,7 @@ import type { JsonValue } from "../shared/json.ts";
 import type { AgentCallView, AskView } from "./agent-call.ts";
 import type { Budget, BudgetExcess, SpendingView } from "./budget.ts";
 import type { Participant } from "./participants.ts";
+import type { TaskView } from "./task-summary.ts";
 import type {
   ApprovalView,
   Caller,
@@ -111,8 +112,8 @@ interface FrameData {
     };
   /** The result comes later, by a handle: until `expiresAt` (ISO 8601 UTC), when the call fails. */
   "tool.deferred": { expiresAt: string };
-  "tool.completed": { result: unknown; agent?: AgentCallView };
-  "tool.failed": { error: WireError; agent?: AgentCallView };
+  "tool.completed": { result: unknown; agent?: AgentCallView; task?: TaskView };
+  "tool.failed": { error: WireError; agent?: AgentCallView; task?: TaskView };
   "tool.cancelled": { error: WireError };
   error: { code: string; message: string; retriable?: boolean; ref?: string };
   pong: Record<string, never>;

@@ -11,6 +11,7 @@ import type { ApprovalOutcome } from "./approval.ts";
 import type { Budget, SpendingView } from "./budget.ts";
 import type { Envelope } from "./envelope.ts";
 import type { Participant } from "./participants.ts";
+import type { TaskView } from "./task-summary.ts";
 
 export interface WireError {
   code: string;
@@ -206,6 +207,8 @@ export interface MoveView {
     async?: true;
     /** Present if the call needs a person's approval. */
     approval?: ApprovalView;
+    /** What the last attempt of a task of steps did. */
+    task?: TaskView;
   };
   toolResult?: { success: boolean; result?: JsonValue; error?: WireError };
   /** The model's whole reply; on the first move of a reply. */
@@ -245,6 +248,8 @@ export interface OperationView {
   approval?: ApprovalView;
   /** `awaiting_approval`: the call runs once a person approves it. */
   state: "awaiting_approval" | "running" | "completed" | "failed" | "cancelled";
+  /** What the last attempt of a task of steps did. */
+  task?: TaskView;
   result?: unknown;
   error?: WireError;
 }

@@ -205,6 +205,7 @@ describe("one call", () => {
           clock,
           defer: noHandles,
           baseUrl: undefined,
+          mayReach: () => true,
           state: () => memoryToolState(),
           deliver: async (_call, ended) => {
             if ("result" in ended) delivered.push(ended.result);
@@ -422,6 +423,7 @@ describe("BATCH-4 a caller that is lost", () => {
         clock,
         defer: noHandles,
         baseUrl: undefined,
+        mayReach: () => true,
         state: () => state,
         waitUntil: () => undefined,
         deliver: async ({ operationId, attempt }, ended) => {
@@ -504,6 +506,7 @@ describe("BATCH-4 a caller that is lost", () => {
         clock,
         defer: noHandles,
         baseUrl: undefined,
+        mayReach: () => true,
         state: () => memoryToolState(),
         waitUntil: () => undefined,
         deliver: async ({ operationId }) => void delivered.push(operationId),

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { requestHttp } from "../../src/agents/executor/steps/http-request.ts";
+import { requestHttp } from "../../src/agents/executor/actions/http-request.ts";
 import { addressProblem, hostProblem, isPrivateHost } from "../../src/library/tasks/host-rules.ts";
 import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../src/library/tasks/limits.ts";
 import type { Json } from "../../src/shared/json.ts";
@@ -49,7 +49,7 @@ afterAll(() => {
 
 const never = new AbortController().signal;
 const ask = (input: Json, hosts: string[] = [first], signal = never) =>
-  requestHttp({ kind: "http.request", hosts }, input, signal);
+  requestHttp({ hosts }, input, { signal, idempotencyKey: "op_1/step" });
 const redirect = (status: number, location: string) => (_: Seen, response: ServerResponse) =>
   void response.writeHead(status, { location }).end();
 
@@ -176,27 +176,49 @@ describe("a request", () => {
     expect(seen.map(({ url }) => url)).toEqual(["/"]);
   });
 
-  test("HTTP-1 a redirect to another origin loses the secrets, and a POST becomes a GET where HTTP says so", async () => {
-    const headers = { authorization: "Bearer t", cookie: "c=1", "x-kept": "1" };
+  test("HTTP-1 a redirect to another origin keeps no header that may be a secret, and gets no body", async () => {
+    const headers = { authorization: "Bearer t", cookie: "c=1", "x-api-key": "k", accept: "text/plain" };
     const post = { url: `http://${first}/a`, method: "POST", headers, body: "text" };
-    for (const [status, method, body] of [
-      [303, "GET", ""],
-      [307, "POST", "text"],
-    ] as const) {
-      answer = ({ url }, response) =>
-        url === "/a"
-          ? redirect(status, `http://${second}/b`)(seen[0] as Seen, response)
-          : void response.end("ok");
-      expect(await ask(post, [first, second])).toMatchObject({ body: "ok" });
-      const [, redirected] = seen.splice(0);
-      expect(redirected?.headers.authorization).toBeUndefined();
-      expect(redirected?.headers.cookie).toBeUndefined();
-      expect(redirected).toMatchObject({ method, body, url: "/b", headers: { "x-kept": "1" } });
-    }
+    answer = ({ url }, response) =>
+      url === "/a"
+        ? redirect(303, `http://${second}/b`)(seen[0] as Seen, response)
+        : void response.writeHead(200, { "set-cookie": "s=1" }).end("ok");
+    const result = await ask(post, [first, second]);
+    expect(result).toMatchObject({ body: "ok" });
+    expect(JSON.stringify(result)).not.toContain("set-cookie");
+    const [, redirected] = seen.splice(0);
+    expect(redirected).toMatchObject({
+      method: "GET",
+      body: "",
+      url: "/b",
+      headers: { accept: "text/plain" },
+    });
+    for (const name of ["authorization", "cookie", "x-api-key"])
+      expect(redirected?.headers[name]).toBeUndefined();
+    answer = redirect(307, `http://${second}/b`);
+    await expect(ask(post, [first, second])).rejects.toThrow("does not get its body");
+    expect(seen.splice(0)).toHaveLength(1);
     answer = ({ url }, response) =>
       url === "/a" ? redirect(307, "/b")(seen[0] as Seen, response) : void response.end();
     await ask(post);
     expect(seen[1]?.headers.authorization).toBe("Bearer t");
+    expect(seen[1]?.body).toBe("text");
+  });
+
+  test("HTTP-4 an idempotent request carries the key of its step, unless its input has one", async () => {
+    const run = (headers: Record<string, string> = {}) =>
+      requestHttp(
+        { hosts: [first], effect: "idempotent" },
+        { url: `http://${first}/`, headers },
+        {
+          signal: never,
+          idempotencyKey: "op_1/pay",
+        },
+      );
+    await run();
+    await run({ "Idempotency-Key": "own" });
+    await ask({ url: `http://${first}/` });
+    expect(seen.map(({ headers }) => headers["idempotency-key"])).toEqual(["op_1/pay", "own", undefined]);
   });
 
   test("HTTP-1 follows five redirects, and no more", async () => {

@@ -3,14 +3,17 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { runTool } from "../../src/agents/executor/run-tool.ts";
+import { TaskAreas } from "../../src/agents/executor/steps/areas.ts";
 import { defineLibrary, type ToolContext } from "../../src/library/define.ts";
 import { defineAction, defineTask } from "../../src/library/define-task.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { MAX_STEPS, MAX_TASK_CONTEXT_LENGTH } from "../../src/library/tasks/limits.ts";
 import { type Step, type StepOptions, step } from "../../src/library/tasks/step.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
+import { defined } from "../../src/shared/defined.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { memoryToolState, noHandles } from "../support/local-executor.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
@@ -32,10 +35,17 @@ async function run(steps: readonly Step[], input: JsonObject = {}, signal = new 
     state: () => memoryToolState(),
     defer: noHandles,
     baseUrl: undefined,
+    mayReach: () => true,
   };
+  const pinned = await new Registry(tools).runnable({ library: "lib", id: "task" });
   const ended = await runTool(
     ports,
-    { ...callOf("task"), tool: { library: "lib", id: "task", version: 1 }, input },
+    {
+      ...callOf("task"),
+      tool: { library: "lib", id: "task", version: 1 },
+      input,
+      ...defined({ task: pinned.task }),
+    },
     signal,
     {
       onProgress: (report) => void progress.push(report),
@@ -48,12 +58,15 @@ async function run(steps: readonly Step[], input: JsonObject = {}, signal = new 
   return { result, progress };
 }
 
+/** The actions that were defined: each has an id of its own. */
+let actions = 0;
+
 const code = (
   execute: (input: JsonObject, context: ToolContext) => unknown,
   more: { effect?: ToolEffect; timeoutMs?: number } = { effect: "pure" },
 ) =>
   defineAction({
-    id: "act",
+    id: `act_${++actions}`,
     input: anything,
     ...more,
     execute: (input, context) => execute(input as JsonObject, context),
@@ -123,7 +136,7 @@ describe("the steps of a task", () => {
     );
     await expect(failing({ if: "input.missing" })).rejects.toMatchObject({
       code: "INVALID_INPUT",
-      message: 'Step "a": Its condition is null, and must be true or false.',
+      message: 'Step "a": Its condition is a null, and must be true or false.',
     });
   });
 
@@ -237,11 +250,34 @@ describe("the steps of a task", () => {
     expect(({} as JsonObject).a).toBeUndefined();
   });
 
-  test("AREAS-2 state and output are bounded, and what is too large is not written", async () => {
+  test("AREAS-2 what steps write is bounded, and what is too large is not written", async () => {
     const half = "x".repeat(MAX_TASK_CONTEXT_LENGTH / 2);
-    const keep = (ref: string) =>
-      step(ref, { action: says(half), outputMapping: { [`state.${ref}`]: "result" } });
-    await expect(run([keep("a"), keep("b")])).rejects.toThrow('Step "b": Range error');
+    const areas = new TaskAreas({});
+    areas.write({ "state.a": half });
+    expect(() => areas.write({ "state.b": half })).toThrow("Range error");
+    expect(areas.variables.state).toEqual({ a: half });
+    areas.noteError({ step: "b", code: "X", message: "y".repeat(10_000) });
+    expect(areas.variables.state._errors).toEqual([{ step: "b", code: "X", message: "y".repeat(500) }]);
+    const large = step("a", { action: says(half), onFailure: "continue" });
+    const after = step("c", { action: set({ noted: "state._errors.size()" }) });
+    const { result } = await run([large, { ...large, ref: "b" }, after]);
+    expect(result).toEqual({ noted: 1 });
+  });
+
+  test("AREAS-3 a write that cannot be finished is taken back, and costs the same however much is there", () => {
+    const areas = new TaskAreas({});
+    areas.write({ "state.kept.one": 1, "output.text": "t" });
+    expect(() => areas.write({ "state.kept.two": 2, "state.new.deep": 3, "output.text.part": 4 })).toThrow(
+      '"text" is no object',
+    );
+    expect(areas.variables).toEqual({ input: {}, state: { kept: { one: 1 } }, output: { text: "t" } });
+    const wide = Object.fromEntries(Array.from({ length: 45_000 }, (_, index) => [`m${index}`, index]));
+    areas.write({ "state.body": wide });
+    const { body } = areas.variables.state as { body: JsonObject };
+    for (let index = 0; index < 4_000; index++) areas.write({ [`state.body.w${index}`]: index });
+    // The object on the way is the same one: nothing of it was copied.
+    expect(areas.variables.state.body).toBe(body);
+    expect(Object.keys(body)).toHaveLength(49_000);
   });
 
   test("EXPR-3 the expressions of all steps share one budget", async () => {
@@ -291,11 +327,15 @@ describe("the definition of a task of steps", () => {
     ["a name twice", [ok, ok], '/steps/1/ref: Another step is named "a"'],
     ["a bad name", [{ ...ok, ref: "a b" }], "/steps/0/ref"],
     ["a field that does not exist", [{ ...ok, when: "true" }], "/steps/0"],
-    ["no action", [{ ref: "a" }], "/steps/0/action/kind: Must be made with defineAction(…)"],
+    [
+      "no action",
+      [{ ref: "a" }],
+      "/steps/0/action/kind: Must be an action of a library, made with defineAction(…)",
+    ],
     [
       "an unknown kind",
       [{ ref: "a", action: { kind: "update_contxt" } }],
-      "It is one of: update_context, code",
+      "It is one of: update_context, mock.return",
     ],
     [
       "an option of no kind",
@@ -344,16 +384,18 @@ describe("the definition of a task of steps", () => {
     expect(() => define([ok], { effect: "pure" })).toThrow("it has no `effect`");
   });
 
-  test("STEP-2 has the weakest effect of its actions", () => {
-    const of = (...effects: ToolEffect[]) =>
-      define(effects.map((effect, index) => step(`s${index}`, { action: code(() => 1, { effect }) })))
-        .definition.effect;
-    expect([of("pure"), of("pure", "idempotent"), of("idempotent", "once", "pure")]).toEqual([
-      "pure",
-      "idempotent",
-      "once",
-    ]);
-    expect(define([step("a", { action: set({}) })]).definition.effect).toBe("pure");
+  test("STEP-2 has the weakest effect of its actions", async () => {
+    const of = async (steps: readonly Step[]) => {
+      const library = defineLibrary("lib", { tasks: [define(steps)] });
+      const registry = new Registry(new DeployedCode([library]));
+      return (await registry.runnable({ library: "lib", id: "bill" })).definition.effect;
+    };
+    const acting = (...effects: ToolEffect[]) =>
+      effects.map((effect, index) => step(`s${index}`, { action: code(() => 1, { effect }) }));
+    expect(await of(acting("pure"))).toBe("pure");
+    expect(await of(acting("pure", "idempotent"))).toBe("idempotent");
+    expect(await of(acting("idempotent", "once", "pure"))).toBe("once");
+    expect(await of([step("a", { action: set({}) })])).toBe("pure");
   });
 });
 

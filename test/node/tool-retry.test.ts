@@ -318,7 +318,12 @@ describe("definitions", () => {
         ],
       }),
     ]);
-    const ports = { registry: new Registry(code), tools: code, mayReceiveKey: () => true };
+    const ports = {
+      registry: new Registry(code),
+      tools: code,
+      mayReach: () => true,
+      mayReceiveKey: () => true,
+    };
     const key = { library: "mine", id: "posted" };
     const post = async (task: string, fields: object) => {
       const posted = { name: "posted", description: "Posted.", target: { task }, ...fields };

@@ -1,8 +1,8 @@
 /** The hooks of a simulation: tasks that assemble requests and extract memories, as planned. */
 import { z } from "zod";
 import { openaiFormat } from "../../src/adapters/formats/openai/adapter.ts";
-import type { Tool } from "../../src/library/define.ts";
 import { defineTask } from "../../src/library/define-task.ts";
+import type { Task } from "../../src/library/tasks/built.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
 import type { ModelProfile } from "../../src/model/profile.ts";
@@ -20,7 +20,7 @@ export function hookTask(kind: HookKind, { effect }: HookPlan): string {
 }
 
 /** Returns the tasks of both hooks with every effect. Each run does what the plan of its conversation says. */
-export function hookTasks(plan: Plan, { clock, history }: { clock: WorldClock; history: History }): Tool[] {
+export function hookTasks(plan: Plan, { clock, history }: { clock: WorldClock; history: History }): Task[] {
   const task = (kind: HookKind, effect: ToolEffect) =>
     defineTask({
       id: hookTask(kind, { effect, ms: 0, failures: 0 }),

@@ -165,6 +165,7 @@ export function executorFor(caller: Caller, surroundings: ExecutorSurroundings):
     state: () => conversationToolState(() => connect(conversation)),
     defer: noHandles,
     baseUrl: undefined,
+    mayReach: () => true,
     waitUntil: () => undefined,
     deliver: ({ operationId, attempt }: ToolInvocation, ended: AttemptEnd) => {
       keepResult(surroundings.history, { operationId, ...ended });

@@ -25,6 +25,7 @@ export function localExecutor(
     deliver,
     defer,
     baseUrl: "https://agents.test",
+    mayReach: () => true,
     waitUntil: () => undefined,
   };
   return { run: (calls, caller) => runCalls(ports, { calls }, caller) };

@@ -702,7 +702,7 @@ describe("ids that do not exist", () => {
     const { meter, code, registry } = await probed();
     for (const library of [() => "large", (n: number) => (n === 0 ? "large" : `none-${n}`)]) {
       const checked = () => {
-        const ports = { registry: registry(), tools: code, mayReceiveKey: () => true };
+        const ports = { registry: registry(), tools: code, mayReach: () => true, mayReceiveKey: () => true };
         return checkedPersona(ports, { library: "own", id: "p" }, persona(library));
       };
       const resolved = () => resolveChain(registry(), persona(library), OFFLINE_PROFILE);

@@ -4,6 +4,7 @@ import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { ExecutorReport, ToolInvocation } from "../../protocol/executor-api.ts";
 import { identifier } from "../../protocol/requests.ts";
+import type { PinnedTask } from "../../protocol/task-definition.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
@@ -23,6 +24,7 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   attempt: z.int().min(1),
   toolCallId: z.string(),
   tool: z.object({ library: definitionIdSchema, id: definitionIdSchema, version: z.int().min(0) }),
+  task: z.exactOptional(z.custom<PinnedTask>(isPinnedTask, "A task of steps as it was pinned")),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS),
   context: z.object({
@@ -35,6 +37,11 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
     traceparent: z.exactOptional(z.string().max(200)),
   }),
 });
+
+/** The conversation has checked what it pinned. Other callers of the Executor may send anything. */
+function isPinnedTask(value: unknown): boolean {
+  return isJsonObject(value) && isJsonObject(value.inputSchema) && Array.isArray(value.steps);
+}
 
 /** Splits a batch into valid calls and reports on the others. Throws `INVALID_INPUT` if it is not a batch of calls. */
 export function readCalls(batch: unknown): { calls: ToolInvocation[]; refused: ExecutorReport[] } {

@@ -13,14 +13,26 @@ import { durableActor } from "../base/lookup/durable-actors.ts";
 import { readCalls } from "./calls.ts";
 import { deliverResult } from "./deliver.ts";
 import { runCalls } from "./run-calls.ts";
+import type { ActionPorts } from "./steps/run-action.ts";
 import { conversationToolState } from "./tool-state.ts";
 
+/** What an application provides to its Executor. */
+export interface ExecutorPorts<Env> {
+  tools: ToolCodes;
+  clock: Clock;
+  /** The address of the Worker; `undefined` where it is not known. */
+  baseUrl(env: Env): string | undefined;
+  /** Returns the check of the hosts that tasks by API may reach. */
+  mayReach(env: Env): ActionPorts["mayReach"];
+}
+
 /** Returns the class `Executor` of an application, for the tools that are deployed with it. */
-export function createExecutorClass<Env>(
-  tools: ToolCodes,
-  clock: Clock,
-  baseUrl: (env: Env) => string | undefined,
-): new (
+export function createExecutorClass<Env>({
+  tools,
+  clock,
+  baseUrl,
+  mayReach,
+}: ExecutorPorts<Env>): new (
   ...arguments_: ConstructorParameters<typeof WorkerEntrypoint<Env>>
 ) => WorkerEntrypoint<Env> & TaskExecutor {
   return class Executor extends WorkerEntrypoint<Env> implements TaskExecutor {
@@ -36,6 +48,7 @@ export function createExecutorClass<Env>(
           tools,
           clock,
           baseUrl: baseUrl(this.env),
+          mayReach: mayReach(this.env),
           defer: async ({ operationId, attempt, context }, options) =>
             unwrap(await (await connect(context)).deferOperation({ operationId, attempt, ...options })),
           state: (context) => conversationToolState(() => connect(context)),

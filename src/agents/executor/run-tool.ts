@@ -10,12 +10,12 @@
  */
 
 import { type DeferOptions, Deferred, NOT_DEFERRABLE } from "../../library/deferred.ts";
-import type { Tool } from "../../library/define.ts";
-import { type ExecutorContext, RUN_STEPS } from "../../library/define-task.ts";
+import type { Tool, ToolContext } from "../../library/define.ts";
 import type { ToolCodes } from "../../library/deployed-code.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
+import type { ToolEffect } from "../../protocol/definition-parts.ts";
 import type {
   AttemptEnd,
   AttemptResult,
@@ -26,14 +26,18 @@ import type {
 } from "../../protocol/executor-api.ts";
 import { MAX_OUTPUT_BYTES, TOOL_ERROR_CODES } from "../../protocol/executor-api.ts";
 import type { GivenHandle } from "../../protocol/operation-handle.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
 import { unreachableClass } from "../base/lookup/class-problems.ts";
 import { MAX_PROGRESS_BYTES, toJson } from "./output.ts";
-import { runSteps } from "./steps/run-steps.ts";
+import type { ActionPorts } from "./steps/run-action.ts";
+import { runTask } from "./steps/run-task.ts";
+import { StepError } from "./steps/step-error.ts";
+import { TaskRecord } from "./steps/task-record.ts";
 
-export interface ToolPorts {
+export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   tools: ToolCodes;
   clock: Clock;
   /** Returns the tool state of this context's conversation. */
@@ -58,11 +62,13 @@ export interface CallListener {
 
 /** Runs `call` to its result. */
 export async function runTool(
-  { tools, clock, state, defer, baseUrl }: ToolPorts,
+  ports: ToolPorts,
   call: ToolInvocation,
   signal: AbortSignal,
   { onProgress, onAbandoned }: CallListener,
 ): Promise<AttemptEnd> {
+  const { clock, state, defer, baseUrl } = ports;
+  const record = call.task && new TaskRecord(call.task, clock);
   let running = true;
   const given = new Set<unknown>();
   let work: Promise<unknown> | undefined;
@@ -72,15 +78,15 @@ export async function runTool(
   };
   try {
     const run = async (ended: AbortSignal) => {
-      const tool = findTool(tools, call);
-      const context: ExecutorContext = {
+      const { effect, execute } = codeOf(ports, call, record);
+      const context: ToolContext = {
         operationId: call.operationId,
         signal: ended,
         context: call.context,
         state: state(call.context),
         now: () => clock.now(),
         async defer(options = {}) {
-          if (tool.definition.effect === "pure") throw new ToolError(NOT_DEFERRABLE);
+          if (effect === "pure") throw new ToolError(NOT_DEFERRABLE);
           const { handle, expiresAt } = await defer(call, options);
           const deferred = new Deferred(handle, expiresAt, baseUrl);
           given.add(deferred);
@@ -90,9 +96,8 @@ export async function runTool(
           const progress = toJson(report, "The progress", MAX_PROGRESS_BYTES);
           if (running) onProgress(progress);
         },
-        [RUN_STEPS]: (steps, input, own) => runSteps(steps, input, own, clock),
       };
-      work = tool.run(call.input, context);
+      work = execute(call.input, context);
       return work;
     };
     const value = await withDeadline(clock, call.timeoutMs, run, {
@@ -101,12 +106,13 @@ export async function runTool(
     });
     if (value instanceof Deferred && given.has(value))
       return { deferred: { expiresAt: value.expiresAt.getTime() } };
-    return { result: succeeded(value) };
+    return { result: succeeded(value), ...defined({ task: record?.summary }) };
   } catch (error) {
-    if (!signal.aborted) return failedAttempt(call.toolCallId, error);
+    const task = defined({ task: record?.summary });
+    if (!signal.aborted) return { ...failedAttempt(call.toolCallId, error), ...task };
     if (work !== undefined) onAbandoned(work.then(succeeded));
     const cancelled = new ToolError("The call was cancelled.", { code: "CANCELLED" });
-    return { result: failedResult(call.toolCallId, cancelled) };
+    return { result: failedResult(call.toolCallId, cancelled), ...task };
   } finally {
     running = false;
   }
@@ -118,9 +124,10 @@ function failedAttempt(toolCallId: string, error: unknown): AttemptResult {
   return isDefect(error) || result.error?.retriable ? { result, transient: true } : { result };
 }
 
-/** Reports whether a tool failed with anything but an error of ours. Never throws, as `errorOf`. */
+/** Reports whether a tool, or a step of its task, failed with anything but an error of ours. Never throws, as `errorOf`. */
 function isDefect(thrown: unknown): boolean {
   try {
+    if (thrown instanceof StepError) return thrown.mayPass;
     return !(thrown instanceof ToolError || thrown instanceof DramatisError);
   } catch {
     return true;
@@ -147,9 +154,16 @@ function knownCode(code: unknown): ToolErrorCode {
   return TOOL_ERROR_CODES.find((known) => known === code) ?? "EXECUTION_FAILED";
 }
 
-function findTool(tools: ToolCodes, { tool: { library, id } }: ToolInvocation): Tool {
-  const tool = tools.toolCode(library, id);
-  if (tool !== undefined) return tool;
+/** Returns what a call runs: the steps of its task, or deployed code. */
+function codeOf(
+  ports: ToolPorts,
+  { task, tool: { library, id } }: ToolInvocation,
+  record: TaskRecord | undefined,
+): { effect?: ToolEffect; execute: Tool["run"] } {
+  if (task !== undefined && record !== undefined)
+    return { execute: (input, context) => runTask(task, input as Json, { context, ports, record }) };
+  const code = ports.tools.toolCode(library, id);
+  if (code !== undefined) return { effect: code.definition.effect, execute: code.run };
   throw new ToolError(`The tool "${library}/${id}" is not deployed.`, { code: "NOT_FOUND" });
 }
 

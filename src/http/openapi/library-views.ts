@@ -7,6 +7,8 @@ import {
   retrySchema,
   toolDefinitionSchema,
 } from "../../library/schemas.ts";
+import { promptSchema } from "../../library/tasks/prompt.ts";
+import { taskFields } from "../../library/tasks/task-schema.ts";
 import { withToolForms } from "../../library/tool-forms.ts";
 import { PROVIDERS } from "../../model/profile.ts";
 import { ids, time } from "./scalars.ts";
@@ -69,12 +71,60 @@ const tool = toolDefinitionSchema.meta({
   },
 });
 
+const stepView = z.looseObject({ ref: z.string(), action: z.unknown() }).meta({
+  id: "Step",
+  description: "A step of a task: its action, by reference or in its place, its condition and its mappings.",
+  example: { ref: "greet", action: { kind: "update_context", values: { text: "'Hello'" } } },
+});
+const task = z
+  .strictObject({
+    ...taskFields,
+    timeoutMs: z.int().min(1),
+    steps: z.array(stepView).exactOptional(),
+    effect: toolDefinitionSchema.shape.effect.exactOptional(),
+  })
+  .meta({
+    id: "Task",
+    description: "A task as data: of steps, or of a function of the deployed code, which has an effect.",
+    example: {
+      inputSchema: { type: "object" },
+      timeoutMs: 60_000,
+      steps: [{ ref: "greet", action: { kind: "update_context", values: { text: "'Hello'" } } }],
+    },
+  });
+const action = z.looseObject({ kind: z.string() }).meta({
+  id: "Action",
+  description: "An action as data: its kind, and the options of the kind.",
+  example: { kind: "http.request", hosts: ["api.example.com"], effect: "pure" },
+});
+const prompt = promptSchema.meta({
+  id: "Prompt",
+  description: "Texts for a model, in Liquid.",
+  example: { template: "Summarise: {{ text }}" },
+});
+
+export const taskVersion = versionOf("TaskVersion", task);
+export const actionVersion = versionOf("ActionVersion", action);
+export const promptVersion = versionOf("PromptVersion", prompt);
 export const personaVersion = versionOf("PersonaVersion", persona);
 export const toolVersion = versionOf("ToolVersion", tool);
 export const modelProfileVersion = versionOf("ModelProfileVersion", modelProfile);
 
 const id = { id: ids.definition };
 
+export const taskBody = z.strictObject({ ...taskFields, ...id }).meta({
+  example: {
+    id: "greet",
+    inputSchema: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
+    steps: [{ ref: "greet", action: { kind: "update_context", values: { text: "'Hello, ' + input.name" } } }],
+  },
+});
+export const actionBody = z
+  .looseObject({ ...id, kind: z.string().meta({ description: "The kind of the action." }) })
+  .meta({ example: { id: "ask", kind: "http.request", hosts: ["api.example.com"], effect: "pure" } });
+export const promptBody = promptSchema.extend(id).meta({
+  example: { id: "summarise", template: "Summarise in {{ words }} words: {{ text }}" },
+});
 export const personaBody = personaSchema.extend(id).meta({
   example: { id: "guide", identity: { systemPrompt: "You are a friendly guide." } },
 });

@@ -1,5 +1,6 @@
 /** Schemas of the steps of turns: tool calls with their results, their agents and their approvals. */
 import { z } from "zod";
+import { taskViewSchema } from "../../protocol/task-summary.ts";
 import type { ApprovalView } from "../../protocol/views.ts";
 import { turnCaller } from "./callers.ts";
 import { anyJson, ids, time } from "./scalars.ts";
@@ -53,6 +54,12 @@ const calledAgent = z
     description: "The agent that answers the call, and the conversation in which it works.",
   });
 
+const task = taskViewSchema.meta({
+  id: "TaskRun",
+  description:
+    "What the last attempt of a task of steps did: its steps, their times and failures, and its use of models.",
+});
+
 export const move = z
   .strictObject({
     id: z.string(),
@@ -71,6 +78,7 @@ export const move = z
         ),
         async: z.exactOptional(z.literal(true).meta({ description: "The call runs in the background." })),
         approval: z.exactOptional(approval),
+        task: z.exactOptional(task),
       }),
     ),
     toolResult: z.exactOptional(

@@ -1,5 +1,6 @@
 /** `/api/libraries`: versioned definitions. Every principal of the tenant may read, authors and administrators may write. */
 import type { z } from "zod";
+import { checkedAction, checkedPrompt, checkedTask } from "../../library/author-tasks.ts";
 import {
   checkedModelProfile,
   checkedPersona,
@@ -35,10 +36,13 @@ export function libraryRoutes(app: HttpRoutes): void {
   definitionRoutes(app, "persona", DEFINITIONS.persona, checkedPersona);
   definitionRoutes(app, "tool", DEFINITIONS.tool, checkedTool);
   definitionRoutes(app, "model-profile", DEFINITIONS["model-profile"], checkedModelProfile);
+  definitionRoutes(app, "task", DEFINITIONS.task, checkedTask);
+  definitionRoutes(app, "action", DEFINITIONS.action, checkedAction);
+  definitionRoutes(app, "prompt", DEFINITIONS.prompt, checkedPrompt);
 }
 
 interface Resource<Body> {
-  path: "personas" | "tools" | "model-profiles";
+  path: (typeof DEFINITIONS)[DefinitionKind]["path"];
   /** Name of the items in a list. */
   resource: string;
   body: z.ZodType<Body>;

@@ -8,11 +8,17 @@ import {
 } from "../../library/definition.ts";
 import { pageSchema } from "../base/query.ts";
 import {
+  actionBody,
+  actionVersion,
   library,
   modelProfileBody,
   modelProfileVersion,
   personaBody,
   personaVersion,
+  promptBody,
+  promptVersion,
+  taskBody,
+  taskVersion,
   toolBody,
   toolVersion,
   versionNumber,
@@ -64,7 +70,7 @@ export const DEFINITIONS = {
     body: toolBody,
     maxBytes: MAX_SMALL_BYTES,
     about:
-      "The tool runs the code of the deployed tool that `target.task` names. `task`, `taskId`, `targetType` with `targetId`, and `retry.timeoutMs` are accepted, too. Absent fields have the values of the deployed tool. `effect` cannot promise more than the deployed tool does; a `once` tool takes no `retry`. `inputMapping` makes the deployed tool's input from the model's.",
+      "The tool runs the task, or the code of the deployed tool, that `target.task` names. `task`, `taskId`, `targetType` with `targetId`, and `retry.timeoutMs` are accepted, too. Absent fields have the values of the target. `effect` cannot promise more than the target does; a `once` tool takes no `retry`. `inputMapping` makes the deployed tool's input from the model's.",
   },
   "model-profile": {
     name: "ModelProfile",
@@ -74,6 +80,34 @@ export const DEFINITIONS = {
     body: modelProfileBody,
     maxBytes: MAX_SMALL_BYTES,
     about: "A base URL must be at a host that the deployer trusts.",
+  },
+  task: {
+    name: "Task",
+    path: "tasks",
+    resource: "tasks",
+    view: taskVersion,
+    body: taskBody,
+    maxBytes: MAX_SMALL_BYTES,
+    about:
+      "Everything that its steps refer to must exist. A bare id means a definition of the same library. Requests go only to hosts that the deployer lists.",
+  },
+  action: {
+    name: "Action",
+    path: "actions",
+    resource: "actions",
+    view: actionVersion,
+    body: actionBody,
+    maxBytes: MAX_SMALL_BYTES,
+    about: "Steps of tasks name it by reference. Functions are actions of deployed libraries only.",
+  },
+  prompt: {
+    name: "Prompt",
+    path: "prompts",
+    resource: "prompts",
+    view: promptVersion,
+    body: promptBody,
+    maxBytes: MAX_SMALL_BYTES,
+    about: "Actions of the kind `llm` name it by reference.",
   },
 } as const satisfies Record<DefinitionKind, Resource>;
 

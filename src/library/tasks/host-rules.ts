@@ -8,13 +8,19 @@
 import ipaddr from "ipaddr.js";
 
 /** Names that are resolved within a network. */
-const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|home\.arpa)$/;
+const PRIVATE_NAME = /(?:^|\.)(?:localhost|local|internal|intranet|private|corp|home|lan|home\.arpa)$/;
+
+/** IPv6 addresses that hold one of IPv4, which may be a private one. */
+const IPV4_IN_IPV6 = ipaddr.IPv6.parseCIDR("::/96");
 
 /** Reports whether a host, as a URL has it, is reached within a network only. */
 export function isPrivateHost(hostname: string): boolean {
   const address = hostname.replace(/^\[|\]$/g, "");
-  if (ipaddr.isValid(address)) return ipaddr.process(address).range() !== "unicast";
-  const name = hostname.replace(/\.$/, "").toLowerCase();
+  if (ipaddr.isValid(address)) {
+    const parsed = ipaddr.process(address);
+    return parsed.range() !== "unicast" || (parsed instanceof ipaddr.IPv6 && parsed.match(IPV4_IN_IPV6));
+  }
+  const name = hostname.replace(/\.+$/, "").toLowerCase();
   return !name.includes(".") || PRIVATE_NAME.test(name);
 }
 

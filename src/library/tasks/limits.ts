@@ -10,10 +10,12 @@ export const MAX_HTTP_REDIRECTS = 5;
 export const MAX_STEP_ATTEMPTS = 10;
 /** Hosts that an action names. */
 export const MAX_ACTION_HOSTS = 100;
-/** `state` and `output` of a task together, as JSON in UTF-16 units. */
-export const MAX_TASK_CONTEXT_LENGTH = 1024 * 1024;
+/** What the steps of a task write to `state` and `output` in all, as JSON in UTF-16 units. */
+export const MAX_TASK_CONTEXT_LENGTH = 4 * 1024 * 1024;
 /** Failures of steps that a task goes on after, as `state._errors` keeps them. */
 export const MAX_NOTED_ERRORS = 100;
+/** UTF-16 units of the message of a failure that is noted. */
+export const MAX_NOTED_MESSAGE = 500;
 /** Bytes of the pinned tasks of one version chain together, as JSON. */
 export const MAX_PINNED_BYTES = 1024 * 1024;
 /** Tokens of the answer of an `llm` action that sets no limit. */
@@ -30,3 +32,5 @@ export const MAX_TEMPLATE_LENGTH = 50_000;
 export const MAX_MOCK_DELAY_MS = 60_000;
 /** Examples of a prompt. */
 export const MAX_PROMPT_EXAMPLES = 16;
+/** UTF-16 units of the payloads and attributes that one task records, as JSON. */
+export const MAX_RECORDED_LENGTH = 16 * 1024;

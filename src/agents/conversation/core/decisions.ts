@@ -10,6 +10,7 @@ import type { Budget, BudgetExcess } from "../../../protocol/budget.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { Participant } from "../../../protocol/participants.ts";
+import type { TaskSummary } from "../../../protocol/task-summary.ts";
 import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
@@ -269,7 +270,16 @@ export type AgentDecision =
   /** Wait until `deadline` for the result of a run that the actor no longer follows. */
   | { type: "INTERRUPT_TASK"; turn: number; item: number; deadline: number }
   /** Repeat a failed attempt of an operation, no earlier than `notBefore`. */
-  | { type: "RETRY_TASK"; turn: number; item: number; error: FailureText; notBefore: number }
+  | {
+      type: "RETRY_TASK";
+      turn: number;
+      item: number;
+      error: FailureText;
+      notBefore: number;
+      task?: TaskSummary;
+    }
+  /** Count what the models of a task have used up. */
+  | { type: "CHARGE_TASK"; turn: number; item: number; spent: Amounts }
   /** Wait until `deadline` for a result by a handle. */
   | { type: "DEFER_TASK"; turn: number; item: number; deadline: number }
   /** End the wait of an operation for a person. An approved one starts, any other needs a result. */
@@ -281,7 +291,7 @@ export type AgentDecision =
       by?: Caller;
       reason?: string;
     }
-  | { type: "RESUME_FROM_TOOL"; turn: number; item: number; result: ToolResult }
+  | { type: "RESUME_FROM_TOOL"; turn: number; item: number; result: ToolResult; task?: TaskSummary }
   /** End the cycle: background operations are left. `isIdle`: the next cycle does not begin at once. */
   | { type: "MARK_WAITING"; turn: number; isIdle: boolean }
   /** Begin a further cycle, with the results of background operations. `besides` as in `BEGIN_TURN`. */

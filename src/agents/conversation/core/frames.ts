@@ -7,6 +7,7 @@ import type { Budget, BudgetExcess } from "../../../protocol/budget.ts";
 import { type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import { calledConversationId, messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import type { Participant } from "../../../protocol/participants.ts";
+import type { TaskView } from "../../../protocol/task-summary.ts";
 import type { TurnOrder, WireError } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
@@ -130,6 +131,7 @@ function frameOf(
   const client = defined({ clientId: turn.clientId });
   const spent = () => ({ spent: turnSpending(chainOf(record, agentId), turn) });
   const operation = () => turn.operations.find((candidate) => candidate.item === item);
+  const did = () => taskMark(operation() ?? {});
   const called = () => {
     const found = operation();
     return found === undefined ? {} : agentMark(turn, found);
@@ -206,9 +208,17 @@ function frameOf(
     case "tool.deferred":
       return { ...common, type, data: { expiresAt: text(data, "expiresAt") } };
     case "tool.completed":
-      return { ...common, type, data: { result: operation()?.result?.result ?? null, ...called() } };
+      return {
+        ...common,
+        type,
+        data: { result: operation()?.result?.result ?? null, ...called(), ...did() },
+      };
     case "tool.failed":
-      return { ...common, type, data: { error: wireError(operation()?.result?.error), ...called() } };
+      return {
+        ...common,
+        type,
+        data: { error: wireError(operation()?.result?.error), ...called(), ...did() },
+      };
     case "tool.cancelled":
       return { ...common, type, data: { error: wireError(operation()?.result?.error) } };
     case "conversation.started":
@@ -246,6 +256,11 @@ function frameOf(
     case "memory_extraction.completed":
     case "memory_extraction.failed":
     case "memory_extraction.failing":
+    case "task.dispatched":
+    case "task.event":
+    case "task.metric":
+    case "task.completed":
+    case "task.failed":
       return null;
     default:
       return type satisfies never;
@@ -287,6 +302,11 @@ function waitReason(data: JournalEntry["data"]): Extract<Frame, { type: "turn.wa
 /** Marks an operation that the client must run, as a member; nothing for other operations. */
 export function clientMark(target: OperationTarget | undefined): { client?: true } {
   return target === "client" ? { client: true } : {};
+}
+
+/** Returns what a task of steps did for an operation, as a member; nothing for other operations. */
+export function taskMark({ task }: Pick<Operation, "task">): { task?: TaskView } {
+  return task === undefined ? {} : { task };
 }
 
 /** Names the agent that answers an operation, as a member; nothing for other operations. */

@@ -10,6 +10,9 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { HOOK_TIMEOUT_MS } from "./limits.ts";
 import type { Operation } from "./operation.ts";
 
+/** The index of the reply of a hook's operation, which no reply requested. */
+export const HOOK_REPLY = -1;
+
 /** A run of a hook. Times are milliseconds since the epoch. */
 export interface HookRun {
   readonly item: number;
@@ -65,7 +68,7 @@ export function hookOperation(turn: TurnKey, hook: PinnedHook, run: HookRun, inp
   const { item, attempt, deadline } = run;
   return {
     item,
-    reply: -1,
+    reply: HOOK_REPLY,
     toolCallId: operationId(turn, item),
     name: id,
     tool: { library, id, version: 0 },

@@ -1,4 +1,5 @@
 /** Applies decisions about one operation of a turn, and about the waits of a turn for operations. Pure. */
+import { addAmounts, NOTHING } from "../../../model/spending.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
@@ -6,6 +7,8 @@ import type { AgentDecision } from "./decisions.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { answered, awaitsApproval, deferred, type Operation, repeated, settled } from "./operation.ts";
+import { withSpending } from "./own-spending.ts";
+import { keptTask, taskEntries } from "./task-entries.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import { blockingOperations, type Turn } from "./turn.ts";
 import { waitForResults } from "./waits.ts";
@@ -17,6 +20,7 @@ type OperationDecision = Extract<
       | "INTERRUPT_TASK"
       | "DEFER_TASK"
       | "RETRY_TASK"
+      | "CHARGE_TASK"
       | "RESOLVE_APPROVAL"
       | "RESUME_FROM_TOOL"
       | "WAIT_FOR_PERSON"
@@ -55,12 +59,18 @@ export function reduceOperation(
       return withTurn(transition, { ...changed, ...withOutcome(turn) }, entries);
     }
     case "RETRY_TASK": {
-      const { item, notBefore, error } = decision;
+      const { item, notBefore, error, task } = decision;
       const { attempt = 1 } = turn.operations.find((operation) => operation.item === item) ?? {};
-      const changed = change(item, (operation) => repeated(operation, notBefore));
+      const changed = change(item, (operation) => ({ ...repeated(operation, notBefore), ...keptTask(task) }));
       const data = { attempt, code: error.code, message: error.message };
-      const entries = [entry("tool.call.failed", item, data)];
+      const entries = [...taskEntries(turn.n, item, task, false), entry("tool.call.failed", item, data)];
       return withTurn(transition, { ...changed, ...withOutcome(turn) }, entries);
+    }
+    case "CHARGE_TASK": {
+      const { spent } = decision;
+      const { state } = transition;
+      const charged = { ...transition, state: { ...state, ...withSpending(state, turn.agentId, spent) } };
+      return withTurn(charged, { ...turn, delegated: addAmounts(turn.delegated ?? NOTHING, spent) }, []);
     }
     case "RESOLVE_APPROVAL": {
       const { item, outcome, by, reason } = decision;
@@ -74,10 +84,16 @@ export function reduceOperation(
       ]);
     }
     case "RESUME_FROM_TOOL": {
-      const { item, result } = decision;
-      const changed = change(item, (operation) => settled(operation, result, now));
+      const { item, result, task } = decision;
+      const changed = change(item, (operation) => ({
+        ...settled(operation, result, now),
+        ...keptTask(task),
+      }));
       const issues = result.success ? {} : { issues: oneMoreFailure(turn) };
-      const entries = [entry(result.success ? "tool.completed" : "tool.failed", item)];
+      const entries = [
+        ...taskEntries(turn.n, item, task, result.success),
+        entry(result.success ? "tool.completed" : "tool.failed", item),
+      ];
       return withTurn(transition, { ...changed, ...withOutcome(turn), ...issues }, entries);
     }
     case "WAIT_FOR_PERSON": {

@@ -20,6 +20,7 @@ import type { ApprovalOutcome } from "../../../protocol/approval.ts";
 import type { Budget } from "../../../protocol/budget.ts";
 import type { AgentMode, ToolEffect } from "../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
+import type { TaskView } from "../../../protocol/task-summary.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
@@ -97,6 +98,8 @@ export interface Operation {
   readonly input: JsonObject;
   /** The arguments as the model wrote them, where they were not a JSON object. */
   readonly invalidArguments?: string;
+  /** What the last attempt of a task of steps did. */
+  readonly task?: TaskView;
   /** Absent before the operation is completed or failed. */
   readonly result?: ToolResult;
   readonly completedAt?: number;

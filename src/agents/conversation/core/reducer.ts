@@ -29,6 +29,8 @@ import { withSpending } from "./own-spending.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import { reduceQueue } from "./queue-reducer.ts";
 import { chainOf, queuedTurns } from "./state.ts";
+import { dispatchedEntries } from "./task-entries.ts";
+import { taskOf } from "./task-spending.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import { type ModelCall, openOperations, runnableOperations, type Turn } from "./turn.ts";
 
@@ -195,6 +197,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       };
       return withTurn({ ...transition, state: { ...state, ...spending } }, next, [
         entry("tool.requested", items),
+        ...(isRefused ? [] : dispatchedEntries(turn.n, items, taskOf(chain, operation))),
         ...approvalEntries(turn.n, items, operation),
         ...(isRefused ? [entry("tool.failed", items)] : []),
       ]);
@@ -206,6 +209,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     case "INTERRUPT_TASK":
     case "DEFER_TASK":
     case "RETRY_TASK":
+    case "CHARGE_TASK":
     case "RESOLVE_APPROVAL":
     case "RESUME_FROM_TOOL":
     case "WAIT_FOR_PERSON":

@@ -15,6 +15,7 @@ import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { Handoff, Participant } from "../../../protocol/participants.ts";
 import type { ToolOutcome } from "../../../protocol/requests.ts";
+import type { TaskSummary } from "../../../protocol/task-summary.ts";
 import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { ConversationAgent } from "./state.ts";
@@ -85,6 +86,8 @@ export interface ToolCompleted {
   result: ToolResult;
   /** As in `ExecutorReport`. */
   transient?: true;
+  /** What a task of steps did. */
+  task?: TaskSummary;
 }
 
 /** An attempt that ended without a result: it comes later, by a handle. */

@@ -29,6 +29,7 @@ import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { validate } from "../../../shared/validation.ts";
+import { HOOK_REPLY } from "../core/hooks.ts";
 import type { Operation } from "../core/operation.ts";
 import { failure, targetInput } from "../core/planning/tool-call.ts";
 import type { ToolEnded } from "../core/signals.ts";
@@ -179,8 +180,8 @@ export class ToolBatch {
     this.#end(id);
     const address = { turn: this.input.turn.n, item, attempt };
     if ("deferred" in ended) return { type: "conversation.tool.deferred", ...address, ...ended.deferred };
-    const { result, transient } = ended;
-    return { type: "conversation.tool.completed", ...address, result, ...defined({ transient }) };
+    const { result, transient, task } = ended;
+    return { type: "conversation.tool.completed", ...address, result, ...defined({ transient, task }) };
   }
 
   #end(id: string): void {
@@ -232,10 +233,20 @@ const NOWHERE: ToolInvocation["tool"] = { library: "", id: "", version: 0 };
  * Planning mapped the input before, so it can be mapped.
  */
 export function invocationOf(
-  { tools }: Pick<VersionChain, "tools">,
-  { tool, input }: Pick<Operation, "tool" | "input">,
-): Pick<ToolInvocation, "tool" | "input"> {
+  {
+    tools,
+    contextAssembly,
+    memoryExtraction,
+  }: Pick<VersionChain, "tools" | "contextAssembly" | "memoryExtraction">,
+  { tool, input, reply }: Pick<Operation, "tool" | "input" | "reply">,
+): Pick<ToolInvocation, "tool" | "input" | "task"> {
   if (tool === null) return { tool: NOWHERE, input };
+  if (reply === HOOK_REPLY) {
+    const hook = [contextAssembly, memoryExtraction].find(
+      (candidate) => candidate?.library === tool.library && candidate.id === tool.id,
+    );
+    return { tool, input, ...defined({ task: hook?.task }) };
+  }
   const pinned = tools.find(
     ({ library, id, version }) => library === tool.library && id === tool.id && version === tool.version,
   );
@@ -245,5 +256,6 @@ export function invocationOf(
   return {
     tool: target === undefined ? tool : { ...parseReference(target.task), version: 0 },
     input: targetInput(definition, input, checkBudget()),
+    ...defined({ task: pinned.task }),
   };
 }

@@ -19,7 +19,7 @@ import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { toIso } from "../../../shared/time.ts";
 import { correlationOf } from "../core/correlation.ts";
-import { agentMark, clientMark, idsOf, isInterim, wireError } from "../core/frames.ts";
+import { agentMark, clientMark, idsOf, isInterim, taskMark, wireError } from "../core/frames.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
 import { budgetLeft, conversationBudget, turnSpending } from "../core/ledger.ts";
 import { shownStatus } from "../core/life.ts";
@@ -184,6 +184,7 @@ function toolParts(turn: Turn, operation: Operation): Pick<MoveView, "toolCall" 
     ...(attempt === 1 ? {} : { attempt }),
     ...asyncMark(mode),
     ...approvalMark(operation),
+    ...taskMark(operation),
   };
   if (result === undefined) return { toolCall };
   return { toolCall, toolResult: { success: result.success, ...outcomeView(result) } };
@@ -216,6 +217,7 @@ export function operationView(turn: Turn, operation: Operation): OperationView {
     ...agentMark(turn, operation),
     ...asyncMark(mode),
     ...approvalMark(operation),
+    ...taskMark(operation),
     ...(attempt === 1 ? {} : { attempt }),
   };
   if (status === "deferred" && deadline !== undefined)

@@ -1,16 +1,31 @@
 /**
  * The areas of a running task: its input, which does not change, and the state and the output, which its steps write. Pure.
  *
- * AREAS-2  State and output have at most `MAX_TASK_CONTEXT_LENGTH` units as JSON together.
+ * AREAS-2  What the steps of a task write to state and output has at most `MAX_TASK_CONTEXT_LENGTH` units as JSON in all.
+ * AREAS-3  A write costs its own path and value, whatever is there already. What a write cannot finish it takes back.
  */
-import { MAX_NOTED_ERRORS, MAX_TASK_CONTEXT_LENGTH } from "../../../library/tasks/limits.ts";
+import {
+  MAX_NOTED_ERRORS,
+  MAX_NOTED_MESSAGE,
+  MAX_TASK_CONTEXT_LENGTH,
+} from "../../../library/tasks/limits.ts";
 import { ERRORS, LAST_OUTPUT } from "../../../library/tasks/paths.ts";
 import { ExpressionError } from "../../../shared/expressions/values.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 
+/** An error of a step that the task goes on after. */
+export interface NotedError {
+  step: string;
+  code: string;
+  message: string;
+}
+
 export class TaskAreas {
-  #state: JsonObject = {};
-  #output: JsonObject = {};
+  readonly #state: JsonObject = {};
+  readonly #output: JsonObject = {};
+  readonly #errors: NotedError[] = [];
+  /** Units that were written. */
+  #written = 0;
   /** A step has written to the output. */
   hasOutput = false;
 
@@ -27,18 +42,22 @@ export class TaskAreas {
 
   /** Writes values by their paths, all or none. Throws `ExpressionError`. */
   write(values: JsonObject): void {
+    this.#take(Object.values(values));
     const areas: JsonObject = { state: this.#state, output: this.#output };
-    const written = Object.entries(values).reduce(
-      (current, [path, value]) => withMember(current, path.split("."), value),
-      areas,
-    );
-    this.#keep(written);
+    const undo: (() => void)[] = [];
+    try {
+      for (const [path, value] of Object.entries(values)) setMember(areas, path.split("."), value, undo);
+    } catch (error) {
+      for (const back of undo.reverse()) back();
+      throw error;
+    }
     if (Object.keys(values).some((path) => path.startsWith("output."))) this.hasOutput = true;
   }
 
   /** Keeps the result of a step that maps nothing. */
   writeLast(result: Json): void {
-    this.#keep({ state: { ...this.#state, [LAST_OUTPUT]: result }, output: this.#output });
+    this.#take([result]);
+    this.#state[LAST_OUTPUT] = result;
   }
 
   /** The result of the last step that mapped nothing; `null` where there was none. */
@@ -46,29 +65,45 @@ export class TaskAreas {
     return this.#state[LAST_OUTPUT] ?? null;
   }
 
-  /** Notes a failure that the task goes on after. */
-  noteError(error: { step: string; code: string; message: string }): void {
-    const known = this.#state[ERRORS];
-    const errors = [...(Array.isArray(known) ? known : []), error].slice(-MAX_NOTED_ERRORS);
-    this.#keep({ state: { ...this.#state, [ERRORS]: errors }, output: this.#output });
+  /** Notes a failure that the task goes on after. The oldest gives way, and a long message is cut, so there is always room. */
+  noteError({ step, code, message }: NotedError): void {
+    this.#errors.push({ step, code, message: message.slice(0, MAX_NOTED_MESSAGE) });
+    if (this.#errors.length > MAX_NOTED_ERRORS) this.#errors.shift();
+    this.#state[ERRORS] = this.#errors.map((error) => ({ ...error }));
   }
 
-  #keep({ state, output }: JsonObject): void {
-    const length = JSON.stringify(state).length + JSON.stringify(output).length;
-    if (length > MAX_TASK_CONTEXT_LENGTH)
+  #take(values: readonly Json[]): void {
+    const length = values.reduce<number>((sum, value) => sum + JSON.stringify(value).length, 0);
+    if (this.#written + length > MAX_TASK_CONTEXT_LENGTH)
       throw new ExpressionError(
         "Range",
-        `State and output of a task may have ${MAX_TASK_CONTEXT_LENGTH} characters as JSON together. They would have ${length}.`,
+        `The steps of a task may write ${MAX_TASK_CONTEXT_LENGTH} characters of JSON to state and output in all. They would have written ${this.#written + length}.`,
       );
-    // SAFETY: both were objects, and only members of theirs are written.
-    [this.#state, this.#output] = [state as JsonObject, output as JsonObject];
+    this.#written += length;
   }
 }
 
-function withMember(object: JsonObject, [name = "", ...rest]: readonly string[], value: Json): JsonObject {
-  if (rest.length === 0) return { ...object, [name]: value };
-  const inner = Object.hasOwn(object, name) ? object[name] : {};
-  if (!isJsonObject(inner))
+/** Sets a member, and makes the objects on the way. `undo` gets what takes it back. */
+function setMember(
+  object: JsonObject,
+  [name = "", ...rest]: readonly string[],
+  value: Json,
+  undo: (() => void)[],
+): void {
+  const before = Object.hasOwn(object, name) ? object[name] : undefined;
+  if (rest.length > 0 && before !== undefined) {
+    if (isJsonObject(before)) return setMember(before, rest, value, undo);
     throw new ExpressionError("Type", `"${name}" is no object, so it has no member "${rest[0]}".`);
-  return { ...object, [name]: withMember(inner, rest, value) };
+  }
+  undo.push(() => {
+    if (before === undefined) delete object[name];
+    else object[name] = before;
+  });
+  if (rest.length === 0) {
+    object[name] = value;
+    return;
+  }
+  const inner: JsonObject = {};
+  object[name] = inner;
+  setMember(inner, rest, value, undo);
 }

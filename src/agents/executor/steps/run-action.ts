@@ -1,39 +1,68 @@
 /** Runs actions, by kind. */
 import type { ToolContext } from "../../../library/define.ts";
+import type { ToolCodes } from "../../../library/deployed-code.ts";
 import { DEFAULT_TOOL_TIMEOUT_MS } from "../../../library/schemas.ts";
-import type { Action } from "../../../library/tasks/action.ts";
 import { ToolError } from "../../../library/tool-error.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
+import type { PinnedAction } from "../../../protocol/task-definition.ts";
 import { mapped } from "../../../shared/expressions/mapping.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { Meter } from "../../../shared/json-schema/meter.ts";
+import { requestHttp } from "../actions/http-request.ts";
 import type { TaskAreas } from "./areas.ts";
-import { requestHttp } from "./http-request.ts";
+import type { TaskRecord } from "./task-record.ts";
+
+/** What actions need from outside. */
+export interface ActionPorts {
+  tools: Pick<ToolCodes, "actionCode">;
+  clock: Pick<Clock, "timer" | "now">;
+  /** Reports whether requests of tasks that authors wrote may go to a host, as an action names it. */
+  mayReach(host: string): boolean;
+}
 
 /** Where an action runs. */
 export interface ActionRun {
   input: Json;
   areas: TaskAreas;
   context: ToolContext;
-  clock: Pick<Clock, "timer">;
-  /** The steps of all expressions of the task. */
+  ports: ActionPorts;
+  /** The steps of all expressions and texts of the task. */
   meter: Meter;
+  record: TaskRecord;
+  /** An author of the tenant wrote the task. */
+  isAuthored: boolean;
 }
 
 /** Returns what an action gives. Throws what it throws. */
-export function runAction(action: Action, run: ActionRun): Promise<unknown> {
+export async function runAction(action: PinnedAction, run: ActionRun): Promise<unknown> {
+  const { input, areas, context, ports, meter, record } = run;
   switch (action.kind) {
-    case "code":
-      return inTime(action.definition.timeoutMs, run, (signal) =>
-        action.run(run.input, { ...run.context, signal }),
-      );
+    case "code": {
+      const code = ports.tools.actionCode(action.library, action.id);
+      if (code === undefined)
+        throw new ToolError(`The action "${action.library}/${action.id}" is not deployed.`, {
+          code: "NOT_FOUND",
+        });
+      return inTime(action.timeoutMs, run, (signal) => code(input, { ...context, signal }));
+    }
     case "update_context":
-      return Promise.resolve(mapped(action.values, run.areas.variables, run.meter));
-    case "http.request":
+      return mapped(action.values, areas.variables, meter);
+    case "http.request": {
+      const hosts = run.isAuthored ? action.hosts.filter((host) => ports.mayReach(host)) : action.hosts;
       return inTime(action.timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS, run, (signal) =>
-        requestHttp(action, run.input, signal),
+        requestHttp({ ...action, hosts }, input, { signal, idempotencyKey: context.operationId }),
       );
+    }
+    case "emit_event":
+      return record.addEvent(action.name, input);
+    case "metric.record":
+      return record.addMetric(action, input);
+    case "llm":
+    case "llm.embed":
+    case "vector":
+    case "mock.return":
+      throw new ToolError(`Actions of the kind "${action.kind}" cannot run yet.`);
     default:
       return action satisfies never;
   }
@@ -41,11 +70,11 @@ export function runAction(action: Action, run: ActionRun): Promise<unknown> {
 
 function inTime(
   milliseconds: number,
-  { context, clock }: ActionRun,
+  { context, ports }: ActionRun,
   work: (signal: AbortSignal) => Promise<unknown>,
 ): Promise<unknown> {
   const message = `Its action did not answer within ${milliseconds} ms.`;
-  return withDeadline(clock, milliseconds, work, {
+  return withDeadline(ports.clock, milliseconds, work, {
     outer: context.signal,
     reason: () => new ToolError(message, { code: "TIMEOUT", retriable: true }),
   });

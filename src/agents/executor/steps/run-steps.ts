@@ -6,74 +6,107 @@
  * STEP-4  A step that fails with `abort` or `retry` ends the task; with `retry` its error may pass, so whoever runs the task tries it again
  *         from its first step, with a fresh state. With `continue` the error is in `state._errors`, and the next step runs.
  * STEP-5  Each action gets an operation id of its own, the same in all attempts of the task, and ends when its own time is over.
- * STEP-7  With `retry` an action is run again, under the same operation id and with the same input, while its error may pass.
+ *         `idempotencyKey` gives another one in its place.
  * STEP-6  The result of a task is its output, or where no step writes that, the result of its last step that maps nothing.
+ * STEP-7  With `retry` an action is run again, under the same operation id and with the same input, while its error may pass. As for a
+ *         tool, an exception may pass; an error that the action reports may if it says so.
  */
 
 import type { ToolContext } from "../../../library/define.ts";
 import { MAX_TOOL_BACKOFF_MS } from "../../../library/schemas.ts";
 import { AREA_NAMES } from "../../../library/tasks/paths.ts";
-import type { Step, StepOutcome } from "../../../library/tasks/step.ts";
 import { ToolError } from "../../../library/tool-error.ts";
-import type { Clock } from "../../../ports/clock.ts";
 import { sleepWith } from "../../../ports/deadline.ts";
-import type { RetryPolicy } from "../../../protocol/definitions.ts";
-import { DramatisError, toErrorData } from "../../../shared/errors.ts";
+import type { RetryPolicy } from "../../../protocol/definition-parts.ts";
+import type { PinnedStep, PinnedTask, StepOutcome } from "../../../protocol/task-definition.ts";
 import { compileExpression } from "../../../shared/expressions/expression.ts";
 import { STEPS_OF_EXPRESSION_CHARACTER } from "../../../shared/expressions/limits.ts";
 import { mapped } from "../../../shared/expressions/mapping.ts";
-import { ExpressionError } from "../../../shared/expressions/values.ts";
+import { typeOf } from "../../../shared/expressions/values.ts";
 import { isJson, type Json } from "../../../shared/json.ts";
-import { type Meter, Spent } from "../../../shared/json-schema/meter.ts";
-import { checkBudget } from "../../../shared/json-schema/violations.ts";
+import type { Meter } from "../../../shared/json-schema/meter.ts";
 import { TaskAreas } from "./areas.ts";
-import { runAction } from "./run-action.ts";
+import { type ActionPorts, runAction } from "./run-action.ts";
+import { describe, stepError } from "./step-error.ts";
+import type { TaskRecord } from "./task-record.ts";
 
-/** Returns the result of a task. Throws `ToolError`, whose message names the step. */
-export async function runSteps(
-  steps: readonly Step[],
-  input: Json,
-  context: ToolContext,
-  clock: Pick<Clock, "timer">,
-): Promise<Json> {
+/** Where the steps of a task run. */
+export interface StepsRun {
+  context: ToolContext;
+  ports: ActionPorts;
+  /** The steps of all expressions and texts of the task. */
+  meter: Meter;
+  record: TaskRecord;
+}
+
+/** Returns the result of a task's steps. Throws `ToolError`, whose message names the step. */
+export async function runSteps(task: PinnedTask, input: Json, run: StepsRun): Promise<Json> {
+  const { context, meter, record } = run;
   const areas = new TaskAreas(input);
-  const meter = checkBudget();
-  for (const [index, one] of steps.entries()) {
-    context.progress({ step: one.ref, percent: Math.floor((index * 100) / steps.length) });
+  for (const [index, one] of task.steps.entries()) {
+    context.progress({ step: one.ref, percent: Math.floor((index * 100) / task.steps.length) });
+    const end = record.beginStep(one.ref);
+    const tries = { count: 0 };
     try {
       const outcome = outcomeOf(one, areas, meter);
-      if (outcome === "succeed") break;
       if (outcome === "fail") throw new ToolError("Its condition ends the task with a failure.");
-      if (outcome === "continue") await runStep(one, areas, { context, clock, meter });
+      if (outcome === "continue") await runStep(task, one, areas, run, tries);
+      end(
+        outcome === "continue" ? { status: "completed", attempts: tries.count } : { status: ENDED[outcome] },
+      );
+      if (outcome === "succeed") break;
     } catch (thrown) {
       const error = stepError(one, thrown);
+      const { code, message } = error;
+      end({ status: "failed", attempts: Math.max(1, tries.count), error: { code, message } });
       if (one.onFailure !== "continue" || context.signal.aborted) throw error;
-      areas.noteError({ step: one.ref, code: error.code, message: error.message });
+      areas.noteError({ step: one.ref, code, message });
     }
   }
   return areas.hasOutput ? areas.output : areas.last;
 }
 
-function outcomeOf({ condition }: Step, areas: TaskAreas, meter: Meter): StepOutcome {
+const ENDED = { skip: "skipped", succeed: "succeeded" } as const;
+
+function outcomeOf({ condition }: PinnedStep, areas: TaskAreas, meter: Meter): StepOutcome {
   if (condition === undefined) return "continue";
   const { if: source, then = "continue", else: otherwise = "skip" } = condition;
-  meter.spend(source.length * STEPS_OF_EXPRESSION_CHARACTER);
-  const holds = compileExpression(source, AREA_NAMES).evaluate(areas.variables, meter);
+  const holds = evaluated(source, areas, meter);
   if (typeof holds !== "boolean")
-    throw new ToolError(`Its condition is ${JSON.stringify(holds ?? null)}, and must be true or false.`, {
+    throw new ToolError(`Its condition is a ${typeOf(holds)}, and must be true or false.`, {
       code: "INVALID_INPUT",
     });
   return holds ? then : otherwise;
 }
 
+function evaluated(source: string, areas: TaskAreas, meter: Meter): Json | undefined {
+  meter.spend(source.length * STEPS_OF_EXPRESSION_CHARACTER);
+  return compileExpression(source, AREA_NAMES).evaluate(areas.variables, meter);
+}
+
 async function runStep(
-  { ref, action, retry, inputMapping, outputMapping }: Step,
+  { authored }: PinnedTask,
+  one: PinnedStep,
   areas: TaskAreas,
-  { context, clock, meter }: { context: ToolContext; clock: Pick<Clock, "timer">; meter: Meter },
+  { context, ports, meter, record }: StepsRun,
+  tries: { count: number },
 ): Promise<void> {
+  const { action, retry, inputMapping, outputMapping } = one;
   const input = inputMapping === undefined ? areas.input : mapped(inputMapping, areas.variables, meter);
-  const run = () => runAction(action, { input, areas, meter, clock, context: contextOf(ref, context) });
-  const value = await withAttempts(run, retry, context.signal, clock);
+  const own = contextOf(one, areas, context, meter);
+  const run = () => {
+    tries.count += 1;
+    return runAction(action, {
+      input,
+      areas,
+      meter,
+      ports,
+      record,
+      context: own,
+      isAuthored: authored === true,
+    });
+  };
+  const value = await withAttempts(run, retry, context.signal, ports.clock);
   const result = jsonOf(value);
   if (outputMapping === undefined) areas.writeLast(result);
   else areas.write(mapped(outputMapping, { ...areas.variables, result }, meter));
@@ -84,24 +117,37 @@ async function withAttempts(
   run: () => Promise<unknown>,
   { maxAttempts, backoffMs }: RetryPolicy = { maxAttempts: 1, backoffMs: 0 },
   signal: AbortSignal,
-  { timer }: Pick<Clock, "timer">,
+  { timer }: ActionPorts["clock"],
 ): Promise<unknown> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await run();
     } catch (error) {
-      const mayPass = describe(error).retriable && !signal.aborted;
-      if (!mayPass || attempt >= maxAttempts) throw error;
+      const isFinal = !describe(error).mayPass || signal.aborted;
+      if (isFinal || attempt >= maxAttempts) throw error;
       await sleepWith(timer, Math.min(backoffMs * 2 ** (attempt - 1), MAX_TOOL_BACKOFF_MS), signal);
     }
   }
 }
 
 /** Returns the context of one action. */
-function contextOf(ref: string, context: ToolContext): ToolContext {
+function contextOf(
+  { ref, idempotencyKey }: PinnedStep,
+  areas: TaskAreas,
+  context: ToolContext,
+  meter: Meter,
+): ToolContext {
+  const key = idempotencyKey === undefined ? undefined : evaluated(idempotencyKey, areas, meter);
+  if (idempotencyKey !== undefined && (typeof key !== "string" || key === ""))
+    throw new ToolError(
+      `Its idempotency key is ${key === "" ? "empty" : `a ${typeOf(key)}`}, and must be a text.`,
+      {
+        code: "INVALID_INPUT",
+      },
+    );
   return {
     ...context,
-    operationId: `${context.operationId}/${ref}`,
+    operationId: typeof key === "string" ? key : `${context.operationId}/${ref}`,
     defer: () => Promise.reject(new ToolError("A step of a task cannot defer its result. Return it.")),
   };
 }
@@ -112,32 +158,4 @@ function jsonOf(value: unknown): Json {
   const json = isJson(value) ? (JSON.parse(JSON.stringify(value)) as Json) : undefined;
   if (json === undefined) throw new ToolError("Its action returned a value that is not JSON.");
   return json;
-}
-
-/** Returns the error of a step, with its name. */
-function stepError({ ref, onFailure }: Step, thrown: unknown): ToolError {
-  const { code, message, retriable } = describe(thrown);
-  return new ToolError(`Step "${ref}": ${message}`, {
-    code,
-    retriable: retriable || onFailure === "retry",
-    cause: thrown,
-  });
-}
-
-function describe(thrown: unknown): Pick<ToolError, "code" | "message" | "retriable"> {
-  if (thrown instanceof ToolError) return thrown;
-  if (thrown instanceof Spent)
-    return {
-      code: "INVALID_INPUT",
-      message: "The expressions of the task took too many steps.",
-      retriable: false,
-    };
-  if (thrown instanceof ExpressionError)
-    return { code: "INVALID_INPUT", message: thrown.message, retriable: false };
-  if (thrown instanceof DramatisError) {
-    const { message, retriable } = toErrorData(thrown);
-    return { code: "EXECUTION_FAILED", message, retriable };
-  }
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
-  return { code: "EXECUTION_FAILED", message: message || "It failed without a message.", retriable: false };
 }

@@ -16,6 +16,7 @@ import { compactionProfile, contextTokens, profileAt } from "../../../../library
 import type { ModelProfile } from "../../../../model/profile.ts";
 import { type Amounts, addAmounts, amountsOf, maxOutputTokens, NOTHING } from "../../../../model/spending.ts";
 import { AMOUNT, amountOf, type Budget, type BudgetExcess, inUnits } from "../../../../protocol/budget.ts";
+import type { VersionChain } from "../../../../protocol/definitions.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { LeaseRefusal } from "../lease.ts";
@@ -28,7 +29,8 @@ import {
   type RunningCompaction,
   runningCompactions,
 } from "../state.ts";
-import type { CallingTurn, Turn } from "../turn.ts";
+import { reservedByTasks } from "../task-spending.ts";
+import { type CallingTurn, openOperations, type Turn } from "../turn.ts";
 import { failTurn } from "./cancel.ts";
 import { summaryReservation } from "./compaction.ts";
 import { placeOf } from "./lease.ts";
@@ -163,14 +165,15 @@ export function toolCallsLeft(state: ConversationState, turn: Turn): number {
 }
 
 /** Returns the limits of a turn's calls, with what counts against each. */
-function limitsOf(state: ConversationState, turn: Turn): Limit[] {
+export function limitsOf(state: ConversationState, turn: Turn): Limit[] {
   const shared = sharedLimits(state, turn.agentId, turn);
   if (turn.budget === undefined) return shared;
   return [{ scope: "turn", budget: turn.budget, used: usedByTurn(state, turn) }, ...shared];
 }
 
 function usedByTurn({ record }: ConversationState, turn: Turn): Amounts {
-  return addAmounts(spentByTurn(turn, chainOf(record, turn.agentId)), reservedByCalls(turn));
+  const chain = chainOf(record, turn.agentId);
+  return addAmounts(spentByTurn(turn, chain), reservedByOperations(turn, chain));
 }
 
 /** As `limitsOf`, with what the turn's own model call has reserved: nothing of it is left for others. */
@@ -198,12 +201,19 @@ function sharedLimits(state: ConversationState, agentId: string, own?: Turn): Li
   return limits;
 }
 
-/** Returns what `reservedBeside` does, and what agents that were called may use up. */
+/** Returns what `reservedBeside` does, and what agents and tasks that were called may use up. */
 function reservedInAll(state: ConversationState, own?: number, agentId?: string): Amounts {
   const turns = [...state.active.values()].filter(
     (turn) => agentId === undefined || turn.agentId === agentId,
   );
-  return turns.map(reservedByCalls).reduce(addAmounts, reservedBeside(state, own, agentId));
+  return turns
+    .map((turn) => reservedByOperations(turn, chainOf(state.record, turn.agentId)))
+    .reduce(addAmounts, reservedBeside(state, own, agentId));
+}
+
+/** Returns what the calls of agents and of tasks that are under way may use up. */
+function reservedByOperations(turn: Turn, chain: VersionChain): Amounts {
+  return addAmounts(reservedByCalls(turn), reservedByTasks(openOperations(turn), chain));
 }
 
 /** Returns what the running calls of all turns but `own` have reserved; of one agent only, if it is given. */
@@ -238,7 +248,7 @@ function requestOf(
 const CALL_LIMITS = ["modelCalls", "tokens", "usd"] as const;
 
 /** Returns the first limit that a request would exceed; `null` if it fits. */
-function excessOf(limits: readonly Limit[], request: Amounts): BudgetExcess | null {
+export function excessOf(limits: readonly Limit[], request: Amounts): BudgetExcess | null {
   for (const { scope, budget, used } of limits) {
     for (const limit of CALL_LIMITS) {
       const allowed = budget[limit];

@@ -11,13 +11,15 @@
  * RECOVER-3  Nobody is held up by a background operation, so the result of an interrupted one is accepted as long as its run
  *            may take.
  */
+import { NOTHING } from "../../../../model/spending.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { extractionOf } from "../hooks.ts";
 import { crashesOf, heldTurns, resumePause } from "../isolation.ts";
 import { LATE_RESULT_MS, MAX_RECOVERIES } from "../limits.ts";
 import { awaitsApproval, type Operation } from "../operation.ts";
 import type { Abandon } from "../signals.ts";
-import type { ConversationState } from "../state.ts";
+import { type ConversationState, chainOf } from "../state.ts";
+import { reservedByTask, taskOf } from "../task-spending.ts";
 import { openOperations, runnableOperations, type Turn } from "../turn.ts";
 import { expiredCall } from "./agent-call.ts";
 import { unapproved } from "./approval.ts";
@@ -53,8 +55,16 @@ function recoverTurn(state: ConversationState, turn: Turn, due: number, input: P
     const message = `The actor was interrupted ${crashes} times during this turn, without progress in between. Send the message again.`;
     return [...charge, failTurn(turn, { code: "RECOVERY_EXHAUSTED", message, retriable: true }, input)];
   }
+  // The models of a task that runs again are asked again (LEDGER-5).
+  const chain = chainOf(state.record, turn.agentId);
+  const repeatedTasks = running.flatMap(({ item, effect, ...operation }): AgentDecision[] => {
+    const task = effect === "once" ? undefined : taskOf(chain, operation);
+    const spent = task === undefined ? NOTHING : reservedByTask(task, operation.input);
+    return spent.modelCalls === 0 ? [] : [{ type: "CHARGE_TASK", turn: n, item, spent }];
+  });
   return [
     ...charge,
+    ...repeatedTasks,
     { type: "RESUME_TURN", turn: n, notBefore: now + resumePause(crashes), reset: isCalling },
     ...running
       .filter(({ effect }) => effect === "once")

@@ -9,6 +9,8 @@
 import { maxMovesPerTurn } from "../../../../library/persona.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import type { ToolOutcome } from "../../../../protocol/requests.ts";
+import type { TaskSummary } from "../../../../protocol/task-summary.ts";
+import { defined } from "../../../../shared/defined.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../../shared/json.ts";
 import { activeLength, lengthOf, resultsLength } from "../content-size.ts";
@@ -17,6 +19,7 @@ import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../limits.ts";
 import { awaitsApproval, type Operation } from "../operation.ts";
 import type { ClientResult, ToolCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
+import { spentByTask } from "../task-spending.ts";
 import { blockingOperations, openOperations, type Turn } from "../turn.ts";
 import { type WaitingOperation, waitForResults } from "../waits.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
@@ -27,12 +30,14 @@ import { nextAttemptAt } from "./tool-retry.ts";
 export interface ItemResult {
   item: number;
   result: ToolResult;
+  /** What a task of steps did. */
+  task?: TaskSummary;
 }
 
 /** A result of another attempt changes nothing (OP-1). One that would exceed the limits is replaced by a failure. */
 export function planToolResult(
   state: ConversationState,
-  { turn: n, item, attempt, result, transient }: ToolCompleted,
+  { turn: n, item, attempt, result, transient, task }: ToolCompleted,
   { now }: Pick<PlanInput, "now">,
 ): AgentDecision[] {
   const turn = state.active.get(n);
@@ -45,17 +50,28 @@ export function planToolResult(
     !awaitsApproval(operation);
   const operation = openOperations(turn).find(isExpected);
   if (operation === undefined) return [];
+  const did = defined({ task });
+  const charge = task === undefined ? [] : chargeTask(n, item, task);
   const notBefore = transient
     ? nextAttemptAt(chainOf(state.record, turn.agentId), operation, now)
     : undefined;
   if (notBefore !== undefined && result.error !== undefined)
-    return [{ type: "RETRY_TASK", turn: n, item, error: result.error, notBefore }];
+    return [...charge, { type: "RETRY_TASK", turn: n, item, error: result.error, notBefore, ...did }];
   const { toolCallId } = operation;
   const excess = excessOf(state, turn, result);
   if (excess === null)
-    return resume(state, turn, [{ item, result: { ...result, tool_call_id: toolCallId } }]);
+    return [
+      ...charge,
+      ...resume(state, turn, [{ item, result: { ...result, tool_call_id: toolCallId }, ...did }]),
+    ];
   const message = `The call was made, but its result is not kept: ${excess} Ask for less.`;
-  return resume(state, turn, [{ item, result: failure(toolCallId, "EXECUTION_FAILED", message) }]);
+  const kept = { item, result: failure(toolCallId, "EXECUTION_FAILED", message), ...did };
+  return [...charge, ...resume(state, turn, [kept])];
+}
+
+/** Charges the turn with what the models of a task have used up (LEDGER-5). */
+function chargeTask(turn: number, item: number, task: TaskSummary): AgentDecision[] {
+  return task.models === undefined ? [] : [{ type: "CHARGE_TASK", turn, item, spent: spentByTask(task) }];
 }
 
 /** Throws `CONFLICT` if the operation accepts no result any more, `TOO_LARGE` if its turn's results are too large. */

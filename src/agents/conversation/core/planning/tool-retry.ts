@@ -3,13 +3,13 @@
  *
  * TOOLRETRY-1  A call of a `pure` or `idempotent` tool whose attempt failed for a passing reason is made again, under the same
  *              operation id, until its attempts are used up. A `once` tool and a failure that the tool reported are not.
- * TOOLRETRY-2  The pause before an attempt is the tool's backoff, doubled with each further attempt up to a minute. It
- *              survives a crash and ends with the turn.
+ * TOOLRETRY-2  The pause before an attempt is the tool's backoff, doubled with each further attempt up to a minute. That of a task may
+ *              stay the same, or grow by its first length, and has a limit of its own. It survives a crash and ends with the turn.
  * TOOLRETRY-3  A crash uses up no attempt: it repeats the attempt that it interrupted.
  */
 
 import { MAX_TOOL_BACKOFF_MS } from "../../../../library/schemas.ts";
-import type { VersionChain } from "../../../../protocol/definitions.ts";
+import type { RetryPolicy, VersionChain } from "../../../../protocol/definitions.ts";
 import type { Operation } from "../operation.ts";
 
 /** Returns the earliest time of an operation's next attempt; `undefined` where the failed one was the last. */
@@ -20,5 +20,14 @@ export function nextAttemptAt(
 ): number | undefined {
   const retry = tools.find(({ definition }) => definition.name === name)?.definition.retry;
   if (retry === undefined || effect === "once" || attempt >= retry.maxAttempts) return undefined;
-  return now + Math.min(retry.backoffMs * 2 ** (attempt - 1), MAX_TOOL_BACKOFF_MS);
+  return now + pauseAfter(retry, attempt);
+}
+
+/** Returns the pause after a failed attempt, in milliseconds. */
+function pauseAfter(
+  { backoffMs, backoff = "exponential", maxDelayMs = MAX_TOOL_BACKOFF_MS }: RetryPolicy,
+  attempt: number,
+): number {
+  const factor = backoff === "none" ? 1 : backoff === "linear" ? attempt : 2 ** (attempt - 1);
+  return Math.min(backoffMs * factor, maxDelayMs, MAX_TOOL_BACKOFF_MS);
 }

@@ -2,22 +2,25 @@
  * The action `http.request`.
  *
  * HTTP-1  Every address is checked against the action's hosts before it is asked: the first one, and that of each redirect. A request that
- *         is redirected to another origin loses `authorization` and `cookie`.
+ *         is redirected to another origin keeps only headers that say how to answer, and one with a body is not redirected there.
  * HTTP-2  A response has at most `MAX_HTTP_RESPONSE_BYTES`; a larger one is an error, without reading on.
+ * HTTP-4  A request of an `idempotent` action carries the idempotency key of its step, the same in all attempts, unless its input gives one.
  * HTTP-3  No answer, 408, 429 and 5xx are errors that may pass. Any other status is a result.
  */
 import { z } from "zod";
-import type { HttpRequestAction } from "../../../library/tasks/action.ts";
 import { addressProblem } from "../../../library/tasks/host-rules.ts";
 import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../../library/tasks/limits.ts";
 import { ToolError } from "../../../library/tool-error.ts";
+import type { HttpRequestAction } from "../../../protocol/task-definition.ts";
 import { defined } from "../../../shared/defined.ts";
 import { type Json, type JsonObject, parseJson } from "../../../shared/json.ts";
 import { inputIssues, issuesText } from "../../../shared/validation.ts";
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] as const;
-/** Headers that belong to one origin. */
-const SECRET_HEADERS = ["authorization", "cookie", "proxy-authorization"];
+/** Headers that hold no secret of an origin. */
+const PLAIN_HEADERS = new Set(["accept", "accept-language", "user-agent"]);
+/** Headers of a response that are no result. */
+const DROPPED_HEADERS = new Set(["set-cookie", "set-cookie2"]);
 /** Statuses of redirects that ask the new address with `GET`, unless the request was `HEAD`. */
 const TO_GET = new Set([301, 302, 303]);
 const REDIRECTS = new Set([...TO_GET, 307, 308]);
@@ -39,11 +42,13 @@ interface Sent {
 
 /** Returns `{status, headers, body}`. Throws `ToolError`. */
 export async function requestHttp(
-  { hosts }: HttpRequestAction,
+  { hosts, effect = "once" }: Pick<HttpRequestAction, "hosts" | "effect">,
   input: Json,
-  signal: AbortSignal,
+  { signal, idempotencyKey }: { signal: AbortSignal; idempotencyKey: string },
 ): Promise<JsonObject> {
   let sent = requestOf(input);
+  if (effect === "idempotent" && !sent.headers.has("idempotency-key"))
+    sent.headers.set("idempotency-key", idempotencyKey);
   for (let redirects = 0; ; redirects++) {
     const problem = addressProblem(sent.url, hosts);
     if (problem !== null) throw new ToolError(problem, { code: "PERMISSION_DENIED" });
@@ -65,8 +70,7 @@ function requestOf(input: Json): Sent {
     });
   const { url: address, method, headers: given, body } = parsed.data;
   const url = URL.parse(address);
-  if (url === null)
-    throw new ToolError(`"${address.slice(0, 200)}" is no address.`, { code: "INVALID_INPUT" });
+  if (url === null) throw new ToolError("Its `url` is no address.", { code: "INVALID_INPUT" });
   const headers = headersOf(given);
   if (body === undefined) return { url, method, headers };
   if (typeof body !== "string" && !headers.has("content-type"))
@@ -103,12 +107,17 @@ function redirectOf(
   if (!REDIRECTS.has(status) || location === null) return null;
   const next = URL.parse(location, url);
   if (next === null) throw new ToolError("It was redirected to what is no address.");
-  const kept = new Headers(headers);
-  if (next.origin !== url.origin) for (const name of SECRET_HEADERS) kept.delete(name);
-  if (!TO_GET.has(status) || method === "GET" || method === "HEAD")
-    return { url: next, method, headers: kept, ...defined({ body }) };
-  kept.delete("content-type");
-  return { url: next, method: "GET", headers: kept };
+  const isElsewhere = next.origin !== url.origin;
+  const kept = new Headers([...headers].filter(([name]) => !isElsewhere || PLAIN_HEADERS.has(name)));
+  if (TO_GET.has(status) && method !== "GET" && method !== "HEAD") {
+    kept.delete("content-type");
+    return { url: next, method: "GET", headers: kept };
+  }
+  if (isElsewhere && body !== undefined)
+    throw new ToolError(
+      `It was redirected to "${next.host}", which does not get its body. Name that address.`,
+    );
+  return { url: next, method, headers: kept, ...defined({ body }) };
 }
 
 async function resultOf(response: Response): Promise<JsonObject> {
@@ -120,7 +129,8 @@ async function resultOf(response: Response): Promise<JsonObject> {
   const text = await textOf(response);
   const isJson = /[/+]json\b/i.test(headers.get("content-type") ?? "");
   const parsed = isJson ? parseJson(text) : undefined;
-  return { status, headers: Object.fromEntries(headers), body: parsed === undefined ? text : parsed };
+  const shown = [...headers].filter(([name]) => !DROPPED_HEADERS.has(name));
+  return { status, headers: Object.fromEntries(shown), body: parsed === undefined ? text : parsed };
 }
 
 async function textOf(response: Response): Promise<string> {

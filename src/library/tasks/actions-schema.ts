@@ -1,0 +1,47 @@
+/** The actions of steps and libraries, as their authors write them, and their checks. */
+
+import type { ToolEffect } from "../../protocol/definition-parts.ts";
+import type { ActionDefinition, CodeActionDefinition, InlineAction } from "../../protocol/task-definition.ts";
+import type { InputIssue } from "../../shared/errors.ts";
+import { mappingIssues } from "../../shared/expressions/mapping.ts";
+import { isJsonObject } from "../../shared/json.ts";
+import { inputIssues } from "../../shared/validation.ts";
+import { listIds } from "../known-ids.ts";
+import { ACTION_KINDS, isKind, kindNamed, kindOf, laterKind } from "./kinds.ts";
+import { AREA_NAMES } from "./paths.ts";
+
+/** Returns an action without code in the form in which it is stored. What is no action is returned as it is. */
+export function normalAction(action: unknown): unknown {
+  return isJsonObject(action) && "kind" in action ? { ...action, kind: kindNamed(action.kind) } : action;
+}
+
+/** Returns the problems of an action without code (ACTION-1), by JSON pointers that continue `path`. */
+export function actionIssues(action: unknown, path: string): InputIssue[] {
+  const { kind } = (action ?? {}) as { kind?: unknown };
+  if (!isKind(kind)) return [{ path: `${path}/kind`, message: kindProblem(kind) }];
+  // SAFETY: the schema of the kind checks the rest.
+  const given = action as InlineAction;
+  const parsed = kindOf(given).schema.safeParse(given);
+  if (!parsed.success) return inputIssues(parsed.error, path);
+  const mappings = kindOf(given).mappings?.(given) ?? [];
+  return mappings.flatMap(({ path: place, mapping }) =>
+    mappingIssues(mapping, AREA_NAMES, `${path}${place}`),
+  );
+}
+
+/** Returns the effect of running an action twice. */
+export function effectOfAction(action: ActionDefinition | CodeActionDefinition): ToolEffect {
+  return action.kind === "code" ? action.effect : kindOf(action).effect(action);
+}
+
+function kindProblem(kind: unknown): string {
+  const known = `It is one of: ${listIds(String(kind), ACTION_KINDS)}.`;
+  if (kind === undefined)
+    return `Must be an action of a library, made with defineAction(…) or named by reference, or have a \`kind\`. ${known}`;
+  if (kind === "code")
+    return "Functions are actions of deployed libraries. Name one by reference in the place of this object.";
+  const later = laterKind(kind);
+  if (later !== undefined)
+    return `Actions of the kind "${kind}" come with ${later}, which do not exist yet. ${known}`;
+  return `There is no kind of actions "${String(kind)}". ${known}`;
+}

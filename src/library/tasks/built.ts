@@ -1,0 +1,51 @@
+/** What `defineTask`, `defineAction` and `definePrompt` return. */
+import type { ModelProfile } from "../../model/profile.ts";
+import type {
+  CodeActionDefinition,
+  InlineAction,
+  PromptDefinition,
+  TaskDefinition,
+} from "../../protocol/task-definition.ts";
+import type { Defined, Tool } from "../tool.ts";
+
+/** A prompt of a library. */
+export type Prompt = Defined<PromptDefinition>;
+
+/** The definitions that a task or an action was built with. `defineLibrary` adds them. */
+export interface Embedded {
+  readonly actions: readonly LibraryAction[];
+  readonly prompts: readonly Prompt[];
+  readonly modelProfiles: readonly Defined<ModelProfile>[];
+}
+
+/** A function that steps of tasks run. */
+export interface CodeAction extends Defined<CodeActionDefinition> {
+  readonly embedded: Embedded;
+  /** Checks the input, runs the function, and checks the output. Throws `ToolError`. */
+  readonly run: Tool["run"];
+}
+
+/** An action of a kind without code, under an id of a library. */
+export interface NamedAction extends Defined<InlineAction> {
+  readonly embedded: Embedded;
+  readonly run?: never;
+}
+
+/** An action of a library, which steps name. */
+export type LibraryAction = CodeAction | NamedAction;
+
+/** A task: a function, or steps. No model sees it: hooks and tools name it. */
+export interface Task extends Defined<TaskDefinition> {
+  readonly embedded: Embedded;
+  /** The function of a task without steps. */
+  readonly run?: Tool["run"];
+}
+
+/** Joins embedded definitions, each once. */
+export function joined(parts: readonly Embedded[]): Embedded {
+  return {
+    actions: [...new Set(parts.flatMap(({ actions }) => actions))],
+    prompts: [...new Set(parts.flatMap(({ prompts }) => prompts))],
+    modelProfiles: [...new Set(parts.flatMap(({ modelProfiles }) => modelProfiles))],
+  };
+}

@@ -1,0 +1,180 @@
+/**
+ * The kinds of actions: their options, their effects, and what they refer to.
+ *
+ * ACTION-1  An action is of a kind that exists, with the options of its kind. Any other one is refused where it is defined.
+ * ACTION-3  Functions are named by reference: a definition holds none, so JSON and TypeScript say the same.
+ */
+import { z } from "zod";
+import type { ToolEffect } from "../../protocol/definition-parts.ts";
+import type { InlineAction } from "../../protocol/task-definition.ts";
+import type { Mapping } from "../../shared/expressions/mapping.ts";
+import type { DefinitionReference } from "../../shared/identifiers.ts";
+import { referenceSchema } from "../reference.ts";
+import { MAX_TIMEOUT_MS } from "../schemas.ts";
+import { hostProblem } from "./host-rules.ts";
+import { MAX_ACTION_HOSTS, MAX_ANSWER_TOKENS, MAX_MOCK_DELAY_MS, MAX_TEMPLATE_LENGTH } from "./limits.ts";
+import { schemaCheck } from "./schema-check.ts";
+
+/** What an action refers to. */
+interface Refers {
+  prompt?: DefinitionReference;
+  profile?: DefinitionReference;
+}
+
+interface ActionKind<Kind extends InlineAction> {
+  schema: z.ZodType;
+  /** The expressions of the action, by their place. */
+  mappings?(action: Kind): { path: string; mapping: Mapping }[];
+  /** The Liquid texts of the action, by their place. */
+  templates?(action: Kind): { path: string; source: string | undefined }[];
+  refers?(action: Kind): Refers;
+  effect(action: Kind): ToolEffect;
+}
+
+const timeoutMs = z.exactOptional(z.int().min(1).max(MAX_TIMEOUT_MS));
+const template = z.string().min(1).max(MAX_TEMPLATE_LENGTH);
+/** A name of an event or a measurement. */
+const dottedName = z
+  .string()
+  .regex(/^[a-z][a-z0-9_-]*(?:\.[a-z0-9_-]+)*$/, "Must be words of small letters and digits, joined by dots.")
+  .max(100);
+const kind = z.string();
+
+const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, { kind: Name }>> } = {
+  update_context: {
+    schema: z.strictObject({ kind, values: z.record(z.string().min(1).max(200), z.string().min(1)) }),
+    mappings: ({ values }) => [{ path: "/values", mapping: values }],
+    effect: () => "pure",
+  },
+  "http.request": {
+    schema: z.strictObject({
+      kind,
+      hosts: z
+        .array(z.string().superRefine(checkHost))
+        .min(1, "Must name the hosts that it may reach.")
+        .max(MAX_ACTION_HOSTS),
+      effect: z.exactOptional(z.enum(["pure", "idempotent", "once"])),
+      timeoutMs,
+    }),
+    effect: ({ effect = "once" }) => effect,
+  },
+  llm: {
+    schema: z
+      .strictObject({
+        kind,
+        profile: z.exactOptional(referenceSchema),
+        prompt: z.exactOptional(referenceSchema),
+        systemPrompt: z.exactOptional(template),
+        template: z.exactOptional(template),
+        outputSchema: z.exactOptional(schemaCheck),
+        maxOutputTokens: z.exactOptional(z.int().min(1).max(MAX_ANSWER_TOKENS)),
+        timeoutMs,
+      })
+      .refine(({ prompt, template: own }) => prompt !== undefined || own !== undefined, {
+        path: ["template"],
+        error: "Must have a `prompt` of a library, or a `template` of its own.",
+      }),
+    templates: ({ systemPrompt, template: own }) => [
+      { path: "/systemPrompt", source: systemPrompt },
+      { path: "/template", source: own },
+    ],
+    refers: ({ prompt, profile }) => ({ ...(prompt && { prompt }), ...(profile && { profile }) }),
+    // A model that is asked twice gives two answers, and bills twice.
+    effect: () => "idempotent",
+  },
+  "llm.embed": {
+    schema: z.strictObject({ kind, profile: z.exactOptional(referenceSchema), timeoutMs }),
+    refers: ({ profile }) => (profile === undefined ? {} : { profile }),
+    effect: () => "idempotent",
+  },
+  emit_event: {
+    schema: z.strictObject({ kind, name: dottedName }),
+    effect: () => "pure",
+  },
+  "metric.record": {
+    schema: z.strictObject({ kind, name: dottedName, unit: z.exactOptional(z.string().min(1).max(32)) }),
+    effect: () => "pure",
+  },
+  vector: {
+    schema: z.strictObject({
+      kind,
+      index: z.string().min(1).max(64),
+      operation: z.enum(["query", "upsert"]),
+    }),
+    effect: ({ operation }) => (operation === "query" ? "pure" : "idempotent"),
+  },
+  "mock.return": {
+    schema: z.strictObject({
+      kind,
+      schema: schemaCheck,
+      seed: z.exactOptional(z.int().min(0)),
+      stringMode: z.exactOptional(z.enum(["words", "letters", "empty"])),
+      delay: z.exactOptional(
+        z
+          .strictObject({
+            minMs: z.int().min(0).max(MAX_MOCK_DELAY_MS),
+            maxMs: z.int().min(0).max(MAX_MOCK_DELAY_MS),
+          })
+          .refine(({ minMs, maxMs }) => minMs <= maxMs, { path: ["minMs"], error: "Must not exceed maxMs." }),
+      ),
+    }),
+    effect: () => "pure",
+  },
+};
+
+/** Names of other systems for kinds, accepted in definitions. */
+const ALIASES: Readonly<Record<string, string>> = {
+  "llm.generate": "llm",
+  "context.transform": "update_context",
+};
+
+/** Kinds whose contracts are known, and that nothing runs yet. */
+const LATER: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(["input", "approve", "review"].map((name) => [`human.${name}`, "human gates"])),
+  ...Object.fromEntries(
+    ["write", "read", "search", "list", "delete"].flatMap((name) => [
+      [`memory.${name}`, "memories"],
+      [`artifact.${name}`, "artifacts"],
+    ]),
+  ),
+  ...Object.fromEntries(
+    ["tree", "read", "write", "search", "diff"].map((name) => [`repo.${name}`, "repositories"]),
+  ),
+  workflow: "workflow runs",
+  "shell.exec": "workspaces",
+  "mcp.invoke": "MCP servers",
+};
+
+function checkHost(host: string, context: z.RefinementCtx<string>): void {
+  const message = hostProblem(host);
+  if (message !== null) context.addIssue({ code: "custom", message });
+}
+
+/** The kinds of actions that exist. Functions are of the kind `code`, and named by reference. */
+export const ACTION_KINDS = Object.keys(KINDS) as InlineAction["kind"][];
+
+/** Returns the kind of an action. */
+export function kindOf<Kind extends InlineAction>({ kind: name }: Kind): ActionKind<Kind> {
+  // SAFETY: the table has each kind under its own name.
+  return KINDS[name] as unknown as ActionKind<Kind>;
+}
+
+/** Reports whether a value names a kind that exists. */
+export function isKind(name: unknown): name is InlineAction["kind"] {
+  return typeof name === "string" && Object.hasOwn(KINDS, name);
+}
+
+/** Returns the name that a kind has here. */
+export function kindNamed(name: unknown): unknown {
+  return typeof name === "string" && Object.hasOwn(ALIASES, name) ? ALIASES[name] : name;
+}
+
+/** Returns what a kind that exists later belongs to; `undefined` for another name. */
+export function laterKind(name: unknown): string | undefined {
+  return typeof name === "string" && Object.hasOwn(LATER, name) ? LATER[name] : undefined;
+}
+
+/** Returns what an action refers to. */
+export function refersTo(action: InlineAction): Refers {
+  return kindOf(action).refers?.(action) ?? {};
+}

@@ -1,0 +1,171 @@
+/**
+ * Pins a task of steps: puts what its steps refer to in the place of references.
+ *
+ * PIN-1  A pinned task is complete: later versions of its actions, prompts and model profiles do not reach it. A function is named, and
+ *        runs as it is deployed.
+ * PIN-2  A bare id in a task, or in an action of a library, means a definition of that library.
+ * PIN-3  Every reference that names nothing is reported with its place.
+ */
+import type { ModelProfile } from "../../model/profile.ts";
+import type { Pin, ToolEffect } from "../../protocol/definition-parts.ts";
+import type {
+  ActionDefinition,
+  InlineAction,
+  PinnedAction,
+  PinnedTask,
+  PromptDefinition,
+  StepDefinition,
+  TaskDefinition,
+} from "../../protocol/task-definition.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError, type InputIssue } from "../../shared/errors.ts";
+import { issuesText } from "../../shared/validation.ts";
+import { type LibraryReference, parseReference } from "../reference.ts";
+import { effectOfAction } from "./actions-schema.ts";
+import { refersTo } from "./kinds.ts";
+import { againIssues, effectOfSteps, isReference } from "./steps-schema.ts";
+
+/** A definition that was found, and its library. */
+type Found<Definition> = Pin & { library: string; definition: Definition };
+
+/** Finds what steps refer to. Each throws `NOT_FOUND`. */
+export interface TaskParts {
+  action(reference: LibraryReference): Promise<Found<ActionDefinition>>;
+  prompt(reference: LibraryReference): Promise<Found<PromptDefinition>>;
+  modelProfile(reference: LibraryReference): Promise<Found<ModelProfile>>;
+}
+
+/** The content of a task of steps, and where it is from. */
+export type TaskSource = Pin & { library: string; definition: TaskDefinition };
+
+/** Returns the task with all that it refers to, and the effect of running it twice. Throws `INVALID_INPUT` with the places. */
+export async function pinTask(
+  parts: TaskParts,
+  { library, id, version, hash, definition }: TaskSource,
+): Promise<{ task: PinnedTask; effect: ToolEffect }> {
+  const { steps = [], inputSchema, outputSchema, retry } = definition;
+  const errors: InputIssue[] = [];
+  const actions = new Map<StepDefinition, { action: PinnedAction; effect: ToolEffect }>();
+  await Promise.all(
+    steps.map(async (one, index) => {
+      const path = `/steps/${index}/action`;
+      const pinned = await placed(path, errors, () => pinAction(parts, one.action, library, path));
+      if (pinned !== undefined) actions.set(one, pinned);
+    }),
+  );
+  const effectOf = (action: StepDefinition["action"]) =>
+    [...actions].find(([one]) => one.action === action)?.[1].effect;
+  errors.push(...againIssues(steps, effectOf, retry !== undefined));
+  if (errors.length > 0)
+    throw new DramatisError("INVALID_INPUT", `The task is not valid: ${issuesText(errors)}`, { errors });
+  const pinned = steps.flatMap((one) => {
+    const { action } = actions.get(one) ?? {};
+    return action === undefined ? [] : [{ ...one, action }];
+  });
+  const task = { library, id, version, hash, inputSchema, steps: pinned, ...defined({ outputSchema }) };
+  return { task, effect: effectOfSteps(steps, effectOf) };
+}
+
+/** Returns a pinned task with `fallback` as the model of actions that name none, and each model as `complete` makes it. */
+export function withModels(
+  task: PinnedTask,
+  fallback: ModelProfile,
+  complete: (profile: ModelProfile) => ModelProfile,
+): PinnedTask {
+  const steps = task.steps.map((one) => {
+    const { action } = one;
+    if (action.kind === "llm")
+      return { ...one, action: { ...action, profile: complete(action.profile ?? fallback) } };
+    if (action.kind !== "llm.embed" || action.profile === undefined) return one;
+    return { ...one, action: { ...action, profile: complete(action.profile) } };
+  });
+  return { ...task, steps };
+}
+
+/** Returns the hosts that a pinned task reaches; `undefined` where it runs code, which may reach any. */
+export function hostsOf({ steps }: PinnedTask): string[] | undefined {
+  if (steps.some(({ action }) => action.kind === "code")) return undefined;
+  return steps.flatMap(({ action }) => (action.kind === "http.request" ? action.hosts : []));
+}
+
+/** Returns the models that a pinned task asks for answers. */
+export function modelsOf({ steps }: PinnedTask): ModelProfile[] {
+  return steps.flatMap(({ action }) =>
+    action.kind === "llm" && action.profile !== undefined ? [action.profile] : [],
+  );
+}
+
+async function pinAction(
+  parts: TaskParts,
+  given: StepDefinition["action"],
+  home: string,
+  path: string,
+): Promise<{ action: PinnedAction; effect: ToolEffect }> {
+  if (!isReference(given))
+    return { action: await pinInline(parts, given, home, path), effect: effectOfAction(given) };
+  const { library, id, definition } = await parts.action(parseReference(given, home));
+  const effect = effectOfAction(definition);
+  if (definition.kind === "code")
+    return { action: { kind: "code", library, id, effect, timeoutMs: definition.timeoutMs }, effect };
+  return { action: await pinInline(parts, definition, library, path), effect };
+}
+
+async function pinInline(
+  parts: TaskParts,
+  action: InlineAction,
+  home: string,
+  path: string,
+): Promise<PinnedAction> {
+  const { prompt, profile } = refersTo(action);
+  const find = <Definition>(
+    place: string,
+    reference: typeof prompt,
+    lookUp: (reference: LibraryReference) => Promise<Found<Definition>>,
+  ) =>
+    reference === undefined
+      ? undefined
+      : at(`${path}/${place}`, async () => (await lookUp(parseReference(reference, home))).definition);
+  const found = defined({
+    prompt: await find("prompt", prompt, parts.prompt),
+    profile: await find("profile", profile, parts.modelProfile),
+  });
+  // SAFETY: the references that the action has are replaced by what they name.
+  return { ...action, ...found } as PinnedAction;
+}
+
+/** The place of a problem that `placed` reports. */
+class Misplaced extends Error {
+  constructor(
+    readonly path: string,
+    readonly problem: DramatisError,
+  ) {
+    super(problem.message);
+  }
+}
+
+async function at<Value>(path: string, find: () => Promise<Value>): Promise<Value> {
+  try {
+    return await find();
+  } catch (error) {
+    throw isWrong(error) ? new Misplaced(path, error) : error;
+  }
+}
+
+async function placed<Value>(
+  path: string,
+  errors: InputIssue[],
+  find: () => Promise<Value>,
+): Promise<Value | undefined> {
+  try {
+    return await find();
+  } catch (error) {
+    if (error instanceof Misplaced) errors.push({ path: error.path, message: error.message });
+    else if (isWrong(error)) errors.push({ path, message: error.message });
+    else throw error;
+    return undefined;
+  }
+}
+
+function isWrong(error: unknown): error is DramatisError {
+  return error instanceof DramatisError && (error.code === "NOT_FOUND" || error.code === "INVALID_INPUT");
+}

@@ -1,0 +1,21 @@
+/** The schema of prompts. */
+import { z } from "zod";
+import type { PromptDefinition } from "../../protocol/task-definition.ts";
+import { MAX_PROMPT_EXAMPLES, MAX_TEMPLATE_LENGTH } from "./limits.ts";
+import { objectSchemaCheck, schemaCheck } from "./schema-check.ts";
+
+const template = z.string().min(1).max(MAX_TEMPLATE_LENGTH);
+
+/** A prompt. */
+export const promptSchema = z.strictObject({
+  description: z.exactOptional(z.string().min(1).max(10_000)),
+  systemPrompt: z.exactOptional(template),
+  template,
+  requires: z.exactOptional(objectSchemaCheck),
+  produces: z.exactOptional(schemaCheck),
+  examples: z.exactOptional(
+    z
+      .array(z.strictObject({ input: z.record(z.string(), z.json()), output: z.json() }))
+      .max(MAX_PROMPT_EXAMPLES),
+  ),
+}) satisfies z.ZodType<PromptDefinition>;

@@ -1,0 +1,167 @@
+/**
+ * The steps of a task as a definition holds them, and their checks.
+ *
+ * STEP-1  Every problem of a task's steps is found where the task is defined, and named by its place: references that are used twice,
+ *         kinds of actions and options that do not exist, expressions that cannot be compiled, and paths that cannot be written.
+ * STEP-2  A task has the weakest effect of its steps: with one `once` action it is `once`, and runs no second time.
+ * STEP-8  Steps may have ordinals. Those of a task are then 0, 1, 2 …, and give the order.
+ */
+import { z } from "zod";
+import type { ToolEffect } from "../../protocol/definition-parts.ts";
+import type { StepDefinition } from "../../protocol/task-definition.ts";
+import type { InputIssue } from "../../shared/errors.ts";
+import { compileExpression } from "../../shared/expressions/expression.ts";
+import { mappingIssues } from "../../shared/expressions/mapping.ts";
+import { ExpressionError } from "../../shared/expressions/values.ts";
+import { isJsonObject } from "../../shared/json.ts";
+import { inputIssues } from "../../shared/validation.ts";
+import { referenceSchema } from "../reference.ts";
+import { MAX_TOOL_BACKOFF_MS } from "../schemas.ts";
+import { actionIssues, normalAction } from "./actions-schema.ts";
+import { MAX_STEP_ATTEMPTS, MAX_STEPS } from "./limits.ts";
+import { AREA_NAMES, pathProblem } from "./paths.ts";
+
+const mapping = z.record(z.string().min(1).max(200), z.string().min(1));
+const outcome = z.enum(["continue", "skip", "succeed", "fail"]);
+
+const stepSchema = z.strictObject({
+  ref: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "Must be 1 to 64 letters, digits, `_` and `-`."),
+  action: z.unknown().optional(),
+  condition: z.exactOptional(
+    z.strictObject({
+      if: z.string().min(1),
+      then: z.exactOptional(outcome),
+      else: z.exactOptional(outcome),
+    }),
+  ),
+  inputMapping: z.exactOptional(mapping),
+  outputMapping: z.exactOptional(mapping),
+  retry: z.exactOptional(
+    z.strictObject({
+      maxAttempts: z.int().min(2).max(MAX_STEP_ATTEMPTS),
+      backoffMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS),
+    }),
+  ),
+  idempotencyKey: z.exactOptional(z.string().min(1)),
+  onFailure: z.exactOptional(z.enum(["abort", "retry", "continue"])),
+});
+
+/** Returns steps in their stored form: in the order of their ordinals, and without them (STEP-8). Checks nothing else. */
+export function normalSteps(steps: unknown): unknown {
+  if (!Array.isArray(steps)) return steps;
+  const ordinals = steps.map((one: unknown) => (isJsonObject(one) ? one.ordinal : undefined));
+  const isOrdered = ordinals.every((_, place) => ordinals.includes(place));
+  const inOrder = isOrdered ? steps.toSorted((one, other) => one.ordinal - other.ordinal) : steps;
+  return inOrder.map((one: unknown) => {
+    if (!isJsonObject(one)) return one;
+    const { ordinal: _, ...rest } = one;
+    const kept = isOrdered || one.ordinal === undefined ? rest : one;
+    return "action" in kept ? { ...kept, action: normalAction(kept.action) } : kept;
+  });
+}
+
+/** Returns the problems of steps in their stored form (STEP-1). */
+export function stepsIssues(steps: unknown): InputIssue[] {
+  if (!Array.isArray(steps) || steps.length === 0)
+    return [{ path: "/steps", message: "Must be a list of steps, made with step(…) in code." }];
+  if (steps.length > MAX_STEPS)
+    return [{ path: "/steps", message: `Must have at most ${MAX_STEPS} steps. It has ${steps.length}.` }];
+  const refs = steps.map((one: Partial<StepDefinition> | null) => one?.ref);
+  return steps.flatMap((one: unknown, index) => {
+    const base = `/steps/${index}`;
+    if (isJsonObject(one) && "ordinal" in one)
+      return [
+        {
+          path: `${base}/ordinal`,
+          message: "The ordinals of the steps must be 0, 1, 2 and so on, each once.",
+        },
+      ];
+    const parsed = stepSchema.safeParse(one);
+    if (!parsed.success) return inputIssues(parsed.error, base);
+    const { ref, action } = parsed.data;
+    const isRepeated = refs.indexOf(ref) < index;
+    const repeated = {
+      path: `${base}/ref`,
+      message: `Another step is named "${ref}", too. Rename one of them.`,
+    };
+    // SAFETY: the schema has checked all members but the action.
+    const checked = parsed.data as unknown as StepDefinition;
+    return [
+      ...(isRepeated ? [repeated] : []),
+      ...(isReference(action) ? referenceIssues(action, base) : actionIssues(action, `${base}/action`)),
+      ...expressionIssues(checked, base),
+    ];
+  });
+}
+
+/** The effect of an action, as far as it is known. */
+export type EffectLookup = (action: StepDefinition["action"]) => ToolEffect | undefined;
+
+/** Returns the effect of running the steps twice (STEP-2). An action that is not known counts as `pure`. */
+export function effectOfSteps(steps: readonly StepDefinition[], effectOf: EffectLookup): ToolEffect {
+  const effects = new Set(steps.map(({ action }) => effectOf(action)));
+  return (["once", "idempotent"] as const).find((effect) => effects.has(effect)) ?? "pure";
+}
+
+/** Returns the steps that would run an action, or the task, again although it must not run twice (STEP-2). */
+export function againIssues(
+  steps: readonly StepDefinition[],
+  effectOf: EffectLookup,
+  hasTaskRetry: boolean,
+): InputIssue[] {
+  const once = steps.find(({ action }) => effectOf(action) === "once");
+  if (once === undefined) return [];
+  const why = `with the \`once\` action of step "${once.ref}" the task has one attempt.`;
+  const attempts = steps.flatMap(({ action, retry }, index) =>
+    retry !== undefined && effectOf(action) === "once"
+      ? [{ path: `/steps/${index}/retry`, message: ONE_ATTEMPT }]
+      : [],
+  );
+  const again = steps.flatMap(({ onFailure }, index) =>
+    onFailure === "retry"
+      ? [{ path: `/steps/${index}/onFailure`, message: `Must not be "retry": ${why}` }]
+      : [],
+  );
+  const whole = hasTaskRetry ? [{ path: "/retry", message: `Must be absent: ${why}` }] : [];
+  return [...attempts, ...again, ...whole];
+}
+
+const ONE_ATTEMPT =
+  'A `once` action has one attempt, because a failed one may have taken effect. Declare `effect: "idempotent"` if it may run twice under one operation id, or remove `retry`.';
+
+/** Reports whether a step names its action. */
+export function isReference(action: unknown): action is Exclude<StepDefinition["action"], { kind: string }> {
+  return typeof action === "string" || (isJsonObject(action) && "library" in action && !("kind" in action));
+}
+
+function referenceIssues(action: unknown, base: string): InputIssue[] {
+  const parsed = referenceSchema.safeParse(action);
+  return parsed.success ? [] : inputIssues(parsed.error, `${base}/action`);
+}
+
+function expressionIssues(
+  { condition, inputMapping = {}, outputMapping = {}, idempotencyKey }: StepDefinition,
+  base: string,
+): InputIssue[] {
+  const paths = Object.keys(outputMapping).flatMap((path) => {
+    const problem = pathProblem(path);
+    return problem === null ? [] : [{ path: `${base}/outputMapping/${path}`, message: problem }];
+  });
+  return [
+    ...(condition === undefined ? [] : sourceIssues(condition.if, `${base}/condition/if`)),
+    ...(idempotencyKey === undefined ? [] : sourceIssues(idempotencyKey, `${base}/idempotencyKey`)),
+    ...mappingIssues(inputMapping, AREA_NAMES, `${base}/inputMapping`),
+    ...paths,
+    ...mappingIssues(outputMapping, [...AREA_NAMES, "result"], `${base}/outputMapping`),
+  ];
+}
+
+function sourceIssues(source: string, path: string): InputIssue[] {
+  try {
+    compileExpression(source, AREA_NAMES);
+    return [];
+  } catch (error) {
+    if (error instanceof ExpressionError) return [{ path, message: error.message }];
+    throw error;
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * Tasks of steps as JSON, and their stored form. A task that is built in TypeScript passes the same schema, so equal content has one hash.
+ */
+import { z } from "zod";
+import type { RetryPolicy } from "../../protocol/definition-parts.ts";
+import type { TaskDefinition, TaskRetry } from "../../protocol/task-definition.ts";
+import { defined } from "../../shared/defined.ts";
+import {
+  DEFAULT_TOOL_BACKOFF_MS,
+  DEFAULT_TOOL_TIMEOUT_MS,
+  MAX_TIMEOUT_MS,
+  MAX_TOOL_BACKOFF_MS,
+} from "../schemas.ts";
+import { MAX_STEP_ATTEMPTS } from "./limits.ts";
+import { objectSchemaCheck, schemaCheck } from "./schema-check.ts";
+import { normalSteps, stepsIssues } from "./steps-schema.ts";
+
+/** The attempts of a task. */
+export const taskRetrySchema: z.ZodType<TaskRetry> = z.strictObject({
+  maxAttempts: z.int().min(1).max(MAX_STEP_ATTEMPTS),
+  backoff: z.exactOptional(z.enum(["none", "linear", "exponential"])),
+  initialDelayMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
+  maxDelayMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
+});
+
+const steps = z.preprocess(
+  normalSteps,
+  z.unknown().superRefine((given, context) => {
+    for (const { path, message } of stepsIssues(given))
+      context.addIssue({ code: "custom", path: path.split("/").slice(2), message });
+  }),
+);
+
+/** The fields of a task of steps. */
+export const taskFields = {
+  description: z.exactOptional(z.string().min(1).max(10_000)),
+  inputSchema: objectSchemaCheck,
+  outputSchema: z.exactOptional(schemaCheck),
+  timeoutMs: z.exactOptional(z.int().min(1).max(MAX_TIMEOUT_MS)),
+  retry: z.exactOptional(taskRetrySchema),
+  // SAFETY: `stepsIssues` finds nothing in steps only.
+  steps: steps as unknown as z.ZodType<NonNullable<TaskDefinition["steps"]>>,
+};
+
+/** A task of steps. */
+export const taskSchema = z.strictObject(taskFields);
+
+/** Returns a task in its stored form: with its time limit, and without attempts where there is one. */
+export function completeTask({
+  description,
+  inputSchema,
+  outputSchema,
+  timeoutMs = DEFAULT_TOOL_TIMEOUT_MS,
+  retry,
+  steps,
+  effect,
+}: Omit<TaskDefinition, "timeoutMs"> & { timeoutMs?: number }): TaskDefinition {
+  const again = retry === undefined || retry.maxAttempts === 1 ? undefined : retry;
+  return { inputSchema, timeoutMs, ...defined({ description, outputSchema, retry: again, steps, effect }) };
+}
+
+/** Returns the attempts of a task as those of a call; `undefined` for one attempt. */
+export function attemptsOf(retry: TaskRetry | undefined): RetryPolicy | undefined {
+  if (retry === undefined) return undefined;
+  const { maxAttempts, backoff, initialDelayMs = DEFAULT_TOOL_BACKOFF_MS, maxDelayMs } = retry;
+  return { maxAttempts, backoffMs: initialDelayMs, ...defined({ backoff, maxDelayMs }) };
+}

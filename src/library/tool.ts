@@ -1,0 +1,43 @@
+/** A tool of a library: its definition, and its code. */
+import type { ToolDefinition } from "../protocol/definitions.ts";
+import type { ToolState } from "../protocol/executor-api.ts";
+import type { CallContext } from "../shared/identifiers.ts";
+import type { Json } from "../shared/json.ts";
+import type { DeferOptions, Deferred } from "./deferred.ts";
+
+/** The second argument of a tool's `execute`. */
+export interface ToolContext {
+  /** Stays the same in all attempts of a call. Use it as the idempotency key in requests to other services. */
+  operationId: string;
+  /** Aborts when the call is cancelled or its time is over. */
+  signal: AbortSignal;
+  context: CallContext;
+  /** Durable values of the conversation. */
+  state: ToolState;
+  /** Milliseconds since the epoch. */
+  now(): number;
+  /**
+   * Returns the handle by which the result of this call comes later: `return` it, after giving its `url` or `handle` to whoever
+   * will have the result. Not for `pure` tools.
+   *
+   * @example
+   * const deferred = await defer({ expiresInMs: 3_600_000 });
+   * await startPayment(amount, { webhook: deferred.url });
+   * return deferred;
+   */
+  defer(options?: DeferOptions): Promise<Deferred>;
+  /** Publishes the call's progress to readers of the conversation. It is not stored, and the model does not see it. */
+  progress(value: Json): void;
+}
+
+/** A definition with its id in a library. */
+export interface Defined<Definition> {
+  readonly id: string;
+  readonly definition: Definition;
+}
+
+/** A tool: the definition that the model sees, and its code. */
+export interface Tool extends Defined<ToolDefinition> {
+  /** Checks the input, then executes. Throws `ToolError` with `INVALID_INPUT`, without executing, for invalid input. */
+  run(input: unknown, context: ToolContext): Promise<unknown>;
+}
