@@ -282,8 +282,17 @@ const remember = defineTask({
   },
 });
 
+/** An action that must not run twice, for tasks by API. */
+const charge = defineAction({
+  id: "charge",
+  input: z.looseObject({}),
+  effect: "once",
+  execute: () => "charged",
+});
+
 export const testLibrary = defineLibrary("test", {
   tasks: [assemble, remember, bill],
+  actions: [charge],
   modelProfiles: [
     defineModelProfile("scripted", { provider: "openai", modelId: "scripted", baseUrl: env.PROVIDER_URL }),
     defineModelProfile("priced", {

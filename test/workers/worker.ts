@@ -62,6 +62,7 @@ const app = dramatis({
     allowedSecrets: ["SOME_API_KEY"],
     resilience: { interceptors: [deletesAttachments] },
   },
+  tasks: { allowedHosts: [new URL(environment.PROVIDER_CONTROL_URL).host] },
   telemetry: { exporter: tracedExporter },
   location: (tenant) => LOCATIONS[tenant] ?? {},
   // Tests send as many requests as they like; those of limits have applications of their own.

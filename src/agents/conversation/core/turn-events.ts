@@ -68,6 +68,7 @@ type EventOperation = Pick<
   | "mode"
   | "status"
   | "approval"
+  | "task"
   | "attempt"
   | "client"
   | "timeoutMs"
@@ -244,12 +245,12 @@ function replyMetadata({ agentId }: Turn, reply: Reply, operations: readonly Ope
   const { item: _item, text: _text, at, ...facts } = reply;
   const stored = operations.map((operation): EventOperation => {
     const packed = packOperation(operation, at);
-    const { tool, effect, target, agent, mode, status, approval, attempt, timeoutMs } = packed;
+    const { tool, effect, target, agent, mode, status, approval, attempt, task, timeoutMs } = packed;
     const { invalidArguments, delivered } = packed;
     return {
       tool,
       effect,
-      ...defined({ target, agent, mode, status, approval, attempt }),
+      ...defined({ target, agent, mode, status, approval, attempt, task }),
       timeoutMs,
       ...defined({ invalidArguments, delivered }),
     };
