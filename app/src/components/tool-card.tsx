@@ -5,6 +5,7 @@ import { inputPreview, wordsOf } from "../format.ts";
 import { CalledAgent } from "./called-agent.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { JsonView } from "./json-view.tsx";
+import { TaskSteps } from "./task-steps.tsx";
 import { ToolProgress } from "./tool-progress.tsx";
 
 type Look = { text: string; icon: IconName; className: string };
@@ -27,7 +28,7 @@ interface ToolCardProps {
 }
 
 export function ToolCard({ operation, active }: ToolCardProps) {
-  const { name, input, state, result, error, progress, agent, attempt = 1 } = operation;
+  const { name, input, state, result, error, progress, agent, task, attempt = 1 } = operation;
   const [open, setOpen] = useState(false);
   const shown = lookOf(operation, active);
   const { text, icon, className } = looks[shown];
@@ -60,6 +61,7 @@ export function ToolCard({ operation, active }: ToolCardProps) {
         {open && agent !== undefined && !reachedNobody(error) && <CalledAgent agent={agent} />}
         <JsonView label="Input" value={input} />
         {attempt > 1 && <p className="text-xs text-muted">Attempt {attempt}</p>}
+        {task !== undefined && <TaskSteps task={task} />}
         {state === "running" && progress !== undefined && <JsonView label="Progress" value={progress} />}
         {state === "completed" && <JsonView label="Result" value={result} />}
         {error !== undefined && (
