@@ -164,7 +164,8 @@ async function pauseAfter(
     deadline,
     random: 0,
   });
-  if (step.type === "retry") return await sleepWith(clock.timer, step.delayMs, signal);
+  if (step.type === "retry")
+    return await sleepWith((pause, wake) => clock.timer(pause, wake), step.delayMs, signal);
   throw new ModelToolError(`The model failed: ${error.message}`, usage, {
     code: error.category === "timeout" ? "TIMEOUT" : "EXECUTION_FAILED",
     retriable: error.retriable,

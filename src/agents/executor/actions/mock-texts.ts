@@ -1,0 +1,91 @@
+/** Makes texts, numbers and choices that depend on a seed only. Pure. */
+import type { MockAction } from "../../../protocol/task-definition.ts";
+import type { Json } from "../../../shared/json.ts";
+
+const WORDS = (
+  "amber birch cedar dawn ember fjord grove harbor island juniper kestrel lagoon meadow north orchard pebble quartz " +
+  "river summit timber umber valley willow yonder zephyr"
+).split(" ");
+const LETTERS = "abcdefghijklmnopqrstuvwxyz";
+const HEX = "0123456789abcdef";
+/** Letters of a text, unless its schema says otherwise. */
+const TEXT_LENGTH = 8;
+
+/** A source of numbers that look random. */
+export class Draw {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed | 0;
+  }
+
+  /** Returns a fraction from 0 to below 1 (the generator "mulberry32"). */
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  /** Returns a whole number between both, these included. */
+  between(low: number, high: number): number {
+    return low + Math.floor(this.next() * (high - low + 1));
+  }
+
+  /** Returns one of the items. */
+  of<Item>(items: readonly [Item, ...Item[]]): Item {
+    return items[this.between(0, items.length - 1)] ?? items[0];
+  }
+
+  /** Returns a text of these characters. */
+  text(characters: string, length: number): string {
+    return Array.from({ length }, () => characters.charAt(this.between(0, characters.length - 1))).join("");
+  }
+
+  word(): string {
+    return WORDS[this.between(0, WORDS.length - 1)] ?? "";
+  }
+}
+
+const twoDigits = (value: number) => String(value).padStart(2, "0");
+const date = (draw: Draw) =>
+  `20${twoDigits(draw.between(10, 29))}-${twoDigits(draw.between(1, 12))}-${twoDigits(draw.between(1, 28))}`;
+const time = (draw: Draw) => `${[23, 59, 59].map((most) => twoDigits(draw.between(0, most))).join(":")}Z`;
+const host = (draw: Draw) => `${draw.word()}.example.com`;
+
+/** Texts by their format. Hosts are reserved for examples. */
+const FORMATS: ReadonlyMap<Json | undefined, (draw: Draw) => string> = new Map([
+  ["date-time", (draw) => `${date(draw)}T${time(draw)}`],
+  ["date", date],
+  ["time", time],
+  ["duration", (draw) => `P${draw.between(1, 30)}D`],
+  ["email", (draw) => `${draw.word()}@example.com`],
+  ["hostname", host],
+  ["ipv4", (draw) => `192.0.2.${draw.between(1, 254)}`],
+  ["ipv6", (draw) => `2001:db8::${draw.text(HEX.slice(1), 3)}`],
+  ["uri", (draw) => `https://${host(draw)}/${draw.word()}`],
+  ["uri-reference", (draw) => `/${draw.word()}`],
+  ["json-pointer", (draw) => `/${draw.word()}`],
+  [
+    "uuid",
+    (draw) =>
+      `${draw.text(HEX, 8)}-${draw.text(HEX, 4)}-4${draw.text(HEX, 3)}-8${draw.text(HEX, 3)}-${draw.text(HEX, 12)}`,
+  ],
+]);
+
+/** Returns a text of a format, or one of this mode between both lengths. */
+export function textOf(
+  draw: Draw,
+  mode: MockAction["stringMode"] = "words",
+  { format, shortest, longest }: { format: Json | undefined; shortest: number; longest: number },
+): string {
+  const made = FORMATS.get(format)?.(draw);
+  if (made !== undefined) return made;
+  if (mode !== "words") {
+    const length = mode === "empty" ? shortest : Math.max(shortest, Math.min(longest, TEXT_LENGTH));
+    return draw.text(LETTERS, length);
+  }
+  let text = `${draw.word()} ${draw.word()}`;
+  while (text.length < shortest) text += ` ${draw.word()}`;
+  return text.slice(0, longest).trim().padEnd(shortest, "x");
+}
