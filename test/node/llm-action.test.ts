@@ -1,5 +1,6 @@
 /** The action `llm`: its texts, its attempts and its answers, by the real adapters and gateway. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createEmbeddingGateway } from "../../src/adapters/gateway/embeddings.ts";
 import {
   adapterFor,
   createModelGateway,
@@ -7,7 +8,8 @@ import {
   OFFLINE_PROFILE,
   trustedHosts,
 } from "../../src/adapters/index.ts";
-import { ModelToolError, runLlm } from "../../src/agents/executor/actions/llm.ts";
+import { ModelToolError } from "../../src/agents/executor/actions/attempts.ts";
+import { runLlm } from "../../src/agents/executor/actions/llm.ts";
 import type { PinnedLlmAction } from "../../src/agents/executor/actions/llm-texts.ts";
 import type { ModelRun } from "../../src/agents/executor/actions/ports.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
@@ -68,13 +70,13 @@ async function call(
   };
   const first = server.requests.length;
   server.reply(...replies);
-  const gateway = createModelGateway({
-    secret: () => undefined,
-    fetch,
-    clock: realClock,
-    trustedHosts: trustedHosts(),
-  });
-  const models = { gateway, adapters: adapterFor, defaultProfile: profile };
+  const ports = { secret: () => undefined, fetch, clock: realClock, trustedHosts: trustedHosts() };
+  const models = {
+    gateway: createModelGateway(ports),
+    adapters: adapterFor,
+    embeddings: createEmbeddingGateway(ports),
+    defaultProfile: profile,
+  };
   const outcome = await runLlm({ kind: "llm", ...action }, input, {
     models,
     clock,

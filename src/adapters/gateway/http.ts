@@ -38,6 +38,16 @@ export const httpTransport: Transport = async function* (request, ports, attempt
       `The provider "${request.profile.provider}" is not reached over HTTP.`,
     );
   }
+  yield* postTo(provider, request, ports, attempt);
+};
+
+/** Posts a request as this description of its provider says. */
+export async function* postTo(
+  provider: HttpProvider,
+  request: ModelRequest,
+  ports: GatewayPorts,
+  attempt: AttemptWatch,
+): AsyncGenerator<Arrival> {
   const call: Call = { ...request, provider, ports, attempt };
   const { body, ...target } = provider.call(call);
   const outgoing = requestBody({ ...call, body }, { onReading: (isReading) => attempt.reading(isReading) });
@@ -46,7 +56,7 @@ export const httpTransport: Transport = async function* (request, ports, attempt
   } finally {
     outgoing.stop();
   }
-};
+}
 
 type Target = Omit<HttpCall, "body">;
 

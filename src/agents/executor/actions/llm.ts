@@ -11,26 +11,21 @@
  */
 import { modelError, thrownError } from "../../../adapters/errors/model-errors.ts";
 import { ReplyAccumulator } from "../../../adapters/reply.ts";
-import { classified, nextStep } from "../../../adapters/resilience/next-step.ts";
-import { completeResilience } from "../../../adapters/resilience/profile.ts";
-import { ToolError } from "../../../library/tool-error.ts";
 import { estimateTokens } from "../../../memory/session/tokens.ts";
 import type { ModelContext } from "../../../model/context.ts";
-import { costOf } from "../../../model/cost.ts";
 import type { ModelError } from "../../../model/error.ts";
 import { MODEL_TIMEOUT_MS, type ModelProfile, type ProviderId } from "../../../model/profile.ts";
 import type { ModelReply } from "../../../model/reply.ts";
 import { maxOutputTokens } from "../../../model/spending.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
-import { sleepWith, withDeadline } from "../../../ports/deadline.ts";
+import { withDeadline } from "../../../ports/deadline.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { readAnswer } from "../../../shared/json-schema/answer.ts";
+import { addUsage, ModelToolError, pauseAfter } from "./attempts.ts";
 import { contextOf, type PinnedLlmAction, schemaOf } from "./llm-texts.ts";
 import type { ModelRun, ModelUsage } from "./ports.ts";
-
-const RETRIES = completeResilience({ maxAttempts: 3, baseBackoffMs: 500, jitterFactorRange: [1, 1] });
 
 /** The names under which profiles limit the tokens of an answer. */
 const LIMITS = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"];
@@ -50,17 +45,6 @@ export interface LlmResult {
   usage: ModelUsage;
 }
 
-/** The failure of an action that used a model. */
-export class ModelToolError extends ToolError {
-  constructor(
-    message: string,
-    readonly usage: ModelUsage,
-    options: ConstructorParameters<typeof ToolError>[1] = {},
-  ) {
-    super(message, options);
-  }
-}
-
 /** Runs an `llm` action with the step's input. Throws `ToolError`, and the signal's reason after an abort. */
 export async function runLlm(action: PinnedLlmAction, input: Json, run: ModelRun): Promise<LlmResult> {
   const context = contextOf(action, input, run.meter);
@@ -70,7 +54,6 @@ export async function runLlm(action: PinnedLlmAction, input: Json, run: ModelRun
     const attempt = await attemptCall(profile, context, failed, run);
     usage = addUsage(usage, attempt.usage, profile);
     if ("reply" in attempt) return { result: { response: responseOf(attempt.reply, action, usage) }, usage };
-    run.signal.throwIfAborted();
     await pauseAfter(attempt.error, failed, usage, run);
   }
 }
@@ -146,32 +129,6 @@ function errorOf(error: unknown, provider: ProviderId, signal: AbortSignal): Mod
   return thrownError(error, provider, signal);
 }
 
-/** Waits before the next attempt. Throws where there is none. */
-async function pauseAfter(
-  error: ModelError,
-  failed: number,
-  usage: ModelUsage,
-  run: ModelRun,
-): Promise<void> {
-  const { clock, signal, deadline = Number.POSITIVE_INFINITY } = run;
-  const suggestedBackoffMs = Math.max(RETRIES.baseBackoffMs * 2 ** (failed - 1), error.retryAfterMs ?? 0);
-  const step = nextStep({
-    profile: RETRIES,
-    error: { ...classified(error), suggestedBackoffMs },
-    failed,
-    hasFallback: false,
-    now: clock.now(),
-    deadline,
-    random: 0,
-  });
-  if (step.type === "retry")
-    return await sleepWith((pause, wake) => clock.timer(pause, wake), step.delayMs, signal);
-  throw new ModelToolError(`The model failed: ${error.message}`, usage, {
-    code: error.category === "timeout" ? "TIMEOUT" : "EXECUTION_FAILED",
-    retriable: error.retriable,
-  });
-}
-
 /** Returns the response of an answer. Throws for an answer that is none (LLM-2). */
 function responseOf(reply: ModelReply, action: PinnedLlmAction, usage: ModelUsage): Json {
   const { text, finishReason, toolCalls } = reply;
@@ -192,15 +149,4 @@ function responseOf(reply: ModelReply, action: PinnedLlmAction, usage: ModelUsag
   const answer = readAnswer(schema, text);
   if ("value" in answer) return answer.value;
   throw problem(`The model's answer does not fit the schema: ${answer.problem}.`);
-}
-
-function addUsage(sum: ModelUsage, used: TokenUsage, profile: ModelProfile): ModelUsage {
-  const cost = costOf(used, profile);
-  return {
-    input: sum.input + (used.inputTokens ?? 0),
-    output: sum.output + (used.outputTokens ?? 0),
-    ...defined({
-      costUsd: cost === undefined && sum.costUsd === undefined ? undefined : (sum.costUsd ?? 0) + (cost ?? 0),
-    }),
-  };
 }

@@ -1,4 +1,5 @@
 /** The ports of actions, and what an action is given when it runs. */
+import type { EmbeddingGateway } from "../../../model/embedding.ts";
 import type { AdapterLookup } from "../../../model/format-adapter.ts";
 import type { ModelGateway } from "../../../model/gateway.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
@@ -11,7 +12,8 @@ export interface ActionModels {
   /** Makes the attempts. The same gateway as that of conversations, so that limits and breakers of hosts hold for both. */
   gateway: ModelGateway;
   adapters: AdapterLookup;
-  /** The model of actions that name none. */
+  embeddings: EmbeddingGateway;
+  /** The model of `llm` actions that name none. */
   defaultProfile: ModelProfile;
 }
 
