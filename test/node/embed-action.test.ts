@@ -80,6 +80,12 @@ async function embed(texts: Json, { profile, ports = {}, replies = [], timeoutMs
   return { outcome, pauses, requests: server.requests.slice(first) };
 }
 
+/** Returns the texts of a request. */
+function inputOf({ input }: RecordedRequest["body"]): string[] {
+  // SAFETY: the adapter sends texts.
+  return input as string[];
+}
+
 const vectorsReply = (vectors: unknown[], tokens = 5): Reply =>
   jsonReply({
     object: "list",
@@ -138,11 +144,11 @@ describe("EMBEDACT-1 F13 vectors of an OpenAI-compatible server", () => {
 describe("EMBEDACT-2 F13 batches and attempts", () => {
   test("many texts are several requests", async () => {
     const script = ({ body }: RecordedRequest) =>
-      vectorsReply((body.input as string[]).map((text) => [Number(text), 1]));
+      vectorsReply(inputOf(body).map((text) => [Number(text), 1]));
     await using many = await startOpenAIServer({ script });
     const texts = Array.from({ length: 150 }, (_, index) => `${index}`);
     const { outcome } = await embed(texts, { profile: { ...served(), baseUrl: many.baseUrl } });
-    expect(many.requests.map(({ body }) => (body.input as string[]).length)).toEqual([64, 64, 22]);
+    expect(many.requests.map(({ body }) => inputOf(body).length)).toEqual([64, 64, 22]);
     expect(outcome).toMatchObject({
       result: { vectors: texts.map((text) => [Number(text), 1]), dimensions: 2 },
       usage: { input: 15 },
@@ -200,7 +206,12 @@ describe("EMBED-2 F13 an answer counts only if it has usable vectors", () => {
     ["null", vectorsReply([[null], [1]]), /not one of embeddings/],
     [
       "numbers beyond the range",
-      { ...jsonReply(null), body: '{"data":[{"embedding":[1e999]},{"embedding":[1]}]}' } as Reply,
+      {
+        kind: "body",
+        status: 200,
+        headers: { "content-type": "application/json" },
+        body: '{"data":[{"embedding":[1e999]},{"embedding":[1]}]}',
+      },
       /not one of|beyond the range/,
     ],
     [

@@ -1,0 +1,198 @@
+/** The action `vector`, and the contract of its indexes. */
+import { describe, expect, test } from "vitest";
+import { runVector, type VectorIndexes } from "../../src/agents/executor/actions/vector.ts";
+import { MemoryVectorIndex } from "../../src/ports/node/memory-vector-index.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import type { VectorIndex } from "../../src/ports/vector-index.ts";
+import { VectorizeVectorIndex } from "../../src/ports/workers/vectorize-index.ts";
+import type { VectorAction } from "../../src/protocol/task-definition.ts";
+import type { Json } from "../../src/shared/json.ts";
+import { vectorIndexContract } from "../support/vector-index-contract.ts";
+
+/** A binding of Vectorize with its documented rules: short ids, unique over all namespaces, and errors with codes. */
+class VectorizeDouble implements Pick<Vectorize, "query" | "upsert"> {
+  readonly #vectors = new Map<string, VectorizeVector>();
+
+  async upsert(vectors: VectorizeVector[]): Promise<VectorizeAsyncMutation> {
+    for (const vector of vectors) {
+      if (vector.values.length !== 3) throw this.#wrongLength("UPSERT");
+      if (new TextEncoder().encode(vector.id).length > 64) throw new Error("id too long (code = 40008)");
+      this.#vectors.set(vector.id, structuredClone(vector));
+    }
+    return { mutationId: crypto.randomUUID() };
+  }
+
+  async query(
+    near: number[] | VectorFloatArray,
+    options: VectorizeQueryOptions = {},
+  ): Promise<VectorizeMatches> {
+    if (near.length !== 3) throw this.#wrongLength("QUERY");
+    const { namespace = "", topK = 5, filter = {}, returnMetadata } = options;
+    const index = new MemoryVectorIndex(3);
+    // SAFETY: the adapter's metadata and filters have simple values; the test only compares them.
+    for (const { id, values, namespace: space = "", metadata } of this.#vectors.values())
+      await index.upsert(space, [
+        { id, values: [...values], ...(metadata && { metadata: metadata as Record<string, string> }) },
+      ]);
+    const matches = await index.query([...near], {
+      namespace,
+      topK,
+      filter: filter as Record<string, string>,
+    });
+    expect(returnMetadata).toBe("all");
+    return { matches, count: matches.length };
+  }
+
+  #wrongLength(what: string): Error {
+    return new Error(`VECTOR_${what}_ERROR (code = 40006): invalid vector, expected 3 dimensions`);
+  }
+}
+
+describe("an index in memory", () => vectorIndexContract(() => new MemoryVectorIndex(3)));
+describe("an index of Vectorize", () =>
+  vectorIndexContract(() => new VectorizeVectorIndex(new VectorizeDouble())));
+
+const run = (
+  indexes: VectorIndexes,
+  changes: { tenant?: string; clock?: VirtualClock; signal?: AbortSignal } = {},
+) => ({
+  indexes,
+  tenant: "acme",
+  clock: new VirtualClock(),
+  signal: new AbortController().signal,
+  ...changes,
+});
+const action = (operation: VectorAction["operation"], index = "docs"): VectorAction => ({
+  kind: "vector",
+  index,
+  operation,
+});
+
+describe("VECTORACT-1 F13 an action reaches the vectors of its tenant", () => {
+  test("what is added is found", async () => {
+    const indexes = new Map([["docs", new MemoryVectorIndex(2)]]);
+    const vectors = [
+      { id: "a", values: [1, 0], metadata: { lang: "en" } },
+      { id: "b", values: [0, 1], metadata: { lang: "de" } },
+    ];
+    expect(await runVector(action("upsert"), { vectors }, run(indexes))).toEqual({ count: 2 });
+    expect(await runVector(action("query"), { vector: [1, 0], topK: 1 }, run(indexes))).toEqual({
+      matches: [{ id: "a", score: 1, metadata: { lang: "en" } }],
+    });
+    expect(
+      await runVector(action("query"), { vector: [1, 0], filter: { lang: "de" } }, run(indexes)),
+    ).toEqual({
+      matches: [{ id: "b", score: 0, metadata: { lang: "de" } }],
+    });
+    const others = run(indexes, { tenant: "umbrella" });
+    expect(await runVector(action("query"), { vector: [1, 0] }, others)).toEqual({ matches: [] });
+  });
+
+  test("an unknown index is an error that names the others", async () => {
+    const indexes = new Map([
+      ["docs", new MemoryVectorIndex(2)],
+      ["faq", new MemoryVectorIndex(2)],
+    ]);
+    await expect(runVector(action("query", "none"), { vector: [1, 0] }, run(indexes))).rejects.toMatchObject({
+      code: "NOT_FOUND",
+      message: 'There is no index "none". There is: "docs", "faq".',
+    });
+    await expect(runVector(action("query"), { vector: [1] }, run(new Map()))).rejects.toThrow(
+      "This deployment has none.",
+    );
+  });
+});
+
+describe("VECTORACT-2 F13 input is checked first", () => {
+  test.each<[string, VectorAction["operation"], Json, RegExp]>([
+    ["no vector", "query", {}, /\/vector/],
+    ["too many matches", "query", { vector: [1], topK: 21 }, /\/topK/],
+    ["a filter by a list", "query", { vector: [1], filter: { a: ["b"] } }, /\/filter\/a/],
+    ["a filter with an operator", "query", { vector: [1], filter: { a: { $ne: "b" } } }, /\/filter\/a/],
+    ["a filter of the adapter's own member", "query", { vector: [1], filter: { _id: "x" } }, /\/filter\/_id/],
+    ["no vectors", "upsert", { vectors: [] }, /\/vectors/],
+    [
+      "an id twice",
+      "upsert",
+      {
+        vectors: [
+          { id: "a", values: [1] },
+          { id: "a", values: [2] },
+        ],
+      },
+      /"a" stands there twice/,
+    ],
+    [
+      "nested metadata",
+      "upsert",
+      { vectors: [{ id: "a", values: [1], metadata: { b: { c: 1 } } }] },
+      /\/metadata\/b/,
+    ],
+    [
+      "much metadata",
+      "upsert",
+      { vectors: [{ id: "a", values: [1], metadata: { b: "x".repeat(11_000) } }] },
+      /bytes as JSON/,
+    ],
+    ["a vector that is too long", "query", { vector: Array.from({ length: 1_537 }, () => 0) }, /\/vector/],
+    ["a text", "query", "near", /Invalid input/],
+  ])("%s", async (_, operation, input, message) => {
+    const index: VectorIndex = {
+      query: () => Promise.reject(new Error("asked")),
+      upsert: () => Promise.reject(new Error("asked")),
+    };
+    await expect(runVector(action(operation), input, run(new Map([["docs", index]])))).rejects.toMatchObject({
+      code: "INVALID_INPUT",
+      message: expect.stringMatching(message),
+    });
+  });
+
+  test("an index that refuses, fails or does not answer is an error", async () => {
+    const vector = [1, 0];
+    const docs = (query: VectorIndex["query"]) =>
+      new Map([["docs", { query, upsert: async () => undefined }]]);
+    await expect(
+      runVector(action("query"), { vector }, run(new Map([["docs", new MemoryVectorIndex(3)]]))),
+    ).rejects.toMatchObject({
+      code: "INVALID_INPUT",
+      retriable: false,
+      message: "The index has vectors of 3 numbers. This one has 2.",
+    });
+    const binding = {
+      query: () => Promise.reject(new Error("internal error")),
+      upsert: () => Promise.reject(new Error("down")),
+    };
+    const failing = new Map([["docs", new VectorizeVectorIndex(binding)]]);
+    await expect(runVector(action("query"), { vector }, run(failing))).rejects.toMatchObject({
+      code: "EXECUTION_FAILED",
+      retriable: true,
+      message: "The index failed: internal error",
+    });
+    const clock = new VirtualClock();
+    const silent = runVector(
+      action("query"),
+      { vector },
+      run(
+        docs(() => new Promise(() => {})),
+        { clock },
+      ),
+    );
+    const refused = expect(silent).rejects.toMatchObject({
+      retriable: true,
+      message: expect.stringContaining("did not answer"),
+    });
+    await clock.runNext();
+    await refused;
+    const controller = new AbortController();
+    const waiting = runVector(
+      action("query"),
+      { vector },
+      run(
+        docs(() => new Promise(() => {})),
+        { signal: controller.signal },
+      ),
+    );
+    controller.abort(new Error("stopped"));
+    await expect(waiting).rejects.toThrow("stopped");
+  });
+});
