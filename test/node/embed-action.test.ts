@@ -167,7 +167,7 @@ describe("EMBEDACT-2 F13 batches and attempts", () => {
     expect(pauses).toEqual([500, 1_000]);
   });
 
-  test("another one is not", async () => {
+  test("EMBED-3 F13 another one is not, and its error has no key", async () => {
     const echo = errorReply(400, { message: `No model for ${KEY}` });
     const profile = served();
     const ports = {

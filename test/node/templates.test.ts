@@ -317,6 +317,7 @@ describe("TEMPLATE-5 F13 errors that do not depend on values are issues", () => 
 
 const LIST: Json[] = Array.from({ length: 40_000 }, (_, index) => index);
 const TEXT = "a".repeat(900_000);
+const MAP = Object.fromEntries(LIST.map((item) => [`k${item}`, item]));
 const DOUBLING = "{% assign x = x | append: x %}".repeat(60);
 
 /** Templates that the parser's limits stop, or the budget of rendering. */
@@ -359,12 +360,19 @@ const HOSTILE: [string, string, Json][] = [
   ["a member of many", "{% for i in (1..99999) %}{{ x | map: 'a' | size }}{% endfor %}", LIST],
   ["counting words", "{% for i in (1..99999) %}{{ x | truncatewords: 2 }}{% endfor %}", "a ".repeat(400_000)],
   ["long output", "{% for i in (1..100) %}{{ x }}{% endfor %}", TEXT],
-  [
-    "the sizes of a map",
-    "{% for i in (1..99999) %}{{ x.size }}{% endfor %}",
-    Object.fromEntries(LIST.map((i) => [`k${i}`, i])),
-  ],
+  ["the sizes of a map", "{% for i in (1..99999) %}{{ x.size }}{% endfor %}", MAP],
   ["comparing lists", "{% for i in (1..99999) %}{% if x == x %}{% endif %}{% endfor %}", LIST],
+  ["comparing a map with empty", "{% for i in (1..99999) %}{% if x == empty %}{% endif %}{% endfor %}", MAP],
+  [
+    "comparing a text with blank",
+    "{% for i in (1..99999) %}{% if x == blank %}{% endif %}{% endfor %}",
+    " ".repeat(900_000),
+  ],
+  [
+    "ordering long texts",
+    "{% assign y = x | append: 'b' %}{% for i in (1..99999) %}{% if x < y %}{% endif %}{% endfor %}",
+    TEXT,
+  ],
   ["many outputs", "{{x}}".repeat(10_000), 1],
   ["many open blocks", "{%if x%}".repeat(6_250), 1],
   ["hidden nesting", `{%comment%}${"{%endx%}".repeat(400)}{%endcomment%}${"{%if x%}".repeat(400)}`, 1],
@@ -393,6 +401,12 @@ describe("TEMPLATE-4 F13 hostile templates end within their steps", () => {
     // It takes about 50 milliseconds; a machine that is busy takes longer.
     expect(performance.now() - started).toBeLessThan(1_000);
     expect(error instanceof Spent || error instanceof ExpressionError).toBe(true);
+  });
+
+  test("blocks nest up to the limit", () => {
+    const nested = (levels: number) => `${"{% if x %}".repeat(levels)}y${"{% endif %}".repeat(levels)}`;
+    expect(of(nested(MAX_TEMPLATE_DEPTH), { x: 1 })).toBe("y");
+    expect(templateIssues(nested(MAX_TEMPLATE_DEPTH + 1))).toHaveLength(1);
   });
 
   test("the longest template within the limits is rendered within the budget of a check", () => {

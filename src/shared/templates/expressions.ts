@@ -2,6 +2,7 @@
 import { type FilteredValueToken, type Value as ParsedValue, type Token, TypeGuards } from "liquidjs";
 import {
   checkName,
+  compare,
   ExpressionError,
   equals,
   memberOf,
@@ -114,12 +115,14 @@ function operation(operator: string): Operate {
   };
 }
 
+/** Orders two numbers or two texts. Other values have no order. */
 const ordered =
-  (holds: (one: number | string, other: number | string) => boolean) =>
-  (one: Operand | undefined, other: Operand | undefined): boolean => {
+  (holds: (order: number) => boolean) =>
+  (one: Operand | undefined, other: Operand | undefined, meter: Meter): boolean => {
     const [left, right] = [simple(one), simple(other)];
-    if (typeof left === "number" && typeof right === "number") return holds(left, right);
-    return typeof left === "string" && typeof right === "string" && holds(left, right);
+    const isComparable =
+      typeof left === typeof right && (typeof left === "number" || typeof left === "string");
+    return isComparable && holds(compare(left, right, meter));
   };
 
 const OPERATORS: Readonly<
@@ -127,18 +130,18 @@ const OPERATORS: Readonly<
 > = {
   "==": areEqual,
   "!=": (one, other, meter) => !areEqual(one, other, meter),
-  "<": ordered((one, other) => one < other),
-  "<=": ordered((one, other) => one <= other),
-  ">": ordered((one, other) => one > other),
-  ">=": ordered((one, other) => one >= other),
+  "<": ordered((order) => order < 0),
+  "<=": ordered((order) => order <= 0),
+  ">": ordered((order) => order > 0),
+  ">=": ordered((order) => order >= 0),
   contains: (one, other, meter) => contains(simple(one), simple(other), meter),
   and: (one, other) => isTrue(simple(one)) && isTrue(simple(other)),
   or: (one, other) => isTrue(simple(one)) || isTrue(simple(other)),
 };
 
 function areEqual(one: Operand | undefined, other: Operand | undefined, meter: Meter): boolean {
-  if (one !== undefined && "test" in one) return TESTS[one.test](simple(other));
-  if (other !== undefined && "test" in other) return TESTS[other.test](simple(one));
+  if (one !== undefined && "test" in one) return TESTS[one.test](simple(other), meter);
+  if (other !== undefined && "test" in other) return TESTS[other.test](simple(one), meter);
   return equals(simple(one), simple(other), meter);
 }
 

@@ -3,17 +3,7 @@ import { FUNCTIONS } from "../expressions/functions.ts";
 import { compare, ExpressionError, equals, inRange, spendText, type Value } from "../expressions/values.ts";
 import type { Json } from "../json.ts";
 import type { Meter } from "../json-schema/meter.ts";
-import {
-  isEmpty,
-  isTrue,
-  joined,
-  jsonOf,
-  listOf,
-  numberOf,
-  readMember,
-  spendMade,
-  textOf,
-} from "./values.ts";
+import { isTrue, joined, jsonOf, listOf, numberOf, readMember, spendMade, textOf } from "./values.ts";
 
 /** A filter. The value before it is the first argument. */
 interface TemplateFilter {
@@ -229,7 +219,7 @@ export const FILTERS: Readonly<Record<string, TemplateFilter>> = {
 
   default: define(1, 1, ([value, other], meter) => {
     meter.spend(1);
-    return !isTrue(value) || ((typeof value === "string" || Array.isArray(value)) && isEmpty(value))
+    return !isTrue(value) || ((typeof value === "string" || Array.isArray(value)) && value.length === 0)
       ? other
       : value;
   }),

@@ -67,7 +67,7 @@ export function render(source: string, values: JsonObject, meter: Meter): string
 
 function compile(source: string, meter: Meter): Block {
   const parsed = parse(source, meter);
-  return typeof parsed === "string" ? writing(parsed) : compileAll(parsed, [], MAX_TEMPLATE_DEPTH);
+  return typeof parsed === "string" ? writing(parsed) : compileAll(parsed, [], MAX_TEMPLATE_DEPTH + 1);
 }
 
 function compileAll(templates: readonly Template[], names: Names, depth: number): Block {

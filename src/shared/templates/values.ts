@@ -117,12 +117,17 @@ export function isTrue(value: Value): boolean {
 }
 
 /** Reports whether a value equals `empty`: a text, list or map without content. */
-export function isEmpty(value: Value): boolean {
+export function isEmpty(value: Value, meter: Meter): boolean {
   if (typeof value === "string" || Array.isArray(value)) return value.length === 0;
-  return isJsonObject(value) && Object.keys(value).length === 0;
+  if (!isJsonObject(value)) return false;
+  const { length } = Object.keys(value);
+  meter.spend(length);
+  return length === 0;
 }
 
 /** Reports whether a value equals `blank`: it is empty, `false`, missing, or a text of spaces. */
-export function isBlank(value: Value): boolean {
-  return !isTrue(value) || isEmpty(value) || (typeof value === "string" && value.trim() === "");
+export function isBlank(value: Value, meter: Meter): boolean {
+  if (typeof value !== "string") return !isTrue(value) || isEmpty(value, meter);
+  spendText(meter, value.length);
+  return value.trim() === "";
 }
