@@ -8,6 +8,7 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { atBaseUrl, defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { adapterFor } from "./adapters/formats/lookup.ts";
+import { createEmbeddingGateway } from "./adapters/gateway/embeddings.ts";
 import { createModelGateway, secretsOf } from "./adapters/gateway/gateway.ts";
 import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/gateway/trusted-hosts.ts";
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
@@ -38,11 +39,13 @@ import { DeployedCode } from "./library/deployed-code.ts";
 import { Registry } from "./library/registry.ts";
 import { resolveChain } from "./library/resolve.ts";
 import { allowedHosts } from "./library/tasks/allowed-hosts.ts";
+import type { EmbeddingGateway } from "./model/embedding.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import type { SpanExporter } from "./model/span.ts";
 import { allowAll, type Gate } from "./policy/gate.ts";
 import { systemClock, systemIds } from "./ports/system.ts";
+import type { VectorIndex } from "./ports/vector-index.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { checkedPolicy, type LocationPolicy } from "./protocol/location-policy.ts";
@@ -117,6 +120,11 @@ export interface DramatisOptions {
      * `DRAMATIS_HTTP_HOSTS` adds more. Tasks in code name their own.
      */
     allowedHosts?: string[];
+    /**
+     * The indexes of vectors that actions name.
+     * @example vectors: (env) => ({ docs: new VectorizeVectorIndex(env.DOCS) })
+     */
+    vectors?: (env: DramatisEnv) => Record<string, VectorIndex>;
   };
   telemetry?: {
     /** Sends the spans of turns, model calls, tools and calls of agents. Default: to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names. */
@@ -185,6 +193,9 @@ export function dramatis(options: DramatisOptions) {
       ids: systemIds,
     });
 
+  const defaultProfile = (env: DramatisEnv) =>
+    models.default ?? defaultModelProfile(env, env.AI !== undefined);
+
   const http = createHttpApp<DramatisEnv>({
     authorize: options.authorize ?? defaultAuthorize,
     requestPorts: (env) => ({
@@ -245,8 +256,8 @@ export function dramatis(options: DramatisOptions) {
     }),
     Agent: createAgentClass<DramatisEnv & Cloudflare.Env>({
       resolve(env, tenant, persona) {
-        const fallback = models.default ?? defaultModelProfile(env, env.AI !== undefined);
-        return resolveChain(registry(env, tenant), persona, fallback, (profile) => atBaseUrl(profile, env));
+        const complete = (profile: ModelProfile) => atBaseUrl(profile, env);
+        return resolveChain(registry(env, tenant), persona, defaultProfile(env), complete);
       },
       directory,
       deadLetters,
@@ -256,7 +267,16 @@ export function dramatis(options: DramatisOptions) {
       tools: code,
       clock: systemClock,
       baseUrl: (env) => env.DRAMATIS_URL,
-      mayReach,
+      actions: (env) => ({
+        mayReach: mayReach(env),
+        models: {
+          gateway: gateway(env),
+          adapters: adapterFor,
+          embeddings: builtInEmbeddings(env, trusted),
+          defaultProfile: defaultProfile(env),
+        },
+        vectors: new Map(Object.entries(options.tasks?.vectors?.(env) ?? {})),
+      }),
     }),
     handler: { fetch: http.fetch } satisfies HttpApp<DramatisEnv>,
   };
@@ -295,6 +315,27 @@ function hostsOf({ libraries, models = {} }: DramatisOptions, env: DramatisEnv):
   return trustedHosts({ env, profiles, ...defined({ allowedHosts, allowedSecrets }) });
 }
 
+/** Turns texts into vectors. Checks the trusted hosts at each call, as the gateway of models does. */
+function builtInEmbeddings(
+  env: DramatisEnv,
+  trusted: (env: DramatisEnv) => readonly TrustedHost[],
+): EmbeddingGateway {
+  return {
+    embed: (request, signal) =>
+      createEmbeddingGateway({ ...gatewayPorts(env), trustedHosts: trusted(env) }).embed(request, signal),
+  };
+}
+
+/** What the built-in gateways need from outside. */
+function gatewayPorts(env: DramatisEnv) {
+  return {
+    secret: secretsOf(env),
+    fetch: (input: string, init: RequestInit) => fetch(input, init),
+    clock: systemClock,
+    ...defined({ ai: env.AI }),
+  };
+}
+
 /** Checks the trusted hosts at each call, so an invalid host fails the call with its reason, and not the actor. */
 function builtInGateway(
   env: DramatisEnv,
@@ -302,10 +343,7 @@ function builtInGateway(
   trusted: (env: DramatisEnv) => readonly TrustedHost[],
 ): ModelGateway {
   const ports = {
-    secret: secretsOf(env),
-    fetch: (input: string, init: RequestInit) => fetch(input, init),
-    clock: systemClock,
-    ...defined({ ai: env.AI }),
+    ...gatewayPorts(env),
     ...(languageModels && { languageModel: (modelId: string) => languageModels(modelId, env) }),
   };
   return {

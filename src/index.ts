@@ -82,7 +82,15 @@ export type { ContextMessage, ToolCall } from "./model/messages.ts";
 export type { ModelProfile } from "./model/profile.ts";
 export type { Span, SpanAttributes, SpanExporter } from "./model/span.ts";
 export type { Gate, GateContext } from "./policy/gate.ts";
+export type {
+  MetadataValue,
+  StoredVector,
+  VectorIndex,
+  VectorMatch,
+  VectorQuery,
+} from "./ports/vector-index.ts";
 export { DurableSqlDatabase } from "./ports/workers/durable-storage.ts";
+export { VectorizeVectorIndex } from "./ports/workers/vectorize-index.ts";
 export type { AgentApi, AgentIdentity, AgentView, CreateAgent } from "./protocol/agent-api.ts";
 export type { AgentResultApi } from "./protocol/agent-call.ts";
 export type {

@@ -12,7 +12,6 @@ import type { AgentTarget, Persona, ToolDefinition, ToolEffect } from "../protoc
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { definitionIdSchema } from "../shared/id-schemas.ts";
-import type { JsonObject } from "../shared/json.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { inputIssues, issuesText, jsonPointer, validate } from "../shared/validation.ts";
 import {

@@ -27,7 +27,6 @@ import type {
   Pin,
   PinnedHook,
   PinnedTool,
-  ToolDefinition,
   ToolEffect,
 } from "../protocol/definitions.ts";
 import type { ActionDefinition, PinnedTask } from "../protocol/task-definition.ts";

@@ -206,6 +206,7 @@ describe("one call", () => {
           defer: noHandles,
           baseUrl: undefined,
           mayReach: () => true,
+          vectors: new Map(),
           state: () => memoryToolState(),
           deliver: async (_call, ended) => {
             if ("result" in ended) delivered.push(ended.result);
@@ -424,6 +425,7 @@ describe("BATCH-4 a caller that is lost", () => {
         defer: noHandles,
         baseUrl: undefined,
         mayReach: () => true,
+        vectors: new Map(),
         state: () => state,
         waitUntil: () => undefined,
         deliver: async ({ operationId, attempt }, ended) => {
@@ -507,6 +509,7 @@ describe("BATCH-4 a caller that is lost", () => {
         defer: noHandles,
         baseUrl: undefined,
         mayReach: () => true,
+        vectors: new Map(),
         state: () => memoryToolState(),
         waitUntil: () => undefined,
         deliver: async ({ operationId }) => void delivered.push(operationId),

@@ -36,6 +36,7 @@ async function run(steps: readonly Step[], input: JsonObject = {}, signal = new 
     defer: noHandles,
     baseUrl: undefined,
     mayReach: () => true,
+    vectors: new Map(),
   };
   const pinned = await new Registry(tools).runnable({ library: "lib", id: "task" });
   const ended = await runTool(

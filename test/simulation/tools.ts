@@ -166,6 +166,7 @@ export function executorFor(caller: Caller, surroundings: ExecutorSurroundings):
     defer: noHandles,
     baseUrl: undefined,
     mayReach: () => true,
+    vectors: new Map(),
     waitUntil: () => undefined,
     deliver: ({ operationId, attempt }: ToolInvocation, ended: AttemptEnd) => {
       keepResult(surroundings.history, { operationId, ...ended });

@@ -26,6 +26,7 @@ export function localExecutor(
     defer,
     baseUrl: "https://agents.test",
     mayReach: () => true,
+    vectors: new Map(),
     waitUntil: () => undefined,
   };
   return { run: (calls, caller) => runCalls(ports, { calls }, caller) };

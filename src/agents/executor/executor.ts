@@ -22,8 +22,8 @@ export interface ExecutorPorts<Env> {
   clock: Clock;
   /** The address of the Worker; `undefined` where it is not known. */
   baseUrl(env: Env): string | undefined;
-  /** Returns the check of the hosts that tasks by API may reach. */
-  mayReach(env: Env): ActionPorts["mayReach"];
+  /** Returns what actions of tasks need from outside. */
+  actions(env: Env): Pick<ActionPorts, "mayReach" | "models" | "vectors">;
 }
 
 /** Returns the class `Executor` of an application, for the tools that are deployed with it. */
@@ -31,7 +31,7 @@ export function createExecutorClass<Env>({
   tools,
   clock,
   baseUrl,
-  mayReach,
+  actions,
 }: ExecutorPorts<Env>): new (
   ...arguments_: ConstructorParameters<typeof WorkerEntrypoint<Env>>
 ) => WorkerEntrypoint<Env> & TaskExecutor {
@@ -48,7 +48,7 @@ export function createExecutorClass<Env>({
           tools,
           clock,
           baseUrl: baseUrl(this.env),
-          mayReach: mayReach(this.env),
+          ...actions(this.env),
           defer: async ({ operationId, attempt, context }, options) =>
             unwrap(await (await connect(context)).deferOperation({ operationId, attempt, ...options })),
           state: (context) => conversationToolState(() => connect(context)),

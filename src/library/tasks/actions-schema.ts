@@ -5,6 +5,7 @@ import type { ActionDefinition, CodeActionDefinition, InlineAction } from "../..
 import type { InputIssue } from "../../shared/errors.ts";
 import { mappingIssues } from "../../shared/expressions/mapping.ts";
 import { isJsonObject } from "../../shared/json.ts";
+import { templateIssues } from "../../shared/templates/template.ts";
 import { inputIssues } from "../../shared/validation.ts";
 import { listIds } from "../known-ids.ts";
 import { ACTION_KINDS, isKind, kindNamed, kindOf, laterKind } from "./kinds.ts";
@@ -24,9 +25,14 @@ export function actionIssues(action: unknown, path: string): InputIssue[] {
   const parsed = kindOf(given).schema.safeParse(given);
   if (!parsed.success) return inputIssues(parsed.error, path);
   const mappings = kindOf(given).mappings?.(given) ?? [];
-  return mappings.flatMap(({ path: place, mapping }) =>
+  const templates = kindOf(given).templates?.(given) ?? [];
+  const texts = templates.flatMap(({ path: place, source }) =>
+    source === undefined ? [] : templateIssues(source, `${path}${place}`),
+  );
+  const expressions = mappings.flatMap(({ path: place, mapping }) =>
     mappingIssues(mapping, AREA_NAMES, `${path}${place}`),
   );
+  return [...texts, ...expressions];
 }
 
 /** Returns the effect of running an action twice. */

@@ -9,10 +9,11 @@ import type { ToolEffect } from "../../protocol/definition-parts.ts";
 import type { InlineAction } from "../../protocol/task-definition.ts";
 import type { Mapping } from "../../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
+import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/limits.ts";
 import { referenceSchema } from "../reference.ts";
 import { MAX_TIMEOUT_MS } from "../schemas.ts";
 import { hostProblem } from "./host-rules.ts";
-import { MAX_ACTION_HOSTS, MAX_ANSWER_TOKENS, MAX_MOCK_DELAY_MS, MAX_TEMPLATE_LENGTH } from "./limits.ts";
+import { MAX_ACTION_HOSTS, MAX_ANSWER_TOKENS, MAX_MOCK_DELAY_MS } from "./limits.ts";
 import { schemaCheck } from "./schema-check.ts";
 
 /** What an action refers to. */

@@ -26,8 +26,6 @@ export const MAX_ANSWER_TOKENS = 200_000;
 export const MAX_EMBEDDED_TEXTS = 512;
 /** Events that one task records, and measurements. */
 export const MAX_TASK_EVENTS = 32;
-/** UTF-16 units of a Liquid text. */
-export const MAX_TEMPLATE_LENGTH = 50_000;
 /** The longest pause of `mock.return`, in milliseconds. */
 export const MAX_MOCK_DELAY_MS = 60_000;
 /** Examples of a prompt. */

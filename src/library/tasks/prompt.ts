@@ -1,10 +1,18 @@
 /** The schema of prompts. */
 import { z } from "zod";
 import type { PromptDefinition } from "../../protocol/task-definition.ts";
-import { MAX_PROMPT_EXAMPLES, MAX_TEMPLATE_LENGTH } from "./limits.ts";
+import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/limits.ts";
+import { templateIssues } from "../../shared/templates/template.ts";
+import { MAX_PROMPT_EXAMPLES } from "./limits.ts";
 import { objectSchemaCheck, schemaCheck } from "./schema-check.ts";
 
-const template = z.string().min(1).max(MAX_TEMPLATE_LENGTH);
+const template = z
+  .string()
+  .min(1)
+  .max(MAX_TEMPLATE_LENGTH)
+  .superRefine((source, context) => {
+    for (const { message } of templateIssues(source)) context.addIssue({ code: "custom", message });
+  });
 
 /** A prompt. */
 export const promptSchema = z.strictObject({

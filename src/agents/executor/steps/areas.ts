@@ -92,8 +92,10 @@ function setMember(
 ): void {
   const before = Object.hasOwn(object, name) ? object[name] : undefined;
   if (rest.length > 0 && before !== undefined) {
-    if (isJsonObject(before)) return setMember(before, rest, value, undo);
-    throw new ExpressionError("Type", `"${name}" is no object, so it has no member "${rest[0]}".`);
+    if (!isJsonObject(before))
+      throw new ExpressionError("Type", `"${name}" is no object, so it has no member "${rest[0]}".`);
+    setMember(before, rest, value, undo);
+    return;
   }
   undo.push(() => {
     if (before === undefined) delete object[name];

@@ -6,10 +6,17 @@ import { ToolError } from "../../../library/tool-error.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { PinnedAction } from "../../../protocol/task-definition.ts";
+import { defined } from "../../../shared/defined.ts";
 import { mapped } from "../../../shared/expressions/mapping.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { Meter } from "../../../shared/json-schema/meter.ts";
+import { ModelToolError } from "../actions/attempts.ts";
+import { runEmbed } from "../actions/embed.ts";
 import { requestHttp } from "../actions/http-request.ts";
+import { runLlm } from "../actions/llm.ts";
+import { runMock } from "../actions/mock.ts";
+import type { ActionModels, ModelRun, ModelUsage } from "../actions/ports.ts";
+import { runVector, type VectorIndexes } from "../actions/vector.ts";
 import type { TaskAreas } from "./areas.ts";
 import type { TaskRecord } from "./task-record.ts";
 
@@ -19,6 +26,10 @@ export interface ActionPorts {
   clock: Pick<Clock, "timer" | "now">;
   /** Reports whether requests of tasks that authors wrote may go to a host, as an action names it. */
   mayReach(host: string): boolean;
+  /** Calls models for actions; absent where none may be called. */
+  models?: ActionModels;
+  /** The indexes of vectors, by name. */
+  vectors: VectorIndexes;
 }
 
 /** Where an action runs. */
@@ -59,12 +70,43 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
     case "metric.record":
       return record.addMetric(action, input);
     case "llm":
+      return asked(run, (model) => runLlm(action, input, model));
     case "llm.embed":
-    case "vector":
+      return asked(run, (model) => runEmbed(action, input, model));
+    case "vector": {
+      const { tenant } = context.context;
+      const { vectors: indexes, clock } = ports;
+      return runVector(action, input, { indexes, tenant, clock, signal: context.signal });
+    }
     case "mock.return":
-      throw new ToolError(`Actions of the kind "${action.kind}" cannot run yet.`);
+      return runMock(action, { clock: ports.clock, signal: context.signal });
     default:
       return action satisfies never;
+  }
+}
+
+/** Runs an action of a model, and records what it has used up, also where it fails. */
+async function asked<Result>(
+  { context, ports, meter, record }: ActionRun,
+  work: (run: ModelRun) => Promise<{ result: Result; usage: ModelUsage }>,
+): Promise<Result> {
+  const { models, clock } = ports;
+  if (models === undefined) throw new ToolError("This Executor calls no models.");
+  const note = ({ input, output, costUsd }: ModelUsage) =>
+    record.addUsage({ inputTokens: input, outputTokens: output, ...defined({ costUsd }) });
+  try {
+    const { result, usage } = await work({
+      models,
+      context: context.context,
+      signal: context.signal,
+      clock,
+      meter,
+    });
+    note(usage);
+    return result;
+  } catch (error) {
+    if (error instanceof ModelToolError) note(error.usage);
+    throw error;
   }
 }
 
