@@ -1,23 +1,26 @@
 /** The opening of a call's conversation while its agent is away, with real mailboxes on a virtual clock. */
-import { expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { CALL_GRACE_MS } from "../../src/agents/conversation/core/limits.ts";
 import { AGENT_READERS } from "../../src/protocol/agent-call.ts";
 import { calledConversationId } from "../../src/protocol/ids.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
-import type { TreePlan, WorkPlan } from "../simulation/trees/plan.ts";
-import { TENANT, TreeWorld } from "../simulation/trees/world.ts";
+import type { CallPlan, TreePlan, WorkPlan } from "../simulation/trees/plan.ts";
+import { isDeath, TENANT, TreeWorld } from "../simulation/trees/world.ts";
 
 const work = (id: number, agent: string, calls: WorkPlan["calls"] = []): WorkPlan => {
   return { id, agent, secret: `secret-${id}-x`, ms: 10, failures: 0, end: "answer", calls };
 };
 
-/** A root that calls one agent, whose actor answers as `agent` says. */
-async function called(
-  agent: (world: TreeWorld, find: TreeWorld["agent"]) => TreeWorld["agent"],
-  timeoutMs = 20_000,
-) {
-  const plan: TreePlan = {
+/** A call without further wishes. */
+const callOf = (called: WorkPlan, more: Partial<CallPlan> = {}): CallPlan => {
+  return { background: false, repeats: false, work: called, ...more };
+};
+
+/** A tree of calls in which nothing fails unless a test makes it. */
+function planOf(call: CallPlan, timeoutMs = 20_000): TreePlan {
+  return {
     seed: 1,
-    root: work(0, "boss", [{ background: false, repeats: false, work: work(1, "helper") }]),
+    root: work(0, "boss", [call]),
     more: [],
     stops: [],
     crashes: 0,
@@ -26,7 +29,14 @@ async function called(
     badChance: 0,
     timeoutMs,
   };
-  const world = new TreeWorld(plan);
+}
+
+/** A root that calls one agent, whose actor answers as `agent` says. */
+async function called(
+  agent: (world: TreeWorld, find: TreeWorld["agent"]) => TreeWorld["agent"],
+  timeoutMs?: number,
+) {
+  const world = new TreeWorld(planOf(callOf(work(1, "helper")), timeoutMs));
   Object.defineProperty(world, "agent", { value: agent(world, world.agent) });
   await world.run();
   const { runtime, mailbox } = world.root.awake();
@@ -84,4 +94,74 @@ test("OPENING-1 DELEGATE-9 a call that was refused is over: what is told of its 
     sentAt: clock.now(),
   };
   expect(await child.receive(envelope, { number: 1, last: false })).toMatchObject({ type: "done" });
+});
+
+describe("a call that nobody asks about goes on by the alarms of its actors", () => {
+  const reported: unknown[] = [];
+  beforeEach(() => {
+    reported.length = 0;
+    vi.spyOn(console, "error").mockImplementation((error) => void (isDeath(error) || reported.push(error)));
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+    expect(reported).toEqual([]);
+  });
+
+  /** Kills all actors once, when `isDue`; the next call or alarm wakes them. */
+  const killWhen = (world: TreeWorld, isDue: () => boolean) => {
+    const look = () => {
+      if (!isDue()) return world.clock.timer(50, look);
+      for (const { id } of world.actors.values()) world.actor(id).awake().alive = false;
+      return undefined;
+    };
+    world.clock.timer(50, look);
+  };
+  const operationOf = (world: TreeWorld) => world.root.awake().runtime.turn(1)?.operations[0];
+
+  test.each([false, true])(
+    "TOOLRETRY-1 its next attempt begins after the pause; crash: %s",
+    async (crash) => {
+      const failing = { ...work(1, "helper"), failures: 3 };
+      const world = new TreeWorld(planOf(callOf(failing, { repeats: true })));
+      const isPausing = () => world.root.state?.active.get(1)?.operations[0]?.status === "pending";
+      if (crash) killWhen(world, isPausing);
+      await world.run();
+      expect(operationOf(world)).toMatchObject({ attempt: 2, result: { success: true } });
+    },
+  );
+
+  test.each([false, true])(
+    "DELEGATE-6 an agent that waits for another one ends when its time is over; crash: %s",
+    async (crash) => {
+      const slow = { ...work(2, "deputy"), ms: 200_000 };
+      const world = new TreeWorld(planOf(callOf(work(1, "helper", [callOf(slow)]))));
+      if (crash) killWhen(world, () => world.actors.size === 3);
+      await world.run();
+      const [, helper] = world.actors.values();
+      const { record } = helper?.awake().runtime.state ?? {};
+      const turn = helper?.awake().runtime.turn(1);
+      expect(turn).toMatchObject({ error: { code: "TIMEOUT" }, completedAt: record?.call?.deadline });
+      expect(operationOf(world)?.result?.error).toMatchObject({
+        code: "TIMEOUT",
+        message: "The time of the call was over.",
+      });
+    },
+  );
+
+  test.each([false, true])(
+    "DELEGATE-3 its caller waits no longer than the grace; crash: %s",
+    async (crash) => {
+      const world = new TreeWorld(planOf(callOf(work(1, "helper"))));
+      Object.defineProperty(world, "carry", {
+        value: () => Promise.reject(new Error("The network is down.")),
+      });
+      const isWaiting = () => world.root.state?.active.get(1)?.operations[0]?.status === "dispatched";
+      if (crash) killWhen(world, isWaiting);
+      await world.run();
+      const { result, completedAt = 0 } = operationOf(world) ?? {};
+      expect(result?.error?.message).toContain("did not answer within 20000 ms");
+      const asked = world.root.awake().runtime.turn(1)?.replies[0]?.at ?? 0;
+      expect(completedAt - asked).toBe(20_000 + CALL_GRACE_MS);
+    },
+  );
 });
