@@ -4,7 +4,12 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { callEnvelopes } from "../../src/agents/conversation/core/call-envelopes.ts";
 import { callEnd } from "../../src/agents/conversation/core/call-time.ts";
-import { CALL_GRACE_MS, MAX_CALL_DEPTH, MAX_OPEN_CALLS } from "../../src/agents/conversation/core/limits.ts";
+import {
+  CALL_GRACE_MS,
+  MAX_CALL_DEPTH,
+  MAX_OPEN_CALLS,
+  MAX_TURN_RESULTS,
+} from "../../src/agents/conversation/core/limits.ts";
 import type { Signal } from "../../src/agents/conversation/core/signals.ts";
 import {
   type ConversationIdentity,
@@ -21,6 +26,7 @@ import {
   type AgentCallBody,
   type AgentOutcome,
   type AgentResultBody,
+  agentCancelSchema,
   MAX_CALL_LENGTH,
 } from "../../src/protocol/agent-call.ts";
 import type { ApprovalOutcome } from "../../src/protocol/approval.ts";
@@ -257,11 +263,79 @@ describe("a call", () => {
     const again = commit(failed.state, [{ type: "conversation.cmd.expire" }], NOW + 1_000);
     expect(again.envelopes.map(({ type }) => type)).toEqual(["agent.call"]);
     expect(again.envelopes[0]?.to.id).not.toBe(envelopes[0]?.to.id);
+    const late = commit(again.state, [ended(item, { text: "Of the attempt before." })]);
+    expect([errorsOf(late.state), late.types]).toEqual([[null], ["agent_call.completed"]]);
     const over = commit(again.state, [ended(item, { error, partial: "Half." }, 2)]);
     expect(over.state.active.get(1)?.operations[0]?.result?.error).toMatchObject({
       code: "EXECUTION_FAILED",
       message: 'No model. It had written: "Half."',
     });
+  });
+
+  test("DELEGATE-3 APPROVE-1 no answer settles a call that waits for a person, or for its next attempt", () => {
+    const careful = {
+      ...CHAIN,
+      tools: TOOLS.map((tool) => ({
+        ...tool,
+        definition: { ...tool.definition, approval: "always" as const },
+      })),
+    };
+    const first = commit({ ...begin(), record: recordOf(careful) }, [messageOfAda("Hi")]);
+    const waiting = commit(first.state, [reply(first.state, [["ask", { message: "Work." }]])]).state;
+    const item = turnOf(waiting).operations[0]?.item ?? 0;
+    const answered = commit(waiting, [ended(item, { text: "Forged." })]).state;
+    expect(turnOf(answered).operations[0]).toMatchObject({ status: "awaiting_approval" });
+    const { state } = calling(["ask_again"]);
+    const error = { code: "EXECUTION_FAILED", message: "No model.", retriable: true } as const;
+    const pausing = commit(state, [ended(item, { error })]).state;
+    const early = commit(pausing, [ended(item, { text: "Forged." }, 2)]).state;
+    expect(turnOf(early).operations[0]).toMatchObject({ status: "pending", attempt: 2 });
+  });
+
+  test("DELEGATE-5 a failure that will not pass is not repeated, whatever the tool says", () => {
+    const { state } = calling(["ask_again"]);
+    const item = turnOf(state).operations[0]?.item ?? 0;
+    const error = { code: "AGENT_DECLINED", message: "Not mine.", retriable: false } as const;
+    const over = commit(state, [ended(item, { error })]).state;
+    expect(turnOf(over).operations[0]).toMatchObject({ status: "failed", attempt: 1, result: { error } });
+  });
+
+  test("DELEGATE-3 DELEGATE-7 an attempt without a pause before it begins with the failure of the one before, in a conversation of its own", () => {
+    const eager = ask("ask_eagerly", "helper", {
+      effect: "idempotent",
+      retry: { maxAttempts: 2, backoffMs: 0 },
+    });
+    const record = recordOf({ ...CHAIN, tools: [eager] });
+    const first = commit({ ...begin(), record }, [messageOfAda("Hi")]);
+    const called = commit(first.state, [reply(first.state, [["ask_eagerly", { message: "Work." }]])]);
+    const item = turnOf(called.state).operations[0]?.item ?? 0;
+    const error = { code: "EXECUTION_FAILED", message: "No model.", retriable: true } as const;
+    const again = commit(called.state, [ended(item, { error })]);
+    expect(again.envelopes).toMatchObject([{ type: "agent.call", body: { attempt: 2 } }]);
+    const stopped = commit(again.state, [
+      { type: "conversation.cancel", turn: 1, caller: { type: "user", userId: "ada" } },
+    ]);
+    expect(stopped.envelopes).toMatchObject([{ type: "agent.cancel", body: { attempt: 2 } }]);
+  });
+
+  test("DELEGATE-3 an answer that its turn has no room for is a failure that says so", () => {
+    const { state } = calling(["ask"]);
+    const item = turnOf(state).operations[0]?.item ?? 0;
+    const done = commit(state, [ended(item, { text: "x".repeat(MAX_TURN_RESULTS) })]).state;
+    expect(turnOf(done).operations[0]?.result?.error).toEqual({
+      code: "EXECUTION_FAILED",
+      message: `The agent answered, but its answer is not kept: the results of one turn may have ${MAX_TURN_RESULTS} characters together.`,
+      retriable: false,
+    });
+  });
+
+  test("DELEGATE-7 a cancellation has as much of the reason as its envelope takes", () => {
+    const { state } = calling(["ask"]);
+    const error = { code: "INTERNAL_ERROR", message: "x".repeat(2_000), retriable: false } as const;
+    const failed = commit(state, [{ type: "conversation.cmd.abandon", turn: 1, error }]);
+    const [cancellation] = failed.envelopes;
+    expect(cancellation?.type).toBe("agent.cancel");
+    expect(agentCancelSchema.safeParse(cancellation?.body).success).toBe(true);
   });
 
   test("DELEGATE-7 a stop, an end and a time that is over each send one cancellation", () => {
@@ -409,6 +483,18 @@ describe("the budget of a call", () => {
     const claimed = (reserved?.inputTokens ?? 0) + (reserved?.outputTokens ?? 0);
     expect(claimed).toBeGreaterThan(0);
     expect(part).toBe(Math.floor((20_000 - state.spent.tokens - claimed) / 2));
+  });
+
+  test("INHERIT-1 H4 nor is it where the budget is that of the turn", () => {
+    const background = { ...CHAIN, tools: CHAIN.tools.map(inBackground) };
+    const hello = messageOfAda("Hi");
+    const message = { ...hello, data: { ...hello.data, budget: { tokens: 20_000 } } };
+    const first = commit({ ...begin(), record: recordOf(background) }, [message]);
+    const { state, envelopes } = commit(first.state, [reply(first.state, [["ask", { message: "Work." }]])]);
+    const { inputTokens = 0, outputTokens = 0 } = turnOf(state).call?.reserved ?? {};
+    expect(inputTokens + outputTokens).toBeGreaterThan(0);
+    const [part] = envelopes.map(({ body }) => (body as unknown as AgentCallBody).budget?.tokens);
+    expect(part).toBe(Math.floor((20_000 - state.spent.tokens - inputTokens - outputTokens) / 2));
   });
 
   test("INHERIT-1 H4 whatever calls are made, their parts and what is spent stay within the budget", () => {
