@@ -12,6 +12,7 @@ import {
 } from "../../src/agents/conversation/core/limits.ts";
 import type { Signal } from "../../src/agents/conversation/core/signals.ts";
 import {
+  type CallOrigin,
   type ConversationIdentity,
   type ConversationState,
   NEW_STANDING,
@@ -25,13 +26,17 @@ import { allowAll } from "../../src/policy/gate.ts";
 import {
   type AgentCallBody,
   type AgentOutcome,
+  type AgentReadersBody,
   type AgentResultBody,
   agentCancelSchema,
+  MAX_ASKS,
   MAX_CALL_LENGTH,
+  MAX_CONVERSATION_ASKS,
 } from "../../src/protocol/agent-call.ts";
 import type { ApprovalOutcome } from "../../src/protocol/approval.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
 import { calledConversationId, operationId } from "../../src/protocol/ids.ts";
+import { defined } from "../../src/shared/defined.ts";
 import { isConversationId } from "../../src/shared/identifiers.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { messageOfAda, PIN, PLAIN_CHAIN, recordOf } from "../support/records.ts";
@@ -51,6 +56,17 @@ const TOOLS = [
 const CHAIN = { ...PLAIN_CHAIN, tools: TOOLS };
 const STEM = "01K0000000000000ABC";
 const NOW = 1_000_000;
+
+/** The call that opened a conversation. */
+const CALLED: CallOrigin = {
+  operationId: "op_x",
+  attempt: 1,
+  path: ["boss"],
+  readers: [],
+  deadline: NOW + 60_000,
+  caller: { agentId: "boss", turnId: "turn_x" },
+  from: "conv_x",
+};
 
 function begin(members: Partial<ConversationIdentity> = {}, budget?: Budget): ConversationState {
   const standing = { ...NEW_STANDING, ...(budget === undefined ? {} : { budget }) };
@@ -159,13 +175,10 @@ describe("a call", () => {
 
   test("DELEGATE-2 H4 no agent calls itself or one above it, and no call is deeper than the limit", () => {
     const call = {
-      operationId: "op_x",
-      attempt: 1,
+      ...CALLED,
       path: ["boss", "deputy"],
-      readers: [],
       deadline: NOW + 1,
       caller: { agentId: "deputy", turnId: "turn_x" },
-      from: "conv_x",
     };
     const { state, envelopes } = calling(["ask", "ask_self", "ask_above"], { call });
     expect(errorsOf(state)).toEqual([null, "PERMISSION_DENIED", "PERMISSION_DENIED"]);
@@ -193,22 +206,13 @@ describe("a call", () => {
   });
 
   test("CALLTREE-1 a call passes a part of the calls on, and an agent without one calls nobody", () => {
-    const call = {
-      operationId: "op_x",
-      attempt: 1,
-      path: ["boss"],
-      readers: [],
-      deadline: NOW + 60_000,
-      caller: { agentId: "boss", turnId: "turn_x" },
-      from: "conv_x",
-    };
     const parts = (envelopes: readonly { body: unknown }[]) =>
       envelopes.map(({ body }) => (body as AgentCallBody).calls);
     expect(parts(calling(["ask", "ask"]).envelopes)).toEqual([74, 74]);
-    const middle = calling(["ask", "ask", "ask"], { call: { ...call, calls: 4 } });
+    const middle = calling(["ask", "ask", "ask"], { call: { ...CALLED, calls: 4 } });
     expect(parts(middle.envelopes)).toEqual([0, 0]);
     expect(errorsOf(middle.state)).toEqual([null, null, "EXECUTION_FAILED"]);
-    const last = calling(["ask"], { call: { ...call, calls: 0 } });
+    const last = calling(["ask"], { call: { ...CALLED, calls: 0 } });
     expect([last.envelopes, errorsOf(last.state)]).toEqual([[], ["EXECUTION_FAILED"]]);
     expect(turnOf(last.state).operations[0]?.result?.error?.retriable).toBe(false);
   });
@@ -440,6 +444,36 @@ describe("the conversation of a call", () => {
   });
 });
 
+describe("DELEGATE-9 the readers of a call", () => {
+  const BEN = { type: "user", id: "ben" } as const;
+  const caller = { type: "user", userId: "ada" } as const;
+  const joins: Signal = { type: "conversation.participant.add", caller, participant: BEN };
+  const readersIn = ({ envelopes }: ReturnType<typeof commit>) =>
+    envelopes.map(({ type, body }) => [type, (body as unknown as AgentReadersBody).readers]);
+
+  test("are sent on to calls that are under way, not to one that waits to begin: it gets those of its beginning", () => {
+    const { state } = calling(["ask", "ask_again"]);
+    const [, second = 0] = turnOf(state).operations.map(({ item }) => item);
+    const error = { code: "EXECUTION_FAILED", message: "No model.", retriable: true } as const;
+    const pausing = commit(state, [ended(second, { error })]).state;
+    const joined = commit(pausing, [joins]);
+    expect(readersIn(joined)).toEqual([["agent.readers", ["ada", "ben"]]]);
+    expect(joined.envelopes[0]?.body).toMatchObject({ attempt: 1 });
+    const again = commit(joined.state, [{ type: "conversation.cmd.expire" }], NOW + 1_000);
+    expect(readersIn(again)).toEqual([["agent.call", ["ada", "ben"]]]);
+  });
+
+  test("are those of its caller's call where that was called itself; the same ones again change nothing", () => {
+    const call = { ...CALLED, readers: ["ada", "ben"] };
+    const called = calling(["ask"], { call, participants: [{ type: "agent", id: "tester" }] });
+    expect(readersIn(called)).toEqual([["agent.call", ["ada", "ben"]]]);
+    const changed = commit(called.state, [{ type: "conversation.agent.readers", readers: ["ben"] }]);
+    expect(readersIn(changed)).toEqual([["agent.readers", ["ben"]]]);
+    const same = commit(changed.state, [{ type: "conversation.agent.readers", readers: ["ben"] }]);
+    expect([same.types, same.envelopes]).toEqual([[], []]);
+  });
+});
+
 describe("the budget of a call", () => {
   test("INHERIT-1 each call gets an equal part of what is left, and it counts until the call ends", () => {
     const { state, envelopes } = calling(["ask", "ask"], {}, { tokens: 10_010, toolCalls: 9 });
@@ -454,16 +488,7 @@ describe("the budget of a call", () => {
   });
 
   test("INHERIT-1 a call whose part is too small says so, and what to change", () => {
-    const call = {
-      operationId: "op_x",
-      attempt: 1,
-      path: ["boss"],
-      readers: [],
-      deadline: NOW + 60_000,
-      caller: { agentId: "boss", turnId: "turn_x" },
-      from: "conv_x",
-    };
-    const { transition } = commit(begin({ call }, { tokens: 5 }), [messageOfAda("Work.")]);
+    const { transition } = commit(begin({ call: CALLED }, { tokens: 5 }), [messageOfAda("Work.")]);
     const [turn] = transition.touched.values();
     expect(turn?.error).toMatchObject({
       code: "BUDGET_EXCEEDED",
@@ -574,16 +599,7 @@ describe("a request for approval from below", () => {
   });
 
   test.each(["approved", "denied"] as const)("ASK-1 its answer is passed on as it is: %s", (outcome) => {
-    const call = {
-      operationId: "op_x",
-      attempt: 1,
-      path: ["boss"],
-      readers: [],
-      deadline: NOW + 60_000,
-      caller: { agentId: "boss", turnId: "turn_x" },
-      from: "conv_x",
-    };
-    const { state } = calling(["ask"], { call });
+    const { state } = calling(["ask"], { call: CALLED });
     const shown = commit(state, [asked(itemOf(state))]);
     expect(shown.envelopes).toMatchObject([{ type: "agent.ask", to: { id: "conv_x" }, body: { ask } }]);
     const over = commit(shown.state, [asked(itemOf(state), outcome)]);
@@ -600,6 +616,73 @@ describe("a request for approval from below", () => {
     const over = commit(shown.state, [asked(item, "approved")], NOW + 300_000);
     const { timeoutMs = 0, deadline } = turnOf(over.state).operations[0] ?? {};
     expect(deadline).toBe(NOW + 300_000 + timeoutMs + CALL_GRACE_MS);
+  });
+
+  test("ASK-1 ASK-2 of two requests the later one keeps the call, until both are answered", () => {
+    const call = { ...CALLED, deadline: NOW + 600_000 };
+    const long = { ...ask, expiresAt: NOW + 900_000 };
+    const short = { ...ask, operationId: "op_short", expiresAt: NOW + 700_000 };
+    const of = (request: typeof ask, outcome?: ApprovalOutcome): Signal => {
+      const item = itemOf(state);
+      return {
+        type: "conversation.agent.asked",
+        turn: 1,
+        item,
+        attempt: 1,
+        ask: request,
+        ...defined({ outcome }),
+      };
+    };
+    const { state } = calling(["ask"], { call });
+    const { timeoutMs } = turnOf(state).operations[0] ?? expect.fail();
+    const deadlineOf = (after: ConversationState) => turnOf(after).operations[0]?.deadline;
+    const both = commit(state, [of(long), of(short)]).state;
+    expect(deadlineOf(both)).toBe(long.expiresAt + timeoutMs + CALL_GRACE_MS);
+    expect(callEnd(call, turnOf(both))).toBe(Number.POSITIVE_INFINITY);
+    const one = commit(both, [of(short, "denied")], NOW + 1_000);
+    expect(deadlineOf(one.state), "the other one still waits").toBe(
+      long.expiresAt + timeoutMs + CALL_GRACE_MS,
+    );
+    expect(callEnd(call, turnOf(one.state))).toBe(Number.POSITIVE_INFINITY);
+    const over = commit(one.state, [ended(itemOf(state), { text: "Done." })]).state;
+    expect(callEnd(call, turnOf(over)), "a call that has ended asks no more").toBe(call.deadline + 1_000);
+    const none = commit(one.state, [of(long, "approved")], NOW + 2_000);
+    expect(deadlineOf(none.state)).toBe(NOW + 2_000 + timeoutMs + CALL_GRACE_MS);
+    expect(callEnd(call, turnOf(none.state))).toBe(call.deadline + 2_000);
+  });
+
+  test("ASK-1 a stop ends what those above show", () => {
+    const { state } = calling(["ask"], { call: CALLED });
+    const shown = commit(state, [asked(itemOf(state))]).state;
+    const caller = { type: "user", userId: "ada" } as const;
+    const stopped = commit(shown, [{ type: "conversation.cancel", turn: 1, caller }]);
+    const asks = stopped.envelopes.filter(({ type }) => type === "agent.ask");
+    expect(asks).toMatchObject([{ body: { ask, outcome: "expired" } }]);
+  });
+
+  test("ASK-1 a call shows so many requests, and so do all calls together; those beyond are shown below only", () => {
+    const { state } = calling(["ask", "ask", "ask"]);
+    const items = turnOf(state).operations.map(({ item }) => item);
+    const request = (item: number, index: number): Signal => {
+      const below = { ...ask, operationId: `op_${item}_${index}` };
+      return { type: "conversation.agent.asked", turn: 1, item, attempt: 1, ask: below };
+    };
+    const many = items.flatMap((item) =>
+      Array.from({ length: MAX_ASKS + 1 }, (_, index) => request(item, index)),
+    );
+    const shown = turnOf(commit(state, many).state).operations.map(({ agent }) => agent?.asks?.length ?? 0);
+    expect(shown).toEqual([MAX_ASKS, MAX_ASKS, MAX_CONVERSATION_ASKS - 2 * MAX_ASKS]);
+  });
+
+  test("ASK-1 a request of another attempt, or of a call that has not begun, is not shown", () => {
+    const { state } = calling(["ask_again"]);
+    const item = itemOf(state);
+    const other: Signal = { type: "conversation.agent.asked", turn: 1, item, attempt: 2, ask };
+    expect(commit(state, [other]).types).toEqual([]);
+    const error = { code: "EXECUTION_FAILED", message: "No.", retriable: true } as const;
+    const pausing = commit(state, [ended(item, { error })]).state;
+    expect(commit(pausing, [asked(item)]).types).toEqual([]);
+    expect(commit(pausing, [other]).types).toEqual([]);
   });
 
   test("ASK-1 a call that has ended, or is repeated, asks no more", () => {
