@@ -24,6 +24,7 @@ import { defineTool } from "../../src/library/define.ts";
 import { NOTHING } from "../../src/model/spending.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import {
+  type AgentAskBody,
   type AgentCallBody,
   type AgentOutcome,
   type AgentReadersBody,
@@ -36,6 +37,7 @@ import {
 import type { ApprovalOutcome } from "../../src/protocol/approval.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
 import { calledConversationId, operationId } from "../../src/protocol/ids.ts";
+import type { SubAgentBounds } from "../../src/protocol/sub-agent.ts";
 import { defined } from "../../src/shared/defined.ts";
 import { isConversationId } from "../../src/shared/identifiers.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
@@ -171,6 +173,43 @@ describe("a call", () => {
     ]);
     expect(types).toContain("agent_call.started");
     expect(turn?.call).toBeNull();
+  });
+
+  test("DELEGATE-1 SPAWN-3 goes with the projects of its caller, the bounds of a sub-agent that makes it, and its correlation id", () => {
+    const bounds: SubAgentBounds = { name: "reader", tools: ["ask"], network: "none" };
+    const agents = [{ id: "tester", chain: CHAIN, projectIds: ["law", "default"] }] as const;
+    const message = { ...messageOfAda("Hi"), correlationId: "order-7" };
+    const { state } = commit(begin({ call: { ...CALLED, bounds }, agents }), [message]);
+    const { envelopes } = commit(state, [reply(state, [["ask", { message: "Work." }]])]);
+    expect(envelopes[0]?.body).toMatchObject({
+      projectIds: ["default", "law"],
+      bounds: { ...bounds, inherited: true },
+      correlationId: "order-7",
+    });
+  });
+
+  test("APPROVE-2 OP-5 a call that needs an approval begins with it: its time, and what a stop says of it", () => {
+    const careful = TOOLS.map((tool) => ({
+      ...tool,
+      definition: { ...tool.definition, approval: "always" },
+    }));
+    const record = recordOf({ ...CHAIN, tools: careful as typeof TOOLS });
+    const first = commit({ ...begin(), record }, [messageOfAda("Hi")]);
+    const { state, envelopes } = commit(first.state, [reply(first.state, [["ask", { message: "Work." }]])]);
+    expect(envelopes).toEqual([]);
+    const { item = 0, timeoutMs = 0 } = turnOf(state).operations[0] ?? {};
+    const caller = { type: "user", userId: "ada" } as const;
+    const answer: Signal = { type: "conversation.approval.resolved", turn: 1, item, approved: true, caller };
+    const later = NOW + 3_600_000;
+    const begun = commit(state, [answer], later);
+    expect(begun.envelopes).toMatchObject([{ type: "agent.call", body: { deadline: later + timeoutMs } }]);
+    expect(turnOf(begun.state).operations[0]?.deadline).toBe(later + timeoutMs + CALL_GRACE_MS);
+    const stopped = (from: ConversationState) => {
+      const { transition } = commit(from, [{ type: "conversation.cancel", turn: 1, caller }], later);
+      return transition.touched.get(1)?.operations[0]?.result?.error?.message;
+    };
+    expect(stopped(begun.state)).toContain("Outcome unknown");
+    expect(stopped(state)).toBe('"ask" was stopped before it had a result.');
   });
 
   test("DELEGATE-2 H4 no agent calls itself or one above it, and no call is deeper than the limit", () => {
@@ -372,10 +411,10 @@ describe("the conversation of a call", () => {
     caller: { agentId: "boss", turnId: "turn_x" },
     from: "conv_caller",
   };
-  const asked = () => {
+  const asked = (more: Partial<CallOrigin> = {}, chain = calledChain(CHAIN)) => {
     const record = {
-      ...recordOf(calledChain(CHAIN)),
-      call,
+      ...recordOf(chain),
+      call: { ...call, ...more },
       participants: [{ type: "agent", id: "tester" }] as const,
     };
     const state = { ...begin(), record };
@@ -427,6 +466,50 @@ describe("the conversation of a call", () => {
     expect(resultIn(over)[1]).toMatchObject({ outcome: { error: { code: "TIMEOUT" } } });
   });
 
+  test("DELEGATE-8 LEDGER-4 its result has all that it used up, and a later report what calls below used up after it", () => {
+    const state = asked({ attempt: 2 });
+    const spent = { ...NOTHING, tokens: 100, modelCalls: 1 };
+    const working = commit(state, [reply(state, [["ask", { message: "Work." }]])]).state;
+    const item = turnOf(working).operations[0]?.item ?? 0;
+    const back = commit(working, [ended(item, { text: "Done." }, 1, spent)]).state;
+    const done = commit(back, [reply(back, "Here.")]);
+    expect(resultIn(done)).toMatchObject([
+      { type: "agent.result", attempt: 2, spent: { ...NOTHING, tokens: 120, toolCalls: 1, modelCalls: 3 } },
+    ]);
+    const late = commit(done.state, [ended(item, { text: "Again." }, 1, spent)]);
+    expect(late.envelopes.map(({ body }) => body)).toEqual([
+      { operationId: call.operationId, attempt: 2, spent },
+    ]);
+    const nothing = commit(done.state, [ended(item, { text: "Again." })]);
+    expect(nothing.envelopes).toEqual([]);
+  });
+
+  test.each([
+    ["OUTPUT_INVALID", "EXECUTION_FAILED", true],
+    ["EXECUTION_FAILED", "EXECUTION_FAILED", true],
+    ["BUDGET_EXCEEDED", "BUDGET_EXCEEDED", false],
+  ] as const)(
+    "DELEGATE-4 a turn that fails with %s is %s for its caller; retriable: %s",
+    (code, shown, retriable) => {
+      const error = { code, message: "No.", retriable: false } as const;
+      const failed = commit(asked(), [{ type: "conversation.cmd.abandon", turn: 1, error }]);
+      expect(resultIn(failed)).toMatchObject([{ outcome: { error: { code: shown, retriable } } }]);
+    },
+  );
+
+  test("ASK-1 a request for approval goes up with the input that was asked for, unless that is too large", () => {
+    const careful = { ...TOOLS[0], definition: { ...TOOLS[0]?.definition, approval: "always" } };
+    const chain = { ...CHAIN, tools: [careful as (typeof TOOLS)[number]] };
+    const inputOf = (message: string) => {
+      const state = asked({}, chain);
+      const { envelopes } = commit(state, [reply(state, [["ask", { message }]])]);
+      expect(envelopes.map(({ type }) => type)).toEqual(["agent.ask"]);
+      return envelopes.map(({ body }) => (body as unknown as AgentAskBody).ask.input);
+    };
+    expect(inputOf("Work.")).toEqual([{ message: "Work." }]);
+    expect(inputOf("x".repeat(5_000))).toEqual([undefined]);
+  });
+
   test("DELEGATE-5 a tool of the agent with that name is its own", () => {
     const own = {
       ...PIN,
@@ -441,6 +524,9 @@ describe("the conversation of a call", () => {
     };
     const chain = { ...CHAIN, tools: [own] };
     expect(calledChain(chain)).toBe(chain);
+    const state = asked({}, chain);
+    const called = commit(state, [reply(state, [["decline", {}]])]);
+    expect([called.envelopes, turnOf(called.state).status]).toEqual([[], "active"]);
   });
 });
 
@@ -613,7 +699,9 @@ describe("a request for approval from below", () => {
     const shown = commit(state, [asked(item)]);
     expect(shown.types).toContain("approval.requested");
     expect(commit(shown.state, [asked(item)]).types).toEqual([]);
+    expect(turnOf(shown.state).waiting).toBeDefined();
     const over = commit(shown.state, [asked(item, "approved")], NOW + 300_000);
+    expect(turnOf(over.state).waiting, "it works again").toBeUndefined();
     const { timeoutMs = 0, deadline } = turnOf(over.state).operations[0] ?? {};
     expect(deadline).toBe(NOW + 300_000 + timeoutMs + CALL_GRACE_MS);
   });
