@@ -1,10 +1,16 @@
 /** Agents that talk with each other in one conversation: turns that agents start, and the bound. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { MAX_ACTIVE_TURNS, MAX_AGENT_TURNS } from "../../src/agents/conversation/core/limits.ts";
+import {
+  MAX_ACTIVE_CONTENT,
+  MAX_ACTIVE_TURNS,
+  MAX_AGENT_TURNS,
+} from "../../src/agents/conversation/core/limits.ts";
+import { startTurns } from "../../src/agents/conversation/core/planning/turn-taking.ts";
 import { applyFrame } from "../../src/client/reducer.ts";
 import { initialState } from "../../src/client/state.ts";
 import { defineLibrary } from "../../src/library/define.ts";
+import { allowAll } from "../../src/policy/gate.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import { messageOfAda } from "../support/records.ts";
 import { type OpenRequest, SteeredConversation } from "../support/steered-model.ts";
@@ -144,6 +150,17 @@ describe("a mention in an answer", () => {
   );
 });
 
+test("TALK-3 ORDER-1 where turns are queued, the first agent that is mentioned begins at once, and the next is shown as queued", async () => {
+  const room = await SteeredConversation.create(NOTHING, { order: "queued" });
+  await room.join(LAWYER);
+  await room.join(COOK);
+  await room.say("Hello", { to: "tester" });
+  await answer(room, "@cook @lawyer");
+  const queued = room.frames.flatMap(({ type, turnId }) => (type === "turn.queued" ? [turnId] : []));
+  const [, , lawyer] = turnsOf(room);
+  expect([queued, lawyer?.agentId]).toEqual([[lawyer?.id], "lawyer"]);
+});
+
 describe("silence", () => {
   const toolsOf = ({ body }: OpenRequest) => JSON.stringify(body.tools ?? []);
 
@@ -226,6 +243,42 @@ describe("the bound", () => {
     await room.say("Go on.");
     await answer(room, "@lawyer @tester");
     expect(room.runtime.state.active.size).toBe(1);
+  });
+
+  test("TALK-2 of several agents that are mentioned before the bound, those within it get the word", async () => {
+    const room = await SteeredConversation.create(NOTHING);
+    await room.join(LAWYER);
+    await room.join(COOK);
+    await room.say("Discuss.", { to: "tester" });
+    for (let n = 1; n < MAX_AGENT_TURNS - 1; n++) await answer(room, n % 2 === 1 ? "@lawyer?" : "@tester?");
+    await answer(room, "@cook and @lawyer?");
+    expect([...room.runtime.state.active.values()].map(({ agentId }) => agentId)).toEqual(["cook"]);
+    expect(turnsOf(room).at(-2)?.issues?.notAsked).toEqual(["lawyer"]);
+  });
+
+  test("TALK-2 the turns and messages that one step starts count together", async () => {
+    const room = await SteeredConversation.create(NOTHING);
+    await room.join(LAWYER);
+    await room.join(COOK);
+    await room.say("Discuss.", { to: "tester" });
+    const { state } = room.runtime;
+    const turn = state.active.get(1) ?? expect.fail();
+    const started = (from: typeof state, content: string) => {
+      const calls = [LAWYER, COOK].map(({ id }) => ({ agentId: id, content }));
+      const input = { now: 0, stem: "", newStem: () => "stem", gate: allowAll, isCallerOver: false };
+      return startTurns(from, turn, calls, input);
+    };
+    const unasked = [{ type: "LEAVE_UNASKED", turn: 1, agentId: "cook", reason: "busy" }];
+    const half = "x".repeat(MAX_ACTIVE_CONTENT / 2);
+    expect(started(state, half).before).toEqual(unasked);
+    const numbers = Array.from({ length: MAX_ACTIVE_TURNS - 1 }, (_, index) => index + 1);
+    const full = {
+      ...state,
+      turns: numbers.length,
+      active: new Map(numbers.map((n) => [n, { ...turn, n }])),
+    };
+    expect(started(full, "Hello").before).toEqual(unasked);
+    expect(started(state, "Hello").before).toEqual([]);
   });
 
   test(`TALK-2 a mention in a conversation of ${MAX_ACTIVE_TURNS} active turns starts nothing, for the reason busy`, async () => {

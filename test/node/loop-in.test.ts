@@ -2,8 +2,10 @@
 
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { MAX_ACTIVE_TURNS } from "../../src/agents/conversation/core/limits.ts";
 import { callRefusal } from "../../src/agents/conversation/core/planning/call-guards.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
+import { operationTraceparent } from "../../src/agents/conversation/core/trace.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
@@ -77,6 +79,9 @@ describe("a call in the mode loop_in", () => {
     call.call(["ask_architect", { message: "Which risks do you see?" }]);
     const next = await requests(room, 2);
     const [guide, architect] = [next.get("Test."), next.get("You are architect.")];
+    const [asking, told] = [...room.runtime.state.active.values()];
+    const { item = 0 } = asking?.operations[0] ?? {};
+    expect(told?.traceparent).toBe(asking && operationTraceparent(asking, item));
     expect(guide && results(guide)).toEqual([{ joined: "architect" }]);
     expect(architect && said(architect)).toEqual([
       "system You are architect.",
@@ -238,6 +243,16 @@ describe("a call in the mode loop_in", () => {
     const isAsked = first.holdCrew();
     request.call(["ask_architect", { message: "Hello" }]);
     await isAsked;
+    const { item: asked = 0 } = first.runtime.state.active.get(1)?.operations[0] ?? {};
+    const other = { code: "NOT_FOUND", message: "Of another attempt.", retriable: false } as const;
+    const stale = {
+      type: "conversation.agent.invited",
+      turn: 1,
+      item: asked,
+      attempt: 2,
+      outcome: { error: other },
+    } as const;
+    expect(plan(first.runtime.state, stale, { now: 0, stem: "", gate: allowAll })).toEqual([]);
     const room = await first.restarted();
     void (await requests(room, 2));
     const { state } = room.runtime;
@@ -255,6 +270,34 @@ describe("a call in the mode loop_in", () => {
     } as const;
     expect(plan(state, again, { now: 0, stem: "", gate: allowAll })).toEqual([]);
     expect((await room.restarted()).runtime.state.active.size).toBe(2);
+  });
+
+  test("LOOPIN-3 TOOLRETRY-1 an agent that cannot be reached is asked again if the tool says so", async () => {
+    const again = defineLibrary("crew", {
+      tools: [ask("architect", { effect: "idempotent", retry: { maxAttempts: 2, backoffMs: 0 } })],
+    });
+    const room = await SteeredConversation.create(again);
+    room.crew.get = () =>
+      room.asked.length === 1
+        ? new DramatisError("UNAVAILABLE", "It is away.", { retriable: true })
+        : "You are architect.";
+    await room.say("Ask the architect.");
+    (await room.request()).call(["ask_architect", { message: "Hello" }]);
+    const guide = (await requests(room, 2)).get("Test.");
+    expect(guide && results(guide)).toEqual([{ joined: "architect" }]);
+    expect(room.asked).toEqual(["architect", "architect"]);
+  });
+
+  test("LOOPIN-2 nobody joins where too many turns are active for one of the agent", async () => {
+    const room = await crewed();
+    for (let n = 1; n <= MAX_ACTIVE_TURNS; n++) await room.say("Ask the architect.");
+    for (let n = 1; n < MAX_ACTIVE_TURNS; n++) void (await room.request());
+    (await room.request()).call(["ask_architect", { message: "Hello" }]);
+    await room.until(({ type }) => type === "tool.failed");
+    const [operation] = room.runtime.state.active.get(MAX_ACTIVE_TURNS)?.operations ?? [];
+    expect(operation?.result?.error?.message).toContain("Too many turns are active");
+    expect(room.runtime.state.record.agents).toHaveLength(1);
+    expect(room.runtime.state.record.participants).toHaveLength(1);
   });
 
   test("LOOPIN-4 the turn that starts gets half of what is left of the budget, and the caller keeps the rest", async () => {
@@ -275,6 +318,7 @@ describe("a call in the mode loop_in", () => {
     (await room.request()).call(["ask_architect", { message: "Hello" }]);
     const guide = await room.request();
     expect(systemOf(guide)).toBe("Test.");
+    expect(room.frames.filter(({ type }) => type === "turn.queued")).toHaveLength(1);
     guide.answer("It will speak.");
     const architect = await room.request();
     expect(said(architect).join("\n")).toContain('- The agent "tester": "It will speak."');

@@ -1,8 +1,10 @@
 /** The budget of a turn whose agent calls agents and gives others the word: all parts together stay within it. */
 import { expect, test } from "vitest";
+import { planMentions, turnBudgetLeft } from "../../src/agents/conversation/core/planning/turn-taking.ts";
 import type { AgentEnded } from "../../src/agents/conversation/core/signals.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { NOTHING } from "../../src/model/spending.ts";
+import { allowAll } from "../../src/policy/gate.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 
 const ask = (name: string, agent: string, more: object = {}) =>
@@ -38,6 +40,42 @@ test("H4 INHERIT-1 LOOPIN-4 calls of agents and an agent that joins share what i
   await room.request();
   const joined = turns()[1]?.budget?.modelCalls ?? Number.NaN;
   expect(1 + given() + joined).toBeLessThanOrEqual(ALLOWED);
+});
+
+test("TALK-3 a turn that goes on keeps as much as it gives, and nothing is taken for an agent that does not get the word", async () => {
+  const { room, turns, given } = await begin();
+  room.crew.set("lawyer", "You are lawyer.");
+  for (const id of ["architect", "lawyer"]) await room.join({ type: "agent", id });
+  await room.say("Go.", { to: "tester", budget: { modelCalls: ALLOWED } });
+  (await room.request()).call(["ask_later", { message: "Hi" }]);
+  const second = await room.request();
+  const { state } = room.runtime;
+  const turn = turns()[0] ?? expect.fail();
+  if (turn.call === null) throw new Error("The model is called.");
+  const facts = { startedAt: 0, finishedAt: 0 };
+  const record = { type: "RECORD_ATTEMPT", turn: 1, facts, category: "none", isLast: true } as const;
+  const calling = { ...turn, call: turn.call };
+  const input = { now: 0, stem: "", newStem: () => "stem", gate: allowAll, agentTurns: 2 };
+  const { before, after } = planMentions(state, calling, { text: "@architect @lawyer", record }, input);
+  const part = Math.floor((ALLOWED - 2 - given()) / 3);
+  expect(before).toMatchObject([
+    { type: "LEAVE_UNASKED", agentId: "lawyer" },
+    { type: "LOWER_BUDGET", budget: { modelCalls: ALLOWED - part } },
+  ]);
+  expect(after).toMatchObject([{ type: "START_TURN", agentId: "architect", budget: { modelCalls: part } }]);
+  second.answer("@architect what now?");
+  await room.request();
+  const architects = turns().at(-1)?.budget?.modelCalls ?? Number.NaN;
+  expect(architects).toBeGreaterThan(0);
+  expect((turns()[0]?.budget?.modelCalls ?? 0) - 2 - given()).toBeGreaterThanOrEqual(architects);
+});
+
+test("TALK-3 of a budget that is overspent nothing is left", async () => {
+  const { room, turns } = await begin();
+  await room.say("Go.", { budget: { modelCalls: 3, tokens: 20_000 } });
+  const turn = turns()[0] ?? expect.fail();
+  const delegated = { ...NOTHING, tokens: 30_000, modelCalls: 1 };
+  expect(turnBudgetLeft(room.runtime.state, { ...turn, delegated }, 2)).toEqual({ modelCalls: 1, tokens: 0 });
 });
 
 test("H4 TALK-3 INHERIT-1 an agent that is mentioned gets nothing that open calls may use up, and no cycle gives the same away again", async () => {
