@@ -317,6 +317,31 @@ describe("text while an approval pends", () => {
     expect(paid).toEqual([]);
   });
 
+  test("APPROVE-5 interrupt denies no call in the background that needs no approval", async () => {
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const input = z.object({});
+    const wait = defineTool({
+      name: "wait",
+      description: "Waits.",
+      async: true,
+      input,
+      execute: () => promise,
+    });
+    const both = defineLibrary("bank", { tools: [...bank({ async: true }).library.tools, wait] });
+    const room = await SteeredConversation.create(both, { order: "interrupt" });
+    const first = await room.say("Pay him");
+    (await room.request()).call(["pay", { to: "Bob" }], ["wait", {}]);
+    (await room.request()).answer("I have asked.");
+    await room.until(is("turn.waiting", first));
+    await room.say("Hello?");
+    const after = room.runtime.state.active.get(1)?.operations ?? [];
+    expect(after.map(({ name, status }) => [name, status])).toEqual([
+      ["pay", "failed"],
+      ["wait", "pending"],
+    ]);
+    resolve("waited");
+  });
+
   test("APPROVE-5 ASYNC-3 interrupt denies a call in the background of a turn that goes on, which is told so", async () => {
     const { paid, library } = bank({ async: true });
     const room = await SteeredConversation.create(library, { order: "interrupt" });

@@ -608,6 +608,71 @@ describe("the budget of a call", () => {
     expect(part).toBe(Math.floor((20_000 - state.spent.tokens - inputTokens - outputTokens) / 2));
   });
 
+  test.each(["conversation", "persona"] as const)(
+    "INHERIT-1 BUDGET-2 what open calls may use up is used for other turns: the budget of the %s",
+    (scope) => {
+      const budget = { modelCalls: 3 };
+      const { persona } = CHAIN;
+      const limited = { ...CHAIN, persona: { ...persona, definition: { ...persona.definition, budget } } };
+      const start = begin({}, scope === "conversation" ? budget : undefined);
+      const state = { ...start, record: scope === "persona" ? recordOf(limited) : start.record };
+      const first = commit(state, [messageOfAda("Hi")]);
+      const called = commit(first.state, [reply(first.state, [["ask", { message: "Work." }]])]);
+      expect(called.envelopes[0]?.body).toMatchObject({ budget: { modelCalls: 1 } });
+      const second = commit(called.state, [messageOfAda("And?")]);
+      expect(second.state.active.has(2)).toBe(true);
+      const third = commit(second.state, [messageOfAda("And?")]);
+      expect(third.transition.touched.get(3)?.error?.code).toBe("BUDGET_EXCEEDED");
+    },
+  );
+
+  test("BUDGET-2 the budget of an agent's persona is for that agent's turns and calls", () => {
+    const { persona } = CHAIN;
+    const withBudget = (modelCalls: number) => ({
+      ...CHAIN,
+      persona: { ...persona, definition: { ...persona.definition, budget: { modelCalls } } },
+    });
+    const participants = ["ada", "tester", "cook"].map((id) => ({
+      type: id === "ada" ? ("user" as const) : ("agent" as const),
+      id,
+    }));
+    const agents = [
+      { id: "tester", chain: withBudget(5) },
+      { id: "cook", chain: withBudget(1) },
+    ] as const;
+    const hello = messageOfAda("Hi");
+    const to = (agent: string) => ({ ...hello, data: { ...hello.data, to: agent } });
+    const counted = { ...begin({ agents, participants }), spentBy: { tester: NOTHING, cook: NOTHING } };
+    const first = commit(counted, [to("tester")]);
+    const called = commit(first.state, [reply(first.state, [["ask", { message: "Work." }]])]);
+    const busy = commit(called.state, [to("tester")]);
+    const { state } = commit(busy.state, [to("cook")]);
+    expect(state.active.get(3)?.call?.reserved).toBeDefined();
+  });
+
+  test("BUDGET-3 INHERIT-1 what open calls may use up counts for a turn's tool calls; a refused call does not", () => {
+    const hello = messageOfAda("Hi");
+    const message = { ...hello, data: { ...hello.data, budget: { toolCalls: 3 } } };
+    const record = recordOf({ ...CHAIN, tools: CHAIN.tools.map(inBackground) });
+    const first = commit({ ...begin(), record }, [message]);
+    const ask: [string, JsonObject] = ["ask", { message: "Work." }];
+    const one = commit(first.state, [reply(first.state, [["ask_self", { message: "Work." }], ask])]);
+    expect([one.envelopes.length, errorsOf(one.state)]).toEqual([1, ["PERMISSION_DENIED", null]]);
+    const [refused] = turnOf(one.state).operations;
+    expect([refused?.target, refused?.agent, refused?.deadline]).toEqual(["code", undefined, undefined]);
+    const two = commit(one.state, [reply(one.state, [ask, ask])]);
+    expect(errorsOf(two.state).slice(2)).toEqual([null, "BUDGET_EXCEEDED"]);
+  });
+
+  test("INHERIT-1 a call of a budget that is overspent gets nothing", () => {
+    const { state } = calling(["ask_again"], {}, { tokens: 20_000 });
+    const item = turnOf(state).operations[0]?.item ?? 0;
+    const error = { code: "EXECUTION_FAILED", message: "No model.", retriable: true } as const;
+    const failed = commit(state, [ended(item, { error }, 1, { ...NOTHING, tokens: 30_000 })]);
+    const again = commit(failed.state, [{ type: "conversation.cmd.expire" }], NOW + 1_000);
+    expect(again.envelopes[0]?.body).toMatchObject({ budget: { tokens: 0 } });
+  });
+
   test("INHERIT-1 H4 whatever calls are made, their parts and what is spent stay within the budget", () => {
     fc.assert(
       fc.property(

@@ -97,11 +97,12 @@ describe("the handoff", () => {
   });
 
   test("HANDOFF-2 a turn in progress is told when it is over, but not to an agent that is to see nothing of the past", async () => {
-    for (const handoff of ["recent", "none"] as const) {
+    for (const handoff of ["recent", "none", { custom: "We sell boats." }] as const) {
       const room = await SteeredConversation.create(CREW);
       await room.say("Slow question");
       const slow = await room.request();
       await room.join(LAWYER, "You are lawyer.", { handoff });
+      expect(JSON.stringify(room.runtime.store.events.load("lawyer"))).not.toContain("Slow question");
       slow.answer("Slow answer.");
       await room.until(isEnd);
       const request = await exchange(room, "Hello", "Hi.", "lawyer");

@@ -8,6 +8,7 @@ import {
   readTrace,
 } from "../../src/agents/conversation/reads/trace-reader.ts";
 import { gatherTrace, MAX_TRACE_CONVERSATIONS } from "../../src/http/routes/traces.ts";
+import { calledConversationId, operationId } from "../../src/protocol/ids.ts";
 import type { SpanView, TracePart } from "../../src/protocol/trace.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { recordOf } from "../support/records.ts";
@@ -70,13 +71,31 @@ describe("the part of a conversation", () => {
     expect(partOf(open, room(open, ...others(51))).partial).toBe(true);
   });
 
-  test("TRACEREAD-2 has no more spans than its bound", () => {
-    const operation: Operation = {
-      ...{ reply: 0, item: 1, name: "double", tool: null, toolCallId: "c", input: {}, effect: "pure" },
-      ...{ target: "code", mode: "sync", status: "completed", attempt: 1, completedAt: 20 },
-      timeoutMs: 1_000,
-      result: { tool_call_id: "c", success: true, result: 1 },
+  const operation: Operation = {
+    ...{ reply: 0, item: 1, name: "double", tool: null, toolCallId: "c", input: {}, effect: "pure" },
+    ...{ target: "code", mode: "sync", status: "completed", attempt: 1, completedAt: 20 },
+    timeoutMs: 1_000,
+    result: { tool_call_id: "c", success: true, result: 1 },
+  };
+
+  test("TRACEREAD-1 an exchange goes on while any of its turns does, and not only the newest", () => {
+    const turns = [turnOf(1, 10, 50), turnOf(2, 20, 90, 1), turnOf(3, 30, 40, 1), turnOf(4, 60, 70, 1)];
+    const [first = expect.fail()] = turns;
+    expect(begins(partOf(first, room(...turns)))).toEqual([10, 20, 30, 60]);
+  });
+
+  test("TRACES-1 names the conversations of calls, one for each attempt, where they live; who joined has none", () => {
+    const called: Operation = {
+      ...{ ...operation, target: "agent", attempt: 2 },
+      agent: { id: "helper", mode: "delegate", jurisdiction: "eu" },
     };
+    const joined: Operation = { ...operation, target: "agent", item: 2, agent: { id: "a", mode: "loop_in" } };
+    const turn = { ...turnOf(1, 10, 50), operations: [called, joined] };
+    const id = operationId(turn, 1);
+    expect(partOf(turn, room(turn)).opened).toEqual([1, 2].map((n) => calledConversationId(id, n, "eu")));
+  });
+
+  test("TRACEREAD-2 has no more spans than its bound", () => {
     const operations = Array.from({ length: MAX_TRACE_SPANS }, (_, item) => ({ ...operation, item }));
     const turn = { ...turnOf(1, 10, 50), operations };
     const part = partOf(turn, room(turn));
