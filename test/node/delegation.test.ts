@@ -660,8 +660,22 @@ describe("the budget of a call", () => {
     expect([one.envelopes.length, errorsOf(one.state)]).toEqual([1, ["PERMISSION_DENIED", null]]);
     const [refused] = turnOf(one.state).operations;
     expect([refused?.target, refused?.agent, refused?.deadline]).toEqual(["code", undefined, undefined]);
-    const two = commit(one.state, [reply(one.state, [ask, ask])]);
-    expect(errorsOf(two.state).slice(2)).toEqual([null, "BUDGET_EXCEEDED"]);
+    const two = commit(one.state, [reply(one.state, [["ask_self", { message: "Work." }], ask, ask])]);
+    expect(errorsOf(two.state).slice(2)).toEqual(["PERMISSION_DENIED", null, "BUDGET_EXCEEDED"]);
+  });
+
+  test("INHERIT-1 the next attempt of a call has no part of a budget that was removed meanwhile", () => {
+    const { state, envelopes } = calling(["ask_again"], {}, { tokens: 20_000 });
+    expect(envelopes[0]?.body).toHaveProperty("budget");
+    const item = turnOf(state).operations[0]?.item ?? 0;
+    const error = { code: "EXECUTION_FAILED", message: "No model.", retriable: true } as const;
+    const caller = { type: "user", userId: "ada" } as const;
+    const failed = commit(state, [ended(item, { error })]).state;
+    const free = commit(failed, [{ type: "conversation.update", caller, budget: null }]).state;
+    const again = commit(free, [{ type: "conversation.cmd.expire" }], NOW + 1_000);
+    expect(again.envelopes[0]?.body).toMatchObject({ attempt: 2 });
+    expect(again.envelopes[0]?.body).not.toHaveProperty("budget");
+    expect(turnOf(again.state).operations[0]?.agent).not.toHaveProperty("budget");
   });
 
   test("INHERIT-1 a call of a budget that is overspent gets nothing", () => {
