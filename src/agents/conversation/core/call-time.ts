@@ -3,14 +3,14 @@
  *
  * ASK-2  The time of a call does not run while it waits for a person. It begins anew with the answer.
  */
-import { awaitsApproval, isOpen } from "./operation.ts";
+import { awaitsApproval } from "./operation.ts";
 import type { CallOrigin } from "./state.ts";
 import type { Turn } from "./turn.ts";
 
 /** Returns when the time of the call that opened a conversation is over; infinity while it waits for a person (ASK-2). */
 export function callEnd({ deadline }: Pick<CallOrigin, "deadline">, { operations, createdAt }: Turn): number {
   const isAsking = operations.some(
-    (operation) => isOpen(operation) && (awaitsApproval(operation) || operation.agent?.asks !== undefined),
+    (operation) => awaitsApproval(operation) || operation.agent?.asks !== undefined,
   );
   if (isAsking) return Number.POSITIVE_INFINITY;
   const answers = operations.flatMap(({ approval, agent }) => [approval?.at ?? 0, agent?.answeredAt ?? 0]);

@@ -49,7 +49,7 @@ const WAITS: Readonly<Record<OperationTarget, ResultWait>> = {
 export type WaitingOperation = Pick<Operation, "target" | "status"> & Partial<Pick<Operation, "agent">>;
 
 function waitForResult({ target, status, agent }: WaitingOperation): ResultWait {
-  if (status === "awaiting_approval" || (status === "dispatched" && agent?.asks?.length)) return "person";
+  if (status === "awaiting_approval" || agent?.asks?.length) return "person";
   if (status === "deferred") return "handle";
   return WAITS[target];
 }

@@ -85,9 +85,9 @@ export function expiredCall({ toolCallId, agent, timeoutMs }: Operation): ToolRe
 }
 
 /** Ends the conversation of a call whose turn is over. Call it after all signals of a commit. */
-export function planCallEnd({ record, status, active, turns }: ConversationState): AgentDecision[] {
+export function planCallEnd({ record, status, active }: ConversationState): AgentDecision[] {
   const { call } = record;
-  if (call === undefined || status !== "active" || turns === 0 || active.size > 0) return [];
+  if (call === undefined || status !== "active" || active.size > 0) return [];
   return [{ type: "END_CONVERSATION", by: callerOf(call) }];
 }
 

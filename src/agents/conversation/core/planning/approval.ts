@@ -21,8 +21,8 @@ import type { AgentDecision } from "../decisions.ts";
 import { awaitsApproval, type Operation } from "../operation.ts";
 import type { ApprovalResolved } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
-import { blockingOperations, openOperations, type Turn } from "../turn.ts";
-import { announceWait, type ItemResult, resume } from "./results.ts";
+import { openOperations, type Turn } from "../turn.ts";
+import { type ItemResult, resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
 type Denial = Exclude<ApprovalOutcome, "approved">;
@@ -38,11 +38,8 @@ export function planApproval(
   if (isAnswered(operation, approved)) return [];
   const outcome = approved ? ("approved" as const) : ("denied" as const);
   const answer = { type: "RESOLVE_APPROVAL" as const, turn: n, item, outcome, by, ...defined({ reason }) };
-  if (approved) {
-    const blocking = blockingOperations(turn);
-    const left = blocking.map((one) => (one.item === item ? { ...one, status: "pending" as const } : one));
-    return [answer, ...announceWait(n, blocking, left)];
-  }
+  // The call runs, or is sent: its turn works, or waits for what it waited for before.
+  if (approved) return [answer];
   return [answer, ...resume(state, turn, [{ item, result: denied(operation, "denied", reason) }])];
 }
 
