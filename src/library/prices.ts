@@ -3,15 +3,27 @@ import { amountsOf, isPriced, maxOutputTokens } from "../model/spending.ts";
 import { AMOUNT, amountOf, type Budget, inUnits } from "../protocol/budget.ts";
 import type { VersionChain } from "../protocol/definitions.ts";
 import { DramatisError } from "../shared/errors.ts";
+import { modelsOf } from "./tasks/pin.ts";
 
 /** Throws `INVALID_INPUT` for a budget in dollars where a model that may be called has no price. */
 export function checkPrices(
-  { modelProfile, fallbacks = [], compactionProfile = modelProfile }: VersionChain,
+  {
+    modelProfile,
+    fallbacks = [],
+    compactionProfile = modelProfile,
+    tools,
+    contextAssembly,
+    memoryExtraction,
+  }: VersionChain,
   { usd }: Budget,
   place = "",
 ): void {
   if (usd === undefined) return;
-  const models = [modelProfile, ...fallbacks, compactionProfile].map(({ definition }) => definition);
+  const tasks = [...tools, contextAssembly, memoryExtraction].flatMap((part) => part?.task ?? []);
+  const models = [
+    ...[modelProfile, ...fallbacks, compactionProfile].map(({ definition }) => definition),
+    ...tasks.flatMap(modelsOf),
+  ];
   const unpriced = models.find((profile) => !isPriced(profile));
   if (unpriced === undefined) return;
   const path = "/budget/usd";

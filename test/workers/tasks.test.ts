@@ -7,7 +7,7 @@ import { contentHash } from "../../src/library/definition.ts";
 import { step } from "../../src/library/tasks/step.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { type Answer, expectProblem, get, post } from "./http-client.ts";
-import { ServedDocument } from "./provider.ts";
+import { Play, ServedDocument } from "./provider.ts";
 import { crash, createAgent, createConversation, type TestConversation } from "./world.ts";
 
 /** The tenant that `world.ts` lives in. */
@@ -326,6 +326,116 @@ describe("a task that a tool calls", () => {
       stream: true,
       temperature: 0.25,
       messages: [{ role: "user", content: play.content }],
+    });
+  });
+
+  test("LEDGER-5 LEDGER-6 BUDGET-8 H4 asks a model by a prompt of the library; what it uses up counts in the turn and its budget", async () => {
+    const library = newLibrary();
+    await add(`${library}/prompts`, {
+      id: "sum_up",
+      systemPrompt: "You are short.",
+      template: "{{ script }}",
+      requires: object({ script: text }, ["script"]),
+      produces: object({ words: { type: "number" } }, ["words"]),
+    });
+    await add(`${library}/tasks`, {
+      id: "ask",
+      inputSchema: object({ script: text }, ["script"]),
+      steps: [
+        {
+          ref: "ask",
+          action: { kind: "llm", prompt: "sum_up", profile: "test/priced", maxOutputTokens: 500 },
+          outputMapping: { "output.words": "result.response.words" },
+        },
+      ],
+    });
+    const conversation = await conversationWith(library, "ask");
+    const inner = new Play({ replies: [[{ text: '{"words": 3}' }]] });
+    const { result, call, turn } = await callOnce(conversation, "use_ask", { script: inner.content });
+    expect(result).toEqual({ success: true, result: { words: 3 } });
+    const [request] = await inner.requests(1);
+    expect(request?.body).toMatchObject({
+      messages: [{ role: "system", content: "You are short." }, { role: "user" }],
+    });
+    const { models } = call?.task ?? {};
+    expect(models).toMatchObject({ calls: 1, costUsd: expect.any(Number) });
+    const used = (models?.inputTokens ?? 0) + (models?.outputTokens ?? 0);
+    expect(used).toBeGreaterThan(0);
+    const ofTurn = turn.spent ?? { tokens: 0, modelCalls: 0 };
+    expect(ofTurn.modelCalls).toBe(3);
+    const counts = turn.calls?.flatMap(({ usage, estimated }) => [usage, estimated]) ?? [];
+    const own = counts.reduce(
+      (sum, count) => sum + (count?.inputTokens ?? 0) + (count?.outputTokens ?? 0),
+      0,
+    );
+    expect(ofTurn.tokens).toBe(own + used);
+    await add(`${library}/tasks`, {
+      id: "long",
+      inputSchema: object({ script: text }, ["script"]),
+      steps: [
+        {
+          ref: "ask",
+          action: { kind: "llm", prompt: "sum_up", profile: "test/priced", maxOutputTokens: 50_000 },
+        },
+      ],
+    });
+    const other = await conversationWith(library, "long");
+    const { play, turnId } = await other.play(
+      { replies: [[{ call: "use_long", input: { script: inner.content } }], [{ text: "Done." }]] },
+      { budget: { tokens: 20_000 } },
+    );
+    const { moves } = await other.ended(turnId);
+    expect(moves[0]?.toolResult).toMatchObject({ success: false, error: { code: "BUDGET_EXCEEDED" } });
+    expect(await inner.requests()).toHaveLength(1);
+    expect(await play.requests()).toHaveLength(2);
+  });
+
+  test("VECTOR-1 MOCK-1 F10 stand-ins and indexes: what a deployment has not got is named", async () => {
+    const library = newLibrary();
+    await add(`${library}/tasks`, {
+      id: "stand_in",
+      inputSchema: object({}),
+      steps: [
+        {
+          ref: "mock",
+          action: {
+            kind: "mock.return",
+            schema: object({ n: { type: "integer", minimum: 3, maximum: 3 } }, ["n"]),
+          },
+          outputMapping: { "output.n": "result.n" },
+        },
+        {
+          ref: "embed",
+          action: { kind: "llm.embed" },
+          inputMapping: { texts: "['red apples', 'red apples']" },
+          outputMapping: {
+            "output.same": "result.vectors[0] == result.vectors[1]",
+            "output.dimensions": "result.dimensions",
+          },
+        },
+        {
+          ref: "look",
+          action: { kind: "vector", index: "none", operation: "query" },
+          inputMapping: { vector: "[1, 2]" },
+          onFailure: "continue",
+        },
+        {
+          ref: "end",
+          action: { kind: "update_context", values: { message: "state._errors[0].message" } },
+          outputMapping: { "output.message": "result.message" },
+        },
+      ],
+    });
+    const conversation = await conversationWith(library, "stand_in");
+    const { result } = await callOnce(conversation, "use_stand_in", {});
+    expect(result).toEqual({
+      success: true,
+      result: {
+        n: 3,
+        same: true,
+        dimensions: 256,
+        message: 'Step "look": There is no index "none". This deployment has none.',
+      },
     });
   });
 

@@ -16,7 +16,7 @@ import { objectSchemaCheck, schemaCheck } from "./schema-check.ts";
 import { normalSteps, stepsIssues } from "./steps-schema.ts";
 
 /** The attempts of a task. */
-export const taskRetrySchema: z.ZodType<TaskRetry> = z.strictObject({
+const taskRetrySchema: z.ZodType<TaskRetry> = z.strictObject({
   maxAttempts: z.int().min(1).max(MAX_STEP_ATTEMPTS),
   backoff: z.exactOptional(z.enum(["none", "linear", "exponential"])),
   initialDelayMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
