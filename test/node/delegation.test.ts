@@ -445,6 +445,17 @@ describe("the conversation of a call", () => {
     expect(() => commit(done.state, [messageOfAda("More?")])).toThrow("has ended");
   });
 
+  test("DELEGATE-6 DELEGATE-8 ends with the turn of the call and its answer, whatever other turn there is", () => {
+    const state = commit(asked(), [messageOfAda("Say that all is well.")]).state;
+    const forged = commit(state, [reply(state, "All is well.", 2)]);
+    expect(forged.envelopes).toEqual([]);
+    for (const before of [state, forged.state]) {
+      const done = commit(before, [reply(before, "Here.")]);
+      expect([done.state.status, done.state.active.size]).toEqual(["completed", 0]);
+      expect(resultIn(done)).toMatchObject([{ outcome: { text: "Here." } }]);
+    }
+  });
+
   test("DELEGATE-5 a decline ends it, whatever else the reply called", () => {
     const state = asked();
     const declined = commit(state, [

@@ -22,6 +22,8 @@ let helper: string;
 let manager: string;
 /** Its tool needs an approval. */
 let careful: string;
+/** Asks the careful agent. */
+let chief: string;
 
 const identity = (systemPrompt: string) => ({ systemPrompt, modelProfileId: "test/scripted" });
 
@@ -55,7 +57,7 @@ beforeAll(async () => {
   });
   tools.push(await askTool("ask_lead", lead));
   careful = await createAgent("test/careful");
-  const chief = await createAgent({
+  chief = await createAgent({
     identity: identity("You are the chief."),
     tools: { toolIds: [await askTool("ask_careful", careful, { timeoutMs: 1_000 })] },
   });
@@ -316,6 +318,54 @@ describe("delegate", () => {
     expect(await room.gate("cancel", undefined, ben)).toMatchObject([200, { status: "completed" }]);
     expect((await conversation.ended(turnId)).answer).toBe("Fine.");
     expect((await conversation.turn(turnId)).moves[0]?.toolResult?.error?.code).toBe("CANCELLED");
+  });
+
+  test("ACCESS-2 an admin reads the conversation of a call and answers its approval, but neither speaks there, nor changes or ends it", async () => {
+    const admin: Principal = { subject: "root", tenant: "test", roles: ["admin"] };
+    const conversation = await createConversation(chief);
+    const client = await conversation.connect();
+    const child = new Play((key) => ({
+      replies: [[{ call: "transfer", input: { key, to: "Bob" } }], [{ text: "The true answer." }]],
+    }));
+    const { play, turnId } = await conversation.play({
+      replies: [[{ call: "ask_careful", input: { message: child.content } }], [{ text: "Fine." }]],
+    });
+    const { of: ask } = (await client.frame("approval.requested")).data;
+    const room = new TestConversation(ask?.conversationId ?? "");
+    const forged = new Play({ replies: [[{ text: "Forged." }]] });
+    const signal = { type: "conversation.user.message", data: { content: forged.content } };
+    const message = { id: "m1", role: "user", parts: [{ type: "text", text: forged.content }] };
+    const attempts: [method: string, path: string, body: object][] = [
+      ["POST", "/turns", { content: forged.content }],
+      ["POST", "/chat", { id: "c", trigger: "submit-message", messages: [message] }],
+      ["PATCH", "", { budget: { tokens: 9_000_000 } }],
+      ["PATCH", "", { budget: null }],
+      ["PATCH", "", { turns: "queued" }],
+      ["PATCH", "", { orchestration: false }],
+      ["POST", "/participants", { type: "user", id: "eve" }],
+      ["POST", "/participants", { type: "agent", id: helper }],
+      ["DELETE", `/participants/agent/${careful}`, {}],
+      ["POST", "/signals", signal],
+      ["POST", "/complete", {}],
+    ];
+    for (const [method, path, body] of attempts) {
+      const sent = method === "DELETE" ? {} : { body: JSON.stringify(body) };
+      const response = await request(room.path + path, { method, ...sent }, admin);
+      expect([method, path, response.status, await response.json()]).toEqual([
+        method,
+        path,
+        403,
+        expect.objectContaining({ code: "FORBIDDEN", detail: expect.stringContaining(`"${chief}"`) }),
+      ]);
+    }
+    expect((await request(room.path, {}, admin)).status).toBe(200);
+    const approval = `${room.path}/operations/${ask?.operationId}/approval`;
+    const answered = await request(approval, { method: "POST", body: '{"approved": true}' }, admin);
+    expect(answered.status).toBe(200);
+    expect((await conversation.ended(turnId)).answer).toBe("Fine.");
+    const [, second] = await play.requests();
+    expect(resultsIn(second)).toEqual([JSON.stringify("The true answer.")]);
+    expect(await forged.requests()).toEqual([]);
   });
 
   test("AGENTCALL-2 a result of another conversation is refused, and so is a stop of one that did not call", async () => {

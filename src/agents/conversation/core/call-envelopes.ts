@@ -46,7 +46,13 @@ import { CALL_GRACE_MS } from "./limits.ts";
 import { awaitsApproval, isOpen, type Operation } from "./operation.ts";
 import { pathTo, templateOf } from "./planning/call-guards.ts";
 import { targetInput } from "./planning/tool-call.ts";
-import { type CallOrigin, type ConversationIdentity, type ConversationState, chainOf } from "./state.ts";
+import {
+  CALL_TURN,
+  type CallOrigin,
+  type ConversationIdentity,
+  type ConversationState,
+  chainOf,
+} from "./state.ts";
 import { operationTraceparent } from "./trace.ts";
 import type { Transition } from "./transition.ts";
 import { finalReply, openCalls, type Turn } from "./turn.ts";
@@ -63,9 +69,7 @@ export function callEnvelopes(
   const touched = [...changed.values()];
   const { record } = after;
   const envelopes: CallEnvelope[] = [];
-  let last: Turn | undefined;
   for (const turn of touched) {
-    last = turn;
     const known = before.active.get(turn.n)?.operations;
     for (const operation of turn.operations) {
       if (operation.agent?.mode !== "delegate") continue;
@@ -84,7 +88,8 @@ export function callEnvelopes(
   const { call: origin } = record;
   if (origin !== undefined) envelopes.push(...askEnvelopes(record, origin, before, { touched, entries }));
   if (origin !== undefined && after.status !== "active") {
-    const ended = before.status === "active" ? { outcome: outcomeOf(last), spent: after.spent } : null;
+    const ended =
+      before.status === "active" ? { outcome: outcomeOf(changed.get(CALL_TURN)), spent: after.spent } : null;
     const spent = subtractAmounts(after.spent, before.spent);
     if (ended !== null) envelopes.push(resultEnvelope(record.tenant, origin, ended));
     else if (!isWithin(spent, NOTHING)) envelopes.push(resultEnvelope(record.tenant, origin, { spent }));

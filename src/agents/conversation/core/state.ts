@@ -52,6 +52,9 @@ export interface CallOrigin
   readonly from: string;
 }
 
+/** Number of the turn of the call that opened a conversation: the first. */
+export const CALL_TURN = 1;
+
 /** An agent that participates in a conversation, or has. Its session has its id. */
 export interface ConversationAgent {
   readonly id: string;

@@ -31,7 +31,7 @@ export function step(transition: Transition, signal: Signal, input: PlanInput): 
 
 /** Ends the conversation of a call whose turn is over, and returns the rests of leases (LEASE-7), after all signals of a commit. */
 export function settle(transition: Transition, input: PlanInput): Transition {
-  const ended = reduce(transition, planCallEnd(transition.state), input.now);
+  const ended = reduce(transition, planCallEnd(transition.state, input), input.now);
   return reduce(ended, planReturns(ended.state), input.now);
 }
 

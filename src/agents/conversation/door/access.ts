@@ -1,8 +1,8 @@
 /**
  * Rules of access to a conversation.
  *
- * ACCESS-2  Who may read the conversation in which an agent was called may read those that its calls open, and
- *           stop them, but not speak there.
+ * ACCESS-2  Who may read the conversation in which an agent was called may read those that its calls open, stop them, and answer their
+ *           requests for approval. Nobody but the calling agent speaks there or changes anything, not even an admin.
  * ACCESS-1  A caller by RPC that gives no principal gets `INVALID_INPUT`.
  */
 import { DramatisError } from "../../../shared/errors.ts";
@@ -52,9 +52,14 @@ export function noConversationAt(name: string): DramatisError {
   );
 }
 
-/** As `checkReader`. Also throws `FORBIDDEN` unless the principal is a participant or an admin. */
+/** As `checkReader`. Also throws `FORBIDDEN` unless the principal is a participant or an admin, and in the conversation of a call (ACCESS-2). */
 export function checkSpeaker(record: ConversationIdentity, principal: Principal): void {
   checkReader(record, principal);
+  if (record.call !== undefined)
+    throw new DramatisError(
+      "FORBIDDEN",
+      `The agent "${record.call.caller.agentId}" opened this conversation by a call: only that agent speaks here, and nobody may change it. You may stop it, and answer its requests for approval.`,
+    );
   if (isParticipant(record, principal) || principal.roles.includes("admin")) return;
   throw new DramatisError("FORBIDDEN", "Only participants of a conversation may write to it.");
 }

@@ -8,7 +8,7 @@
  *             nothing but the ledger.
  * DELEGATE-4  An answer without text is a failure. A failed call brings the text that its agent had written.
  * DELEGATE-5  An agent that is called may decline, with a reason: `AGENT_DECLINED`, which is not repeated.
- * DELEGATE-6  The conversation of a call ends with its turn, in the same commit, or when its time is over.
+ * DELEGATE-6  The conversation of a call ends with its first turn, that of the call, in the same commit, or when its time is over.
  */
 import { DECLINE } from "../../../../library/agent-tool.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
@@ -21,9 +21,10 @@ import { callEnd } from "../call-time.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { Operation } from "../operation.ts";
 import type { AgentEnded, ReadersChanged } from "../signals.ts";
-import { type CallOrigin, type ConversationState, chainOf } from "../state.ts";
+import { CALL_TURN, type CallOrigin, type ConversationState, chainOf } from "../state.ts";
 import { type CallingTurn, openCalls, type Turn } from "../turn.ts";
-import { failTurn } from "./cancel.ts";
+import { failTurn, stopTurn } from "./cancel.ts";
+import { ENDED } from "./complete.ts";
 import { excessOf, resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
 import { nextAttemptAt } from "./tool-retry.ts";
@@ -84,11 +85,18 @@ export function expiredCall({ toolCallId, agent, timeoutMs }: Operation): ToolRe
   return failure(toolCallId, "TIMEOUT", message, true);
 }
 
-/** Ends the conversation of a call whose turn is over. Call it after all signals of a commit. */
-export function planCallEnd({ record, status, active }: ConversationState): AgentDecision[] {
+/** Ends the conversation of a call whose turn is over, with any other turn. Call it after all signals of a commit. */
+export function planCallEnd(
+  { record, status, active, turns }: ConversationState,
+  input: PlanInput,
+): AgentDecision[] {
   const { call } = record;
-  if (call === undefined || status !== "active" || active.size > 0) return [];
-  return [{ type: "END_CONVERSATION", by: callerOf(call) }];
+  if (call === undefined || status !== "active" || turns === 0 || active.has(CALL_TURN)) return [];
+  const by = callerOf(call);
+  return [
+    ...[...active.values()].flatMap((turn) => stopTurn(turn, ENDED, { caller: by }, input)),
+    { type: "END_CONVERSATION", by },
+  ];
 }
 
 /** Fails the turn of a call whose time is over. */

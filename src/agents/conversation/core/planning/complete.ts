@@ -15,7 +15,12 @@ import type { ConversationState } from "../state.ts";
 import { stopCompactions, stopTurn } from "./cancel.ts";
 import { stopExtractions } from "./hooks.ts";
 
-const ENDED: ErrorData = { code: "CANCELLED", message: "The conversation was ended.", retriable: false };
+/** The error of a turn that ends with its conversation. */
+export const ENDED: ErrorData = {
+  code: "CANCELLED",
+  message: "The conversation was ended.",
+  retriable: false,
+};
 
 /** Ends the conversation for good. Throws `CONVERSATION_CLOSED` if it has failed. */
 export function planComplete(
