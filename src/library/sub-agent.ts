@@ -5,6 +5,7 @@
  *          bring nobody into a conversation.
  * SPAWN-2  Of those tools it has the ones whose hosts its network policy allows. A tool that does not say which hosts it reaches may reach any.
  * SPAWN-3  The bounds hold for all agents that it calls, and those that they call. A template below can only narrow them.
+ * SPAWN-5  A sub-agent runs no hooks of its persona: the template cannot name their code, so no bound would hold for it.
  */
 import type { ToolDefinition, VersionChain } from "../protocol/definitions.ts";
 import type { NetworkPolicy, SubAgentBounds, SubAgentTemplate } from "../protocol/sub-agent.ts";
@@ -34,7 +35,7 @@ function narrower(outer: NetworkPolicy, inner: NetworkPolicy): NetworkPolicy {
   return outer === "none" || inner === "none" ? "none" : inner.filter((host) => outer.includes(host));
 }
 
-/** Returns the versions of an agent within bounds. Throws `INVALID_INPUT` where the template names a tool that the agent lacks. */
+/** Returns the versions of an agent within bounds, without its hooks (SPAWN-5). Throws `INVALID_INPUT` where the template names a tool that the agent lacks. */
 export function boundedChain(
   agentId: string,
   chain: VersionChain,
@@ -47,8 +48,9 @@ export function boundedChain(
       "INVALID_INPUT",
       `The template "${template}" allows the tool "${unknown}", which the agent "${agentId}" does not have. Give the agent that tool, or remove it from the template.`,
     );
+  const { contextAssembly: _context, memoryExtraction: _memory, ...others } = chain;
   return {
-    ...chain,
+    ...others,
     tools: chain.tools.filter(
       ({ definition }) => tools.includes(definition.name) && reaches(definition, network),
     ),

@@ -34,12 +34,16 @@ beforeAll(async () => {
     identity: identity("You are the worker."),
     tools: { toolIds: ["test/correlation", "test/double", askHelper] },
   });
+  const memory = { contextAssembly: { task: "test/assemble" }, memoryExtraction: { task: "test/remember" } };
+  const hooked = await createAgent({ identity: identity("You remember."), memory });
   const tools = [
     await spawning("narrow", worker, { tools: ["double"], network: "any" }),
     await spawning("offline", worker, { tools: ["double"] }),
     await spawning("quick", worker, { tools: [] }, { timeoutMs: 300 }),
     await spawning("wrong", worker, { tools: ["divide"] }),
     await spawning("many", worker, { tools: [] }, { async: true }),
+    await spawning("hooked", hooked, { tools: [] }),
+    await post({ name: "ask_hooked", target: { agent: hooked } }),
   ];
   chief = await createAgent({ identity: identity("You are the chief."), tools: { toolIds: tools } });
 });
@@ -54,6 +58,10 @@ const spawn = (template: string, play: Play): StepScript => ({
 type Sent = {
   body: { tools?: { function: { name: string } }[]; messages: { role: string; content: string | null }[] };
 };
+
+/** The only turn of the conversation of a call. */
+const turnIn = async (room: TestConversation) =>
+  (await room.journal()).find(({ turnId }) => turnId !== undefined)?.turnId ?? "";
 
 const toolsIn = (sent: Sent | undefined) => (sent?.body.tools ?? []).map((tool) => tool.function.name).sort();
 const resultsIn = (sent: Sent | undefined) =>
@@ -166,6 +174,35 @@ test("E25 a template that names a tool which its agent lacks spawns nothing, and
     message: expect.stringContaining('allows the tool "divide"'),
   });
   expect(await child.requests()).toEqual([]);
+});
+
+test("SPAWN-5 a sub-agent runs no hooks of its persona; called without bounds, the same agent runs them", async () => {
+  for (const isBounded of [true, false]) {
+    const conversation = await createConversation(chief);
+    const child = new Play({ replies: [[{ text: "Done." }]] });
+    const asked = { call: "ask_hooked", input: { message: child.content } };
+    const { turnId } = await conversation.play({
+      replies: [[isBounded ? spawn("hooked", child) : asked], [{ text: "Fine." }]],
+    });
+    const { answer, moves } = await conversation.ended(turnId);
+    expect(answer).toBe("Fine.");
+    const [request] = await child.requests();
+    // The request of the hook `assemble` has no instructions.
+    const roles = request?.body.messages.map(({ role }) => role);
+    expect(roles).toEqual(isBounded ? ["system", "user"] : ["user"]);
+    const room = new TestConversation(moves[0]?.toolCall?.agent?.conversationId ?? "");
+    const hooks = async () =>
+      (await room.journal())
+        .map(({ type }) => type)
+        .filter((type) => /^(context_assembly|memory_extraction)\./.test(type) && !type.endsWith(".started"));
+    const run = ["context_assembly.completed", "memory_extraction.completed"];
+    await expect.poll(hooks, { timeout: 10_000 }).toEqual(isBounded ? [] : run);
+    expect(await room.turn(await turnIn(room))).toMatchObject(
+      isBounded
+        ? { contextAssemblyRunId: null, memoryExtractionRunId: null }
+        : { contextAssemblyRunId: expect.any(String), memoryExtractionRunId: expect.any(String) },
+    );
+  }
 });
 
 test("E25 by API a template is checked when it is posted", async () => {
