@@ -362,6 +362,33 @@ describe("H4 the budget of an agent", () => {
     expect(await agentView(agent)).not.toHaveProperty("budget");
   });
 
+  test("what it has used up and leased is for authors, operators and admins, as its usage is", async () => {
+    const agent = await agentWith({ modelCalls: 3 });
+    const conversation = await createConversation(agent);
+    const { turnId } = await conversation.play(hello);
+    await conversation.ended(turnId);
+    await settled(agent);
+    const seen = async (role: string) => {
+      const principal = { subject: "ben", tenant: "test", roles: [role] };
+      const [view, usage] = [
+        await request(`/api/agents/${agent}`, {}, principal),
+        await request(`/api/agents/${agent}/usage`, {}, principal),
+      ];
+      expect(view.status).toBe(200);
+      const { spent, leased, budget } = await view.json<AgentView>();
+      expect(budget).toEqual({ modelCalls: 3 });
+      return [usage.status, spent?.modelCalls, leased?.modelCalls];
+    };
+    expect(await seen("member")).toEqual([403, undefined, undefined]);
+    for (const role of ["author", "operator", "admin"]) expect(await seen(role)).toEqual([200, 1, 0]);
+    const list = await request(
+      "/api/agents?limit=100",
+      {},
+      { subject: "ben", tenant: "test", roles: ["member"] },
+    );
+    expect(await list.text()).not.toMatch(/"spent"|"leased"/);
+  });
+
   test("LEASE-1 LEASE-8 conversations at the same time share it: no more calls are made than it allows", async () => {
     const agent = await agentWith({ modelCalls: 5 });
     const rooms = await Promise.all(Array.from({ length: 8 }, () => createConversation(agent)));

@@ -97,10 +97,11 @@ export const agentView: z.ZodType<AgentView> = z
   .strictObject({
     ...agentMembers,
     spent: agentAmounts.exactOptional().meta({
-      description: "Used up by its conversations with a lease of its budget, as they last reported.",
+      description:
+        "Used up by its conversations with a lease of its budget, as they last reported. For authors, operators and administrators.",
     }),
     leased: agentAmounts.exactOptional().meta({
-      description: "Leased to its conversations, and not used up.",
+      description: "Leased to its conversations, and not used up. For authors, operators and administrators.",
     }),
     description: z.exactOptional(
       z.string().meta({ description: "The description of its persona, if that is one of a library." }),

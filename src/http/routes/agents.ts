@@ -79,6 +79,7 @@ export const agentOperations: readonly ApiOperation[] = [
     path: AGENT,
     tag: "agents",
     summary: "Read an agent",
+    description: "Only authors, operators and administrators see `spent` and `leased`.",
     params,
     answers: ok("The agent, with the state of its budget.", agentView),
     errors: ["NOT_FOUND"],
@@ -137,8 +138,9 @@ export function agentRoutes(app: HttpRoutes): void {
   app.get(AGENT, async ({ req, var: { principal, actors } }) => {
     const { id } = pathParams(params, req);
     const agent = await actors.agent(principal.tenant, id);
-    const identity = unwrap(await agent.identity());
-    return json({ ...identity, ...defined(await offerOf(agent, identity)) });
+    const { spent, leased, ...identity } = unwrap(await agent.identity());
+    const usage = mayReadUsage(principal) ? defined({ spent, leased }) : {};
+    return json({ ...identity, ...usage, ...defined(await offerOf(agent, identity)) });
   });
 
   app.patch(AGENT, async (context) => {
@@ -156,7 +158,7 @@ export function agentRoutes(app: HttpRoutes): void {
 
   app.get(`${AGENT}/usage`, async ({ req, var: { principal, actors, directory } }) => {
     const { id } = pathParams(params, req);
-    if (!mayAuthor(principal) && !mayReadAll(principal)) {
+    if (!mayReadUsage(principal)) {
       throw new DramatisError("FORBIDDEN", "Only authors, operators and administrators may read usage.");
     }
     const agent = await actors.agent(principal.tenant, id);
@@ -178,6 +180,11 @@ async function offerOf(
   if (!found.ok) return {};
   const { description, examples } = found.value.chain.persona.definition;
   return { description, examples };
+}
+
+/** Reports whether a principal may read what agents have used up, over the conversations of all users. */
+function mayReadUsage(principal: Principal): boolean {
+  return mayAuthor(principal) || mayReadAll(principal);
 }
 
 function requireAuthor(principal: Principal): void {
