@@ -311,6 +311,23 @@ describe("the times in which a turn works", () => {
     expect(begun.worked).toEqual([{ from: 40 }]);
   });
 
+  test("SPANS-4 a name that a model made up is in no span, and a long id of a provider is cut", () => {
+    const invented = `SECRET_${"x".repeat(3_000)}`;
+    const operation = {
+      ...{ item: 2, reply: 0, toolCallId: "c".repeat(3_000), name: invented, tool: null },
+      ...{ effect: "pure", target: "code", mode: "sync", status: "failed", attempt: 1, timeoutMs: 0 },
+      ...{ input: {}, completedAt: 20 },
+    } as const;
+    const known = { ...operation, item: 3, name: "look", tool: { library: "lib", id: "look", version: 1 } };
+    const spans = spansOf(record, { ...base, operations: [operation, known] });
+    expect(spans.map(({ name, attributes }) => [name, attributes["gen_ai.tool.name"]])).toEqual([
+      ["execute_tool unknown", "unknown"],
+      ["execute_tool look", "look"],
+    ]);
+    for (const { attributes } of spans) expect(String(attributes["gen_ai.tool.call.id"]).length).toBe(64);
+    expect(JSON.stringify(spans)).not.toContain("SECRET");
+  });
+
   test("SPANS-1 SPANS-2 each span ends once, whatever the commits", () => {
     const kinds = fc.array(fc.constantFrom("wait", "work", "end"), { maxLength: 12 });
     fc.assert(

@@ -6,7 +6,8 @@
  * SPANS-2  A turn has a span of each time in which it worked, none over a wait; each model call has one, each tool, and each call of an
  *          agent, from its request to its result. The span of a deferred call ends when its tool does. Tools of clients have none.
  * SPANS-3  Only spans of model calls have `gen_ai.usage.*`, so the sum over a trace is what the providers counted.
- * SPANS-4  Spans have no text of people, models or tools: ids, names, counts and codes of errors only.
+ * SPANS-4  Spans have no text of people, models or tools: ids, names, counts and codes of errors only. A tool that the agent does not have is
+ *          `unknown`, because the model made up its name. Ids of providers are cut.
  */
 import { compactionProfile, profileAt } from "../../../library/version-chain.ts";
 import { costOf } from "../../../model/cost.ts";
@@ -15,6 +16,7 @@ import type { Span, SpanAttributes } from "../../../model/span.ts";
 import { spanIdOf } from "../../../model/span.ts";
 import { operationId, summaryId, turnId } from "../../../protocol/ids.ts";
 import { defined } from "../../../shared/defined.ts";
+import { shorten } from "../../../shared/text.ts";
 import { correlationOf } from "./correlation.ts";
 import { awaitsApproval, type Operation } from "./operation.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
@@ -148,7 +150,7 @@ function chatSpan(
     "dramatis.usage.estimated_tokens": estimate && estimate.inputTokens + estimate.outputTokens,
     "dramatis.cost.usd": cost,
     "http.response.status_code": status,
-    "dramatis.request.id": requestId,
+    "dramatis.request.id": requestId && shorten(requestId, MAX_PROVIDER_ID_LENGTH),
   });
   return [
     {
@@ -175,8 +177,14 @@ function chatSpan(
 /** The names of the conventions, where they differ from the names of providers here. */
 const PROVIDERS: Readonly<Record<string, string>> = { gemini: "gcp.gemini", "openai-responses": "openai" };
 
+/** The name of a tool that the agent does not have (SPANS-4). */
+const UNKNOWN_TOOL = "unknown";
+
+/** UTF-16 units of an id that a provider gives. */
+const MAX_PROVIDER_ID_LENGTH = 64;
+
 function operationSpan(record: ConversationIdentity, turn: Turn, operation: Operation): Span[] {
-  const { item, name, target, agent, toolCallId, attempt, approval, result, completedAt, deferredAt } =
+  const { item, tool, target, agent, toolCallId, attempt, approval, result, completedAt, deferredAt } =
     operation;
   const endedAt = deferredAt ?? completedAt;
   if (target === "client" || awaitsApproval(operation) || endedAt === undefined) return [];
@@ -185,6 +193,7 @@ function operationSpan(record: ConversationIdentity, turn: Turn, operation: Oper
   const requested = turn.replies[operation.reply]?.at ?? turn.createdAt;
   const startedAt = Math.min(endedAt, Math.max(requested, approval?.at ?? 0));
   const called = agent?.mode === "delegate" ? agent.id : undefined;
+  const name = tool === null ? UNKNOWN_TOOL : operation.name;
   const error = deferredAt === undefined ? (result?.error?.code ?? failureOf(result)) : undefined;
   return [
     {
@@ -200,7 +209,7 @@ function operationSpan(record: ConversationIdentity, turn: Turn, operation: Oper
         "gen_ai.operation.name": called === undefined ? "execute_tool" : "invoke_agent",
         "gen_ai.agent.id": called ?? turn.agentId,
         "gen_ai.tool.name": name,
-        "gen_ai.tool.call.id": toolCallId,
+        "gen_ai.tool.call.id": shorten(toolCallId, MAX_PROVIDER_ID_LENGTH),
         "dramatis.operation.id": operationId(turn, item),
         "dramatis.attempts": attempt,
         ...(deferredAt === undefined ? {} : { "dramatis.deferred": true }),
