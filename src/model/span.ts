@@ -3,7 +3,8 @@
  *
  * SPAN-1  The ids of traces and spans derive from the ids of what they describe. The same work has the same ids in each actor and
  *         after a crash, so no row has to hold them.
- * SPAN-2  A `traceparent` that is not of the form of W3C Trace Context names no trace, and changes nothing.
+ * SPAN-2  A `traceparent` that is not of the form of W3C Trace Context, or has more than 200 characters, names no trace, and changes
+ *         nothing. Of any other, only the ids and whether it is sampled are kept.
  */
 
 /** A place in a trace: the parent of the spans below it. */
@@ -45,9 +46,13 @@ export interface SpanExporter {
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
+/** Later versions of the form may have more than the 55 characters of the present one. */
+const MAX_TRACEPARENT_LENGTH = 200;
+
 /** Reads the header `traceparent`; returns `undefined` where it is absent or invalid (SPAN-2). */
 export function parseTraceparent(header: string | null | undefined): TraceContext | undefined {
-  const match = TRACEPARENT.exec(header ?? "");
+  const given = header ?? "";
+  const match = given.length > MAX_TRACEPARENT_LENGTH ? null : TRACEPARENT.exec(given);
   if (match === null) return undefined;
   const [, version, traceId = "", spanId = "", flags = "", more] = match;
   if (version === "ff" || (version === "00" && more !== undefined)) return undefined;

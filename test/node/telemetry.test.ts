@@ -11,12 +11,15 @@ import {
   MAX_WAITING_SPANS,
   SpanQueue,
 } from "../../src/adapters/telemetry/span-queue.ts";
+import type { Operation } from "../../src/agents/conversation/core/operation.ts";
 import { endedSpans, spansOf } from "../../src/agents/conversation/core/spans.ts";
 import { type ConversationState, NEW_STANDING } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { noteWork, workTimes } from "../../src/agents/conversation/core/work-times.ts";
+import { startTurnSchema } from "../../src/agents/conversation/door/requests.ts";
 import { parseTraceparent, type Span, spanIdOf, traceIdOf, traceparentOf } from "../../src/model/span.ts";
+import { validate } from "../../src/shared/validation.ts";
 import { recordOf } from "../support/records.ts";
 
 afterEach(() => vi.restoreAllMocks());
@@ -65,6 +68,19 @@ describe("places in traces", () => {
   test("SPAN-2 a later version may have more", () => {
     const header = "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00-what-comes";
     expect(parseTraceparent(header)).toMatchObject({ spanId: "00f067aa0ba902b7", isSampled: false });
+  });
+
+  test("SPAN-2 of a later version's header, a message keeps what spans need; an endless one names none", () => {
+    const place = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";
+    const kept = (traceparent: string) =>
+      validate(startTurnSchema, { content: "Hi", traceparent }, "", "The message");
+    expect(kept(`cc-${place}-03-${"z".repeat(100)}`)).toEqual({
+      content: "Hi",
+      traceparent: `00-${place}-01`,
+    });
+    expect(kept(`00-${place}-00`)).toEqual({ content: "Hi", traceparent: `00-${place}-00` });
+    for (const header of [`cc-${place}-01-${"z".repeat(60_000)}`, "nonsense"])
+      expect(kept(header)).toEqual({ content: "Hi" });
   });
 
   test("SPAN-1 ids have their form, derive from their texts, and differ where these do", () => {
@@ -313,11 +329,14 @@ describe("the times in which a turn works", () => {
 
   test("SPANS-4 a name that a model made up is in no span, and a long id of a provider is cut", () => {
     const invented = `SECRET_${"x".repeat(3_000)}`;
-    const operation = {
+    const operation: Operation = {
       ...{ item: 2, reply: 0, toolCallId: "c".repeat(3_000), name: invented, tool: null },
-      ...{ effect: "pure", target: "code", mode: "sync", status: "failed", attempt: 1, timeoutMs: 0 },
-      ...{ input: {}, completedAt: 20 },
-    } as const;
+      effect: "pure",
+      target: "code",
+      mode: "sync",
+      status: "failed",
+      ...{ attempt: 1, timeoutMs: 0, input: {}, completedAt: 20 },
+    };
     const known = { ...operation, item: 3, name: "look", tool: { library: "lib", id: "look", version: 1 } };
     const spans = spansOf(record, { ...base, operations: [operation, known] });
     expect(spans.map(({ name, attributes }) => [name, attributes["gen_ai.tool.name"]])).toEqual([

@@ -1,7 +1,7 @@
 /** Checks the requests that reach a conversation by RPC. */
 
 import { z } from "zod";
-import { parseTraceparent } from "../../../model/span.ts";
+import { parseTraceparent, traceparentOf } from "../../../model/span.ts";
 import { budgetSchema } from "../../../protocol/budget.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
 import { MAX_OUTPUT_BYTES } from "../../../protocol/executor-api.ts";
@@ -34,15 +34,24 @@ export const startTurnSchema = z
     ...z.object(turnFields).partial().shape,
     idempotencyKey: key.optional(),
     foreground: z.literal(true).optional(),
-    traceparent: z.string().optional(),
+    traceparent: z
+      .string()
+      .transform((header) => placeOf(header))
+      .optional(),
   })
   .transform(({ content, tools, toolChoice, traceparent, ...others }) => ({
     content,
     ...defined(others),
-    ...(parseTraceparent(traceparent) === undefined ? {} : defined({ traceparent })),
+    ...defined({ traceparent }),
     ...(tools === undefined || tools.length === 0 ? {} : { tools }),
     ...(toolChoice === undefined || toolChoice === "auto" ? {} : { toolChoice }),
   }));
+
+/** Returns a header `traceparent` without what no span needs; `undefined` where it is invalid (SPAN-2). */
+function placeOf(header: string): string | undefined {
+  const place = parseTraceparent(header);
+  return place && traceparentOf(place);
+}
 
 export const updateSchema = z
   .strictObject({
