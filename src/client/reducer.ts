@@ -123,9 +123,9 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
     case "tool.progress":
       return inOperation(state, frame, { progress: frame.data.progress });
     case "approval.requested": {
-      const { expiresAt, of } = frame.data;
+      const { expiresAt, of, name: _, ...shown } = frame.data;
       if (of !== undefined) return withAsks(state, frame, (asks) => [...asks.filter(isOther(of)), of]);
-      return inOperation(state, frame, { state: "awaiting_approval", approval: { expiresAt } });
+      return inOperation(state, frame, { state: "awaiting_approval", approval: { expiresAt }, ...shown });
     }
     case "approval.resolved":
       if (frame.data.of !== undefined) {

@@ -214,7 +214,7 @@ export function runningOperations({ turns }: LiveConversation): OperationState[]
 }
 
 /**
- * Returns the calls of active turns that wait for a person: show their input, and answer with `resolveApproval`. Those of agents that
+ * Returns the calls of active turns that wait for a person: show their `input` and `target`, and answer with `resolveApproval`. Those of agents that
  * were called, and of the agents below them, are among them; their `turnId` is that of the turn here.
  */
 export function pendingApprovals(state: LiveConversation): OperationState[] {
@@ -226,9 +226,9 @@ export function pendingApprovals(state: LiveConversation): OperationState[] {
 
 /** Returns the calls that wait for a person in the conversation of the agent that an operation calls, or below it, each with its agent. */
 export function callsAsking({ turnId, agent }: OperationState): (OperationState & { agentId: string })[] {
-  return (agent?.asks ?? []).map(({ operationId: id, agentId, name, input, expiresAt }) => {
+  return (agent?.asks ?? []).map(({ operationId: id, conversationId: _, input, expiresAt, ...ask }) => {
     const approval = { expiresAt };
-    return { id, turnId, agentId, name, input, state: "awaiting_approval", approval };
+    return { id, turnId, ...ask, input, state: "awaiting_approval", approval };
   });
 }
 

@@ -73,8 +73,9 @@ export interface AgentCallView {
 }
 
 /** A call of a tool that waits for a person: its operation, in the conversation of the agent that asks. */
-export interface AskView extends Omit<CallAsk, "expiresAt" | "input"> {
+export interface AskView extends Omit<CallAsk, "expiresAt" | "input" | "modelInput"> {
   input?: JsonValue;
+  modelInput?: JsonValue;
   expiresAt: string;
 }
 
@@ -138,8 +139,12 @@ export interface CallAsk {
   conversationId: string;
   agentId: string;
   name: string;
-  /** Absent where it is too large: it is shown in the agent's conversation. */
+  /** What the call runs with. Absent where it is too large: it is shown in the agent's conversation. */
   input?: JsonObject;
+  /** The model's own input; absent where the tool does not map it, and where it is too large. */
+  modelInput?: JsonObject;
+  /** The task that runs, as `library/id`; absent where the tool names none. */
+  target?: string;
   /** Milliseconds since the epoch. */
   expiresAt: number;
 }
@@ -200,6 +205,9 @@ export const agentResultSchema: z.ZodType<AgentResultBody> = z.object({
   spent,
 });
 
+/** Zod's records leave out `__proto__`, which the tool would get. */
+const exactInput = z.custom<JsonObject>(isJsonObject, "Must be an object.");
+
 export const agentAskSchema: z.ZodType<AgentAskBody> = z.object({
   ...address,
   ask: z.object({
@@ -207,8 +215,9 @@ export const agentAskSchema: z.ZodType<AgentAskBody> = z.object({
     conversationId: label,
     agentId: agentIdSchema,
     name: label,
-    // Zod's records leave out `__proto__`, which the tool would get.
-    input: z.custom<JsonObject>(isJsonObject, "Must be an object.").exactOptional(),
+    input: exactInput.exactOptional(),
+    modelInput: exactInput.exactOptional(),
+    target: label.exactOptional(),
     expiresAt: z.int(),
   }),
   outcome: z.enum(["approved", "denied", "expired", "superseded"]).exactOptional(),

@@ -96,10 +96,13 @@ interface FrameData {
   "tool.progress": { progress: unknown };
   /** Answers `tool.claim`: whether this connection may run the call of a client's tool. */
   "tool.claimed": { granted: boolean };
-  /** The call waits for a person, until `expiresAt` (ISO 8601 UTC). Nothing runs before, and what runs then is this input. */
+  /** The call waits for a person, until `expiresAt` (ISO 8601 UTC). Nothing runs before, and what runs then is `target`, or else the tool, with this input. */
   "approval.requested": {
     name: string;
     input: unknown;
+    /** As in `OperationView`. */
+    modelInput?: unknown;
+    target?: string;
     expiresAt: string;
     /** The request of an agent that the operation called, or of one below it: answer it by its own `operationId`. */
     of?: AskView;

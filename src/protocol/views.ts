@@ -196,7 +196,11 @@ export interface MoveView {
     operationId: string;
     name: string;
     toolId: string | null;
+    /** Of a call that needs a person's approval, what it runs with. */
     input: JsonValue;
+    /** As in `OperationView`. */
+    modelInput?: JsonValue;
+    target?: string;
     /** The client runs the tool. */
     client?: true;
     /** The agent that answers the call. */
@@ -233,7 +237,12 @@ export interface OperationView {
   id: string;
   turnId: string;
   name: string;
+  /** The model's input; of a call that needs a person's approval, what it runs with. */
   input: unknown;
+  /** The model's own input of such a call; absent where the tool does not map it. */
+  modelInput?: unknown;
+  /** The task that such a call runs, as `library/id`; absent where the tool names none. */
+  target?: string;
   /** A client runs the tool: the turn waits for its result. */
   client?: true;
   /** The agent that answers the call. */

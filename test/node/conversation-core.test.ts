@@ -648,7 +648,7 @@ describe("the core under random signals", () => {
           if (turn.status === "completed") expect(left, "ASYNC-2").toEqual([]);
           expect(turnEvents(turn).map(({ action }) => action)).toEqual(["user_message", ...moves, ...note]);
           if (turn.status === "failed") continue;
-          const views = movesOf(turn);
+          const views = movesOf(driver.state.record, turn);
           expect(views.map(({ sequence }) => sequence)).toEqual(views.map((_, index) => index + 1));
           expect(views.at(-1)?.reasoning).toBe(turn.replies.at(-1)?.text);
         }

@@ -1,5 +1,5 @@
 /**
- * A tool call that waits for a person: its name, the exact input that would run, and the answers. The focus stays in the turn when
+ * A tool call that waits for a person: its name, the task and the exact input that would run, and the answers. The focus stays in the turn when
  * the card goes.
  */
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "react";
@@ -20,7 +20,7 @@ interface ApprovalCardProps {
 }
 
 export function ApprovalCard({ operation, asker, actions, onLeave }: ApprovalCardProps) {
-  const { id, name, input, approval } = operation;
+  const { id, name, input, modelInput, target, approval } = operation;
   const title = useId();
   const card = useRef<HTMLFieldSetElement>(null);
   const [sending, setSending] = useState<"approved" | "denied" | null>(null);
@@ -76,12 +76,20 @@ export function ApprovalCard({ operation, asker, actions, onLeave }: ApprovalCar
           </span>
         )}
       </p>
+      {target !== undefined && (
+        <p>
+          Runs <span className="font-mono text-[0.8125rem]">{target}</span>
+        </p>
+      )}
       {input === undefined ? (
         <p className="text-muted">
           The input is too large to show here. Open the agent’s conversation to approve it.
         </p>
       ) : (
         <JsonView label="Input" value={input} exact />
+      )}
+      {input !== undefined && modelInput !== undefined && (
+        <JsonView label="Input as the model wrote it" value={modelInput} exact />
       )}
       <label className="block text-xs text-muted">
         Reason for a denial (optional)

@@ -28,7 +28,7 @@ interface ToolCardProps {
 }
 
 export function ToolCard({ operation, active }: ToolCardProps) {
-  const { name, input, state, result, error, progress, agent, task, attempt = 1 } = operation;
+  const { name, input, modelInput, state, result, error, progress, agent, task, attempt = 1 } = operation;
   const [open, setOpen] = useState(false);
   const shown = lookOf(operation, active);
   const { text, icon, className } = looks[shown];
@@ -60,6 +60,7 @@ export function ToolCard({ operation, active }: ToolCardProps) {
       <div className="space-y-3 border-t border-line px-3 py-3">
         {open && agent !== undefined && !reachedNobody(error) && <CalledAgent agent={agent} />}
         <JsonView label="Input" value={input} />
+        {modelInput !== undefined && <JsonView label="Input as the model wrote it" value={modelInput} />}
         {attempt > 1 && <p className="text-xs text-muted">Attempt {attempt}</p>}
         {task !== undefined && <TaskSteps task={task} />}
         {state === "running" && progress !== undefined && <JsonView label="Progress" value={progress} />}

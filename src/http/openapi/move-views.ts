@@ -23,6 +23,21 @@ export const approval: z.ZodType<ApprovalView> = z
       "The approval of a call by a person. Without `outcome` the call waits for an answer until `expiresAt`.",
   });
 
+/** What a call that needs an approval runs, beside its `input`. */
+const runs = {
+  modelInput: z.exactOptional(
+    anyJson.meta({
+      description:
+        "Of a call that needs an approval: the model's own input, where the tool maps it to `input`.",
+    }),
+  ),
+  target: z.exactOptional(
+    z.string().meta({
+      description: "Of a call that needs an approval: the task that runs, where the tool names one.",
+    }),
+  ),
+};
+
 const calledAgent = z
   .strictObject({
     id: ids.agent,
@@ -41,6 +56,7 @@ const calledAgent = z
             agentId: ids.agent,
             name: z.string(),
             input: z.exactOptional(anyJson),
+            ...runs,
             expiresAt: time,
           }),
         )
@@ -71,6 +87,7 @@ export const move = z
         name: z.string(),
         toolId: z.string().nullable(),
         input: anyJson,
+        ...runs,
         client: z.exactOptional(z.literal(true).meta({ description: "The client runs the call." })),
         agent: z.exactOptional(calledAgent),
         attempt: z.exactOptional(

@@ -46,6 +46,7 @@ import { CALL_GRACE_MS } from "./limits.ts";
 import { awaitsApproval, isOpen, type Operation } from "./operation.ts";
 import { pathTo, templateOf } from "./planning/call-guards.ts";
 import { targetInput } from "./planning/tool-call.ts";
+import { shownCall } from "./shown-call.ts";
 import {
   CALL_TURN,
   type CallOrigin,
@@ -141,9 +142,12 @@ function asksOf(
 ): readonly CallAsk[] {
   if (operation === undefined || !isOpen(operation)) return [];
   if (!awaitsApproval(operation)) return operation.agent?.asks ?? [];
-  const { item, name, input, deadline = 0 } = operation;
+  const { item, name, deadline = 0 } = operation;
   const ids = { operationId: operationId(turn, item), conversationId: record.id, agentId: turn.agentId };
-  return [{ ...ids, name, ...defined({ input: shownInput(input) }), expiresAt: deadline }];
+  const { target, ...call } = shownCall(chainOf(record, turn.agentId), operation);
+  const input = shownInput(call.input);
+  const modelInput = input && call.modelInput && shownInput(call.modelInput);
+  return [{ ...ids, name, ...defined({ input, modelInput, target }), expiresAt: deadline }];
 }
 
 function isUnderWay(operation: Operation | undefined): boolean {

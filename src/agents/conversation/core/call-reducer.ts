@@ -50,7 +50,7 @@ export function reduceCall(
       const { item, ask, outcome } = decision;
       const changed = change(item, (operation) => answeredAsk(operation, ask.operationId, now));
       // What was asked for is in the entry of the request.
-      const { input: _, ...answered } = ask;
+      const { input: _input, modelInput: _model, target: _target, ...answered } = ask;
       const data = { outcome, of: jsonOf(answered) };
       const wait = waitForResults(blockingOperations(changed));
       const { waiting: _over, ...goesOn } = changed;

@@ -16,6 +16,7 @@ import { toIso } from "../../../shared/time.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
 import { spendingView, turnSpending } from "./ledger.ts";
 import type { Operation, OperationTarget } from "./operation.ts";
+import { shownCall } from "./shown-call.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import { issuesOf, type Turn } from "./turn.ts";
 import { outputOf } from "./turn-events.ts";
@@ -198,9 +199,14 @@ function frameOf(
     }
     case "approval.requested": {
       const of = askOf(data);
-      const { name = "", input = {} } = of ?? operation() ?? {};
-      if (of !== undefined) return { ...common, type, data: { name, input, expiresAt: of.expiresAt, of } };
-      return { ...common, type, data: { name, input, expiresAt: text(data, "expiresAt") } };
+      if (of !== undefined) {
+        const { name, input = {}, modelInput, target, expiresAt } = of;
+        return { ...common, type, data: { name, input, ...defined({ modelInput, target }), expiresAt, of } };
+      }
+      const asking = operation();
+      const shown = asking === undefined ? { input: {} } : shownCall(chainOf(record, agentId), asking);
+      const { name = "" } = asking ?? {};
+      return { ...common, type, data: { name, ...shown, expiresAt: text(data, "expiresAt") } };
     }
     case "approval.resolved":
       // SAFETY: the reducer wrote the entry's data.

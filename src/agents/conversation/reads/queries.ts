@@ -127,7 +127,7 @@ export class ConversationQueries {
       conversation: conversationView(state),
       turns: turns.map((turn) => answeredTurnView(state.record, turn)),
       messages: items.reverse(),
-      operations: operationsWithin(turns, limit),
+      operations: operationsWithin(state.record, turns, limit),
       partials,
     };
   }
@@ -205,14 +205,18 @@ export class ConversationQueries {
 }
 
 /** Returns the operations of turns, with the newest results that fit. A turn's own view has all results. */
-function operationsWithin(turns: readonly Turn[], limit: number): OperationView[] {
+function operationsWithin(
+  record: ConversationState["record"],
+  turns: readonly Turn[],
+  limit: number,
+): OperationView[] {
   let left = limit;
   const views = turns
     .flatMap((turn) => turn.operations.map((operation) => ({ turn, operation })))
     .reverse()
     .map(({ turn, operation }) => {
       left -= lengthOf(operation.result);
-      const { result, ...view } = operationView(turn, operation);
+      const { result, ...view } = operationView(record, turn, operation);
       return left < 0 || result === undefined ? view : { ...view, result };
     });
   return views.reverse();

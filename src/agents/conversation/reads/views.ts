@@ -23,12 +23,16 @@ import { agentMark, clientMark, idsOf, isInterim, taskMark, wireError } from "..
 import type { JournalEntry } from "../core/journal-entry.ts";
 import { budgetLeft, conversationBudget, turnSpending } from "../core/ledger.ts";
 import { shownStatus } from "../core/life.ts";
-import type { Operation, OperationMode } from "../core/operation.ts";
+import { awaitsApproval, type Operation, type OperationMode } from "../core/operation.ts";
+import { type ShownCall, shownCall } from "../core/shown-call.ts";
 import { type ConversationIdentity, type ConversationState, chainOf, primaryAgent } from "../core/state.ts";
 import { agentReplies, finalReply, issuesOf, operationsOf, type Reply, type Turn } from "../core/turn.ts";
 import { outputOf } from "../core/turn-events.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
 import { callViews, turnCost, turnUsage } from "./call-views.ts";
+
+/** The agents of a conversation, with the versions that it has pinned. */
+type Agents = Pick<ConversationIdentity, "agents">;
 
 export function conversationView(
   state: Pick<
@@ -147,12 +151,12 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
     ...defined({ budget: turn.budget }),
     cost: turnCost(chainOf(record, turn.agentId), turn),
     calls: callViews(record, turn, previous),
-    moves: movesOf(turn),
+    moves: movesOf(record, turn),
   };
 }
 
 /** Returns one move per tool call, or one text-only move; only a reply's first move has its reasoning and raw form. */
-export function movesOf(turn: Turn): MoveView[] {
+export function movesOf(record: Agents, turn: Turn): MoveView[] {
   const moves = turn.replies.flatMap<Omit<MoveView, "sequence">>((reply, index) => {
     const operations = operationsOf(turn, index);
     const createdAt = toIso(reply.at);
@@ -166,19 +170,23 @@ export function movesOf(turn: Turn): MoveView[] {
     return operations.map((operation, position) => ({
       ...(position === 0 ? first : { createdAt }),
       id: operationId(turn, operation.item),
-      ...toolParts(turn, operation),
+      ...toolParts(record, turn, operation),
     }));
   });
   return moves.map((move, index) => ({ ...move, sequence: index + 1 }));
 }
 
-function toolParts(turn: Turn, operation: Operation): Pick<MoveView, "toolCall" | "toolResult"> {
-  const { item, name, tool, input, target, mode, attempt, result } = operation;
+function toolParts(
+  record: Agents,
+  turn: Turn,
+  operation: Operation,
+): Pick<MoveView, "toolCall" | "toolResult"> {
+  const { item, name, tool, target, mode, attempt, result } = operation;
   const toolCall = {
     operationId: operationId(turn, item),
     name,
     toolId: tool === null ? null : tool.library === "" ? tool.id : `${tool.library}/${tool.id}`,
-    input,
+    ...inputOf(record, turn, operation),
     ...clientMark(target),
     ...agentMark(turn, operation),
     ...(attempt === 1 ? {} : { attempt }),
@@ -206,13 +214,13 @@ function rawReply(reply: Reply, operations: readonly Operation[]): Json {
   };
 }
 
-export function operationView(turn: Turn, operation: Operation): OperationView {
-  const { item, name, input, target, mode, status, attempt, result, deadline } = operation;
+export function operationView(record: Agents, turn: Turn, operation: Operation): OperationView {
+  const { item, name, target, mode, status, attempt, result, deadline } = operation;
   const base = {
     id: operationId(turn, item),
     turnId: turnId(turn),
     name,
-    input,
+    ...inputOf(record, turn, operation),
     ...clientMark(target),
     ...agentMark(turn, operation),
     ...asyncMark(mode),
@@ -225,6 +233,12 @@ export function operationView(turn: Turn, operation: Operation): OperationView {
   if (status === "pending" || status === "dispatched" || status === "interrupted" || status === "deferred")
     return { ...base, state: "running" };
   return { ...base, state: status, ...(result && outcomeView(result)) };
+}
+
+/** Returns the input of an operation: the model's, or, where it needs an approval, what it runs with (APPROVE-8). */
+function inputOf(record: Agents, { agentId }: Turn, operation: Operation): ShownCall {
+  const isAsked = awaitsApproval(operation) || operation.approval !== undefined;
+  return isAsked ? shownCall(chainOf(record, agentId), operation) : { input: operation.input };
 }
 
 /** Returns an operation with the answer to its request for approval. */

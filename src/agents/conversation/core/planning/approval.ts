@@ -3,7 +3,7 @@
  *
  * APPROVE-1  A call of a tool with `approval: "always"` that passed every check waits for a person: it calls for no effect, a crash
  *            changes nothing about it, and no result of an executor, a client or a handle settles it.
- * APPROVE-2  An approval starts the call with the input that was stored and shown, once. No attempt after that needs another one.
+ * APPROVE-2  An approval starts the call with the input that was shown, once. No attempt after that needs another one.
  * APPROVE-3  A call that is denied, or that nobody approved before its deadline, never runs. The model gets `APPROVAL_DENIED` with
  *            the reason.
  * APPROVE-4  The first answer counts. The same answer again changes nothing; another one is a `CONFLICT`, also when the call ended

@@ -5,7 +5,8 @@
  * CHECK-1  Planning a reply again, as its commit does after its preview, asks the gate no second time. After a crash the
  *          gate is asked again.
  * INMAP-1  A tool with an input mapping runs with the mapped input, one without with the model's input, unchanged. A call whose
- *          input cannot be mapped gets `INVALID_INPUT` and never runs. The gate, readers and the model see the model's input.
+ *          input cannot be mapped gets `INVALID_INPUT` and never runs. The gate and the model see the model's input, and so
+ *          do readers, but for calls that need an approval (APPROVE-8).
  */
 
 import { agentCall, agentTarget, callMessage, modeProblem } from "../../../../library/agent-tool.ts";

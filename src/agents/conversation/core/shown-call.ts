@@ -1,0 +1,58 @@
+/**
+ * Calls as they are shown to a person who is to approve them. Pure.
+ *
+ * APPROVE-8  A request for approval shows what runs: the input after the mapping of the tool, and the task that the tool names as its target.
+ *            Where the tool maps its input, the model's own stands beside it. Both are pinned, so what runs later is the same.
+ */
+import { taskTarget } from "../../../library/agent-tool.ts";
+import { parseReference } from "../../../library/reference.ts";
+import { fromStored } from "../../../library/stored-tool.ts";
+import type { ToolDefinition, VersionChain } from "../../../protocol/definitions.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import { checkBudget } from "../../../shared/json-schema/violations.ts";
+import type { Operation } from "./operation.ts";
+import { targetInput } from "./planning/tool-call.ts";
+
+export interface ShownCall {
+  /** The input that the target gets. */
+  input: JsonObject;
+  /** The model's own input; absent where the tool does not map it. */
+  modelInput?: JsonObject;
+  /** The task that runs, as `library/id`; absent where the tool names none. */
+  target?: string;
+}
+
+/** The calls of tools with a mapping, which views show again and again. The tool of an operation is pinned. */
+const mappedCalls = new WeakMap<Operation, ShownCall>();
+
+/** Returns what a call runs (APPROVE-8). Planning mapped the input before, so it can be mapped. */
+export function shownCall(chain: Pick<VersionChain, "tools">, operation: Operation): ShownCall {
+  const known = mappedCalls.get(operation);
+  if (known !== undefined) return known;
+  const { input } = operation;
+  const definition = pinnedTool(chain, operation);
+  const target = targetOf(definition);
+  if (definition?.inputMapping === undefined) return { input, ...target };
+  const shown = { input: targetInput(definition, input, checkBudget()), modelInput: input, ...target };
+  mappedCalls.set(operation, shown);
+  return shown;
+}
+
+/** Returns the task that a tool names as its target, as a member; nothing for other tools. */
+function targetOf(definition: ToolDefinition | undefined): Pick<ShownCall, "target"> {
+  const target = taskTarget(definition?.target);
+  if (target === undefined) return {};
+  const { library, id } = parseReference(target.task);
+  return { target: `${library}/${id}` };
+}
+
+/** Returns the definition of the tool of an operation as the conversation has pinned it; `undefined` where it has none. */
+export function pinnedTool(
+  { tools }: Pick<VersionChain, "tools">,
+  { tool }: Pick<Operation, "tool">,
+): ToolDefinition | undefined {
+  const pinned = tools.find(
+    ({ library, id, version }) => library === tool?.library && id === tool?.id && version === tool?.version,
+  );
+  return pinned && fromStored(pinned.definition);
+}
