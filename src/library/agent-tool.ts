@@ -4,6 +4,8 @@
  * AGENTTOOL-1  A tool with the target `{agent}` takes any input that its schema describes, a `message` if it has none. The model may
  *              choose the mode of a call by the member `invocationMode`, which the agent that is called does not get. So it is with
  *              `handoff`, where the target's handoff is `custom`.
+ * AGENTTOOL-2  `modes` of the target lists the modes of its calls, of which the first is the usual one unless `mode` says otherwise. A call with
+ *              another mode is `INVALID_INPUT` and calls nobody. Where there is one mode, the model is offered no choice.
  */
 import { z } from "zod";
 import type {
@@ -42,15 +44,35 @@ export const agentTargetSchema = z
   .strictObject({
     agent: agentIdSchema,
     mode: z.exactOptional(z.enum(AGENT_MODES)),
+    modes: z.exactOptional(
+      z
+        .array(z.enum(AGENT_MODES))
+        .min(1)
+        .max(AGENT_MODES.length)
+        .refine(isDistinct, "Must not repeat a mode."),
+    ),
     handoff: z.exactOptional(z.enum([...HANDOFFS, "custom"])),
     template: z.exactOptional(subAgentTemplateSchema),
   })
   .refine(
-    ({ mode, handoff, template }) => template === undefined || (mode !== "loop_in" && handoff === undefined),
+    ({ mode, modes, handoff, template }) =>
+      template === undefined || (mode !== "loop_in" && !modes?.includes("loop_in") && handoff === undefined),
     {
       error: "A sub-agent cannot join: it has no `handoff`, and no mode but `delegate`.",
     },
-  ) satisfies z.ZodType<AgentTarget>;
+  )
+  .refine(({ mode, modes }) => mode === undefined || modes === undefined || modes.includes(mode), {
+    path: ["mode"],
+    error: "Must be one of `modes`, or absent: then the first of them is the usual one.",
+  })
+  .refine(({ handoff, modes }) => handoff === undefined || modes === undefined || modes.includes("loop_in"), {
+    path: ["handoff"],
+    error: "Has no use, because `modes` lets no call join. Remove it, or add `loop_in` to `modes`.",
+  }) satisfies z.ZodType<AgentTarget>;
+
+/** The description of the member of such an input. */
+export const MESSAGE_DESCRIPTION =
+  "All that the agent needs to know. Unless it joins this conversation, it sees nothing else of it.";
 
 /** The input of a tool that an agent answers, where its author gives no schema. */
 export const MESSAGE_SCHEMA: JsonObject = {
@@ -59,8 +81,7 @@ export const MESSAGE_SCHEMA: JsonObject = {
     message: {
       type: "string",
       minLength: 1,
-      description:
-        "All that the agent needs to know. Unless it joins this conversation, it sees nothing else of it.",
+      description: MESSAGE_DESCRIPTION,
     },
   },
   required: ["message"],
@@ -75,6 +96,13 @@ export function agentTarget(target: ToolTarget | undefined): AgentTarget | undef
 /** Returns the task that a tool's calls run; `undefined` where they run the tool's own code, or an agent answers. */
 export function taskTarget(target: ToolTarget | undefined): TaskTarget | undefined {
   return target !== undefined && "task" in target ? target : undefined;
+}
+
+/** Returns the modes in which a tool may call its agent, the usual one first (AGENTTOOL-2). */
+function modesOf({ mode, modes, template }: AgentTarget): readonly AgentMode[] {
+  if (template !== undefined) return ["delegate"];
+  const allowed: readonly AgentMode[] = modes ?? AGENT_MODES;
+  return mode === undefined ? allowed : [mode, ...allowed.filter((one) => one !== mode)];
 }
 
 /** Returns a member of a tool's own schema by which the model would choose how the agent is called; `undefined` where it has none. */
@@ -97,9 +125,10 @@ export function modelInputSchema({
   const agent = agentTarget(target);
   if (agent === undefined || agent.template !== undefined) return inputSchema;
   const properties = isJsonObject(inputSchema.properties) ? inputSchema.properties : {};
+  const modes = modesOf(agent);
   const mode: JsonObject = {
     type: "string",
-    enum: [...AGENT_MODES],
+    enum: AGENT_MODES.filter((one) => modes.includes(one)),
     description:
       "delegate: the agent works alone and answers only you. loop_in: it joins this conversation and sees it. Leave it out for the usual way.",
   };
@@ -109,7 +138,7 @@ export function modelInputSchema({
     description: "If it joins: what it must know of this conversation so far. It sees nothing else of that.",
   };
   const members = {
-    [MODE_MEMBER]: mode,
+    ...(modes.length > 1 ? { [MODE_MEMBER]: mode } : {}),
     ...(agent.handoff === "custom" ? { [HANDOFF_MEMBER]: handoff } : {}),
   };
   return { ...inputSchema, properties: { ...properties, ...members } };
@@ -124,24 +153,31 @@ export interface AgentCall {
   handoff?: Handoff;
 }
 
-/** Returns the mode of a call and its input. A mode that does not exist stays in the input, whose schema refuses it. */
-export function agentCall(
-  { mode = "delegate", handoff, template }: AgentTarget,
-  given: JsonObject,
-): AgentCall {
+/** Returns the mode of a call and its input. A mode that the tool does not allow stays in the input, and `modeProblem` refuses it. */
+export function agentCall(target: AgentTarget, given: JsonObject): AgentCall {
+  const { handoff, template } = target;
   if (template !== undefined) return { mode: "delegate", input: given };
+  const modes = modesOf(target);
+  const [usual = "delegate"] = modes;
   const told = handoff === "custom" ? withoutHandoff(given) : { input: given, ...(handoff && { handoff }) };
   const { [MODE_MEMBER]: chosen, ...rest } = told.input;
-  const known = AGENT_MODES.find((one) => one === chosen);
-  if (chosen === undefined || known === undefined) return { ...told, mode };
+  const known = modes.find((one) => one === chosen);
+  if (chosen === undefined || known === undefined) return { ...told, mode: usual };
   return { ...told, mode: known, input: rest };
 }
 
-/** Describes a choice of the mode that does not exist; `null` where there is none. `passed` is the input without a mode that exists. */
-export function modeProblem({ template }: AgentTarget, passed: JsonObject): string | null {
-  if (template !== undefined || !Object.hasOwn(passed, MODE_MEMBER)) return null;
-  const modes = AGENT_MODES.map((mode) => JSON.stringify(mode)).join(" or ");
+/** Describes a choice of a mode that the tool does not allow; `null` where there is none. `passed` is the input without a mode that it allows. */
+export function modeProblem(target: AgentTarget, passed: JsonObject): string | null {
+  if (target.template !== undefined || !Object.hasOwn(passed, MODE_MEMBER)) return null;
+  const allowed = modesOf(target);
+  const modes = AGENT_MODES.filter((one) => allowed.includes(one))
+    .map((mode) => JSON.stringify(mode))
+    .join(" or ");
   return `/${MODE_MEMBER}: Must be ${modes}. Leave it out for the usual way.`;
+}
+
+function isDistinct(modes: readonly AgentMode[]): boolean {
+  return new Set(modes).size === modes.length;
 }
 
 /** Takes a handoff out of the input of a call. One that is no text stays there, and the schema refuses it. */

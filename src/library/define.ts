@@ -68,7 +68,7 @@ export interface ToolOptions<Input extends z.ZodType> {
 /** The argument of `defineTool` for a tool that another agent answers. */
 export interface AgentToolOptions
   extends Omit<ToolOptions<z.ZodType>, "input" | "execute" | "timeoutMs" | "hosts"> {
-  /** The agent, and the mode of calls for which the model chooses none. */
+  /** The agent, the modes in which it may be called, and the mode of calls for which the model chooses none. */
   target: AgentTarget;
   /** A zod object: what the agent is told. `z.object({ message: z.string() })` when absent. */
   input?: z.ZodType;

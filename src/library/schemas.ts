@@ -175,7 +175,7 @@ export const toolDefinitionSchema = z.strictObject({
   target: z.exactOptional(
     z.union([z.strictObject({ task: referenceSchema }), agentTargetSchema], {
       error:
-        "Must be {agent, mode?, handoff?}, with the id of an agent, or {task}, with a reference to a tool in code.",
+        "Must be {agent, mode?, modes?, handoff?}, with the id of an agent, or {task}, with a reference to a tool in code.",
     }),
   ),
   inputMapping: z.exactOptional(z.record(z.string().min(1).max(200), z.string().min(1))),

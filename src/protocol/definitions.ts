@@ -96,8 +96,10 @@ export interface TaskTarget {
 export interface AgentTarget {
   /** The agent's id. */
   agent: string;
-  /** The way of calls for which the model chooses none; `delegate` when absent. */
+  /** The way of calls for which the model chooses none; the first of `modes` when absent. */
   mode?: AgentMode;
+  /** The modes among which the model may choose; `["delegate", "loop_in"]` when absent. With one mode it has no choice. */
+  modes?: AgentMode[];
   /**
    * The past that the agent is told of where it joins: `recent` when absent. `custom`: the model that calls writes it, in the member
    * `handoff`.

@@ -1,9 +1,10 @@
 /** Tools that agents answer: what their authors and models are told where they write them wrongly. */
 import { describe, expect, test, vi } from "vitest";
 import { isAnswered } from "../../src/agents/conversation/core/planning/approval.ts";
-import { modeProblem } from "../../src/library/agent-tool.ts";
+import { agentCall, modelInputSchema, modeProblem } from "../../src/library/agent-tool.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { toolDefinitionSchema } from "../../src/library/schemas.ts";
+import type { AgentTarget } from "../../src/protocol/definitions.ts";
 import { newParticipantSchema } from "../../src/protocol/participants.ts";
 import { validate } from "../../src/shared/validation.ts";
 import { reportUndeclared } from "../../src/startup.ts";
@@ -55,7 +56,9 @@ test.each([["developer"], [{ agnt: "developer" }], [5]])(
   "AGENTTOOL-1 a posted tool with the target %j is told the forms of targets",
   (target) => {
     const posted = { ...NAMED, inputSchema: { type: "object" }, effect: "once", timeoutMs: 1_000, target };
-    expect(() => validate(toolDefinitionSchema, posted)).toThrow("/target: Must be {agent, mode?, handoff?}");
+    expect(() => validate(toolDefinitionSchema, posted)).toThrow(
+      "/target: Must be {agent, mode?, modes?, handoff?}",
+    );
   },
 );
 
@@ -74,6 +77,60 @@ test("AGENTTOOL-1 a mode that does not exist is told those that do", () => {
     '/invocationMode: Must be "delegate" or "loop_in". Leave it out for the usual way.',
   );
   expect(modeProblem({ agent: "a" }, { message: "x" })).toBeNull();
+});
+
+describe("AGENTTOOL-2 the modes of a target", () => {
+  const bound = (target: object) => {
+    const { definition } = defineTool({ ...NAMED, target: { agent: "worker", ...target } });
+    return { ...definition, target: definition.target as AgentTarget };
+  };
+  const choice = (target: object) => modelInputSchema(bound(target)).properties;
+  const joining = { message: "x", invocationMode: "loop_in" };
+
+  test("with one mode the model has no choice, and a call with another mode is refused", () => {
+    const { target } = bound({ modes: ["delegate"] });
+    expect(choice({ modes: ["delegate"] })).not.toHaveProperty("invocationMode");
+    expect(agentCall(target, joining)).toEqual({ mode: "delegate", input: joining });
+    expect(modeProblem(target, joining)).toBe(
+      '/invocationMode: Must be "delegate". Leave it out for the usual way.',
+    );
+    const named = { message: "x", invocationMode: "delegate" };
+    expect(agentCall(target, named)).toEqual({ mode: "delegate", input: { message: "x" } });
+  });
+
+  test("the first is the usual one, unless `mode` is another of them", () => {
+    const modeOf = (target: object) => agentCall(bound(target).target, { message: "x" }).mode;
+    expect(modeOf({})).toBe("delegate");
+    expect(modeOf({ modes: ["loop_in"] })).toBe("loop_in");
+    expect(modeOf({ modes: ["loop_in", "delegate"] })).toBe("loop_in");
+    expect(modeOf({ mode: "delegate", modes: ["loop_in", "delegate"] })).toBe("delegate");
+    expect(choice({ modes: ["loop_in", "delegate"] })).toHaveProperty("invocationMode.enum", [
+      "delegate",
+      "loop_in",
+    ]);
+  });
+
+  test("a mode alone stays a default that the model may override", () => {
+    const { target } = bound({ mode: "delegate" });
+    expect(agentCall(target, joining)).toEqual({ mode: "loop_in", input: { message: "x" } });
+    expect(choice({ mode: "delegate" })).toHaveProperty("invocationMode");
+  });
+
+  test.each<[object, string]>([
+    [{ modes: [] }, "/target/modes"],
+    [{ modes: ["delegate", "delegate"] }, "/target/modes: Must not repeat a mode."],
+    [{ modes: ["shout"] }, "/target/modes/0"],
+    [{ mode: "loop_in", modes: ["delegate"] }, "/target/mode: Must be one of `modes`"],
+    [{ handoff: "custom", modes: ["delegate"] }, "/target/handoff: Has no use"],
+    [{ modes: ["delegate", "loop_in"], template: { name: "t", tools: [] } }, "A sub-agent cannot join"],
+  ])("%j is refused with its place", (target, place) => {
+    expect(() => bound(target)).toThrow(place);
+  });
+
+  test("a sub-agent is always a delegate", () => {
+    const target = { modes: ["delegate"], template: { name: "t", tools: [] } };
+    expect(agentCall(bound(target).target, joining).mode).toBe("delegate");
+  });
 });
 
 test("ASK-1 the answer to a call whose agent asks names the request that waits", () => {

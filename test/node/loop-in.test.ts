@@ -41,6 +41,11 @@ const CREW = defineLibrary("crew", {
     ask("tester"),
     ask("nobody"),
     defineTool({ name: "ask_lawyer", description: "Asks.", target: { agent: "lawyer" } }),
+    defineTool({
+      name: "ask_clerk",
+      description: "Asks.",
+      target: { agent: "architect", modes: ["delegate"] },
+    }),
     add,
     save,
   ],
@@ -143,6 +148,20 @@ describe("a call in the mode loop_in", () => {
     const lawyers = next.get("You are lawyer.");
     expect(lawyers && said(lawyers).at(-1)).toBe('user agent "tester": May we?');
     expect(room.runtime.state.record.agents.map(({ id }) => id)).toEqual(["tester", "lawyer", "cook"]);
+  });
+
+  test("AGENTTOOL-2 a model that asks a bound agent to join gets INVALID_INPUT, and nobody joins", async () => {
+    const room = await crewed();
+    await room.say("Bring the clerk in.");
+    const call = await room.request();
+    const tools = call.body.tools as { function: { name: string; parameters: { properties: object } } }[];
+    const clerk = tools.find((tool) => tool.function.name === "ask_clerk");
+    expect(Object.keys(clerk?.function.parameters.properties ?? {})).toEqual(["message"]);
+    call.call(["ask_clerk", { message: "Join us.", invocationMode: "loop_in" }]);
+    expect(results(await room.request())).toMatchObject([
+      { code: "INVALID_INPUT", message: expect.stringContaining('Must be "delegate"') },
+    ]);
+    expect(room.runtime.state.record.agents.map(({ id }) => id)).toEqual(["tester"]);
   });
 
   test("two loop_in beside a calculator call: three results", async () => {

@@ -6,6 +6,7 @@ import { offlineModel } from "../../src/adapters/formats/offline/model.ts";
 import { ReplyAccumulator } from "../../src/adapters/reply.ts";
 import { callMessage, DECLINE, modelInputSchema } from "../../src/library/agent-tool.ts";
 import * as team from "../../src/library/agents/team.ts";
+import { defineTool } from "../../src/library/define.ts";
 import { outcomeText } from "../../src/memory/session/outcome.ts";
 import type { ToolSpec } from "../../src/model/context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
@@ -107,6 +108,13 @@ describe("rule 14: a manager asks its colleagues", () => {
     ],
   ])("%s", async (text, calls) => {
     expect(callsOf(await replyTo([user(text)]))).toEqual(calls);
+  });
+
+  test("AGENTTOOL-2 a colleague who may not join is asked without a mode", async () => {
+    const target = { agent: "reviewer", modes: ["delegate" as const] };
+    const bound = specOf(defineTool({ name: "ask_reviewer", description: "Asks.", target }));
+    const reply = await replyTo([user("Bring the reviewer into this conversation")], { tools: [bound] });
+    expect(callsOf(reply)).toEqual([["ask_reviewer", { message: "Join us, and say how you can help." }]]);
   });
 
   test.each(["Hello", "What does the reviewer do?", "I built a house.", "My planner is broken"])(

@@ -39,6 +39,7 @@ beforeAll(async () => {
   const toolIds = [
     await tool("invite_architect", { agent: architect, mode: "loop_in" }, { async: true }),
     await tool("ask_cook", { agent: cook }),
+    await tool("only_ask_cook", { agent: cook, modes: ["delegate"] }),
     await tool("invite_elsewhere", { agent: "elsewhere", mode: "loop_in" }),
     await tool("invite_nobody", { agent: "nobody-there", mode: "loop_in" }),
     "test/double",
@@ -129,6 +130,28 @@ describe("loop_in", () => {
     expect(JSON.stringify(first?.body.tools)).toContain('"invocationMode"');
     expect(resultsIn(second)).toEqual([{ joined: cook }]);
     expect((await conversation.view()).participants).toContainEqual({ type: "agent", id: cook });
+  });
+
+  test("AGENTTOOL-2 a posted tool with one mode: the model has no choice, and nobody joins against it", async () => {
+    const conversation = await createConversation(manager);
+    const { play } = await conversation.play({
+      replies: [
+        [{ call: "only_ask_cook", input: { message: "Join us.", invocationMode: "loop_in" } }],
+        [{ text: "The cook does not come." }],
+      ],
+    });
+    await ended(conversation, 1);
+    const [first, second] = await play.requests(2);
+    const offered = first?.body.tools?.find((one) => one.function.name === "only_ask_cook")?.function;
+    expect(offered).toHaveProperty("parameters.properties.message");
+    expect(offered).not.toHaveProperty("parameters.properties.invocationMode");
+    expect(resultsIn(second)).toMatchObject([
+      {
+        code: "INVALID_INPUT",
+        message: '/invocationMode: Must be "delegate". Leave it out for the usual way.',
+      },
+    ]);
+    expect((await conversation.view()).participants).toHaveLength(2);
   });
 
   test("A3 A28 LOOPIN-2 an agent that shares no project is PERMISSION_DENIED, an unknown one NOT_FOUND, and nobody joins", async () => {

@@ -55,7 +55,7 @@ function maySend({ isCalled, colleagues }: View): boolean {
 function callOf({ colleague, message, joins = false }: Ask, said: readonly string[] = []) {
   const input = {
     message: [message, ...said].join("\n\n"),
-    ...(joins ? { invocationMode: "loop_in" } : {}),
+    ...(joins && colleague.hasModes ? { invocationMode: "loop_in" } : {}),
   };
   return { tool: colleague.tool, input: JSON.stringify(input) };
 }

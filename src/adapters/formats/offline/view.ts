@@ -1,5 +1,5 @@
 /** A request as the rules see it: the message to answer, and the messages before and after it. */
-import { MODE_MEMBER } from "../../../library/agent-tool.ts";
+import { MESSAGE_DESCRIPTION, MODE_MEMBER } from "../../../library/agent-tool.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import type { OfflineBody, OfflineMessage } from "./wire.ts";
 
@@ -15,6 +15,8 @@ export interface Colleague {
   tool: string;
   /** In lower case. */
   name: string;
+  /** The model chooses the mode of a call. */
+  hasModes: boolean;
 }
 
 export interface View {
@@ -80,11 +82,13 @@ function withoutSpeaker(text: string): string {
   return text.replace(/^(?:user|agent) "(?:[^"\\]|\\.)*": /, "");
 }
 
-/** The tool of an agent has a mode and a message. `ask_legal_team` asks the legal team. */
+/** The tool of an agent has a message, with a mode or as an agent's tool describes it. `ask_legal_team` asks the legal team. */
 function colleagueOf({ name, inputSchema: { properties } }: OfflineBody["tools"][number]): Colleague[] {
-  if (!isJsonObject(properties) || !(MODE_MEMBER in properties) || !("message" in properties)) return [];
+  if (!isJsonObject(properties) || !isJsonObject(properties.message)) return [];
+  const hasModes = MODE_MEMBER in properties;
+  if (!hasModes && properties.message.description !== MESSAGE_DESCRIPTION) return [];
   const agent = name.replace(/^(?:ask|call|consult|invite|tell)[_-]/i, "");
-  return [{ tool: name, name: agent.replace(/[_-]+/g, " ").toLowerCase() }];
+  return [{ tool: name, name: agent.replace(/[_-]+/g, " ").toLowerCase(), hasModes }];
 }
 
 /** The results in the system messages at the end; none if one of them tells something else. */
