@@ -57,6 +57,7 @@ import {
   declareAgents,
   type FirstAgent,
   missingParts,
+  reportTemplates,
   reportUndeclared,
 } from "./startup.ts";
 
@@ -167,6 +168,7 @@ export function dramatis(options: DramatisOptions) {
   const code = new DeployedCode(options.libraries);
   checkAgents(agents, code);
   reportUndeclared(agents, options.libraries);
+  reportTemplates(agents, options.libraries);
   const registry = ({ DB }: DramatisEnv, tenant: string) =>
     DB === undefined
       ? new Registry(code)

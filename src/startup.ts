@@ -5,11 +5,14 @@ import type { MissingPart } from "./http/base/context.ts";
 import { agentTarget } from "./library/agent-tool.ts";
 import type { Library } from "./library/define.ts";
 import type { DeployedCode } from "./library/deployed-code.ts";
+import { findTool } from "./library/find-tool.ts";
 import { listIds } from "./library/known-ids.ts";
 import { parseReference } from "./library/reference.ts";
 import { parsePersonaSource } from "./library/resolve.ts";
+import { networkProblem } from "./library/sub-agent.ts";
 import type { ActorLookup } from "./protocol/actor-lookup.ts";
 import type { CreateAgent } from "./protocol/agent-api.ts";
+import type { AgentTarget, ToolDefinition } from "./protocol/definitions.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { DramatisError } from "./shared/errors.ts";
 import { isAgentId } from "./shared/identifiers.ts";
@@ -111,6 +114,72 @@ export function reportUndeclared(agents: readonly FirstAgent[], libraries: reado
       );
     }
   }
+}
+
+/**
+ * Reports templates in code that name a tool which their agent does not have, or which their network keeps from it (SPAWN-2). The agent
+ * may become another one by API, so this is no error.
+ */
+export function reportTemplates(agents: readonly FirstAgent[], libraries: readonly Library[]): void {
+  for (const { id: library, tools } of libraries) {
+    for (const { id, definition } of tools) {
+      const target = agentTarget(definition.target);
+      if (target?.template === undefined) continue;
+      const problems = agents
+        .filter((agent) => agent.id === target.agent)
+        .flatMap(({ persona }) => templateProblems(target, knownTools(persona, libraries)));
+      for (const problem of new Set(problems)) console.warn(`Tool "${library}/${id}": ${problem}`);
+    }
+  }
+}
+
+function templateProblems(
+  { agent, template: { tools, network = "none" } = { name: "", tools: [] } }: AgentTarget,
+  { known, isComplete }: KnownTools,
+): string[] {
+  return tools.flatMap((name) => {
+    const tool = known.find((one) => one.name === name);
+    if (tool === undefined) {
+      if (!isComplete) return [];
+      const names =
+        known.length === 0
+          ? "none"
+          : listIds(
+              name,
+              known.map((one) => one.name),
+            );
+      return `its template names the tool "${name}", which the agent "${agent}" does not have, so its calls fail. The agent has: ${names}.`;
+    }
+    const problem = networkProblem(tool, network);
+    if (problem === null) return [];
+    const remedy =
+      tool.hosts === undefined
+        ? `Declare the \`hosts\` of "${name}", \`[]\` if its code reaches none, or set \`network: "any"\``
+        : "Allow this host in `network`, or remove the tool from the template";
+    return `sub-agents do not get the tool "${name}": ${problem}. ${remedy}.`;
+  });
+}
+
+/** The tools of a persona that deployed libraries show. */
+interface KnownTools {
+  known: ToolDefinition[];
+  isComplete: boolean;
+}
+
+function knownTools(persona: FirstAgent["persona"], libraries: readonly Library[]): KnownTools {
+  const source = parsePersonaSource(persona);
+  const isInline = typeof source === "object" && "identity" in source;
+  const { library: home, id, version } = isInline ? { library: undefined } : parseReference(source);
+  const held = libraries.find((library) => library.id === home)?.personas.find((one) => one.id === id);
+  const definition = isInline ? source : held?.definition;
+  if (definition === undefined || version !== undefined) return { known: [], isComplete: false };
+  const found = (definition.tools?.toolIds ?? []).map((reference) => {
+    const tool = parseReference(reference, home);
+    const library = libraries.find((one) => one.id === tool.library);
+    return tool.version === undefined ? findTool(library?.tools ?? [], tool.id)?.definition : undefined;
+  });
+  const known = found.filter((tool) => tool !== undefined);
+  return { known, isComplete: known.length === found.length };
 }
 
 /** Makes the agents what the code declares. Throws `UNAVAILABLE` if a declaration cannot be used. */

@@ -13,7 +13,10 @@ export interface SubAgentOptions extends Pick<AgentToolOptions, "async" | "appro
   description: string;
   /** The names of the agent's tools that the sub-agent may use. */
   tools: string[];
-  /** The hosts that these tools may reach, as `host` or `host:port`; `none` when absent. */
+  /**
+   * The hosts that these tools may reach, as `host` or `host:port`; `none` when absent: then the sub-agent has only tools in code with
+   * `hosts: []`, and tools that agents answer.
+   */
   network?: NetworkPolicy;
   /** Time limit of a sub-agent, in milliseconds; five minutes when absent. */
   timeoutMs?: number;

@@ -4,6 +4,7 @@
  * SPAWN-1  A sub-agent has only those tools of its agent that the template names, and none of any other that it is told of. It can
  *          bring nobody into a conversation.
  * SPAWN-2  Of those tools it has the ones whose hosts its network policy allows. A tool that does not say which hosts it reaches may reach any.
+ *          It does not get the others, and a call of one is refused with this reason. Where a declared agent shows it, the start reports it.
  * SPAWN-3  The bounds hold for all agents that it calls, and those that they call. A template below can only narrow them.
  * SPAWN-5  A sub-agent runs no hooks of its persona: the template cannot name their code, so no bound would hold for it.
  */
@@ -52,13 +53,33 @@ export function boundedChain(
   return {
     ...others,
     tools: chain.tools.filter(
-      ({ definition }) => tools.includes(definition.name) && reaches(definition, network),
+      ({ definition }) => tools.includes(definition.name) && networkProblem(definition, network) === null,
     ),
   };
 }
 
-/** Reports whether all hosts of a tool are allowed (SPAWN-2). Agents that it calls have the same bounds. */
-function reaches({ hosts, target }: ToolDefinition, network: NetworkPolicy): boolean {
-  if (network === "any" || (target !== undefined && "agent" in target)) return true;
-  return hosts?.every((host) => network !== "none" && network.includes(host)) ?? false;
+/** Returns the tools that the template names and its network keeps from an agent, with the reasons; `undefined` where there are none. */
+export function withheldTools(
+  { tools: all }: Pick<VersionChain, "tools">,
+  { tools, network }: Pick<SubAgentBounds, "tools" | "network">,
+): Record<string, string> | undefined {
+  const withheld = all.flatMap(({ definition }) => {
+    const problem = tools.includes(definition.name) ? networkProblem(definition, network) : null;
+    return problem === null ? [] : [[definition.name, problem]];
+  });
+  return withheld.length === 0 ? undefined : Object.fromEntries(withheld);
+}
+
+/** Describes why a network keeps a tool from a sub-agent (SPAWN-2); `null` where it does not. Agents that it calls have the same bounds. */
+export function networkProblem(
+  { hosts, target }: Pick<ToolDefinition, "hosts" | "target">,
+  network: NetworkPolicy,
+): string | null {
+  if (network === "any" || (target !== undefined && "agent" in target)) return null;
+  const allowed = network === "none" ? [] : network;
+  const outside = hosts?.find((host) => !allowed.includes(host));
+  if (hosts !== undefined && outside === undefined) return null;
+  const bound =
+    allowed.length === 0 ? "its template allows no network" : "its template allows some hosts only";
+  return `${bound}, and the tool ${outside === undefined ? "declares no hosts" : `reaches ${outside}`}`;
 }

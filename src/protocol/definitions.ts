@@ -73,7 +73,7 @@ export interface ToolDefinition {
   timeoutMs: number;
   /** Attempts of a call; one when absent. Only `pure` and `idempotent` tools have it. */
   retry?: RetryPolicy;
-  /** The hosts that the tool's code reaches, as `host` or `host:port`; unknown when absent. Sub-agents need it (SPAWN-2). */
+  /** The hosts that the tool's code reaches, as `host` or `host:port`: none for `[]`, unknown when absent. Sub-agents need it (SPAWN-2). */
   hosts?: string[];
   /** Calls run in the background: the model goes on, and gets the result later. `false` when absent. */
   async?: boolean;

@@ -1,16 +1,17 @@
 /** Sub-agents: templates in code, their bounds for any tools, and their quota. */
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { callRefusal } from "../../src/agents/conversation/core/planning/call-guards.ts";
 import { checkToolCall } from "../../src/agents/conversation/core/planning/tool-call.ts";
 import { modelInputSchema } from "../../src/library/agent-tool.ts";
-import { defineTool } from "../../src/library/define.ts";
+import { defineLibrary, definePersona, defineTool } from "../../src/library/define.ts";
 import { defineSubAgent, type SubAgentOptions } from "../../src/library/define-sub-agent.ts";
 import { boundedChain, boundsOf } from "../../src/library/sub-agent.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import type { NetworkPolicy, SubAgentBounds, SubAgentTemplate } from "../../src/protocol/sub-agent.ts";
 import { checkBudget } from "../../src/shared/json-schema/violations.ts";
+import { reportTemplates } from "../../src/startup.ts";
 import { PIN, PLAIN_CHAIN, recordOf } from "../support/records.ts";
 
 const options: SubAgentOptions = {
@@ -164,6 +165,50 @@ describe("bounds", () => {
       'The template "reader" allows the tool "red_page", which the agent "researcher" does not have.',
     );
   });
+});
+
+test("SPAWN-2 the start reports tools of a template that its agent lacks, or that the network keeps from it", () => {
+  const warnings: string[] = [];
+  const warn = vi.spyOn(console, "warn").mockImplementation((text: string) => void warnings.push(text));
+  const tool = (name: string, hosts?: string[]) =>
+    defineTool({ name, description: name, input: z.object({}), execute: () => 1, ...(hosts && { hosts }) });
+  const spawning = (name: string, more: Partial<SubAgentOptions>) =>
+    defineSubAgent(name, { agent: "worker", description: "Works.", tools: ["sum"], ...more });
+  const identity = { systemPrompt: "You work." };
+  const worker = definePersona("worker", { identity, tools: { toolIds: ["sum", "read", "nothing"] } });
+  const library = defineLibrary("crew", {
+    personas: [worker],
+    tools: [
+      ...[tool("sum"), tool("read", ["a.example", "b.example"]), tool("nothing", [])],
+      spawning("plain", {}),
+      spawning("typo", { tools: ["summ"] }),
+      spawning("some", { tools: ["sum", "read"], network: ["a.example"] }),
+      spawning("well", { tools: ["sum", "read", "nothing"], network: "any" }),
+      spawning("alone", { tools: ["nothing"] }),
+      spawning("elsewhere", { agent: "unknown", tools: ["x"] }),
+    ],
+  });
+  reportTemplates([{ id: "worker", persona: "crew/worker" }], [library]);
+  const declare = 'Declare the `hosts` of "sum", `[]` if its code reaches none, or set `network: "any"`.';
+  expect(warnings).toEqual([
+    `Tool "crew/agent_spawn_plain": sub-agents do not get the tool "sum": its template allows no network, and the tool declares no hosts. ${declare}`,
+    'Tool "crew/agent_spawn_typo": its template names the tool "summ", which the agent "worker" does not have, so its calls fail. The agent has: sum, read, nothing.',
+    `Tool "crew/agent_spawn_some": sub-agents do not get the tool "sum": its template allows some hosts only, and the tool declares no hosts. ${declare}`,
+    'Tool "crew/agent_spawn_some": sub-agents do not get the tool "read": its template allows some hosts only, and the tool reaches b.example. Allow this host in `network`, or remove the tool from the template.',
+  ]);
+  // Tools of a library that is not deployed are unknown, and so is what a persona of another version has.
+  warnings.length = 0;
+  const inline = (...toolIds: string[]) => ({ id: "worker", persona: { identity, tools: { toolIds } } });
+  const some = spawning("some", { tools: ["posted", "sum"], network: "any" });
+  const more = defineLibrary("more", { tools: [some] });
+  reportTemplates([inline("authored/posted", "crew/sum")], [library, more]);
+  reportTemplates([{ id: "worker", persona: "crew/worker@2" }], [more]);
+  expect(warnings.filter((text) => text.includes("more/"))).toEqual([]);
+  reportTemplates([inline("crew/sum")], [more, library]);
+  expect(warnings.some((text) => text.includes('"posted", which the agent "worker" does not have'))).toBe(
+    true,
+  );
+  warn.mockRestore();
 });
 
 test("SPAWN-4 E25 the fourth sub-agent of a template is refused, those of other templates are not", () => {

@@ -105,10 +105,20 @@ test("E25 SPAWN-1 a sub-agent has the tools of its template only, and any other 
 
 test("E25 SPAWN-2 without a network it has no tool that does not say which hosts it reaches", async () => {
   const conversation = await createConversation(chief);
-  const child = new Play({ replies: [[{ text: "Nothing to do." }]] });
+  const child = new Play({
+    replies: [[{ call: "double", input: { n: 21 } }], [{ text: "Nothing to do." }]],
+  });
   const { turnId } = await conversation.play({ replies: [[spawn("offline", child)], [{ text: "Done." }]] });
   expect((await conversation.ended(turnId)).answer).toBe("Done.");
-  expect(toolsIn((await child.requests(1))[0])).toEqual(["decline"]);
+  const [first, second] = await child.requests(2);
+  expect(toolsIn(first)).toEqual(["decline"]);
+  expect(resultsIn(second).map((text) => JSON.parse(text))).toMatchObject([
+    {
+      code: "PERMISSION_DENIED",
+      message:
+        'A sub-agent of "offline" cannot use the tool "double": its template allows no network, and the tool declares no hosts.',
+    },
+  ]);
 });
 
 test("E25 SPAWN-4 the fourth sub-agent at a time is refused; when one has ended, there is room", async () => {

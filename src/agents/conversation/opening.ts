@@ -11,7 +11,7 @@
 
 import { calledChain } from "../../library/agent-tool.ts";
 import { checkPrices } from "../../library/prices.ts";
-import { boundedChain } from "../../library/sub-agent.ts";
+import { boundedChain, withheldTools } from "../../library/sub-agent.ts";
 import { NOTHING } from "../../model/spending.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
@@ -181,6 +181,7 @@ export class Opening {
     const apart = separation(id, agentId, this.ports.location(tenant));
     if (apart !== null) throw new DramatisError("FORBIDDEN", apart);
     const called = calledChain(bounds === undefined ? chain : boundedChain(agentId, chain, bounds));
+    const withheld = bounds && withheldTools(chain, bounds);
     checkChainLength(agentId, called);
     return {
       id,
@@ -190,7 +191,10 @@ export class Opening {
       participants: [{ type: "agent", id: agentId }],
       agents: [{ id: agentId, ...defined({ leased, projectIds: severalOf(projectIds) }), chain: called }],
       listed: false,
-      call: { operationId, attempt, path, readers, deadline, caller, from, ...defined({ bounds, calls }) },
+      call: {
+        ...{ operationId, attempt, path, readers, deadline, caller, from },
+        ...defined({ bounds, calls, withheld }),
+      },
       createdAt: clock.now(),
     };
   }

@@ -50,6 +50,8 @@ export interface CallOrigin
   > {
   /** The caller's conversation. */
   readonly from: string;
+  /** The tools that the bounds name and their network keeps from the agent, with the reasons; absent where there are none. */
+  readonly withheld?: Readonly<Record<string, string>>;
 }
 
 /** Number of the turn of the call that opened a conversation: the first. */

@@ -127,9 +127,14 @@ export function checkToolCall(
 
 /** Refuses a tool that does not exist, or that a sub-agent must not use (SPAWN-1). */
 function missing({ call }: ConversationIdentity, name: string): Refusal {
-  return call?.bounds === undefined
-    ? { code: "NOT_FOUND", message: `There is no tool named "${name}".` }
-    : { code: "PERMISSION_DENIED", message: `A sub-agent of "${call.bounds.name}" has no tool "${name}".` };
+  if (call?.bounds === undefined) return { code: "NOT_FOUND", message: `There is no tool named "${name}".` };
+  const { bounds, withheld = {} } = call;
+  const reason = Object.hasOwn(withheld, name) ? withheld[name] : undefined;
+  const message =
+    reason === undefined
+      ? `A sub-agent of "${bounds.name}" has no tool "${name}".`
+      : `A sub-agent of "${bounds.name}" cannot use the tool "${name}": ${reason}.`;
+  return { code: "PERMISSION_DENIED", message };
 }
 
 /** Returns the input that the target of a tool gets (INMAP-1). Throws `ExpressionError`, and `Spent` beyond the budget. */
