@@ -1,5 +1,5 @@
 /** Display texts for values. Pure. */
-import type { AgentIdentity, Budget } from "../../src/client/index.ts";
+import type { AgentIdentity, ApprovalView, Budget } from "../../src/client/index.ts";
 
 /** Returns the name of an agent: its persona's name, or its id in words. */
 export function agentName({ id, persona }: AgentIdentity): string {
@@ -63,6 +63,26 @@ export function progressOf(progress: unknown): { text: string; fraction?: number
 function clamped(fraction: number): number {
   return Math.min(1, Math.max(0, fraction));
 }
+
+/** Returns how a request for approval ended, by whom and when, such as "Approved by ada, 14:02"; `undefined` while it waits. */
+export function approvalText(
+  { outcome, by, reason, at }: ApprovalView,
+  now: Date,
+  locales?: string,
+): string | undefined {
+  if (outcome === undefined) return undefined;
+  const who = by?.type === "user" ? ` by ${by.userId}` : "";
+  const when = at === undefined ? "" : `, ${momentOf(at, now, locales)}`;
+  const why = reason === undefined ? "" : `: “${exactJson(reason)}”`;
+  return `${OUTCOMES[outcome]}${who}${when}${why}`;
+}
+
+const OUTCOMES: Record<NonNullable<ApprovalView["outcome"]>, string> = {
+  approved: "Approved",
+  denied: "Denied",
+  expired: "Nobody approved it in time",
+  superseded: "Not approved, because a newer message came",
+};
 
 /** Returns the input of a tool on one line: of an agent that is called only what it is told. */
 export function inputPreview(input: unknown, callsAgent: boolean): string {

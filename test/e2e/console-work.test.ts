@@ -136,6 +136,8 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await expect.poll(() => desk.answer("/bank/one", "Sent")).toBe(true);
     await answers(page, "transfer answered Sent", false).waitFor();
     expect(await card.count()).toBe(0);
+    const answered = page.getByTestId("approval-outcome");
+    expect(await answered.textContent()).toMatch(/^Approved by \S+, \d/);
     expect(await page.locator(":focus [data-tool=transfer]").count(), "the focus stays at the call").toBe(1);
 
     await say(page, call("transfer", "/bank/two", "9 €"));
@@ -147,6 +149,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     const denied = (await page.locator("[data-turn]").last().getAttribute("data-turn")) ?? "";
     const { moves } = await client.turns.get(id, denied);
     expect(moves[0]?.toolCall?.approval).toMatchObject({ outcome: "denied", reason: "Too much." });
+    expect(await answered.last().textContent()).toMatch(/^Denied by \S+, \d.*: “Too much.”$/);
     expect(desk.bodiesOf("/bank/two")).toEqual([]);
 
     await say(page, call("transfer", "/bank/three", "1 €"));
@@ -402,6 +405,34 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await tool.locator("summary").press("Enter");
     await tool.getByRole("figure", { name: "Input as the model wrote it" }).waitFor();
   });
+
+  it.each(["transfer", "ask_porter"])(
+    "APPROVE-4 tells who answers a call of %s second that another answer was first",
+    async (tool) => {
+      const { id, page } = await visit();
+      const inner = call("transfer", `/bank/late/${tool}`, "4 €");
+      await say(page, tool === "transfer" ? inner : `!tool ask_porter ${JSON.stringify({ message: inner })}`);
+      const card = page.getByRole("group", { name: /pprove this call\? transfer/ });
+      await card.waitFor();
+      // The other person's answer is on its way as this one is sent.
+      const pattern = /\/operations\/[^/]+\/approval$/;
+      await page.route(pattern, async (route) => {
+        const url = new URL(route.request().url());
+        const headers = { "content-type": "application/json" };
+        const other = await fetch(url, { method: "POST", headers, body: '{"approved": true}' });
+        expect(other.status).toBe(200);
+        await route.continue();
+      });
+      await card.getByRole("button", { name: "Deny" }).press("Enter");
+      await page.getByRole("alert").getByText("Your denial came too late and changed nothing.").waitFor();
+      await expect.poll(() => desk.answer(`/bank/late/${tool}`, "Sent")).toBe(true);
+      await answers(page, "transfer answered Sent", false).waitFor();
+      expect(await card.count()).toBe(0);
+      expect(await page.getByRole("alert").getByText("it was approved before").count()).toBe(1);
+      expect(await client.conversations.get(id)).toMatchObject({ status: "active" });
+      expect(visitor.complaints.splice(0)).toEqual([expect.stringContaining("409")]);
+    },
+  );
 
   it("ASK-1 shows the request of an agent that was called, and takes the answer for it, by keyboard", async () => {
     const { page } = await visit();

@@ -5,6 +5,7 @@ import {
   agentDescription,
   agentName,
   amountsText,
+  approvalText,
   budgetText,
   exactJson,
   inputPreview,
@@ -73,6 +74,27 @@ it.each([
   [new Date(2025, 4, 6, 9, 5), "6 May 2025"],
 ])("a list shows a time of today, and another day's date", (at, text) => {
   expect(timeInList(at.toISOString(), new Date(2026, 4, 6, 23, 59), "en-GB")).toBe(text);
+});
+
+it.each([
+  [{ expiresAt: "2026-05-06T09:05:00" }, undefined],
+  [
+    { outcome: "approved", by: { type: "user", userId: "ada" }, at: "2026-05-06T09:05:00" },
+    "Approved by ada, 09:05",
+  ],
+  [
+    {
+      outcome: "denied",
+      by: { type: "user", userId: "ada" },
+      at: "2026-05-05T09:05:00",
+      reason: "Not \u202e5.",
+    },
+    "Denied by ada, 5 May, 09:05: “Not \\u202e5.”",
+  ],
+  [{ outcome: "expired", at: "2026-05-06T09:05:00" }, "Nobody approved it in time, 09:05"],
+  [{ outcome: "superseded" }, "Not approved, because a newer message came"],
+] as const)("the end of a request for approval: %j", (approval, text) => {
+  expect(approvalText(approval, new Date("2026-05-06T23:59:00"), "en-GB")).toBe(text);
 });
 
 describe("values", () => {

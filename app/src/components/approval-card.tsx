@@ -3,7 +3,7 @@
  * the card goes.
  */
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "react";
-import type { OperationState } from "../../../src/client/index.ts";
+import { DramatisClientError, type OperationState } from "../../../src/client/index.ts";
 import type { ApprovalActions } from "../approvals.ts";
 import { messageOf, momentOf } from "../format.ts";
 import { ErrorNote } from "./error-note.tsx";
@@ -15,11 +15,13 @@ interface ApprovalCardProps {
   /** The agent that asks, where it is not the one of this conversation. */
   asker?: string;
   actions: ApprovalActions;
+  /** Gets the error of an answer that came after another one: the card goes with that one. */
+  onLate: (text: string) => void;
   /** Takes the focus when the card goes while it has it. */
   onLeave: () => void;
 }
 
-export function ApprovalCard({ operation, asker, actions, onLeave }: ApprovalCardProps) {
+export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: ApprovalCardProps) {
   const { id, name, input, modelInput, target, approval } = operation;
   const title = useId();
   const card = useRef<HTMLFieldSetElement>(null);
@@ -51,7 +53,11 @@ export function ApprovalCard({ operation, asker, actions, onLeave }: ApprovalCar
     try {
       await actions.resolve(id, { approved, ...(approved || given === "" ? {} : { reason: given }) });
     } catch (failure) {
-      setError(failure);
+      if (failure instanceof DramatisClientError && failure.code === "CONFLICT")
+        onLate(
+          `Your ${approved ? "approval" : "denial"} came too late and changed nothing. ${failure.detail}`,
+        );
+      else setError(failure);
       setSending(null);
     }
   }

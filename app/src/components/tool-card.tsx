@@ -1,7 +1,7 @@
 /** A tool call. Closed, it shows the input, the status and the progress; open, it shows all details. */
 import { useState } from "react";
 import type { OperationState } from "../../../src/client/index.ts";
-import { inputPreview, wordsOf } from "../format.ts";
+import { approvalText, inputPreview, wordsOf } from "../format.ts";
 import { CalledAgent } from "./called-agent.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { JsonView } from "./json-view.tsx";
@@ -28,10 +28,12 @@ interface ToolCardProps {
 }
 
 export function ToolCard({ operation, active }: ToolCardProps) {
-  const { name, input, modelInput, state, result, error, progress, agent, task, attempt = 1 } = operation;
+  const { name, input, modelInput, state, result, error, progress, agent, task } = operation;
+  const { approval = {}, attempt = 1 } = operation;
   const [open, setOpen] = useState(false);
   const shown = lookOf(operation, active);
   const { text, icon, className } = looks[shown];
+  const answered = approvalText(approval, new Date());
   return (
     <details
       data-testid="tool-card"
@@ -54,6 +56,11 @@ export function ToolCard({ operation, active }: ToolCardProps) {
           <Icon name={icon} className={icon === "spinner" ? "spin" : ""} />
           {text}
         </span>
+        {answered !== undefined && (
+          <span data-testid="approval-outcome" className="w-full pl-6 text-xs text-muted wrap-anywhere">
+            {answered}
+          </span>
+        )}
         {active && state === "running" && <ToolProgress operation={operation} />}
       </summary>
 
