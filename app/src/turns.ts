@@ -1,5 +1,5 @@
 /** Facts of turns that decide what is shown of them. Pure. */
-import type { MessageView, TurnState } from "../../src/client/index.ts";
+import type { MessageView, OperationState, TurnState } from "../../src/client/index.ts";
 
 /** Returns how many turns a turn waits for: its place in the queue, from 1. Returns 0 if it does not wait. */
 export function turnsBefore(turns: readonly TurnState[], turn: TurnState): number {
@@ -14,18 +14,19 @@ export function wasStopped({ error, items }: TurnState): boolean {
 }
 
 /**
- * The reason for which a turn only waits: for a person's `approval`, for a deferred `result`, or for work in the `background`, the
+ * The reason for which a turn only waits: for a person's `approval`, of a call of its own or of an agent below, for a deferred `result`, or for work in the `background`, the
  * agent having answered.
  */
 export type Wait = "approval" | "background" | "result";
 
-/** Returns why a turn waits for nothing but operations; `null` if it does not. */
+/** Returns why a turn waits for nothing but operations; `null` if it does not. Calls in the background wait for a person if all of them do. */
 export function waitOf({ status, phase, items }: TurnState): Wait | null {
   if (status !== "active" || phase !== "waiting") return null;
-  const held = items.flatMap((item) =>
-    item.type === "tool" && !item.operation.async ? [item.operation] : [],
+  const open = items.flatMap((item) =>
+    item.type === "tool" && isOpen(item.operation) ? [item.operation] : [],
   );
-  if (held.some(({ state }) => state === "awaiting_approval")) return "approval";
+  const held = open.filter((operation) => !operation.async);
+  if (held.some(isAsking) || (open.length > 0 && open.every(isAsking))) return "approval";
   return held.some(({ deferredUntil }) => deferredUntil !== undefined) ? "result" : "background";
 }
 
@@ -49,6 +50,15 @@ export function threadsOf(
     return last - first + 1 > count;
   };
   return new Set(turns.filter(isThread).map(({ id }) => id));
+}
+
+function isOpen({ state }: OperationState): boolean {
+  return state === "running" || state === "awaiting_approval";
+}
+
+/** Reports whether an operation waits for a person: itself, or an agent that it called. */
+function isAsking({ state, agent }: OperationState): boolean {
+  return state === "awaiting_approval" || (agent?.asks ?? []).length > 0;
 }
 
 function isWorking({ status, phase }: TurnState): boolean {

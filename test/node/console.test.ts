@@ -199,6 +199,29 @@ describe("turns", () => {
     expect(turns.map(waitOf)).toEqual([null, "background", null, "result", "background", null]);
   });
 
+  it("ASK-1 wait for approval where their own calls do, or those of an agent below", () => {
+    const operation = { id: "o", turnId: "t", name: "ask", input: {}, state: "running" } as const;
+    const ask = { operationId: "op", conversationId: "c", agentId: "dev", name: "pay", expiresAt: "" };
+    const agent = { id: "dev", mode: "delegate", asks: [ask] } as const;
+    const own = { ...operation, state: "awaiting_approval" } as const;
+    const below = { ...operation, agent };
+    const later = { async: true } as const;
+    const waits = (...operations: OperationState[]) =>
+      waitOf(
+        turn("t", {
+          phase: "waiting",
+          items: operations.map((one, index) => ({ type: "tool" as const, id: `o${index}`, operation: one })),
+        }),
+      );
+    expect(waits(own)).toBe("approval");
+    expect(waits(below)).toBe("approval");
+    expect(waits(below, { ...operation, deferredUntil: "2026-03-01T11:00:00.000Z" })).toBe("approval");
+    expect(waits({ ...below, ...later })).toBe("approval");
+    expect(waits({ ...own, ...later }, { ...operation, state: "completed" })).toBe("approval");
+    expect(waits({ ...below, ...later }, { ...operation, ...later })).toBe("background");
+    expect(waits({ ...below, state: "completed" }, { ...operation, ...later })).toBe("background");
+  });
+
   it("were stopped if their error says so, or their only trace is a stopped message", () => {
     const error = (code: string) => ({ error: { code, message: "No.", retriable: true } });
     const message = {
