@@ -58,7 +58,7 @@ export interface StartTurn {
   replyToMessageId?: string;
   /**
    * The agent that the message is for, one of the participants. When absent: the agent that the text mentions as `@id`, else the
-   * author of the message that it replies to, else the agent that last answered this user, else the conversation's first agent.
+   * author of the message that it replies to, else the agent of this user's newest turn that has been answered, else the conversation's first agent.
    */
   to?: string;
   /** Becomes the signal's id: the same key and body return the same turn. */

@@ -1,6 +1,7 @@
 /** The console's pure parts: routes and display texts. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { type Addressee, addresseeOf } from "../../app/src/addressee.ts";
 import {
   agentDescription,
   agentName,
@@ -18,7 +19,7 @@ import {
 } from "../../app/src/format.ts";
 import { conversationPath, routeOf } from "../../app/src/route.ts";
 import { threadsOf, turnsBefore, waitOf, wasStopped } from "../../app/src/turns.ts";
-import type { MessageView, OperationState, TurnState } from "../../src/client/index.ts";
+import type { LiveConversation, MessageView, OperationState, TurnState } from "../../src/client/index.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
 
 describe("addresses", () => {
@@ -237,6 +238,64 @@ describe("turns", () => {
     expect(wasStopped(turn("a", { ...error("MODEL_FAILED"), items }))).toBe(false);
     expect(wasStopped(turn("a", { items }))).toBe(true);
     expect(wasStopped(turn("a"))).toBe(false);
+  });
+});
+
+describe("NEXT-1 the next message is for", () => {
+  const turn = (n: number, agentId: string, rest: Partial<TurnState> = {}): TurnState => ({
+    ...{ id: `t${n}`, status: "completed", agentId, createdAt: "", completedAt: null },
+    ...{ items: [], retries: [], retrying: false },
+    ...rest,
+  });
+  const next = (text: string, turns: TurnState[], ...participants: string[]) =>
+    addresseeOf(
+      {
+        conversation: {
+          agentId: "boss",
+          participants: participants.map((id) => ({
+            type: id === "ada" || id === "bob" ? "user" : "agent",
+            id,
+          })),
+        },
+        turns,
+      } as LiveConversation,
+      text,
+    );
+
+  it.each<[string, TurnState[], string[], Addressee | null]>([
+    ["Hi", [], ["ada", "boss"], { agentId: "boss" }],
+    ["Hi", [], ["ada", "boss", "dev"], { agentId: "boss" }],
+    ["Hi", [turn(1, "boss"), turn(2, "dev")], ["ada", "boss", "dev"], { agentId: "dev" }],
+    // The newest turn decides, whoever spoke last.
+    ["Hi", [turn(1, "boss"), turn(2, "dev", { silent: true })], ["ada", "boss", "dev"], { agentId: "boss" }],
+    [
+      "Hi",
+      [turn(1, "boss"), turn(2, "dev", { status: "failed" })],
+      ["ada", "boss", "dev"],
+      { agentId: "boss" },
+    ],
+    [
+      "Hi",
+      [turn(1, "boss"), turn(2, "dev", { status: "active" })],
+      ["ada", "boss", "dev"],
+      { agentId: "boss" },
+    ],
+    [
+      "Hi",
+      [turn(1, "boss"), turn(2, "dev", { status: "active", phase: "waiting" })],
+      ["ada", "boss", "dev"],
+      { agentId: "dev" },
+    ],
+    ["Hi", [turn(1, "boss"), turn(2, "gone")], ["ada", "boss", "dev"], { agentId: "boss" }],
+    ["@Dev, @boss", [turn(1, "boss")], ["ada", "boss", "dev"], { agentId: "dev" }],
+    ["@nobody @dev", [turn(1, "boss")], ["ada", "boss", "dev"], { agentId: "dev" }],
+    ["@nobody, hi", [turn(1, "dev")], ["ada", "boss", "dev"], { agentId: "dev", unknown: "nobody" }],
+    ["@nobody, hi", [], ["ada", "boss"], { agentId: "boss", unknown: "nobody" }],
+    ["Mail a@b.example", [], ["ada", "boss"], { agentId: "boss" }],
+    ["Hi", [turn(1, "dev")], ["ada", "bob", "boss", "dev"], {}],
+    ["@dev", [], ["ada", "bob", "boss", "dev"], { agentId: "dev" }],
+  ])("%j", (text, turns, participants, addressee) => {
+    expect(next(text, turns, ...participants)).toEqual(addressee);
   });
 });
 

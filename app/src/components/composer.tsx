@@ -6,6 +6,7 @@ import {
   type ClipboardEvent,
   type DragEvent,
   type KeyboardEvent,
+  type ReactNode,
   useCallback,
   useEffect,
   useLayoutEffect,
@@ -27,12 +28,14 @@ interface ComposerProps {
   note?: string | undefined;
   /** The rest of the conversation's budget. */
   budget?: string | undefined;
+  /** Returns a line about who answers a text; `null` where there is nothing to say. */
+  addressee?: (text: string) => ReactNode;
 }
 
 const EMPTY: Draft = { text: "", files: [] };
 
 export function Composer(props: ComposerProps) {
-  const { onSend, answering, disabled = false, note, budget } = props;
+  const { onSend, answering, disabled = false, note, budget, addressee } = props;
   const { placeholder = answering === undefined ? "Write a message" : "Write another message" } = props;
   const [{ text, files }, setDraft] = useState(EMPTY);
   const field = useRef<HTMLTextAreaElement>(null);
@@ -163,6 +166,7 @@ export function Composer(props: ComposerProps) {
           )}
         </div>
       </div>
+      {!disabled && addressee?.(text)}
       {budget !== undefined && (
         <p data-testid="budget" className="mt-1.5 px-2 text-xs text-muted sm:float-right">
           {budget}

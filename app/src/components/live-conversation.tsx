@@ -12,6 +12,7 @@ import { takeFirstMessage } from "../first-message.ts";
 import { agentName, budgetText, messageOf, wordsOf } from "../format.ts";
 import { useTitle } from "../hooks/use-title.ts";
 import { newMessageId } from "../own-message.ts";
+import { AddresseeNote } from "./addressee-note.tsx";
 import { AgentsMenu } from "./agents-menu.tsx";
 import { CalledNote } from "./called-note.tsx";
 import { Composer } from "./composer.tsx";
@@ -123,6 +124,7 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
               ? { placeholder: "Resume to write a message" }
               : {})}
         budget={budgetText(conversation.budgetLeft)}
+        addressee={(text) => <AddresseeNote state={state} text={text} nameOf={nameOf} />}
         note={offline ? offlineNote(status, stopping) : stopping ? "Stopping…" : undefined}
       />
     </>

@@ -39,7 +39,7 @@ const startSchema = z.strictObject({
   ...turnFields,
   to: turnFields.to.meta({
     description:
-      "The agent that the message is for, one of the participants. Default: the first that the text mentions as `@id`, else the author of the message that it replies to, else the agent that last answered this user, else the agent that the conversation began with.",
+      "The agent that the message is for, one of the participants. Default: the first that the text mentions as `@id`, else the author of the message that it replies to, else the agent of this user's newest turn that has been answered, else the agent that the conversation began with.",
   }),
   tools: turnFields.tools.meta({
     description:

@@ -3,8 +3,8 @@
  *
  * ADDRESS-1  `to` names an agent among the participants; any other is refused with the names of those who take part. Without
  *            `to`, the first mention `@agent-id` in the text that names one of them decides.
- * ADDRESS-2  Otherwise a message is for the author of the message that it replies to, else for the agent that last answered this
- *            user, also in a turn that another agent started, else for the primary agent. Agents that left are passed over.
+ * ADDRESS-2  Otherwise a message is for the author of the message that it replies to, else for the agent of this user's newest turn that has
+ *            been answered, also where another agent started that turn, else for the primary agent. Agents that left are passed over.
  * ADDRESS-3  The model of an agent gets the newest messages that others sent to other agents, and what those answered, as
  *            quotes with the names of the speakers: text only, no tool calls. They are read when a request is made, as of the
  *            beginning of its cycle, and stored once: in the sessions of the agents that they belong to.

@@ -1,0 +1,36 @@
+/**
+ * The agent that the next message of the reader is for. Pure.
+ *
+ * NEXT-1  The rule is the server's (ADDRESS-1, ADDRESS-2), from what is loaded: the first mention of an agent that takes part, else the agent of
+ *         the newest turn that has been answered, else the first agent. Where several people take part, only a mention is certain.
+ */
+import type { LiveConversation, TurnState } from "../../src/client/index.ts";
+import { MENTION } from "../../src/shared/identifiers.ts";
+
+export interface Addressee {
+  /** The agent's id; absent where it is not certain. */
+  agentId?: string;
+  /** The first name that the text mentions, if it mentions none of the agents. */
+  unknown?: string;
+}
+
+/** Returns the agent that a message with this text is for; `null` before the conversation is loaded. */
+export function addresseeOf({ conversation, turns }: LiveConversation, text: string): Addressee | null {
+  if (conversation === null) return null;
+  const { participants, agentId: first } = conversation;
+  const agents = participants.flatMap(({ type, id }) => (type === "agent" ? [id] : []));
+  const mentioned = [...text.matchAll(MENTION)].map(([, name = ""]) => name.toLowerCase());
+  const named = mentioned.find((name) => agents.includes(name));
+  if (named !== undefined) return { agentId: named };
+  const [unknown] = mentioned;
+  const mark = unknown === undefined ? {} : { unknown };
+  const people = participants.filter(({ type }) => type === "user").length;
+  if (agents.length > 1 && people > 1) return mark;
+  const last = turns.findLast((turn) => isAnswered(turn) && agents.includes(turn.agentId));
+  return { agentId: (agents.length > 1 ? last?.agentId : undefined) ?? first, ...mark };
+}
+
+/** A turn counts that is complete with an answer, or that waits. Failed and silent ones say nothing to the reader. */
+function isAnswered({ status, phase, silent }: TurnState): boolean {
+  return status === "completed" ? silent !== true : status === "active" && phase === "waiting";
+}
