@@ -2,21 +2,23 @@
  * The rows of a trace, for a timeline. Pure.
  *
  * TRACEVIEW-1  Each span has one row, below that of its parent; those of one parent stand in the order of their beginnings. A span
- *              whose parent is not there stands at the top.
+ *              whose parent is not there stands at the top. A turn after a wait stands beside its beginning, and is marked as its continuation.
  * TRACEVIEW-2  A bar lies within the time of the whole trace, whatever the clocks of the actors say.
  * TRACEVIEW-3  Waits, in which nothing but calls of agents goes on, have at most three quarters of the room, however long they
  *              were. The order of all beginnings and ends stays.
  */
 import type { SpanView, TraceView } from "../../src/client/index.ts";
 
-/** The kind of work that a span is. `call`: a call of an agent, as its caller sees it. */
-export type StepKind = "agent" | "call" | "model" | "tool";
+/** The kind of work that a span is. `call`: a call of an agent, as its caller sees it. `wait`: a wait for a person. */
+export type StepKind = "agent" | "call" | "model" | "tool" | "wait";
 
 export interface TraceRow {
   span: SpanView;
   kind: StepKind;
-  /** The agent that worked or was called, the model, or the tool. */
+  /** The agent that worked or was called, the model, or the tool that ran or waited. */
   subject: string;
+  /** The turn of an agent goes on after a wait. */
+  isContinued: boolean;
   /** Number of rows above it that it belongs to. */
   depth: number;
   /** Milliseconds from the first beginning of the trace. */
@@ -46,16 +48,20 @@ export function rowsOf(spans: readonly SpanView[]): TraceRows {
   const timed = timedOf(spans);
   const { first } = extentOf(timed);
   const { placeOf, room, shortened } = roomOf(timed);
-  const ids = new Set(timed.map(({ spanId }) => spanId));
-  const below = Map.groupBy(timed, ({ spanId, parentSpanId }) =>
-    parentSpanId !== undefined && parentSpanId !== spanId && ids.has(parentSpanId) ? parentSpanId : "",
-  );
+  const byId = new Map(timed.map((one) => [one.spanId, one]));
+  const parentOf = ({ spanId, parentSpanId = "" }: Timed) =>
+    parentSpanId === spanId ? undefined : byId.get(parentSpanId);
+  const below = Map.groupBy(timed, (one) => {
+    const parent = parentOf(one);
+    const above = parent !== undefined && isContinued(one.span) ? parentOf(parent) : parent;
+    return above?.spanId ?? "";
+  });
   const rows: TraceRow[] = [];
   const add = ({ span, from, to }: Timed, depth: number) => {
     const left = room === 0 ? 0 : placeOf(from) / room;
     const width = room === 0 ? 1 : (placeOf(to) - placeOf(from)) / room;
     const times = { startsAfter: from - first, durationMs: to - from, left, width };
-    rows.push({ span, ...stepOf(span), depth, ...times });
+    rows.push({ span, ...stepOf(span), isContinued: isContinued(span), depth, ...times });
     for (const child of below.get(span.spanId) ?? []) add(child, depth + 1);
   };
   for (const span of below.get("") ?? []) add(span, 0);
@@ -106,7 +112,8 @@ function roomOf(spans: readonly Timed[]): {
 } {
   const works: { from: number; to: number }[] = [];
   for (const { span, from, to } of spans) {
-    if (stepOf(span).kind === "call") continue;
+    const { kind } = stepOf(span);
+    if (kind === "call" || kind === "wait") continue;
     const last = works.at(-1);
     if (last !== undefined && from <= last.to) last.to = Math.max(last.to, to);
     else works.push({ from, to });
@@ -148,6 +155,10 @@ function extentOf(spans: readonly Timed[]): { first: number; length: number } {
   return spans.length === 0 ? { first: 0, length: 0 } : { first, length: last - first };
 }
 
+function isContinued({ attributes }: SpanView): boolean {
+  return Number(attributes["dramatis.turn.part"]) > 1;
+}
+
 function stepOf({ name, kind, attributes }: SpanView): { kind: StepKind; subject: string } {
   const of = (attribute: string) => String(attributes[attribute] ?? name);
   switch (attributes["gen_ai.operation.name"]) {
@@ -155,6 +166,8 @@ function stepOf({ name, kind, attributes }: SpanView): { kind: StepKind; subject
       return { kind: "model", subject: of("gen_ai.request.model") };
     case "execute_tool":
       return { kind: "tool", subject: of("gen_ai.tool.name") };
+    case "await_approval":
+      return { kind: "wait", subject: of("gen_ai.tool.name") };
     default:
       return { kind: kind === "client" ? "call" : "agent", subject: of("gen_ai.agent.id") };
   }

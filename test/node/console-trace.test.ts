@@ -65,6 +65,39 @@ describe("rows", () => {
     expect(rowsOf(SPANS).rows[2]).toMatchObject({ startsAfter: 200, durationMs: 700, left: 0.2, width: 0.7 });
   });
 
+  it("TRACEVIEW-1 the turn after a wait stands beside its beginning, and the wait has its name", () => {
+    const tool = { "gen_ai.tool.name": "pay" };
+    const rows = rowsOf([
+      agent("boss", 0, 100, "boss"),
+      agent("call", 100, 30_200, "dev", { parentSpanId: "boss", kind: "client" }),
+      agent("dev", 100, 200, "dev", { parentSpanId: "call" }),
+      span("wait", 200, 30_000, {
+        parentSpanId: "dev",
+        attributes: { "gen_ai.operation.name": "await_approval", ...tool },
+      }),
+      agent("more", 30_000, 30_200, "dev", {
+        parentSpanId: "dev",
+        attributes: { "gen_ai.agent.id": "dev", "dramatis.turn.part": 2 },
+      }),
+    ]);
+    expect(
+      rows.rows.map(({ span, kind, subject, depth, isContinued }) => [
+        span.spanId,
+        kind,
+        subject,
+        depth,
+        isContinued,
+      ]),
+    ).toEqual([
+      ["boss", "agent", "boss", 0, false],
+      ["call", "call", "dev", 1, false],
+      ["dev", "agent", "dev", 2, false],
+      ["wait", "wait", "pay", 3, false],
+      ["more", "agent", "dev", 2, true],
+    ]);
+    expect(rows.shortened).toBe(true);
+  });
+
   it("TRACEVIEW-1 a span whose parent is the caller's, or not over yet, stands at the top", () => {
     const rows = rowsOf(SPANS.filter(({ spanId }) => spanId !== "a" && spanId !== "b")).rows;
     expect(rows.map(({ span, depth }) => [span.spanId, depth])).toEqual([

@@ -347,6 +347,45 @@ describe("the times in which a turn works", () => {
     expect(JSON.stringify(spans)).not.toContain("SECRET");
   });
 
+  test("SPANS-5 a wait for a person has a span once it is over, and the part of the turn after it its number", () => {
+    const operation: Operation = {
+      ...{ reply: 0, item: 3, name: "pay", tool: { library: "lib", id: "pay", version: 1 }, toolCallId: "c", input: {}, effect: "once" },
+      ...{ target: "code", mode: "sync", status: "awaiting_approval", attempt: 1, deadline: 1_000 },
+      timeoutMs: 1_000,
+    };
+    const waiting = { ...waits(base), worked: [{ from: 10, to: 20 }], operations: [operation] };
+    const names = (turn: Turn) => spansOf(record, turn).map(({ name }) => name);
+    expect(names(waiting)).toEqual([expect.stringContaining("invoke_agent")]);
+    const approval = { outcome: "denied", by: { type: "user", userId: "ada" }, at: 90 } as const;
+    const result = { tool_call_id: "c", success: false, error: { code: "APPROVAL_DENIED", message: "No." } };
+    const { deadline: _, ...answered } = {
+      ...operation,
+      status: "failed",
+      approval,
+      result,
+      completedAt: 90,
+    };
+    const ended: Turn = {
+      ...over(waiting, 99),
+      worked: [...waiting.worked, { from: 90, to: 99 }],
+      operations: [answered as Operation],
+    };
+    const [first, second, wait, ...others] = spansOf(record, ended);
+    expect(others, "what nobody approved has not run").toEqual([]);
+    expect(first?.attributes).not.toHaveProperty("dramatis.turn.part");
+    expect(second?.attributes).toMatchObject({
+      "dramatis.turn.part": 2,
+      "dramatis.turn.status": "completed",
+    });
+    expect(wait).toMatchObject({
+      name: "await_approval pay",
+      startedAt: 10,
+      endedAt: 90,
+      parentSpanId: first?.spanId,
+    });
+    expect(wait?.attributes).toMatchObject({ "dramatis.approval.outcome": "denied" });
+  });
+
   test("SPANS-1 SPANS-2 each span ends once, whatever the commits", () => {
     const kinds = fc.array(fc.constantFrom("wait", "work", "end"), { maxLength: 12 });
     fc.assert(

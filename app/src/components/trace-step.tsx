@@ -10,6 +10,7 @@ const looks: Record<StepKind, { text: string; icon: IconName; bar: string }> = {
   call: { text: "Call of an agent", icon: "send", bar: "bg-accent/50" },
   model: { text: "Model call", icon: "model", bar: "bg-caution" },
   tool: { text: "Tool", icon: "tool", bar: "bg-muted" },
+  wait: { text: "Wait", icon: "clock", bar: "bg-muted/40" },
 };
 
 /** Steps farther in have the indent of this depth. */
@@ -24,7 +25,7 @@ interface TraceStepProps {
 }
 
 export function TraceStep({ row, nameOf }: TraceStepProps) {
-  const { span, kind, subject, depth, startsAfter, durationMs, left, width } = row;
+  const { span, kind, subject, isContinued, depth, startsAfter, durationMs, left, width } = row;
   const [open, setOpen] = useState(false);
   const { text, icon, bar } = looks[kind];
   const isAgent = kind === "agent" || kind === "call";
@@ -46,8 +47,11 @@ export function TraceStep({ row, nameOf }: TraceStepProps) {
             <span className="sr-only">
               Level {depth + 1}. {text}:{" "}
             </span>
-            <span className={`min-w-0 truncate ${isAgent ? "font-medium" : "font-mono"}`}>
-              {isAgent ? nameOf(subject) : subject}
+            <span
+              className={`min-w-0 truncate ${isAgent ? "font-medium" : kind === "wait" ? "" : "font-mono"}`}
+            >
+              {isAgent ? nameOf(subject) : kind === "wait" ? `Approval of ${subject}` : subject}
+              {isContinued && <span className="font-normal text-muted">, continued</span>}
             </span>
             {span.error !== undefined && (
               <span className="shrink-0 text-danger">

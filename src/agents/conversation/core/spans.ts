@@ -5,6 +5,8 @@
  *          between the commit and the export.
  * SPANS-2  A turn has a span of each time in which it worked, none over a wait; each model call has one, each tool, and each call of an
  *          agent, from its request to its result. The span of a deferred call ends when its tool does. Tools of clients have none.
+ * SPANS-5  A wait for a person's approval has a span of its own, from the request to its end, once it is over. The spans of a turn after a
+ *          wait have their number, from 2.
  * SPANS-3  Only spans of model calls have `gen_ai.usage.*`, so the sum over a trace is what the providers counted.
  * SPANS-4  Spans have no text of people, models or tools: ids, names, counts and codes of errors only. A tool that the agent does not have is
  *          `unknown`, because the model made up its name. Ids of providers are cut.
@@ -20,7 +22,14 @@ import { shorten } from "../../../shared/text.ts";
 import { correlationOf } from "./correlation.ts";
 import { awaitsApproval, type Operation } from "./operation.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
-import { callSpanId, operationSpanId, type TracedTurn, traceOf, workSpanId } from "./trace.ts";
+import {
+  approvalSpanId,
+  callSpanId,
+  operationSpanId,
+  type TracedTurn,
+  traceOf,
+  workSpanId,
+} from "./trace.ts";
 import type { AttemptsRecord, CallRecord, Turn } from "./turn.ts";
 import { workTimes } from "./work-times.ts";
 
@@ -36,7 +45,9 @@ export function spansOf(
       but.has(call) ? [] : callSpan(record, turn, call, index),
     ),
     ...turn.operations.flatMap((operation) =>
-      but.has(operation) ? [] : operationSpan(record, turn, operation),
+      but.has(operation)
+        ? []
+        : [...approvalSpan(record, turn, operation), ...operationSpan(record, turn, operation)],
     ),
   ];
 }
@@ -106,6 +117,7 @@ function workSpans(record: ConversationIdentity, turn: Turn): Span[] {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.id": agentId,
         ...(name === undefined ? {} : { "gen_ai.agent.name": name }),
+        ...(index === 0 ? {} : { "dramatis.turn.part": index + 1 }),
         ...(isLast ? { "dramatis.turn.status": status } : {}),
       },
       ...(isLast ? defined({ error: error?.code }) : {}),
@@ -182,6 +194,33 @@ const UNKNOWN_TOOL = "unknown";
 
 /** UTF-16 units of an id that a provider gives. */
 const MAX_PROVIDER_ID_LENGTH = 64;
+
+/** Returns the span of the wait for a person, once it is over (SPANS-5). */
+function approvalSpan(record: ConversationIdentity, turn: Turn, operation: Operation): Span[] {
+  const { item, name, toolCallId, approval } = operation;
+  if (approval === undefined) return [];
+  const requested = turn.replies[operation.reply]?.at ?? turn.createdAt;
+  return [
+    {
+      traceId: traceOf(turn).traceId,
+      spanId: approvalSpanId(turn, item),
+      parentSpanId: workSpanAt(turn, requested),
+      name: `await_approval ${name}`,
+      kind: "internal",
+      startedAt: Math.min(requested, approval.at),
+      endedAt: approval.at,
+      attributes: {
+        ...attributesOf(record, turn),
+        "gen_ai.operation.name": "await_approval",
+        "gen_ai.agent.id": turn.agentId,
+        "gen_ai.tool.name": name,
+        "gen_ai.tool.call.id": shorten(toolCallId, MAX_PROVIDER_ID_LENGTH),
+        "dramatis.operation.id": operationId(turn, item),
+        "dramatis.approval.outcome": approval.outcome,
+      },
+    },
+  ];
+}
 
 function operationSpan(record: ConversationIdentity, turn: Turn, operation: Operation): Span[] {
   const { item, tool, target, agent, toolCallId, attempt, approval, result, completedAt, deferredAt } =

@@ -40,6 +40,11 @@ export function operationSpanId(turn: TurnKey, item: number): string {
   return spanIdOf(operationId(turn, item));
 }
 
+/** Returns the id of the span of an operation's wait for a person. */
+export function approvalSpanId(turn: TurnKey, item: number): string {
+  return spanIdOf(`${operationId(turn, item)}:approval`);
+}
+
 /** Returns the place of a turn, for the turns that follow from it. */
 export function turnTraceparent(turn: TracedTurn): string {
   return traceparentOf(traceOf(turn));
