@@ -442,6 +442,16 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await card.getByText("7 €").waitFor();
     await page.reload();
     await page.locator("[data-tool=ask_porter] > summary").getByText("Waiting for approval").waitFor();
+    // The open card shows the work of the agent, and the request once.
+    const opener = page.locator("[data-tool=ask_porter] > summary");
+    await opener.press("Enter");
+    await page
+      .getByTestId("called-agent")
+      .locator("[data-tool=transfer]")
+      .getByText("Waiting for approval")
+      .waitFor();
+    expect(await page.locator("fieldset[data-testid=approval]").count()).toBe(1);
+    await opener.press("Enter");
     await card.getByRole("button", { name: "Approve" }).press("Enter");
     await expect.poll(() => desk.answer("/bank/below", "Sent")).toBe(true);
     await answers(page, "transfer answered Sent", false).waitFor();
@@ -453,6 +463,9 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await page.locator("[data-tool=transfer] > summary").waitFor();
     await expect.poll(() => turned("ask_porter")).toBe("90deg");
     expect(await turned("transfer")).toBe("none");
+    const work = page.locator("[data-tool=ask_porter]");
+    expect(await work.getByTestId("approval-outcome").textContent()).toMatch(/^Approved by/);
+    expect(await work.getByRole("heading", { name: "Input" }).count(), "the message is there once").toBe(0);
   });
 
   it("fits 390 pixels: threads, cards, queue, budget, and a stopped conversation", async () => {

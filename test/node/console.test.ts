@@ -258,7 +258,7 @@ describe("NEXT-1 the next message is for", () => {
           })),
         },
         turns,
-      } as LiveConversation,
+      } as unknown as LiveConversation,
       text,
     );
 

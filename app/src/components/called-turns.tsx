@@ -1,5 +1,4 @@
 /** The turns of an agent that was called, live, in the card of its call. */
-import { useMemo } from "react";
 import { useConversation } from "../../../src/client/react/use-conversation.ts";
 import { Approvals } from "../approvals.ts";
 import { ConversationId } from "../conversation-id.ts";
@@ -7,11 +6,7 @@ import { wordsOf } from "../format.ts";
 import { TurnBlock } from "./turn-block.tsx";
 
 export function CalledTurns({ id }: { id: string }) {
-  const { state, status, resolveApproval } = useConversation(id);
-  const approvals = useMemo(
-    () => ({ resolve: resolveApproval, connected: status === "open" }),
-    [resolveApproval, status],
-  );
+  const { state, status } = useConversation(id);
   if (state.conversation === null)
     return (
       <p role="status" className="text-xs text-muted">
@@ -20,7 +15,8 @@ export function CalledTurns({ id }: { id: string }) {
     );
   return (
     <ConversationId value={id}>
-      <Approvals value={approvals}>
+      {/* The card of the call has the requests for approval below it, whether it is open or not. */}
+      <Approvals value={null}>
         <div className="space-y-4 border-l-2 border-line pl-3">
           {state.turns.map((turn) => (
             <TurnBlock

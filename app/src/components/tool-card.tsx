@@ -33,6 +33,8 @@ export function ToolCard({ operation, active }: ToolCardProps) {
   const [open, setOpen] = useState(false);
   const shown = lookOf(operation, active);
   const { text, icon, className } = looks[shown];
+  // The conversation of the agent begins with the input and ends with the result.
+  const hasConversation = agent?.conversationId !== undefined && !reachedNobody(error);
   const answered = approvalText(approval, new Date());
   return (
     <details
@@ -65,13 +67,13 @@ export function ToolCard({ operation, active }: ToolCardProps) {
       </summary>
 
       <div className="space-y-3 border-t border-line px-3 py-3">
-        {open && agent !== undefined && !reachedNobody(error) && <CalledAgent agent={agent} />}
-        <JsonView label="Input" value={input} />
+        {open && hasConversation && <CalledAgent agent={agent} />}
+        {!hasConversation && <JsonView label="Input" value={input} />}
         {modelInput !== undefined && <JsonView label="Input as the model wrote it" value={modelInput} />}
         {attempt > 1 && <p className="text-xs text-muted">Attempt {attempt}</p>}
         {task !== undefined && <TaskSteps task={task} />}
         {state === "running" && progress !== undefined && <JsonView label="Progress" value={progress} />}
-        {state === "completed" && <JsonView label="Result" value={result} />}
+        {state === "completed" && !hasConversation && <JsonView label="Result" value={result} />}
         {error !== undefined && (
           <div>
             <h4 className="mb-1 text-xs font-medium text-muted">Error</h4>

@@ -11,6 +11,7 @@
 
 import { taskTarget } from "../../../library/agent-tool.ts";
 import { parseReference } from "../../../library/reference.ts";
+import { fromStored } from "../../../library/stored-tool.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
