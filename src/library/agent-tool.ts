@@ -1,8 +1,8 @@
 /**
  * Tools that other agents answer.
  *
- * AGENTTOOL-1  A tool with the target `{agent}` takes any input that its schema describes, a `message` if it has none. The model may
- *              choose the mode of a call by the member `invocationMode`, which the agent that is called does not get. So it is with
+ * AGENTTOOL-1  A tool with the target `{agent}` takes any input that its schema describes, a `message` if it has none. A sub-agent's is a
+ *              `goal`. The model may choose the mode of a call by the member `invocationMode`, which the agent that is called does not get. So it is with
  *              `handoff`, where the target's handoff is `custom`.
  * AGENTTOOL-2  `modes` of the target lists the modes of its calls, of which the first is the usual one unless `mode` says otherwise. A call with
  *              another mode is `INVALID_INPUT` and calls nobody. Where there is one mode, the model is offered no choice.
@@ -23,7 +23,10 @@ import { agentIdSchema } from "../shared/id-schemas.ts";
 import { isJsonObject, type JsonObject } from "../shared/json.ts";
 
 /** Time limit of a call of an agent that declares none, in milliseconds. */
-export const DEFAULT_AGENT_TIMEOUT_MS = 600_000;
+const DEFAULT_AGENT_TIMEOUT_MS = 600_000;
+
+/** Time limit of a sub-agent whose template declares none, in milliseconds. */
+const DEFAULT_SUB_AGENT_TIMEOUT_MS = 300_000;
 
 /** Maximum time limit of a call of an agent, in milliseconds. */
 export const MAX_AGENT_TIMEOUT_MS = 2_592_000_000;
@@ -87,6 +90,27 @@ export const MESSAGE_SCHEMA: JsonObject = {
   required: ["message"],
   additionalProperties: false,
 };
+
+/** The input of a tool that a sub-agent answers, where its author gives no schema. */
+const GOAL_SCHEMA: JsonObject = {
+  type: "object",
+  properties: {
+    goal: {
+      type: "string",
+      minLength: 1,
+      description: "All that the sub-agent needs to know. It sees nothing else.",
+    },
+  },
+  required: ["goal"],
+  additionalProperties: false,
+};
+
+/** Returns what a tool that an agent answers has where its author does not say: a sub-agent gets a goal, and less time. */
+export function agentDefaults({ template }: AgentTarget): Pick<ToolDefinition, "inputSchema" | "timeoutMs"> {
+  return template === undefined
+    ? { inputSchema: MESSAGE_SCHEMA, timeoutMs: DEFAULT_AGENT_TIMEOUT_MS }
+    : { inputSchema: GOAL_SCHEMA, timeoutMs: DEFAULT_SUB_AGENT_TIMEOUT_MS };
+}
 
 /** Returns the target of a tool that an agent answers; `undefined` for other tools. */
 export function agentTarget(target: ToolTarget | undefined): AgentTarget | undefined {

@@ -13,6 +13,7 @@
 import type { ModelProfile } from "../model/profile.ts";
 import type { ApprovalNeed } from "../protocol/approval.ts";
 import type {
+  AgentTarget,
   Persona,
   RetryPolicy,
   TaskTarget,
@@ -27,13 +28,7 @@ import type { JsonObject } from "../shared/json.ts";
 import { Patterns } from "../shared/json-schema/pattern.ts";
 import { isPlainUrl } from "../shared/text.ts";
 import { issuesText } from "../shared/validation.ts";
-import {
-  agentTarget,
-  DEFAULT_AGENT_TIMEOUT_MS,
-  MESSAGE_SCHEMA,
-  RESERVED,
-  reservedMember,
-} from "./agent-tool.ts";
+import { agentDefaults, agentTarget, RESERVED, reservedMember } from "./agent-tool.ts";
 import { inputSchemaIssues } from "./input-schema.ts";
 import { completePersona } from "./persona.ts";
 import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
@@ -122,7 +117,9 @@ export async function checkedTool(
 ): Promise<ToolDefinition> {
   const agent = agentTarget(target);
   const { reference, code } =
-    "task" in target ? await taskOf(registry, target, library) : { reference: undefined, code: AGENT_TOOL };
+    "task" in target
+      ? await taskOf(registry, target, library)
+      : { reference: undefined, code: agentTool(target) };
   const { retry: ofCode, ...usual } = code;
   if (effect !== undefined && agent === undefined && strictest(effect, code.effect) !== effect)
     throw invalid("/effect", `Must not promise more than the target, which is ${code.effect}.`);
@@ -155,12 +152,10 @@ export async function checkedTool(
   };
 }
 
-/** The members of a posted tool that an agent answers, where its author gives none. */
-const AGENT_TOOL: Runnable["definition"] = {
-  inputSchema: MESSAGE_SCHEMA,
-  effect: "once",
-  timeoutMs: DEFAULT_AGENT_TIMEOUT_MS,
-};
+/** Returns the members of a posted tool that an agent answers, where its author gives none. */
+function agentTool(target: AgentTarget): Runnable["definition"] {
+  return { ...agentDefaults(target), effect: "once" };
+}
 
 /** Returns what a posted tool runs. Throws `INVALID_INPUT`. */
 async function taskOf(

@@ -1,9 +1,7 @@
 /** Templates of sub-agents, in code. */
-import { z } from "zod";
 import type { NetworkPolicy } from "../protocol/sub-agent.ts";
 import { defined } from "../shared/defined.ts";
 import { type AgentToolOptions, defineTool, type Tool } from "./define.ts";
-import { DEFAULT_SUB_AGENT_TIMEOUT_MS } from "./sub-agent.ts";
 
 /** The argument of `defineSubAgent`. */
 export interface SubAgentOptions extends Pick<AgentToolOptions, "async" | "approval" | "effect" | "retry"> {
@@ -37,15 +35,11 @@ export interface SubAgentOptions extends Pick<AgentToolOptions, "async" | "appro
  */
 export function defineSubAgent(
   template: string,
-  { agent, tools, network, quota, timeoutMs = DEFAULT_SUB_AGENT_TIMEOUT_MS, ...options }: SubAgentOptions,
+  { agent, tools, network, quota, ...options }: SubAgentOptions,
 ): Tool {
   return defineTool({
     ...options,
     name: `agent_spawn_${template}`,
-    timeoutMs,
-    input: z.object({
-      goal: z.string().min(1).describe("All that the sub-agent needs to know. It sees nothing else."),
-    }),
     target: { agent, template: { name: template, tools, ...defined({ network, quota }) } },
   });
 }

@@ -14,13 +14,7 @@ import { DramatisError } from "../shared/errors.ts";
 import { definitionIdSchema } from "../shared/id-schemas.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { inputIssues, issuesText, jsonPointer, validate } from "../shared/validation.ts";
-import {
-  agentTargetSchema,
-  DEFAULT_AGENT_TIMEOUT_MS,
-  MESSAGE_SCHEMA,
-  RESERVED,
-  reservedMember,
-} from "./agent-tool.ts";
+import { agentDefaults, agentTargetSchema, RESERVED, reservedMember } from "./agent-tool.ts";
 import { checkLibrary, contentsSchema } from "./check-library.ts";
 import { MAX_DEFINITION_BYTES } from "./definition.ts";
 import { inputSchemaOf } from "./json-schema-of.ts";
@@ -70,9 +64,9 @@ export interface AgentToolOptions
   extends Omit<ToolOptions<z.ZodType>, "input" | "execute" | "timeoutMs" | "hosts"> {
   /** The agent, the modes in which it may be called, and the mode of calls for which the model chooses none. */
   target: AgentTarget;
-  /** A zod object: what the agent is told. `z.object({ message: z.string() })` when absent. */
+  /** A zod object: what the agent is told. `z.object({ message: z.string() })` when absent, of a sub-agent `goal`. */
   input?: z.ZodType;
-  /** Time limit of the whole call, in milliseconds: 30 days at most; ten minutes when absent. */
+  /** Time limit of the whole call, in milliseconds: 30 days at most; ten minutes when absent, five of a sub-agent. */
   timeoutMs?: number;
 }
 
@@ -194,6 +188,7 @@ function definedTool(
     throw new DramatisError("INVALID_INPUT", `${tool}: ${jsonPointer(path)}: ${message}`);
   };
   const timeoutMs = readTimeout(options, refuse);
+  const usual = target && agentDefaults(target);
   const attempts = validate(retrySchema, withoutTimeout(options.retry) ?? {}, "/retry", tool);
   const retry = completeRetry(attempts, effect, refuse);
   const definition = validate(
@@ -201,9 +196,10 @@ function definedTool(
     {
       name,
       description,
-      inputSchema: input === undefined ? MESSAGE_SCHEMA : inputSchemaOf(`The input of tool "${name}"`, input),
+      inputSchema:
+        input === undefined ? usual?.inputSchema : inputSchemaOf(`The input of tool "${name}"`, input),
       effect,
-      timeoutMs: timeoutMs ?? (target === undefined ? DEFAULT_TOOL_TIMEOUT_MS : DEFAULT_AGENT_TIMEOUT_MS),
+      timeoutMs: timeoutMs ?? usual?.timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS,
       ...defined({ retry, async: isAsync, approval, hosts, target }),
     },
     "",

@@ -12,9 +12,6 @@ import type { ToolDefinition, VersionChain } from "../protocol/definitions.ts";
 import type { NetworkPolicy, SubAgentBounds, SubAgentTemplate } from "../protocol/sub-agent.ts";
 import { DramatisError } from "../shared/errors.ts";
 
-/** Time limit of a sub-agent whose template declares none, in milliseconds. */
-export const DEFAULT_SUB_AGENT_TIMEOUT_MS = 300_000;
-
 /** Returns the bounds of a call by a conversation with `outer` ones; `undefined` where it has none (SPAWN-3). */
 export function boundsOf(
   outer: SubAgentBounds | undefined,

@@ -349,7 +349,15 @@ describe("the times in which a turn works", () => {
 
   test("SPANS-5 a wait for a person has a span once it is over, and the part of the turn after it its number", () => {
     const operation: Operation = {
-      ...{ reply: 0, item: 3, name: "pay", tool: { library: "lib", id: "pay", version: 1 }, toolCallId: "c", input: {}, effect: "once" },
+      ...{
+        reply: 0,
+        item: 3,
+        name: "pay",
+        tool: { library: "lib", id: "pay", version: 1 },
+        toolCallId: "c",
+        input: {},
+        effect: "once",
+      },
       ...{ target: "code", mode: "sync", status: "awaiting_approval", attempt: 1, deadline: 1_000 },
       timeoutMs: 1_000,
     };

@@ -44,6 +44,7 @@ beforeAll(async () => {
     await spawning("many", worker, { tools: [] }, { async: true }),
     await spawning("hooked", hooked, { tools: [] }),
     await post({ name: "ask_hooked", target: { agent: hooked } }),
+    await post({ name: "hire", target: { agent: worker, template: { name: "plain", tools: [] } } }),
   ];
   chief = await createAgent({ identity: identity("You are the chief."), tools: { toolIds: tools } });
 });
@@ -101,6 +102,19 @@ test("E25 SPAWN-1 a sub-agent has the tools of its template only, and any other 
     "agent_call.started",
     "agent_call.completed",
   ]);
+});
+
+test("AGENTTOOL-1 a posted template takes a goal and has five minutes, whatever its tool is called", async () => {
+  const response = await request("/api/libraries/spawning/tools/hire");
+  expect(await response.json()).toMatchObject({ definition: { timeoutMs: 300_000 } });
+  const conversation = await createConversation(chief);
+  const child = new Play({ replies: [[{ text: "Hired." }]] });
+  const { turnId } = await conversation.play({
+    replies: [[{ call: "hire", input: { goal: child.content } }], [{ text: "Done." }]],
+  });
+  const turn = await conversation.ended(turnId);
+  expect(turn.moves[0]?.toolResult?.result).toBe("Hired.");
+  expect(turn.moves[0]?.toolCall?.agent).toMatchObject({ mode: "delegate", template: "plain" });
 });
 
 test("E25 SPAWN-2 without a network it has no tool that does not say which hosts it reaches", async () => {
