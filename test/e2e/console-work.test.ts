@@ -306,7 +306,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
       if (visit === "after a reload") await page.reload();
       await button.press("Enter");
       await clerk.getByText("Takes part").waitFor();
-      await porter.getByText("Was called").waitFor();
+      await porter.getByText("Helped").waitFor();
       const { spent } = await client.turns.get(id, turn);
       const used = await Promise.all([clerk, porter].map(tokensOf));
       expect(used[0], visit).toBeGreaterThan(0);

@@ -54,9 +54,7 @@ export function AgentsMenu({ participants, agents, nameOf }: AgentsMenuProps) {
           {people.length > 1 && (
             <p className="wrap-anywhere">People: {people.map((one) => one.id).join(", ")}</p>
           )}
-          {agents.some(({ spent }) => spent.tokens > 0) && (
-            <p>Amounts of the answers that are loaded and complete.</p>
-          )}
+          {agents.some(({ spent }) => spent.tokens > 0) && <p>Totals of the answers shown.</p>}
         </div>
       </section>
     </>
@@ -80,7 +78,7 @@ function AgentRow({ agent, nameOf }: { agent: AgentAtWork; nameOf: (agentId: str
           )}
         </p>
         {tasks.length === 0 && (
-          <p className="text-xs text-muted">{isParticipant ? "Takes part" : "Was called"}</p>
+          <p className="text-xs text-muted">{isParticipant ? "Takes part" : "Helped"}</p>
         )}
         {tasks.map((task) => (
           <Task key={task.call?.id ?? task.turn.id} task={task} nameOf={nameOf} />

@@ -10,7 +10,7 @@ export function CalledNote({ calledBy }: { calledBy: NonNullable<ConversationVie
       data-testid="called-note"
       className="mx-auto flex w-full max-w-3xl flex-wrap items-center gap-x-3 px-4 py-2 text-sm text-muted"
     >
-      {wordsOf(calledBy.agentId)} called this agent, and alone gets its answer.
+      {wordsOf(calledBy.agentId)} asked for this and gets the answer.
       <Link
         to={conversationPath(calledBy.conversationId)}
         className="py-1 text-accent underline pointer-coarse:py-2.5"

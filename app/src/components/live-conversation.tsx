@@ -117,7 +117,7 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
         answering={count === 0 ? undefined : { count, stopping, onStop: () => stop() }}
         disabled={stopped || ended || isCalled}
         {...(isCalled
-          ? { placeholder: "Only the agent that called writes here" }
+          ? { placeholder: `Read only: ${wordsOf(view.calledBy?.agentId ?? "")} talks with ${name} here` }
           : ended
             ? { placeholder: "This conversation has ended" }
             : stopped
