@@ -107,6 +107,8 @@ export interface AgentCallBody extends CallAddress {
   path: string[];
   /** Users who may read the conversation that the call opens. */
   readers: string[];
+  /** As in `AgentReadersBody`. */
+  readersSeq?: number;
   /** The part of the caller's budget that the call may use up; absent where it has none. */
   budget?: Budget;
   /** The calls of agents that may be open below it at a time; absent from an older release, for as many as a user's conversation. */
@@ -159,6 +161,8 @@ export interface AgentAskBody extends CallAddress {
 /** The body of `agent.readers`. */
 export interface AgentReadersBody extends CallAddress {
   readers: string[];
+  /** Number of the list: a later one of the same caller has a higher number. Absent from an older release. */
+  readersSeq?: number;
 }
 
 /** The body of `agent.cancel`. */
@@ -171,6 +175,7 @@ const address = {
   attempt: z.int().min(1),
 };
 const label = z.string().min(1).max(200);
+const readers = { readers: z.array(label).max(100), readersSeq: z.int().min(0).exactOptional() };
 const amount = z.int().min(0);
 const spent = z.object({ tokens: amount, nanoDollars: amount, toolCalls: amount, modelCalls: amount });
 const error = z.object({ code: z.enum(TOOL_ERROR_CODES), message: z.string(), retriable: z.boolean() });
@@ -182,7 +187,7 @@ export const agentCallSchema: z.ZodType<AgentCallBody> = z.object({
   content: z.string().min(1).max(MAX_CALL_LENGTH),
   projectIds: z.array(definitionIdSchema).min(1).max(100),
   path: z.array(agentIdSchema).min(1).max(100),
-  readers: z.array(label).max(100),
+  ...readers,
   budget: budgetSchema.exactOptional(),
   calls: z.int().min(0).exactOptional(),
   deadline: z.int(),
@@ -231,7 +236,7 @@ export function shownInput(input: JsonObject): JsonObject | undefined {
 
 export const agentReadersSchema: z.ZodType<AgentReadersBody> = z.object({
   ...address,
-  readers: z.array(label).max(100),
+  ...readers,
 });
 
 export const agentCancelSchema: z.ZodType<AgentCancelBody> = z.object({

@@ -164,6 +164,7 @@ describe("a call", () => {
           projectIds: ["default"],
           path: ["tester"],
           readers: ["ada"],
+          readersSeq: state.seq,
           calls: 112,
           deadline: NOW + 600_000,
           correlationId: expect.any(String),
@@ -454,6 +455,19 @@ describe("the conversation of a call", () => {
       expect([done.state.status, done.state.active.size]).toEqual(["completed", 0]);
       expect(resultIn(done)).toMatchObject([{ outcome: { text: "Here." } }]);
     }
+  });
+
+  test("DELEGATE-9 the newest list of its readers holds; until its caller numbers them, the last one", () => {
+    const state = asked();
+    const given = (after: ConversationState, readers: string[], readersSeq?: number) =>
+      commit(after, [{ type: "conversation.agent.readers", readers, ...defined({ readersSeq }) }]).state;
+    const of = ({ record }: ConversationState) => record.call?.readers;
+    const unnumbered = given(given(state, ["ada", "bob"]), ["ada"]);
+    expect(of(unnumbered)).toEqual(["ada"]);
+    const numbered = given(unnumbered, ["ada"], 7);
+    expect(of(given(numbered, ["ada", "bob"], 6)), "older").toEqual(["ada"]);
+    expect(of(given(numbered, ["ada", "bob"])), "of an older release").toEqual(["ada"]);
+    expect(of(given(numbered, ["ada", "bob"], 8))).toEqual(["ada", "bob"]);
   });
 
   test("DELEGATE-5 a decline ends it, whatever else the reply called", () => {

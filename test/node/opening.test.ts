@@ -1,14 +1,14 @@
-/** The opening of a call's conversation while its agent is away, with real mailboxes on a virtual clock. */
+/** The opening of a call's conversation, who may read it, and how calls go on, with real mailboxes on a virtual clock. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { CALL_GRACE_MS } from "../../src/agents/conversation/core/limits.ts";
-import { AGENT_READERS } from "../../src/protocol/agent-call.ts";
+import { AGENT_CALL, AGENT_READERS } from "../../src/protocol/agent-call.ts";
 import { calledConversationId } from "../../src/protocol/ids.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { CallPlan, TreePlan, WorkPlan } from "../simulation/trees/plan.ts";
 import { isDeath, TENANT, TreeWorld } from "../simulation/trees/world.ts";
 
-const work = (id: number, agent: string, calls: WorkPlan["calls"] = []): WorkPlan => {
-  return { id, agent, secret: `secret-${id}-x`, ms: 10, failures: 0, end: "answer", calls };
+const work = (id: number, agent: string, calls: WorkPlan["calls"] = [], ms = 10): WorkPlan => {
+  return { id, agent, secret: `secret-${id}-x`, ms, failures: 0, end: "answer", calls };
 };
 
 /** A call without further wishes. */
@@ -17,18 +17,13 @@ const callOf = (called: WorkPlan, more: Partial<CallPlan> = {}): CallPlan => {
 };
 
 /** A tree of calls in which nothing fails unless a test makes it. */
+function planOfRoot(root: WorkPlan, timeoutMs: number): TreePlan {
+  const faults = { crashes: 0, crashChance: 0, badDeliveries: 0, badChance: 0 };
+  return { seed: 1, root, more: [], stops: [], ...faults, timeoutMs };
+}
+
 function planOf(call: CallPlan, timeoutMs = 20_000): TreePlan {
-  return {
-    seed: 1,
-    root: work(0, "boss", [call]),
-    more: [],
-    stops: [],
-    crashes: 0,
-    crashChance: 0,
-    badDeliveries: 0,
-    badChance: 0,
-    timeoutMs,
-  };
+  return planOfRoot(work(0, "boss", [call]), timeoutMs);
 }
 
 /** A root that calls one agent, whose actor answers as `agent` says. */
@@ -164,4 +159,64 @@ describe("a call that nobody asks about goes on by the alarms of its actors", ()
       expect(completedAt - asked).toBe(20_000 + CALL_GRACE_MS);
     },
   );
+});
+
+/** A root whose agent calls one that works for 20 s, and the first attempts to deliver that are lost, by type. */
+async function withReaders(
+  lost: Partial<Record<string, number>>,
+  changes: readonly { at: number; type: "add" | "remove"; id: string }[],
+) {
+  const root = work(0, "boss", [{ background: false, repeats: false, work: work(1, "helper", [], 20_000) }]);
+  const world = new TreeWorld(planOfRoot(root, 120_000));
+  const carry = world.carry.bind(world);
+  const left = { ...lost };
+  Object.defineProperty(world, "carry", {
+    value: (...given: Parameters<TreeWorld["carry"]>) => {
+      const [, { type }] = given;
+      const count = left[type] ?? 0;
+      if (count === 0) return carry(...given);
+      left[type] = count - 1;
+      return Promise.reject(new Error("lost"));
+    },
+  });
+  for (const { at, type, id } of changes)
+    world.clock.timer(at, () => {
+      const { changes: door } = world.root.awake().runtime;
+      const participant = { type: "user", id } as const;
+      const caller = { type: "user", userId: "ada" } as const;
+      void door.changeParticipants({ type: `conversation.participant.${type}`, caller, participant });
+    });
+  await world.run();
+  const [caller, child] = [...world.actors.values()].map((actor) => actor.awake().runtime.state.record);
+  const users = caller?.participants.filter(({ type }) => type === "user").map(({ id }) => id);
+  expect(world.log).toEqual([]);
+  return { above: users, below: child?.call?.readers };
+}
+
+test("DELEGATE-9 who has left does not read below again: an older list that arrives after a newer one changes nothing", async () => {
+  const { above, below } = await withReaders({ [AGENT_READERS]: 1 }, [
+    { at: 2_000, type: "add", id: "bob" },
+    { at: 2_500, type: "remove", id: "bob" },
+  ]);
+  expect([above, below]).toEqual([["ada"], ["ada"]]);
+});
+
+test("DELEGATE-9 who has joined reads below: an older list that arrives after a newer one takes nothing away", async () => {
+  const { above, below } = await withReaders({ [AGENT_READERS]: 1 }, [
+    { at: 2_000, type: "add", id: "bob" },
+    { at: 2_500, type: "remove", id: "bob" },
+    { at: 2_600, type: "add", id: "cleo" },
+  ]);
+  expect([above, below]).toEqual([
+    ["ada", "cleo"],
+    ["ada", "cleo"],
+  ]);
+});
+
+test("DELEGATE-9 a list that arrives before its call is not lost", async () => {
+  const { above, below } = await withReaders({ [AGENT_CALL]: 1 }, [{ at: 300, type: "add", id: "bob" }]);
+  expect([above, below]).toEqual([
+    ["ada", "bob"],
+    ["ada", "bob"],
+  ]);
 });

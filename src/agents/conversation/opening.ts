@@ -120,7 +120,7 @@ export class Opening {
 
   /** Changes who may read the conversation, in the transaction of a receipt. Throws `FORBIDDEN` for another caller's, `NotNow` before the call. */
   setReaders(
-    { readers, ...call }: AgentReadersBody,
+    { readers, readersSeq, ...call }: AgentReadersBody,
     from: ActorAddress,
     to: ActorAddress,
     afterCommit: (effect: AfterCommit) => void,
@@ -130,7 +130,7 @@ export class Opening {
     if (runtime.exists) {
       if (runtime.state.record.call?.from !== from.id) throw notCaller();
       const unit = runtime.begin();
-      unit.stage([{ type: "conversation.agent.readers", readers }]);
+      unit.stage([{ type: "conversation.agent.readers", readers, ...defined({ readersSeq }) }]);
       afterCommit(async () => {
         await unit.release();
         expel();
@@ -172,7 +172,8 @@ export class Opening {
   /** Returns the record of the conversation, as its agent is now. Throws `FORBIDDEN` where no project is shared. */
   async #record(call: AgentCallBody, { tenant, id: from }: ActorAddress): Promise<ConversationIdentity> {
     const { clock, agent } = this.ports;
-    const { agentId, operationId, attempt, path, readers, deadline, caller, bounds, calls } = call;
+    const { agentId, operationId, attempt, path, readers, readersSeq, deadline, caller, bounds, calls } =
+      call;
     const { chain, projectIds, leased } = unwrap(await agentPart(clock, () => agent(tenant, agentId)));
     const projectId = call.projectIds.find((one) => projectIds.includes(one));
     if (projectId === undefined)
@@ -193,7 +194,7 @@ export class Opening {
       listed: false,
       call: {
         ...{ operationId, attempt, path, readers, deadline, caller, from },
-        ...defined({ bounds, calls, withheld }),
+        ...defined({ readersSeq, bounds, calls, withheld }),
       },
       createdAt: clock.now(),
     };

@@ -51,7 +51,7 @@ export function workIn(messages: ModelRequest["messages"]): number {
 }
 
 /** The message of a user, or of an agent to one that joins. */
-const WORK = /^(?:(?:The user|agent "[^"]+")(?: to [^:]+)?: )?\{"id":(\d+)/;
+const WORK = /^(?:(?:The user|user "[^"]+"|agent "[^"]+")(?: to [^:]+)?: )?\{"id":(\d+)/;
 
 /** Returns the reply of an agent's model: its calls at first, then its answer. */
 export function replyOf(

@@ -6,7 +6,7 @@
  *             time was over.
  * DELEGATE-10  A result fits into its envelope, whatever its agent has written: no commit that ends a call can fail because of it.
  * DELEGATE-9  Who joins the caller's conversation may read those of its open calls, and who leaves may not any more; so it is with all
- *             calls below them.
+ *             calls below them. The lists are numbered: whatever arrives when, the newest one holds.
  * DELEGATE-8  A conversation that a call opened sends its caller one result, when it ends. What calls below it use up later, it reports
  *             later.
  */
@@ -61,6 +61,9 @@ import { finalReply, openCalls, type Turn } from "./turn.ts";
 /** An envelope without its own id. */
 export type CallEnvelope = Omit<NewEnvelope, "operationId">;
 
+/** The conversation that a commit gives, with the number of its newest entry: what the commit sends is numbered by it. */
+type Owing = Pick<ConversationState, "record" | "seq">;
+
 /** Returns the calls, cancellations and results that a commit owes: one with these changes and entries. */
 export function callEnvelopes(
   before: ConversationState,
@@ -76,7 +79,7 @@ export function callEnvelopes(
       if (operation.agent?.mode !== "delegate") continue;
       const earlier = known?.find(({ item }) => item === operation.item);
       if (isUnderWay(operation) && !(isUnderWay(earlier) && earlier?.attempt === operation.attempt))
-        envelopes.push(call(record, turn, operation));
+        envelopes.push(call(after, turn, operation));
       if (isUnderWay(earlier) && earlier !== undefined && isGivenUp(operation, earlier))
         envelopes.push(cancellation(record, turn, earlier));
     }
@@ -84,7 +87,7 @@ export function callEnvelopes(
   if (readersOf(before.record).join("\n") !== readersOf(record).join("\n")) {
     for (const turn of after.active.values())
       for (const operation of openCalls(turn))
-        if (isUnderWay(operation)) envelopes.push(readersEnvelope(record, turn, operation));
+        if (isUnderWay(operation)) envelopes.push(readersEnvelope(after, turn, operation));
   }
   const { call: origin } = record;
   if (origin !== undefined) envelopes.push(...askEnvelopes(record, origin, before, { touched, entries }));
@@ -159,7 +162,7 @@ function isGivenUp({ status, result, completedAt = 0 }: Operation, { deadline = 
   return status === "cancelled" || (result?.error?.code === "TIMEOUT" && completedAt >= deadline);
 }
 
-function call(record: ConversationIdentity, turn: Turn, operation: Operation): CallEnvelope {
+function call({ record, seq }: Owing, turn: Turn, operation: Operation): CallEnvelope {
   const { agentId } = turn;
   const { agent, attempt, deadline = 0 } = operation;
   const caller = record.agents.find(({ id }) => id === agentId);
@@ -172,6 +175,7 @@ function call(record: ConversationIdentity, turn: Turn, operation: Operation): C
     projectIds: [...new Set([record.projectId, ...(caller?.projectIds ?? [])])],
     path: pathTo(record, agentId),
     readers: readersOf(record),
+    readersSeq: seq,
     deadline: deadline - CALL_GRACE_MS,
     correlationId: correlationOf(turn),
     traceparent: operationTraceparent(turn, operation.item),
@@ -238,12 +242,13 @@ function readersOf({ call, participants }: ConversationIdentity): string[] {
     : [...call.readers];
 }
 
-function readersEnvelope(record: ConversationIdentity, turn: Turn, operation: Operation): CallEnvelope {
+function readersEnvelope({ record, seq }: Owing, turn: Turn, operation: Operation): CallEnvelope {
   const { item, attempt } = operation;
   const body: AgentReadersBody = {
     operationId: operationId(turn, item),
     attempt,
     readers: readersOf(record),
+    readersSeq: seq,
   };
   return { ...toCalled(record, turn, operation), type: AGENT_READERS, body: jsonOf(body) };
 }

@@ -59,7 +59,7 @@ export function reduceConversation(
     case "REMOVE_PARTICIPANT":
       return changeParticipants(transition, decision, now);
     case "SET_READERS":
-      return setReaders(transition, decision.readers);
+      return setReaders(transition, decision);
     case "SET_ORDER": {
       const { order, by } = decision;
       return updated(transition, { ...transition.state, order }, { turns: order, by });

@@ -1,5 +1,6 @@
 /** The participants of a conversation as decisions change them. Pure. */
 import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
+import { defined } from "../../../shared/defined.ts";
 import { hasSeveralPeople } from "./caller.ts";
 import type { AgentDecision } from "./decisions.ts";
 import { countsWith } from "./own-spending.ts";
@@ -41,14 +42,19 @@ export function changeParticipants(
 }
 
 /** Changes who may read the conversation of a call. */
-export function setReaders(transition: Transition, readers: readonly string[]): Transition {
+export function setReaders(
+  transition: Transition,
+  { readers: given, readersSeq }: Extract<AgentDecision, { type: "SET_READERS" }>,
+): Transition {
   const { state, entries, membership = [] } = transition;
   const { call } = state.record;
   if (call === undefined) return transition;
+  const readers = [...given];
+  const changed = { ...call, readers, ...defined({ readersSeq }) };
   return {
     ...transition,
-    state: { ...state, record: { ...state.record, call: { ...call, readers: [...readers] } } },
-    entries: [...entries, { type: "conversation.readers", data: { readers: [...readers] } }],
+    state: { ...state, record: { ...state.record, call: changed } },
+    entries: [...entries, { type: "conversation.readers", data: { readers } }],
     membership,
   };
 }

@@ -132,6 +132,8 @@ export interface AgentAsked {
 export interface ReadersChanged {
   type: "conversation.agent.readers";
   readers: readonly string[];
+  /** Number of the list; absent from an older release. */
+  readersSeq?: number;
 }
 
 /** The part of a join that its agent brings. */

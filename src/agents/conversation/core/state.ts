@@ -46,7 +46,7 @@ export interface ConversationIdentity {
 export interface CallOrigin
   extends Pick<
     AgentCallBody,
-    "operationId" | "attempt" | "path" | "readers" | "deadline" | "caller" | "bounds" | "calls"
+    "operationId" | "attempt" | "path" | "readers" | "readersSeq" | "deadline" | "caller" | "bounds" | "calls"
   > {
   /** The caller's conversation. */
   readonly from: string;

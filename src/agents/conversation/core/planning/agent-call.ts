@@ -15,6 +15,7 @@ import type { ModelReply } from "../../../../model/reply.ts";
 import type { AgentOutcome } from "../../../../protocol/agent-call.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import type { Caller } from "../../../../protocol/views.ts";
+import { defined } from "../../../../shared/defined.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import { isJsonObject } from "../../../../shared/json.ts";
 import { callEnd } from "../call-time.ts";
@@ -169,13 +170,25 @@ export function planDecline(
   ];
 }
 
-/** Plans after the readers of the caller's conversation have changed. The same ones again change nothing. */
+/**
+ * Plans after the readers of the caller's conversation have changed. A list that is older than the one that holds changes nothing
+ * (DELEGATE-9). One that is newer is noted even if it has the same readers: lists between the two may still arrive.
+ */
 export function planReaders(
   { record: { call } }: Pick<ConversationState, "record">,
-  { readers }: ReadersChanged,
+  { readers, readersSeq }: ReadersChanged,
 ): AgentDecision[] {
-  if (call === undefined || isEqual(call.readers, readers)) return [];
-  return [{ type: "SET_READERS", readers }];
+  if (call === undefined || !isNewer(call, { readers, readersSeq })) return [];
+  return [{ type: "SET_READERS", readers, ...defined({ readersSeq }) }];
+}
+
+function isNewer(
+  known: Pick<CallOrigin, "readers" | "readersSeq">,
+  { readers, readersSeq }: { readers: readonly string[]; readersSeq: number | undefined },
+): boolean {
+  // A caller of an older release does not number its lists, and once it is upgraded it numbers all.
+  if (readersSeq === undefined) return known.readersSeq === undefined && !isEqual(known.readers, readers);
+  return readersSeq > (known.readersSeq ?? -1);
 }
 
 function isEqual(one: readonly string[], other: readonly string[]): boolean {
