@@ -2,8 +2,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { callEnvelopes } from "../../src/agents/conversation/core/call-envelopes.ts";
+import { callEnvelopes, endedCalls } from "../../src/agents/conversation/core/call-envelopes.ts";
 import { callEnd } from "../../src/agents/conversation/core/call-time.ts";
+import type { PlanInput } from "../../src/agents/conversation/core/decisions.ts";
 import {
   CALL_GRACE_MS,
   MAX_CALL_DEPTH,
@@ -76,8 +77,8 @@ function begin(members: Partial<ConversationIdentity> = {}, budget?: Budget): Co
 }
 
 /** Applies signals as a commit does: the state after it, its envelopes and the types of its entries. */
-function commit(state: ConversationState, signals: Signal[], now = NOW) {
-  const input = { now, stem: STEM, gate: allowAll, requestTokens: () => 10 };
+function commit(state: ConversationState, signals: Signal[], now = NOW, more: Partial<PlanInput> = {}) {
+  const input = { now, stem: STEM, gate: allowAll, requestTokens: () => 10, ...more };
   const planned = signals.reduce((current, signal) => step(current, signal, input), beginTransition(state));
   const transition = settle(beginCycles(planned, input), input);
   const after = { ...transition.state, seq: state.seq + transition.entries.length };
@@ -85,6 +86,7 @@ function commit(state: ConversationState, signals: Signal[], now = NOW) {
     state: after,
     transition,
     envelopes: callEnvelopes(state, after, transition),
+    withdrawn: endedCalls(state, after, transition).map(({ to: { id }, type }) => ({ id, type })),
     types: transition.entries.map(({ type }) => type),
   };
 }
@@ -265,6 +267,73 @@ describe("a call", () => {
     const again = commit(failed.state, [{ type: "conversation.cmd.expire" }], NOW + 1_000);
     expect(again.envelopes[0]?.body).toMatchObject({ attempt: 2, calls: 112 });
     expect(envelopes[0]?.body).toMatchObject({ attempt: 1, calls: 112 });
+  });
+
+  test("DELEGATE-11 its envelope is withdrawn with its end or that of its attempt, however it ends, and before that never", () => {
+    const { state, withdrawn, envelopes } = calling(["ask", "ask_again"]);
+    const [one, again] = envelopes.map(({ to: { id } }) => ({ id, type: "agent.call" }));
+    const [first = 0, second = 0] = turnOf(state).operations.map(({ item }) => item);
+    const by = { type: "user", userId: "ada" } as const;
+    const error = { code: "EXECUTION_FAILED", message: "No model.", retriable: true } as const;
+    expect(withdrawn).toEqual([]);
+    expect(commit(state, [{ type: "conversation.cancel", turn: 1, caller: by }]).withdrawn).toEqual([
+      one,
+      again,
+    ]);
+    expect(commit(state, [{ type: "conversation.cmd.expire" }], NOW + 700_000).withdrawn).toEqual([
+      one,
+      again,
+    ]);
+    expect(commit(state, [ended(first, { text: "Done." })]).withdrawn).toEqual([one]);
+    const repeats = commit(state, [ended(second, { error })]);
+    expect(repeats.withdrawn, "the attempt that failed").toEqual([again]);
+    const later = commit(repeats.state, [{ type: "conversation.cmd.expire" }], NOW + 1_000);
+    expect([later.withdrawn, later.envelopes.map(({ type }) => type)]).toEqual([[], ["agent.call"]]);
+  });
+
+  test("DELEGATE-12 one that finds no room in the outbox fails, retriable, or is made again later; those that do are sent", () => {
+    const { state } = commit(begin(), [messageOfAda("Hi")]);
+    const long = { message: "x".repeat(10_000) };
+    const asked = (room: { envelopes: number; bytes: number }, tools = ["ask", "ask", "ask_again"]) =>
+      commit(
+        state,
+        [
+          reply(
+            state,
+            tools.map((name) => [name, long]),
+          ),
+        ],
+        NOW,
+        { room: () => room },
+      );
+    const bytes = asked({ envelopes: 9, bytes: 26_000 });
+    expect(bytes.envelopes.map(({ type }) => type)).toEqual(["agent.call", "agent.call"]);
+    expect(errorsOf(bytes.state)).toEqual([null, null, null]);
+    expect(turnOf(bytes.state).operations[2]).toMatchObject({
+      status: "pending",
+      attempt: 2,
+      notBefore: NOW + 1_000,
+    });
+    const count = asked({ envelopes: 1, bytes: 1_000_000 }, ["ask", "ask"]);
+    expect(count.envelopes).toHaveLength(1);
+    expect(errorsOf(count.state)).toEqual([null, "EXECUTION_FAILED"]);
+    expect(turnOf(count.state).operations[1]?.result?.error).toMatchObject({ retriable: true });
+    const none = asked({ envelopes: 0, bytes: -1 }, ["ask", "ask"]);
+    expect([none.envelopes, errorsOf(none.state)]).toEqual([[], ["EXECUTION_FAILED", "EXECUTION_FAILED"]]);
+    expect(turnOf(none.state).call, "the model goes on").not.toBeNull();
+  });
+
+  test("DELEGATE-12 calls of several turns that begin with one commit share the room", () => {
+    const first = commit(begin(), [messageOfAda("Hi")]);
+    const both = commit(first.state, [messageOfAda("And")]).state;
+    const said: [string, JsonObject][] = [["ask_again", { message: "Work." }]];
+    const room = () => ({ envelopes: 1, bytes: 1_000_000 });
+    const { envelopes, state } = commit(both, [reply(both, said, 1), reply(both, said, 2)], NOW, { room });
+    expect(envelopes).toHaveLength(1);
+    const statuses = [...state.active.values()].flatMap(({ operations }) =>
+      operations.map(({ status }) => status),
+    );
+    expect(statuses).toEqual(["dispatched", "pending"]);
   });
 
   test("DELEGATE-2 the messages of all open calls have a length together, so a commit can always send them", () => {

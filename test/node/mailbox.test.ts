@@ -842,6 +842,69 @@ describe("a mailbox", () => {
     expect(mailbox.wake()).toBeNull();
   });
 
+  test("MAIL-22 an envelope that is withdrawn is not tried again, takes no room, and has neither an outcome nor a dead letter", async () => {
+    const carried: string[] = [];
+    const { send, clock, mailbox, entries, database, ports } = open(async ({ type }, { number }) => {
+      carried.push(`${type} ${number}`);
+      throw new Error("away");
+    });
+    const told: string[] = [];
+    mailbox.outcomes("work", ({ outcome }) => void told.push(outcome.status));
+    send();
+    send({ type: "other" });
+    await clock.advance(0);
+    const withdraw = () => mailbox.withdraw(address("b"), "work");
+    const rolledBack = () =>
+      database.transaction(() => {
+        withdraw();
+        throw new Error("no");
+      });
+    expect(rolledBack).toThrow("no");
+    await clock.advance(1_000);
+    mailbox.wake();
+    await clock.advance(0);
+    expect(carried, "a withdrawal that is rolled back changes nothing").toEqual([
+      "work 1",
+      "other 1",
+      "work 2",
+      "other 2",
+    ]);
+    const before = mailbox.room().envelopes;
+    withdraw();
+    expect(mailbox.room().envelopes).toBe(before + 1);
+    for (let hour = 0; hour < 2; hour++) {
+      for (let wait = mailbox.wake(); wait !== null && wait <= 900_000; wait = mailbox.wake())
+        await clock.advance(Math.max(1, wait));
+    }
+    expect(carried.filter((one) => one.startsWith("work"))).toEqual(["work 1", "work 2"]);
+    expect([told, entries(), mailbox.deadLetters().items.map(({ type }) => type)]).toEqual([
+      [],
+      0,
+      ["other"],
+    ]);
+    expect(new Mailbox(ports).wake()).toBeNull();
+  });
+
+  test.each<[end: string, answer: () => Promise<Answer>]>([
+    ["fails", () => Promise.reject(new Error("away"))],
+    ["is refused", refusing],
+    ["arrives", async () => ({ type: "done", result: null })],
+  ])("MAIL-22 an attempt that runs during the withdrawal and %s changes nothing", async (_, answer) => {
+    let end = (): void => undefined;
+    const under = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const { send, clock, mailbox, entries } = open(() => under.then(answer));
+    const told: string[] = [];
+    mailbox.outcomes("work", ({ outcome }) => void told.push(outcome.status));
+    send();
+    await clock.advance(0);
+    mailbox.withdraw(address("b"), "work");
+    end();
+    await clock.advance(0);
+    expect([told, entries(), mailbox.deadLetters().items, mailbox.wake()]).toEqual([[], 0, [], null]);
+  });
+
   test("MAIL-11 an outcome whose handler keeps failing becomes a dead letter after another series of attempts", async () => {
     const { send, clock, mailbox, entries } = open(async () => ({ type: "done", result: null }));
     let tries = 0;

@@ -161,6 +161,34 @@ describe("a call that nobody asks about goes on by the alarms of its actors", ()
   );
 });
 
+test("DELEGATE-11 DELEGATE-12 calls that were given up before they arrived keep no later turn from its calls", async () => {
+  const calls = (from: number) =>
+    Array.from({ length: 16 }, (_, n) => {
+      return {
+        background: false,
+        repeats: false,
+        work: { ...work(from + n, "helper"), padding: 120 * 1024 },
+      };
+    });
+  const more = [1, 2, 3].map((n) => ({ at: n * 20_000, work: work(n, "boss", calls(100 * (n + 1))) }));
+  const world = new TreeWorld({ ...planOfRoot(work(0, "boss", calls(100)), 5_000), more });
+  const carry = world.carry.bind(world);
+  Object.defineProperty(world, "carry", {
+    value: (...given: Parameters<TreeWorld["carry"]>) =>
+      given[1].type === AGENT_CALL ? Promise.reject(new Error("away")) : carry(...given),
+  });
+  await world.run();
+  const { runtime, mailbox } = world.root.awake();
+  const turns = [1, 2, 3, 4].map((n) => runtime.turn(n));
+  const codes = turns.map((turn) => new Set(turn?.operations.map(({ result }) => result?.error?.code)));
+  expect(codes.map((found) => [...found])).toEqual(Array.from({ length: 4 }, () => ["TIMEOUT"]));
+  expect(turns.map((turn) => turn?.status)).toEqual(Array.from({ length: 4 }, () => "completed"));
+  const waits = turns.map((turn) => (turn?.completedAt ?? 0) - (turn?.createdAt ?? 0));
+  expect(Math.max(...waits), "five seconds of a call, and its grace").toBeLessThan(12_000);
+  expect([mailbox.room().bytes, mailbox.deadLetters().items]).toEqual([8 * 1024 * 1024, []]);
+  expect(world.log).toEqual([]);
+});
+
 /** A root whose agent calls one that works for 20 s, and the first attempts to deliver that are lost, by type. */
 async function withReaders(
   lost: Partial<Record<string, number>>,

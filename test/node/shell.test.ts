@@ -14,6 +14,8 @@ type Change = { added: readonly string[]; envelopes: readonly NewEnvelope[] };
 interface Committed extends Commit<State>, Change {}
 type Effect = { entry: string };
 
+const to = { kind: "ledger", tenant: "t", id: "other" };
+
 const errors = vi.spyOn(console, "error");
 beforeEach(() => void errors.mockImplementation(() => undefined));
 afterEach(() => void errors.mockReset());
@@ -30,6 +32,7 @@ function open() {
     isUnreadable: false,
     breaksOnPublish: false,
     losesAnswers: false,
+    isFull: false,
     due: 1_000,
     sending: Promise.resolve(),
   };
@@ -39,7 +42,6 @@ function open() {
       const added = signals.map((signal) => ("add" in signal ? signal.add : `lost ${signal.lost}`));
       if (added.includes("refused")) throw new DramatisError("CONFLICT", "This entry is refused.");
       if (added.includes("bad")) throw new TypeError("This entry cannot be written.");
-      const to = { kind: "ledger", tenant: "t", id: "other" };
       const envelope = () => ({ operationId: newOperationId(), to, type: "copy", body: null });
       return { added, envelopes: added.filter((entry) => entry === "send").map(envelope) };
     },
@@ -53,6 +55,7 @@ function open() {
       return { ...change, before, state: [...kept, ...change.added] };
     },
     envelopes: ({ envelopes }) => envelopes,
+    withdrawals: ({ added }) => added.filter((entry) => entry === "send").map(() => ({ to, type: "older" })),
     dueIn: (state) => (state.length === 0 ? null : platform.due),
     effectsOf: (state) => state.map((entry) => ({ entry })),
     effectsAfter: (commits, state) =>
@@ -81,10 +84,12 @@ function open() {
     armWakeup: async () => {
       platform.armed += 1;
     },
-    send: async ({ type }) => {
+    send: ({ type }) => {
+      if (platform.isFull) throw new DramatisError("QUEUE_OVERFLOW", "It is full.", { retriable: true });
       platform.sends.push(type);
-      await platform.sending;
+      return platform.sending;
     },
+    withdraw: ({ type }) => void platform.sends.push(`no ${type}`),
     publish: ({ added }) => {
       log.push(`published ${added}; stored ${rows().length}; in memory ${shell.state?.length}`);
       if (platform.breaksOnPublish) throw new Error("The reader is broken.");
@@ -370,5 +375,19 @@ describe("the shell of an actor", () => {
     shell.report([{ add: entry }]);
     shell.retryUnsaved();
     expect(rows()).toEqual([`lost ${entry}`]);
+  });
+
+  test("RUN-4 an outcome whose envelopes have no room in the outbox is abandoned, and the others go on", () => {
+    const { shell, rows, platform } = open();
+    platform.isFull = true;
+    expect(shell.report([{ add: "send" }])).toBe(true);
+    expect(shell.report([{ add: "a" }])).toBe(true);
+    expect([rows(), shell.unsaved]).toEqual([["lost send", "a"], []]);
+  });
+
+  test("MAIL-22 a commit withdraws before it sends: the room is that of what it sends", () => {
+    const { shell, platform } = open();
+    shell.report([{ add: "send" }]);
+    expect(platform.sends).toEqual(["no older", "copy"]);
   });
 });

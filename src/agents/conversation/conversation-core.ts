@@ -6,8 +6,8 @@ import { stemOf } from "../../protocol/ids.ts";
 import type { Caller } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
-import type { ActorCore, Commit } from "../base/runtime/actor-core.ts";
-import { type CallEnvelope, callEnvelopes } from "./core/call-envelopes.ts";
+import type { ActorCore, Commit, Withdrawal } from "../base/runtime/actor-core.ts";
+import { type CallEnvelope, callEnvelopes, endedCalls } from "./core/call-envelopes.ts";
 import { originOf } from "./core/caller.ts";
 import type { PlanInput, StoredTurns } from "./core/decisions.ts";
 import {
@@ -48,6 +48,7 @@ export interface PlanningPorts
     | "summaryInProgress"
     | "sizesAfter"
     | "requestTokens"
+    | "room"
   > {
   ids: Ids;
   /** Returns when the next message of the queue may begin, in milliseconds since the epoch; `null` while none may. */
@@ -82,7 +83,8 @@ export class ConversationCore
     const { ids, gate, ...optional } = this.ports;
     const { calls, agentTurns, clientToolTimeoutMs, approvalTimeoutMs, inProgress, summaryInProgress } =
       optional;
-    const { sizesAfter, requestTokens } = optional;
+    const { sizesAfter, requestTokens, room: roomLeft } = optional;
+    const room = roomLeft && (() => reading(roomLeft));
     const input = {
       now,
       gate,
@@ -96,7 +98,7 @@ export class ConversationCore
         inProgress,
         summaryInProgress,
       }),
-      ...defined({ sizesAfter, requestTokens }),
+      ...defined({ sizesAfter, requestTokens, room }),
     };
     try {
       const planned = signals.reduce<Transition>((current, signal) => {
@@ -116,6 +118,10 @@ export class ConversationCore
   write(before: ConversationState, transition: Transition, now: number): ConversationCommit | null {
     if (transition.entries.length === 0) return null;
     return { before, transition, ...this.store.commit(transition, now) };
+  }
+
+  withdrawals({ before, state, transition }: ConversationCommit): readonly Withdrawal[] {
+    return endedCalls(before, state, transition);
   }
 
   envelopes({ before, state, transition }: ConversationCommit): readonly NewEnvelope[] {
@@ -200,15 +206,16 @@ function backgroundKeys(state: ConversationState): string[] {
 /** A read of the store that failed while planning. */
 class ReadFailure extends Error {}
 
+function reading<Value>(read: () => Value): Value {
+  try {
+    return read();
+  } catch (cause) {
+    throw new ReadFailure("The store cannot be read.", { cause });
+  }
+}
+
 /** Returns the turns of a store, for planning. */
 function storedTurns(store: ConversationDatabase): StoredTurns {
-  const reading = <Value>(read: () => Value): Value => {
-    try {
-      return read();
-    } catch (cause) {
-      throw new ReadFailure("The store cannot be read.", { cause });
-    }
-  };
   return {
     after: (n, caller) => {
       const isOwn = (other: Caller) => originOf(other) === originOf(caller);

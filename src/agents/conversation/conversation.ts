@@ -98,7 +98,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       exporter: ports.exporter(this.env),
       attachments: ports.attachments(this.env),
       directory: () => ports.directory(this.env),
-      send: (envelope) => this.mailbox.send(envelope, { owed: true }),
+      mailbox: () => this.mailbox,
       agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
       location: ports.location,
       clients: () => this.#clients(),

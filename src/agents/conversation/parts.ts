@@ -15,11 +15,20 @@ import { conversationMedia } from "./effects/media.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsageMirror } from "./mirror/usage-mirror.ts";
 import { Opening, type OpeningPorts } from "./opening.ts";
+import { type Outbound, type OutgoingPorts, outgoing } from "./outgoing.ts";
 import { ConversationQueries } from "./reads/queries.ts";
 import { type ConversationPorts, ConversationRuntime } from "./runtime.ts";
 
 /** The ports of the runtime that the parts provide themselves. */
-type Own = "media" | "spans" | "armWakeup" | "announce" | "relist" | "invite" | "publish";
+type Own =
+  | "media"
+  | "spans"
+  | "armWakeup"
+  | "announce"
+  | "relist"
+  | "invite"
+  | "publish"
+  | keyof OutgoingPorts;
 
 export interface PartsPorts extends Omit<ConversationPorts, Own> {
   /** The budgets that the conversations of an isolate share. */
@@ -28,6 +37,8 @@ export interface PartsPorts extends Omit<ConversationPorts, Own> {
   attachments: AttachmentStore | null;
   /** Returns `null` where there is no directory. */
   directory(): Directory | null;
+  /** Returns the actor's mailbox. */
+  mailbox(): Outbound;
   /** Finds the actor of an agent. */
   agent: OpeningPorts["agent"];
   location: OpeningPorts["location"];
@@ -62,11 +73,12 @@ export class ConversationParts {
   readonly opening: Opening;
 
   constructor(private readonly ports: PartsPorts) {
-    const { shared, attachments, directory, clients, database, send, clock, exporter } = ports;
+    const { shared, attachments, directory, clients, database, clock, exporter } = ports;
+    const mail = outgoing(() => ports.mailbox());
     this.announcement = new Announcement({
       record: () => this.runtime.state.record,
       directory,
-      send,
+      send: mail.send,
       transaction: (body) => database.transaction(body),
       clock,
       wakeup: this.wakeups.named("directory"),
@@ -80,6 +92,7 @@ export class ConversationParts {
     });
     this.runtime = new ConversationRuntime({
       ...ports,
+      ...mail,
       ...conversationMedia(attachments, () => this.runtime.state.record),
       armWakeup: (milliseconds) => this.wakeups.arm("window", milliseconds),
       announce: (record) => this.announcement.note(record),
@@ -94,6 +107,7 @@ export class ConversationParts {
     });
     this.opening = new Opening({
       ...ports,
+      send: mail.send,
       runtime: this.runtime,
       transaction: (body) => database.transaction(body),
       expel: () => this.readers.expel((principal) => mayRead(this.runtime.state.record, principal)),

@@ -7,7 +7,6 @@ import type { SessionEvent } from "../../memory/session/types.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { Budget } from "../../protocol/budget.ts";
-import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
 import { messageId, turnId } from "../../protocol/ids.ts";
@@ -49,6 +48,7 @@ import { nextRequestTokens } from "./effects/next-request.ts";
 import { type ReportPorts, Reports } from "./effects/reports.ts";
 import { SessionWindows } from "./effects/session-windows.ts";
 import { OperationResults } from "./operation-results.ts";
+import type { OutgoingPorts } from "./outgoing.ts";
 import { SignalQueueDoor } from "./signal-queue.ts";
 import { ConversationDatabase } from "./store/conversation-database.ts";
 import { ToolStateStore } from "./store/tool-state.ts";
@@ -57,6 +57,7 @@ export interface ConversationPorts
   extends ModelCallPorts,
     Omit<PlanningPorts, "drainFrom" | "inProgress" | "sizesAfter" | "requestTokens">,
     ReportPorts,
+    OutgoingPorts,
     WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
@@ -69,8 +70,6 @@ export interface ConversationPorts
   publish: (frames: Frame[]) => void;
   /** Gets a commit that changed the usage without a turn's end. */
   onUsage?: () => void;
-  /** As `Mailbox.send`. */
-  send(envelope: NewEnvelope): Promise<void>;
   /** Notes a new conversation for its agent and the directory, in the transaction that creates it. Returns the wake-ups. */
   announce(record: ConversationIdentity): readonly Promise<void>[];
   /** Returns what an agent brings that joins a conversation; absent where no agent is known. Throws as `JoinPorts.invite` does. */
@@ -139,6 +138,7 @@ export class ConversationRuntime {
       isInTransaction: () => database.isInTransaction(),
       armWakeup: (milliseconds) => ports.armWakeup(milliseconds),
       send: (envelope) => ports.send(envelope),
+      withdraw: (withdrawal) => ports.withdraw?.(withdrawal),
       publish: (commit) => this.#publish(commit),
       start: (effects) => this.#effects.start(effects),
       abort: (keys) => this.#effects.abort(keys),

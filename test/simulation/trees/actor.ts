@@ -5,6 +5,7 @@ import type { Wakeup } from "../../../src/agents/base/timers/wakeups.ts";
 import { takeAgentCalls } from "../../../src/agents/conversation/agent-calls.ts";
 import type { ConversationState } from "../../../src/agents/conversation/core/state.ts";
 import { Opening } from "../../../src/agents/conversation/opening.ts";
+import { outgoing } from "../../../src/agents/conversation/outgoing.ts";
 import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
 import { allowAll } from "../../../src/policy/gate.ts";
 import type { Clock } from "../../../src/ports/clock.ts";
@@ -128,6 +129,7 @@ export class TreeActor {
       arm: wakeup("mail").arm,
       directory: () => null,
     });
+    const mail = outgoing(() => life.mailbox);
     life.runtime = new ConversationRuntime({
       database,
       keyValue,
@@ -139,9 +141,10 @@ export class TreeActor {
       gate: allowAll,
       armWakeup: wakeup("window").arm,
       ...defined({ calls: world.plan.calls }),
+      ...mail,
       send: (envelope) => {
         if (envelope.type === AGENT_CANCEL) this.hasGivenUp = true;
-        return life.mailbox.send(envelope, { owed: true });
+        return mail.send(envelope);
       },
       announce: () => [],
       invite: (_record, agent) => world.invite(agent),
@@ -155,7 +158,7 @@ export class TreeActor {
       runtime: life.runtime,
       agent: world.agent,
       location: () => ({}),
-      send: (envelope) => life.mailbox.send(envelope, { owed: true }),
+      send: mail.send,
       expel: () => undefined,
     });
     takeAgentCalls(life.mailbox, {

@@ -17,6 +17,8 @@ export interface WorkPlan {
   /** `decline` and `silent` end without calls. */
   end: "answer" | "decline" | "silent" | "broken";
   calls: CallPlan[];
+  /** Characters of three bytes that its message has besides; absent for none. */
+  padding?: number;
 }
 
 /** A call of an agent. */

@@ -92,5 +92,10 @@ export function replyOf(
 
 /** Returns a work as its agent is told of it: without secrets, which only answers have. */
 export function hidden(work: WorkPlan): object {
-  return { id: work.id, calls: work.calls.map((call) => hidden(call.work)) };
+  const { padding = 0 } = work;
+  return { ...bare(work), ...(padding > 0 ? { pad: "€".repeat(padding) } : {}) };
+}
+
+function bare({ id, calls }: WorkPlan): object {
+  return { id, calls: calls.map((call) => bare(call.work)) };
 }

@@ -7,7 +7,7 @@
  *          envelopes are answered "not now", those under way wait, and everything else is `UNAVAILABLE`.
  */
 import type { z } from "zod";
-import { ageOf, type NewEnvelope } from "../../../protocol/envelope.ts";
+import { type ActorAddress, ageOf, type NewEnvelope } from "../../../protocol/envelope.ts";
 import type { Answer } from "../../../protocol/mailbox-api.ts";
 import type { DeadLetterView } from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
@@ -26,7 +26,7 @@ import {
 } from "./handlers.ts";
 import { Inbox } from "./inbox.ts";
 import { REDELIVER_WITHIN_MS } from "./limits.ts";
-import { Outbox, type SendOptions } from "./outbox.ts";
+import { Outbox, type OutboxRoom, type SendOptions } from "./outbox.ts";
 import type { MailboxPorts } from "./ports.ts";
 import { Settlement } from "./settlement.ts";
 import { MailboxStore } from "./store.ts";
@@ -101,6 +101,21 @@ export class Mailbox {
   send(envelope: NewEnvelope, options: SendOptions = {}): Promise<void> {
     this.#checkStorage();
     return this.ports.database.transaction(() => ({ armed: this.#outbox.send(envelope, options) })).armed;
+  }
+
+  /**
+   * Withdraws the envelopes of a type to a receiver that are under way, with the current transaction. The receiver may have acted on
+   * them. Throws `UNAVAILABLE`.
+   */
+  withdraw(to: ActorAddress, type: string): void {
+    this.#checkStorage();
+    this.#outbox.withdraw(to, type);
+  }
+
+  /** Returns the room for envelopes that are not owed. Throws `UNAVAILABLE`. */
+  room(): OutboxRoom {
+    this.#checkStorage();
+    return this.#outbox.room();
   }
 
   /** Takes an envelope from another actor's mailbox. Rejects only if it is unknown whether the actor has acted. */

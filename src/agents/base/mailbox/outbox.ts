@@ -9,6 +9,8 @@
  *          whole decision.
  * MAIL-20  There is room beyond the bounds for envelopes that are owed, such as a result or a cancellation: a full outbox takes back no
  *          decision that ends work.
+ * MAIL-22  A sender may withdraw an envelope that is under way, by a decision of its own: then no further attempt begins, and the envelope
+ *          has neither an outcome nor a dead letter. The receiver may have acted on it.
  * MAIL-17  Only `redeliver` sends under the operation id of a dead letter. Sending the same envelope changes nothing, and
  *          another one under that id is `IDEMPOTENCY_CONFLICT`. The numbers of its attempts therefore continue.
  */
@@ -50,6 +52,14 @@ interface Held extends StoredEntry {
    * not. `waiting` for its next attempt, or `running` one.
    */
   phase: "staged" | "found" | "waiting" | "running";
+  /** A transaction has withdrawn it, which may still roll back. */
+  isWithdrawn?: boolean;
+}
+
+/** Room in an outbox, beside what it may owe: envelopes, and their bytes as JSON. */
+export interface OutboxRoom {
+  envelopes: number;
+  bytes: number;
 }
 
 /** Options of an envelope to send. */
@@ -98,11 +108,31 @@ export class Outbox {
     return this.#stage(newEntry(envelope, letter), utf8Length(JSON.stringify(envelope)));
   }
 
+  /** Withdraws the envelopes of a type to a receiver, with the current transaction (MAIL-22). */
+  withdraw(to: ActorAddress, type: string): void {
+    this.load();
+    for (const held of this.#held.values()) {
+      const { envelope } = held.entry;
+      if (envelope.type !== type || addressKey(envelope.to) !== addressKey(to)) continue;
+      held.isWithdrawn = true;
+      this.store.deleteEntry(held.key);
+      this.#flushSoon();
+    }
+  }
+
+  /** Returns the room for envelopes that are not owed. */
+  room(): OutboxRoom {
+    this.load();
+    const present = [...this.#held.values()].filter((held) => !(held.isWithdrawn && this.#isAbsent(held)));
+    const bytes = present.reduce((sum, { size }) => sum + size, 0);
+    return { envelopes: MAX_OUTBOX_ENVELOPES - present.length, bytes: MAX_OUTBOX_BYTES - bytes };
+  }
+
   /** Returns the entry of an operation that is under way. */
   underWay(operationId: string): OutboxEntry | undefined {
     this.load();
     const held = this.#held.get(operationId);
-    return held === undefined || this.#isRolledBack(held) ? undefined : held.entry;
+    return held === undefined || this.#isAbsent(held) ? undefined : held.entry;
   }
 
   /** Starts what is due. Returns the milliseconds until the next call; `null` when the outbox is empty. */
@@ -134,14 +164,16 @@ export class Outbox {
     );
   }
 
-  #isRolledBack({ phase, key }: Held): boolean {
-    return phase === "staged" && !this.store.hasEntry(key);
+  /** Reports whether a transaction has rolled back the entry, or withdrawn it. One that is open may still roll back. */
+  #isAbsent({ phase, isWithdrawn, key }: Held): boolean {
+    return (phase === "staged" || isWithdrawn === true) && !this.store.hasEntry(key);
   }
 
   #stage(entry: OutboxEntry, size: number, options: SendOptions = {}): Promise<void> {
     const { operationId } = entry.envelope;
     if (!this.#hasRoomFor(size, options)) {
-      for (const [id, held] of this.#held) if (this.#isRolledBack(held)) this.#held.delete(id);
+      for (const [id, held] of this.#held)
+        if (!held.isWithdrawn && this.#isAbsent(held)) this.#held.delete(id);
     }
     if (!this.#hasRoomFor(size, options)) {
       throw new DramatisError(
@@ -154,15 +186,19 @@ export class Outbox {
     // One that was rolled back loses its place in the order.
     this.#held.delete(operationId);
     this.#held.set(operationId, { key, entry, size, phase: "staged" });
-    if (!this.#isFlushQueued) queueMicrotask(() => this.#flush());
-    this.#isFlushQueued = true;
+    this.#flushSoon();
     return this.#arm(WAKE_AFTER_SEND_MS);
   }
 
+  #flushSoon(): void {
+    if (!this.#isFlushQueued) queueMicrotask(() => this.#flush());
+    this.#isFlushQueued = true;
+  }
+
   #hasRoomFor(size: number, { owed = false }: SendOptions): boolean {
-    const bytes = [...this.#held.values()].reduce((sum, held) => sum + held.size, size);
+    const { envelopes, bytes } = this.room();
     const [more, moreBytes] = owed ? [OWED_ENVELOPES, OWED_BYTES] : [0, 0];
-    return this.#held.size < MAX_OUTBOX_ENVELOPES + more && bytes <= MAX_OUTBOX_BYTES + moreBytes;
+    return envelopes + more > 0 && size <= bytes + moreBytes;
   }
 
   #arm(milliseconds: number): Promise<void> {
@@ -189,10 +225,14 @@ export class Outbox {
     }
   }
 
-  /** Drops a staged entry that was rolled back, and decides about one that was found. */
+  /** Drops an entry that was rolled back or withdrawn, and decides about one that was found. */
   #takeUp(held: Held): void {
     const { phase, entry } = held;
-    if (this.#isRolledBack(held)) this.#held.delete(entry.envelope.operationId);
+    if (this.#isAbsent(held)) {
+      this.#held.delete(entry.envelope.operationId);
+      return;
+    }
+    held.isWithdrawn = false;
     if (phase !== "running") held.phase = "waiting";
     if (phase !== "found") return;
     const step = stepOutbox(entry, { type: "woken" }, this.ports.clock.now());
@@ -246,6 +286,7 @@ export class Outbox {
   }
 
   #apply(held: Held, step: OutboxStep): void {
+    if (this.#isAbsent(held)) return;
     if (step.type === "settle") {
       this.#settle(held, step);
       return;

@@ -1,5 +1,5 @@
 /** The parts of an actor that its shell calls: decisions, which are pure, the store, and the ports. */
-import type { NewEnvelope } from "../../../protocol/envelope.ts";
+import type { ActorAddress, NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { WakeupPorts } from "./armed-wakeup.ts";
 
@@ -7,6 +7,12 @@ import type { WakeupPorts } from "./armed-wakeup.ts";
 export interface Commit<State> {
   readonly before: State;
   readonly state: State;
+}
+
+/** The envelopes of a type to a receiver. */
+export interface Withdrawal {
+  readonly to: ActorAddress;
+  readonly type: string;
 }
 
 /** The decisions of an actor (pure), and its store. */
@@ -17,6 +23,8 @@ export interface ActorCore<State, Signal, Change, Committed extends Commit<State
   plan(state: State, signals: readonly Signal[], now: number): Change;
   /** Writes a change in the current transaction; `null` for a change without content. */
   write(before: State, change: Change, now: number): Committed | null;
+  /** Returns the envelopes under way that a change withdraws, before it sends others; absent where none ever is. */
+  withdrawals?(change: Committed): readonly Withdrawal[];
   /** Returns the envelopes that a change sends. */
   envelopes(change: Committed): readonly NewEnvelope[];
   /** Returns in how many milliseconds the actor must wake; `null` if it need not. */
@@ -41,6 +49,8 @@ export interface ShellPorts<Committed, Effect> extends WakeupPorts {
   isInTransaction(): boolean;
   /** Sends an envelope with the current transaction. Resolves when its wake-up is armed. */
   send(envelope: NewEnvelope): Promise<void>;
+  /** Withdraws envelopes with the current transaction. */
+  withdraw(withdrawal: Withdrawal): void;
   /** Publishes a commit. */
   publish(commit: Committed): void;
   /** Starts effects that do not run yet. */

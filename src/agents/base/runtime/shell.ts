@@ -8,7 +8,8 @@
  *        that was lost starts again.
  * EFFECT-5  A commit aborts the effects that run and that its state no longer calls for.
  * RUN-4  The outcome of an effect whose commit failed is kept and committed later; the effect does not run again. An
- *        outcome that can never be planned or committed is abandoned, as the core decides.
+ *        outcome that can never be planned or committed is abandoned, as the core decides. So is one whose envelopes find no room
+ *        in the outbox: its work ends with that error, and not in silence.
  * RUN-7  Signals that are due but cannot be committed are tried once a second at most.
  * STAGE-3  A release replaces memory before anything that can throw. If another change was released since the unit began,
  *          memory is read from the store again.
@@ -259,8 +260,8 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
   }
 }
 
-/** Reports whether a commit can never succeed: our own code refuses the outcome, or it cannot be written as text. */
+/** Reports whether a commit is not tried again: our own code refuses the outcome, it cannot be written as text, or its envelopes have no room. */
 function isFinal(error: unknown): boolean {
-  if (error instanceof DramatisError) return !error.retriable;
+  if (error instanceof DramatisError) return !error.retriable || error.code === "QUEUE_OVERFLOW";
   return error instanceof RangeError || error instanceof TypeError;
 }

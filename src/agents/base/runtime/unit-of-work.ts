@@ -99,6 +99,7 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
       ports.transaction(() => {
         const commit = core.write(before, change, now);
         if (commit === null) return;
+        for (const withdrawal of core.withdrawals?.(commit) ?? []) ports.withdraw(withdrawal);
         const sent = core.envelopes(commit).map((envelope) => ports.send(envelope));
         written = { commit, sent, wakeup: this.#writeWakeup(before, commit.state, now) };
       });

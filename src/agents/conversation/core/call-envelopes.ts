@@ -5,6 +5,8 @@
  * DELEGATE-7  A call whose caller gave it up is stopped, with the calls below it: the turn was stopped or has failed, or the call's
  *             time was over.
  * DELEGATE-10  A result fits into its envelope, whatever its agent has written: no commit that ends a call can fail because of it.
+ * DELEGATE-11  With the end of a call or of its attempt, its envelope is withdrawn where it is still under way: calls that nobody waits for
+ *             take no room from others.
  * DELEGATE-9  Who joins the caller's conversation may read those of its open calls, and who leaves may not any more; so it is with all
  *             calls below them. The lists are numbered: whatever arrives when, the newest one holds.
  * DELEGATE-8  A conversation that a call opened sends its caller one result, when it ends. What calls below it use up later, it reports
@@ -40,6 +42,7 @@ import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { shorten, shortenToJson } from "../../../shared/text.ts";
+import { utf8Length } from "../../../shared/utf8.ts";
 import { correlationOf } from "./correlation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { CALL_GRACE_MS } from "./limits.ts";
@@ -57,6 +60,9 @@ import {
 import { operationTraceparent } from "./trace.ts";
 import type { Transition } from "./transition.ts";
 import { finalReply, openCalls, type Turn } from "./turn.ts";
+
+/** Bytes of what an envelope has beside its body, and of what a call gets when it begins. */
+const CALL_OVERHEAD_BYTES = 2 * 1024;
 
 /** An envelope without its own id. */
 export type CallEnvelope = Omit<NewEnvelope, "operationId">;
@@ -99,6 +105,27 @@ export function callEnvelopes(
     else if (!isWithin(spent, NOTHING)) envelopes.push(resultEnvelope(record.tenant, origin, { spent }));
   }
   return envelopes;
+}
+
+/** Returns the envelopes of the calls, and of their attempts, that end with a commit (DELEGATE-11). */
+export function endedCalls(
+  before: ConversationState,
+  { record }: Pick<ConversationState, "record">,
+  { touched }: Pick<Transition, "touched">,
+): Pick<CallEnvelope, "to" | "type">[] {
+  return [...touched.values()].flatMap((turn) => {
+    const known = before.active.get(turn.n)?.operations ?? [];
+    const ended = known.filter((earlier) => {
+      const now = turn.operations.find(({ item }) => item === earlier.item);
+      return isUnderWay(earlier) && !(isUnderWay(now) && now?.attempt === earlier.attempt);
+    });
+    return ended.map((operation) => ({ ...toCalled(record, turn, operation), type: AGENT_CALL }));
+  });
+}
+
+/** Returns the bytes that a call takes in the outbox, at most. */
+export function callBytes(state: Owing, turn: Turn, operation: Operation): number {
+  return utf8Length(JSON.stringify(call(state, turn, operation))) + CALL_OVERHEAD_BYTES;
 }
 
 /** Returns the requests for approval that begin or end with a commit, for the caller (ASK-1). */

@@ -47,6 +47,8 @@ export interface PlanInput {
   inProgress?: (turn: CallingTurn) => CallInProgress;
   /** Returns the measurements of the call for a summary that runs, or has just ended; when absent, nothing is known. */
   summaryInProgress?: (running: SessionInCompaction) => AttemptFacts | undefined;
+  /** Returns the room for calls in the actor's outbox; when absent, each has room. */
+  room?: () => { envelopes: number; bytes: number };
   /** The turns in the store; when absent, only active ones are known. */
   turns?: StoredTurns;
   /** The turns that the present step has ended. The store does not have them yet. */

@@ -49,7 +49,7 @@ function follow(transition: Transition, input: PlanInput): AgentDecision[] {
   const { state } = transition;
   const reserve = reservation(transition, input);
   if (reserve.length > 0) return reserve;
-  const calls = planCalls(state, input);
+  const calls = planCalls(transition, input);
   if (calls.length > 0) return calls;
   return planQueue(state, withEnded(transition, input));
 }

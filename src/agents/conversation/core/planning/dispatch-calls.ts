@@ -4,31 +4,96 @@
  * INHERIT-1  A call gets a part of what the limits of its caller's turn, conversation and persona have left, beside what running model
  *            calls have reserved: an equal one for each call that begins with it, and one more for the caller itself. It is reserved until
  *            the call ends, so the limits hold for the whole tree of calls.
+ * DELEGATE-12  A call that finds no room in the actor's outbox fails, retriable, and nobody is asked. So a reply that calls agents can
+ *            always be committed.
  */
 import { AMOUNT, amountOf, BUDGET_LIMITS, type Budget, inUnits } from "../../../../protocol/budget.ts";
+import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
+import { callBytes } from "../call-envelopes.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
-import type { ConversationState } from "../state.ts";
-import { openCalls } from "../turn.ts";
+import type { Operation } from "../operation.ts";
+import { type ConversationState, chainOf } from "../state.ts";
+import type { Transition } from "../transition.ts";
+import { openCalls, type Turn } from "../turn.ts";
 import { type Limit, limitsBesideModel } from "./budget.ts";
 import { USUAL_LIMITS } from "./call-guards.ts";
 import { partOfCall } from "./call-tree.ts";
+import { resume } from "./results.ts";
+import { failure } from "./tool-call.ts";
+import { nextAttemptAt } from "./tool-retry.ts";
 
 /** Sends the calls of one turn that may begin; `[]` if there are none. Call it after every change, until it returns none. */
 export function planCalls(
-  state: ConversationState,
-  { now, calls: limits }: Pick<PlanInput, "now" | "calls">,
+  transition: Pick<Transition, "state" | "entries">,
+  { now, calls: limits, room }: Pick<PlanInput, "now" | "calls" | "room">,
 ): AgentDecision[] {
+  const { state } = transition;
   for (const turn of state.active.values()) {
     const due = openCalls(turn).filter(
       ({ status, notBefore = now }) => status === "pending" && notBefore <= now,
     );
     if (due.length === 0) continue;
+    const beyond = room === undefined ? [] : withoutRoom(transition, turn, due, room());
+    if (beyond.length > 0) return failed(state, turn, beyond, now);
     const budget = shareOf(limitsBesideModel(state, turn), due.length + 1);
     const part = { calls: partOfCall(state, limits ?? USUAL_LIMITS, due.length), ...defined({ budget }) };
     return [{ type: "DISPATCH_CALLS", turn: turn.n, calls: due.map(({ item }) => ({ item, ...part })) }];
   }
   return [];
+}
+
+/** Returns those of the calls that begin which find no room beside the calls that the same commit sends (DELEGATE-12). */
+function withoutRoom(
+  { state, entries }: Pick<Transition, "state" | "entries">,
+  turn: Turn,
+  due: readonly Operation[],
+  room: ReturnType<NonNullable<PlanInput["room"]>>,
+): Operation[] {
+  let { envelopes, bytes } = room;
+  for (const { type, turn: n = 0, item } of entries) {
+    const caller = type === "agent_call.started" ? state.active.get(n) : undefined;
+    const sent = caller?.operations.find((operation) => operation.item === item);
+    if (caller === undefined || sent === undefined) continue;
+    envelopes -= 1;
+    bytes -= callBytes(state, caller, sent);
+  }
+  return due.filter((operation) => {
+    const size = callBytes(state, turn, operation);
+    if (envelopes < 1 || size > bytes) return true;
+    envelopes -= 1;
+    bytes -= size;
+    return false;
+  });
+}
+
+/** Fails calls, or repeats them later where their tools say so. */
+function failed(
+  state: ConversationState,
+  turn: Turn,
+  calls: readonly Operation[],
+  now: number,
+): AgentDecision[] {
+  const { n, agentId } = turn;
+  const message =
+    "Too many messages of this conversation to other agents have not arrived yet, so this call was not sent. Call again later.";
+  const repeats: AgentDecision[] = [];
+  const results: { item: number; result: ToolResult }[] = [];
+  for (const operation of calls) {
+    const { item, toolCallId } = operation;
+    const result = failure(toolCallId, "EXECUTION_FAILED", message, true);
+    const notBefore = nextAttemptAt(chainOf(state.record, agentId), operation, now);
+    if (notBefore === undefined) results.push({ item, result });
+    else
+      repeats.push({
+        type: "RETRY_TASK",
+        turn: n,
+        item,
+        error: { code: "EXECUTION_FAILED", message },
+        notBefore,
+      });
+  }
+  return [...repeats, ...(results.length === 0 ? [] : resume(state, turn, results))];
 }
 
 /** Returns one of several equal parts of what limits have left; `undefined` where nothing is limited. */

@@ -1,0 +1,24 @@
+/** What a conversation sends to other actors, and the room for it. */
+import type { NewEnvelope } from "../../protocol/envelope.ts";
+import type { Mailbox } from "../base/mailbox/mailbox.ts";
+import type { Withdrawal } from "../base/runtime/actor-core.ts";
+import type { PlanInput } from "./core/decisions.ts";
+
+/** The sending side of a mailbox. */
+export type Outbound = Pick<Mailbox, "send" | "withdraw" | "room">;
+
+export interface OutgoingPorts extends Pick<PlanInput, "room"> {
+  /** As `Mailbox.send`. */
+  send(envelope: NewEnvelope): Promise<void>;
+  /** As `Mailbox.withdraw`; absent where nothing is sent. */
+  withdraw?(withdrawal: Withdrawal): void;
+}
+
+/** Returns the ports over an actor's mailbox. What a conversation sends is owed; calls of agents keep to the room for the rest. */
+export function outgoing(mailbox: () => Outbound): Required<OutgoingPorts> {
+  return {
+    send: (envelope) => mailbox().send(envelope, { owed: true }),
+    withdraw: ({ to, type }) => mailbox().withdraw(to, type),
+    room: () => mailbox().room(),
+  };
+}
