@@ -865,10 +865,39 @@ describe("a request for approval from below", () => {
     expect(over.envelopes).toMatchObject([{ type: "agent.ask", body: { ask, outcome } }]);
   });
 
-  test("ASK-1 ASK-2 the same request again, and an answer to one that is not shown, change nothing; with the answer the time begins anew", () => {
+  test("ASK-6 an answer that overtakes its request is noted, and the request is not shown then, here or above", () => {
+    const call = {
+      operationId: "op_x",
+      attempt: 1,
+      path: ["boss"],
+      readers: [],
+      deadline: NOW + 60_000,
+      caller: { agentId: "boss", turnId: "turn_x" },
+      from: "conv_x",
+    };
+    const { state } = calling(["ask_again"], { call });
+    const item = itemOf(state);
+    const early = commit(state, [asked(item, "approved")], NOW + 300_000);
+    expect([early.types, early.envelopes]).toEqual([["approval.resolved"], []]);
+    const operation = turnOf(early.state).operations[0];
+    expect(operation?.deadline).toBe(NOW + 300_000 + (operation?.timeoutMs ?? 0) + CALL_GRACE_MS);
+    const late = commit(early.state, [asked(item)]);
+    expect([late.types, late.envelopes]).toEqual([[], []]);
+    expect(commit(early.state, [asked(item, "denied")]).types, "the first answer counts").toEqual([]);
+    const many = Array.from({ length: 100 }, (_, n): Signal => {
+      const other = { ...ask, operationId: `op_other_${n}` };
+      return { ...asked(item, "approved"), ask: other } as Signal;
+    });
+    const full = commit(early.state, many);
+    expect(turnOf(full.state).operations[0]?.agent?.answered).toHaveLength(MAX_ASKS);
+    const error = { code: "EXECUTION_FAILED", message: "No.", retriable: true } as const;
+    const again = commit(full.state, [ended(item, { error })]);
+    expect(turnOf(again.state).operations[0]?.agent?.answered).toBeUndefined();
+  });
+
+  test("ASK-1 ASK-2 the same request again changes nothing; with the answer the time begins anew", () => {
     const { state } = calling(["ask"]);
     const item = itemOf(state);
-    expect(commit(state, [asked(item, "approved")]).types).toEqual([]);
     const shown = commit(state, [asked(item)]);
     expect(shown.types).toContain("approval.requested");
     expect(commit(shown.state, [asked(item)]).types).toEqual([]);

@@ -1,5 +1,5 @@
 /** Applies decisions about calls of other agents. Pure. */
-import type { CallAsk } from "../../../protocol/agent-call.ts";
+import { type CallAsk, MAX_ASKS } from "../../../protocol/agent-call.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
@@ -70,8 +70,10 @@ function jsonOf(ask: CallAsk): Json {
 function answeredAsk(operation: Operation, operationId: string, now: number): Operation {
   const { agent } = operation;
   if (agent === undefined) return operation;
-  const { asks: before = [], ...others } = agent;
+  const { asks: before = [], answered = [], ...rest } = agent;
   const asks = before.filter((ask) => ask.operationId !== operationId);
+  const early = asks.length < before.length ? answered : [...answered, operationId].slice(-MAX_ASKS);
+  const others = early.length === 0 ? rest : { ...rest, answered: early };
   if (asks.length > 0) return { ...operation, agent: { ...others, asks, answeredAt: now } };
   return { ...operation, deadline: callDeadline(operation, now), agent: { ...others, answeredAt: now } };
 }

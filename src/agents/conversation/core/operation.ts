@@ -46,6 +46,8 @@ export interface CalledAgent {
   readonly spent?: Amounts;
   /** The calls of tools, there or below, that wait for a person; absent where there are none. */
   readonly asks?: readonly CallAsk[];
+  /** The newest of those whose answer came first: a request that is late is not shown. Absent where there are none. */
+  readonly answered?: readonly string[];
   /** When the last of them was answered; absent before. */
   readonly answeredAt?: number;
 }
@@ -214,8 +216,8 @@ export function repeated(operation: Operation, notBefore: number): Operation {
 
 /** Returns an operation whose agent asks nobody: its attempt is over. */
 function withoutAsks(operation: Operation): Operation {
-  if (operation.agent?.asks === undefined) return operation;
-  const { asks: _, ...agent } = operation.agent;
+  if (operation.agent?.asks === undefined && operation.agent?.answered === undefined) return operation;
+  const { asks: _asks, answered: _answered, ...agent } = operation.agent;
   return { ...operation, agent };
 }
 

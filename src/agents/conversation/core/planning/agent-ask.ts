@@ -3,6 +3,7 @@
  *
  * ASK-1  A call of a tool that waits for a person in the conversation of a call is shown in each conversation above it, up to that
  *        of the users, and is answered from there by its own operation id. The first answer counts, wherever it comes from.
+ * ASK-6  A request whose answer has overtaken it is not shown: nobody waits for a person who has answered.
  */
 import { MAX_ASKS, MAX_CONVERSATION_ASKS } from "../../../../protocol/agent-call.ts";
 import type { AgentDecision } from "../decisions.ts";
@@ -21,9 +22,10 @@ export function planAgentAsked(
   if (turn === undefined) return [];
   const operation = openCalls(turn).find((call) => call.item === item);
   if (operation?.status !== "dispatched" || operation.attempt !== attempt) return [];
-  const asks = operation.agent?.asks ?? [];
+  const { asks = [], answered = [] } = operation.agent ?? {};
+  if (answered.includes(ask.operationId)) return [];
+  if (outcome !== undefined) return [{ type: "NOTE_ANSWER", turn: n, item, ask, outcome }];
   const isKnown = asks.some(({ operationId }) => operationId === ask.operationId);
-  if (outcome !== undefined) return isKnown ? [{ type: "NOTE_ANSWER", turn: n, item, ask, outcome }] : [];
   if (isKnown || asks.length >= MAX_ASKS || asksIn(active) >= MAX_CONVERSATION_ASKS) return [];
   const blocking = blockingOperations(turn);
   const left = blocking.map((one) => (one.item === item ? withAsk(one, ask) : one));
