@@ -5,6 +5,7 @@ import { dueIn, effectsOf } from "../../src/agents/conversation/core/effects.ts"
 import { shownStatus } from "../../src/agents/conversation/core/life.ts";
 import { APPROVAL_TIMEOUT_MS } from "../../src/agents/conversation/core/limits.ts";
 import { works } from "../../src/agents/conversation/core/waits.ts";
+import { approveBelow, BELOW_TIMEOUT_MS } from "../../src/agents/conversation/door/approve-below.ts";
 import { defineLibrary, defineTool, type ToolOptions } from "../../src/library/define.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
@@ -414,4 +415,20 @@ describe("what goes on, and what ends, beside an approval", () => {
     expect(room.turn(id).moves[0]?.toolResult?.error?.message).toContain("Outcome unknown");
     release();
   });
+});
+
+test("ASK-1 an answer to a conversation below that is silent fails once its time is over, and can be given again", async () => {
+  const clock = new VirtualClock();
+  const principal = { tenant: "test", subject: "ada", roles: [] };
+  const given = (below: () => Promise<never>) =>
+    approveBelow(clock, below, principal, "op_x", { approved: true });
+  const silent = () => new Promise<never>(() => undefined);
+  const found = async () => ({ resolveApproval: silent }) as never;
+  const failures = Promise.all(
+    [silent, found].map((below) =>
+      expect(given(below)).rejects.toMatchObject({ code: "UNAVAILABLE", retriable: true }),
+    ),
+  );
+  await clock.advance(BELOW_TIMEOUT_MS);
+  await failures;
 });

@@ -7,7 +7,8 @@ import {
   MAX_TRACE_TURNS,
   readTrace,
 } from "../../src/agents/conversation/reads/trace-reader.ts";
-import { gatherTrace, MAX_TRACE_CONVERSATIONS } from "../../src/http/routes/traces.ts";
+import { gatherTrace, MAX_TRACE_CONVERSATIONS, TRACE_PART_MS } from "../../src/http/routes/traces.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import { calledConversationId, operationId } from "../../src/protocol/ids.ts";
 import type { SpanView, TracePart } from "../../src/protocol/trace.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
@@ -107,6 +108,7 @@ describe("the part of a conversation", () => {
 });
 
 describe("the trace over all conversations", () => {
+  const clock = new VirtualClock();
   const time = (ms: number) => new Date(ms).toISOString();
   const span = (id: string, from: number): SpanView => ({
     ...{ spanId: id, name: id, kind: "internal", attributes: {} },
@@ -118,7 +120,11 @@ describe("the trace over all conversations", () => {
 
   test("TRACES-1 has the conversations below those below, by the beginnings of their spans", async () => {
     const parts: Record<string, TracePart> = { b: part("b", 30, ["d"]), c: part("c", 20), d: part("d", 10) };
-    const found = await gatherTrace(part("a", 5, ["b", "c"]), async (id) => parts[id] ?? expect.fail(id));
+    const found = await gatherTrace(
+      clock,
+      part("a", 5, ["b", "c"]),
+      async (id) => parts[id] ?? expect.fail(id),
+    );
     expect(found).toMatchObject({ traceId: "t", partial: false });
     expect(found.spans.map(({ name }) => name)).toEqual(["a", "d", "c", "b"]);
   });
@@ -126,7 +132,7 @@ describe("the trace over all conversations", () => {
   test("TRACES-2 reads no more conversations than its bound, the nearest ones first", async () => {
     const wide = Array.from({ length: MAX_TRACE_CONVERSATIONS - 2 }, (_, index) => `wide${index}`);
     const read: string[] = [];
-    const found = await gatherTrace(part("a", 0, wide), async (id) => {
+    const found = await gatherTrace(clock, part("a", 0, wide), async (id) => {
       read.push(id);
       return part(id, 1, [`below ${id}`]);
     });
@@ -139,13 +145,25 @@ describe("the trace over all conversations", () => {
   test("TRACES-2 a conversation that does not answer makes the trace partial; one that never was does not", async () => {
     const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const absent = () => Promise.reject(new DramatisError("NOT_FOUND", "There is no such conversation."));
-    expect(await gatherTrace(part("a", 0, ["b"]), absent)).toMatchObject({ partial: false });
+    expect(await gatherTrace(clock, part("a", 0, ["b"]), absent)).toMatchObject({ partial: false });
     expect(log).not.toHaveBeenCalled();
     const broken = (id: string) =>
       id === "b" ? Promise.reject(new Error("reset")) : Promise.resolve(part(id, 1));
-    const found = await gatherTrace(part("a", 0, ["b", "c"]), broken);
+    const found = await gatherTrace(clock, part("a", 0, ["b", "c"]), broken);
     expect(found.partial).toBe(true);
     expect(found.spans.map(({ name }) => name)).toEqual(["a", "c"]);
     expect(log).toHaveBeenCalledOnce();
+  });
+
+  test("TRACES-2 a conversation that is silent makes the trace partial once its time is over", async () => {
+    const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    const time = new VirtualClock();
+    const silent = (id: string) =>
+      id === "b" ? new Promise<never>(() => undefined) : Promise.resolve(part(id, 1));
+    const found = gatherTrace(time, part("a", 0, ["b", "c"]), silent);
+    await time.advance(TRACE_PART_MS);
+    expect(await found).toMatchObject({ partial: true, spans: [{ name: "a" }, { name: "c" }] });
+    expect(log).toHaveBeenCalledWith(expect.any(String), expect.objectContaining({ code: "UNAVAILABLE" }));
+    log.mockRestore();
   });
 });

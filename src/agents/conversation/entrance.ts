@@ -19,6 +19,7 @@ import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import type { ConversationState } from "./core/state.ts";
 import { checkReader, checkSpeaker, mayRead, noConversationAt } from "./door/access.ts";
+import { approveBelow } from "./door/approve-below.ts";
 import { Claims } from "./door/claims.ts";
 import type { Client } from "./door/client.ts";
 import type { ConnectionPorts } from "./door/connections.ts";
@@ -174,14 +175,12 @@ export class Entrance {
     this.stateFor(principal);
     const { approved, reason } = validate(approvalSchema, answer);
     const caller = { type: "user", userId: principal.subject } as const;
-    const { results } = this.ports.parts.runtime;
+    const { results, state } = this.ports.parts.runtime;
     const asking = results.askingConversation(operationId);
     if (asking !== undefined) {
-      const { tenant } = this.ports.parts.runtime.state.record;
-      const conversation = await this.ports.conversation(tenant, asking);
-      return unwrap(
-        await conversation.resolveApproval(principal, operationId, { approved, ...defined({ reason }) }),
-      );
+      const below = () => this.ports.conversation(state.record.tenant, asking);
+      const given = { approved, ...defined({ reason }) };
+      return approveBelow(this.ports.clock, below, principal, operationId, given);
     }
     const found = await results.approve(operationId, { approved, caller, ...defined({ reason }) });
     return resolvedApproval(found.turn, found.operation);

@@ -2,8 +2,11 @@
  * `/api/conversations/:id/turns/:turnId/trace`: the spans of a turn, with those of every conversation below it.
  *
  * TRACES-1  One request returns the trace over all actors that the turn reached: those that its calls opened, and those below them.
- * TRACES-2  A trace is bounded. What is left out, and a conversation that does not answer, makes it `partial`; the rest is returned.
+ * TRACES-2  A trace is bounded. What is left out, and a conversation that fails or does not answer in time, makes it `partial`; the rest is
+ *           returned.
  */
+import type { Clock } from "../../ports/clock.ts";
+import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { TracePart, TraceView } from "../../protocol/trace.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { HttpRoutes } from "../base/context.ts";
@@ -18,6 +21,8 @@ const TRACE = `${CONVERSATION}/turns/:turnId/trace` as const;
 
 /** Conversations of one trace. Each costs a request to its actor. */
 export const MAX_TRACE_CONVERSATIONS = 40;
+/** Milliseconds in which a conversation must give its part. */
+export const TRACE_PART_MS = 5_000;
 
 export const traceOperations: readonly ApiOperation[] = [
   {
@@ -37,19 +42,20 @@ export const traceOperations: readonly ApiOperation[] = [
 export function traceRoutes(app: HttpRoutes): void {
   app.get(TRACE, async (context) => {
     const { turnId } = pathParams(turnParams, context.req);
-    const { principal } = context.var;
+    const { principal, clock } = context.var;
     const conversation = await conversationOf(context);
     const first = unwrap(await conversation.traceTurn(principal, turnId));
     const below = async (id: string) => {
       const conversation = await findConversation(context.var, id);
       return unwrap(await conversation.traceTurn(principal));
     };
-    return json(await gatherTrace(first, below));
+    return json(await gatherTrace(clock, first, below));
   });
 }
 
 /** Adds the parts of the conversations below to the first part, level by level. */
 export async function gatherTrace(
+  clock: Pick<Clock, "timer">,
   first: TracePart,
   read: (conversationId: string) => Promise<TracePart>,
 ): Promise<TraceView> {
@@ -72,7 +78,8 @@ export async function gatherTrace(
 
   async function partOf(id: string): Promise<TracePart | undefined> {
     try {
-      return await read(id);
+      const reason = unanswered(`The conversation "${id}"`, TRACE_PART_MS);
+      return await withDeadline(clock, TRACE_PART_MS, () => read(id), { reason });
     } catch (error) {
       // A call that failed before it reached its agent has opened nothing.
       if (error instanceof DramatisError && error.code === "NOT_FOUND") return undefined;
