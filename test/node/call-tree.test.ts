@@ -70,6 +70,18 @@ test("CALLTREE-1 a tree never has more calls open than it may, and no conversati
   );
 });
 
+test("CALLTREE-1 calls that begin one after another share what is left, and what has ended is free again", () => {
+  const limits = { depth: 4, open: 8, tree: 16 };
+  const root: Node = { part: undefined, dispatched: true, below: [] };
+  call(root, 5, limits);
+  for (let n = 0; n < 5; n++) begin(root, 1, limits);
+  expect(root.below.map(({ part }) => part)).toEqual([4, 2, 1, 0, 0]);
+  root.below.shift();
+  call(root, 1, limits);
+  begin(root, 1, limits);
+  expect(root.below.map(({ part }) => part)).toEqual([2, 1, 0, 0, 2]);
+});
+
 test("CALLTREE-1 with the usual limits a chain of four calls, and twenty calls with calls of their own, have room", () => {
   const limits = { depth: 4, open: 32, tree: 256 };
   const chain: Node = { part: undefined, dispatched: true, below: [] };
