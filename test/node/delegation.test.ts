@@ -471,6 +471,22 @@ describe("a call", () => {
   });
 });
 
+test("DELEGATE-7 the stop of a call that was made again goes to its newest attempt", () => {
+  const { state } = calling(["ask_again"]);
+  const item = turnOf(state).operations[0]?.item ?? 0;
+  const error = { code: "EXECUTION_FAILED", message: "No model.", retriable: true } as const;
+  const failed = commit(state, [ended(item, { error })]);
+  const again = commit(failed.state, [{ type: "conversation.cmd.expire" }], NOW + 1_000);
+  const by = { type: "user", userId: "ada" } as const;
+  const stopped = commit(again.state, [{ type: "conversation.cancel", turn: 1, caller: by }]);
+  const id = operationId({ stem: STEM, n: 1 }, item);
+  expect(stopped.envelopes).toMatchObject([
+    { to: { id: calledConversationId(id, 2) }, type: "agent.cancel", body: { operationId: id, attempt: 2 } },
+  ]);
+  const late = commit(again.state, [{ type: "conversation.cmd.expire" }], NOW + 1_000_000);
+  expect(late.envelopes).toMatchObject([{ type: "agent.cancel", body: { attempt: 2 } }]);
+});
+
 describe("the conversation of a call", () => {
   const call = {
     operationId: "op_01K0000000000000ABCDEFGHJK",
