@@ -1,9 +1,13 @@
 /** The opening of a call's conversation, who may read it, and how calls go on, with real mailboxes on a virtual clock. */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { CALL_GRACE_MS } from "../../src/agents/conversation/core/limits.ts";
-import { AGENT_CALL, AGENT_READERS } from "../../src/protocol/agent-call.ts";
+import { AGENT_ASK, AGENT_CALL, AGENT_READERS } from "../../src/protocol/agent-call.ts";
+import type { Envelope } from "../../src/protocol/envelope.ts";
 import { calledConversationId } from "../../src/protocol/ids.ts";
+import type { Attempt } from "../../src/protocol/mailbox-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
+import type { Life } from "../simulation/trees/actor.ts";
 import type { CallPlan, TreePlan, WorkPlan } from "../simulation/trees/plan.ts";
 import { isDeath, TENANT, TreeWorld } from "../simulation/trees/world.ts";
 
@@ -11,27 +15,26 @@ const work = (id: number, agent: string, calls: WorkPlan["calls"] = [], ms = 10)
   return { id, agent, secret: `secret-${id}-x`, ms, failures: 0, end: "answer", calls };
 };
 
+function planOf(root: WorkPlan, timeoutMs: number): TreePlan {
+  const faults = { crashes: 0, crashChance: 0, badDeliveries: 0, badChance: 0 };
+  return { seed: 1, root, more: [], stops: [], ...faults, timeoutMs };
+}
+
 /** A call without further wishes. */
 const callOf = (called: WorkPlan, more: Partial<CallPlan> = {}): CallPlan => {
   return { background: false, repeats: false, work: called, ...more };
 };
 
-/** A tree of calls in which nothing fails unless a test makes it. */
-function planOfRoot(root: WorkPlan, timeoutMs: number): TreePlan {
-  const faults = { crashes: 0, crashChance: 0, badDeliveries: 0, badChance: 0 };
-  return { seed: 1, root, more: [], stops: [], ...faults, timeoutMs };
-}
-
-function planOf(call: CallPlan, timeoutMs = 20_000): TreePlan {
-  return planOfRoot(work(0, "boss", [call]), timeoutMs);
-}
+/** A tree of one call of the root. */
+const planOfCall = (call: CallPlan, timeoutMs = 20_000) => planOf(work(0, "boss", [call]), timeoutMs);
 
 /** A root that calls one agent, whose actor answers as `agent` says. */
 async function called(
   agent: (world: TreeWorld, find: TreeWorld["agent"]) => TreeWorld["agent"],
-  timeoutMs?: number,
+  timeoutMs = 20_000,
 ) {
-  const world = new TreeWorld(planOf(callOf(work(1, "helper")), timeoutMs));
+  const root = work(0, "boss", [{ background: false, repeats: false, work: work(1, "helper") }]);
+  const world = new TreeWorld(planOf(root, timeoutMs));
   Object.defineProperty(world, "agent", { value: agent(world, world.agent) });
   await world.run();
   const { runtime, mailbox } = world.root.awake();
@@ -91,76 +94,6 @@ test("OPENING-1 DELEGATE-9 a call that was refused is over: what is told of its 
   expect(await child.receive(envelope, { number: 1, last: false })).toMatchObject({ type: "done" });
 });
 
-describe("a call that nobody asks about goes on by the alarms of its actors", () => {
-  const reported: unknown[] = [];
-  beforeEach(() => {
-    reported.length = 0;
-    vi.spyOn(console, "error").mockImplementation((error) => void (isDeath(error) || reported.push(error)));
-  });
-  afterEach(() => {
-    vi.restoreAllMocks();
-    expect(reported).toEqual([]);
-  });
-
-  /** Kills all actors once, when `isDue`; the next call or alarm wakes them. */
-  const killWhen = (world: TreeWorld, isDue: () => boolean) => {
-    const look = () => {
-      if (!isDue()) return world.clock.timer(50, look);
-      for (const { id } of world.actors.values()) world.actor(id).awake().alive = false;
-      return undefined;
-    };
-    world.clock.timer(50, look);
-  };
-  const operationOf = (world: TreeWorld) => world.root.awake().runtime.turn(1)?.operations[0];
-
-  test.each([false, true])(
-    "TOOLRETRY-1 its next attempt begins after the pause; crash: %s",
-    async (crash) => {
-      const failing = { ...work(1, "helper"), failures: 3 };
-      const world = new TreeWorld(planOf(callOf(failing, { repeats: true })));
-      const isPausing = () => world.root.state?.active.get(1)?.operations[0]?.status === "pending";
-      if (crash) killWhen(world, isPausing);
-      await world.run();
-      expect(operationOf(world)).toMatchObject({ attempt: 2, result: { success: true } });
-    },
-  );
-
-  test.each([false, true])(
-    "DELEGATE-6 an agent that waits for another one ends when its time is over; crash: %s",
-    async (crash) => {
-      const slow = { ...work(2, "deputy"), ms: 200_000 };
-      const world = new TreeWorld(planOf(callOf(work(1, "helper", [callOf(slow)]))));
-      if (crash) killWhen(world, () => world.actors.size === 3);
-      await world.run();
-      const [, helper] = world.actors.values();
-      const { record } = helper?.awake().runtime.state ?? {};
-      const turn = helper?.awake().runtime.turn(1);
-      expect(turn).toMatchObject({ error: { code: "TIMEOUT" }, completedAt: record?.call?.deadline });
-      expect(operationOf(world)?.result?.error).toMatchObject({
-        code: "TIMEOUT",
-        message: "The time of the call was over.",
-      });
-    },
-  );
-
-  test.each([false, true])(
-    "DELEGATE-3 its caller waits no longer than the grace; crash: %s",
-    async (crash) => {
-      const world = new TreeWorld(planOf(callOf(work(1, "helper"))));
-      Object.defineProperty(world, "carry", {
-        value: () => Promise.reject(new Error("The network is down.")),
-      });
-      const isWaiting = () => world.root.state?.active.get(1)?.operations[0]?.status === "dispatched";
-      if (crash) killWhen(world, isWaiting);
-      await world.run();
-      const { result, completedAt = 0 } = operationOf(world) ?? {};
-      expect(result?.error?.message).toContain("did not answer within 20000 ms");
-      const asked = world.root.awake().runtime.turn(1)?.replies[0]?.at ?? 0;
-      expect(completedAt - asked).toBe(20_000 + CALL_GRACE_MS);
-    },
-  );
-});
-
 test("DELEGATE-11 DELEGATE-12 calls that were given up before they arrived keep no later turn from its calls", async () => {
   const calls = (from: number) =>
     Array.from({ length: 16 }, (_, n) => {
@@ -171,7 +104,7 @@ test("DELEGATE-11 DELEGATE-12 calls that were given up before they arrived keep 
       };
     });
   const more = [1, 2, 3].map((n) => ({ at: n * 20_000, work: work(n, "boss", calls(100 * (n + 1))) }));
-  const world = new TreeWorld({ ...planOfRoot(work(0, "boss", calls(100)), 5_000), more });
+  const world = new TreeWorld({ ...planOf(work(0, "boss", calls(100)), 5_000), more });
   const carry = world.carry.bind(world);
   Object.defineProperty(world, "carry", {
     value: (...given: Parameters<TreeWorld["carry"]>) =>
@@ -189,13 +122,8 @@ test("DELEGATE-11 DELEGATE-12 calls that were given up before they arrived keep 
   expect(world.log).toEqual([]);
 });
 
-/** A root whose agent calls one that works for 20 s, and the first attempts to deliver that are lost, by type. */
-async function withReaders(
-  lost: Partial<Record<string, number>>,
-  changes: readonly { at: number; type: "add" | "remove"; id: string }[],
-) {
-  const root = work(0, "boss", [{ background: false, repeats: false, work: work(1, "helper", [], 20_000) }]);
-  const world = new TreeWorld(planOfRoot(root, 120_000));
+/** Loses the first attempts to deliver, as many of each type as given. */
+function losing(world: TreeWorld, lost: Partial<Record<string, number>>): TreeWorld {
   const carry = world.carry.bind(world);
   const left = { ...lost };
   Object.defineProperty(world, "carry", {
@@ -207,6 +135,16 @@ async function withReaders(
       return Promise.reject(new Error("lost"));
     },
   });
+  return world;
+}
+
+/** A root whose agent calls one that works for 20 s, and the first attempts to deliver that are lost, by type. */
+async function withReaders(
+  lost: Partial<Record<string, number>>,
+  changes: readonly { at: number; type: "add" | "remove"; id: string }[],
+) {
+  const root = work(0, "boss", [{ background: false, repeats: false, work: work(1, "helper", [], 20_000) }]);
+  const world = losing(new TreeWorld(planOf(root, 120_000)), lost);
   for (const { at, type, id } of changes)
     world.clock.timer(at, () => {
       const { changes: door } = world.root.awake().runtime;
@@ -247,4 +185,134 @@ test("DELEGATE-9 a list that arrives before its call is not lost", async () => {
     ["ada", "bob"],
     ["ada", "bob"],
   ]);
+});
+
+test("ASK-6 a request whose answer overtakes it is not shown, and holds up nobody", async () => {
+  const approval = { answer: "approve", ms: 300 } as const;
+  const calls = [{ background: false, repeats: false, approval, work: work(2, "leaf", [], 20_000) }];
+  const root = work(0, "boss", [{ background: false, repeats: false, work: work(1, "mid", calls) }]);
+  const world = losing(new TreeWorld(planOf(root, 120_000)), { [AGENT_ASK]: 1 });
+  let seen: object | undefined;
+  world.clock.timer(10_000, () => {
+    const [operation] = [...(world.root.state?.active.values() ?? [])].flatMap(
+      ({ operations }) => operations,
+    );
+    const { agent, deadline = 0 } = operation ?? {};
+    seen = { asks: agent?.asks, hasTime: deadline - world.clock.now() > 120_000 };
+  });
+  await world.run();
+  expect(seen).toEqual({ asks: undefined, hasTime: false });
+  expect(world.root.awake().runtime.turn(1)?.status).toBe("completed");
+  expect(world.log).toEqual([]);
+});
+
+test("DELEGATE-3 a call that arrived but was never acknowledged goes on, and its late answer counts", async () => {
+  const approval = { answer: "approve", ms: 70 * 60_000 } as const;
+  const calls = [{ background: false, repeats: false, approval, work: work(2, "leaf") }];
+  const root = work(0, "boss", [{ background: false, repeats: false, work: work(1, "mid", calls) }]);
+  const world = new TreeWorld(planOf(root, 3 * 3_600_000));
+  const carry = world.carry.bind(world);
+  const unknown: string[] = [];
+  Object.defineProperty(world, "carry", {
+    value: async (...given: Parameters<TreeWorld["carry"]>) => {
+      const [life, { type, to }, attempt] = given;
+      const answer = await carry(...given);
+      if (type !== AGENT_CALL || life !== world.root.awake()) return answer;
+      if (attempt.last) unknown.push(to.id);
+      throw new Error("The acknowledgement is lost.");
+    },
+  });
+  await world.run();
+  const { runtime, mailbox } = world.root.awake();
+  const [operation] = runtime.turn(1)?.operations ?? [];
+  expect(operation?.result).toMatchObject({ success: true, result: expect.stringContaining("Done 1") });
+  expect(unknown, "the series was over before").toHaveLength(1);
+  expect(mailbox.deadLetters().items).toMatchObject([{ status: "unknown", type: AGENT_CALL }]);
+  expect(world.log).toEqual([]);
+});
+
+test("OPENING-1 a call whose message is refused leaves nothing of a conversation, and its caller gets the reason", async () => {
+  const { operation, child } = await called((world, find) => {
+    const carry = world.carry.bind(world);
+    Object.defineProperty(world, "carry", {
+      value: (life: Life, envelope: Envelope, attempt: Attempt) => {
+        const body = { ...(envelope.body as JsonObject), content: "\ud800" };
+        return carry(life, envelope.type === AGENT_CALL ? { ...envelope, body } : envelope, attempt);
+      },
+    });
+    return find;
+  });
+  expect(operation?.result?.error?.code).toBe("INVALID_INPUT");
+  const { runtime } = child.awake();
+  expect([runtime.exists, child.keyValue.get("conversation")]).toEqual([false, undefined]);
+});
+
+describe("a call that nobody asks about goes on by the alarms of its actors", () => {
+  const reported: unknown[] = [];
+  beforeEach(() => {
+    reported.length = 0;
+    vi.spyOn(console, "error").mockImplementation((error) => void (isDeath(error) || reported.push(error)));
+  });
+  afterEach(() => {
+    vi.restoreAllMocks();
+    expect(reported).toEqual([]);
+  });
+
+  /** Kills all actors once, when `isDue`; the next call or alarm wakes them. */
+  const killWhen = (world: TreeWorld, isDue: () => boolean) => {
+    const look = () => {
+      if (!isDue()) return world.clock.timer(50, look);
+      for (const { id } of world.actors.values()) world.actor(id).awake().alive = false;
+      return undefined;
+    };
+    world.clock.timer(50, look);
+  };
+  const operationOf = (world: TreeWorld) => world.root.awake().runtime.turn(1)?.operations[0];
+
+  test.each([false, true])(
+    "TOOLRETRY-1 its next attempt begins after the pause; crash: %s",
+    async (crash) => {
+      const failing = { ...work(1, "helper"), failures: 3 };
+      const world = new TreeWorld(planOfCall(callOf(failing, { repeats: true })));
+      const isPausing = () => world.root.state?.active.get(1)?.operations[0]?.status === "pending";
+      if (crash) killWhen(world, isPausing);
+      await world.run();
+      expect(operationOf(world)).toMatchObject({ attempt: 2, result: { success: true } });
+    },
+  );
+
+  test.each([false, true])(
+    "DELEGATE-6 an agent that waits for another one ends when its time is over; crash: %s",
+    async (crash) => {
+      const slow = { ...work(2, "deputy"), ms: 200_000 };
+      const world = new TreeWorld(planOfCall(callOf(work(1, "helper", [callOf(slow)]))));
+      if (crash) killWhen(world, () => world.actors.size === 3);
+      await world.run();
+      const [, helper] = world.actors.values();
+      const { record } = helper?.awake().runtime.state ?? {};
+      const turn = helper?.awake().runtime.turn(1);
+      expect(turn).toMatchObject({ error: { code: "TIMEOUT" }, completedAt: record?.call?.deadline });
+      expect(operationOf(world)?.result?.error).toMatchObject({
+        code: "TIMEOUT",
+        message: "The time of the call was over.",
+      });
+    },
+  );
+
+  test.each([false, true])(
+    "DELEGATE-3 its caller waits no longer than the grace; crash: %s",
+    async (crash) => {
+      const world = new TreeWorld(planOfCall(callOf(work(1, "helper"))));
+      Object.defineProperty(world, "carry", {
+        value: () => Promise.reject(new Error("The network is down.")),
+      });
+      const isWaiting = () => world.root.state?.active.get(1)?.operations[0]?.status === "dispatched";
+      if (crash) killWhen(world, isWaiting);
+      await world.run();
+      const { result, completedAt = 0 } = operationOf(world) ?? {};
+      expect(result?.error?.message).toContain("did not answer within 20000 ms");
+      const asked = world.root.awake().runtime.turn(1)?.replies[0]?.at ?? 0;
+      expect(completedAt - asked).toBe(20_000 + CALL_GRACE_MS);
+    },
+  );
 });
