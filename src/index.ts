@@ -47,6 +47,18 @@ export type { CodeAction, LibraryAction, NamedAction, Prompt, Task } from "./lib
 export { type Action, type Step, type StepOptions, step } from "./library/tasks/step.ts";
 export { ToolError } from "./library/tool-error.ts";
 export {
+  defineWorkflow,
+  type Embedded,
+  type NodeInCode,
+  type NodeOptions,
+  node,
+  type TransitionInCode,
+  type TransitionOptions,
+  transition,
+  type Workflow,
+  type WorkflowOptions,
+} from "./library/workflows/define-workflow.ts";
+export {
   type Compaction,
   type CompactionPlan,
   type CompactOptions,
@@ -118,6 +130,13 @@ export type {
   TaskRetry,
 } from "./protocol/task-definition.ts";
 export type { TurnView } from "./protocol/views.ts";
+export type {
+  WorkflowDefinition,
+  WorkflowMerge,
+  WorkflowNode,
+  WorkflowSynchronization,
+  WorkflowTransition,
+} from "./protocol/workflow-definition.ts";
 export {
   DramatisError,
   type ErrorCode,

@@ -60,7 +60,7 @@ const parser = new Environment({
  * @example compileExpression("input.items.map(i, i * 2)", ["input"]);
  */
 export function compileExpression(source: string, names: Names): Expression {
-  const root = compile(parse(source), names);
+  const root = compile(parseExpression(source), names);
   return {
     evaluate(variables, meter) {
       const value = root(
@@ -72,7 +72,8 @@ export function compileExpression(source: string, names: Names): Expression {
   };
 }
 
-function parse(source: string): ASTNode {
+/** Parses an expression. Throws `ExpressionError`. */
+export function parseExpression(source: string): ASTNode {
   if (source.length > MAX_EXPRESSION_LENGTH)
     throw new ExpressionError("Syntax", `Must have at most ${MAX_EXPRESSION_LENGTH} characters.`);
   try {

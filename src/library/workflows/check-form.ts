@@ -1,0 +1,175 @@
+/**
+ * Checks of a workflow that need no walk over its graph. Pure.
+ *
+ * FLOWCHECK-1  Nodes, transitions and groups that a workflow names exist, and each name is used once: `DUPLICATE_NODE_REF`,
+ *              `DUPLICATE_TRANSITION_REF`, `INVALID_NODE_REF`, `INVALID_SIBLING_GROUP`.
+ * FLOWCHECK-2  Every expression compiles, with the names that exist at its place. Every schema is one that can be checked against.
+ */
+import type { WorkflowDefinition, WorkflowTransition } from "../../protocol/workflow-definition.ts";
+import type { InputIssue } from "../../shared/errors.ts";
+import { compileExpression } from "../../shared/expressions/expression.ts";
+import { checkName, ExpressionError } from "../../shared/expressions/values.ts";
+import { Patterns } from "../../shared/json-schema/pattern.ts";
+import { readSchema } from "../../shared/json-schema/read-schema.ts";
+import { issueAt, jsonPointer } from "../../shared/validation.ts";
+import { inputSchemaIssues } from "../input-schema.ts";
+import { listIds } from "../known-ids.ts";
+import {
+  nodeExpressions,
+  outputExpressions,
+  type PlacedExpression,
+  TAKEN_NAMES,
+  transitionExpressions,
+} from "./expressions.ts";
+import { MAX_WORKFLOW_EXPRESSIONS, MAX_WORKFLOW_ISSUES } from "./limits.ts";
+import { mergeSourceProblem, writtenPathProblem } from "./paths.ts";
+
+/** Returns the problems of a definition that has passed `workflowSchema`. */
+export function formIssues(definition: WorkflowDefinition): InputIssue[] {
+  const graph = [...refIssues(definition), ...definition.transitions.flatMap(transitionIssues(definition))];
+  const found = graph.length > 0 ? graph : [...valueIssues(definition), ...expressionIssues(definition)];
+  return found.slice(0, MAX_WORKFLOW_ISSUES).map(({ path, message }) => issueAt(path, message));
+}
+
+function refIssues({ nodes, transitions, initialNode }: WorkflowDefinition): InputIssue[] {
+  const known = nodes.map(({ ref }) => ref);
+  const set = new Set(known);
+  const missing = (path: string, ref: string): InputIssue[] =>
+    set.has(ref)
+      ? []
+      : [
+          {
+            path,
+            message: `INVALID_NODE_REF: There is no node "${ref}". There is: ${listIds(ref, known)}.`,
+          },
+        ];
+  return [
+    ...repeated(known, "nodes", "DUPLICATE_NODE_REF: Another node"),
+    ...repeated(
+      transitions.map(({ ref }) => ref),
+      "transitions",
+      "DUPLICATE_TRANSITION_REF: Another transition",
+    ),
+    ...missing("/initialNode", initialNode),
+    ...transitions.flatMap(({ from, to }, index) => [
+      ...missing(`/transitions/${index}/from`, from),
+      ...missing(`/transitions/${index}/to`, to),
+    ]),
+  ];
+}
+
+function repeated(refs: readonly string[], list: string, what: string): InputIssue[] {
+  const first = new Map<string, number>();
+  return refs.flatMap((ref, index) => {
+    if (!first.has(ref)) {
+      first.set(ref, index);
+      return [];
+    }
+    const message = `${what} is named "${ref}", too. Give one of them another \`ref\`.`;
+    return [{ path: `/${list}/${index}/ref`, message }];
+  });
+}
+
+function transitionIssues({ transitions }: WorkflowDefinition) {
+  const groups = new Set(transitions.flatMap(({ siblingGroup }) => siblingGroup ?? []));
+  return (transition: WorkflowTransition, index: number): InputIssue[] => {
+    const { ref, siblingGroup, synchronization, spawnCount, foreach } = transition;
+    const at = (path: string, message: string): InputIssue => ({
+      path: `/transitions/${index}${path}`,
+      message,
+    });
+    const issues: InputIssue[] = [];
+    if (spawnCount !== undefined && foreach !== undefined)
+      issues.push(
+        at(
+          "/spawnCount",
+          `Transition "${ref}" has \`foreach\`, too, which makes a token for each item. Remove one.`,
+        ),
+      );
+    if (foreach !== undefined && TAKEN_NAMES.includes(foreach.itemVar))
+      issues.push(
+        at("/foreach/itemVar", `"${foreach.itemVar}" is the name of something else. Choose another name.`),
+      );
+    if (synchronization === undefined) return issues;
+    if (siblingGroup !== undefined || spawnCount !== undefined || foreach !== undefined)
+      issues.push(
+        at(
+          "/synchronization",
+          `INVALID_SIBLING_GROUP: Transition "${ref}" joins branches, so it makes none. Start them with a transition from "${transition.to}".`,
+        ),
+      );
+    if (!groups.has(synchronization.siblingGroup))
+      issues.push(
+        at(
+          "/synchronization/siblingGroup",
+          `INVALID_SIBLING_GROUP: No transition has the \`siblingGroup\` "${synchronization.siblingGroup}". There is: ${listIds(synchronization.siblingGroup, [...groups])}.`,
+        ),
+      );
+    return issues;
+  };
+}
+
+function valueIssues({ nodes, transitions, inputSchema, contextSchema, outputSchema }: WorkflowDefinition) {
+  const patterns = new Patterns();
+  const written = (path: string, at: string): InputIssue[] => {
+    const problem = writtenPathProblem(path);
+    return problem === null ? [] : [{ path: at, message: problem }];
+  };
+  return [
+    ...inputSchemaIssues(inputSchema, "/inputSchema", patterns),
+    ...(contextSchema === undefined ? [] : inputSchemaIssues(contextSchema, "/contextSchema", patterns)),
+    ...(outputSchema === undefined ? [] : readSchema(outputSchema, "/outputSchema", patterns).issues),
+    ...nodes.flatMap(({ outputMapping = {} }, index) =>
+      Object.keys(outputMapping).flatMap((path) =>
+        written(path, jsonPointer([path], `/nodes/${index}/outputMapping`)),
+      ),
+    ),
+    ...transitions.flatMap(({ synchronization }, index) => {
+      const merge = synchronization?.merge;
+      if (merge === undefined) return [];
+      const base = `/transitions/${index}/synchronization/merge`;
+      const problem = mergeSourceProblem(merge.source);
+      return [
+        ...(problem === null ? [] : [{ path: `${base}/source`, message: problem }]),
+        ...written(merge.target, `${base}/target`),
+      ];
+    }),
+  ];
+}
+
+function expressionIssues(definition: WorkflowDefinition): InputIssue[] {
+  const all: PlacedExpression[] = [
+    ...[...nodeExpressions(definition).values()].flatMap(({ input, output }) => [...input, ...output]),
+    ...transitionExpressions(definition).flat(),
+    ...outputExpressions(definition),
+  ];
+  const length = all.reduce((sum, { source }) => sum + source.length, 0);
+  if (length > MAX_WORKFLOW_EXPRESSIONS)
+    return [
+      {
+        path: "",
+        message: `The expressions of a workflow have at most ${MAX_WORKFLOW_EXPRESSIONS} characters together. These have ${length}. Move work into tasks or sub-workflows.`,
+      },
+    ];
+  return [
+    ...all.flatMap(({ source, path, names }) => problemAt(path, () => compileExpression(source, names))),
+    ...definition.nodes.flatMap(({ inputMapping = {} }, index) =>
+      nameIssues(inputMapping, `/nodes/${index}/inputMapping`),
+    ),
+    ...nameIssues(definition.outputMapping ?? {}, "/outputMapping"),
+  ];
+}
+
+function nameIssues(mapping: object, base: string): InputIssue[] {
+  return Object.keys(mapping).flatMap((name) => problemAt(jsonPointer([name], base), () => checkName(name)));
+}
+
+function problemAt(path: string, check: () => unknown): InputIssue[] {
+  try {
+    check();
+    return [];
+  } catch (error) {
+    if (error instanceof ExpressionError) return [{ path, message: error.message }];
+    throw error;
+  }
+}

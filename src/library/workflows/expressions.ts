@@ -1,0 +1,80 @@
+/** The expressions of a workflow, by their place, with the names that they may use. Pure. */
+import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
+import { jsonPointer } from "../../shared/validation.ts";
+
+/** The names that every expression may use. */
+export const AREAS = ["input", "state", "output"] as const;
+
+/** Names that no item of a `foreach` may have. */
+export const TAKEN_NAMES: readonly string[] = [...AREAS, "result", "fanIn"];
+
+/** An expression, and where it stands. */
+export interface PlacedExpression {
+  source: string;
+  /** JSON pointer. */
+  path: string;
+  names: readonly string[];
+}
+
+/** Returns the members of a mapping as expressions. */
+function ofMapping(mapping: Readonly<Record<string, string>> | undefined, base: string, names: string[]) {
+  return Object.entries(mapping ?? {}).map(([name, source]) => ({
+    source,
+    path: jsonPointer([name], base),
+    names,
+  }));
+}
+
+/** Returns the expressions of one node's mappings. `base` is the JSON pointer of the node. */
+export function nodeExpressions(
+  definition: WorkflowDefinition,
+): ReadonlyMap<string, { input: PlacedExpression[]; output: PlacedExpression[] }> {
+  const items = new Map<string, string[]>();
+  for (const { to, foreach } of definition.transitions)
+    if (foreach !== undefined) items.set(to, [...(items.get(to) ?? []), foreach.itemVar]);
+  const joined = fanInTargets(definition);
+  return new Map(
+    definition.nodes.map(({ ref, task, workflow, agent, inputMapping, outputMapping }, index) => {
+      const own = [...AREAS, ...(joined.has(ref) ? ["fanIn"] : []), ...(items.get(ref) ?? [])];
+      const owner = task ?? workflow ?? agent;
+      const base = `/nodes/${index}`;
+      return [
+        ref,
+        {
+          input: ofMapping(inputMapping, `${base}/inputMapping`, own),
+          output: ofMapping(
+            outputMapping,
+            `${base}/outputMapping`,
+            owner === undefined ? own : [...own, "result"],
+          ),
+        },
+      ];
+    }),
+  );
+}
+
+/** Returns the expressions of each transition, in the order of the transitions. */
+export function transitionExpressions(definition: WorkflowDefinition): PlacedExpression[][] {
+  const joined = fanInTargets(definition);
+  return definition.transitions.map(({ from, condition, foreach }, index) => {
+    const names = [...AREAS, ...(joined.has(from) ? ["fanIn"] : [])];
+    const base = `/transitions/${index}`;
+    return [
+      ...(condition === undefined ? [] : [{ source: condition, path: `${base}/condition`, names }]),
+      ...(foreach === undefined
+        ? []
+        : [{ source: foreach.collection, path: `${base}/foreach/collection`, names }]),
+    ];
+  });
+}
+
+/** Returns the expressions of the run's output. */
+export function outputExpressions({ outputMapping }: WorkflowDefinition): PlacedExpression[] {
+  return ofMapping(outputMapping, "/outputMapping", [...AREAS]);
+}
+
+function fanInTargets({ transitions }: WorkflowDefinition): Set<string> {
+  return new Set(
+    transitions.flatMap(({ to, synchronization }) => (synchronization === undefined ? [] : [to])),
+  );
+}

@@ -1,0 +1,22 @@
+/** The limits of definitions of workflows. */
+
+/** Nodes of one workflow. */
+export const MAX_NODES = 500;
+/** Transitions of one workflow. */
+export const MAX_TRANSITIONS = 1_000;
+/** Expressions of one workflow together, in UTF-16 units. */
+export const MAX_WORKFLOW_EXPRESSIONS = 64 * 1024;
+/** Tokens that one transition makes. */
+export const MAX_SPAWN_COUNT = 1_000;
+/** Iterations of one loop. */
+export const MAX_ITERATIONS = 10_000;
+/** Time limits, in milliseconds: 30 days. */
+export const MAX_WORKFLOW_TIMEOUT_MS = 30 * 86_400_000;
+/** Fan-outs within fan-outs. */
+export const MAX_FAN_OUT_DEPTH = 8;
+/** Pairs of a node and the fan-outs around it, in the soundness check of one workflow. */
+export const MAX_PLACES = 5_000;
+/** Ways between those pairs. */
+export const MAX_WAYS = 20_000;
+/** Issues of one workflow. */
+export const MAX_WORKFLOW_ISSUES = 20;

@@ -1,0 +1,40 @@
+/**
+ * The paths that a workflow writes, and those it reads from branches. Pure.
+ *
+ * FLOWPATH-1  A workflow writes below `state` and `output` only, by names that expressions can read.
+ */
+import { checkName, ExpressionError } from "../../shared/expressions/values.ts";
+
+const WRITTEN = /^(state|output)((?:\.[A-Za-z_][A-Za-z0-9_]*)+)$/;
+const MERGED = /^_branch\.output((?:\.[A-Za-z_][A-Za-z0-9_]*)*)$/;
+
+/** Returns the problem of a path that a node or a merge writes; `null` where it may. */
+export function writtenPathProblem(path: string): string | null {
+  const [, , names] = WRITTEN.exec(path) ?? [];
+  if (names === undefined)
+    return `Must be "state" or "output" and the names of members, as in "state.order.total". It is ${JSON.stringify(path.slice(0, 80))}.`;
+  return blockedName(names);
+}
+
+/** Returns the problem of the source of a merge; `null` where it may be read. */
+export function mergeSourceProblem(path: string): string | null {
+  const [, names] = MERGED.exec(path) ?? [];
+  if (names === undefined)
+    return `Must be "_branch.output", or a path below it, as in "_branch.output.score". It is ${JSON.stringify(path.slice(0, 80))}.`;
+  return blockedName(names);
+}
+
+/** Returns the names of a path. */
+export function namesOf(path: string): string[] {
+  return path.split(".");
+}
+
+function blockedName(names: string): string | null {
+  try {
+    for (const name of names.split(".")) checkName(name);
+    return null;
+  } catch (error) {
+    if (error instanceof ExpressionError) return error.message;
+    throw error;
+  }
+}

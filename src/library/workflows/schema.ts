@@ -1,0 +1,131 @@
+/**
+ * The schema of a workflow: its fields, their limits, and their other forms. What depends on more than one field is checked in
+ * `check-form.ts`.
+ *
+ * FLOWDEF-1  A workflow within its limits is checked in bounded time; one beyond them is refused before anything else is checked.
+ */
+import { z } from "zod";
+import { MERGE_STRATEGIES, type WorkflowDefinition } from "../../protocol/workflow-definition.ts";
+import { agentIdSchema } from "../../shared/id-schemas.ts";
+import { isPlainObject, type JsonObject } from "../../shared/json.ts";
+import { referenceSchema } from "../reference.ts";
+import { nodeFields, type Report, transitionFields, workflowFields } from "./forms.ts";
+import {
+  MAX_ITERATIONS,
+  MAX_NODES,
+  MAX_SPAWN_COUNT,
+  MAX_TRANSITIONS,
+  MAX_WORKFLOW_TIMEOUT_MS,
+} from "./limits.ts";
+
+/** Names of nodes and groups. */
+const ref = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "Must be 1 to 64 letters, digits, `_` and `-`.");
+const transitionRef = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]{1,129}$/, "Must be 1 to 129 letters, digits, `_` and `-`.");
+const label = z.string().min(1).max(2_000);
+const expression = z.string().min(1).max(10_000);
+const mapping = z.record(z.string().min(1).max(200), expression);
+const timeout = z.int().min(1).max(MAX_WORKFLOW_TIMEOUT_MS);
+const jsonSchema: z.ZodType<JsonObject> = z.record(z.string(), z.json());
+const reference = referenceSchema.pipe(z.string());
+
+/** Returns a schema whose input is put into one form before it is checked. */
+function formed<Schema extends z.ZodType>(form: (value: unknown, report: Report) => unknown, schema: Schema) {
+  return z.preprocess(
+    (value, context) =>
+      form(value, (path, message) => context.addIssue({ code: "custom", path, message, input: value })),
+    schema,
+  );
+}
+
+const node = z.strictObject({
+  ref,
+  name: z.exactOptional(label),
+  task: z.exactOptional(reference),
+  workflow: z.exactOptional(reference),
+  agent: z.exactOptional(agentIdSchema),
+  mode: z.exactOptional(z.enum(["delegate", "loop_in"])),
+  inputMapping: z.exactOptional(mapping),
+  outputMapping: z.exactOptional(mapping),
+  resourceBindings: z.exactOptional(z.record(z.string().min(1).max(200), z.string().min(1).max(2_000))),
+});
+
+const STRATEGY =
+  'INVALID_STRATEGY: Must be "any", "all", or {mOfN} or "m_of_n:N" with a whole number from 1.';
+
+const synchronization = z.strictObject({
+  siblingGroup: ref,
+  strategy: z.union([z.literal("any"), z.literal("all"), z.strictObject({ mOfN: z.int().min(1) })], {
+    error: STRATEGY,
+  }),
+  timeoutMs: timeout.optional(),
+  onTimeout: z.enum(["fail", "proceed_with_available"]),
+  maxFailures: z.exactOptional(z.int().min(0)),
+  merge: z.exactOptional(
+    z.strictObject({
+      source: z.string().min(1).max(500),
+      target: z.string().min(1).max(500),
+      strategy: z.enum(MERGE_STRATEGIES),
+    }),
+  ),
+});
+
+const transition = z.strictObject({
+  ref: transitionRef,
+  from: ref,
+  to: ref,
+  priority: z.number(),
+  condition: z.exactOptional(expression),
+  spawnCount: z.exactOptional(z.int().min(1).max(MAX_SPAWN_COUNT)),
+  foreach: z.exactOptional(
+    z.strictObject({
+      collection: expression,
+      itemVar: z
+        .string()
+        .regex(/^[A-Za-z_][A-Za-z0-9_]{0,63}$/, "Must be a letter or `_`, then letters, digits and `_`."),
+    }),
+  ),
+  siblingGroup: z.exactOptional(ref),
+  synchronization: z.exactOptional(synchronization),
+  loopConfig: z.exactOptional(z.strictObject({ maxIterations: z.int().min(1).max(MAX_ITERATIONS) })),
+});
+
+const workflow = z.strictObject({
+  name: z.exactOptional(label),
+  description: z.exactOptional(label),
+  inputSchema: jsonSchema,
+  outputSchema: z.exactOptional(jsonSchema),
+  contextSchema: z.exactOptional(jsonSchema),
+  outputMapping: z.exactOptional(mapping),
+  initialNode: ref,
+  nodes: z.array(formed(nodeFields, node)).min(1),
+  transitions: z.array(formed(transitionFields, transition)),
+  timeoutMs: z.exactOptional(timeout),
+  onTimeout: z.exactOptional(
+    z.enum(["human_gate", "fail", "cancel_all"], 'Must be "human_gate", "fail" or "cancel_all".'),
+  ),
+});
+
+/** Accepts a workflow in all its forms. The output has one form, so that its hash is that of every form (FLOWFORM-2). */
+export const workflowSchema: z.ZodType<WorkflowDefinition> = z
+  .custom<unknown>()
+  .superRefine((value, context) => {
+    if (!isPlainObject(value)) return;
+    for (const [field, most] of [
+      ["nodes", MAX_NODES],
+      ["transitions", MAX_TRANSITIONS],
+    ] as const) {
+      const list = value[field];
+      if (Array.isArray(list) && list.length > most)
+        context.addIssue({
+          code: "custom",
+          path: [field],
+          message: `Must have at most ${most} ${field}. It has ${list.length}.`,
+          input: value,
+        });
+    }
+  })
+  .pipe(formed(workflowFields, workflow))
+  // SAFETY: an absent time limit, which is `undefined` here, is removed.
+  .transform((value) => JSON.parse(JSON.stringify(value)) as WorkflowDefinition);

@@ -1,0 +1,33 @@
+/** The soundness check: whether every run of a workflow can go on, end, and read what it needs. Pure. */
+import type { WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
+import type { InputIssue } from "../../../shared/errors.ts";
+import { MAX_PLACES, MAX_WAYS } from "../limits.ts";
+import { fanInIssues } from "./fan-ins.ts";
+import { Places } from "./issue.ts";
+import { findLive } from "./liveness.ts";
+import { loopIssues } from "./loops.ts";
+import { readIssues } from "./reads.ts";
+import { type Lookup, schemaIssues } from "./schemas.ts";
+import { wayIssues } from "./ways.ts";
+import { branchIssues, findWrites } from "./writes.ts";
+
+const TOO_MUCH = `SOUND-10: The workflow has more than ${MAX_PLACES} places, which are pairs of a node and the fan-outs around it, or ${MAX_WAYS} ways between them. Join branches earlier, or move parts into sub-workflows.`;
+
+/** Returns the problems of a definition whose form is right. */
+export function soundnessIssues(definition: WorkflowDefinition, lookup: Lookup): InputIssue[] {
+  const live = findLive(definition);
+  if (live.atlas.isCut) return [{ path: "", message: TOO_MUCH }];
+  const at = new Places(definition);
+  const graph = [
+    ...wayIssues(definition, live, at),
+    ...fanInIssues(definition, live, at),
+    ...loopIssues(live, at),
+    ...branchIssues(definition, live, at),
+  ];
+  // With a wrong graph, what is read and written where is not known.
+  if (graph.length > 0) return graph;
+  return [
+    ...readIssues(definition, live, findWrites(definition, live)),
+    ...schemaIssues(definition, live, lookup),
+  ];
+}

@@ -1,0 +1,72 @@
+/**
+ * The transitions that never fire. Pure.
+ *
+ * SOUND-2  Every transition can fire: no transition of its node with a lower priority always fires, and its condition is not `false`.
+ */
+import type { WorkflowDefinition, WorkflowTransition } from "../../../protocol/workflow-definition.ts";
+import { componentsOf } from "./components.ts";
+import { type Atlas, explore, transitionsByNode } from "./places.ts";
+
+/** Rounds of finding more dead transitions by those that are known. A transition that is missed is not reported. */
+const MAX_ROUNDS = 4;
+
+/** The transitions that never fire, each with the one that fires in its place, and the places that the others reach. */
+export interface Liveness {
+  atlas: Atlas;
+  dead: ReadonlyMap<WorkflowTransition, WorkflowTransition | null>;
+}
+
+/** Finds the transitions that never fire. */
+export function findLive(definition: WorkflowDefinition): Liveness {
+  const outgoing = transitionsByNode(definition);
+  const isKnown = (transition: WorkflowTransition) => transition.loopConfig === undefined;
+  let dead = deadGiven(outgoing, isKnown);
+  let atlas = explore(definition, outgoing, new Set(dead.keys()));
+  for (let round = 0; round < MAX_ROUNDS && !atlas.isCut; round++) {
+    const inLoop = transitionsInLoops(atlas);
+    // A bound that no loop uses up never ends: the transition fires each time.
+    const next = deadGiven(outgoing, (one) => isKnown(one) || !inLoop.has(one));
+    if (next.size === dead.size) break;
+    dead = next;
+    atlas = explore(definition, outgoing, new Set(dead.keys()));
+  }
+  return { atlas, dead };
+}
+
+/** Returns the dead transitions, given which unconditional ones fire each time. */
+function deadGiven(
+  outgoing: ReadonlyMap<string, readonly WorkflowTransition[]>,
+  isEndless: (transition: WorkflowTransition) => boolean,
+): Map<WorkflowTransition, WorkflowTransition | null> {
+  const dead = new Map<WorkflowTransition, WorkflowTransition | null>();
+  for (const transitions of outgoing.values()) {
+    const always = transitions.filter((one) => isAlways(one.condition) && isEndless(one));
+    const first = always.reduce<WorkflowTransition | null>(
+      (best, one) => (best === null || one.priority < best.priority ? one : best),
+      null,
+    );
+    for (const transition of transitions) {
+      if (transition.condition?.trim() === "false") dead.set(transition, null);
+      else if (first !== null && first.priority < transition.priority) dead.set(transition, first);
+    }
+  }
+  return dead;
+}
+
+function isAlways(condition: string | undefined): boolean {
+  return condition === undefined || condition.trim() === "true";
+}
+
+/** Returns the transitions by which a token can come back to where it was. */
+function transitionsInLoops({ places }: Atlas): Set<WorkflowTransition> {
+  const edges = (index: number) =>
+    (places[index]?.ways ?? []).flatMap(({ kind, to }) => (kind === "start" ? [] : [to.index]));
+  const { of } = componentsOf(places.length, edges);
+  return new Set(
+    places.flatMap(({ index, ways }) =>
+      ways
+        .filter(({ kind, to }) => kind !== "start" && of[index] === of[to.index])
+        .map(({ transition }) => transition),
+    ),
+  );
+}

@@ -1,0 +1,167 @@
+/**
+ * The places where a workflow's tokens can be: a node, with the fan-outs around it. Conditions may turn out either way. Pure.
+ *
+ * SOUND-10  The check of a workflow within the limits takes bounded time. A workflow with too many places is refused by name.
+ */
+import type { WorkflowDefinition, WorkflowTransition } from "../../../protocol/workflow-definition.ts";
+import { MAX_FAN_OUT_DEPTH, MAX_PLACES, MAX_WAYS } from "../limits.ts";
+
+/** A fan-out, seen from its branches. */
+export interface FanOut {
+  group: string;
+  /** The place whose token fans out. */
+  origin: Place;
+  /** The fan-out around it. */
+  outer: FanOut | null;
+  depth: number;
+  /** The transitions that make its branches. */
+  starts: Set<WorkflowTransition>;
+  /** The transitions by which its branches arrive. */
+  joins: Set<WorkflowTransition>;
+}
+
+/** A node, within fan-outs. */
+export interface Place {
+  index: number;
+  node: string;
+  within: FanOut | null;
+  ways: Way[];
+}
+
+/**
+ * A way of a token: a `step` within the same fan-outs, the `start` of a branch, or the way `around` the branches of a fan-out, from its
+ * origin to where they meet, in the name of a transition that starts them.
+ */
+export interface Way {
+  kind: "step" | "start" | "around";
+  to: Place;
+  transition: WorkflowTransition;
+}
+
+/** A transition at which the branches of two fan-outs get mixed up. `inner` is the group of the innermost one. */
+export interface Mixed {
+  kind: "crossed" | "repeated" | "deep";
+  transition: WorkflowTransition;
+  inner: string;
+}
+
+/** The places of a workflow. */
+export interface Atlas {
+  places: Place[];
+  fanOuts: FanOut[];
+  mixed: Mixed[];
+  /** The transitions that only let tokens pass, although they join branches. */
+  passed: Set<WorkflowTransition>;
+  /** A limit is reached: places are missing. */
+  isCut: boolean;
+}
+
+/** Returns the transitions of each node. */
+export function transitionsByNode({ transitions }: WorkflowDefinition): Map<string, WorkflowTransition[]> {
+  return Map.groupBy(transitions, ({ from }) => from);
+}
+
+/** Returns the places that tokens reach by the transitions that are not `dead`. */
+export function explore(
+  definition: WorkflowDefinition,
+  outgoing: ReadonlyMap<string, readonly WorkflowTransition[]>,
+  dead: ReadonlySet<WorkflowTransition>,
+): Atlas {
+  const explorer = new Explorer();
+  explorer.place(definition.initialNode, null);
+  for (const place of explorer.atlas.places) {
+    for (const transition of outgoing.get(place.node) ?? [])
+      if (!dead.has(transition)) explorer.follow(place, transition);
+    if (explorer.atlas.isCut) break;
+  }
+  return explorer.atlas;
+}
+
+class Explorer {
+  readonly atlas: Atlas = { places: [], fanOuts: [], mixed: [], passed: new Set(), isCut: false };
+  readonly #places = new Map<FanOut | null, Map<string, Place>>();
+  readonly #fanOuts = new Map<Place, Map<string, FanOut>>();
+  readonly #mixed = new Map<WorkflowTransition, Set<string>>();
+  readonly #meetings = new Map<FanOut, Set<string>>();
+  #ways = 0;
+
+  place(node: string, within: FanOut | null): Place {
+    const { places } = this.atlas;
+    const own = this.#places.get(within) ?? new Map<string, Place>();
+    this.#places.set(within, own);
+    const known = own.get(node);
+    if (known !== undefined) return known;
+    const place: Place = { index: places.length, node, within, ways: [] };
+    own.set(node, place);
+    places.push(place);
+    if (places.length >= MAX_PLACES) this.atlas.isCut = true;
+    return place;
+  }
+
+  follow(place: Place, transition: WorkflowTransition): void {
+    const { synchronization, siblingGroup, to } = transition;
+    const { within } = place;
+    if (siblingGroup !== undefined) return this.#start(place, transition, siblingGroup);
+    if (synchronization === undefined) return this.#way(place, "step", this.place(to, within), transition);
+    const { siblingGroup: group } = synchronization;
+    if (within?.group === group) return this.#arrive(within, transition);
+    if (within !== null && isWithin(within, group)) this.#mix("crossed", transition, within.group);
+    this.atlas.passed.add(transition);
+    this.#way(place, "step", this.place(to, within), transition);
+  }
+
+  #start(place: Place, transition: WorkflowTransition, group: string): void {
+    const { within } = place;
+    if (isWithin(within, group)) return this.#mix("repeated", transition, group);
+    const depth = (within?.depth ?? 0) + 1;
+    if (depth > MAX_FAN_OUT_DEPTH) return this.#mix("deep", transition, within?.group ?? group);
+    const own = this.#fanOuts.get(place) ?? new Map<string, FanOut>();
+    this.#fanOuts.set(place, own);
+    const fanOut = own.get(group) ?? {
+      group,
+      origin: place,
+      outer: within,
+      depth,
+      starts: new Set(),
+      joins: new Set(),
+    };
+    if (!own.has(group)) this.atlas.fanOuts.push(fanOut);
+    own.set(group, fanOut);
+    fanOut.starts.add(transition);
+    this.#way(place, "start", this.place(transition.to, fanOut), transition);
+    for (const target of this.#meetings.get(fanOut) ?? []) this.#around(fanOut, transition, target);
+  }
+
+  /** Leads the way of the fan-out's origin around its branches, by each transition that starts them. */
+  #arrive(fanOut: FanOut, transition: WorkflowTransition): void {
+    fanOut.joins.add(transition);
+    const meetings = this.#meetings.get(fanOut) ?? new Set();
+    this.#meetings.set(fanOut, meetings);
+    if (meetings.has(transition.to)) return;
+    meetings.add(transition.to);
+    for (const start of fanOut.starts) this.#around(fanOut, start, transition.to);
+  }
+
+  #around(fanOut: FanOut, start: WorkflowTransition, target: string): void {
+    this.#way(fanOut.origin, "around", this.place(target, fanOut.outer), start);
+  }
+
+  #way(from: Place, kind: Way["kind"], to: Place, transition: WorkflowTransition): void {
+    from.ways.push({ kind, to, transition });
+    this.#ways += 1;
+    if (this.#ways >= MAX_WAYS) this.atlas.isCut = true;
+  }
+
+  #mix(kind: Mixed["kind"], transition: WorkflowTransition, inner: string): void {
+    const known = this.#mixed.get(transition) ?? new Set();
+    this.#mixed.set(transition, known);
+    if (known.has(kind)) return;
+    known.add(kind);
+    this.atlas.mixed.push({ kind, transition, inner });
+  }
+}
+
+function isWithin(within: FanOut | null, group: string): boolean {
+  for (let around = within; around !== null; around = around.outer) if (around.group === group) return true;
+  return false;
+}

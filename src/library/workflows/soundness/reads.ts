@@ -1,0 +1,84 @@
+/**
+ * What expressions read. Pure.
+ *
+ * SOUND-8  An expression reads of `state` and `output` what some way to it has written, and of `input` members that `inputSchema` has. Paths in
+ *          `has(…)` may be missing.
+ */
+import type { WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
+import type { InputIssue } from "../../../shared/errors.ts";
+import { type Reads, readsOf } from "../../../shared/expressions/reads.ts";
+import {
+  nodeExpressions,
+  outputExpressions,
+  type PlacedExpression,
+  transitionExpressions,
+} from "../expressions.ts";
+import type { Liveness } from "./liveness.ts";
+import { memberOf } from "./schema-paths.ts";
+import type { Writes, Written } from "./writes.ts";
+
+/** Returns the paths that are read and never written (SOUND-8). */
+export function readIssues(
+  definition: WorkflowDefinition,
+  { atlas }: Liveness,
+  writes: Writes,
+): InputIssue[] {
+  const nodes = nodeExpressions(definition);
+  const transitions = Map.groupBy(
+    transitionExpressions(definition).map((expressions, index) => ({
+      expressions,
+      from: definition.transitions[index]?.from ?? "",
+    })),
+    ({ from }) => from,
+  );
+  const reader = new Reader(definition);
+  for (const place of atlas.places) {
+    const before = writes.before(place);
+    const after = writes.after(place);
+    const { input = [], output = [] } = nodes.get(place.node) ?? {};
+    const what = `Node "${place.node}"`;
+    for (const expression of [...input, ...output]) reader.read(expression, before, what);
+    for (const { expressions } of transitions.get(place.node) ?? [])
+      for (const expression of expressions)
+        reader.read(expression, after, `A transition from "${place.node}"`);
+  }
+  for (const expression of outputExpressions(definition))
+    reader.read(expression, writes.atEnd, "The `outputMapping` of the workflow");
+  return reader.issues();
+}
+
+/** Collects paths that are missing wherever their expression is evaluated. */
+class Reader {
+  readonly #missing = new Map<string, { issue: InputIssue; path: string }>();
+  readonly #found = new Set<string>();
+  readonly #reads = new Map<string, Reads>();
+
+  constructor(private readonly definition: WorkflowDefinition) {}
+
+  read({ source, path }: PlacedExpression, written: Written, what: string): void {
+    const { paths } = this.#reads.get(source) ?? readsOf(source);
+    if (!this.#reads.has(source)) this.#reads.set(source, { paths, whole: null });
+    for (const names of paths) {
+      const text = names.join(".");
+      const key = `${path} ${text}`;
+      if (names.length < 2 || this.#found.has(key)) continue;
+      const message = this.#problem(names, written, `${what} reads \`${text}\``);
+      if (message === null) this.#found.add(key);
+      else this.#missing.set(key, { issue: { path, message }, path: key });
+    }
+  }
+
+  issues(): InputIssue[] {
+    return [...this.#missing.values()].filter(({ path }) => !this.#found.has(path)).map(({ issue }) => issue);
+  }
+
+  #problem([area = "", ...names]: readonly string[], written: Written, what: string): string | null {
+    if (area === "input") {
+      if (memberOf(this.definition.inputSchema, names).kind !== "absent") return null;
+      return `SOUND-8: ${what}, which \`inputSchema\` does not have. Add it there, or read another member.`;
+    }
+    if (area !== "state" && area !== "output") return null;
+    if (written.covers([area, ...names])) return null;
+    return `SOUND-8: ${what}, but nothing on a way to it has written that. Write it before in an \`outputMapping\` or a merge, or test it with has(…).`;
+  }
+}

@@ -1,0 +1,89 @@
+/** The paths that an expression reads. Pure. */
+import type { ASTNode } from "@marcbachmann/cel-js";
+import { parseExpression } from "./expression.ts";
+
+/** A path from a variable: its name, then the names of members for as long as they are fixed. */
+export type ReadPath = readonly string[];
+
+/** Macros whose first argument names the item. */
+const MACROS = new Set(["all", "exists", "exists_one", "filter", "find", "map"]);
+
+/** The expression is only a path. */
+export interface Reads {
+  paths: ReadPath[];
+  /** The path, if the expression is nothing else. */
+  whole: ReadPath | null;
+}
+
+/**
+ * Returns the paths that an expression reads, without those that it only tests with `has`. Throws `ExpressionError`.
+ * @example readsOf("state.order.items.map(i, i.price)").paths; // [["state", "order", "items"]]
+ */
+export function readsOf(source: string): Reads {
+  const root = parseExpression(source);
+  const paths: ReadPath[] = [];
+  collect(root, new Set(), paths);
+  return { paths, whole: pathOf(root) };
+}
+
+function collect(node: ASTNode, own: ReadonlySet<string>, paths: ReadPath[]): void {
+  const path = pathOf(node);
+  if (path !== null) {
+    if (!own.has(path[0] ?? "")) paths.push(path);
+    return;
+  }
+  const inner = (other: ASTNode) => collect(other, own, paths);
+  switch (node.op) {
+    case "value":
+    case "id":
+      return;
+    case ".":
+    case ".?":
+      return inner(node.args[0]);
+    case "list":
+      return node.args.forEach(inner);
+    case "map":
+      for (const [key, value] of node.args) {
+        if (key.op !== "id") inner(key);
+        inner(value);
+      }
+      return;
+    case "?:":
+      return node.args.forEach(inner);
+    case "!_":
+    case "-_":
+      return inner(node.args);
+    case "call": {
+      const [name, args] = node.args;
+      return name === "has" ? undefined : args.forEach(inner);
+    }
+    case "rcall": {
+      const [name, receiver, args] = node.args;
+      const [variable] = args;
+      inner(receiver);
+      if (!MACROS.has(name) || variable?.op !== "id") return args.forEach(inner);
+      const more = new Set([...own, variable.args]);
+      for (const other of args.slice(1)) collect(other, more, paths);
+      return;
+    }
+    default: {
+      const [one, other] = node.args;
+      inner(one);
+      return inner(other);
+    }
+  }
+}
+
+/** Returns the path that an expression is; `null` for any other expression. */
+function pathOf(node: ASTNode): ReadPath | null {
+  if (node.op === "id") return [node.args];
+  const [name, object] =
+    node.op === "."
+      ? [node.args[1], node.args[0]]
+      : node.op === "[]" && node.args[1].op === "value" && typeof node.args[1].args === "string"
+        ? [node.args[1].args, node.args[0]]
+        : [null, null];
+  if (name === null || object === null) return null;
+  const path = pathOf(object);
+  return path === null ? null : [...path, name];
+}
