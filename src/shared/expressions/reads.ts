@@ -39,9 +39,11 @@ function collect(node: ASTNode, own: ReadonlySet<string>, paths: ReadPath[]): vo
       return;
     case ".":
     case ".?":
-      return inner(node.args[0]);
+      inner(node.args[0]);
+      return;
     case "list":
-      return node.args.forEach(inner);
+      node.args.forEach(inner);
+      return;
     case "map":
       for (const [key, value] of node.args) {
         if (key.op !== "id") inner(key);
@@ -49,27 +51,30 @@ function collect(node: ASTNode, own: ReadonlySet<string>, paths: ReadPath[]): vo
       }
       return;
     case "?:":
-      return node.args.forEach(inner);
+      node.args.forEach(inner);
+      return;
     case "!_":
     case "-_":
-      return inner(node.args);
+      inner(node.args);
+      return;
     case "call": {
       const [name, args] = node.args;
-      return name === "has" ? undefined : args.forEach(inner);
+      if (name !== "has") args.forEach(inner);
+      return;
     }
     case "rcall": {
       const [name, receiver, args] = node.args;
       const [variable] = args;
       inner(receiver);
-      if (!MACROS.has(name) || variable?.op !== "id") return args.forEach(inner);
-      const more = new Set([...own, variable.args]);
-      for (const other of args.slice(1)) collect(other, more, paths);
+      const isLoop = MACROS.has(name) && variable?.op === "id";
+      const names = isLoop ? new Set([...own, variable.args]) : own;
+      for (const other of args.slice(isLoop ? 1 : 0)) collect(other, names, paths);
       return;
     }
     default: {
       const [one, other] = node.args;
       inner(one);
-      return inner(other);
+      inner(other);
     }
   }
 }

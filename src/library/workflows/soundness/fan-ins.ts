@@ -27,7 +27,6 @@ export function fanInIssues(definition: WorkflowDefinition, { atlas }: Liveness,
       return at.transition(transition, "SOUND-3", message);
     }),
     ...byOrigin(atlas.fanOuts).flatMap((fanOuts) => meetingIssues(definition, fanOuts, at)),
-    ...disagreements(definition, at),
   ];
 }
 
@@ -57,6 +56,11 @@ function meetingIssues(definition: WorkflowDefinition, fanOuts: readonly FanOut[
   const other = joins.find(({ to }) => to !== first.to);
   const message = `The branches of the group "${group}" that start at node "${origin.node}" meet at more than one node: ${targets.map((to) => `"${to}"`).join(", ")}. Lead their fan-ins to one node, and branch off behind it.`;
   const apart = other === undefined ? [] : [at.transition(other, "SOUND-4", message)];
+  const differing = joins.find((one) => one.to === first.to && textOf(one) !== textOf(first));
+  if (differing !== undefined) {
+    const text = `Transitions "${first.ref}" and "${differing.ref}" are one fan-in: both join the group "${group}" at node "${first.to}". Give both the same \`synchronization\`.`;
+    apart.push(at.transition(differing, "SOUND-4", text, "/synchronization"));
+  }
   const most = branchesAtMost(definition, fanOut);
   const short = joins.flatMap((join) => {
     const { strategy } = join.synchronization ?? {};
@@ -77,24 +81,6 @@ function branchesAtMost({ transitions }: WorkflowDefinition, { starts }: FanOut)
 
 function tokensOf({ foreach, spawnCount = 1 }: WorkflowTransition): number {
   return foreach === undefined ? spawnCount : Number.POSITIVE_INFINITY;
-}
-
-/** Returns the fan-ins whose transitions say different things (SOUND-4). */
-function disagreements({ transitions }: WorkflowDefinition, at: Places): InputIssue[] {
-  const first = new Map<string, WorkflowTransition>();
-  return transitions.flatMap((transition) => {
-    const { to, synchronization } = transition;
-    if (synchronization === undefined) return [];
-    const key = `${to} ${synchronization.siblingGroup}`;
-    const other = first.get(key);
-    if (other === undefined) {
-      first.set(key, transition);
-      return [];
-    }
-    if (textOf(other) === textOf(transition)) return [];
-    const message = `Transitions "${other.ref}" and "${transition.ref}" are one fan-in: both join the group "${synchronization.siblingGroup}" at node "${to}". Give both the same \`synchronization\`.`;
-    return [at.transition(transition, "SOUND-4", message, "/synchronization")];
-  });
 }
 
 function textOf({ synchronization }: WorkflowTransition): string {

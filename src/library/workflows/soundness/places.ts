@@ -101,20 +101,27 @@ class Explorer {
   follow(place: Place, transition: WorkflowTransition): void {
     const { synchronization, siblingGroup, to } = transition;
     const { within } = place;
-    if (siblingGroup !== undefined) return this.#start(place, transition, siblingGroup);
-    if (synchronization === undefined) return this.#way(place, "step", this.place(to, within), transition);
-    const { siblingGroup: group } = synchronization;
-    if (within?.group === group) return this.#arrive(within, transition);
-    if (within !== null && isWithin(within, group)) this.#mix("crossed", transition, within.group);
+    const joined = synchronization?.siblingGroup;
+    if (siblingGroup !== undefined) this.#start(place, transition, siblingGroup);
+    else if (joined !== undefined && within?.group === joined) this.#arrive(within, transition);
+    else {
+      if (joined !== undefined) this.#pass(within, joined, transition);
+      this.#way(place, "step", this.place(to, within), transition);
+    }
+  }
+
+  #pass(within: FanOut | null, joined: string, transition: WorkflowTransition): void {
     this.atlas.passed.add(transition);
-    this.#way(place, "step", this.place(to, within), transition);
+    if (within !== null && isWithin(within, joined)) this.#mix("crossed", transition, within.group);
   }
 
   #start(place: Place, transition: WorkflowTransition, group: string): void {
     const { within } = place;
-    if (isWithin(within, group)) return this.#mix("repeated", transition, group);
     const depth = (within?.depth ?? 0) + 1;
-    if (depth > MAX_FAN_OUT_DEPTH) return this.#mix("deep", transition, within?.group ?? group);
+    if (isWithin(within, group) || depth > MAX_FAN_OUT_DEPTH) {
+      this.#mix(depth > MAX_FAN_OUT_DEPTH ? "deep" : "repeated", transition, within?.group ?? group);
+      return;
+    }
     const own = this.#fanOuts.get(place) ?? new Map<string, FanOut>();
     this.#fanOuts.set(place, own);
     const fanOut = own.get(group) ?? {
