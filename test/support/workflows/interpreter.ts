@@ -6,6 +6,7 @@
  * failure counts for the innermost branch that a fan-in waits for, whose other tokens are cancelled; without one it fails the run.
  */
 import { isDeepStrictEqual } from "node:util";
+import { findMeetings, type Meetings } from "../../../src/library/workflows/soundness/meetings.ts";
 import type { WorkflowDefinition, WorkflowTransition } from "../../../src/protocol/workflow-definition.ts";
 import { readsOf } from "../../../src/shared/expressions/reads.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../src/shared/json.ts";
@@ -45,6 +46,10 @@ class Failure extends Error {
   }
 }
 
+/** A token that is about to be made. */
+type NewToken = Pick<Token, "node" | "scope" | "counts" | "hops"> &
+  Partial<Pick<Token, "items" | "fanIn">> & { by?: WorkflowTransition };
+
 /** Ends the run at once. */
 class Stop extends Error {}
 
@@ -55,7 +60,7 @@ class Run {
   readonly #open: FanOutInstance[] = [];
   readonly #attempts = new Map<string, number>();
   readonly #nodes: Map<string, WorkflowDefinition["nodes"][number] & { base: string }>;
-  readonly #meetings = new Map<string, FanOutInstance["meeting"]>();
+  readonly #meetings: Meetings;
   readonly #joined = new Set<string>();
   readonly #root: Scope = scopeOf(null, 0, "root");
   #count = 0;
@@ -73,12 +78,13 @@ class Run {
       definition.nodes.map((node, index) => [node.ref, { ...node, base: `/nodes/${index}` }]),
     );
     this.#state = initialState(definition);
+    this.#meetings = meetingsOf(definition);
   }
 
   finish(): RunResult {
     let status: RunResult["status"] = "completed";
     try {
-      this.#create(this.definition.initialNode, this.#root, {}, 0, {});
+      this.#create({ node: this.definition.initialNode, scope: this.#root, counts: {}, hops: 0 });
       while (this.#root.active > 0 && this.#error === null) this.#step();
       if (this.#error !== null) status = "failed";
     } catch (error) {
@@ -248,7 +254,14 @@ class Run {
     const { synchronization, to } = transition;
     const { fanOut } = token.scope;
     return items.flatMap((own) => {
-      const child = this.#create(to, token.scope, counts, token.hops + 1, own);
+      const child = this.#create({
+        node: to,
+        scope: token.scope,
+        counts,
+        hops: token.hops + 1,
+        items: own,
+        by: transition,
+      });
       if (synchronization === undefined || fanOut?.group !== synchronization.siblingGroup) return [];
       this.#arrive(child, fanOut, transition);
       return [fanOut];
@@ -268,7 +281,7 @@ class Run {
       origin: token.node,
       outer: token.scope,
       branches: [],
-      meeting: this.#meetingOf(token.node, group),
+      meeting: meetingAt(this.#meetings(token.node, group)),
       counts: counted(token.counts, transitions),
       hops: token.hops + 1,
       isOpen: true,
@@ -283,28 +296,17 @@ class Run {
         const path = total > 1 ? `${token.scope.path}.${token.node}.${index}` : token.scope.path;
         const scope = scopeOf(fanOut, index, path);
         fanOut.branches.push(scope);
-        this.#create(transition.to, scope, counted(token.counts, [transition]), token.hops + 1, item);
+        const counts = counted(token.counts, [transition]);
+        this.#create({
+          node: transition.to,
+          scope,
+          counts,
+          hops: token.hops + 1,
+          items: item,
+          by: transition,
+        });
       }
     return fanOut;
-  }
-
-  /** Returns where the branches of a group meet that start at a node: the first fan-in of the group on their ways. */
-  #meetingOf(origin: string, group: string): FanOutInstance["meeting"] {
-    const key = `${origin} ${group}`;
-    const known = this.#meetings.get(key);
-    if (known !== undefined) return known;
-    const { transitions } = this.definition;
-    const starts = transitions.filter((one) => one.from === origin && one.siblingGroup === group);
-    const reached = new Set(starts.map(({ to }) => to));
-    let meeting: FanOutInstance["meeting"] = null;
-    for (const node of reached)
-      for (const { from, to, synchronization } of transitions) {
-        if (from !== node) continue;
-        if (synchronization?.siblingGroup !== group) reached.add(to);
-        else meeting ??= { target: to, synchronization };
-      }
-    this.#meetings.set(key, meeting);
-    return meeting;
   }
 
   #arrive(token: Token, fanOut: FanOutInstance, transition: WorkflowTransition): void {
@@ -386,7 +388,7 @@ class Run {
       return;
     }
     const fanIn = { total: branches.length, completed: completed.length, failed };
-    this.#create(meeting.target, outer, fanOut.counts, fanOut.hops, {}, fanIn);
+    this.#create({ node: meeting.target, scope: outer, counts: fanOut.counts, hops: fanOut.hops, fanIn });
     this.#close(fanOut);
   }
 
@@ -451,14 +453,7 @@ class Run {
     scope.active = 0;
   }
 
-  #create(
-    node: string,
-    scope: Scope,
-    counts: Counts,
-    hops: number,
-    items: JsonObject,
-    fanIn: Json = null,
-  ): Token {
+  #create({ node, scope, counts, hops, items = {}, fanIn = null, by }: NewToken): Token {
     if (hops > (this.bounds.hops ?? Number.POSITIVE_INFINITY)) {
       this.#violations.push({ kind: "endless", node });
       throw new Stop();
@@ -476,6 +471,7 @@ class Run {
       path,
       group: fanOut?.group ?? null,
       branch: index,
+      by: by?.ref ?? null,
     });
     this.#tokens.push(token);
     scope.active += 1;
@@ -540,6 +536,19 @@ class Run {
     const missing = reads.flatMap(([name = ""]) => (Object.hasOwn(variables, name) ? [] : [[name, null]]));
     return evaluate(source, { ...variables, ...Object.fromEntries(missing) });
   }
+}
+
+const knownMeetings = new WeakMap<WorkflowDefinition, Meetings>();
+
+function meetingsOf(definition: WorkflowDefinition): Meetings {
+  const known = knownMeetings.get(definition) ?? findMeetings(definition);
+  knownMeetings.set(definition, known);
+  return known;
+}
+
+function meetingAt(transition: WorkflowTransition | undefined): FanOutInstance["meeting"] {
+  const { to, synchronization } = transition ?? {};
+  return to === undefined || synchronization === undefined ? null : { target: to, synchronization };
 }
 
 const knownPaths = new Map<string, readonly (readonly string[])[]>();

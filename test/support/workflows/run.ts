@@ -32,7 +32,16 @@ export interface Bounds {
 
 /** What happens to tokens and fan-ins, in order. */
 export type TraceEntry =
-  | { type: "created"; token: number; node: string; path: string; group: string | null; branch: number }
+  | {
+      type: "created";
+      token: number;
+      node: string;
+      path: string;
+      group: string | null;
+      branch: number;
+      /** The transition that has made the token; `null` for the first token, and for those behind fan-ins. */
+      by: string | null;
+    }
   | { type: "completed" | "failed" | "cancelled"; token: number; node: string }
   | { type: "arrived"; token: number; node: string; transition: string }
   | { type: "fired"; transition: string; tokens: number }

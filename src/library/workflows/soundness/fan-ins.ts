@@ -61,6 +61,7 @@ function meetingIssues(definition: WorkflowDefinition, fanOuts: readonly FanOut[
     const text = `Transitions "${first.ref}" and "${differing.ref}" are one fan-in: both join the group "${group}" at node "${first.to}". Give both the same \`synchronization\`.`;
     apart.push(at.transition(differing, "SOUND-4", text, "/synchronization"));
   }
+  if (apart.length > 0) return apart;
   const most = branchesAtMost(definition, fanOut);
   const short = joins.flatMap((join) => {
     const { strategy } = join.synchronization ?? {};
@@ -68,7 +69,7 @@ function meetingIssues(definition: WorkflowDefinition, fanOuts: readonly FanOut[
     const text = `The fan-in of transition "${join.ref}" waits for ${strategy.mOfN} branches of the group "${group}", but node "${origin.node}" starts at most ${most}. Lower \`mOfN\`, or start more branches.`;
     return [at.transition(join, "SOUND-3", text, "/synchronization/strategy")];
   });
-  return [...apart, ...short];
+  return short;
 }
 
 /** Returns the greatest number of branches that one token starts: transitions of one priority fire together. */

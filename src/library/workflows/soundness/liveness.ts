@@ -5,7 +5,7 @@
  */
 import type { WorkflowDefinition, WorkflowTransition } from "../../../protocol/workflow-definition.ts";
 import { componentsOf } from "./components.ts";
-import { type Atlas, explore, transitionsByNode } from "./places.ts";
+import { type Atlas, explore, type Place, transitionsByNode } from "./places.ts";
 
 /** Rounds of finding more dead transitions by those that are known. A transition that is missed is not reported. */
 const MAX_ROUNDS = 4;
@@ -57,15 +57,19 @@ function isAlways(condition: string | undefined): boolean {
   return condition === undefined || condition.trim() === "true";
 }
 
-/** Returns the transitions by which a token can come back to where it was. */
+/** Returns the transitions by which a token can come back to its node, in the same fan-outs or in more: it takes its counts along. */
 function transitionsInLoops({ places }: Atlas): Set<WorkflowTransition> {
-  const edges = (index: number) =>
-    (places[index]?.ways ?? []).flatMap(({ kind, to }) => (kind === "start" ? [] : [to.index]));
-  const { of } = componentsOf(places.length, edges);
+  const byNode = Map.groupBy(places, ({ node }) => node);
+  const numbers = new Map([...byNode.keys()].map((node, index) => [node, index]));
+  const numberOf = ({ node }: Place) => numbers.get(node) ?? 0;
+  const edges = [...byNode.values()].map((own) => [
+    ...new Set(own.flatMap(({ ways }) => ways.map(({ to }) => numberOf(to)))),
+  ]);
+  const { of } = componentsOf(edges.length, (index) => edges[index] ?? []);
   return new Set(
-    places.flatMap(({ index, ways }) =>
-      ways
-        .filter(({ kind, to }) => kind !== "start" && of[index] === of[to.index])
+    places.flatMap((place) =>
+      place.ways
+        .filter(({ to }) => of[numberOf(place)] === of[numberOf(to)])
         .map(({ transition }) => transition),
     ),
   );
