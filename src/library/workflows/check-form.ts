@@ -151,8 +151,14 @@ function expressionIssues(definition: WorkflowDefinition): InputIssue[] {
         message: `The expressions of a workflow have at most ${MAX_WORKFLOW_EXPRESSIONS} characters together. These have ${length}. Move work into tasks or sub-workflows.`,
       },
     ];
+  const compiled = new Set<string>();
+  const compile = ({ source, names }: PlacedExpression) => {
+    const key = `${names.join()} ${source}`;
+    if (!compiled.has(key)) compileExpression(source, names);
+    compiled.add(key);
+  };
   return [
-    ...all.flatMap(({ source, path, names }) => problemAt(path, () => compileExpression(source, names))),
+    ...all.flatMap((expression) => problemAt(expression.path, () => compile(expression))),
     ...definition.nodes.flatMap(({ inputMapping = {} }, index) =>
       nameIssues(inputMapping, `/nodes/${index}/inputMapping`),
     ),

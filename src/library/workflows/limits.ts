@@ -5,7 +5,7 @@ export const MAX_NODES = 500;
 /** Transitions of one workflow. */
 export const MAX_TRANSITIONS = 1_000;
 /** Expressions of one workflow together, in UTF-16 units. */
-export const MAX_WORKFLOW_EXPRESSIONS = 64 * 1024;
+export const MAX_WORKFLOW_EXPRESSIONS = 32 * 1024;
 /** Tokens that one transition makes. */
 export const MAX_SPAWN_COUNT = 1_000;
 /** Iterations of one loop. */

@@ -1,8 +1,9 @@
 /** The soundness check: whether every run of a workflow can go on, end, and read what it needs. Pure. */
 import type { WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
 import type { InputIssue } from "../../../shared/errors.ts";
+import { type Reads, readsOf } from "../../../shared/expressions/reads.ts";
 import { MAX_PLACES, MAX_WAYS } from "../limits.ts";
-import { fanInIssues } from "./fan-ins.ts";
+import { fanInIssues, nestingIssues } from "./fan-ins.ts";
 import { Places } from "./issue.ts";
 import { findLive } from "./liveness.ts";
 import { loopIssues } from "./loops.ts";
@@ -18,6 +19,8 @@ export function soundnessIssues(definition: WorkflowDefinition, lookup: Lookup):
   const live = findLive(definition);
   if (live.atlas.isCut) return [{ path: "", message: TOO_MUCH }];
   const at = new Places(definition);
+  const nesting = nestingIssues(live, at);
+  if (nesting.length > 0) return nesting;
   const graph = [
     ...wayIssues(definition, live, at),
     ...fanInIssues(definition, live, at),
@@ -26,8 +29,14 @@ export function soundnessIssues(definition: WorkflowDefinition, lookup: Lookup):
   ];
   // With a wrong graph, what is read and written where is not known.
   if (graph.length > 0) return graph;
+  const known = new Map<string, Reads>();
+  const reads = (source: string) => {
+    const found = known.get(source) ?? readsOf(source);
+    known.set(source, found);
+    return found;
+  };
   return [
-    ...readIssues(definition, live, findWrites(definition, live)),
-    ...schemaIssues(definition, live, lookup),
+    ...readIssues(definition, live, findWrites(definition, live), reads),
+    ...schemaIssues(definition, live, lookup, reads),
   ];
 }

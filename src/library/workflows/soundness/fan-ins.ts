@@ -14,13 +14,16 @@ import type { Places } from "./issue.ts";
 import type { Liveness } from "./liveness.ts";
 import type { FanOut, Mixed } from "./places.ts";
 
-/** Returns the problems of fan-ins (SOUND-3, SOUND-4) and of how fan-outs nest (SOUND-5). */
+/** Returns the problems of how fan-outs nest (SOUND-5). With them, it is open what else is reached. */
+export function nestingIssues({ atlas }: Liveness, at: Places): InputIssue[] {
+  return atlas.mixed.map((mixed) => mixedIssue(mixed, at));
+}
+
+/** Returns the problems of fan-ins (SOUND-3, SOUND-4). */
 export function fanInIssues(definition: WorkflowDefinition, { atlas }: Liveness, at: Places): InputIssue[] {
   const joined = new Set(atlas.fanOuts.flatMap(({ joins }) => [...joins]));
-  const isMixed = new Set(atlas.mixed.map(({ transition }) => transition));
-  const unused = [...atlas.passed].filter((one) => !joined.has(one) && !isMixed.has(one));
+  const unused = [...atlas.passed].filter((one) => !joined.has(one));
   return [
-    ...atlas.mixed.map((mixed) => mixedIssue(mixed, at)),
     ...unused.map((transition) => {
       const { ref, synchronization } = transition;
       const message = `The fan-in of transition "${ref}" never waits: no branch of the group "${synchronization?.siblingGroup}" comes by. Place it behind the fan-out of this group, or remove its \`synchronization\`.`;

@@ -5,7 +5,7 @@
  */
 import type { WorkflowDefinition, WorkflowTransition } from "../../../protocol/workflow-definition.ts";
 import { componentsOf } from "./components.ts";
-import { type Atlas, explore, type Place, transitionsByNode } from "./places.ts";
+import { type Atlas, explore, isAlways, type Place, transitionsByNode } from "./places.ts";
 
 /** Rounds of finding more dead transitions by those that are known. A transition that is missed is not reported. */
 const MAX_ROUNDS = 4;
@@ -51,10 +51,6 @@ function deadGiven(
     }
   }
   return dead;
-}
-
-function isAlways(condition: string | undefined): boolean {
-  return condition === undefined || condition.trim() === "true";
 }
 
 /** Returns the transitions by which a token can come back to its node, in the same fan-outs or in more: it takes its counts along. */

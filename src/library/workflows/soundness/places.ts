@@ -52,6 +52,8 @@ export interface Atlas {
   mixed: Mixed[];
   /** The transitions that only let tokens pass, although they join branches. */
   passed: Set<WorkflowTransition>;
+  /** The transitions whose tokens go on. */
+  followed: Set<WorkflowTransition>;
   /** A limit is reached: places are missing. */
   isCut: boolean;
 }
@@ -70,15 +72,46 @@ export function explore(
   const explorer = new Explorer();
   explorer.place(definition.initialNode, null);
   for (const place of explorer.atlas.places) {
-    for (const transition of outgoing.get(place.node) ?? [])
-      if (!dead.has(transition)) explorer.follow(place, transition);
+    for (const transition of followedFrom(place, outgoing.get(place.node) ?? [], dead))
+      explorer.follow(place, transition);
     if (explorer.atlas.isCut) break;
   }
   return explorer.atlas;
 }
 
+/**
+ * Returns the transitions that lead on from a place. A branch that arrives at an `any` fan-in ends with that: what else fires with the
+ * arrival is cancelled at once.
+ */
+function followedFrom(
+  { within }: Place,
+  transitions: readonly WorkflowTransition[],
+  dead: ReadonlySet<WorkflowTransition>,
+): WorkflowTransition[] {
+  const live = transitions.filter((one) => !dead.has(one));
+  if (within === null) return live;
+  const isArrival = ({ synchronization }: WorkflowTransition) =>
+    synchronization?.strategy === "any" && synchronization.siblingGroup === within.group;
+  const ends = live.filter(
+    (one) => isArrival(one) && isAlways(one.condition) && one.loopConfig === undefined,
+  );
+  return live.filter((one) => isArrival(one) || !ends.some(({ priority }) => priority === one.priority));
+}
+
+/** Reports whether a condition holds in all cases. */
+export function isAlways(condition: string | undefined): boolean {
+  return condition === undefined || condition.trim() === "true";
+}
+
 class Explorer {
-  readonly atlas: Atlas = { places: [], fanOuts: [], mixed: [], passed: new Set(), isCut: false };
+  readonly atlas: Atlas = {
+    places: [],
+    fanOuts: [],
+    mixed: [],
+    passed: new Set(),
+    followed: new Set(),
+    isCut: false,
+  };
   readonly #places = new Map<FanOut | null, Map<string, Place>>();
   readonly #fanOuts = new Map<Place, Map<string, FanOut>>();
   readonly #mixed = new Map<WorkflowTransition, Set<string>>();
@@ -102,6 +135,7 @@ class Explorer {
     const { synchronization, siblingGroup, to } = transition;
     const { within } = place;
     const joined = synchronization?.siblingGroup;
+    this.atlas.followed.add(transition);
     if (siblingGroup !== undefined) this.#start(place, transition, siblingGroup);
     else if (joined !== undefined && within?.group === joined) this.#arrive(within, transition);
     else {

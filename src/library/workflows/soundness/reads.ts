@@ -6,7 +6,7 @@
  */
 import type { WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
 import type { InputIssue } from "../../../shared/errors.ts";
-import { type Reads, readsOf } from "../../../shared/expressions/reads.ts";
+import type { Reads } from "../../../shared/expressions/reads.ts";
 import {
   nodeExpressions,
   outputExpressions,
@@ -17,11 +17,15 @@ import type { Liveness } from "./liveness.ts";
 import { memberOf } from "./schema-paths.ts";
 import type { Writes, Written } from "./writes.ts";
 
+/** Returns what an expression reads. */
+export type ReadsOf = (source: string) => Reads;
+
 /** Returns the paths that are read and never written (SOUND-8). */
 export function readIssues(
   definition: WorkflowDefinition,
   { atlas }: Liveness,
   writes: Writes,
+  readsOf: ReadsOf,
 ): InputIssue[] {
   const nodes = nodeExpressions(definition);
   const transitions = Map.groupBy(
@@ -31,7 +35,7 @@ export function readIssues(
     })),
     ({ from }) => from,
   );
-  const reader = new Reader(definition);
+  const reader = new Reader(definition, readsOf);
   for (const place of atlas.places) {
     const before = writes.before(place);
     const after = writes.after(place);
@@ -51,14 +55,14 @@ export function readIssues(
 class Reader {
   readonly #missing = new Map<string, { issue: InputIssue; path: string }>();
   readonly #found = new Set<string>();
-  readonly #reads = new Map<string, Reads>();
 
-  constructor(private readonly definition: WorkflowDefinition) {}
+  constructor(
+    private readonly definition: WorkflowDefinition,
+    private readonly readsOf: ReadsOf,
+  ) {}
 
   read({ source, path }: PlacedExpression, written: Written, what: string): void {
-    const { paths } = this.#reads.get(source) ?? readsOf(source);
-    if (!this.#reads.has(source)) this.#reads.set(source, { paths, whole: null });
-    for (const names of paths) {
+    for (const names of this.readsOf(source).paths) {
       const text = names.join(".");
       const key = `${path} ${text}`;
       if (names.length < 2 || this.#found.has(key)) continue;

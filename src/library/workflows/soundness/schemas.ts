@@ -7,11 +7,12 @@
 import type { WorkflowDefinition, WorkflowNode } from "../../../protocol/workflow-definition.ts";
 import type { InputIssue } from "../../../shared/errors.ts";
 import type { Mapping } from "../../../shared/expressions/mapping.ts";
-import { type ReadPath, readsOf } from "../../../shared/expressions/reads.ts";
+import type { ReadPath } from "../../../shared/expressions/reads.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import { jsonPointer } from "../../../shared/validation.ts";
 import { namesOf } from "../paths.ts";
 import type { Liveness } from "./liveness.ts";
+import type { ReadsOf } from "./reads.ts";
 import { memberOf, mismatch, requiredOf } from "./schema-paths.ts";
 
 /** The schemas of a task or a workflow; `null` where one is unknown. */
@@ -31,8 +32,9 @@ export function schemaIssues(
   definition: WorkflowDefinition,
   liveness: Liveness,
   lookup: Lookup,
+  readsOf: ReadsOf,
 ): InputIssue[] {
-  return new SchemaCheck(definition, lookup).issues(liveness);
+  return new SchemaCheck(definition, lookup, readsOf).issues(liveness);
 }
 
 class SchemaCheck {
@@ -41,13 +43,14 @@ class SchemaCheck {
   constructor(
     private readonly definition: WorkflowDefinition,
     private readonly lookup: Lookup,
+    private readonly readsOf: ReadsOf,
   ) {
     for (const node of definition.nodes)
       for (const [path, source] of Object.entries(node.outputMapping ?? {}))
         if (path.startsWith("output."))
           this.#outputs.set(path, [
             ...(this.#outputs.get(path) ?? []),
-            this.#schemaOf(readsOf(source).whole, this.#afterNode(node), false),
+            this.#schemaOf(this.readsOf(source).whole, this.#afterNode(node), false),
           ]);
   }
 
@@ -105,7 +108,7 @@ class SchemaCheck {
       if (wanted.kind === "absent" && schema.additionalProperties === false)
         return [{ path, message: `SOUND-9: The schema of ${reader} has no member "${name}". Remove it.` }];
       if (wanted.kind !== "known") return [];
-      const given = this.#schemaOf(readsOf(source).whole, variables);
+      const given = this.#schemaOf(this.readsOf(source).whole, variables);
       const problem = given === null ? null : mismatch(given, wanted.schema);
       if (problem === null) return [];
       return [{ path, message: `SOUND-9: \`${source}\` ${problem} for ${reader}. Map another value.` }];
@@ -117,7 +120,7 @@ class SchemaCheck {
     const { outputMapping = {} } = node;
     return Object.entries(outputMapping).flatMap(([path, source]) => {
       const at = jsonPointer([path], base);
-      const given = this.#schemaOf(readsOf(source).whole, this.#afterNode(node));
+      const given = this.#schemaOf(this.readsOf(source).whole, this.#afterNode(node));
       const issue = isInBranch ? null : this.#writeIssue(path, given, `Node "${node.ref}"`, at);
       return [...(issue ?? []), ...this.#resultIssues(node, source, at)];
     });
@@ -127,7 +130,7 @@ class SchemaCheck {
   #resultIssues(node: WorkflowNode, source: string, path: string): InputIssue[] {
     const { output } = this.#known(node);
     if (output === null) return [];
-    return readsOf(source)
+    return this.readsOf(source)
       .paths.filter(
         ([variable, ...names]) => variable === "result" && memberOf(output, names).kind === "absent",
       )

@@ -25,8 +25,12 @@ export function wayIssues(
       ),
     );
   const silent = transitions.flatMap((transition) => {
+    if (!reached.has(transition.from) || atlas.followed.has(transition)) return [];
     const before = dead.get(transition);
-    if (before === undefined || !reached.has(transition.from)) return [];
+    if (before === undefined) {
+      const text = `Transition "${transition.ref}" is of no use: with it, its branch always arrives at an "any" fan-in, which cancels its token. Give one of the two a condition or another priority.`;
+      return [at.transition(transition, "SOUND-2", text)];
+    }
     const why =
       before === null
         ? 'its condition is "false". Change the condition, or remove the transition.'
