@@ -5,7 +5,7 @@
  * FLOWDEF-1  A workflow within its limits is checked in bounded time; one beyond them is refused before anything else is checked.
  */
 import { z } from "zod";
-import { MERGE_STRATEGIES, type WorkflowDefinition } from "../../protocol/workflow-definition.ts";
+import { MERGE_STRATEGIES, type SynchronizationStrategy, type WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { agentIdSchema } from "../../shared/id-schemas.ts";
 import { isPlainObject, type JsonObject } from "../../shared/json.ts";
 import { referenceSchema } from "../reference.ts";
@@ -54,12 +54,16 @@ const node = z.strictObject({
 const STRATEGY =
   'INVALID_STRATEGY: Must be "any", "all", or {mOfN} or "m_of_n:N" with a whole number from 1.';
 
+function isStrategy(value: unknown): boolean {
+  if (!isPlainObject(value)) return value === "any" || value === "all";
+  const { mOfN, ...others } = value;
+  return Number.isSafeInteger(mOfN) && Number(mOfN) >= 1 && Object.keys(others).length === 0;
+}
+
 const synchronization = z.strictObject({
   siblingGroup: ref,
-  strategy: z.union([z.literal("any"), z.literal("all"), z.strictObject({ mOfN: z.int().min(1) })], {
-    error: STRATEGY,
-  }),
-  timeoutMs: timeout.optional(),
+  strategy: z.custom<SynchronizationStrategy>(isStrategy, STRATEGY),
+: timeout.optional(),
   onTimeout: z.enum(["fail", "proceed_with_available"]),
   maxFailures: z.exactOptional(z.int().min(0)),
   merge: z.exactOptional(

@@ -1,0 +1,435 @@
+/** Definitions of workflows: their forms, their checks, and the builders. */
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineTask } from "../../src/library/define-task.ts";
+import { checkWorkflow } from "../../src/library/workflows/check-workflow.ts";
+import {
+  defineWorkflow,
+  embeddedIn,
+  node,
+  type TransitionOptions,
+  transition,
+  type WorkflowOptions,
+} from "../../src/library/workflows/define-workflow.ts";
+import { MAX_NODES, MAX_TRANSITIONS } from "../../src/library/workflows/limits.ts";
+import { workflowSchema } from "../../src/library/workflows/schema.ts";
+import { DramatisError, type InputIssue } from "../../src/shared/errors.ts";
+import { canonicalJson, type Json } from "../../src/shared/json.ts";
+import { inputIssues } from "../../src/shared/validation.ts";
+import { run } from "../support/workflows/interpreter.ts";
+
+const input = z.object({ id: z.string() });
+const inputSchema = { type: "object", properties: { id: { type: "string" } }, required: ["id"] };
+const nodes = [node("a", { task: "lib/a" }), node("b", { task: "lib/b" })];
+
+/** Returns the error of a workflow. */
+function refusal(options: Partial<Record<keyof WorkflowOptions, unknown>>): DramatisError {
+  const given = {
+    input,
+    initialNode: "a",
+    nodes,
+    transitions: [transition({ from: "a", to: "b" })],
+    ...options,
+  };
+  try {
+    // SAFETY: authors without types may give anything.
+    defineWorkflow("flow", given as unknown as WorkflowOptions);
+  } catch (error) {
+    if (error instanceof DramatisError) return error;
+    throw error;
+  }
+  throw new Error("The workflow was accepted.");
+}
+
+function issuesOf(options: Parameters<typeof refusal>[0]): InputIssue[] {
+  return refusal(options).options.errors ?? [];
+}
+
+const edges = (...given: Partial<TransitionOptions>[]) => ({
+  transitions: given.map((one) => transition({ from: "a", to: "b", ...one })),
+});
+const synchronization = { siblingGroup: "g", strategy: "all" } as const;
+
+describe("the checks of a workflow", () => {
+  test.each<[string, Parameters<typeof refusal>[0], string, RegExp]>([
+    [
+      "DUPLICATE_NODE_REF",
+      { nodes: [...nodes, node("b")] },
+      "/nodes/2/ref",
+      /Another node is named "b", too\. Give one of them another `ref`\./,
+    ],
+    [
+      "DUPLICATE_TRANSITION_REF",
+      edges({}, {}),
+      "/transitions/1/ref",
+      /Another transition is named "a-b", too\./,
+    ],
+    [
+      "INVALID_NODE_REF",
+      edges({ to: "bb" }),
+      "/transitions/0/to",
+      /There is no node "bb"\. There is: b, a\./,
+    ],
+    ["INVALID_NODE_REF", { initialNode: "c" }, "/initialNode", /There is no node "c"/],
+    [
+      "MISSING_OWNER",
+      { nodes: [node("a", { inputMapping: { id: "input.id" } }), node("b")] },
+      "/nodes/0/inputMapping",
+      /Node "a" runs nothing, so it has no use for `inputMapping`/,
+    ],
+    [
+      "MULTIPLE_OWNERS",
+      { nodes: [node("a", { task: "lib/a", agent: "clerk" }), node("b")] },
+      "/nodes/0",
+      /Node "a" names `task` and `agent`\. A node runs one thing: keep one of them\./,
+    ],
+    [
+      "INVALID_SIBLING_GROUP",
+      edges({ synchronization }),
+      "/transitions/0/synchronization/siblingGroup",
+      /No transition has the `siblingGroup` "g"\. There is: none\./,
+    ],
+    [
+      "INVALID_SIBLING_GROUP",
+      edges({ siblingGroup: "g", synchronization }),
+      "/transitions/0/synchronization",
+      /Transition "a-b" joins branches, so it makes none/,
+    ],
+    [
+      "INVALID_STRATEGY",
+      edges(
+        { ref: "t", siblingGroup: "g" },
+        { synchronization: { ...synchronization, strategy: { mOfN: 0 } } },
+      ),
+      "/transitions/1/synchronization/strategy",
+      /whole number from 1/,
+    ],
+    [
+      "INVALID_STRATEGY",
+      edges(
+        { ref: "t", siblingGroup: "g" },
+        { synchronization: { ...synchronization, strategy: "m_of_n:0" } },
+      ),
+      "/transitions/1/synchronization/strategy",
+      /whole number from 1/,
+    ],
+  ])("FLOWCHECK-1 FLOWBUILD-1 %s names its place and what to change", (code, options, path, message) => {
+    const issue = issuesOf(options).find((one) => one.path === path);
+    expect(issue?.message).toMatch(new RegExp(`^${code}: .*${message.source}`));
+    expect(refusal(options).message).toContain('Workflow "flow" is not valid: ');
+  });
+
+  test.each<[string, Parameters<typeof refusal>[0], string, RegExp]>([
+    ["a condition", edges({ condition: "input.id ==" }), "/transitions/0/condition", /Syntax error/],
+    ["a name", edges({ condition: "result.ok" }), "/transitions/0/condition", /no variable "result"/],
+    [
+      "a path that is written",
+      { nodes: [node("a", { task: "lib/a", outputMapping: { "input.x": "result" } }), node("b")] },
+      "/nodes/0/outputMapping/input.x",
+      /Must be "state" or "output"/,
+    ],
+    [
+      "the source of a merge",
+      edges(
+        { ref: "t", siblingGroup: "g" },
+        {
+          synchronization: {
+            ...synchronization,
+            merge: { source: "output", target: "output.x", strategy: "append" },
+          },
+        },
+      ),
+      "/transitions/1/synchronization/merge/source",
+      /Must be "_branch\.output"/,
+    ],
+    [
+      "the result of a node that runs nothing",
+      { nodes: [node("a", { outputMapping: { "output.x": "result" } }), node("b")] },
+      "/nodes/0/outputMapping/output.x",
+      /no variable "result"/,
+    ],
+    [
+      "an item with a name that is taken",
+      edges({ foreach: { collection: "input.id", itemVar: "state" } }),
+      "/transitions/0/foreach/itemVar",
+      /is the name of something else/,
+    ],
+    [
+      "two counts",
+      edges({ spawnCount: 2, foreach: { collection: "[1]", itemVar: "one" } }),
+      "/transitions/0/spawnCount",
+      /Remove one/,
+    ],
+    ["an unknown field", edges({ when: "true" } as object), "/transitions/0/when", /Unknown field/],
+    ["a reference", { nodes: [node("a", { task: "a/b/c" }), node("b")] }, "/nodes/0/task", /A reference is/],
+    ["an input that is no object", { input: z.string() }, "/inputSchema/type", /Must be "object"/],
+  ])("FLOWCHECK-2 %s is checked", (_, options, path, message) => {
+    expect(issuesOf(options).find((one) => one.path === path)?.message).toMatch(message);
+  });
+
+  test("FLOWBUILD-1 an unsound workflow is refused", () => {
+    expect(issuesOf({ nodes: [...nodes, node("c")] })).toEqual([
+      { path: "/nodes/2", message: expect.stringMatching(/^SOUND-1: .* node "c"/) },
+    ]);
+  });
+});
+
+const inCode = defineWorkflow("review", {
+  name: "Review",
+  input: z.object({ documents: z.array(z.string()) }),
+  output: z.object({ verdicts: z.array(z.any()) }),
+  context: z.object({ verdicts: z.array(z.any()) }),
+  initialNode: "start",
+  nodes: [
+    node("start"),
+    node("read", {
+      task: { library: "office", id: "read", version: 2 },
+      inputMapping: { document: "item" },
+      outputMapping: { "output.verdict": "result.verdict" },
+    }),
+    node("ask", { agent: "clerk", inputMapping: { message: "'Is it right?'" } }),
+    node("archive", { workflow: "office/archive", inputMapping: { verdicts: "state.verdicts" } }),
+  ],
+  transitions: [
+    transition({
+      from: "start",
+      to: "read",
+      siblingGroup: "documents",
+      foreach: { collection: "input.documents", itemVar: "item" },
+    }),
+    transition({
+      from: "read",
+      to: "ask",
+      synchronization: {
+        siblingGroup: "documents",
+        strategy: "m_of_n:2",
+        merge: { source: "_branch.output.verdict", target: "state.verdicts", strategy: "collect" },
+      },
+    }),
+    transition({ from: "ask", to: "archive", condition: "size(state.verdicts) > 0" }),
+  ],
+  outputMapping: { verdicts: "state.verdicts" },
+  timeoutMs: 60_000,
+});
+
+const asJson: Json = {
+  name: "Review",
+  inputSchema: {
+    type: "object",
+    properties: { documents: { type: "array", items: { type: "string" } } },
+    required: ["documents"],
+  },
+  outputSchema: {
+    type: "object",
+    properties: { verdicts: { type: "array", items: {} } },
+    required: ["verdicts"],
+  },
+  contextSchema: {
+    type: "object",
+    properties: { verdicts: { type: "array", items: {} } },
+    required: ["verdicts"],
+  },
+  initialNodeId: "start",
+  nodes: [
+    { ref: "start", inputMapping: null },
+    {
+      ref: "read",
+      taskId: "office/read",
+      taskVersion: 2,
+      inputMapping: { document: "item" },
+      outputMapping: { "output.verdict": "result.verdict" },
+    },
+    { ref: "ask", agentId: "clerk", invocationMode: "delegate", inputMapping: { message: "'Is it right?'" } },
+    {
+      ref: "archive",
+      subworkflowId: "office/archive",
+      subworkflowVersion: null,
+      inputMapping: { verdicts: "state.verdicts" },
+    },
+  ],
+  transitions: [
+    {
+      ref: "start-read",
+      fromNodeId: "start",
+      toNodeId: "read",
+      priority: 0,
+      siblingGroup: "documents",
+      foreach: { collection: "input.documents", itemVar: "item" },
+    },
+    {
+      fromNodeId: "read",
+      toNodeId: "ask",
+      synchronization: {
+        siblingGroup: "documents",
+        strategy: { mOfN: 2 },
+        timeoutMs: 0,
+        onTimeout: "fail",
+        merge: { source: "_branch.output.verdict", target: "state.verdicts", strategy: "collect" },
+      },
+    },
+    { from: "ask", to: "archive", condition: "size(state.verdicts) > 0" },
+  ],
+  outputMapping: { verdicts: "state.verdicts" },
+  timeoutMs: 60_000,
+  onTimeout: "human_gate",
+};
+
+describe("the forms of a workflow", () => {
+  // SAFETY: a definition is JSON.
+  const canonical = (value: unknown) => canonicalJson(value as Json);
+
+  test("FLOWFORM-2 a workflow in TypeScript and the same one as JSON are equal", () => {
+    expect(canonical(workflowSchema.parse(asJson))).toBe(canonical(inCode.definition));
+    expect(canonical(workflowSchema.parse(inCode.definition))).toBe(canonical(inCode.definition));
+    expect(checkWorkflow(workflowSchema.parse(asJson))).toEqual([]);
+  });
+
+  test.each([
+    [{ taskId: "read" }, { task: "read" }],
+    [{ taskId: "read", taskVersion: "3" }, { task: "read@3" }],
+    [{ taskId: "lib/read", taskVersion: null }, { task: "lib/read" }],
+    [{ task: { library: "lib", id: "read" } }, { task: "lib/read" }],
+    [{ workflowId: "lib/flow", workflowVersion: 1 }, { workflow: "lib/flow@1" }],
+    [{ subworkflowId: "flow", subworkflowVersion: 1 }, { workflow: "flow@1" }],
+    [{ agentId: "clerk" }, { agent: "clerk", mode: "delegate" }],
+    [
+      { agentId: "clerk", invocationMode: "loop_in" },
+      { agent: "clerk", mode: "loop_in" },
+    ],
+    [{ agent: "clerk" }, { agent: "clerk", mode: "delegate" }],
+    [{}, {}],
+  ])("FLOWFORM-1 a node with %j is one with %j", (given, expected) => {
+    const parsed = workflowSchema.parse({ inputSchema, initialNode: "a", nodes: [{ ref: "a", ...given }] });
+    expect(parsed.nodes).toEqual([{ ref: "a", ...expected }]);
+  });
+
+  test.each([
+    [{ task: "a", taskVersion: 2 }, "/nodes/0/taskVersion"],
+    [{ task: "a", taskId: "b" }, "/nodes/0"],
+    [{ taskId: "a@1", taskVersion: 2 }, "/nodes/0/task"],
+    [{ taskVersion: 2 }, "/nodes/0/taskVersion"],
+  ])("FLOWFORM-1 %j contradicts itself", (given, path) => {
+    const parsed = workflowSchema.safeParse({
+      inputSchema,
+      initialNode: "a",
+      nodes: [{ ref: "a", ...given }],
+    });
+    expect(inputIssues(parsed.error ?? new z.ZodError([])).map((issue) => issue.path)).toContain(path);
+  });
+});
+
+describe("what stands in a node", () => {
+  const read = defineTask({
+    id: "read",
+    input: z.object({ page: z.number() }),
+    effect: "pure",
+    execute: ({ page }) => page,
+  });
+  const inner = defineWorkflow("inner", {
+    input: z.object({ page: z.number() }),
+    initialNode: "read",
+    nodes: [node("read", { task: read })],
+  });
+
+  test("FLOWBUILD-2 is referred to by its id, and listed", () => {
+    const outer = defineWorkflow("outer", {
+      input: z.object({ page: z.number() }),
+      initialNode: "inner",
+      nodes: [node("inner", { workflow: inner }), node("again", { workflow: inner })],
+      transitions: [transition({ from: "inner", to: "again" })],
+    });
+    expect(outer.definition.nodes).toEqual([
+      { ref: "inner", workflow: "inner" },
+      { ref: "again", workflow: "inner" },
+    ]);
+    expect(embeddedIn(outer)).toEqual({ tasks: [read], workflows: [inner] });
+    expect(JSON.stringify(outer.definition)).not.toContain("run");
+  });
+
+  test("FLOWBUILD-1 its input is checked when the module loads", () => {
+    expect(issuesOf({ nodes: [node("a", { task: read }), node("b")] })).toEqual([
+      { path: "/nodes/0", message: expect.stringMatching(/^SOUND-9: .*"page", which is required/) },
+    ]);
+    expect(issuesOf({ nodes: [node("a", { workflow: inner, inputMapping: {} }), node("b")] })).toEqual([
+      {
+        path: "/nodes/0/inputMapping",
+        message: expect.stringMatching(/^SOUND-9: The member "page" is missing/),
+      },
+    ]);
+  });
+});
+
+describe("hostile workflows", () => {
+  const named = (count: number) => Array.from({ length: count }, (_, index) => ({ ref: `n${index}` }));
+  const deep = (levels: number): object => (levels === 0 ? {} : { a: deep(levels - 1) });
+  const base = { inputSchema, initialNode: "n0", nodes: named(2) };
+
+  test.each<[string, unknown, string]>([
+    [
+      "10 000 transitions",
+      { ...base, transitions: Array(10_000).fill({ from: "n0", to: "n1" }) },
+      "/transitions",
+    ],
+    ["10 000 nodes", { ...base, nodes: named(10_000) }, "/nodes"],
+    ["a transition that is null", { ...base, transitions: [null] }, "/transitions/0"],
+    ["nodes that are a text", { ...base, nodes: "n0" }, "/nodes"],
+    ["a name that is too long", { ...base, nodes: [{ ref: "n".repeat(1_000_000) }] }, "/nodes/0/ref"],
+    ["a node named by a path", { ...base, nodes: [{ ref: "../n0" }] }, "/nodes/0/ref"],
+    ["a list", [], ""],
+    ["null", null, ""],
+  ])("FLOWDEF-1 %s: a clear error, fast", (_, value, path) => {
+    const start = performance.now();
+    const parsed = workflowSchema.safeParse(value);
+    expect(performance.now() - start).toBeLessThan(500);
+    expect(inputIssues(parsed.error ?? new z.ZodError([])).map((issue) => issue.path)).toContain(path);
+  });
+
+  test("FLOWDEF-1 the limits are in the error", () => {
+    const parsed = workflowSchema.safeParse({ ...base, nodes: named(MAX_NODES + 1) });
+    expect(parsed.error?.issues[0]?.message).toBe(
+      `Must have at most ${MAX_NODES} nodes. It has ${MAX_NODES + 1}.`,
+    );
+    expect(MAX_TRANSITIONS).toBeLessThan(10_000);
+  });
+
+  test("FLOWCHECK-2 names of prototypes are not written, read or inherited", () => {
+    const nodes = JSON.parse(
+      '[{"ref": "__proto__", "task": "a", "inputMapping": {"__proto__": "input.id", "x": "input.constructor"}, "outputMapping": {"output.__proto__.x": "result"}}]',
+    );
+    const parsed = workflowSchema.safeParse({ inputSchema, initialNode: "__proto__", nodes });
+    const issues = parsed.success ? checkWorkflow(parsed.data) : inputIssues(parsed.error);
+    expect(issues.length).toBeGreaterThan(0);
+    expect(Object.prototype).not.toHaveProperty("x");
+    for (const group of ["constructor", "toString", "__proto__"]) {
+      const definition = workflowSchema.parse({
+        inputSchema,
+        initialNode: group,
+        nodes: [{ ref: group }, { ref: "n1" }, { ref: "n2" }],
+        transitions: [
+          { from: group, to: "n1", siblingGroup: group, spawnCount: 2 },
+          { from: "n1", to: "n2", synchronization: { siblingGroup: group, strategy: "all" } },
+        ],
+      });
+      expect(checkWorkflow(definition)).toEqual([]);
+      expect(run(definition, {}, { taskOutcome: () => ({ output: 1 }) }).status).toBe("completed");
+    }
+  });
+
+  test("FLOWDEF-1 a schema that nests deep is refused or read, and ends", () => {
+    const schema = { type: "object", properties: { x: { properties: deep(60) } } };
+    const parsed = workflowSchema.safeParse({ ...base, nodes: named(1), inputSchema: schema });
+    expect(parsed.success).toBe(true);
+  });
+
+  test("FLOWCHECK-2 an expression that is too long is refused", () => {
+    const long = `input.id == '${"x".repeat(9_900)}'`;
+    const transitions = Array.from({ length: 5 }, (_, index) => ({
+      ref: `t${index}`,
+      from: "n0",
+      to: "n1",
+      condition: long,
+    }));
+    const [issue] = checkWorkflow(workflowSchema.parse({ ...base, transitions }));
+    expect(issue?.message).toMatch(/^The expressions of a workflow have at most \d+ characters together/);
+  });
+});
