@@ -5,7 +5,11 @@
  * FLOWDEF-1  A workflow within its limits is checked in bounded time; one beyond them is refused before anything else is checked.
  */
 import { z } from "zod";
-import { MERGE_STRATEGIES, type SynchronizationStrategy, type WorkflowDefinition } from "../../protocol/workflow-definition.ts";
+import {
+  MERGE_STRATEGIES,
+  type SynchronizationStrategy,
+  type WorkflowDefinition,
+} from "../../protocol/workflow-definition.ts";
 import { agentIdSchema } from "../../shared/id-schemas.ts";
 import { isPlainObject, type JsonObject } from "../../shared/json.ts";
 import { referenceSchema } from "../reference.ts";
@@ -63,7 +67,7 @@ function isStrategy(value: unknown): boolean {
 const synchronization = z.strictObject({
   siblingGroup: ref,
   strategy: z.custom<SynchronizationStrategy>(isStrategy, STRATEGY),
-: timeout.optional(),
+  timeoutMs: timeout.optional(),
   onTimeout: z.enum(["fail", "proceed_with_available"]),
   maxFailures: z.exactOptional(z.int().min(0)),
   merge: z.exactOptional(
