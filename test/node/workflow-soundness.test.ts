@@ -5,11 +5,13 @@ import { checkWorkflow } from "../../src/library/workflows/check-workflow.ts";
 import { MAX_FAN_OUT_DEPTH, MAX_NODES, MAX_TRANSITIONS } from "../../src/library/workflows/limits.ts";
 import { workflowSchema } from "../../src/library/workflows/schema.ts";
 import { soundnessIssues } from "../../src/library/workflows/soundness/check.ts";
+import { findMeetings } from "../../src/library/workflows/soundness/meetings.ts";
 import type { Lookup } from "../../src/library/workflows/soundness/schemas.ts";
 import type { WorkflowDefinition, WorkflowTransition } from "../../src/protocol/workflow-definition.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { Random } from "../simulation/random.ts";
 import { generate } from "../support/workflows/generate.ts";
+import { run } from "../support/workflows/interpreter.ts";
 import { type Effort, judge } from "../support/workflows/judge.ts";
 
 type Edge = Partial<Omit<WorkflowTransition, "synchronization">> & { synchronization?: object };
@@ -471,6 +473,20 @@ describe("what a workflow reads and writes", () => {
   });
 });
 
+test("MEET-1 a list without items, and branches that end early, go on where branches meet", () => {
+  const definition = graph([
+    ["a>b", { siblingGroup: "g", foreach: { collection: "input.id", itemVar: "item" } }],
+    ["b>c", { ...join("g"), condition: "input.id == 'x'" }],
+  ]);
+  expect(findMeetings(definition)("a", "g")?.ref).toBe("t1");
+  expect(findMeetings(definition)("b", "g")).toBeUndefined();
+  for (const id of [[], [1, 2]]) {
+    const { status, trace } = run(definition, { id }, { taskOutcome: () => ({ output: {} }) });
+    const last = trace.findLast((entry) => entry.type === "completed");
+    expect([status, last?.node]).toEqual(["completed", "c"]);
+  }
+});
+
 describe("the time of a check", () => {
   const names = (count: number) => Array.from({ length: count }, (_, at) => `n${at}`);
 
@@ -575,7 +591,7 @@ describe("random workflows", () => {
   });
 
   test.each(["SOUND-4", "SOUND-5", "SOUND-6", "SOUND-7"])(
-    "%s a check without this rule does not agree",
+    "SOUND-4 SOUND-5 SOUND-6 SOUND-7 a check without %s does not agree with the runs",
     (rule) => {
       const check = (definition: WorkflowDefinition) =>
         soundnessIssues(definition, () => null).filter(({ message }) => !message.startsWith(rule));

@@ -204,8 +204,8 @@ class Run {
         throw new Failure({ code: "INVALID_INPUT", message: `The condition of "${ref}" is no boolean.` });
       if (!value) return false;
     }
-    this.#checkNesting(token, transition);
     if (isUsedUp) this.#trace.push({ type: "loop_limit_reached", transition: ref });
+    else this.#checkNesting(token, transition);
     return !isUsedUp;
   }
 

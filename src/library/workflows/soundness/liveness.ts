@@ -4,6 +4,7 @@
  * SOUND-2  Every transition can fire: no transition of its node with a lower priority always fires, and its condition is not `false`.
  */
 import type { WorkflowDefinition, WorkflowTransition } from "../../../protocol/workflow-definition.ts";
+import { placeKey, usedUp } from "./bounds.ts";
 import { componentsOf } from "./components.ts";
 import { type Atlas, explore, isAlways, type Place, transitionsByNode } from "./places.ts";
 
@@ -30,7 +31,26 @@ export function findLive(definition: WorkflowDefinition): Liveness {
     dead = next;
     atlas = explore(definition, outgoing, new Set(dead.keys()));
   }
-  return { atlas, dead };
+  return { atlas: withoutUsedUp(definition, outgoing, dead, atlas), dead };
+}
+
+/** Explores again without the transitions that are used up at a place, until no place goes with them. */
+function withoutUsedUp(
+  definition: WorkflowDefinition,
+  outgoing: ReadonlyMap<string, readonly WorkflowTransition[]>,
+  dead: ReadonlyMap<WorkflowTransition, unknown>,
+  first: Atlas,
+): Atlas {
+  let atlas = first;
+  for (let round = 0; round < MAX_ROUNDS && !atlas.isCut; round++) {
+    const used = usedUp(atlas);
+    const isUsedUp = (place: Place, transition: WorkflowTransition) =>
+      used.get(transition)?.has(placeKey(place)) ?? false;
+    const next = explore(definition, outgoing, new Set(dead.keys()), isUsedUp);
+    if (next.places.length === atlas.places.length && next.mixed.length === atlas.mixed.length) return next;
+    atlas = next;
+  }
+  return atlas;
 }
 
 /** Returns the dead transitions, given which unconditional ones fire each time. */

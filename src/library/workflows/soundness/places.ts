@@ -68,12 +68,13 @@ export function explore(
   definition: WorkflowDefinition,
   outgoing: ReadonlyMap<string, readonly WorkflowTransition[]>,
   dead: ReadonlySet<WorkflowTransition>,
+  isUsedUp: (place: Place, transition: WorkflowTransition) => boolean = () => false,
 ): Atlas {
   const explorer = new Explorer();
   explorer.place(definition.initialNode, null);
   for (const place of explorer.atlas.places) {
     for (const transition of followedFrom(place, outgoing.get(place.node) ?? [], dead))
-      explorer.follow(place, transition);
+      if (!isUsedUp(place, transition)) explorer.follow(place, transition);
     if (explorer.atlas.isCut) break;
   }
   return explorer.atlas;
