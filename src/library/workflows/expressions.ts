@@ -3,7 +3,7 @@ import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { jsonPointer } from "../../shared/validation.ts";
 
 /** The names that every expression may use. */
-export const AREAS = ["input", "state", "output"] as const;
+const AREAS = ["input", "state", "output"] as const;
 
 /** Names that no item of a `foreach` may have. */
 export const TAKEN_NAMES: readonly string[] = [...AREAS, "result", "fanIn"];
