@@ -55,13 +55,14 @@ export class DeployedCode implements ToolCodes {
   readonly #hashes = new WeakMap<object, string>();
   #published: PublishedVersions | undefined;
 
-  /** Throws `INVALID_INPUT` if two libraries have the same id, or for what is no array. */
+  /** Throws `INVALID_INPUT` if two libraries have the same id, for what is no array, and for an item that is no library. */
   constructor(libraries: readonly Library[]) {
     const given: unknown = libraries;
     if (!Array.isArray(given)) {
       throw new DramatisError("INVALID_INPUT", "`libraries` must be an array. Write `libraries: [library]`.");
     }
-    for (const library of libraries) {
+    for (const [index, library] of libraries.entries()) {
+      checkMade(library, index);
       const { id, personas, tools, modelProfiles, tasks = [], actions = [], prompts = [] } = library;
       if (this.#libraries.has(id)) {
         throw new DramatisError("INVALID_INPUT", `Two libraries have the id "${id}". Rename one of them.`);
@@ -171,4 +172,15 @@ function functionOf({ id, definition, run }: Task): DeployedFunction | undefined
 
 export function nameOf({ kind, library, id }: UnversionedDefinition): string {
   return `${kind} ${library}/${id}`;
+}
+
+/** Throws `INVALID_INPUT` for what is no library, which code without types may give. */
+function checkMade(library: unknown, index: number): void {
+  const members: object = typeof library === "object" && library !== null ? library : {};
+  if (["id", "personas", "tools", "modelProfiles"].every((name) => name in members)) return;
+  const fix =
+    "library" in members
+      ? "Its member `library` is one: write that, as in `libraries: [team.library]`."
+      : "Make it with defineLibrary(…).";
+  throw new DramatisError("INVALID_INPUT", `\`libraries[${index}]\` is no library. ${fix}`);
 }

@@ -41,7 +41,10 @@ export const hostsSchema = z
   )
   .max(MAX_NAMES);
 
-const network = z.union([z.enum(["any", "none"]), hostsSchema]);
+const network = z.union(
+  [z.enum(["any", "none"]), hostsSchema],
+  'Must be "any", "none" or a list of hosts, as in ["manual.example"]',
+);
 const tools = z.array(z.string().min(1).max(64)).max(MAX_NAMES);
 
 export const subAgentTemplateSchema = z.strictObject({

@@ -204,6 +204,13 @@ describe("defining a library", () => {
   test("refuses what is no list of libraries", () => {
     // SAFETY: what an author without types may write.
     expect(() => new DeployedCode(acme() as never)).toThrow(invalid(/libraries: \[library\]/));
+    const module = { library: acme(), agents: [] };
+    const listed = (item: unknown) => () => new DeployedCode([acme(), item as never]);
+    expect(listed(module)).toThrow(
+      invalid(/^`libraries\[1\]` is no library\. Its member `library` is one.*\[team\.library\]/),
+    );
+    for (const item of [undefined, null, "acme", {}])
+      expect(listed(item)).toThrow(invalid(/^`libraries\[1\]` is no library\. Make it with defineLibrary/));
   });
 
   test("LIBCHECK-1 an error for a wrong reference names its place, its id, and the most similar ids first", () => {

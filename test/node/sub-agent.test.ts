@@ -58,6 +58,7 @@ describe("a template in code", () => {
 
   test.each<[Partial<SubAgentOptions>, string]>([
     [{ network: ["https://manual.example/"] }, "host"],
+    [{ network: "manual.example" as "any" }, 'network: Must be "any", "none" or a list of hosts, as in ["'],
     [{ quota: 0 }, "quota"],
     [{ quota: 33 }, "quota"],
     [{ tools: Array(101).fill("t") }, "tools"],

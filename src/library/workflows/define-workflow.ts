@@ -21,7 +21,7 @@ import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import { issuesText, validate } from "../../shared/validation.ts";
 import type { Defined, Tool } from "../define.ts";
-import type { Task } from "../define-task.ts";
+import type { Task } from "../tasks/built.ts";
 import { MAX_DEFINITION_BYTES } from "../definition.ts";
 import { dataSchemaOf } from "../json-schema-of.ts";
 import { checkWorkflow } from "./check-workflow.ts";
