@@ -16,6 +16,7 @@ import { parseReference } from "./reference.ts";
 import type { LibraryAction, Task } from "./tasks/built.ts";
 import { refersTo } from "./tasks/kinds.ts";
 import { isReference } from "./tasks/steps-schema.ts";
+import type { Workflow } from "./workflows/define-workflow.ts";
 
 interface Identified {
   id: string;
@@ -30,6 +31,7 @@ interface Contents {
   tasks: readonly Task[];
   actions: readonly LibraryAction[];
   prompts: readonly Identified[];
+  workflows: readonly Workflow[];
 }
 
 /** The second argument of `defineLibrary`, of which authors without types may write anything. */
@@ -40,6 +42,7 @@ export const contentsSchema = z.strictObject({
   tasks: listMadeWith("defineTask", ["id", "definition", "embedded"]),
   actions: listMadeWith("defineAction", ["id", "definition", "embedded"]),
   prompts: listMadeWith("definePrompt", ["id", "definition"]),
+  workflows: listMadeWith("defineWorkflow", ["id", "definition", "embedded"]),
 });
 
 function listMadeWith(maker: string, fields: string[]) {
@@ -50,7 +53,7 @@ function listMadeWith(maker: string, fields: string[]) {
 
 /** Throws `INVALID_INPUT` for duplicate ids, and for a reference to a definition that the library does not have. */
 export function checkLibrary(library: Contents): void {
-  const { personas, tools, modelProfiles, tasks, actions, prompts } = library;
+  const { personas, tools, modelProfiles, tasks, actions, prompts, workflows } = library;
   for (const [kind, definitions] of [
     ["persona", personas],
     ["tool", tools],
@@ -58,6 +61,7 @@ export function checkLibrary(library: Contents): void {
     ["model profile", modelProfiles],
     ["action", actions],
     ["prompt", prompts],
+    ["workflow", workflows],
   ] as const) {
     refuseDuplicates(library.id, kind, definitions);
   }
@@ -96,6 +100,14 @@ export function checkLibrary(library: Contents): void {
   }
   for (const { id, definition } of actions) {
     if (definition.kind !== "code") checkParts(`Action "${id}"`, "", definition);
+  }
+  const workflow = { kind: "workflow", known: workflows };
+  for (const { id, definition } of workflows) {
+    for (const [index, node] of definition.nodes.entries()) {
+      if (node.task !== undefined) check(`Workflow "${id}"`, `/nodes/${index}/task`, node.task, code);
+      if (node.workflow !== undefined)
+        check(`Workflow "${id}"`, `/nodes/${index}/workflow`, node.workflow, workflow);
+    }
   }
   for (const { id, definition } of modelProfiles) {
     for (const [index, reference] of (definition.fallbacks ?? []).entries())

@@ -30,6 +30,7 @@ import { joined, type LibraryAction, type Prompt, type Task } from "./tasks/buil
 import type { Defined, Tool, ToolContext } from "./tool.ts";
 import { ToolError } from "./tool-error.ts";
 import { completeRetry, readTimeout, type ToolRetry, targetFields, withoutTimeout } from "./tool-forms.ts";
+import { embeddedIn, type Workflow } from "./workflows/define-workflow.ts";
 
 export type { Defined, Tool, ToolContext } from "./tool.ts";
 
@@ -111,6 +112,8 @@ export interface Library {
   readonly actions?: readonly LibraryAction[];
   /** Texts for models. Those that an action was built with are added. */
   readonly prompts?: readonly Prompt[];
+  /** Graphs of tasks, workflows and agents. The tasks and workflows in their nodes are added. */
+  readonly workflows?: readonly Workflow[];
 }
 
 /**
@@ -245,13 +248,19 @@ function checkedRun<Input extends z.ZodType>(
 export function defineLibrary(id: string, contents: Partial<Omit<Library, "id">>): Library {
   const checked = checkedId("library", id);
   validate(contentsSchema, contents, "", `Library "${id}"`);
-  const { personas = [], tools = [], tasks = [], modelProfiles = [], actions = [], prompts = [] } = contents;
+  const { personas = [], tools = [], modelProfiles = [], actions = [], prompts = [] } = contents;
+  const inNodes = (contents.workflows ?? []).map(embeddedIn);
+  const workflows = [
+    ...new Set([...(contents.workflows ?? []), ...inNodes.flatMap((each) => each.workflows)]),
+  ];
+  const tasks = [...new Set([...(contents.tasks ?? []), ...inNodes.flatMap((each) => each.tasks)])];
   const embedded = joined([...tasks, ...actions].map((built) => built.embedded));
   const library = {
     id: checked,
     personas,
     tools,
     tasks,
+    workflows,
     modelProfiles: [...new Set([...modelProfiles, ...embedded.modelProfiles])],
     actions: [...new Set([...actions, ...embedded.actions])],
     prompts: [...new Set([...prompts, ...embedded.prompts])],

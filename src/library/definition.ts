@@ -8,6 +8,7 @@
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 import type { ActionDefinition, PromptDefinition, TaskDefinition } from "../protocol/task-definition.ts";
+import type { WorkflowDefinition } from "../protocol/workflow-definition.ts";
 import { canonicalJson, type Json } from "../shared/json.ts";
 import { sha256Hex } from "../shared/sha256.ts";
 import { toStored } from "./stored-tool.ts";
@@ -20,6 +21,7 @@ export interface DefinitionTypes {
   task: TaskDefinition;
   action: ActionDefinition;
   prompt: PromptDefinition;
+  workflow: WorkflowDefinition;
 }
 
 export type DefinitionKind = keyof DefinitionTypes;
@@ -31,6 +33,7 @@ export const DEFINITION_KINDS: readonly DefinitionKind[] = [
   "task",
   "action",
   "prompt",
+  "workflow",
 ];
 
 /** Returns the name of a kind in messages. */

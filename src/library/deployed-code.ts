@@ -10,7 +10,9 @@
  */
 import type { ModelProfile } from "../model/profile.ts";
 import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
+import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
+import type { JsonObject } from "../shared/json.ts";
 import { agentTarget } from "./agent-tool.ts";
 import type { Defined, Library, Tool } from "./define.ts";
 import { contentHash, DEFINITION_KINDS, type DefinitionKind, type DefinitionTypes } from "./definition.ts";
@@ -19,6 +21,7 @@ import { findTool } from "./find-tool.ts";
 import { completePersona } from "./persona.ts";
 import type { DefinitionKey } from "./reference.ts";
 import type { LibraryAction, Prompt, Task } from "./tasks/built.ts";
+import type { Workflow } from "./workflows/define-workflow.ts";
 
 /** A function of the deployed code, behind the checks of its input and output. */
 export interface DeployedFunction {
@@ -26,6 +29,8 @@ export interface DeployedFunction {
   /** What a tool over it inherits. */
   definition: Pick<ToolDefinition, "inputSchema" | "effect" | "timeoutMs"> &
     Partial<Omit<ToolDefinition, "name" | "description">>;
+  /** The schema of the result; absent where it is not known. */
+  outputSchema?: JsonObject;
   run: Tool["run"];
 }
 
@@ -44,6 +49,7 @@ interface Contents {
   task: readonly Task[];
   action: readonly LibraryAction[];
   prompt: readonly Prompt[];
+  workflow: readonly Workflow[];
 }
 
 /** Version numbers by `nameOf`. */
@@ -63,7 +69,8 @@ export class DeployedCode implements ToolCodes {
     }
     for (const [index, library] of libraries.entries()) {
       checkMade(library, index);
-      const { id, personas, tools, modelProfiles, tasks = [], actions = [], prompts = [] } = library;
+      const { id, personas, tools, modelProfiles, tasks = [] } = library;
+      const { actions = [], prompts = [], workflows = [] } = library;
       if (this.#libraries.has(id)) {
         throw new DramatisError("INVALID_INPUT", `Two libraries have the id "${id}". Rename one of them.`);
       }
@@ -75,6 +82,7 @@ export class DeployedCode implements ToolCodes {
         task: tasks,
         action: actions,
         prompt: prompts,
+        workflow: workflows,
       });
     }
   }
@@ -164,10 +172,9 @@ export class DeployedCode implements ToolCodes {
 
 /** Returns the function of a task; `undefined` for a task of steps. */
 function functionOf({ id, definition, run }: Task): DeployedFunction | undefined {
-  const { inputSchema, effect, timeoutMs } = definition;
-  return run === undefined || effect === undefined
-    ? undefined
-    : { id, definition: { inputSchema, effect, timeoutMs }, run };
+  const { inputSchema, outputSchema, effect, timeoutMs } = definition;
+  if (run === undefined || effect === undefined) return undefined;
+  return { id, definition: { inputSchema, effect, timeoutMs }, run, ...defined({ outputSchema }) };
 }
 
 export function nameOf({ kind, library, id }: UnversionedDefinition): string {

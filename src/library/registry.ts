@@ -30,8 +30,10 @@ import type {
   ToolEffect,
 } from "../protocol/definitions.ts";
 import type { ActionDefinition, PinnedTask } from "../protocol/task-definition.ts";
+import type { WorkflowDefinition } from "../protocol/workflow-definition.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
+import type { JsonObject } from "../shared/json.ts";
 import { listPage, listRange, type Page, type PageOptions } from "../shared/page.ts";
 import { mayAuthor, type Principal } from "../shared/principal.ts";
 import { agentTarget, taskTarget } from "./agent-tool.ts";
@@ -57,6 +59,8 @@ export interface Runnable {
   library: string;
   id: string;
   definition: DeployedFunction["definition"];
+  /** The schema of the result; absent where it is not known. */
+  outputSchema?: JsonObject;
   /** The steps of a task; absent where it runs code. */
   task?: PinnedTask;
 }
@@ -112,6 +116,11 @@ export class Registry {
     return this.#resolve("model-profile", reference);
   }
 
+  /** As `persona`. */
+  workflow(reference: LibraryReference): Promise<Resolved<WorkflowDefinition>> {
+    return this.#resolve("workflow", reference);
+  }
+
   /** Returns a hook of a persona, for pinning. Throws as `runnable` does. */
   async hook({ task: target }: HookTarget, home: string | undefined): Promise<PinnedHook> {
     const { library, id, definition, task } = await this.runnable(parseReference(target, home));
@@ -141,7 +150,9 @@ export class Registry {
     const { library, id, version } = reference;
     const code = this.#code.toolCode(library, id);
     if (code !== undefined) {
-      if (version === undefined) return { library, id: code.id, definition: code.definition };
+      const { outputSchema } = code;
+      if (version === undefined)
+        return { library, id: code.id, definition: code.definition, ...defined({ outputSchema }) };
       const message = `"${formatReference(reference)}" must name no version: the deployed code runs.`;
       throw new DramatisError("INVALID_INPUT", message);
     }
@@ -162,12 +173,13 @@ export class Registry {
       modelProfile: (reference) => this.modelProfile(reference),
     };
     const { task, effect } = await pinTask(parts, source);
-    const { inputSchema, timeoutMs } = definition;
+    const { inputSchema, outputSchema, timeoutMs } = definition;
     const retry = attemptsOf(definition.retry);
     return {
       library,
       id,
       definition: { inputSchema, timeoutMs, effect, ...defined({ retry, hosts: hostsOf(task) }) },
+      ...defined({ outputSchema }),
       task: this.#code.has(library) ? task : { ...task, authored: true },
     };
   }

@@ -103,6 +103,18 @@ const prompt = promptSchema.meta({
   example: { template: "Summarise: {{ text }}" },
 });
 
+const workflow = z.looseObject({ nodes: z.array(z.unknown()), transitions: z.array(z.unknown()) }).meta({
+  id: "Workflow",
+  description: "A graph of tasks, workflows and agents.",
+  example: {
+    inputSchema: { type: "object" },
+    initialNode: "greet",
+    nodes: [{ ref: "greet", task: "demo/greet" }],
+    transitions: [],
+  },
+});
+
+export const workflowVersion = versionOf("WorkflowVersion", workflow);
 export const taskVersion = versionOf("TaskVersion", task);
 export const actionVersion = versionOf("ActionVersion", action);
 export const promptVersion = versionOf("PromptVersion", prompt);
@@ -122,6 +134,16 @@ export const taskBody = z.strictObject({ ...taskFields, ...id }).meta({
 export const actionBody = z
   .looseObject({ ...id, kind: z.string().meta({ description: "The kind of the action." }) })
   .meta({ example: { id: "ask", kind: "http.request", hosts: ["api.example.com"], effect: "pure" } });
+/** `checkedWorkflow` checks the rest. */
+export const workflowBody = z.looseObject(id).meta({
+  example: {
+    id: "greeting",
+    inputSchema: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
+    initialNode: "greet",
+    nodes: [{ ref: "greet", task: "greet", outputMapping: { "output.text": "result" } }],
+    outputMapping: { text: "output.text" },
+  },
+});
 export const promptBody = promptSchema.extend(id).meta({
   example: { id: "summarise", template: "Summarise in {{ words }} words: {{ text }}" },
 });

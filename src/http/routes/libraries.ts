@@ -1,6 +1,7 @@
 /** `/api/libraries`: versioned definitions. Every principal of the tenant may read, authors and administrators may write. */
 import type { z } from "zod";
 import { checkedAction, checkedPrompt, checkedTask } from "../../library/author-tasks.ts";
+import { checkedWorkflow } from "../../library/author-workflows.ts";
 import {
   checkedModelProfile,
   checkedPersona,
@@ -10,6 +11,8 @@ import {
 import type { DefinitionKind, DefinitionTypes } from "../../library/definition.ts";
 import type { DefinitionKey } from "../../library/reference.ts";
 import type { Registry } from "../../library/registry.ts";
+import { workflowSchema } from "../../library/workflows/schema.ts";
+import { validate } from "../../shared/validation.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pageOptions, pathParams } from "../base/query.ts";
@@ -39,6 +42,9 @@ export function libraryRoutes(app: HttpRoutes): void {
   definitionRoutes(app, "task", DEFINITIONS.task, checkedTask);
   definitionRoutes(app, "action", DEFINITIONS.action, checkedAction);
   definitionRoutes(app, "prompt", DEFINITIONS.prompt, checkedPrompt);
+  definitionRoutes(app, "workflow", DEFINITIONS.workflow, (ports, key, posted) =>
+    checkedWorkflow(ports, key, validate(workflowSchema, posted)),
+  );
 }
 
 interface Resource<Body> {

@@ -22,6 +22,8 @@ import {
   toolBody,
   toolVersion,
   versionNumber,
+  workflowBody,
+  workflowVersion,
 } from "../openapi/library-views.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { ids } from "../openapi/scalars.ts";
@@ -108,6 +110,16 @@ export const DEFINITIONS = {
     body: promptBody,
     maxBytes: MAX_SMALL_BYTES,
     about: "Actions of the kind `llm` name it by reference.",
+  },
+  workflow: {
+    name: "Workflow",
+    path: "workflows",
+    resource: "workflows",
+    view: workflowVersion,
+    body: workflowBody,
+    maxBytes: MAX_DEFINITION_BYTES,
+    about:
+      "Every task and workflow that its nodes name must exist, and every run of it must be able to go on and end. Runs come with a later release.",
   },
 } as const satisfies Record<DefinitionKind, Resource>;
 

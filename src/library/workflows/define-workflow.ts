@@ -20,10 +20,10 @@ import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import { issuesText, validate } from "../../shared/validation.ts";
-import type { Defined, Tool } from "../define.ts";
-import type { Task } from "../tasks/built.ts";
 import { MAX_DEFINITION_BYTES } from "../definition.ts";
 import { dataSchemaOf } from "../json-schema-of.ts";
+import type { Task } from "../tasks/built.ts";
+import type { Defined } from "../tool.ts";
 import { checkWorkflow } from "./check-workflow.ts";
 import { workflowSchema } from "./schema.ts";
 import type { Lookup } from "./soundness/schemas.ts";
@@ -217,8 +217,8 @@ function embeddedOf(nodes: readonly NodeInCode[]): Embedded {
   };
 }
 
-function isTask(value: unknown): value is Tool {
-  return typeof value === "object" && value !== null && "definition" in value && "run" in value;
+function isTask(value: unknown): value is Task {
+  return typeof value === "object" && value !== null && "definition" in value && "embedded" in value;
 }
 
 function isWorkflow(value: unknown): value is Workflow {
@@ -229,7 +229,9 @@ function lookupIn({ tasks, workflows }: Embedded): Lookup {
   return (kind, reference) => {
     if (kind === "task") {
       const task = tasks.find(({ id }) => id === reference);
-      return task === undefined ? null : { input: task.definition.inputSchema, output: null };
+      if (task === undefined) return null;
+      const { inputSchema, outputSchema = null } = task.definition;
+      return { input: inputSchema, output: outputSchema };
     }
     const workflow = workflows.find(({ id }) => id === reference);
     if (workflow === undefined) return null;
