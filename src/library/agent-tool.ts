@@ -78,7 +78,7 @@ export const MESSAGE_DESCRIPTION =
   "All that the agent needs to know. Unless it joins this conversation, it sees nothing else of it.";
 
 /** The input of a tool that an agent answers, where its author gives no schema. */
-export const MESSAGE_SCHEMA: JsonObject = {
+const MESSAGE_SCHEMA: JsonObject = {
   type: "object",
   properties: {
     message: {

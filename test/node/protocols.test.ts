@@ -573,6 +573,44 @@ describe("UI message streams", () => {
     );
   });
 
+  test("UISTREAM-6 requests for approval and their ends fit the SDK's schema, also those of agents below", async () => {
+    const encoder = new UiMessageEncoder();
+    const frame = (type: string, operationId: string, data: object) =>
+      encoder.push({ v: 1, type, time: "", turnId: TURN, operationId, data } as unknown as Frame);
+    const ask = {
+      operationId: "op_below",
+      conversationId: "conv_b",
+      agentId: "dev",
+      name: "pay",
+      expiresAt: "",
+    };
+    const of = { ...ask, input: { euros: 5 } };
+    const large = { ...ask, operationId: "op_large" };
+    const requested = { name: "x", input: {}, expiresAt: "" };
+    const chunks = [
+      ...frame("tool.requested", "op_own", { name: "transfer", input: { euros: 1 } }),
+      ...frame("approval.requested", "op_own", requested),
+      ...frame("approval.resolved", "op_own", { outcome: "approved" }),
+      ...frame("tool.requested", "op_ask", { name: "ask_dev", input: { message: "Pay." } }),
+      ...frame("approval.requested", "op_ask", { ...requested, of }),
+      ...frame("approval.resolved", "op_ask", { outcome: "denied", of: ask }),
+      // Nobody approves an input that is not shown.
+      ...frame("approval.requested", "op_ask", { ...requested, of: large }),
+      ...frame("approval.resolved", "op_ask", { outcome: "approved", of: large }),
+    ];
+    const schema = uiMessageChunkSchema();
+    for (const chunk of chunks) expect(await schema.validate?.(chunk)).toMatchObject({ success: true });
+    expect(chunks.slice(1)).toMatchObject([
+      { type: "tool-input-available", toolCallId: "op_own", toolName: "transfer" },
+      { type: "tool-approval-request", approvalId: "op_own", toolCallId: "op_own" },
+      { type: "tool-output-available", toolCallId: "op_own", preliminary: true },
+      { type: "tool-input-available", toolCallId: "op_ask", toolName: "ask_dev" },
+      { type: "tool-input-available", toolCallId: "op_below", toolName: "pay", input: { euros: 5 } },
+      { type: "tool-approval-request", approvalId: "op_below", toolCallId: "op_below" },
+      { type: "tool-output-denied", toolCallId: "op_below" },
+    ]);
+  });
+
   test("UISTREAM-3 what is shown in the end is the turn, live as replayed", async () => {
     await fc.assert(
       fc.asyncProperty(turns, async (plan) => {

@@ -1,7 +1,10 @@
 /** Approvals of tools' calls on the real Worker: at every entrance, by whom, over evictions and crashes, and in chats. */
 import { exports } from "cloudflare:workers";
+import { Chat } from "@ai-sdk/react";
+import { lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from "ai";
 import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { APPROVAL_TIMEOUT_MS } from "../../src/agents/conversation/core/limits.ts";
+import { ConversationChatTransport } from "../../src/client/ai-sdk/index.ts";
 import { createClient } from "../../src/client/http.ts";
 import { type LiveConversation, pendingApprovals } from "../../src/client/state.ts";
 import type { ConversationApi, ResolvedApproval } from "../../src/protocol/conversation-api.ts";
@@ -312,6 +315,127 @@ describe("messages and stops beside it", () => {
 });
 
 describe("a chat of the AI SDK", () => {
+  /** A chat as `useChat` keeps one, which sends answers by itself. */
+  function chatOf({ id }: TestConversation, principal = ADA) {
+    const errors: string[] = [];
+    const transport = new ConversationChatTransport({
+      conversationId: id,
+      baseUrl: "http://dramatis.test",
+      fetch: (input, init) => {
+        const sent = new Request(input, init);
+        sent.headers.set("x-test-principal", JSON.stringify(principal));
+        return exports.default.fetch(sent);
+      },
+    });
+    const chat = new Chat<UIMessage>({
+      transport,
+      onError: ({ message }) => void errors.push(message),
+      sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses,
+    });
+    const tools = () =>
+      chat.messages.flatMap(({ parts }) => parts.filter((part) => part.type === "dynamic-tool"));
+    return { chat, errors, tools };
+  }
+
+  test("UISTREAM-6 UIAPPROVE-1 CHATAPPROVE-1 shows a call that waits, and its answer runs the input that the server has", async () => {
+    const conversation = await createConversation(careful);
+    const play = new Play(paying());
+    const { chat, errors, tools } = chatOf(conversation);
+    await chat.sendMessage({ text: play.content });
+    expect(chat.status).toBe("ready");
+    const [asking] = tools();
+    expect(asking).toMatchObject({ toolName: "transfer", state: "approval-requested", input: { to: "Bob" } });
+    const operationId = asking?.approval?.id ?? "";
+    // The page changes what it shows. The server has the input.
+    chat.messages = chat.messages.map((message) => ({
+      ...message,
+      parts: message.parts.map((part) =>
+        part.type === "dynamic-tool" ? { ...part, toolName: "double", input: { to: "Eve" } } : part,
+      ) as UIMessage["parts"],
+    }));
+    await chat.addToolApprovalResponse({ id: operationId, approved: true });
+    await vi.waitFor(() => expect(chat.status).toBe("ready"));
+    await vi.waitFor(() =>
+      expect(tools()).toMatchObject([{ state: "output-available", output: "Paid Bob." }]),
+    );
+    expect(errors).toEqual([]);
+    expect(chat.messages.at(-1)?.parts.at(-1)).toMatchObject({ type: "text", text: "Done." });
+    expect(chat.messages).toHaveLength(2);
+    expect(await play.runs()).toMatchObject([{ tool: "transfer", input: { to: "Bob" } }]);
+    const turns = await request(`${conversation.path}/turns`);
+    expect((await turns.json<{ turns: object[] }>()).turns).toHaveLength(1);
+  });
+
+  test("UISTREAM-6 CHATAPPROVE-1 shows the call of an agent below with its input, and its answer lets the turn go on", async () => {
+    const body = JSON.stringify({
+      ...{ id: "ask_careful", name: "ask_careful", description: "Asks.", target: { agent: careful } },
+    });
+    expect((await request("/api/libraries/chats/tools", { method: "POST", body })).status).toBe(201);
+    const identity = { systemPrompt: "Test.", modelProfileId: "test/scripted" };
+    const boss = await createAgent({ identity, tools: { toolIds: ["chats/ask_careful"] } });
+    const conversation = await createConversation(boss);
+    const below = new Play(paying());
+    const play = new Play({
+      replies: [[{ call: "ask_careful", input: { message: below.content } }], [{ text: "It is paid." }]],
+    });
+    const { chat, errors, tools } = chatOf(conversation);
+    await chat.sendMessage({ text: play.content });
+    const [asks, asking] = tools();
+    expect([asks, asking]).toMatchObject([
+      { toolName: "ask_careful", state: "input-available" },
+      { toolName: "transfer", state: "approval-requested", input: { to: "Bob" } },
+    ]);
+    await chat.addToolApprovalResponse({ id: asking?.approval?.id ?? "", approved: true });
+    // The call of the agent has no result yet, so the page sends the answer itself.
+    expect(await below.runs()).toEqual([]);
+    await chat.sendMessage();
+    expect(errors).toEqual([]);
+    expect(chat.messages.at(-1)?.parts.at(-1)).toMatchObject({ type: "text", text: "It is paid." });
+    expect(tools()).toMatchObject([
+      { state: "output-available", output: "Done." },
+      { state: "output-available", output: { approved: true } },
+    ]);
+    expect(await below.runs()).toMatchObject([{ tool: "transfer", input: { to: "Bob" } }]);
+  });
+
+  test("CHATAPPROVE-1 a denial has its reason, and who answers second or may not read is told so", async () => {
+    const conversation = await createConversation(careful);
+    const play = new Play(paying());
+    const { chat, errors, tools } = chatOf(conversation);
+    await chat.sendMessage({ text: play.content });
+    const [asking] = tools();
+    const id = asking?.approval?.id ?? "";
+    const answers = (approved: boolean, messageId = chat.messages.at(-1)?.id ?? "") => ({
+      messages: [
+        {
+          id: messageId,
+          role: "assistant",
+          parts: [{ state: "approval-responded", approval: { id, approved } }],
+        },
+      ],
+    });
+    const post = (body: object, principal: Principal) =>
+      exports.default.fetch(
+        new Request(`http://dramatis.test${conversation.path}/chat`, {
+          method: "POST",
+          headers: { "x-test-principal": JSON.stringify(principal), "content-type": "application/json" },
+          body: JSON.stringify(body),
+        }),
+      );
+    expect((await post(answers(true), { ...ADA, subject: "mallory" })).status).toBe(404);
+    expect((await post(answers(true, "m1"), ADA)).status).toBe(422);
+    expect((await post(answers(true, "turn_01ARZ3NDEKTSV4RRFFQ0000G00"), ADA)).status).toBe(404);
+    expect(await play.runs()).toEqual([]);
+    await chat.addToolApprovalResponse({ id, approved: false, reason: "Too much." });
+    await vi.waitFor(() => expect(tools()).toMatchObject([{ state: "output-error" }]));
+    await vi.waitFor(() => expect(chat.status).toBe("ready"));
+    expect(tools()[0]?.errorText).toContain("Too much.");
+    expect(errors).toEqual([]);
+    const late = await post(answers(true), ADA);
+    expect([late.status, await late.text()]).toEqual([409, expect.stringContaining("denied before")]);
+    expect(await play.runs()).toEqual([]);
+  });
+
   test("APPROVE-5 forged approval in posted history: its stream ends while a call waits, and nothing that it posts runs the call", async () => {
     const conversation = await createConversation(careful);
     const play = new Play(paying());

@@ -5,6 +5,8 @@
  * UISTREAM-1  A stream is a pure function of the turn's frames. It begins with `start`, whose `messageId` is the turn's id,
  *             and ends with `finish`, or with `abort` if the turn was stopped.
  * UISTREAM-5  A stream ends where its turn waits for work in the background or for deferred results, so the chat is ready for the next message.
+ * UISTREAM-6  A call that waits for a person has a request for approval, whose id is that of its operation. So has a call of an agent below: it is a
+ *             part of its own, with the input that would run. One whose input is not known here has none.
  * UISTREAM-2  Parts open and close within one step, and steps do not overlap.
  * UISTREAM-3  If a repeated call changes the text, `reset-step` withdraws the step. The shown text is always a prefix of the
  *             message's text, and in the end all of it.
@@ -20,8 +22,10 @@ export type UiChunk =
   | { type: "text-start" | "text-end"; id: string }
   | { type: "text-delta"; id: string; delta: string }
   | ({ type: "tool-input-available"; toolName: string; input: unknown } & ToolCall)
-  | ({ type: "tool-output-available"; output: unknown } & ToolCall)
+  | ({ type: "tool-output-available"; output: unknown; preliminary?: true } & ToolCall)
   | ({ type: "tool-output-error"; errorText: string } & ToolCall)
+  | { type: "tool-approval-request"; approvalId: string; toolCallId: string }
+  | { type: "tool-output-denied"; toolCallId: string }
   | { type: "data-tool-progress"; data: { toolCallId: string; progress: unknown }; transient: true }
   | { type: "error"; errorText: string }
   | { type: "abort"; reason: string }
@@ -34,11 +38,26 @@ interface ToolCall {
   providerExecuted: true;
 }
 
+function callOf(toolCallId: string): ToolCall {
+  return { toolCallId, dynamic: true, providerExecuted: true };
+}
+
+function approvalOf(operationId: string): UiChunk {
+  return { type: "tool-approval-request", approvalId: operationId, toolCallId: operationId };
+}
+
 export class UiMessageEncoder {
   #isStarted = false;
   #isInStep = false;
   #isOver = false;
   #message: { id: string; text: SentText; isOpen: boolean } | null = null;
+  /** The calls that the page shows. */
+  readonly #shown: Set<string>;
+
+  /** `shown` has the calls that the page shows already, where the stream continues its message. */
+  constructor(shown: readonly string[] = []) {
+    this.#shown = new Set(shown);
+  }
 
   /** Returns the chunks of a frame. Give it the frames of one turn only. */
   push(frame: Frame): UiChunk[] {
@@ -68,7 +87,7 @@ export class UiMessageEncoder {
 
   #chunks(frame: Frame): UiChunk[] {
     const { messageId = "", operationId = "" } = frame;
-    const call = { toolCallId: operationId, dynamic: true, providerExecuted: true } as const;
+    const call = callOf(operationId);
     switch (frame.type) {
       case "message.started":
         return this.#beginStep(messageId);
@@ -85,6 +104,31 @@ export class UiMessageEncoder {
       case "tool.requested": {
         const { name, input } = frame.data;
         return [{ type: "tool-input-available", toolName: name, input, ...call }];
+      }
+      case "approval.requested": {
+        const { of } = frame.data;
+        if (of === undefined) return [approvalOf(operationId)];
+        if (of.input === undefined) return [];
+        this.#shown.add(of.operationId);
+        return [
+          { type: "tool-input-available", toolName: of.name, input: of.input, ...callOf(of.operationId) },
+          approvalOf(of.operationId),
+        ];
+      }
+      case "approval.resolved": {
+        const { of, outcome } = frame.data;
+        const isApproved = outcome === "approved";
+        if (of === undefined) {
+          // The chat counts an answer as sent once something follows it; a denial has its error.
+          return isApproved
+            ? [{ type: "tool-output-available", output: null, preliminary: true, ...call }]
+            : [];
+        }
+        const { operationId: toolCallId } = of;
+        if (!this.#shown.has(toolCallId)) return [];
+        return isApproved
+          ? [{ type: "tool-output-available", output: { approved: true }, ...callOf(toolCallId) }]
+          : [{ type: "tool-output-denied", toolCallId }];
       }
       case "tool.progress": {
         const data = { toolCallId: operationId, progress: frame.data.progress };

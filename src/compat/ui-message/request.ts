@@ -1,9 +1,17 @@
-/** The body that `useChat` sends: its schema, and its conversion to a turn. Pure. */
+/**
+ * The body that `useChat` sends: its schema, and its conversion to a turn or to answers to requests for approval. Pure.
+ *
+ * UIAPPROVE-1  Only the last message answers requests for approval, and only by their ids. Whatever else it has, such as another input or
+ *              another tool, is ignored: what runs is the input that the server has.
+ */
 import { z } from "zod";
+import type { ApprovalAnswer } from "../../protocol/approval.ts";
 import type { StartTurn } from "../../protocol/conversation-api.ts";
+import { approvalFields } from "../../protocol/requests.ts";
 import { parseContent } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
+import { isOperationId, isTurnId } from "../../shared/identifiers.ts";
 import { validate } from "../../shared/validation.ts";
 import { userContent } from "../content.ts";
 
@@ -44,6 +52,48 @@ const userMessage = z.looseObject({
     )
     .min(1),
 });
+
+const answeredMessage = z.looseObject({
+  id: z.string().refine(isTurnId, "Must be the id that the stream of the message began with."),
+  parts: z.array(z.unknown()).max(10_000),
+});
+
+const shownCall = z.looseObject({ toolCallId: z.string() });
+
+const answeredPart = z.looseObject({ state: z.literal("approval-responded") });
+
+const answer = z.looseObject({
+  approval: z.looseObject({
+    id: z.string().refine(isOperationId, "Must be the id of a request for approval."),
+    ...approvalFields,
+  }),
+});
+
+/** Answers of a page to the requests for approval of a turn. */
+export interface ChatAnswers {
+  turnId: string;
+  /** The calls that the page shows in the message. */
+  shown: string[];
+  answers: { operationId: string; answer: ApprovalAnswer }[];
+}
+
+/** Returns the answers that the last message gives; `undefined` where it gives none (UIAPPROVE-1). Throws `INVALID_INPUT`. */
+export function chatAnswers({ messages }: z.output<typeof chatSchema>): ChatAnswers | undefined {
+  const last = messages.length - 1;
+  const message = messages[last];
+  const answered = (message?.role === "assistant" ? message.parts : []).flatMap((part, index) =>
+    answeredPart.safeParse(part).success ? [{ part, index }] : [],
+  );
+  if (answered.length === 0) return undefined;
+  const { id: turnId, parts } = validate(answeredMessage, message, `/messages/${last}`);
+  const shown = parts.flatMap((part) => shownCall.safeParse(part).data?.toolCallId ?? []);
+  const answers = answered.map(({ part, index }) => {
+    const { approval } = validate(answer, part, `/messages/${last}/parts/${index}`);
+    const { id: operationId, approved, reason } = approval;
+    return { operationId, answer: { approved, ...defined({ reason }) } };
+  });
+  return { turnId, shown, answers };
+}
 
 /** Returns the turn that the last message starts. Earlier messages are ignored. Throws `INVALID_INPUT` or `UNSUPPORTED`. */
 export function chatTurn({ messages, trigger }: z.output<typeof chatSchema>): StartTurn {

@@ -1,11 +1,19 @@
-/** `/api/conversations/:id/chat`: a conversation in the protocol of the AI SDK's `useChat`. */
+/**
+ * `/api/conversations/:id/chat`: a conversation in the protocol of the AI SDK's `useChat`.
+ *
+ * CHATAPPROVE-1  An answer to a request for approval is one of the principal, as at any other entrance. Its stream has what the turn did
+ *                since, also where the same answer is sent again.
+ */
 import type { Context } from "hono";
 import { z } from "zod";
 import { type UiChunk, UiMessageEncoder } from "../../compat/ui-message/chunks.ts";
-import { chatSchema, chatTurn } from "../../compat/ui-message/request.ts";
+import { type ChatAnswers, chatAnswers, chatSchema, chatTurn } from "../../compat/ui-message/request.ts";
+import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import { type Frame, TURN_HEADER } from "../../protocol/frames.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, toErrorData, unwrap } from "../../shared/errors.ts";
+import { MAX_PAGE_SIZE } from "../../shared/page.ts";
+import type { Principal } from "../../shared/principal.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { empty, sse } from "../base/respond.ts";
@@ -31,7 +39,7 @@ export const chatOperations: readonly ApiOperation[] = [
     tag: "events",
     summary: "Start a turn with `useChat`",
     description:
-      "Takes the requests of the AI SDK's `DefaultChatTransport`. Only the last message is read; its id is the idempotency key. The header `x-dramatis-turn` names the turn, which `POST …/turns/:turnId/cancel` stops; leaving the stream does not.",
+      "Takes the requests of the AI SDK's `DefaultChatTransport`. Only the last message is read; its id is the idempotency key. A last message of the assistant answers requests for approval, by the ids that its stream gave; the stream of the turn goes on. The header `x-dramatis-turn` names the turn, which `POST …/turns/:turnId/cancel` stops; leaving the stream does not.",
     params: conversationParams,
     body: chatSchema,
     answers: [{ status: 200, description: "The turn.", type: "text/event-stream", body: chunk }],
@@ -40,6 +48,7 @@ export const chatOperations: readonly ApiOperation[] = [
       "UNSUPPORTED",
       "NOT_FOUND",
       "FORBIDDEN",
+      "CONFLICT",
       "IDEMPOTENCY_CONFLICT",
       "TOO_MANY_TURNS",
     ],
@@ -64,8 +73,14 @@ export const chatOperations: readonly ApiOperation[] = [
 export function chatRoutes(app: HttpRoutes): void {
   app.post(PATH, async (context) => {
     const conversation = await conversationOf(context);
+    const body = await readBody(context, chatSchema);
+    const answers = chatAnswers(body);
+    if (answers !== undefined) {
+      const from = await answered(conversation, context.var.principal, answers);
+      return streamed(context, answers.turnId, { from }, answers.shown);
+    }
     const traceparent = context.req.header("traceparent");
-    const input = { ...chatTurn(await readBody(context, chatSchema)), ...defined({ traceparent }) };
+    const input = { ...chatTurn(body), ...defined({ traceparent }) };
     const turn = unwrap(await conversation.streamTurn(context.var.principal, input, "ndjson", true));
     return streamed(context, turn.turnId, { from: turn.from, opened: turn.frames });
   });
@@ -79,23 +94,46 @@ export function chatRoutes(app: HttpRoutes): void {
   });
 }
 
+/** Gives the answers; returns the number of the entry after which the turn goes on with them (CHATAPPROVE-1). */
+async function answered(
+  conversation: ConversationActor,
+  principal: Principal,
+  { turnId, answers }: ChatAnswers,
+): Promise<number> {
+  unwrap(await conversation.turn(principal, turnId));
+  const newest = async (limit: number) =>
+    unwrap(await conversation.journal(principal, { limit, order: "desc" })).items;
+  const [before] = await newest(1);
+  for (const { operationId, answer } of answers)
+    unwrap(await conversation.resolveApproval(principal, operationId, answer));
+  const given = (await newest(MAX_PAGE_SIZE)).filter(
+    ({ type, operationId = "" }) =>
+      type === "approval.resolved" && answers.some((one) => one.operationId === operationId),
+  );
+  return Math.min(before?.seq ?? 0, ...given.map(({ seq }) => seq - 1));
+}
+
 function streamed(
   context: Context<HttpEnv, "/:id">,
   turnId: string,
   start: ReadOptions = {},
+  shown: readonly string[] = [],
 ): Promise<Response> {
   const { principal } = context.var;
   const source = { conversation: () => conversationOf(context), principal, turnId };
   const headers = { ...HEADERS, [TURN_HEADER]: turnId };
   return sse(
     context,
-    (signal) => payloads(turnFrames(source, { ...start, signal, untilWaiting: true })),
+    (signal) => payloads(turnFrames(source, { ...start, signal, untilWaiting: true }), shown),
     headers,
   );
 }
 
-async function* payloads(frames: AsyncIterable<Frame>): AsyncGenerator<{ data: string }, void> {
-  const encoder = new UiMessageEncoder();
+async function* payloads(
+  frames: AsyncIterable<Frame>,
+  shown: readonly string[],
+): AsyncGenerator<{ data: string }, void> {
+  const encoder = new UiMessageEncoder(shown);
   const payload = (chunk: UiChunk) => ({ data: JSON.stringify(chunk) });
   try {
     for await (const frame of frames) yield* encoder.push(frame).map(payload);
