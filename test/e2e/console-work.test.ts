@@ -276,7 +276,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await card.locator("summary").first().press("Enter");
     await work.getByTestId("call-spent").waitFor();
     await work.getByRole("link", { name: "Open Porter’s conversation" }).click();
-    await page.getByTestId("called-note").getByText("Clerk called this agent").waitFor();
+    await page.getByTestId("called-note").getByText("Clerk asked for this").waitFor();
     await answers(page, "word-200", false).waitFor();
     expect(await page.getByTestId("composer").isDisabled()).toBe(true);
     expect(await sidewaysScrollers(page)).toEqual([]);
