@@ -18,9 +18,9 @@ import { actionIssues, effectOfAction, normalAction } from "./tasks/actions-sche
 import type { CodeAction, Embedded, NamedAction, Prompt, Task } from "./tasks/built.ts";
 import { promptSchema } from "./tasks/prompt.ts";
 import { type Action, actionData, type Step, stepsData } from "./tasks/step.ts";
-import { againIssues, type EffectLookup, isReference } from "./tasks/steps-schema.ts";
+import { againIssues, type EffectLookup, effectOfSteps, isReference } from "./tasks/steps-schema.ts";
 import { completeTask, taskSchema } from "./tasks/task-schema.ts";
-import type { Tool, ToolContext } from "./tool.ts";
+import type { Run, ToolContext } from "./tool.ts";
 import { ToolError } from "./tool-error.ts";
 
 /** The fields of both kinds of tasks. */
@@ -99,7 +99,7 @@ export function defineTask<Input extends z.ZodType, Output extends z.ZodType>(
     effect,
     ...defined({ outputSchema, description }),
   };
-  return { ...withId(code.id, definition), embedded: NOTHING, run: code.run };
+  return { ...withId(code.id, definition), embedded: NOTHING, effect, run: code.run };
 }
 
 function stepsTask<Input extends z.ZodType, Output extends z.ZodType>({
@@ -138,7 +138,8 @@ function stepsTask<Input extends z.ZodType, Output extends z.ZodType>({
   const errors = againIssues(definition.steps ?? [], known, definition.retry !== undefined);
   if (errors.length > 0)
     throw new DramatisError("INVALID_INPUT", `${task} is not valid: ${issuesText(errors)}`, { errors });
-  return { ...withId(checkedId("task", id), definition), embedded };
+  const effect = effectOfSteps(definition.steps ?? [], (action) => known(action) ?? "once");
+  return { ...withId(checkedId("task", id), definition), embedded, effect };
 }
 
 /**
@@ -197,7 +198,7 @@ function codeOf<Input extends z.ZodType, Output extends z.ZodType>({
   description: string | undefined;
   retry?: never;
   definition: Omit<CodeActionDefinition, "kind" | "description">;
-  run: Tool["run"];
+  run: Run;
 } {
   const { id } = options;
   const tool = defineTool({ ...options, name: id, description: description ?? `The task ${id}.` });
@@ -209,7 +210,7 @@ function codeOf<Input extends z.ZodType, Output extends z.ZodType>({
     ...defined({ outputSchema: output && resultSchemaOf(output) }),
   };
   if (output === undefined) return { id, description, definition, run: tool.run };
-  const run: Tool["run"] = async (input, context) => {
+  const run: Run = async (input, context) => {
     const parsed = await output.safeParseAsync(await tool.run(input, context));
     if (parsed.success) return parsed.data;
     const issues = issuesText(inputIssues(parsed.error));

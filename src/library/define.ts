@@ -8,16 +8,25 @@
 import { z } from "zod";
 import type { ModelProfile } from "../model/profile.ts";
 import type { ApprovalNeed } from "../protocol/approval.ts";
-import type { AgentTarget, Persona, ToolDefinition, ToolEffect } from "../protocol/definitions.ts";
+import type {
+  AgentTarget,
+  Persona,
+  ToolDefinition,
+  ToolEffect,
+  ToolTarget,
+} from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
+import { type Mapping, mappingIssues } from "../shared/expressions/mapping.ts";
 import { definitionIdSchema } from "../shared/id-schemas.ts";
+import type { DefinitionReference } from "../shared/identifiers.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { inputIssues, issuesText, jsonPointer, validate } from "../shared/validation.ts";
-import { agentDefaults, agentTargetSchema, RESERVED, reservedMember } from "./agent-tool.ts";
+import { agentDefaults, agentTarget, agentTargetSchema, RESERVED, reservedMember } from "./agent-tool.ts";
 import { checkLibrary, contentsSchema } from "./check-library.ts";
 import { MAX_DEFINITION_BYTES } from "./definition.ts";
 import { inputSchemaOf } from "./json-schema-of.ts";
+import { referenceSchema } from "./reference.ts";
 import {
   DEFAULT_TOOL_TIMEOUT_MS,
   modelProfileSchema,
@@ -26,13 +35,15 @@ import {
   timeoutProblem,
   toolDefinitionSchema,
 } from "./schemas.ts";
-import { joined, type LibraryAction, type Prompt, type Task } from "./tasks/built.ts";
-import type { Defined, Tool, ToolContext } from "./tool.ts";
+import { joined, type LibraryAction, type Prompt, type Task, type Tool } from "./tasks/built.ts";
+import { attemptsOf } from "./tasks/task-schema.ts";
+import type { Defined, ToolContext } from "./tool.ts";
 import { ToolError } from "./tool-error.ts";
 import { completeRetry, readTimeout, type ToolRetry, targetFields, withoutTimeout } from "./tool-forms.ts";
 import { embeddedIn, type Workflow } from "./workflows/define-workflow.ts";
 
-export type { Defined, Tool, ToolContext } from "./tool.ts";
+export type { Tool } from "./tasks/built.ts";
+export type { Defined, ToolContext } from "./tool.ts";
 
 /** The argument of `defineTool`. */
 export interface ToolOptions<Input extends z.ZodType> {
@@ -71,7 +82,17 @@ export interface AgentToolOptions
   timeoutMs?: number;
 }
 
-/** The fields of both kinds of tools. `toolDefinitionSchema` checks their values. */
+/** The argument of `defineTool` for a tool that a task runs. Absent members have the values of the task. */
+export interface TaskToolOptions extends Omit<ToolOptions<z.ZodType>, "input" | "execute" | "hosts"> {
+  /** The task: itself, or a reference to one, with or without a version. */
+  target: { task: Task | DefinitionReference };
+  /** A zod object: what the model gives. The task's own input when absent; required where the task is a reference. */
+  input?: z.ZodType;
+  /** The members of the task's input, as expressions over `input`; the model's input when absent. */
+  inputMapping?: Mapping;
+}
+
+/** The fields of all kinds of tools. `toolDefinitionSchema` checks their values. */
 const commonOptions = Object.fromEntries(
   ["name", "id", "description", "effect", "timeoutMs", "retry", "async", "approval", "hosts"].map((name) => [
     name,
@@ -98,6 +119,18 @@ const agentOptionsSchema = z.strictObject({
   ...commonOptions,
   input: zodSchema.optional(),
   target: agentTargetSchema,
+});
+
+/** The fields of `TaskToolOptions`. */
+const taskOptionsSchema = z.strictObject({
+  ...commonOptions,
+  input: zodSchema.optional(),
+  target: z.strictObject({
+    task: z.union([z.custom<Task>(isTask), referenceSchema], {
+      error: "Must be made with defineTask(…), or be a reference to a task.",
+    }),
+  }),
+  inputMapping: z.unknown().optional(),
 });
 
 /** A library of definitions. */
@@ -148,6 +181,11 @@ export function defineModelProfile(id: string, profile: ModelProfile): Defined<M
  */
 export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>): Tool;
 /**
+ * Defines a tool that a task runs. Throws `INVALID_INPUT`.
+ * @example defineTool({ name: "bill", description: "Bills an order.", target: { task: bill } });
+ */
+export function defineTool(options: TaskToolOptions): Tool;
+/**
  * Defines a tool that another agent answers. Throws `INVALID_INPUT`.
  * @example
  * const askDeveloper = defineTool({
@@ -157,7 +195,9 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input>)
  * });
  */
 export function defineTool(options: AgentToolOptions): Tool;
-export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input> | AgentToolOptions): Tool {
+export function defineTool<Input extends z.ZodType>(
+  options: ToolOptions<Input> | AgentToolOptions | TaskToolOptions,
+): Tool {
   const tool = typeof options?.name === "string" ? `Tool "${options.name}"` : "The tool";
   const [target] = targetFields(options);
   if (target === undefined) {
@@ -165,11 +205,12 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input> 
     return { ...definedTool(options, tool, { input }), run: checkedRun(options.name, input, execute) };
   }
   if (target !== "target" || "execute" in options) {
-    const message = `${tool} has \`${target}\`, but a tool in code has \`execute\` or \`target: {agent}\`, and not both. Remove one, or post the tool by API.`;
+    const message = `${tool} has \`${target}\`, but a tool in code has \`execute\` or \`target\`, and not both. Remove one, or post the tool by API.`;
     throw new DramatisError("INVALID_INPUT", message);
   }
+  if (isTaskTarget(options)) return taskTool(options, tool);
   if (!isAgentTarget(options)) {
-    const message = `${tool}: /target: Must be {agent: "…"}, with the id of an agent. A tool in code has no other target; post those by API.`;
+    const message = `${tool}: /target: Must be {agent: "…"}, with the id of an agent, or {task: …}, with a task.`;
     throw new DramatisError("INVALID_INPUT", message);
   }
   validate(agentOptionsSchema, options, "", tool);
@@ -180,20 +221,67 @@ export function defineTool<Input extends z.ZodType>(options: ToolOptions<Input> 
   };
 }
 
+/** Returns a tool over a task. */
+function taskTool(options: TaskToolOptions, tool: string): Tool {
+  validate(taskOptionsSchema, options, "", tool);
+  const { input, inputMapping, target } = options;
+  const task = isTask(target.task) ? target.task : undefined;
+  const reference = isTask(target.task) ? target.task.id : target.task;
+  if (task === undefined && input === undefined)
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `${tool}: /input: Is required where \`target.task\` is a reference.`,
+    );
+  const issues = inputMapping === undefined ? [] : mappingIssues(inputMapping, ["input"], "/inputMapping");
+  if (issues.length > 0)
+    throw new DramatisError("INVALID_INPUT", `${tool}: ${issuesText(issues)}`, { errors: issues });
+  const usual = task && {
+    inputSchema: task.definition.inputSchema,
+    timeoutMs: task.definition.timeoutMs,
+    effect: task.effect,
+    ...defined({ retry: attemptsOf(task.definition.retry) }),
+  };
+  return {
+    ...definedTool(options, tool, {
+      target: { task: reference },
+      ...defined({ input, inputMapping, usual }),
+    }),
+    ...defined({ task }),
+    run: () => Promise.reject(new ToolError(`"${options.name}" runs a task and no code of its own.`)),
+  };
+}
+
+/** What a tool has where its author says nothing. */
+type Usual = Pick<ToolDefinition, "inputSchema" | "timeoutMs"> &
+  Partial<Pick<ToolDefinition, "effect" | "retry">>;
+
 /** Returns the definition of a tool, checked. */
 function definedTool(
   options: Omit<ToolOptions<z.ZodType>, "input" | "execute">,
   tool: string,
-  { input, target }: { input?: z.ZodType; target?: AgentTarget },
+  {
+    input,
+    target,
+    inputMapping,
+    usual = agentTarget(target) && agentDefaults(agentTarget(target) as AgentTarget),
+  }: { input?: z.ZodType; target?: ToolTarget; inputMapping?: Mapping; usual?: Usual },
 ): Defined<ToolDefinition> {
-  const { name, description, id, effect = "once", async: isAsync, approval, hosts } = options;
+  const {
+    name,
+    description,
+    id,
+    effect = usual?.effect ?? "once",
+    async: isAsync,
+    approval,
+    hosts,
+  } = options;
   const refuse = (path: string[], message: string) => {
     throw new DramatisError("INVALID_INPUT", `${tool}: ${jsonPointer(path)}: ${message}`);
   };
   const timeoutMs = readTimeout(options, refuse);
-  const usual = target && agentDefaults(target);
   const attempts = validate(retrySchema, withoutTimeout(options.retry) ?? {}, "/retry", tool);
-  const retry = completeRetry(attempts, effect, refuse);
+  const own = completeRetry(attempts, effect, refuse);
+  const retry = options.retry === undefined && effect !== "once" ? (own ?? usual?.retry) : own;
   const definition = validate(
     toolDefinitionSchema,
     {
@@ -203,16 +291,30 @@ function definedTool(
         input === undefined ? usual?.inputSchema : inputSchemaOf(`The input of tool "${name}"`, input),
       effect,
       timeoutMs: timeoutMs ?? usual?.timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS,
-      ...defined({ retry, async: isAsync, approval, hosts, target }),
+      ...defined({ retry, async: isAsync, approval, hosts, target, inputMapping }),
     },
     "",
     tool,
   );
   const problem = timeoutProblem(definition);
   if (problem !== null) refuse(["timeoutMs"], problem);
-  const reserved = target && reservedMember(target, definition.inputSchema);
+  const agent = agentTarget(target);
+  const reserved = agent && reservedMember(agent, definition.inputSchema);
   if (reserved !== undefined) refuse(["input", reserved], RESERVED);
   return withId(checkedId("tool", id ?? name), definition);
+}
+
+function isTask(value: unknown): value is Task {
+  return typeof value === "object" && value !== null && "definition" in value && "embedded" in value;
+}
+
+function isTaskTarget(options: object): options is TaskToolOptions {
+  return (
+    "target" in options &&
+    typeof options.target === "object" &&
+    options.target !== null &&
+    "task" in options.target
+  );
 }
 
 function isAgentTarget(options: object): options is AgentToolOptions {
@@ -253,7 +355,10 @@ export function defineLibrary(id: string, contents: Partial<Omit<Library, "id">>
   const workflows = [
     ...new Set([...(contents.workflows ?? []), ...inNodes.flatMap((each) => each.workflows)]),
   ];
-  const tasks = [...new Set([...(contents.tasks ?? []), ...inNodes.flatMap((each) => each.tasks)])];
+  const ofTools = tools.flatMap(({ task }) => task ?? []);
+  const tasks = [
+    ...new Set([...(contents.tasks ?? []), ...ofTools, ...inNodes.flatMap((each) => each.tasks)]),
+  ];
   const embedded = joined([...tasks, ...actions].map((built) => built.embedded));
   const library = {
     id: checked,

@@ -13,7 +13,6 @@ import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
-import { agentTarget } from "./agent-tool.ts";
 import type { Defined, Library, Tool } from "./define.ts";
 import { contentHash, DEFINITION_KINDS, type DefinitionKind, type DefinitionTypes } from "./definition.ts";
 import type { DefinitionStore, PublishedVersion, UnversionedDefinition } from "./definition-source.ts";
@@ -21,6 +20,7 @@ import { findTool } from "./find-tool.ts";
 import { completePersona } from "./persona.ts";
 import type { DefinitionKey } from "./reference.ts";
 import type { LibraryAction, Prompt, Task } from "./tasks/built.ts";
+import type { Run } from "./tool.ts";
 import type { Workflow } from "./workflows/define-workflow.ts";
 
 /** A function of the deployed code, behind the checks of its input and output. */
@@ -31,7 +31,7 @@ export interface DeployedFunction {
     Partial<Omit<ToolDefinition, "name" | "description">>;
   /** The schema of the result; absent where it is not known. */
   outputSchema?: JsonObject;
-  run: Tool["run"];
+  run: Run;
 }
 
 /** The executable half of the deployed tools, tasks and actions. */
@@ -39,7 +39,7 @@ export interface ToolCodes {
   /** Returns `undefined` if this deployment has no such tool or task of a function, or an agent answers it. */
   toolCode(library: string, id: string): DeployedFunction | undefined;
   /** Returns `undefined` if this deployment has no such action of a function. */
-  actionCode(library: string, id: string): Tool["run"] | undefined;
+  actionCode(library: string, id: string): Run | undefined;
 }
 
 interface Contents {
@@ -112,10 +112,10 @@ export class DeployedCode implements ToolCodes {
     const task = contents?.task.find((candidate) => candidate.id === id);
     if (task !== undefined) return functionOf(task);
     const tool = findTool(contents?.tool ?? [], id);
-    return agentTarget(tool?.definition.target) === undefined ? tool : undefined;
+    return tool?.definition.target === undefined ? tool : undefined;
   }
 
-  actionCode(library: string, id: string): Tool["run"] | undefined {
+  actionCode(library: string, id: string): Run | undefined {
     return this.#libraries.get(library)?.action.find((action) => action.id === id)?.run;
   }
 

@@ -1,5 +1,4 @@
-/** A tool of a library: its definition, and its code. */
-import type { ToolDefinition } from "../protocol/definitions.ts";
+/** What the functions of a library get, and what its definitions are. */
 import type { ToolState } from "../protocol/executor-api.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json } from "../shared/json.ts";
@@ -36,8 +35,5 @@ export interface Defined<Definition> {
   readonly definition: Definition;
 }
 
-/** A tool: the definition that the model sees, and its code. */
-export interface Tool extends Defined<ToolDefinition> {
-  /** Checks the input, then executes. Throws `ToolError` with `INVALID_INPUT`, without executing, for invalid input. */
-  run(input: unknown, context: ToolContext): Promise<unknown>;
-}
+/** Runs a function of the deployed code. Checks the input first: throws `ToolError` with `INVALID_INPUT`, without executing, for invalid input. */
+export type Run = (input: unknown, context: ToolContext) => Promise<unknown>;

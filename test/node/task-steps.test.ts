@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { runTool } from "../../src/agents/executor/run-tool.ts";
 import { TaskAreas } from "../../src/agents/executor/steps/areas.ts";
-import { defineLibrary, type ToolContext } from "../../src/library/define.ts";
+import { defineLibrary, defineTool, type ToolContext } from "../../src/library/define.ts";
 import { defineAction, defineTask } from "../../src/library/define-task.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
@@ -397,6 +397,66 @@ describe("the definition of a task of steps", () => {
     expect(await of(acting("pure", "idempotent"))).toBe("idempotent");
     expect(await of(acting("idempotent", "once", "pure"))).toBe("once");
     expect(await of([step("a", { action: set({}) })])).toBe("pure");
+  });
+});
+
+describe("a tool over a task, in code", () => {
+  const bill = defineTask({
+    id: "bill",
+    input: z.object({ order: z.string() }),
+    timeoutMs: 5_000,
+    retry: { maxAttempts: 2, backoff: "none", initialDelayMs: 7, maxDelayMs: 9 },
+    steps: [step("a", { action: set({ order: "input.order" }) })],
+  });
+
+  test("A6 TASKDEF-2 has the input, the time, the attempts and the effect of its task, which its library gets", async () => {
+    const tool = defineTool({ name: "bill_it", description: "Bills.", target: { task: bill } });
+    expect(tool.definition).toEqual({
+      name: "bill_it",
+      description: "Bills.",
+      inputSchema: bill.definition.inputSchema,
+      effect: "pure",
+      timeoutMs: 5_000,
+      retry: { maxAttempts: 2, backoffMs: 7, backoff: "none", maxDelayMs: 9 },
+      target: { task: "bill" },
+    });
+    const library = defineLibrary("lib", { tools: [tool] });
+    expect(library.tasks).toEqual([bill]);
+    const pinned = await new Registry(new DeployedCode([library])).tool({ library: "lib", id: "bill_it" });
+    expect(pinned.task).toMatchObject({ library: "lib", id: "bill", version: 1, steps: [{ ref: "a" }] });
+    expect(pinned.definition.effect).toBe("pure");
+  });
+
+  test("A8 INMAP-1 may have an input of its own and a mapping, and names a task of another library by reference", () => {
+    const input = z.object({ n: z.number() });
+    const inputMapping = { order: "string(input.n)" };
+    const { definition } = defineTool({
+      name: "bill_it",
+      description: "Bills.",
+      target: { task: "other/bill@2" },
+      input,
+      inputMapping,
+    });
+    expect(definition).toMatchObject({ target: { task: "other/bill@2" }, inputMapping, effect: "once" });
+    const base = { name: "t", description: "T.", target: { task: "other/bill" } };
+    expect(() => defineTool(base)).toThrow("/input: Is required");
+    expect(() => defineTool({ ...base, input, inputMapping: { order: "1 +" } })).toThrow(
+      "/inputMapping/order",
+    );
+    // SAFETY: authors without types write anything.
+    const wrong = { ...base, target: { task: 7 } } as unknown as Parameters<typeof defineTool>[0];
+    expect(() => defineTool(wrong)).toThrow("/target/task");
+  });
+
+  test("REG-6 STEP-2 a tool that promises more than its task is pinned with the effect of the task", async () => {
+    const risky = defineTask({
+      id: "risky",
+      input: anything,
+      steps: [step("pay", { action: code(() => 1, { effect: "once" }) })],
+    });
+    const tool = defineTool({ name: "pay", description: "Pays.", target: { task: risky }, effect: "pure" });
+    const registry = new Registry(new DeployedCode([defineLibrary("lib", { tools: [tool] })]));
+    expect((await registry.tool({ library: "lib", id: "pay" })).definition.effect).toBe("once");
   });
 });
 

@@ -463,10 +463,10 @@ describe("what release 0.3.0 stored", () => {
       return body.detail;
     };
     expect(await detailOf("test/Doubel")).toMatch(
-      /\/target\/task: There is no deployed tool "test\/Doubel"\. Library "test" has: double, /,
+      /\/target\/task: There is no deployed task or tool "test\/Doubel"\. Library "test" has: double, /,
     );
     expect(await detailOf("tset/double")).toMatch(
-      /no deployed tool "tset\/double"\. Deployed libraries: test, /,
+      /There is no task "tset\/double"\. Deployed libraries: test, /,
     );
   });
 
@@ -872,8 +872,8 @@ describe("who may", () => {
 
   test("what is not built in is 404, another method 405", async () => {
     for (const path of [
-      "test/tasks",
-      "test/workflows",
+      "test/nodes",
+      "test/transitions",
       "test/personas/plain/versions/x",
       "test/personas/plain/versions/0",
       "Test",

@@ -1,12 +1,21 @@
-/** What `defineTask`, `defineAction` and `definePrompt` return. */
+/** What `defineTool`, `defineTask`, `defineAction` and `definePrompt` return. */
 import type { ModelProfile } from "../../model/profile.ts";
+import type { ToolEffect } from "../../protocol/definition-parts.ts";
+import type { ToolDefinition } from "../../protocol/definitions.ts";
 import type {
   CodeActionDefinition,
   InlineAction,
   PromptDefinition,
   TaskDefinition,
 } from "../../protocol/task-definition.ts";
-import type { Defined, Tool } from "../tool.ts";
+import type { Defined, Run } from "../tool.ts";
+
+/** A tool: the definition that the model sees, and its code. */
+export interface Tool extends Defined<ToolDefinition> {
+  /** The task that the tool runs; absent where it runs code, names a task by reference, or an agent answers. */
+  readonly task?: Task;
+  readonly run: Run;
+}
 
 /** A prompt of a library. */
 export type Prompt = Defined<PromptDefinition>;
@@ -22,7 +31,7 @@ export interface Embedded {
 export interface CodeAction extends Defined<CodeActionDefinition> {
   readonly embedded: Embedded;
   /** Checks the input, runs the function, and checks the output. Throws `ToolError`. */
-  readonly run: Tool["run"];
+  readonly run: Run;
 }
 
 /** An action of a kind without code, under an id of a library. */
@@ -37,8 +46,10 @@ export type LibraryAction = CodeAction | NamedAction;
 /** A task: a function, or steps. No model sees it: hooks and tools name it. */
 export interface Task extends Defined<TaskDefinition> {
   readonly embedded: Embedded;
+  /** Effect of running it twice; `once` where an action is named by reference. */
+  readonly effect: ToolEffect;
   /** The function of a task without steps. */
-  readonly run?: Tool["run"];
+  readonly run?: Run;
 }
 
 /** Joins embedded definitions, each once. */

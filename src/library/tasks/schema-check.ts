@@ -1,7 +1,6 @@
 /** JSON Schemas within definitions: each is read as it will be checked, so a problem is found where it is written. */
 import { z } from "zod";
 import type { JsonObject } from "../../shared/json.ts";
-import { isJsonObject } from "../../shared/json.ts";
 import { Patterns } from "../../shared/json-schema/pattern.ts";
 import { readSchema } from "../../shared/json-schema/read-schema.ts";
 
@@ -10,7 +9,7 @@ const MAX_COMPILE_STEPS = 100_000;
 
 /** A JSON Schema of any value. */
 export const schemaCheck: z.ZodType<JsonObject> = z
-  .custom<JsonObject>(isJsonObject, "Must be a JSON Schema.")
+  .record(z.string(), z.json(), "Must be a JSON Schema: an object.")
   .superRefine((schema, context) => {
     for (const { path, message } of readSchema(schema, "", new Patterns(MAX_COMPILE_STEPS)).issues) {
       const parts = path

@@ -31,7 +31,7 @@ export function shownCall(chain: Pick<VersionChain, "tools">, operation: Operati
   if (known !== undefined) return known;
   const { input } = operation;
   const definition = pinnedTool(chain, operation);
-  const target = targetOf(definition);
+  const target = targetOf(definition, operation.tool?.library);
   if (definition?.inputMapping === undefined) return { input, ...target };
   const shown = { input: targetInput(definition, input, checkBudget()), modelInput: input, ...target };
   mappedCalls.set(operation, shown);
@@ -39,15 +39,18 @@ export function shownCall(chain: Pick<VersionChain, "tools">, operation: Operati
 }
 
 /** Returns the task that a tool names as its target, as a member; nothing for other tools. */
-function targetOf(definition: ToolDefinition | undefined): Pick<ShownCall, "target"> {
+function targetOf(
+  definition: ToolDefinition | undefined,
+  home: string | undefined,
+): Pick<ShownCall, "target"> {
   const target = taskTarget(definition?.target);
   if (target === undefined) return {};
-  const { library, id } = parseReference(target.task);
+  const { library, id } = parseReference(target.task, home);
   return { target: `${library}/${id}` };
 }
 
 /** Returns the definition of the tool of an operation as the conversation has pinned it; `undefined` where it has none. */
-export function pinnedTool(
+function pinnedTool(
   { tools }: Pick<VersionChain, "tools">,
   { tool }: Pick<Operation, "tool">,
 ): ToolDefinition | undefined {

@@ -254,7 +254,7 @@ export function invocationOf(
   const definition = fromStored(pinned.definition);
   const target = taskTarget(definition.target);
   return {
-    tool: target === undefined ? tool : { ...parseReference(target.task), version: 0 },
+    tool: target === undefined ? tool : { ...parseReference(target.task, pinned.library), version: 0 },
     input: targetInput(definition, input, checkBudget()),
     ...defined({ task: pinned.task }),
   };
