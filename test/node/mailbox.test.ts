@@ -20,6 +20,7 @@ import { newEntry, type OutboxInput, stepOutbox } from "../../src/agents/base/ma
 import type { MailboxPorts } from "../../src/agents/base/mailbox/ports.ts";
 import { decideReceipt } from "../../src/agents/base/mailbox/receipt.ts";
 import { StorageRefusal } from "../../src/agents/base/storage/schema-upgrade.ts";
+import type { KeyValue } from "../../src/ports/key-value.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
@@ -903,6 +904,42 @@ describe("a mailbox", () => {
     end();
     await clock.advance(0);
     expect([told, entries(), mailbox.deadLetters().items, mailbox.wake()]).toEqual([[], 0, [], null]);
+  });
+
+  test("MAIL-22 a withdrawal that cannot be read when its attempt ends is noticed later", async () => {
+    const errors = vi.spyOn(console, "error").mockImplementation(() => undefined);
+    let end = (): void => undefined;
+    const under = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    let attempts = 0;
+    const { ports, ids, clock } = open(() => {
+      attempts += 1;
+      return under.then(() => Promise.reject(new Error("away")));
+    });
+    let isDown = false;
+    const keyValue: KeyValue = {
+      ...{ put: (...given) => ports.keyValue.put(...given), delete: (key) => ports.keyValue.delete(key) },
+      list: (...given) => ports.keyValue.list(...given),
+      get: (key) => {
+        if (isDown) throw new Error("The disk is silent.");
+        return ports.keyValue.get(key);
+      },
+    };
+    const mailbox = new Mailbox({ ...ports, keyValue });
+    const operationId = `op_${ids.ulid()}`;
+    await mailbox.send({ operationId, to: address("b"), type: "work", body: null });
+    await clock.advance(0);
+    mailbox.withdraw(address("b"), "work");
+    isDown = true;
+    end();
+    await clock.advance(0);
+    expect(errors).toHaveBeenCalled();
+    isDown = false;
+    expect(mailbox.wake()).toBeNull();
+    await clock.advance(900_000);
+    expect([attempts, mailbox.deadLetters().items, new Mailbox(ports).wake()]).toEqual([1, [], null]);
+    errors.mockRestore();
   });
 
   test("MAIL-11 an outcome whose handler keeps failing becomes a dead letter after another series of attempts", async () => {

@@ -286,13 +286,14 @@ export class Outbox {
   }
 
   #apply(held: Held, step: OutboxStep): void {
-    if (this.#isAbsent(held)) return;
     if (step.type === "settle") {
       this.#settle(held, step);
       return;
     }
     held.entry = step.entry;
     try {
+      // It was withdrawn during the attempt.
+      if (this.#isAbsent(held)) return;
       this.store.putEntry(held.key, step.entry);
     } catch (error) {
       // The stored entry has the attempt under way, so a new life counts it as made, which is correct.
