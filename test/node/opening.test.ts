@@ -17,7 +17,7 @@ const work = (id: number, agent: string, calls: WorkPlan["calls"] = [], ms = 10)
 
 function planOf(root: WorkPlan, timeoutMs: number): TreePlan {
   const faults = { crashes: 0, crashChance: 0, badDeliveries: 0, badChance: 0 };
-  return { seed: 1, root, more: [], stops: [], ...faults, timeoutMs };
+  return { seed: 1, root, more: [], members: [], stops: [], ...faults, timeoutMs };
 }
 
 /** A call without further wishes. */
@@ -96,14 +96,14 @@ test("OPENING-1 DELEGATE-9 a call that was refused is over: what is told of its 
 
 test("DELEGATE-11 DELEGATE-12 calls that were given up before they arrived keep no later turn from its calls", async () => {
   const calls = (from: number) =>
-    Array.from({ length: 16 }, (_, n) => {
+    Array.from({ length: 12 }, (_, n) => {
       return {
         background: false,
         repeats: false,
         work: { ...work(from + n, "helper"), padding: 120 * 1024 },
       };
     });
-  const more = [1, 2, 3].map((n) => ({ at: n * 20_000, work: work(n, "boss", calls(100 * (n + 1))) }));
+  const more = [{ at: 20_000, work: work(1, "boss", calls(200)) }];
   const world = new TreeWorld({ ...planOf(work(0, "boss", calls(100)), 5_000), more });
   const carry = world.carry.bind(world);
   Object.defineProperty(world, "carry", {
@@ -112,15 +112,15 @@ test("DELEGATE-11 DELEGATE-12 calls that were given up before they arrived keep 
   });
   await world.run();
   const { runtime, mailbox } = world.root.awake();
-  const turns = [1, 2, 3, 4].map((n) => runtime.turn(n));
+  const turns = [1, 2].map((n) => runtime.turn(n));
   const codes = turns.map((turn) => new Set(turn?.operations.map(({ result }) => result?.error?.code)));
-  expect(codes.map((found) => [...found])).toEqual(Array.from({ length: 4 }, () => ["TIMEOUT"]));
-  expect(turns.map((turn) => turn?.status)).toEqual(Array.from({ length: 4 }, () => "completed"));
+  expect(codes.map((found) => [...found])).toEqual([["TIMEOUT"], ["TIMEOUT"]]);
+  expect(turns.map((turn) => turn?.status)).toEqual(["completed", "completed"]);
   const waits = turns.map((turn) => (turn?.completedAt ?? 0) - (turn?.createdAt ?? 0));
   expect(Math.max(...waits), "five seconds of a call, and its grace").toBeLessThan(12_000);
   expect([mailbox.room().bytes, mailbox.deadLetters().items]).toEqual([8 * 1024 * 1024, []]);
   expect(world.log).toEqual([]);
-});
+}, 60_000);
 
 /** Loses the first attempts to deliver, as many of each type as given. */
 function losing(world: TreeWorld, lost: Partial<Record<string, number>>): TreeWorld {

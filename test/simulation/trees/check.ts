@@ -31,6 +31,7 @@ export function violationsOf(world: TreeWorld): string[] {
     ...ledger(world, rooms),
     ...secrets(world, rooms),
     ...approvals(world, rooms),
+    ...readers(rooms),
     ...work(world),
   ];
 }
@@ -208,6 +209,55 @@ function approvals({ plan }: TreeWorld, rooms: readonly Room[]): string[] {
       }),
     ),
   );
+}
+
+/** Who may read a conversation of a call is who might read its caller's when the attempt ended, whatever arrived when. */
+function readers(rooms: readonly Room[]): string[] {
+  const roomAt = (id: string) => rooms.find((room) => room.id === id);
+  /** The readers of a conversation after its entries before `end`. */
+  const readersOf = (room: Room, end: number): string[] => {
+    const { call } = room.state.record;
+    let list = call === undefined ? ["ada"] : (givenTo(room) ?? call.readers);
+    for (const { type, data } of room.entries.slice(0, end)) {
+      const { participant, readers: newer } = (data ?? {}) as Partial<Membership>;
+      if (type === "conversation.readers") list = newer ?? list;
+      if (participant?.type !== "user") continue;
+      const others = list.filter((id) => id !== participant.id);
+      if (type === "participant.joined") list = [...others, participant.id];
+      if (type === "participant.left") list = others;
+    }
+    return [...list];
+  };
+  /** The readers of the conversation of a call as its caller would have them at the end of the attempt, or at its beginning. */
+  const givenTo = ({ state }: Room, atEnd = false): string[] | undefined => {
+    const { call } = state.record;
+    const caller = call && roomAt(call.from);
+    if (call === undefined || caller === undefined) return undefined;
+    const own = caller.entries.flatMap(({ type, operationId: operation }, at) =>
+      operation === call.operationId ? [{ type, at }] : [],
+    );
+    const starts = own.filter(({ type }) => type === "agent_call.started");
+    const start = starts[call.attempt - 1]?.at;
+    if (start === undefined) return undefined;
+    const end = own.find(({ type, at }) => at > start && ENDS.test(type))?.at;
+    return readersOf(caller, atEnd ? (end ?? caller.entries.length) : start);
+  };
+  return rooms.flatMap((room) => {
+    const expected = givenTo(room, true);
+    const found = room.state.record.call?.readers;
+    if (expected === undefined || found === undefined) return [];
+    const isRight = expected.toSorted().join() === found.toSorted().join();
+    return isRight ? [] : [`${room.id} may be read by ${found}, and its caller by ${expected}`];
+  });
+}
+
+/** The entries that end an attempt of a call. */
+const ENDS = /^(?:tool\.(?:call\.failed|completed|failed|cancelled)|agent_call\.(?:completed|failed))$/;
+
+/** The data of entries about who takes part, or reads. */
+interface Membership {
+  participant: { type: string; id: string };
+  readers: string[];
 }
 
 /** Those above are told of an answer as it is; where nothing fails and nobody stops, always. */

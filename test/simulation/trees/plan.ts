@@ -40,6 +40,10 @@ export interface TreePlan {
   /** Further messages of the user to the root, in milliseconds, while others work. */
   more: { at: number; work: WorkPlan }[];
   budget?: Budget;
+  /** Of each turn that a message of the user starts. */
+  turnBudget?: Budget;
+  /** Users who join the root's conversation or leave it, in milliseconds. */
+  members: { at: number; type: "add" | "remove"; id: string }[];
   /**
    * When a user stops a conversation, in milliseconds, and which in the order of opening: 0 is the root. With `turn`, the turn of this
    * number only.
@@ -114,11 +118,19 @@ export function planTree(seed: number): TreePlan {
   }));
   const fate = random.fork("fate");
   const limits = random.fork("limits");
+  const members = random.fork("members");
+  const turns = random.fork("turn budgets");
   return {
     seed,
     root,
     more,
     ...(fate.chance(0.4) ? { budget: { tokens: fate.int(2_000, 40_000) } } : {}),
+    ...(turns.chance(0.3) ? { turnBudget: { tokens: turns.int(1_000, 20_000) } } : {}),
+    members: members.list(members.chance(0.4) ? members.int(1, 8) : 0, () => ({
+      at: members.small(1, 15_000),
+      type: members.pick(["add", "add", "remove"] as const),
+      id: members.pick(["bob", "cleo"]),
+    })),
     stops: [
       ...fate.list(fate.chance(0.3) ? 1 : 0, () => ({ at: fate.small(1, 20_000), index: 0 })),
       ...fate.list(fate.chance(0.2) ? 1 : 0, () => ({ at: fate.small(1, 10_000), index: 0, turn: 1 })),

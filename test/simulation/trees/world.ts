@@ -3,17 +3,25 @@
  * repeats and reorders, and models that follow the plan, on one virtual clock.
  */
 
+import { reservedByCalls, spentByTurn } from "../../../src/agents/conversation/core/ledger.ts";
 import type { Invitation } from "../../../src/agents/conversation/core/signals.ts";
+import { chainOf } from "../../../src/agents/conversation/core/state.ts";
 import { defineTool } from "../../../src/library/define.ts";
 import type { ModelGateway } from "../../../src/model/gateway.ts";
 import type { ModelDelta } from "../../../src/model/reply.ts";
 import { seededIds } from "../../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../../src/ports/node/virtual-clock.ts";
 import type { AgentApi } from "../../../src/protocol/agent-api.ts";
-import { AGENT_CALL, AGENT_CANCEL, AGENT_RESULT } from "../../../src/protocol/agent-call.ts";
+import {
+  AGENT_CALL,
+  AGENT_CANCEL,
+  AGENT_RESULT,
+  type AgentCallBody,
+} from "../../../src/protocol/agent-call.ts";
 import type { VersionChain } from "../../../src/protocol/definitions.ts";
 import type { Envelope } from "../../../src/protocol/envelope.ts";
 import type { Frame } from "../../../src/protocol/frames.ts";
+import { turnId } from "../../../src/protocol/ids.ts";
 import type { Answer, Attempt } from "../../../src/protocol/mailbox-api.ts";
 import { defined } from "../../../src/shared/defined.ts";
 import { DramatisError, type ErrorCode } from "../../../src/shared/errors.ts";
@@ -106,7 +114,7 @@ export class TreeWorld {
 
   /** Runs the plan until nothing is left to do. */
   async run(): Promise<void> {
-    const { budget, order, root, more, stops } = this.plan;
+    const { budget, order, root, more, stops, members, turnBudget } = this.plan;
     const chain = this.#chainOf(root.agent);
     const [crashes, bad] = [this.#crashes, this.#bad];
     [this.#crashes, this.#bad] = [0, 0];
@@ -127,15 +135,22 @@ export class TreeWorld {
     await runtime.accept({
       type: "conversation.user.message",
       caller: ADA,
-      data: { content: JSON.stringify(root) },
+      data: { content: JSON.stringify(root), ...defined({ budget: turnBudget }) },
     });
     [this.#crashes, this.#bad] = [crashes, bad];
     for (const { at, work } of more)
       this.clock.timer(at, () => {
-        const data = { content: JSON.stringify(hidden(work)) };
+        const data = { content: JSON.stringify(hidden(work)), ...defined({ budget: turnBudget }) };
         this.#act(this.root, async (life) => {
           await life.runtime.accept({ type: "conversation.user.message", caller: ADA, data });
         });
+      });
+    for (const { at, type, id } of members)
+      this.clock.timer(at, () => {
+        const participant = { type: "user", id } as const;
+        const signal = { type: `conversation.participant.${type}`, caller: ADA, participant } as const;
+        const change = ({ runtime: { changes } }: Life) => changes.changeParticipants(signal);
+        this.#act(this.root, change, ["CONVERSATION_CLOSED"]);
       });
     for (const { at, index, turn } of stops)
       this.clock.timer(at, () => {
@@ -191,6 +206,7 @@ export class TreeWorld {
     if (!sender.alive) return promise;
     const changed = this.#planted(envelope);
     if (changed === null) return Promise.resolve({ type: "done", result: null });
+    if (envelope.type === AGENT_CALL && attempt.number === 1) this.#checkTurn(sender, envelope);
     const isBad = this.#isBad();
     const draw = this.#network;
     const copies = isBad ? draw.int(0, 2) : 1;
@@ -301,6 +317,23 @@ export class TreeWorld {
     if (spent.tokens + claimed > limit)
       this.log.push(
         `${conversation} may use ${limit} tokens: ${spent.tokens} are spent and ${claimed} claimed`,
+      );
+  }
+
+  /** A call begins only where the budget of its turn has room for what that has spent, reserved, and given to calls. */
+  #checkTurn({ runtime }: Life, { body, from }: Envelope): void {
+    // SAFETY: a conversation wrote the body.
+    const { caller, budget } = body as unknown as AgentCallBody;
+    const { active, record } = runtime.state;
+    const turn = [...active.values()].find((one) => turnId(one) === caller.turnId);
+    const limit = turn?.budget?.tokens;
+    if (turn === undefined || limit === undefined || !budget?.tokens) return;
+    const spent = spentByTurn(turn, chainOf(record, turn.agentId)).tokens;
+    const { inputTokens = 0, outputTokens = 0 } = turn.call?.reserved ?? {};
+    const claimed = inputTokens + outputTokens + reservedByCalls(turn).tokens;
+    if (spent + claimed > limit)
+      this.log.push(
+        `a turn of ${from.id} may use ${limit} tokens: ${spent} are spent and ${claimed} claimed`,
       );
   }
 
