@@ -12,7 +12,7 @@ import { reportUndeclared } from "../../src/startup.ts";
 const NAMED = { name: "ask", description: "Asks." };
 
 describe("a tool in code", () => {
-  test.each([["developer"], [{ agentId: "developer" }], [{ task: "crew/dig" }]])(
+  test.each([["developer"], [{ agentId: "developer" }]])(
     "AGENTTOOL-1 with the target %j is told the form of a target",
     (target) => {
       expect(() => defineTool({ ...NAMED, target } as never)).toThrow(
