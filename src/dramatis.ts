@@ -123,9 +123,9 @@ export interface DramatisOptions {
     allowedHosts?: string[];
     /**
      * The indexes of vectors that actions name.
-     * @example vectors: (env) => ({ docs: new VectorizeVectorIndex(env.DOCS) })
+     * @example vectors: (env: DramatisEnv & { DOCS: Vectorize }) => ({ docs: new VectorizeVectorIndex(env.DOCS) })
      */
-    vectors?: (env: DramatisEnv) => Record<string, VectorIndex>;
+    vectors?(env: DramatisEnv): Record<string, VectorIndex>;
   };
   telemetry?: {
     /** Sends the spans of turns, model calls, tools and calls of agents. Default: to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names. */

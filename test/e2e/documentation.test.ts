@@ -25,6 +25,7 @@ const PAGES = [
     "company",
     "telemetry",
     "libraries",
+    "tasks",
     "workflows",
     "http",
     "delivery",
