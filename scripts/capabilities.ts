@@ -12,6 +12,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "Created in a library, versioned; fields round-trip; `recentTurnsLimit` is 20 where it is not given.",
   ],
   ["A2", "Persona inline or by reference", "Both forms run a turn with the right system prompt."],
+  [
+    "A3",
+    "Projects",
+    "An agent that shares no project with its caller is neither called nor joins: PERMISSION_DENIED.",
+  ],
   ["A4", "Model profile", "Changing one alters a new conversation's request without touching the persona."],
   [
     "A6",
@@ -143,6 +148,7 @@ const rows: [row: string, name: string, statement: string][] = [
     "An agent joins by loop_in",
     "It sees the conversation, answers in its own persona, visible to all, and stays until removed.",
   ],
+  ["A37", "Providers of a library", "The same library runs against two providers."],
   ["A47", "Delegate", "The agent sees its message only, and its caller alone gets the answer."],
   ["A48", "Decline and crash of a delegate", "AGENT_DECLINED is not retriable, EXECUTION_FAILED is."],
   ["A50", "The mode of a call", "A tool's delegate is overridden by loop_in; async is ignored for it."],
@@ -161,7 +167,9 @@ const rows: [row: string, name: string, statement: string][] = [
   ],
   ["A73", "Callbacks are idempotent", "The same result delivered twice changes nothing."],
   ["B1", "Isolated histories", "A model sees nothing of another conversation."],
+  ["B2", "Older targets", "`taskId`, `workflowId` and `agentId` are accepted; more than one is an error."],
   ["B7", "Turn latency", "Completed minus created is available."],
+  ["B8", "Linkage", "A turn names its messages, and each of its operations what ran."],
   ["B10", "No new turn for an async result", "The result continues the turn that asked for it (A18)."],
   ["C1", "createConversation with and without messages", "Stored; the hook is called once."],
   ["C2", "getConversation of an unknown id", "null; a turn in it is refused with NOT_FOUND."],
@@ -268,6 +276,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "F12",
     "Versioning",
     "A version for each content; pinned and latest; what runs is unaffected, after an eviction too.",
+  ],
+  [
+    "F13",
+    "Mappings and expressions",
+    "The functions work on JSON; prototypes are out of reach; whatever an expression is, it ends within its limits.",
   ],
   ["F15", "Timers", "Of many deadlines each is met, by one alarm."],
   [

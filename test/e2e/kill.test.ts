@@ -254,3 +254,112 @@ describe("in the middle of tools", () => {
     expect(visits("chat/completions")).toHaveLength(4);
   });
 });
+
+describe("in the middle of a task of five steps", () => {
+  const tools = ["careful", "again"] as const;
+  let model: OpenAIServer;
+  let server: Server;
+  let client: DramatisClient;
+
+  beforeAll(async () => {
+    model = await startOpenAIServer({ script: ({ path, body }) => office(path, body.messages ?? []) });
+    vi.stubEnv("OPENAI_BASE_URL", model.baseUrl);
+    vi.stubEnv("DRAMATIS_HTTP_HOSTS", new URL(model.baseUrl).host);
+    server = await startServer({
+      port: 0,
+      persist: join(folder, "task"),
+      config: join(import.meta.dirname, "wrangler.jsonc"),
+      onLine: () => {},
+    });
+    await server.ready;
+    client = createClient({ baseUrl: server.url });
+    for (const tool of tools) {
+      await post("tasks", { id: tool, inputSchema: { type: "object" }, steps: stepsOf(tool) });
+      const target = { task: tool };
+      await post("tools", { id: tool, name: tool, description: "Works.", target });
+    }
+    await post("personas", {
+      id: "clerk",
+      identity: { systemPrompt: "Work." },
+      tools: { toolIds: tools },
+    });
+    await send("/api/agents", { id: "office-clerk", persona: "office/clerk" });
+  });
+
+  afterAll(async () => {
+    vi.unstubAllEnvs();
+    await server.stop();
+    await model.close();
+  });
+
+  const post = (path: string, body: object) => send(`/api/libraries/office/${path}`, body);
+
+  async function send(path: string, body: object): Promise<void> {
+    const init = {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    };
+    const response = await fetch(new URL(path, server.url), init);
+    expect(response.status, await response.clone().text()).toBe(201);
+  }
+
+  /** Five requests; the third of the careful task must not run twice. */
+  const stepsOf = (tool: string) =>
+    [1, 2, 3, 4, 5].map((n) => ({
+      ref: `step_${n}`,
+      action: {
+        kind: "http.request",
+        hosts: [new URL(model.baseUrl).host],
+        effect: tool === "careful" && n === 3 ? "once" : "idempotent",
+      },
+      inputMapping: { url: `'${model.baseUrl}/${tool}-${n}'`, method: "'POST'", body: "state" },
+      outputMapping: { [`state.done_${n}`]: "result.status" },
+    }));
+
+  /** The model calls both tools and then answers; the third step of each waits for ever the first time. */
+  const hung = new Set<string>();
+  function office(path: string, messages: { role: string }[]): Reply {
+    if (path === "/v1/chat/completions") {
+      if (messages.some(({ role }) => role === "tool")) return textReply("Done.");
+      return toolReply(...tools.map((name) => ({ id: name, name, arguments: {} })));
+    }
+    if (!path.endsWith("-3") || hung.has(path)) return jsonReply({ done: path });
+    hung.add(path);
+    return { kind: "hang" };
+  }
+
+  const keysOf = (name: string) =>
+    model.requests
+      .filter(({ path }) => path === `/v1/${name}`)
+      .map(({ headers }) => headers["idempotency-key"]);
+
+  it("F10 STEP-5 its idempotent steps run again under the same keys; one with a `once` step runs no second time", async () => {
+    const { id } = await client.conversations.create({ agentId: "office-clerk" });
+    const { turnId } = await client.turns.start(id, { content: "Work, please." });
+    await expect.poll(() => tools.map((tool) => keysOf(`${tool}-3`).length)).toEqual([1, 1]);
+    const keeper = processTree(process.pid).find(({ command }) => command.includes(join(folder, "task")));
+    await killWorker(keeper?.pid ?? 0, server.url);
+
+    await expect
+      .poll(async () => (await client.turns.get(id, turnId)).status, { timeout: 50_000 })
+      .toBe("completed");
+    const { moves } = await client.turns.get(id, turnId);
+    const [careful, again] = moves.map(({ toolResult }) => toolResult);
+    expect(careful).toMatchObject({
+      success: false,
+      error: { message: expect.stringContaining("Outcome unknown") },
+    });
+    expect(again?.success).toBe(true);
+    const visits = (tool: string) => [1, 2, 3, 4, 5].map((n) => keysOf(`${tool}-${n}`).length);
+    expect(visits("careful")).toEqual([1, 1, 1, 0, 0]);
+    expect(visits("again")).toEqual([2, 2, 2, 1, 1]);
+    for (const n of [1, 2, 3]) {
+      const [first, second] = keysOf(`again-${n}`);
+      expect(first).toMatch(new RegExp(`^op_.+/step_${n}$`));
+      expect(second).toBe(first);
+    }
+    const [, secondMove] = moves;
+    expect(secondMove?.toolCall?.task?.steps.map(({ status }) => status)).toEqual(Array(5).fill("completed"));
+  });
+});

@@ -92,11 +92,11 @@ describe("EXPR-2 what is missing reads as null, and only own members are read", 
     "{'prototype': 1}",
     "input['__proto__']",
     "{'con' + 'structor': 1}",
-  ])("%s is refused", (source) => {
+  ])("F13 %s is refused", (source) => {
     expect(() => value(source)).toThrow(/^Reference error: The name ".*" is not allowed/);
   });
 
-  test("what is made shares nothing, and no prototype changes", () => {
+  test("F13 what is made shares nothing, and no prototype changes", () => {
     const input = JSON.parse('{"__proto__": {"polluted": true}, "items": [{"a": 1}]}');
     const copy = value("input", input);
     expect(JSON.stringify(copy)).toBe(JSON.stringify(input));
@@ -198,7 +198,7 @@ describe("EXPR-4 errors that do not depend on values are found by compiling", ()
 const LIST: Json[] = Array.from({ length: 40_000 }, (_, index) => index);
 const TEXT = "a".repeat(2_000_000);
 
-describe("EXPR-3 hostile expressions end within their steps", () => {
+describe("F13 EXPR-3 hostile expressions end within their steps", () => {
   test.each<[string, string, Json]>([
     ["loops in loops", "input.map(a, input.map(b, input.map(c, a + b + c)))", LIST],
     ["loops that keep nothing", "input.filter(a, input.exists(b, b < 0))", LIST],

@@ -25,7 +25,12 @@ afterEach(() => vi.restoreAllMocks());
 const anything = z.looseObject({});
 
 /** Runs a task's steps in the Executor. Returns the result and the progress; throws the error of the call. */
-async function run(steps: readonly Step[], input: JsonObject = {}, signal = new AbortController().signal) {
+async function run(
+  steps: readonly Step[],
+  input: JsonObject = {},
+  signal = new AbortController().signal,
+  timeoutMs = 60_000,
+) {
   const progress: unknown[] = [];
   const task = defineTask({ id: "task", input: anything, steps });
   const tools = new DeployedCode([defineLibrary("lib", { tasks: [task] })]);
@@ -45,6 +50,7 @@ async function run(steps: readonly Step[], input: JsonObject = {}, signal = new 
       ...callOf("task"),
       tool: { library: "lib", id: "task", version: 1 },
       input,
+      timeoutMs,
       ...defined({ task: pinned.task }),
     },
     signal,
@@ -190,6 +196,18 @@ describe("the steps of a task", () => {
     });
     const deferring = code((_, { defer }) => defer());
     await expect(run([step("a", { action: deferring })])).rejects.toThrow("cannot defer");
+  });
+
+  test("TASK-2 STEP-4 a task whose action ignores the end of its time has failed; what comes later writes nothing and goes on with nothing", async () => {
+    const ran: string[] = [];
+    let finish = (_: string) => {};
+    const slow = code(() => new Promise((resolve) => (finish = resolve)), { effect: "once" });
+    const after = code(() => void ran.push("after"));
+    const failed = run([step("slow", { action: slow }), step("after", { action: after })], {}, undefined, 20);
+    await expect(failed).rejects.toMatchObject({ code: "TIMEOUT" });
+    finish("late");
+    await new Promise((done) => setImmediate(done));
+    expect(ran).toEqual([]);
   });
 
   test("F10 STEP-7 an action with `retry` runs again under the same operation id while its error may pass", async () => {

@@ -298,7 +298,7 @@ describe("the forms of a workflow", () => {
     ],
     [{ agent: "clerk" }, { agent: "clerk", mode: "delegate" }],
     [{}, {}],
-  ])("FLOWFORM-1 a node with %j is one with %j", (given, expected) => {
+  ])("B2 FLOWFORM-1 a node with %j is one with %j", (given, expected) => {
     const parsed = workflowSchema.parse({ inputSchema, initialNode: "a", nodes: [{ ref: "a", ...given }] });
     expect(parsed.nodes).toEqual([{ ref: "a", ...expected }]);
   });
@@ -308,7 +308,7 @@ describe("the forms of a workflow", () => {
     [{ task: "a", taskId: "b" }, "/nodes/0"],
     [{ taskId: "a@1", taskVersion: 2 }, "/nodes/0/task"],
     [{ taskVersion: 2 }, "/nodes/0/taskVersion"],
-  ])("FLOWFORM-1 %j contradicts itself", (given, path) => {
+  ])("B2 FLOWFORM-1 %j contradicts itself", (given, path) => {
     const parsed = workflowSchema.safeParse({
       inputSchema,
       initialNode: "a",

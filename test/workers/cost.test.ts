@@ -15,9 +15,11 @@ import { turnEvents } from "../../src/agents/conversation/core/turn-events.ts";
 import { seedEvents } from "../../src/agents/conversation/door/seed-history.ts";
 import { ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { defineTask } from "../../src/library/define-task.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
+import { step } from "../../src/library/tasks/step.ts";
 import type { SessionEvent } from "../../src/memory/session/types.ts";
 import type { ToolSpec } from "../../src/model/context.ts";
 import type { ContextMessage } from "../../src/model/messages.ts";
@@ -42,8 +44,28 @@ const tool = (name: string, effect: "pure" | "once") =>
     effect,
     execute: ({ n }) => ({ doubled: n * 2 }),
   });
+/** A tool over a task of so many steps, each of which doubles the number. */
+const steps = (name: string, count: number) =>
+  defineTool({
+    name,
+    description: "Doubles a number again and again.",
+    target: {
+      task: defineTask({
+        id: `${name}_task`,
+        input: z.object({ n: z.number() }),
+        steps: Array.from({ length: count }, (_, index) =>
+          step(`step_${index}`, {
+            action: { kind: "update_context", values: { n: "input.n * 2" } },
+            outputMapping: { "output.n": "result.n" },
+          }),
+        ),
+      }),
+    },
+  });
 const code = new DeployedCode([
-  defineLibrary("cost", { tools: [tool("double", "pure"), tool("charge", "once")] }),
+  defineLibrary("cost", {
+    tools: [tool("double", "pure"), tool("charge", "once"), steps("short", 1), steps("long", 32)],
+  }),
 ]);
 
 /** `call NAME N` makes N rounds of that tool; anything else is answered with 200 characters. */
@@ -164,7 +186,7 @@ async function inFreshConversation<Value>(
   memory: { contextTokens?: number } = {},
 ): Promise<Value> {
   const profile = { provider: "openai", modelId: "scripted", baseUrl: "http://provider/v1" } as const;
-  const toolIds = ["cost/double", "cost/charge"];
+  const toolIds = ["cost/double", "cost/charge", "cost/short", "cost/long"];
   const persona = { identity: { systemPrompt: "Test." }, memory, tools: { toolIds } };
   const chain = await resolveChain(new Registry(code), persona, profile);
   return runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_instance, { storage }) =>
@@ -313,6 +335,24 @@ describe("H5 constant cost", () => {
     });
     expect(cost.statements).toBe(20);
     expect(cost.rowsWritten).toBe(25);
+  });
+
+  test("H5 a task costs the statements and rows of a tool of code, whatever its steps, and at most 256 bytes a step", async () => {
+    const costOf = (name: string) =>
+      inFreshConversation(async (conversation) => {
+        conversation.create();
+        const { statements, rowsWritten } = await conversation.turn(`call ${name} 1`);
+        const before = conversation.storage.sql.databaseSize;
+        // So many that the rounding to pages of 4 KiB does not decide.
+        const turns = 40;
+        for (let n = 0; n < turns; n++) await conversation.turn(`call ${name} 1`);
+        const bytes = (conversation.storage.sql.databaseSize - before) / turns;
+        return { cost: [statements, rowsWritten], bytes };
+      });
+    const [double, short, long] = [await costOf("double"), await costOf("short"), await costOf("long")];
+    expect(short.cost).toEqual(double.cost);
+    expect(long.cost).toEqual(double.cost);
+    expect((long.bytes - short.bytes) / 31).toBeLessThanOrEqual(256);
   });
 
   test("H5 a turn costs the same at 10 and at 10 000 messages, and a wake reads what is active only", async () => {

@@ -439,6 +439,136 @@ describe("a task that a tool calls", () => {
     });
   });
 
+  test("F13 numbers of posted expressions are those of JSON, and what is missing is null", async () => {
+    const library = newLibrary();
+    await add(`${library}/tasks`, {
+      id: "count",
+      inputSchema: object({ items: { type: "array" } }),
+      steps: [
+        {
+          ref: "count",
+          action: {
+            kind: "update_context",
+            values: {
+              next: "state.count + 1",
+              doubled: "input.items.map(i, i * 2)",
+              size: "size(input.items)",
+              exact: "10 / 4 == 2.5",
+              missing: "state.nothing.at.all == null",
+              there: "has(input.items)",
+              absent: "has(state.nothing)",
+            },
+          },
+          condition: { if: "!has(state.nothing)" },
+          inputMapping: {},
+          onFailure: "continue",
+        },
+        {
+          ref: "again",
+          action: {
+            kind: "update_context",
+            values: {
+              doubled: "input.items.map(i, i * 2)",
+              size: "size(input.items)",
+              exact: "10 / 4 == 2.5",
+              missing: "state.nothing.at.all == null",
+              there: "has(input.items)",
+              absent: "has(state.nothing)",
+              failed: "state._errors[0].code",
+            },
+          },
+          outputMapping: { "output.all": "result", "output.next": "size(state._errors) + 1" },
+        },
+        { ref: "never", action: { kind: "update_context", values: {} }, condition: { if: "state.nothing" } },
+      ],
+    });
+    const conversation = await conversationWith(library, "count");
+    const { result, call } = await callOnce(conversation, "use_count", { items: [1, 2.5] });
+    expect(result).toMatchObject({ success: false, error: { code: "INVALID_INPUT" } });
+    expect(result?.error?.message).toBe('Step "never": Its condition is a null, and must be true or false.');
+    expect(call?.task?.steps.map(({ ref, status, error }) => [ref, status, error?.code])).toEqual([
+      ["count", "failed", "INVALID_INPUT"],
+      ["again", "completed", undefined],
+      ["never", "failed", "INVALID_INPUT"],
+    ]);
+    await add(`${library}/tasks`, {
+      id: "sum",
+      inputSchema: object({ items: { type: "array" }, count: { type: "number" } }),
+      steps: [
+        {
+          ref: "sum",
+          action: {
+            kind: "update_context",
+            values: {
+              next: "input.count + 1",
+              doubled: "input.items.map(i, i * 2)",
+              size: "size(input.items)",
+              exact: "10 / 4 == 2.5",
+              missing: "state.nothing.at.all == null",
+              there: "has(input.items)",
+              absent: "has(state.nothing)",
+            },
+          },
+        },
+      ],
+    });
+    const summed = await callOnce(await conversationWith(library, "sum"), "use_sum", {
+      items: [1, 2.5],
+      count: 2,
+    });
+    expect(summed.result).toEqual({
+      success: true,
+      result: { next: 3, doubled: [2, 5], size: 2, exact: true, missing: true, there: true, absent: false },
+    });
+  });
+
+  test("A37 F12 one library runs against two providers, and a task keeps the prompt that it pinned", async () => {
+    const library = newLibrary();
+    const prompt = (more: string) => ({ id: "echo", template: `{{ script }}${more}` });
+    await add(`${library}/prompts`, prompt(""));
+    await add(`${library}/model-profiles`, { id: "offline", provider: "offline", modelId: "offline-1" });
+    await add(`${library}/tasks`, {
+      id: "say",
+      inputSchema: object({ script: text }, ["script"]),
+      steps: [{ ref: "say", action: { kind: "llm", prompt: "echo" } }],
+    });
+    const scripted = await conversationWith(library, "say");
+    await add(`${library}/personas`, {
+      id: "guide",
+      identity: { systemPrompt: "Work.", modelProfileId: "offline" },
+      tools: { toolIds: ["use_say"] },
+    });
+    const offline = await createConversation(await createAgent(`${library}/guide`));
+    await add(`${library}/prompts`, prompt(" Added later."));
+    const inner = new Play({ replies: [[{ text: "Scripted." }]] });
+    const first = await callOnce(scripted, "use_say", { script: inner.content });
+    expect(first.result).toEqual({ success: true, result: { response: "Scripted." } });
+    const [request] = await inner.requests(1);
+    expect(JSON.stringify(request?.body)).not.toContain("Added later.");
+    const { turnId } = await offline.say('!tool use_say {"script": "2 + 3"}');
+    const { moves } = await offline.ended(turnId);
+    expect(moves[0]?.toolResult).toMatchObject({ success: true, result: { response: expect.any(String) } });
+    expect(moves[0]?.toolCall?.task?.models?.calls).toBe(1);
+  });
+
+  test("B8 a turn names its messages, and each of its operations what ran", async () => {
+    const library = newLibrary();
+    await add(`${library}/tasks`, {
+      id: "say",
+      inputSchema: object({}),
+      steps: [{ ref: "say", action: { kind: "update_context", values: { said: "'yes'" } } }],
+    });
+    const conversation = await conversationWith(library, "say");
+    const { turn, call } = await callOnce(conversation, "use_say", {});
+    const messages = await conversation.messages();
+    expect([turn.userMessageId, ...turn.agentMessageIds]).toEqual(messages.map(({ id }) => id));
+    expect(call).toMatchObject({
+      operationId: expect.stringMatching(/^op_/),
+      toolId: `${library}/use_say`,
+      task: { task: { library, id: "say", version: 1 } },
+    });
+  });
+
   test("REG-8 APPROVE-2 a hook runs nothing that a person must approve", async () => {
     const answer = await post(
       "/api/agents",
