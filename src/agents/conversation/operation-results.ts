@@ -103,11 +103,10 @@ export class OperationResults {
     const hook = this.#hookAt(operationId);
     if (hook !== undefined) {
       if (!("result" in ended) || hook.attempt !== attempt) return;
-      const { result } = ended;
-      if (!takesByName(hook.operation, result, hook.recoveries)) return;
+      if (!takesByName(hook.operation, ended.result, hook.recoveries)) return;
       const { n, item } = hook;
       await this.ports.shell.commit([
-        { type: "conversation.tool.completed", turn: n, item, attempt, result },
+        { type: "conversation.tool.completed", turn: n, item, attempt, ...ended },
       ]);
       return;
     }

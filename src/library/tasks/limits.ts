@@ -32,3 +32,5 @@ export const MAX_MOCK_DELAY_MS = 60_000;
 export const MAX_PROMPT_EXAMPLES = 16;
 /** UTF-16 units of the payloads and attributes that one task records, as JSON. */
 export const MAX_RECORDED_LENGTH = 16 * 1024;
+/** UTF-16 units of the messages of failed steps that one task keeps. */
+export const MAX_RECORDED_MESSAGES = 8 * 1024;

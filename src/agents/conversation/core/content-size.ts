@@ -13,9 +13,9 @@ export function lengthOf(content: string | object | undefined): number {
   return length;
 }
 
-/** Returns the length of a turn's results. */
+/** Returns the length of a turn's results, with what tasks did. */
 export function resultsLength({ operations }: Turn): number {
-  return operations.reduce((sum, { result }) => sum + lengthOf(result), 0);
+  return operations.reduce((sum, { result, task }) => sum + lengthOf(result) + lengthOf(task), 0);
 }
 
 /** Returns the length of the inputs, tools, notes, assembled requests and results of all active turns. */

@@ -13,6 +13,7 @@ import { endConversation } from "./life.ts";
 import { changeParticipants, setReaders } from "./membership.ts";
 import { withSpending } from "./own-spending.ts";
 import { type ConversationState, nextEvent } from "./state.ts";
+import { taskEntries } from "./task-entries.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import type { Turn } from "./turn.ts";
 import { lateResultEvent } from "./turn-events.ts";
@@ -22,6 +23,7 @@ const TYPES: Readonly<Record<ConversationDecision["type"], true>> = {
   SEND: true,
   SET_GATE: true,
   CHARGE_CALL: true,
+  CHARGE_TASK: true,
   END_CONVERSATION: true,
   SEE_SIGNAL: true,
   ADD_PARTICIPANT: true,
@@ -49,6 +51,8 @@ export function reduceConversation(
       return { ...transition, envelopes: [...transition.envelopes, decision.envelope] };
     case "CHARGE_CALL":
       return chargeCall(transition, decision);
+    case "CHARGE_TASK":
+      return chargeTask(transition, decision);
     case "SET_GATE":
       return setGate(transition, decision);
     case "END_CONVERSATION":
@@ -159,6 +163,18 @@ function chargeCall(
     return { ...operation, agent: { ...agent, spent: addAmounts(agent.spent ?? NOTHING, spent) } };
   });
   return withTurn(charged, { ...turn, delegated, operations }, [entry]);
+}
+
+function chargeTask(
+  transition: Transition,
+  { turn: n, item, agentId, spent, hook }: Extract<ConversationDecision, { type: "CHARGE_TASK" }>,
+): Transition {
+  const { state } = transition;
+  const entries = hook === undefined ? [] : taskEntries(n, item, hook.summary, hook.isSuccess);
+  const charged = { ...transition, state: { ...state, ...withSpending(state, agentId, spent) } };
+  const turn = state.active.get(n);
+  if (turn === undefined) return { ...charged, entries: [...transition.entries, ...entries] };
+  return withTurn(charged, { ...turn, delegated: addAmounts(turn.delegated ?? NOTHING, spent) }, entries);
 }
 
 function setGate(

@@ -193,6 +193,15 @@ export type ConversationDecision =
   /** Tell the model of a result that came after its turn was over. */
   | ({ type: "NOTE_LATE_RESULT" } & Omit<LateResult, "type">)
   /** Charge what a call of another agent has used up. */
+  /** Count what the models of a task have used up. The summary is that of a hook, whose attempt the journal has nowhere else. */
+  | {
+      type: "CHARGE_TASK";
+      turn: number;
+      item: number;
+      agentId: string;
+      spent: Amounts;
+      hook?: { summary: TaskSummary; isSuccess: boolean };
+    }
   | { type: "CHARGE_CALL"; turn: number; item: number; agentId: string; spent: Amounts; failed?: boolean }
   | { type: "END_CONVERSATION"; by: Caller; reason?: string }
   | {
@@ -280,8 +289,6 @@ export type AgentDecision =
       notBefore: number;
       task?: TaskSummary;
     }
-  /** Count what the models of a task have used up. */
-  | { type: "CHARGE_TASK"; turn: number; item: number; spent: Amounts }
   /** Wait until `deadline` for a result by a handle. */
   | { type: "DEFER_TASK"; turn: number; item: number; deadline: number }
   /** End the wait of an operation for a person. An approved one starts, any other needs a result. */

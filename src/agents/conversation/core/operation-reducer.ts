@@ -1,5 +1,4 @@
 /** Applies decisions about one operation of a turn, and about the waits of a turn for operations. Pure. */
-import { addAmounts, NOTHING } from "../../../model/spending.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
@@ -7,7 +6,6 @@ import type { AgentDecision } from "./decisions.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { answered, awaitsApproval, deferred, type Operation, repeated, settled } from "./operation.ts";
-import { withSpending } from "./own-spending.ts";
 import { keptTask, taskEntries } from "./task-entries.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import { blockingOperations, type Turn } from "./turn.ts";
@@ -20,7 +18,6 @@ type OperationDecision = Extract<
       | "INTERRUPT_TASK"
       | "DEFER_TASK"
       | "RETRY_TASK"
-      | "CHARGE_TASK"
       | "RESOLVE_APPROVAL"
       | "RESUME_FROM_TOOL"
       | "WAIT_FOR_PERSON"
@@ -65,12 +62,6 @@ export function reduceOperation(
       const data = { attempt, code: error.code, message: error.message };
       const entries = [...taskEntries(turn.n, item, task, false), entry("tool.call.failed", item, data)];
       return withTurn(transition, { ...changed, ...withOutcome(turn) }, entries);
-    }
-    case "CHARGE_TASK": {
-      const { spent } = decision;
-      const { state } = transition;
-      const charged = { ...transition, state: { ...state, ...withSpending(state, turn.agentId, spent) } };
-      return withTurn(charged, { ...turn, delegated: addAmounts(turn.delegated ?? NOTHING, spent) }, []);
     }
     case "RESOLVE_APPROVAL": {
       const { item, outcome, by, reason } = decision;

@@ -221,6 +221,11 @@ function withoutAsks(operation: Operation): Operation {
   return { ...operation, agent };
 }
 
+/** Reports whether the code of an open operation runs, or may have run. */
+export function isRunning({ target, status, notBefore = 0 }: Operation, now: number): boolean {
+  return target === "code" && (status === "interrupted" || (status === "pending" && notBefore <= now));
+}
+
 /** Returns an open operation whose turn ends (OP-5). */
 export function cancelled(operation: Operation, now: number): Operation {
   const { name, toolCallId, effect, status, target, notBefore = now } = operation;

@@ -9,6 +9,7 @@
 import { profileAt } from "../../../library/version-chain.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { ModelReply } from "../../../model/reply.ts";
+import { addAmounts, NOTHING } from "../../../model/spending.ts";
 import type { UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -23,14 +24,14 @@ import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { leasesAfter, reduceLease } from "./lease-reducer.ts";
 import { movedSpending } from "./ledger.ts";
-import { cancelled, isDue, isOpen } from "./operation.ts";
+import { cancelled, isDue, isOpen, isRunning } from "./operation.ts";
 import { approvalEntries, oneMoreFailure, reduceOperation } from "./operation-reducer.ts";
 import { withSpending } from "./own-spending.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import { reduceQueue } from "./queue-reducer.ts";
 import { chainOf, queuedTurns } from "./state.ts";
 import { dispatchedEntries } from "./task-entries.ts";
-import { taskOf } from "./task-spending.ts";
+import { reservedByTasks, taskOf } from "./task-spending.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import { type ModelCall, openOperations, runnableOperations, type Turn } from "./turn.ts";
 
@@ -209,7 +210,6 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     case "INTERRUPT_TASK":
     case "DEFER_TASK":
     case "RETRY_TASK":
-    case "CHARGE_TASK":
     case "RESOLVE_APPROVAL":
     case "RESUME_FROM_TOOL":
     case "WAIT_FOR_PERSON":
@@ -272,7 +272,15 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         status: "failed",
         error,
       };
-      return withTurn(transition, failed, [
+      const asked = reservedByTasks(
+        openOperations(turn).filter((one) => isRunning(one, now)),
+        chain,
+      );
+      const spending = asked.modelCalls === 0 ? {} : withSpending(state, turn.agentId, asked);
+      const delegated =
+        asked.modelCalls === 0 ? {} : { delegated: addAmounts(turn.delegated ?? NOTHING, asked) };
+      const stopped = { ...transition, state: { ...state, ...spending } };
+      return withTurn(stopped, { ...failed, ...delegated }, [
         ...last.map(({ item }) => entry("message.completed", item, { stopped: true })),
         ...openOperations(turn).map(({ item }) => entry("tool.cancelled", item)),
         ...(turn.assembly === undefined ? [] : [assemblyFailure(turn, error, true)]),

@@ -88,6 +88,8 @@ export interface ToolCompleted {
   transient?: true;
   /** What a task of steps did. */
   task?: TaskSummary;
+  /** The executor was lost while it ran. */
+  lost?: true;
 }
 
 /** An attempt that ended without a result: it comes later, by a handle. */

@@ -1,8 +1,8 @@
 /**
  * What the models of tasks use up. Pure.
  *
- * LEDGER-5  What the models of a task have used up counts in the turn that called it, once, when its attempt ends. An attempt that a crash
- *           repeats is charged with what it had reserved.
+ * LEDGER-5  What the models of a task have used up counts in the turn that called it, once, when its attempt ends: of a hook, too. Where
+ *           nobody knows it, because the run was stopped, lost, or interrupted by a crash, its reservation counts.
  * LEDGER-6  A call of a task reserves, for each of its steps that asks a model, the estimated input and the longest answer.
  */
 import { DEFAULT_ANSWER_TOKENS } from "../../../library/tasks/limits.ts";
@@ -36,14 +36,30 @@ export function spentByTask({ models }: Pick<TaskSummary, "models">): Amounts {
   };
 }
 
+/** The reservations of inputs, for as long as these are in memory: a reservation is looked at again and again. */
+const reserved = new WeakMap<PinnedTask, WeakMap<JsonObject, Amounts>>();
+
 /** Returns what the models of a task may use up; `NOTHING` where it asks none. */
-export function reservedByTask({ steps }: PinnedTask, input: JsonObject): Amounts {
-  return steps.reduce((sum, { action }) => {
-    if (action.kind !== "llm") return sum;
+export function reservedByTask(task: PinnedTask, input: JsonObject): Amounts {
+  const known = reserved.get(task) ?? new WeakMap<JsonObject, Amounts>();
+  reserved.set(task, known);
+  const amounts = known.get(input) ?? reservation(task, input);
+  known.set(input, amounts);
+  return amounts;
+}
+
+function reservation({ steps }: PinnedTask, input: JsonObject): Amounts {
+  const asking = steps.flatMap(({ action }) => (action.kind === "llm" ? [action] : []));
+  if (asking.length === 0) return NOTHING;
+  const given = estimateTokens(JSON.stringify(input));
+  const ofTexts = new Map<string, number>();
+  return asking.reduce((sum, action) => {
     const { prompt, systemPrompt = prompt?.systemPrompt, template = prompt?.template, profile } = action;
-    const texts = `${systemPrompt ?? ""}${template ?? ""}${JSON.stringify(input)}`;
+    const texts = `${systemPrompt ?? ""}${template ?? ""}`;
+    const own = ofTexts.get(texts) ?? estimateTokens(texts);
+    ofTexts.set(texts, own);
     const outputTokens = action.maxOutputTokens ?? DEFAULT_ANSWER_TOKENS;
-    const request = amountsOf({ inputTokens: estimateTokens(texts), outputTokens }, profile);
+    const request = amountsOf({ inputTokens: given + own, outputTokens }, profile);
     return addAmounts(sum, { ...request, modelCalls: 1 });
   }, NOTHING);
 }

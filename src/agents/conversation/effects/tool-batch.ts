@@ -125,7 +125,9 @@ export class ToolBatch {
   #fail(ids: readonly string[], resultOf: (operation: Operation) => ToolResult): void {
     const results = ids.flatMap((id) => {
       const operation = this.#waiting.get(id)?.operation;
-      return operation ? [this.#settle(id, operation, { result: resultOf(operation), transient: true })] : [];
+      if (operation === undefined) return [];
+      const ended = this.#settle(id, operation, { result: resultOf(operation), transient: true });
+      return [resultOf === lostResult ? { ...ended, lost: true as const } : ended];
     });
     if (this.#waiting.size === 0) this.#answer?.();
     this.#report(results);

@@ -2,10 +2,15 @@
 import type { ToolContext } from "../../../library/define.ts";
 import type { ToolCodes } from "../../../library/deployed-code.ts";
 import { DEFAULT_TOOL_TIMEOUT_MS } from "../../../library/schemas.ts";
+import { DEFAULT_ANSWER_TOKENS } from "../../../library/tasks/limits.ts";
 import { ToolError } from "../../../library/tool-error.ts";
+import { estimateTokens } from "../../../memory/session/tokens.ts";
+import { costOf } from "../../../model/cost.ts";
+import type { ModelProfile } from "../../../model/profile.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
-import type { PinnedAction } from "../../../protocol/task-definition.ts";
+import type { EmbedAction, PinnedAction } from "../../../protocol/task-definition.ts";
+import type { TaskModelUsage } from "../../../protocol/task-summary.ts";
 import { defined } from "../../../shared/defined.ts";
 import { mapped } from "../../../shared/expressions/mapping.ts";
 import type { Json } from "../../../shared/json.ts";
@@ -14,6 +19,7 @@ import { ModelToolError } from "../actions/attempts.ts";
 import { runEmbed } from "../actions/embed.ts";
 import { requestHttp } from "../actions/http-request.ts";
 import { runLlm } from "../actions/llm.ts";
+import type { PinnedLlmAction } from "../actions/llm-texts.ts";
 import { runMock } from "../actions/mock.ts";
 import type { ActionModels, ModelRun, ModelUsage } from "../actions/ports.ts";
 import { runVector, type VectorIndexes } from "../actions/vector.ts";
@@ -70,9 +76,9 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
     case "metric.record":
       return record.addMetric(action, input);
     case "llm":
-      return asked(run, (model) => runLlm(action, input, model));
+      return asked(run, mostOf(action, input), (model) => runLlm(action, input, model));
     case "llm.embed":
-      return asked(run, (model) => runEmbed(action, input, model));
+      return asked(run, embeddedMost(action, input), (model) => runEmbed(action, input, model));
     case "vector": {
       const { tenant } = context.context;
       const { vectors: indexes, clock } = ports;
@@ -81,19 +87,50 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
     case "mock.return":
       return runMock(action, { clock: ports.clock, signal: context.signal });
     default:
-      return action satisfies never;
+      return unknownKind(action);
   }
+}
+
+/** Fails for a kind that a newer deployment has pinned. */
+function unknownKind(action: never): never {
+  const { kind } = action as { kind: unknown };
+  throw new ToolError(`This deployment has no actions of the kind "${String(kind)}".`);
+}
+
+/** Returns what a call of an `llm` action may use up at most. */
+function mostOf(
+  { prompt, systemPrompt = prompt?.systemPrompt, template = prompt?.template, ...action }: PinnedLlmAction,
+  input: Json,
+): Omit<TaskModelUsage, "calls"> {
+  const { profile, maxOutputTokens: outputTokens = DEFAULT_ANSWER_TOKENS } = action;
+  const inputTokens = estimateTokens(`${systemPrompt ?? ""}${template ?? ""}${JSON.stringify(input)}`);
+  return {
+    inputTokens,
+    outputTokens,
+    ...defined({ costUsd: costOf({ inputTokens, outputTokens }, profile) }),
+  };
+}
+
+function embeddedMost({ profile }: EmbedAction<ModelProfile>, input: Json): Omit<TaskModelUsage, "calls"> {
+  const inputTokens = profile === undefined ? 0 : estimateTokens(JSON.stringify(input));
+  return {
+    inputTokens,
+    outputTokens: 0,
+    ...defined({ costUsd: costOf({ inputTokens, outputTokens: 0 }, profile) }),
+  };
 }
 
 /** Runs an action of a model, and records what it has used up, also where it fails. */
 async function asked<Result>(
   { context, ports, meter, record }: ActionRun,
+  most: Omit<TaskModelUsage, "calls">,
   work: (run: ModelRun) => Promise<{ result: Result; usage: ModelUsage }>,
 ): Promise<Result> {
   const { models, clock } = ports;
   if (models === undefined) throw new ToolError("This Executor calls no models.");
   const note = ({ input, output, costUsd }: ModelUsage) =>
     record.addUsage({ inputTokens: input, outputTokens: output, ...defined({ costUsd }) });
+  const settle = record.beginModelCall(most);
   try {
     const { result, usage } = await work({
       models,
@@ -102,9 +139,11 @@ async function asked<Result>(
       clock,
       meter,
     });
+    settle();
     note(usage);
     return result;
   } catch (error) {
+    settle();
     if (error instanceof ModelToolError) note(error.usage);
     throw error;
   }

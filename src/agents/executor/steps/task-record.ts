@@ -4,7 +4,12 @@
  * TASKLOG-1  A summary is bounded: it has the steps that a task may have, `MAX_TASK_EVENTS` events and as many measurements, and their
  *            values have `MAX_RECORDED_LENGTH` characters together. What would exceed that fails its step.
  */
-import { MAX_NOTED_MESSAGE, MAX_RECORDED_LENGTH, MAX_TASK_EVENTS } from "../../../library/tasks/limits.ts";
+import {
+  MAX_NOTED_MESSAGE,
+  MAX_RECORDED_LENGTH,
+  MAX_RECORDED_MESSAGES,
+  MAX_TASK_EVENTS,
+} from "../../../library/tasks/limits.ts";
 import { ToolError } from "../../../library/tool-error.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { PinnedTask } from "../../../protocol/task-definition.ts";
@@ -18,13 +23,32 @@ import type {
 import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 
+/** Adds the use of a model call. The cost is known if every call has one. */
+function added(
+  before: TaskModelUsage | undefined,
+  { inputTokens, outputTokens, costUsd }: Omit<TaskModelUsage, "calls">,
+): TaskModelUsage {
+  const { calls, ...sum } = before ?? { calls: 0, inputTokens: 0, outputTokens: 0, costUsd: 0 };
+  const isPriced = sum.costUsd !== undefined && costUsd !== undefined;
+  return {
+    calls: calls + 1,
+    inputTokens: sum.inputTokens + inputTokens,
+    outputTokens: sum.outputTokens + outputTokens,
+    ...defined({ costUsd: isPriced ? (sum.costUsd ?? 0) + (costUsd ?? 0) : undefined }),
+  };
+}
+
 export class TaskRecord {
   readonly #steps: StepSummary[] = [];
   readonly #events: TaskEvent[] = [];
   readonly #metrics: TaskMetric[] = [];
   readonly #startedAt: number;
   #models: TaskModelUsage | undefined;
+  /** What calls that are under way may use up. */
+  readonly #open = new Set<Omit<TaskModelUsage, "calls">>();
+  #running: { ref: string; startedAt: number } | undefined;
   #length = 0;
+  #messages = 0;
 
   constructor(
     private readonly task: Pick<PinnedTask, "library" | "id" | "version">,
@@ -36,7 +60,9 @@ export class TaskRecord {
   /** Returns a function that records the end of a step which begins now. */
   beginStep(ref: string): (end: Pick<StepSummary, "status" | "attempts" | "error">) => void {
     const startedAt = this.clock.now();
+    this.#running = { ref, startedAt };
     return ({ status, attempts, error }) => {
+      this.#running = undefined;
       this.#steps.push({
         ref,
         status,
@@ -44,7 +70,7 @@ export class TaskRecord {
         durationMs: this.clock.now() - startedAt,
         ...defined({
           attempts: attempts === 1 ? undefined : attempts,
-          error: error && { ...error, message: error.message.slice(0, MAX_NOTED_MESSAGE) },
+          error: error && this.#bounded(error),
         }),
       });
     };
@@ -69,31 +95,47 @@ export class TaskRecord {
     return {};
   }
 
-  /** Adds what a model call has used up. */
-  addUsage({ inputTokens, outputTokens, costUsd }: Omit<TaskModelUsage, "calls">): void {
-    const before = this.#models ?? { calls: 0, inputTokens: 0, outputTokens: 0, costUsd: 0 };
-    const isPriced = before.costUsd !== undefined && costUsd !== undefined;
-    this.#models = {
-      calls: before.calls + 1,
-      inputTokens: before.inputTokens + inputTokens,
-      outputTokens: before.outputTokens + outputTokens,
-      ...defined({ costUsd: isPriced ? (before.costUsd ?? 0) + (costUsd ?? 0) : undefined }),
-    };
+  /** Counts a model call that begins with what it may use up, until the returned function is called. */
+  beginModelCall(most: Omit<TaskModelUsage, "calls">): () => void {
+    this.#open.add(most);
+    return () => void this.#open.delete(most);
   }
 
-  /** What the task has done so far. */
+  /** Adds what a model call has used up. */
+  addUsage({ inputTokens, outputTokens, costUsd }: Omit<TaskModelUsage, "calls">): void {
+    this.#models = added(this.#models, { inputTokens, outputTokens, ...defined({ costUsd }) });
+  }
+
+  /** What the task has done so far. A step and a model call that are under way count as they may end. */
   get summary(): TaskSummary {
     const { library = "", id, version } = this.task;
+    const models = [...this.#open].reduce<TaskModelUsage | undefined>(added, this.#models);
     return {
       task: { library, id, version },
-      steps: [...this.#steps],
+      steps: [...this.#steps, ...this.#unfinished()],
       durationMs: this.clock.now() - this.#startedAt,
       ...defined({
-        models: this.#models,
+        models,
         events: this.#events.length === 0 ? undefined : [...this.#events],
         metrics: this.#metrics.length === 0 ? undefined : [...this.#metrics],
       }),
     };
+  }
+
+  /** Returns the step that has not ended: the task's time was over, or it was cancelled. */
+  #unfinished(): StepSummary[] {
+    if (this.#running === undefined) return [];
+    const { ref, startedAt } = this.#running;
+    const startedAfterMs = startedAt - this.#startedAt;
+    const error = { code: "CANCELLED", message: "It had not ended." };
+    return [{ ref, status: "failed", startedAfterMs, durationMs: this.clock.now() - startedAt, error }];
+  }
+
+  /** Cuts the message of a failure: all messages of a task are bounded together. */
+  #bounded({ code, message }: { code: string; message: string }): { code: string; message: string } {
+    const kept = message.slice(0, Math.min(MAX_NOTED_MESSAGE, MAX_RECORDED_MESSAGES - this.#messages));
+    this.#messages += kept.length;
+    return { code, message: kept };
   }
 
   #take(count: number, value: Json): void {

@@ -14,6 +14,7 @@
 import { z } from "zod";
 import type { PinnedHook } from "../../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
+import type { TaskSummary } from "../../../../protocol/task-summary.ts";
 import { isJsonObject, type Json } from "../../../../shared/json.ts";
 import { inputIssues, issuesText } from "../../../../shared/validation.ts";
 import { activeLength, lengthOf } from "../content-size.ts";
@@ -30,6 +31,7 @@ import {
 } from "../limits.ts";
 import type { ToolCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
+import { spentByTask } from "../task-spending.ts";
 import type { Turn } from "../turn.ts";
 import { failTurn } from "./cancel.ts";
 
@@ -54,15 +56,27 @@ const memoryOperations = z.array(memoryOperation).max(MAX_MEMORY_OPERATIONS);
 export function planAssembly(
   state: ConversationState,
   turn: Turn,
-  { item, attempt, result }: ToolCompleted,
+  { item, attempt, result, task }: ToolCompleted,
   input: PlanInput,
 ): AgentDecision[] {
-  const { n, assembly } = turn;
+  const { n, assembly, agentId } = turn;
   if (assembly?.item !== item || assembly.attempt !== attempt) return [];
+  const charge = recordTask({ turn: n, item, agentId }, task, result);
   const error = failureOf(result) ?? requestProblem(state, result.result);
   if (error === null && isJsonObject(result.result))
-    return [{ type: "ASSEMBLED", turn: n, request: result.result }];
-  return afterFailure(state, turn, error ?? { code: "EXECUTION_FAILED", message: "" }, input);
+    return [...charge, { type: "ASSEMBLED", turn: n, request: result.result }];
+  const failed = afterFailure(state, turn, error ?? { code: "EXECUTION_FAILED", message: "" }, input);
+  return [...charge, ...failed];
+}
+
+/** Records what a hook that is a task of steps did, and charges its turn with what its models have used up (LEDGER-5). */
+function recordTask(
+  of: { turn: number; item: number; agentId: string },
+  summary: TaskSummary | undefined,
+  { success: isSuccess }: ToolResult,
+): AgentDecision[] {
+  if (summary === undefined) return [];
+  return [{ type: "CHARGE_TASK", ...of, spent: spentByTask(summary), hook: { summary, isSuccess } }];
 }
 
 function requestProblem(state: ConversationState, request: Json | undefined): FailureText | null {
@@ -92,17 +106,18 @@ function afterFailure(
 /** Plans after the result of an extraction. */
 export function planExtraction(
   state: ConversationState,
-  { turn: of, item, attempt, result }: Omit<ToolCompleted, "type">,
+  { turn: of, item, attempt, result, task }: Omit<ToolCompleted, "type">,
   { now }: Pick<PlanInput, "now">,
 ): AgentDecision[] {
   const run = extractionOf(state, of);
   if (run?.item !== item || run.attempt !== attempt) return [];
+  const charge = recordTask({ turn: of, item, agentId: run.agentId }, task, result);
   const read = readOperations(result);
-  if ("operations" in read) return [{ type: "EXTRACTED", of, operations: read.operations }];
+  if ("operations" in read) return [...charge, { type: "EXTRACTED", of, operations: read.operations }];
   const { error } = read;
   const notBefore = nextAttempt(chainOf(state.record, run.agentId).memoryExtraction, run, now);
-  if (notBefore === undefined) return [{ type: "GIVE_UP_EXTRACTION", of, error }];
-  return [{ type: "RETRY_EXTRACTION", of, notBefore, error }];
+  if (notBefore === undefined) return [...charge, { type: "GIVE_UP_EXTRACTION", of, error }];
+  return [...charge, { type: "RETRY_EXTRACTION", of, notBefore, error }];
 }
 
 function readOperations(result: ToolResult): { operations: Json } | { error: FailureText } {

@@ -60,7 +60,9 @@ function recoverTurn(state: ConversationState, turn: Turn, due: number, input: P
   const repeatedTasks = running.flatMap(({ item, effect, ...operation }): AgentDecision[] => {
     const task = effect === "once" ? undefined : taskOf(chain, operation);
     const spent = task === undefined ? NOTHING : reservedByTask(task, operation.input);
-    return spent.modelCalls === 0 ? [] : [{ type: "CHARGE_TASK", turn: n, item, spent }];
+    return spent.modelCalls === 0
+      ? []
+      : [{ type: "CHARGE_TASK", turn: n, item, agentId: turn.agentId, spent }];
   });
   return [
     ...charge,

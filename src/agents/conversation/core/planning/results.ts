@@ -7,6 +7,7 @@
  * CLIENTTOOL-2  A client's result is kept as it was given, or refused.
  */
 import { maxMovesPerTurn } from "../../../../library/persona.ts";
+import type { Amounts } from "../../../../model/spending.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import type { ToolOutcome } from "../../../../protocol/requests.ts";
 import type { TaskSummary } from "../../../../protocol/task-summary.ts";
@@ -19,7 +20,7 @@ import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../limits.ts";
 import { awaitsApproval, type Operation } from "../operation.ts";
 import type { ClientResult, ToolCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
-import { spentByTask } from "../task-spending.ts";
+import { reservedByTask, spentByTask, taskOf } from "../task-spending.ts";
 import { blockingOperations, openOperations, type Turn } from "../turn.ts";
 import { type WaitingOperation, waitForResults } from "../waits.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
@@ -37,7 +38,7 @@ export interface ItemResult {
 /** A result of another attempt changes nothing (OP-1). One that would exceed the limits is replaced by a failure. */
 export function planToolResult(
   state: ConversationState,
-  { turn: n, item, attempt, result, transient, task }: ToolCompleted,
+  { turn: n, item, attempt, result, transient, task, lost }: ToolCompleted,
   { now }: Pick<PlanInput, "now">,
 ): AgentDecision[] {
   const turn = state.active.get(n);
@@ -51,10 +52,12 @@ export function planToolResult(
   const operation = openOperations(turn).find(isExpected);
   if (operation === undefined) return [];
   const did = defined({ task });
-  const charge = task === undefined ? [] : chargeTask(n, item, task);
-  const notBefore = transient
-    ? nextAttemptAt(chainOf(state.record, turn.agentId), operation, now)
-    : undefined;
+  const chain = chainOf(state.record, turn.agentId);
+  const pinned = lost === undefined ? undefined : taskOf(chain, operation);
+  // What a lost run has used up nobody knows (LEDGER-5).
+  const spent = pinned === undefined ? spentByTask(task ?? {}) : reservedByTask(pinned, operation.input);
+  const charge = chargeTask(turn, item, spent);
+  const notBefore = transient ? nextAttemptAt(chain, operation, now) : undefined;
   if (notBefore !== undefined && result.error !== undefined)
     return [...charge, { type: "RETRY_TASK", turn: n, item, error: result.error, notBefore, ...did }];
   const { toolCallId } = operation;
@@ -70,8 +73,8 @@ export function planToolResult(
 }
 
 /** Charges the turn with what the models of a task have used up (LEDGER-5). */
-function chargeTask(turn: number, item: number, task: TaskSummary): AgentDecision[] {
-  return task.models === undefined ? [] : [{ type: "CHARGE_TASK", turn, item, spent: spentByTask(task) }];
+function chargeTask({ n: turn, agentId }: Turn, item: number, spent: Amounts): AgentDecision[] {
+  return spent.modelCalls === 0 ? [] : [{ type: "CHARGE_TASK", turn, item, agentId, spent }];
 }
 
 /** Throws `CONFLICT` if the operation accepts no result any more, `TOO_LARGE` if its turn's results are too large. */
