@@ -14,7 +14,7 @@ import {
   TOOL_ERROR_CODES,
   type ToolResult,
 } from "./executor-api.ts";
-import { taskSummarySchema } from "./task-summary.ts";
+import { type TaskSummary, taskSummarySchema } from "./task-summary.ts";
 
 const operationId = z.string().min(1).max(200);
 
@@ -34,7 +34,9 @@ const resultSchema: z.ZodType<ToolResult> = z.discriminatedUnion("success", [
 const deferred = z.strictObject({ expiresAt: z.int() });
 
 const transient = z.exactOptional(z.literal(true));
-const task = z.exactOptional(taskSummarySchema);
+/** What a task did is worth less than its result: a summary that is not valid is left out. */
+// SAFETY: readers take an absent summary and an undefined one alike.
+const task = z.exactOptional(taskSummarySchema.optional().catch(undefined) as z.ZodType<TaskSummary>);
 
 export const reportsSchema: z.ZodType<ExecutorReport[]> = z.array(
   z.union([

@@ -55,7 +55,7 @@ export interface HttpRequestAction {
 /** Calls a model once. The step's input gives the values of the texts; the result is `{response}`. */
 export interface LlmAction<Prompt = DefinitionReference, Profile = DefinitionReference> {
   kind: "llm";
-  /** The model; the deployment's default model when absent. */
+  /** The model; that of the agent when absent. */
   profile?: Profile;
   /** A prompt of a library. Without one, `template` is the message. */
   prompt?: Prompt;
@@ -65,6 +65,8 @@ export interface LlmAction<Prompt = DefinitionReference, Profile = DefinitionRef
   template?: string;
   /** JSON Schema of the answer; the prompt's when absent, and text without either. */
   outputSchema?: JsonObject;
+  /** Tokens of the texts, as the platform estimates them; an estimate from their source and the task's input when absent. */
+  maxInputTokens?: number;
   /** Tokens of the answer: 4 096 when absent. */
   maxOutputTokens?: number;
   /** Milliseconds of one attempt: 120 000 when absent. */

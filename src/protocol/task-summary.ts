@@ -21,7 +21,7 @@ export interface TaskModelUsage {
   calls: number;
   inputTokens: number;
   outputTokens: number;
-  /** US dollars; absent where a model has no price. */
+  /** US dollars; absent where no model has a price. */
   costUsd?: number;
 }
 

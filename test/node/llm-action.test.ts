@@ -77,7 +77,7 @@ async function call(
     embeddings: createEmbeddingGateway(ports),
     defaultProfile: profile,
   };
-  const outcome = await runLlm({ kind: "llm", ...action }, input, {
+  const outcome = await runLlm({ kind: "llm", ...action }, input, 10_000, {
     models,
     clock,
     context: CONTEXT,

@@ -13,7 +13,7 @@ import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/limits.ts";
 import { referenceSchema } from "../reference.ts";
 import { MAX_TIMEOUT_MS } from "../schemas.ts";
 import { hostProblem } from "./host-rules.ts";
-import { MAX_ACTION_HOSTS, MAX_ANSWER_TOKENS, MAX_MOCK_DELAY_MS } from "./limits.ts";
+import { MAX_ACTION_HOSTS, MAX_ANSWER_TOKENS, MAX_MOCK_DELAY_MS, MAX_PROMPT_TOKENS } from "./limits.ts";
 import { schemaCheck } from "./schema-check.ts";
 
 /** What an action refers to. */
@@ -68,6 +68,7 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
         systemPrompt: z.exactOptional(template),
         template: z.exactOptional(template),
         outputSchema: z.exactOptional(schemaCheck),
+        maxInputTokens: z.exactOptional(z.int().min(1).max(MAX_PROMPT_TOKENS)),
         maxOutputTokens: z.exactOptional(z.int().min(1).max(MAX_ANSWER_TOKENS)),
         timeoutMs,
       })

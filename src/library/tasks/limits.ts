@@ -34,3 +34,5 @@ export const MAX_PROMPT_EXAMPLES = 16;
 export const MAX_RECORDED_LENGTH = 16 * 1024;
 /** UTF-16 units of the messages of failed steps that one task keeps. */
 export const MAX_RECORDED_MESSAGES = 8 * 1024;
+/** The longest input of an `llm` action that its author may name, in tokens. */
+export const MAX_PROMPT_TOKENS = 1_000_000;

@@ -8,6 +8,7 @@ import { withoutReservations } from "./compaction.ts";
 import type { AgentDecision, ConversationDecision } from "./decisions.ts";
 import { withExchange } from "./exchange.ts";
 import type { JournalEntry } from "./journal-entry.ts";
+import { leasesAfter } from "./lease-reducer.ts";
 import { budgetLeft, conversationBudget, spendingView } from "./ledger.ts";
 import { endConversation } from "./life.ts";
 import { changeParticipants, setReaders } from "./membership.ts";
@@ -171,7 +172,8 @@ function chargeTask(
 ): Transition {
   const { state } = transition;
   const entries = hook === undefined ? [] : taskEntries(n, item, hook.summary, hook.isSuccess);
-  const charged = { ...transition, state: { ...state, ...withSpending(state, agentId, spent) } };
+  const spending = { ...withSpending(state, agentId, spent), ...leasesAfter(state, agentId, spent) };
+  const charged = { ...transition, state: { ...state, ...spending } };
   const turn = state.active.get(n);
   if (turn === undefined) return { ...charged, entries: [...transition.entries, ...entries] };
   return withTurn(charged, { ...turn, delegated: addAmounts(turn.delegated ?? NOTHING, spent) }, entries);

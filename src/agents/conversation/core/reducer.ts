@@ -276,7 +276,10 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         openOperations(turn).filter((one) => isRunning(one, now)),
         chain,
       );
-      const spending = asked.modelCalls === 0 ? {} : withSpending(state, turn.agentId, asked);
+      const spending =
+        asked.modelCalls === 0
+          ? {}
+          : { ...withSpending(state, turn.agentId, asked), ...leasesAfter(state, turn.agentId, asked) };
       const delegated =
         asked.modelCalls === 0 ? {} : { delegated: addAmounts(turn.delegated ?? NOTHING, asked) };
       const stopped = { ...transition, state: { ...state, ...spending } };

@@ -3,10 +3,11 @@
  *
  * LEDGER-5  What the models of a task have used up counts in the turn that called it, once, when its attempt ends: of a hook, too. Where
  *           nobody knows it, because the run was stopped, lost, or interrupted by a crash, its reservation counts.
- * LEDGER-6  A call of a task reserves, for each of its steps that asks a model, the estimated input and the longest answer.
+ * LEDGER-6  A call of a task reserves, for each of its steps that asks a model and each attempt of the step, the longest input that the step
+ *           may send and the longest answer. A step whose texts are longer asks nobody.
  */
 import { DEFAULT_ANSWER_TOKENS } from "../../../library/tasks/limits.ts";
-import { estimateTokens } from "../../../memory/session/tokens.ts";
+import { inputLimit } from "../../../memory/session/prompt-tokens.ts";
 import { type Amounts, addAmounts, amountsOf, NOTHING } from "../../../model/spending.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { PinnedTask } from "../../../protocol/task-definition.ts";
@@ -49,18 +50,16 @@ export function reservedByTask(task: PinnedTask, input: JsonObject): Amounts {
 }
 
 function reservation({ steps }: PinnedTask, input: JsonObject): Amounts {
-  const asking = steps.flatMap(({ action }) => (action.kind === "llm" ? [action] : []));
-  if (asking.length === 0) return NOTHING;
-  const given = estimateTokens(JSON.stringify(input));
-  const ofTexts = new Map<string, number>();
-  return asking.reduce((sum, action) => {
-    const { prompt, systemPrompt = prompt?.systemPrompt, template = prompt?.template, profile } = action;
-    const texts = `${systemPrompt ?? ""}${template ?? ""}`;
-    const own = ofTexts.get(texts) ?? estimateTokens(texts);
-    ofTexts.set(texts, own);
-    const outputTokens = action.maxOutputTokens ?? DEFAULT_ANSWER_TOKENS;
-    const request = amountsOf({ inputTokens: given + own, outputTokens }, profile);
-    return addAmounts(sum, { ...request, modelCalls: 1 });
+  return steps.reduce((sum, { action, retry }) => {
+    if (action.kind !== "llm") return sum;
+    const { profile, maxOutputTokens: outputTokens = DEFAULT_ANSWER_TOKENS } = action;
+    const request = amountsOf({ inputTokens: inputLimit(action, input), outputTokens }, profile);
+    const attempts = retry?.maxAttempts ?? 1;
+    return addAmounts(sum, {
+      tokens: request.tokens * attempts,
+      nanoDollars: request.nanoDollars * attempts,
+      modelCalls: attempts,
+    });
   }, NOTHING);
 }
 

@@ -8,9 +8,11 @@
  * LLM-3  A failure that may pass gets up to three attempts, 500 and 1 000 ms apart, or later if the provider asks for it. No pause
  *        begins that would reach the deadline.
  * LLM-4  Usage includes that of failed attempts. An error carries it, too. Tokens that a provider does not count are estimated.
+ * LLM-5  Texts that are longer than the call's reservation (LEDGER-6) are not sent.
  */
 import { modelError, thrownError } from "../../../adapters/errors/model-errors.ts";
 import { ReplyAccumulator } from "../../../adapters/reply.ts";
+import { ToolError } from "../../../library/tool-error.ts";
 import { estimateTokens } from "../../../memory/session/tokens.ts";
 import type { ModelContext } from "../../../model/context.ts";
 import type { ModelError } from "../../../model/error.ts";
@@ -45,9 +47,22 @@ export interface LlmResult {
   usage: ModelUsage;
 }
 
-/** Runs an `llm` action with the step's input. Throws `ToolError`, and the signal's reason after an abort. */
-export async function runLlm(action: PinnedLlmAction, input: Json, run: ModelRun): Promise<LlmResult> {
+/**
+ * Runs an `llm` action with the step's input, in texts of at most `most` tokens. Throws `ToolError`, and the signal's reason after an abort.
+ */
+export async function runLlm(
+  action: PinnedLlmAction,
+  input: Json,
+  most: number,
+  run: ModelRun,
+): Promise<LlmResult> {
   const context = contextOf(action, input, run.meter);
+  const tokens = estimateTokens(textOf(context));
+  if (tokens > most)
+    throw new ToolError(
+      `Its texts have about ${tokens} tokens, and may have ${most}. Give it less, or raise maxInputTokens.`,
+      { code: "INVALID_INPUT" },
+    );
   const profile = profileOf(action, run.models.defaultProfile);
   let usage: ModelUsage = { input: 0, output: 0 };
   for (let failed = 1; ; failed++) {
@@ -56,6 +71,10 @@ export async function runLlm(action: PinnedLlmAction, input: Json, run: ModelRun
     if ("reply" in attempt) return { result: { response: responseOf(attempt.reply, action, usage) }, usage };
     await pauseAfter(attempt.error, failed, usage, run);
   }
+}
+
+function textOf({ systemInstructions, messages }: ModelContext): string {
+  return [...systemInstructions, ...messages.map(({ content }) => content)].join("\n");
 }
 
 /** Returns the profile of one attempt, with the action's limits. */
@@ -105,8 +124,7 @@ async function attemptCall(
   /** Estimates the tokens of a call that the provider has not counted. It charges nothing for a request that it refuses. */
   const usage = (isCharged: boolean): TokenUsage => {
     if (counted !== undefined || !isCharged || !isSent) return counted ?? {};
-    const texts = [...context.systemInstructions, ...context.messages.map(({ content }) => content)];
-    return { inputTokens: estimateTokens(texts.join("\n")), outputTokens: estimateTokens(received) };
+    return { inputTokens: estimateTokens(textOf(context)), outputTokens: estimateTokens(received) };
   };
   const failed = (error: ModelError): Attempt => {
     const isCharged = received !== "" || error.category === "timeout" || error.category === "canceled";

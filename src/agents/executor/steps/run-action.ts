@@ -4,6 +4,7 @@ import type { ToolCodes } from "../../../library/deployed-code.ts";
 import { DEFAULT_TOOL_TIMEOUT_MS } from "../../../library/schemas.ts";
 import { DEFAULT_ANSWER_TOKENS } from "../../../library/tasks/limits.ts";
 import { ToolError } from "../../../library/tool-error.ts";
+import { inputLimit } from "../../../memory/session/prompt-tokens.ts";
 import { estimateTokens } from "../../../memory/session/tokens.ts";
 import { costOf } from "../../../model/cost.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
@@ -61,7 +62,8 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
         throw new ToolError(`The action "${action.library}/${action.id}" is not deployed.`, {
           code: "NOT_FOUND",
         });
-      return inTime(action.timeoutMs, run, (signal) => code(input, { ...context, signal }));
+      // What an attempt changes in its input must not reach the next one.
+      return inTime(action.timeoutMs, run, (signal) => code(structuredClone(input), { ...context, signal }));
     }
     case "update_context":
       return mapped(action.values, areas.variables, meter);
@@ -76,7 +78,9 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
     case "metric.record":
       return record.addMetric(action, input);
     case "llm":
-      return asked(run, mostOf(action, input), (model) => runLlm(action, input, model));
+      return asked(run, mostOf(action, areas.input), (model) =>
+        runLlm(action, input, inputLimit(action, areas.input), model),
+      );
     case "llm.embed":
       return asked(run, embeddedMost(action, input), (model) => runEmbed(action, input, model));
     case "vector": {
@@ -97,13 +101,10 @@ function unknownKind(action: never): never {
   throw new ToolError(`This deployment has no actions of the kind "${String(kind)}".`);
 }
 
-/** Returns what a call of an `llm` action may use up at most. */
-function mostOf(
-  { prompt, systemPrompt = prompt?.systemPrompt, template = prompt?.template, ...action }: PinnedLlmAction,
-  input: Json,
-): Omit<TaskModelUsage, "calls"> {
+/** Returns what a call of an `llm` action may use up at most, for a task with this input. */
+function mostOf(action: PinnedLlmAction, input: Json): Omit<TaskModelUsage, "calls"> {
   const { profile, maxOutputTokens: outputTokens = DEFAULT_ANSWER_TOKENS } = action;
-  const inputTokens = estimateTokens(`${systemPrompt ?? ""}${template ?? ""}${JSON.stringify(input)}`);
+  const inputTokens = inputLimit(action, input);
   return {
     inputTokens,
     outputTokens,

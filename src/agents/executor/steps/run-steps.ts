@@ -2,7 +2,7 @@
  * Runs the steps of a task, one after another, in the Executor.
  *
  * STEP-3  Steps run in their order. A condition decides before its step: the action runs, the step is left out, or the task ends with
- *         success or failure. A condition that is no boolean fails its step.
+ *         success or failure, whatever `onFailure` says. A condition that is no boolean fails its step.
  * STEP-4  A step that fails with `abort` or `retry` ends the task; with `retry` its error may pass, so whoever runs the task tries it again
  *         from its first step, with a fresh state. With `continue` the error is in `state._errors`, and the next step runs.
  * STEP-5  Each action gets an operation id of its own, the same in all attempts of the task, and ends when its own time is over.
@@ -43,13 +43,18 @@ export interface StepsRun {
 export async function runSteps(task: PinnedTask, input: Json, run: StepsRun): Promise<Json> {
   const { context, meter, record } = run;
   const areas = new TaskAreas(input);
+  const pace = { at: meter.spent };
   for (const [index, one] of task.steps.entries()) {
     context.progress({ step: one.ref, percent: Math.floor((index * 100) / task.steps.length) });
     const end = record.beginStep(one.ref);
     const tries = { count: 0 };
+    let ended = false;
     try {
       const outcome = outcomeOf(one, areas, meter);
-      if (outcome === "fail") throw new ToolError("Its condition ends the task with a failure.");
+      if (outcome === "fail") {
+        ended = true;
+        throw new ToolError("Its condition ends the task with a failure.");
+      }
       if (outcome === "continue") await runStep(task, one, areas, run, tries);
       end(
         outcome === "continue" ? { status: "completed", attempts: tries.count } : { status: ENDED[outcome] },
@@ -58,13 +63,25 @@ export async function runSteps(task: PinnedTask, input: Json, run: StepsRun): Pr
     } catch (thrown) {
       const error = stepError(one, thrown);
       const { code, message } = error;
-      end({ status: "failed", attempts: Math.max(1, tries.count), error: { code, message } });
-      if (one.onFailure !== "continue" || context.signal.aborted) throw error;
+      const attempts = Math.max(1, tries.count);
+      end({ status: ended ? "ended" : "failed", attempts, error: { code, message } });
+      if (ended || one.onFailure !== "continue" || context.signal.aborted) throw error;
       areas.noteError({ step: one.ref, code, message });
     }
+    await breathe(pace, run);
   }
   return areas.hasOutput ? areas.output : areas.last;
 }
+
+/** Lets other work of the isolate go on, where the expressions since the last time took long. */
+async function breathe(pace: { at: number }, { meter, ports }: StepsRun): Promise<void> {
+  if (meter.spent - pace.at < STEPS_WITHOUT_BREAK) return;
+  pace.at = meter.spent;
+  await new Promise<void>((resolve) => void ports.clock.timer(0, resolve));
+}
+
+/** Steps of the meter that run without a break: about 1 ms. */
+const STEPS_WITHOUT_BREAK = 20_000;
 
 const ENDED = { skip: "skipped", succeed: "succeeded" } as const;
 

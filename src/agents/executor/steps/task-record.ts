@@ -23,13 +23,13 @@ import type {
 import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 
-/** Adds the use of a model call. The cost is known if every call has one. */
+/** Adds the use of a model call. A call without a price adds nothing to the cost. */
 function added(
   before: TaskModelUsage | undefined,
   { inputTokens, outputTokens, costUsd }: Omit<TaskModelUsage, "calls">,
 ): TaskModelUsage {
-  const { calls, ...sum } = before ?? { calls: 0, inputTokens: 0, outputTokens: 0, costUsd: 0 };
-  const isPriced = sum.costUsd !== undefined && costUsd !== undefined;
+  const { calls, ...sum } = before ?? { calls: 0, inputTokens: 0, outputTokens: 0 };
+  const isPriced = sum.costUsd !== undefined || costUsd !== undefined;
   return {
     calls: calls + 1,
     inputTokens: sum.inputTokens + inputTokens,
@@ -66,8 +66,8 @@ export class TaskRecord {
       this.#steps.push({
         ref,
         status,
-        startedAfterMs: startedAt - this.#startedAt,
-        durationMs: this.clock.now() - startedAt,
+        startedAfterMs: this.#since(this.#startedAt, startedAt),
+        durationMs: this.#since(startedAt),
         ...defined({
           attempts: attempts === 1 ? undefined : attempts,
           error: error && this.#bounded(error),
@@ -113,7 +113,7 @@ export class TaskRecord {
     return {
       task: { library, id, version },
       steps: [...this.#steps, ...this.#unfinished()],
-      durationMs: this.clock.now() - this.#startedAt,
+      durationMs: this.#since(this.#startedAt),
       ...defined({
         models,
         events: this.#events.length === 0 ? undefined : [...this.#events],
@@ -126,9 +126,14 @@ export class TaskRecord {
   #unfinished(): StepSummary[] {
     if (this.#running === undefined) return [];
     const { ref, startedAt } = this.#running;
-    const startedAfterMs = startedAt - this.#startedAt;
+    const startedAfterMs = this.#since(this.#startedAt, startedAt);
     const error = { code: "CANCELLED", message: "It had not ended." };
-    return [{ ref, status: "failed", startedAfterMs, durationMs: this.clock.now() - startedAt, error }];
+    return [{ ref, status: "failed", startedAfterMs, durationMs: this.#since(startedAt), error }];
+  }
+
+  /** Returns the milliseconds in between; 0 where the clock was set back. */
+  #since(from: number, to = this.clock.now()): number {
+    return Math.max(0, to - from);
   }
 
   /** Cuts the message of a failure: all messages of a task are bounded together. */

@@ -24,6 +24,7 @@ import { reservedByTask, spentByTask, taskOf } from "../task-spending.ts";
 import { blockingOperations, openOperations, type Turn } from "../turn.ts";
 import { type WaitingOperation, waitForResults } from "../waits.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
+import { roomForAttempt } from "./task-budget.ts";
 import { failure } from "./tool-call.ts";
 import { nextAttemptAt } from "./tool-retry.ts";
 
@@ -58,7 +59,8 @@ export function planToolResult(
   const spent = pinned === undefined ? spentByTask(task ?? {}) : reservedByTask(pinned, operation.input);
   const charge = chargeTask(turn, item, spent);
   const notBefore = transient ? nextAttemptAt(chain, operation, now) : undefined;
-  if (notBefore !== undefined && result.error !== undefined)
+  const hasRoom = notBefore === undefined || roomForAttempt(state, turn, operation, spent);
+  if (notBefore !== undefined && result.error !== undefined && hasRoom)
     return [...charge, { type: "RETRY_TASK", turn: n, item, error: result.error, notBefore, ...did }];
   const { toolCallId } = operation;
   const excess = excessOf(state, turn, result);

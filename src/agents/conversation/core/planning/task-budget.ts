@@ -2,7 +2,8 @@
  * Budgets of tasks that ask models. Pure.
  *
  * BUDGET-8  A call of a task that asks models runs only if all budgets have room for what it reserves (LEDGER-6). Otherwise its result is
- *           `BUDGET_EXCEEDED`.
+ *           `BUDGET_EXCEEDED`. So it is with each further attempt: where there is no room, the failure is the result. The budget of an agent
+ *           is charged when the attempt ends, so a conversation may exceed it by one attempt.
  */
 import { profileAt } from "../../../../library/version-chain.ts";
 import { type Amounts, addAmounts, NOTHING } from "../../../../model/spending.ts";
@@ -11,9 +12,23 @@ import type { Operation } from "../operation.ts";
 import type { AttemptFacts } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { reservedByTask, taskOf } from "../task-spending.ts";
-import type { CallingTurn } from "../turn.ts";
+import type { CallingTurn, Turn } from "../turn.ts";
 import { excessOf, limitsOf } from "./budget.ts";
 import { failure, refusedCall } from "./tool-call.ts";
+
+/** Reports whether the budgets have room for another attempt of a call, after one that has used up amounts. */
+export function roomForAttempt(
+  state: ConversationState,
+  turn: Turn,
+  operation: Operation,
+  spent: Amounts,
+): boolean {
+  const task = taskOf(chainOf(state.record, turn.agentId), operation);
+  const request = task === undefined ? NOTHING : reservedByTask(task, operation.input);
+  if (request.modelCalls === 0) return true;
+  // What the attempt before had reserved is still counted, in the place of this one's.
+  return excessOf(limitsOf(state, turn), spent) === null;
+}
 
 /** The room for the tasks of one reply, which are counted one after another. */
 export class TaskRoom {

@@ -1,0 +1,48 @@
+/** The input of an `llm` action, in tokens, as it is reserved and as it is limited. Pure. */
+import type { LlmAction, PromptDefinition } from "../../protocol/task-definition.ts";
+import type { Json } from "../../shared/json.ts";
+import { estimateTokens } from "./tokens.ts";
+
+/** Tokens that a text may have beyond its source and the input of its task: what loops and earlier steps bring. */
+const ROOM_TOKENS = 4_000;
+
+/** What of an action decides. */
+export type LlmTexts = Pick<
+  LlmAction<PromptDefinition, unknown>,
+  "prompt" | "systemPrompt" | "template" | "maxInputTokens"
+>;
+
+/** Texts that were counted, for as long as they are in memory. */
+const counted = new WeakMap<LlmTexts, number>();
+
+/**
+ * Returns the most tokens that the input of a call may have: `maxInputTokens`, or an estimate from the texts and the input of the task.
+ * A call reserves them, and one whose texts have more is not made.
+ */
+export function inputLimit(action: LlmTexts, input: Json): number {
+  const { maxInputTokens } = action;
+  if (maxInputTokens !== undefined) return maxInputTokens;
+  return textTokens(action) + inputTokens(input) + ROOM_TOKENS;
+}
+
+function textTokens(action: LlmTexts): number {
+  const known = counted.get(action);
+  if (known !== undefined) return known;
+  const { prompt, systemPrompt = prompt?.systemPrompt, template = prompt?.template } = action;
+  const examples = prompt?.examples === undefined ? "" : JSON.stringify(prompt.examples);
+  // The texts stand before each example, too.
+  const times = 1 + (prompt?.examples?.length ?? 0);
+  const tokens =
+    estimateTokens(systemPrompt ?? "") + times * estimateTokens(template ?? "") + estimateTokens(examples);
+  counted.set(action, tokens);
+  return tokens;
+}
+
+const inputs = new WeakMap<object, number>();
+
+function inputTokens(input: Json): number {
+  if (typeof input !== "object" || input === null) return estimateTokens(JSON.stringify(input));
+  const known = inputs.get(input) ?? estimateTokens(JSON.stringify(input));
+  inputs.set(input, known);
+  return known;
+}
