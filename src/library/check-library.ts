@@ -13,7 +13,7 @@ import type { DefinitionReference } from "../shared/identifiers.ts";
 import { findTool } from "./find-tool.ts";
 import { listIds } from "./known-ids.ts";
 import { parseReference } from "./reference.ts";
-import type { LibraryAction, Task } from "./tasks/built.ts";
+import { type LibraryAction, madeAs, type Task } from "./tasks/built.ts";
 import { refersTo } from "./tasks/kinds.ts";
 import { isReference } from "./tasks/steps-schema.ts";
 import type { Workflow } from "./workflows/define-workflow.ts";
@@ -39,15 +39,23 @@ export const contentsSchema = z.strictObject({
   personas: listMadeWith("definePersona", ["id", "definition"]),
   tools: listMadeWith("defineTool", ["id", "definition", "run"]),
   modelProfiles: listMadeWith("defineModelProfile", ["id", "definition"]),
-  tasks: listMadeWith("defineTask", ["id", "definition", "embedded"]),
-  actions: listMadeWith("defineAction", ["id", "definition", "embedded"]),
+  tasks: listMadeAs("task", "defineTask"),
+  actions: listMadeAs("action", "defineAction"),
   prompts: listMadeWith("definePrompt", ["id", "definition"]),
-  workflows: listMadeWith("defineWorkflow", ["id", "definition", "embedded"]),
+  workflows: listMadeAs("workflow", "defineWorkflow"),
 });
 
 function listMadeWith(maker: string, fields: string[]) {
   const isMade = (value: unknown) =>
     typeof value === "object" && value !== null && fields.every((field) => field in value);
+  return listOf(isMade, maker);
+}
+
+function listMadeAs(what: string, maker: string) {
+  return listOf((value: unknown) => madeAs(value) === what, maker);
+}
+
+function listOf(isMade: (value: unknown) => boolean, maker: string) {
   return z.array(z.custom(isMade, `Make it with ${maker}(…).`), "Must be an array.").optional();
 }
 

@@ -99,7 +99,7 @@ export function defineTask<Input extends z.ZodType, Output extends z.ZodType>(
     effect,
     ...defined({ outputSchema, description }),
   };
-  return { ...withId(code.id, definition), embedded: NOTHING, effect, run: code.run };
+  return { ...withId(code.id, definition), made: "task", embedded: NOTHING, effect, run: code.run };
 }
 
 function stepsTask<Input extends z.ZodType, Output extends z.ZodType>({
@@ -139,7 +139,7 @@ function stepsTask<Input extends z.ZodType, Output extends z.ZodType>({
   if (errors.length > 0)
     throw new DramatisError("INVALID_INPUT", `${task} is not valid: ${issuesText(errors)}`, { errors });
   const effect = effectOfSteps(definition.steps ?? [], (action) => known(action) ?? "once");
-  return { ...withId(checkedId("task", id), definition), embedded, effect };
+  return { ...withId(checkedId("task", id), definition), made: "task", embedded, effect };
 }
 
 /**
@@ -166,7 +166,7 @@ export function defineAction<Input extends z.ZodType, Output extends z.ZodType>(
   if ("kind" in options) return namedAction(options);
   const { description, ...code } = codeOf(options);
   const definition: CodeActionDefinition = { kind: "code", ...code.definition, ...defined({ description }) };
-  return { ...withId(code.id, definition), embedded: NOTHING, run: code.run };
+  return { ...withId(code.id, definition), made: "action", embedded: NOTHING, run: code.run };
 }
 
 function namedAction({ id, ...written }: NamedActionOptions): NamedAction {
@@ -177,7 +177,7 @@ function namedAction({ id, ...written }: NamedActionOptions): NamedAction {
     throw new DramatisError("INVALID_INPUT", `Action "${id}" is not valid: ${issuesText(errors)}`, {
       errors,
     });
-  return { ...withId(checkedId("action", id), normal), embedded };
+  return { ...withId(checkedId("action", id), normal), made: "action", embedded };
 }
 
 /**

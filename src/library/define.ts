@@ -35,7 +35,7 @@ import {
   timeoutProblem,
   toolDefinitionSchema,
 } from "./schemas.ts";
-import { joined, type LibraryAction, type Prompt, type Task, type Tool } from "./tasks/built.ts";
+import { isTask, joined, type LibraryAction, type Prompt, type Task, type Tool } from "./tasks/built.ts";
 import { attemptsOf } from "./tasks/task-schema.ts";
 import type { Defined, ToolContext } from "./tool.ts";
 import { ToolError } from "./tool-error.ts";
@@ -302,10 +302,6 @@ function definedTool(
   const reserved = agent && reservedMember(agent, definition.inputSchema);
   if (reserved !== undefined) refuse(["input", reserved], RESERVED);
   return withId(checkedId("tool", id ?? name), definition);
-}
-
-function isTask(value: unknown): value is Task {
-  return typeof value === "object" && value !== null && "definition" in value && "embedded" in value;
 }
 
 function isTaskTarget(options: object): options is TaskToolOptions {

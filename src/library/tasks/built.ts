@@ -27,15 +27,20 @@ export interface Embedded {
   readonly modelProfiles: readonly Defined<ModelProfile>[];
 }
 
+/** What a builder made, since tasks, actions and workflows may stand in each other's places in code without types. */
+interface Made<What extends string> {
+  readonly made: What;
+}
+
 /** A function that steps of tasks run. */
-export interface CodeAction extends Defined<CodeActionDefinition> {
+export interface CodeAction extends Defined<CodeActionDefinition>, Made<"action"> {
   readonly embedded: Embedded;
   /** Checks the input, runs the function, and checks the output. Throws `ToolError`. */
   readonly run: Run;
 }
 
 /** An action of a kind without code, under an id of a library. */
-export interface NamedAction extends Defined<InlineAction> {
+export interface NamedAction extends Defined<InlineAction>, Made<"action"> {
   readonly embedded: Embedded;
   readonly run?: never;
 }
@@ -44,12 +49,27 @@ export interface NamedAction extends Defined<InlineAction> {
 export type LibraryAction = CodeAction | NamedAction;
 
 /** A task: a function, or steps. No model sees it: hooks and tools name it. */
-export interface Task extends Defined<TaskDefinition> {
+export interface Task extends Defined<TaskDefinition>, Made<"task"> {
   readonly embedded: Embedded;
   /** Effect of running it twice; `once` where an action is named by reference. */
   readonly effect: ToolEffect;
   /** The function of a task without steps. */
   readonly run?: Run;
+}
+
+/** Returns what a builder made a value as; `undefined` for references, data, and what is nothing of this project. */
+export function madeAs(value: unknown): string | undefined {
+  if (typeof value !== "object" || value === null || !("definition" in value) || !("made" in value))
+    return undefined;
+  return typeof value.made === "string" ? value.made : undefined;
+}
+
+export function isTask(value: unknown): value is Task {
+  return madeAs(value) === "task";
+}
+
+export function isLibraryAction(value: unknown): value is LibraryAction {
+  return madeAs(value) === "action";
 }
 
 /** Joins embedded definitions, each once. */

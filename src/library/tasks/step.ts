@@ -11,10 +11,11 @@ import type {
   StepDefinition,
   StepSettings,
 } from "../../protocol/task-definition.ts";
+import { DramatisError } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import type { Defined } from "../tool.ts";
-import { type Embedded, joined, type LibraryAction, type Prompt } from "./built.ts";
+import { type Embedded, isLibraryAction, joined, type LibraryAction, madeAs, type Prompt } from "./built.ts";
 
 /** An action in code: with prompts and profiles in the place of references. */
 export type Action =
@@ -59,7 +60,10 @@ export function actionData(action: Action): { action: InlineAction; embedded: Em
   return { action: data as unknown as InlineAction, embedded: { actions: [], prompts, modelProfiles } };
 }
 
-/** Returns steps as data, and the definitions that they were built with. What is no step is left as it is, for the checks. */
+/**
+ * Returns steps as data, and the definitions that they were built with. What is no step is left as it is, for the checks. Throws
+ * `INVALID_INPUT` for a task or a workflow in the place of an action.
+ */
 export function stepsData(steps: readonly Step[]): { steps: StepDefinition[]; embedded: Embedded } {
   // SAFETY: the checks of the definition find what is no list.
   if (!Array.isArray(steps)) return { steps: steps as unknown as StepDefinition[], embedded: joined([]) };
@@ -70,6 +74,12 @@ export function stepsData(steps: readonly Step[]): { steps: StepDefinition[]; em
       parts.push({ ...action.embedded, actions: [action, ...action.embedded.actions] });
       return { ...one, action: action.id };
     }
+    const made = madeAs(action);
+    if (made !== undefined)
+      throw new DramatisError(
+        "INVALID_INPUT",
+        `Step "${one.ref}" has a ${made} as its \`action\`. A step runs an action: make one with defineAction(…).`,
+      );
     if (!isJsonObject(action)) return one as StepDefinition;
     // SAFETY: the checks of the definition find what is no action.
     const { action: own, embedded } = actionData(action as unknown as Action);
@@ -81,8 +91,4 @@ export function stepsData(steps: readonly Step[]): { steps: StepDefinition[]; em
 
 function isDefined<Definition>(value: unknown): value is Defined<Definition> {
   return isJsonObject(value) && typeof value.id === "string" && "definition" in value;
-}
-
-function isLibraryAction(value: unknown): value is LibraryAction {
-  return isDefined(value) && "embedded" in value;
 }

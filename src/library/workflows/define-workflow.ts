@@ -22,7 +22,7 @@ import { utf8Length } from "../../shared/utf8.ts";
 import { issuesText, validate } from "../../shared/validation.ts";
 import { MAX_DEFINITION_BYTES } from "../definition.ts";
 import { dataSchemaOf } from "../json-schema-of.ts";
-import type { Task } from "../tasks/built.ts";
+import { isTask, madeAs, type Task } from "../tasks/built.ts";
 import type { Defined } from "../tool.ts";
 import { checkWorkflow } from "./check-workflow.ts";
 import { workflowSchema } from "./schema.ts";
@@ -122,6 +122,7 @@ export interface Embedded {
 
 /** A workflow in code. */
 export interface Workflow extends Defined<WorkflowDefinition> {
+  readonly made: "workflow";
   readonly embedded: Embedded;
 }
 
@@ -176,7 +177,7 @@ export function defineWorkflow(id: string, options: WorkflowOptions): Workflow {
   const errors = checkWorkflow(definition, lookupIn(embedded));
   if (errors.length > 0)
     throw new DramatisError("INVALID_INPUT", `${what} is not valid: ${issuesText(errors)}`, { errors });
-  return { id, definition, embedded };
+  return { id, definition, made: "workflow", embedded };
 }
 
 /** Returns the tasks and workflows in the nodes of a workflow, with those in the nodes of its sub-workflows; each once. */
@@ -200,6 +201,7 @@ function schemaOf(what: string, schema: z.ZodType | undefined) {
 /** Returns a node with references in place of tasks and workflows in code. */
 function withoutCode(given: NodeInCode): object {
   if (typeof given !== "object" || given === null) return given;
+  checkPlaces(given);
   const { task, workflow, ...others } = given;
   return {
     ...others,
@@ -217,12 +219,21 @@ function embeddedOf(nodes: readonly NodeInCode[]): Embedded {
   };
 }
 
-function isTask(value: unknown): value is Task {
-  return typeof value === "object" && value !== null && "definition" in value && "embedded" in value;
+function isWorkflow(value: unknown): value is Workflow {
+  return madeAs(value) === "workflow";
 }
 
-function isWorkflow(value: unknown): value is Workflow {
-  return typeof value === "object" && value !== null && "definition" in value && "embedded" in value;
+/** Throws `INVALID_INPUT` where a member has what another member takes. */
+function checkPlaces({ ref, task, workflow }: NodeInCode): void {
+  for (const [member, value] of Object.entries({ task, workflow })) {
+    const made = madeAs(value);
+    if (made === undefined || made === member) continue;
+    const fix = made === "action" ? "A node runs tasks: put the action in one." : `Write \`${made}\`.`;
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `Node "${ref}" has ${made === "action" ? "an" : "a"} ${made} as its \`${member}\`. ${fix}`,
+    );
+  }
 }
 
 function lookupIn({ tasks, workflows }: Embedded): Lookup {
