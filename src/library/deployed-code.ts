@@ -13,12 +13,13 @@ import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
+import { taskTarget } from "./agent-tool.ts";
 import type { Defined, Library, Tool } from "./define.ts";
 import { contentHash, DEFINITION_KINDS, type DefinitionKind, type DefinitionTypes } from "./definition.ts";
 import type { DefinitionStore, PublishedVersion, UnversionedDefinition } from "./definition-source.ts";
 import { findTool } from "./find-tool.ts";
 import { completePersona } from "./persona.ts";
-import type { DefinitionKey } from "./reference.ts";
+import { type DefinitionKey, formatReference, parseReference } from "./reference.ts";
 import type { LibraryAction, Prompt, Task } from "./tasks/built.ts";
 import type { Run } from "./tool.ts";
 import type { Workflow } from "./workflows/define-workflow.ts";
@@ -58,6 +59,8 @@ type PublishedVersions = ReadonlyMap<string, PublishedVersion | undefined>;
 /** Make one per isolate. It keeps results, not promises: a request must not await a promise of another request. */
 export class DeployedCode implements ToolCodes {
   readonly #libraries = new Map<string, Contents>();
+  /** The tasks under deployed tools that need an approval. */
+  readonly #guarded: ReadonlySet<string>;
   readonly #hashes = new WeakMap<object, string>();
   #published: PublishedVersions | undefined;
 
@@ -85,6 +88,16 @@ export class DeployedCode implements ToolCodes {
         workflow: workflows,
       });
     }
+    this.#guarded = new Set(
+      libraries.flatMap(({ id: home, tools }) =>
+        tools.flatMap(({ definition: { approval, target } }) => {
+          const named = approval === "always" ? taskTarget(target) : undefined;
+          if (named === undefined) return [];
+          const { library, id } = parseReference(named.task, home);
+          return [formatReference({ library, id })];
+        }),
+      ),
+    );
   }
 
   /** Ids of the libraries, in the order of `dramatis()`. */
@@ -110,9 +123,14 @@ export class DeployedCode implements ToolCodes {
   toolCode(library: string, id: string): DeployedFunction | undefined {
     const contents = this.#libraries.get(library);
     const task = contents?.task.find((candidate) => candidate.id === id);
-    if (task !== undefined) return functionOf(task);
+    if (task !== undefined) return functionOf(task, this.needsApproval(library, id));
     const tool = findTool(contents?.tool ?? [], id);
     return tool?.definition.target === undefined ? tool : undefined;
+  }
+
+  /** Reports whether a deployed tool over a task needs an approval of each call, so that all tools of authors over it do (APPROVE-10). */
+  needsApproval(library: string, task: string): boolean {
+    return this.#guarded.has(formatReference({ library, id: task }));
   }
 
   actionCode(library: string, id: string): Run | undefined {
@@ -171,10 +189,16 @@ export class DeployedCode implements ToolCodes {
 }
 
 /** Returns the function of a task; `undefined` for a task of steps. */
-function functionOf({ id, definition, run }: Task): DeployedFunction | undefined {
+function functionOf({ id, definition, run }: Task, needsApproval: boolean): DeployedFunction | undefined {
   const { inputSchema, outputSchema, effect, timeoutMs } = definition;
   if (run === undefined || effect === undefined) return undefined;
-  return { id, definition: { inputSchema, effect, timeoutMs }, run, ...defined({ outputSchema }) };
+  const approval = needsApproval ? "always" : undefined;
+  return {
+    id,
+    definition: { inputSchema, effect, timeoutMs, ...defined({ approval }) },
+    run,
+    ...defined({ outputSchema }),
+  };
 }
 
 export function nameOf({ kind, library, id }: UnversionedDefinition): string {

@@ -69,6 +69,9 @@ const answer = z.looseObject({
   }),
 });
 
+/** Requests for approval that one message answers: more than the calls of several replies. */
+const MAX_CHAT_ANSWERS = 256;
+
 /** Answers of a page to the requests for approval of a turn. */
 export interface ChatAnswers {
   turnId: string;
@@ -87,12 +90,18 @@ export function chatAnswers({ messages }: z.output<typeof chatSchema>): ChatAnsw
   if (answered.length === 0) return undefined;
   const { id: turnId, parts } = validate(answeredMessage, message, `/messages/${last}`);
   const shown = parts.flatMap((part) => shownCall.safeParse(part).data?.toolCallId ?? []);
+  if (answered.length > MAX_CHAT_ANSWERS)
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `/messages/${last}/parts: Answers ${answered.length} approvals. Answer at most ${MAX_CHAT_ANSWERS} in one message.`,
+    );
   const answers = answered.map(({ part, index }) => {
     const { approval } = validate(answer, part, `/messages/${last}/parts/${index}`);
     const { id: operationId, approved, reason } = approval;
-    return { operationId, answer: { approved, ...defined({ reason }) } };
+    return [operationId, { operationId, answer: { approved, ...defined({ reason }) } }] as const;
   });
-  return { turnId, shown, answers };
+  // A request is answered once; the last answer to it counts.
+  return { turnId, shown, answers: [...new Map(answers).values()] };
 }
 
 /** Returns the turn that the last message starts. Earlier messages are ignored. Throws `INVALID_INPUT` or `UNSUPPORTED`. */
