@@ -4,6 +4,7 @@
  * REG-1  An id of a kind names one definition. Duplicate libraries are refused here, duplicates in a library by
  *        `defineLibrary`.
  * REG-2  Each caller gets its own copy of a definition.
+ * APPROVE-9  Where a deployed tool over a task needs an approval of each call, so do the tools of authors over it, and no hook runs it.
  * PUBLISH-1  The first request of an isolate that needs a version number reads those of all deployed definitions with one
  *            statement. It writes only the definitions that are missing.
  * PUBLISH-2  Equal content keeps its version number: code that is rolled back has its old numbers again.
@@ -128,7 +129,7 @@ export class DeployedCode implements ToolCodes {
     return tool?.definition.target === undefined ? tool : undefined;
   }
 
-  /** Reports whether a deployed tool over a task needs an approval of each call, so that all tools of authors over it do (APPROVE-10). */
+  /** Reports whether a deployed tool over a task needs an approval of each call (APPROVE-9). */
   needsApproval(library: string, task: string): boolean {
     return this.#guarded.has(formatReference({ library, id: task }));
   }

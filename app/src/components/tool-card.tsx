@@ -36,6 +36,8 @@ export function ToolCard({ operation, active }: ToolCardProps) {
   // The conversation of the agent begins with the input and ends with the result.
   const hasConversation = agent?.conversationId !== undefined && !reachedNobody(error);
   const answered = approvalText(approval, new Date());
+  const failedSteps =
+    state === "completed" ? (task?.steps ?? []).filter(({ status }) => status === "failed") : [];
   return (
     <details
       data-testid="tool-card"
@@ -61,6 +63,12 @@ export function ToolCard({ operation, active }: ToolCardProps) {
         {answered !== undefined && (
           <span data-testid="approval-outcome" className="w-full pl-6 text-xs text-muted wrap-anywhere">
             {answered}
+          </span>
+        )}
+        {failedSteps.length > 0 && (
+          <span data-testid="failed-steps" className="w-full pl-6 text-xs text-danger wrap-anywhere">
+            {failedSteps.length === 1 ? "A step failed" : `${failedSteps.length} steps failed`}:{" "}
+            {failedSteps.map(({ ref }) => ref).join(", ")}
           </span>
         )}
         {active && state === "running" && <ToolProgress operation={operation} />}
