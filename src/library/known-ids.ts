@@ -10,13 +10,22 @@ export function foldedId(id: string): string {
 
 /** Returns ids for an error, at most `MAX_LISTED_IDS`: those most similar to `wanted` first, otherwise in their order. */
 export function listIds(wanted: string, ids: readonly string[]): string {
-  if (ids.length === 0) return "none";
-  const pieces = piecesOf(wanted);
-  const ranked = ids
-    .map((id) => ({ id, similarity: similarity(pieces, piecesOf(id)) }))
-    .sort((one, other) => other.similarity - one.similarity);
-  const listed = ranked.slice(0, MAX_LISTED_IDS).map(({ id }) => id);
-  return [...listed, ...(ids.length > MAX_LISTED_IDS ? ["and more"] : [])].join(", ");
+  return idLister(ids)(wanted);
+}
+
+/** Returns `listIds` for these ids. Use it for several errors: it takes the ids apart once, for the first error. */
+export function idLister(ids: readonly string[]): (wanted: string) => string {
+  let known: { id: string; pieces: ReadonlySet<string> }[] | undefined;
+  return (wanted) => {
+    if (ids.length === 0) return "none";
+    known ??= ids.map((id) => ({ id, pieces: piecesOf(id) }));
+    const own = piecesOf(wanted);
+    const ranked = known
+      .map(({ id, pieces }) => ({ id, similarity: similarity(own, pieces) }))
+      .sort((one, other) => other.similarity - one.similarity);
+    const listed = ranked.slice(0, MAX_LISTED_IDS).map(({ id }) => id);
+    return [...listed, ...(ids.length > MAX_LISTED_IDS ? ["and more"] : [])].join(", ");
+  };
 }
 
 /** Returns the characters and the pairs of neighbours. Exchanged letters keep the former, other mistakes most of both. */

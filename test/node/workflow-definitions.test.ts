@@ -1,5 +1,5 @@
 /** Definitions of workflows: their forms, their checks, and the builders. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { defineTask } from "../../src/library/define-task.ts";
 import { checkWorkflow } from "../../src/library/workflows/check-workflow.ts";
@@ -431,5 +431,23 @@ describe("hostile workflows", () => {
     }));
     const [issue] = checkWorkflow(workflowSchema.parse({ ...base, transitions }));
     expect(issue?.message).toMatch(/^The expressions of a workflow have at most \d+ characters together/);
+  });
+
+  test.each([
+    ["nodes", { from: "none", to: "missing" }],
+    ["groups", { synchronization: { siblingGroup: "missing", strategy: "all" } }],
+  ])("FLOWCHECK-1 the names of %s are compared for the issues that are shown, not for each", (_, wrong) => {
+    const transitions = Array.from({ length: 1_000 }, (_, index) => ({
+      ...{ ref: `t${index}`, from: "n0", to: "n1" },
+      ...(index < 500 ? { siblingGroup: `g${index}` } : wrong),
+    }));
+    const definition = workflowSchema.parse({ ...base, nodes: named(500), transitions });
+    // Each id is put into lower case before it is compared.
+    const compared = vi.spyOn(String.prototype, "toLowerCase");
+    onTestFinished(() => compared.mockRestore());
+    const issues = checkWorkflow(definition);
+    const { length: count } = compared.mock.calls;
+    expect(issues).toHaveLength(20);
+    expect(count).toBe(500 + 20);
   });
 });

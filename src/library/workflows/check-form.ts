@@ -5,7 +5,7 @@
  *              `DUPLICATE_TRANSITION_REF`, `INVALID_NODE_REF`, `INVALID_SIBLING_GROUP`.
  * FLOWCHECK-2  Every expression compiles, with the names that exist at its place. Every schema is one that can be checked against.
  */
-import type { WorkflowDefinition, WorkflowTransition } from "../../protocol/workflow-definition.ts";
+import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import type { InputIssue } from "../../shared/errors.ts";
 import { compileExpression } from "../../shared/expressions/expression.ts";
 import { checkName, ExpressionError } from "../../shared/expressions/values.ts";
@@ -13,7 +13,7 @@ import { Patterns } from "../../shared/json-schema/pattern.ts";
 import { readSchema } from "../../shared/json-schema/read-schema.ts";
 import { issueAt, jsonPointer } from "../../shared/validation.ts";
 import { inputSchemaIssues } from "../input-schema.ts";
-import { listIds } from "../known-ids.ts";
+import { idLister } from "../known-ids.ts";
 import {
   nodeExpressions,
   outputExpressions,
@@ -21,92 +21,94 @@ import {
   TAKEN_NAMES,
   transitionExpressions,
 } from "./expressions.ts";
-import { MAX_WORKFLOW_EXPRESSIONS, MAX_WORKFLOW_ISSUES } from "./limits.ts";
+import { firstIssues } from "./first-issues.ts";
+import { MAX_WORKFLOW_EXPRESSIONS } from "./limits.ts";
 import { mergeSourceProblem, writtenPathProblem } from "./paths.ts";
 
-/** Returns the problems of a definition that has passed `workflowSchema`. */
+/** Issues that are made one by one, so that those beyond the first ones cost nothing. */
+type Issues = Generator<InputIssue, void>;
+
+/** Returns the first problems of a definition that has passed `workflowSchema`. */
 export function formIssues(definition: WorkflowDefinition): InputIssue[] {
-  const graph = [...refIssues(definition), ...definition.transitions.flatMap(transitionIssues(definition))];
-  const found = graph.length > 0 ? graph : [...valueIssues(definition), ...expressionIssues(definition)];
-  return found.slice(0, MAX_WORKFLOW_ISSUES).map(({ path, message }) => issueAt(path, message));
+  const graph = firstIssues(graphIssues(definition));
+  const found = graph.length > 0 ? graph : firstIssues(contentIssues(definition));
+  return found.map(({ path, message }) => issueAt(path, message));
 }
 
-function refIssues({ nodes, transitions, initialNode }: WorkflowDefinition): InputIssue[] {
+function* graphIssues(definition: WorkflowDefinition): Issues {
+  yield* refIssues(definition);
+  yield* transitionIssues(definition);
+}
+
+function* contentIssues(definition: WorkflowDefinition): Issues {
+  yield* valueIssues(definition);
+  yield* expressionIssues(definition);
+}
+
+function* refIssues({ nodes, transitions, initialNode }: WorkflowDefinition): Issues {
   const known = nodes.map(({ ref }) => ref);
   const set = new Set(known);
-  const missing = (path: string, ref: string): InputIssue[] =>
-    set.has(ref)
-      ? []
-      : [
-          {
-            path,
-            message: `INVALID_NODE_REF: There is no node "${ref}". There is: ${listIds(ref, known)}.`,
-          },
-        ];
-  return [
-    ...repeated(known, "nodes", "DUPLICATE_NODE_REF: Another node"),
-    ...repeated(
-      transitions.map(({ ref }) => ref),
-      "transitions",
-      "DUPLICATE_TRANSITION_REF: Another transition",
-    ),
-    ...missing("/initialNode", initialNode),
-    ...transitions.flatMap(({ from, to }, index) => [
-      ...missing(`/transitions/${index}/from`, from),
-      ...missing(`/transitions/${index}/to`, to),
-    ]),
-  ];
+  const listed = idLister(known);
+  function* missing(path: string, ref: string): Issues {
+    if (!set.has(ref))
+      yield { path, message: `INVALID_NODE_REF: There is no node "${ref}". There is: ${listed(ref)}.` };
+  }
+  yield* repeated(known, "nodes", "DUPLICATE_NODE_REF: Another node");
+  yield* repeated(
+    transitions.map(({ ref }) => ref),
+    "transitions",
+    "DUPLICATE_TRANSITION_REF: Another transition",
+  );
+  yield* missing("/initialNode", initialNode);
+  for (const [index, { from, to }] of transitions.entries()) {
+    yield* missing(`/transitions/${index}/from`, from);
+    yield* missing(`/transitions/${index}/to`, to);
+  }
 }
 
-function repeated(refs: readonly string[], list: string, what: string): InputIssue[] {
-  const first = new Map<string, number>();
-  return refs.flatMap((ref, index) => {
-    if (!first.has(ref)) {
-      first.set(ref, index);
-      return [];
-    }
+function* repeated(refs: readonly string[], list: string, what: string): Issues {
+  const known = new Set<string>();
+  for (const [index, ref] of refs.entries()) {
     const message = `${what} is named "${ref}", too. Give one of them another \`ref\`.`;
-    return [{ path: `/${list}/${index}/ref`, message }];
-  });
+    if (known.has(ref)) yield { path: `/${list}/${index}/ref`, message };
+    known.add(ref);
+  }
 }
 
-function transitionIssues({ transitions }: WorkflowDefinition) {
+function* transitionIssues({ transitions }: WorkflowDefinition): Issues {
   const groups = new Set(transitions.flatMap(({ siblingGroup }) => siblingGroup ?? []));
-  return (transition: WorkflowTransition, index: number): InputIssue[] => {
-    const { ref, siblingGroup, synchronization, spawnCount, foreach } = transition;
+  const listed = idLister([...groups]);
+  for (const [
+    index,
+    { ref, to, siblingGroup, synchronization, spawnCount, foreach },
+  ] of transitions.entries()) {
     const at = (path: string, message: string): InputIssue => ({
       path: `/transitions/${index}${path}`,
       message,
     });
-    const issues: InputIssue[] = [];
     if (spawnCount !== undefined && foreach !== undefined)
-      issues.push(
-        at(
-          "/spawnCount",
-          `Transition "${ref}" has \`foreach\`, too, which makes a token for each item. Remove one.`,
-        ),
+      yield at(
+        "/spawnCount",
+        `Transition "${ref}" has \`foreach\`, too, which makes a token for each item. Remove one.`,
       );
     if (foreach !== undefined && TAKEN_NAMES.includes(foreach.itemVar))
-      issues.push(
-        at("/foreach/itemVar", `"${foreach.itemVar}" is the name of something else. Choose another name.`),
+      yield at(
+        "/foreach/itemVar",
+        `"${foreach.itemVar}" is the name of something else. Choose another name.`,
       );
-    if (synchronization === undefined) return issues;
+    if (synchronization === undefined) continue;
     if (siblingGroup !== undefined || spawnCount !== undefined || foreach !== undefined)
-      issues.push(
-        at(
-          "/synchronization",
-          `INVALID_SIBLING_GROUP: Transition "${ref}" joins branches, so it makes none. Start them with a transition from "${transition.to}".`,
-        ),
+      yield at(
+        "/synchronization",
+        `INVALID_SIBLING_GROUP: Transition "${ref}" joins branches, so it makes none. Start them with a transition from "${to}".`,
       );
-    if (!groups.has(synchronization.siblingGroup))
-      issues.push(
-        at(
-          "/synchronization/siblingGroup",
-          `INVALID_SIBLING_GROUP: No transition has the \`siblingGroup\` "${synchronization.siblingGroup}". There is: ${listIds(synchronization.siblingGroup, [...groups])}.`,
-        ),
+    const group = synchronization.siblingGroup;
+    if (!groups.has(group))
+      yield at(
+        "/synchronization/siblingGroup",
+        `INVALID_SIBLING_GROUP: No transition has the \`siblingGroup\` "${group}". There is: ${listed(group)}.`,
       );
-    return issues;
-  };
+  }
 }
 
 function valueIssues({ nodes, transitions, inputSchema, contextSchema, outputSchema }: WorkflowDefinition) {

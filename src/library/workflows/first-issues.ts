@@ -1,0 +1,13 @@
+/** The cut of a workflow's issues. Pure. */
+import type { InputIssue } from "../../shared/errors.ts";
+import { MAX_WORKFLOW_ISSUES } from "./limits.ts";
+
+/** Returns the first issues, at most `MAX_WORKFLOW_ISSUES`. Those of a generator beyond them are not made. */
+export function firstIssues(found: Iterable<InputIssue>): InputIssue[] {
+  const first: InputIssue[] = [];
+  for (const issue of found) {
+    first.push(issue);
+    if (first.length === MAX_WORKFLOW_ISSUES) break;
+  }
+  return first;
+}
