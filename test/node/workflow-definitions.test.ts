@@ -1,7 +1,9 @@
 /** Definitions of workflows: their forms, their checks, and the builders. */
+import { Environment } from "@marcbachmann/cel-js";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { defineTask } from "../../src/library/define-task.ts";
+import { formIssues } from "../../src/library/workflows/check-form.ts";
 import { checkWorkflow } from "../../src/library/workflows/check-workflow.ts";
 import {
   defineWorkflow,
@@ -11,7 +13,7 @@ import {
   transition,
   type WorkflowOptions,
 } from "../../src/library/workflows/define-workflow.ts";
-import { MAX_NODES, MAX_TRANSITIONS } from "../../src/library/workflows/limits.ts";
+import { MAX_ITEM_NAMES, MAX_NODES, MAX_TRANSITIONS } from "../../src/library/workflows/limits.ts";
 import { workflowSchema } from "../../src/library/workflows/schema.ts";
 import { DramatisError, type InputIssue } from "../../src/shared/errors.ts";
 import { canonicalJson, type Json } from "../../src/shared/json.ts";
@@ -449,5 +451,48 @@ describe("hostile workflows", () => {
     const { length: count } = compared.mock.calls;
     expect(issues).toHaveLength(20);
     expect(count).toBe(500 + 20);
+  });
+
+  const items = (count: number) =>
+    Array.from({ length: count }, (_, index) => ({
+      ...{ ref: `t${index}`, from: "n0", to: "n1" },
+      foreach: { collection: "[1]", itemVar: `item${index % 1_000}` },
+    }));
+  const wrong = { ref: "n1", task: "a", inputMapping: { x: "nothing" } };
+
+  test("FLOWDEF-1 a node sees 32 names of items at most", () => {
+    const checked = (count: number) =>
+      checkWorkflow(
+        workflowSchema.parse({ ...base, nodes: [{ ref: "n0" }, wrong], transitions: items(count) }),
+      );
+    expect(checked(MAX_ITEM_NAMES + 1)).toEqual([
+      {
+        path: "/nodes/1",
+        message:
+          'The transitions to node "n1" give the items of `foreach` 33 names. The maximum is 32. Use one `itemVar` in several transitions.',
+      },
+    ]);
+    expect(checked(MAX_ITEM_NAMES)).toEqual([
+      {
+        path: "/nodes/1/inputMapping/x",
+        message: `Reference error: There is no variable "nothing". There is: input, state, output, ${Array.from({ length: 17 }, (_, index) => `item${index}`).join(", ")}, and more.`,
+      },
+    ]);
+  });
+
+  test("FLOWDEF-1 the expressions of a node are compiled once each, and its names are not joined for them", () => {
+    const mapping = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`x${index}`, "item0"]));
+    const nodes = [{ ref: "n0" }, { ref: "n1", task: "a", inputMapping: mapping }];
+    const definition = workflowSchema.parse({ ...base, nodes, transitions: items(MAX_ITEM_NAMES) });
+    const [parsed, joined] = [vi.spyOn(Environment.prototype, "parse"), vi.spyOn(Array.prototype, "join")];
+    onTestFinished(() => {
+      vi.restoreAllMocks();
+    });
+    const issues = formIssues(definition);
+    const counts = [parsed.mock.calls.length, joined.mock.calls.length];
+    vi.restoreAllMocks();
+    expect(issues).toEqual([]);
+    // `item0` for the node, and `[1]` for the transitions.
+    expect(counts).toEqual([2, 0]);
   });
 });

@@ -15,6 +15,7 @@ import { issueAt, jsonPointer } from "../../shared/validation.ts";
 import { inputSchemaIssues } from "../input-schema.ts";
 import { idLister } from "../known-ids.ts";
 import {
+  itemNames,
   nodeExpressions,
   outputExpressions,
   type PlacedExpression,
@@ -22,7 +23,7 @@ import {
   transitionExpressions,
 } from "./expressions.ts";
 import { firstIssues } from "./first-issues.ts";
-import { MAX_WORKFLOW_EXPRESSIONS } from "./limits.ts";
+import { MAX_ITEM_NAMES, MAX_WORKFLOW_EXPRESSIONS } from "./limits.ts";
 import { mergeSourceProblem, writtenPathProblem } from "./paths.ts";
 
 /** Issues that are made one by one, so that those beyond the first ones cost nothing. */
@@ -38,6 +39,7 @@ export function formIssues(definition: WorkflowDefinition): InputIssue[] {
 function* graphIssues(definition: WorkflowDefinition): Issues {
   yield* refIssues(definition);
   yield* transitionIssues(definition);
+  yield* itemIssues(definition);
 }
 
 function* contentIssues(definition: WorkflowDefinition): Issues {
@@ -111,6 +113,18 @@ function* transitionIssues({ transitions }: WorkflowDefinition): Issues {
   }
 }
 
+function* itemIssues(definition: WorkflowDefinition): Issues {
+  const names = itemNames(definition);
+  for (const [index, { ref }] of definition.nodes.entries()) {
+    const { size = 0 } = names.get(ref) ?? {};
+    if (size > MAX_ITEM_NAMES)
+      yield {
+        path: `/nodes/${index}`,
+        message: `The transitions to node "${ref}" give the items of \`foreach\` ${size} names. The maximum is ${MAX_ITEM_NAMES}. Use one \`itemVar\` in several transitions.`,
+      };
+  }
+}
+
 function valueIssues({ nodes, transitions, inputSchema, contextSchema, outputSchema }: WorkflowDefinition) {
   const patterns = new Patterns();
   const written = (path: string, at: string): InputIssue[] => {
@@ -139,37 +153,35 @@ function valueIssues({ nodes, transitions, inputSchema, contextSchema, outputSch
   ];
 }
 
-function expressionIssues(definition: WorkflowDefinition): InputIssue[] {
+function* expressionIssues(definition: WorkflowDefinition): Issues {
   const all: PlacedExpression[] = [
     ...[...nodeExpressions(definition).values()].flatMap(({ input, output }) => [...input, ...output]),
     ...transitionExpressions(definition).flat(),
     ...outputExpressions(definition),
   ];
   const length = all.reduce((sum, { source }) => sum + source.length, 0);
-  if (length > MAX_WORKFLOW_EXPRESSIONS)
-    return [
-      {
-        path: "",
-        message: `The expressions of a workflow have at most ${MAX_WORKFLOW_EXPRESSIONS} characters together. These have ${length}. Move work into tasks or sub-workflows.`,
-      },
-    ];
-  const compiled = new Set<string>();
+  if (length > MAX_WORKFLOW_EXPRESSIONS) {
+    yield {
+      path: "",
+      message: `The expressions of a workflow have at most ${MAX_WORKFLOW_EXPRESSIONS} characters together. These have ${length}. Move work into tasks or sub-workflows.`,
+    };
+    return;
+  }
+  // By the list of names, which the expressions of a node share: the names themselves are long.
+  const compiled = new Map<readonly string[], Set<string>>();
   const compile = ({ source, names }: PlacedExpression) => {
-    const key = `${names.join()} ${source}`;
-    if (!compiled.has(key)) compileExpression(source, names);
-    compiled.add(key);
+    const sources = compiled.get(names) ?? new Set();
+    if (!sources.has(source)) compileExpression(source, names);
+    compiled.set(names, sources.add(source));
   };
-  return [
-    ...all.flatMap((expression) => problemAt(expression.path, () => compile(expression))),
-    ...definition.nodes.flatMap(({ inputMapping = {} }, index) =>
-      nameIssues(inputMapping, `/nodes/${index}/inputMapping`),
-    ),
-    ...nameIssues(definition.outputMapping ?? {}, "/outputMapping"),
-  ];
+  for (const expression of all) yield* problemAt(expression.path, () => compile(expression));
+  for (const [index, { inputMapping = {} }] of definition.nodes.entries())
+    yield* nameIssues(inputMapping, `/nodes/${index}/inputMapping`);
+  yield* nameIssues(definition.outputMapping ?? {}, "/outputMapping");
 }
 
-function nameIssues(mapping: object, base: string): InputIssue[] {
-  return Object.keys(mapping).flatMap((name) => problemAt(jsonPointer([name], base), () => checkName(name)));
+function* nameIssues(mapping: object, base: string): Issues {
+  for (const name of Object.keys(mapping)) yield* problemAt(jsonPointer([name], base), () => checkName(name));
 }
 
 function problemAt(path: string, check: () => unknown): InputIssue[] {

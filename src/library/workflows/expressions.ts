@@ -3,7 +3,8 @@ import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { jsonPointer } from "../../shared/validation.ts";
 
 /** The names that every expression may use. */
-const AREAS = ["input", "state", "output"] as const;
+const AREAS: readonly string[] = ["input", "state", "output"];
+const AREAS_AT_FAN_IN: readonly string[] = [...AREAS, "fanIn"];
 
 /** Names that no item of a `foreach` may have. */
 export const TAKEN_NAMES: readonly string[] = [...AREAS, "result", "fanIn"];
@@ -13,11 +14,16 @@ export interface PlacedExpression {
   source: string;
   /** JSON pointer. */
   path: string;
+  /** Expressions of one node, and those of all transitions without `fanIn` or with it, share one list. */
   names: readonly string[];
 }
 
 /** Returns the members of a mapping as expressions. */
-function ofMapping(mapping: Readonly<Record<string, string>> | undefined, base: string, names: string[]) {
+function ofMapping(
+  mapping: Readonly<Record<string, string>> | undefined,
+  base: string,
+  names: readonly string[],
+) {
   return Object.entries(mapping ?? {}).map(([name, source]) => ({
     source,
     path: jsonPointer([name], base),
@@ -25,17 +31,23 @@ function ofMapping(mapping: Readonly<Record<string, string>> | undefined, base: 
   }));
 }
 
+/** Returns the names of the items that each node sees. */
+export function itemNames({ transitions }: WorkflowDefinition): ReadonlyMap<string, ReadonlySet<string>> {
+  const names = new Map<string, Set<string>>();
+  for (const { to, foreach } of transitions)
+    if (foreach !== undefined) names.set(to, (names.get(to) ?? new Set()).add(foreach.itemVar));
+  return names;
+}
+
 /** Returns the expressions of one node's mappings. `base` is the JSON pointer of the node. */
 export function nodeExpressions(
   definition: WorkflowDefinition,
 ): ReadonlyMap<string, { input: PlacedExpression[]; output: PlacedExpression[] }> {
-  const items = new Map<string, string[]>();
-  for (const { to, foreach } of definition.transitions)
-    if (foreach !== undefined) items.set(to, [...(items.get(to) ?? []), foreach.itemVar]);
+  const items = itemNames(definition);
   const joined = fanInTargets(definition);
   return new Map(
     definition.nodes.map(({ ref, task, workflow, agent, inputMapping, outputMapping }, index) => {
-      const own = [...AREAS, ...(joined.has(ref) ? ["fanIn"] : []), ...(items.get(ref) ?? [])];
+      const own = [...(joined.has(ref) ? AREAS_AT_FAN_IN : AREAS), ...(items.get(ref) ?? [])];
       const owner = task ?? workflow ?? agent;
       const base = `/nodes/${index}`;
       return [
@@ -57,7 +69,7 @@ export function nodeExpressions(
 export function transitionExpressions(definition: WorkflowDefinition): PlacedExpression[][] {
   const joined = fanInTargets(definition);
   return definition.transitions.map(({ from, condition, foreach }, index) => {
-    const names = [...AREAS, ...(joined.has(from) ? ["fanIn"] : [])];
+    const names = joined.has(from) ? AREAS_AT_FAN_IN : AREAS;
     const base = `/transitions/${index}`;
     return [
       ...(condition === undefined ? [] : [{ source: condition, path: `${base}/condition`, names }]),
@@ -70,7 +82,7 @@ export function transitionExpressions(definition: WorkflowDefinition): PlacedExp
 
 /** Returns the expressions of the run's output. */
 export function outputExpressions({ outputMapping }: WorkflowDefinition): PlacedExpression[] {
-  return ofMapping(outputMapping, "/outputMapping", [...AREAS]);
+  return ofMapping(outputMapping, "/outputMapping", AREAS);
 }
 
 function fanInTargets({ transitions }: WorkflowDefinition): Set<string> {

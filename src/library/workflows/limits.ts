@@ -6,6 +6,8 @@ export const MAX_NODES = 500;
 export const MAX_TRANSITIONS = 1_000;
 /** Expressions of one workflow together, in UTF-16 units. */
 export const MAX_WORKFLOW_EXPRESSIONS = 32 * 1024;
+/** Names of items of `foreach` that one node sees. */
+export const MAX_ITEM_NAMES = 32;
 /** Tokens that one transition makes. */
 export const MAX_SPAWN_COUNT = 1_000;
 /** Iterations of one loop. */

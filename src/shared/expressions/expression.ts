@@ -106,7 +106,7 @@ function partOf(node: ASTNode, names: Names): Part {
       if (place < 0)
         throw new ExpressionError(
           "Reference",
-          `There is no variable "${node.args}". There is: ${names.join(", ")}.`,
+          `There is no variable "${node.args}". There is: ${listed(names)}.`,
         );
       return (frame) => frame[place];
     }
@@ -185,6 +185,14 @@ function partOf(node: ASTNode, names: Names): Part {
     default:
       throw new ExpressionError("Syntax", `"${node.op}" is not supported.`);
   }
+}
+
+/** Maximum number of variables in an error. */
+const MAX_LISTED_NAMES = 20;
+
+function listed(names: Names): string {
+  const more = names.length > MAX_LISTED_NAMES ? ["and more"] : [];
+  return [...names.slice(0, MAX_LISTED_NAMES), ...more].join(", ");
 }
 
 /** Returns the name of a member in a map's literal: an expression, or a bare word. */
