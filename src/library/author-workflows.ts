@@ -8,12 +8,15 @@ import type { WorkflowDefinition } from "../protocol/workflow-definition.ts";
 import { DramatisError, type InputIssue } from "../shared/errors.ts";
 import { issuesText } from "../shared/validation.ts";
 import type { LibraryPorts } from "./authoring.ts";
-import { type DefinitionKey, formatReference, parseReference } from "./reference.ts";
+import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
 import { checkWorkflow } from "./workflows/check-workflow.ts";
+import { MAX_WORKFLOW_ISSUES } from "./workflows/limits.ts";
 import type { KnownSchemas } from "./workflows/soundness/schemas.ts";
 
 /** Levels of sub-workflows below a workflow. */
 const MAX_SUB_WORKFLOWS = 10;
+/** Tasks that a posted workflow names, and workflows below it, together: each is read from the database. */
+const MAX_LOOK_UPS = 200;
 
 /** Returns the workflow. Throws `INVALID_INPUT` with the places of its problems. */
 export async function checkedWorkflow(
@@ -21,57 +24,101 @@ export async function checkedWorkflow(
   key: DefinitionKey,
   definition: WorkflowDefinition,
 ): Promise<WorkflowDefinition> {
+  const parts = new WorkflowParts(registry, key);
   const known = new Map<string, KnownSchemas>();
   const errors: InputIssue[] = [];
   for (const [index, { task, workflow }] of definition.nodes.entries()) {
-    const at = `/nodes/${index}/${task === undefined ? "workflow" : "task"}`;
+    const kind = task === undefined ? "workflow" : "task";
+    const given = task ?? workflow;
+    const name = `${kind} ${given}`;
+    if (given === undefined || known.has(name)) continue;
     try {
-      if (task !== undefined) {
-        const { definition: found, outputSchema = null } = await registry.runnable(
-          parseReference(task, key.library),
-        );
-        known.set(`task ${task}`, { input: found.inputSchema, output: outputSchema });
-      }
-      if (workflow !== undefined) {
-        const found = await registry.workflow(parseReference(workflow, key.library));
-        await refuseLoop(registry, key, found, [formatReference(key)]);
-        const { inputSchema, outputSchema = null } = found.definition;
-        known.set(`workflow ${workflow}`, { input: inputSchema, output: outputSchema });
-      }
+      known.set(name, await parts[kind](parseReference(given, key.library)));
     } catch (error) {
       if (!isWrong(error)) throw error;
-      errors.push({ path: at, message: error.message });
+      errors.push({ path: `/nodes/${index}/${kind}`, message: error.message });
+      if (errors.length === MAX_WORKFLOW_ISSUES || error instanceof TooManyParts) break;
     }
   }
   if (errors.length === 0)
     errors.push(...checkWorkflow(definition, (kind, reference) => known.get(`${kind} ${reference}`) ?? null));
   if (errors.length === 0) return definition;
-  throw new DramatisError("INVALID_INPUT", `The workflow is not valid: ${issuesText(errors)}`, {
-    errors: errors.slice(0, 20),
-  });
+  throw new DramatisError("INVALID_INPUT", `The workflow is not valid: ${issuesText(errors)}`, { errors });
 }
 
-type FoundWorkflow = { library: string; id: string; definition: WorkflowDefinition };
-
-/** Throws `INVALID_INPUT` where a workflow contains the one that is added, or nests too deep. */
-async function refuseLoop(
-  registry: LibraryPorts["registry"],
-  added: DefinitionKey,
-  { library, id, definition }: FoundWorkflow,
-  above: readonly string[],
-): Promise<void> {
-  const path = [...above, formatReference({ library, id })];
-  if (library === added.library && id === added.id)
-    throw new DramatisError("INVALID_INPUT", `A workflow contains itself: ${path.join(" > ")}.`);
-  if (path.length > MAX_SUB_WORKFLOWS)
-    throw new DramatisError(
+class TooManyParts extends DramatisError {
+  constructor() {
+    super(
       "INVALID_INPUT",
-      `Workflows may nest ${MAX_SUB_WORKFLOWS} levels deep: ${path.join(" > ")}.`,
+      `A posted workflow may name ${MAX_LOOK_UPS} tasks and workflows, those in its sub-workflows' workflow nodes included. Move parts into tasks of several steps.`,
     );
-  for (const { workflow } of definition.nodes) {
-    if (workflow === undefined) continue;
-    await refuseLoop(registry, added, await registry.workflow(parseReference(workflow, library)), path);
   }
+}
+
+/** Finds what a workflow names. Each method throws `NOT_FOUND`, and `INVALID_INPUT`. */
+class WorkflowParts {
+  readonly #references = new Set<string>();
+  /** The longest way down from each workflow, by its exact version. */
+  readonly #chains = new Map<string, readonly string[]>();
+
+  constructor(
+    private readonly registry: LibraryPorts["registry"],
+    private readonly added: DefinitionKey,
+  ) {}
+
+  async task(reference: LibraryReference): Promise<KnownSchemas> {
+    this.#count("task", reference);
+    const { inputSchema, outputSchema = null } = await this.registry.schemas(reference);
+    return { input: inputSchema, output: outputSchema };
+  }
+
+  /** Refuses also a workflow that contains the one that is added, or nests too deep. */
+  async workflow(reference: LibraryReference): Promise<KnownSchemas> {
+    await this.#chain(reference, [formatReference(this.added)]);
+    const { inputSchema, outputSchema = null } = (await this.registry.workflow(reference)).definition;
+    return { input: inputSchema, output: outputSchema };
+  }
+
+  /** Returns the longest way down from a workflow, beginning with itself. Each workflow is walked once. */
+  async #chain(reference: LibraryReference, above: readonly string[]): Promise<readonly string[]> {
+    this.#count("workflow", reference);
+    const { library, id, version, definition } = await this.registry.workflow(reference);
+    const name = formatReference({ library, id });
+    if (above.includes(name))
+      throw invalid(
+        `A workflow contains itself: ${[...above.slice(above.indexOf(name)), name].join(" > ")}.`,
+      );
+    refuseDepth([...above, name]);
+    const exact = formatReference({ library, id, version });
+    const known = this.#chains.get(exact);
+    if (known !== undefined) {
+      refuseDepth([...above, ...known]);
+      return known;
+    }
+    let longest: readonly string[] = [];
+    for (const workflow of new Set(definition.nodes.map((node) => node.workflow))) {
+      if (workflow === undefined) continue;
+      const below = await this.#chain(parseReference(workflow, library), [...above, name]);
+      if (below.length > longest.length) longest = below;
+    }
+    const chain = [name, ...longest];
+    this.#chains.set(exact, chain);
+    return chain;
+  }
+
+  #count(kind: string, reference: LibraryReference): void {
+    this.#references.add(`${kind} ${formatReference(reference)}`);
+    if (this.#references.size > MAX_LOOK_UPS) throw new TooManyParts();
+  }
+}
+
+function refuseDepth(path: readonly string[]): void {
+  if (path.length > MAX_SUB_WORKFLOWS)
+    throw invalid(`Workflows may nest ${MAX_SUB_WORKFLOWS} levels deep: ${path.join(" > ")}.`);
+}
+
+function invalid(message: string): DramatisError {
+  return new DramatisError("INVALID_INPUT", message);
 }
 
 function isWrong(error: unknown): error is DramatisError {

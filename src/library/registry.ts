@@ -29,7 +29,7 @@ import type {
   PinnedTool,
   ToolEffect,
 } from "../protocol/definitions.ts";
-import type { ActionDefinition, PinnedTask } from "../protocol/task-definition.ts";
+import type { ActionDefinition, PinnedTask, TaskDefinition } from "../protocol/task-definition.ts";
 import type { WorkflowDefinition } from "../protocol/workflow-definition.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
@@ -81,6 +81,9 @@ export class Registry {
   /** The ids beside the first authored one that did not exist. A request has one answer, so it needs no others. */
   #listed: { kind: DefinitionKind; library: string; ids: Promise<string[]> } | undefined;
 
+  /** What was found, by kind and reference, so that each is read once. Nobody changes it: callers get copies (REG-2). */
+  readonly #kept = new Map<string, Promise<DefinitionVersion | null>>();
+
   /** Without stores, the registry has only the deployed definitions, each with version 1. */
   constructor(code: DeployedCode, stores?: RegistryStores) {
     this.#code = code;
@@ -90,12 +93,12 @@ export class Registry {
 
   /** Resolves a reference for pinning. Throws `NOT_FOUND`. */
   persona(reference: LibraryReference): Promise<Resolved<Persona>> {
-    return this.#resolve("persona", reference);
+    return this.#copy("persona", reference);
   }
 
   /** As `persona`, with the steps of its task. The effect is that of the task or of the deployed code if that is stricter (REG-6). */
   async tool(reference: LibraryReference): Promise<PinnedTool & { library: string }> {
-    const { definition, ...pin } = await this.#resolve("tool", reference);
+    const { definition, ...pin } = await this.#copy("tool", reference);
     if (agentTarget(definition.target) !== undefined) return { ...pin, definition };
     const target = taskTarget(definition.target);
     const { library, id } = reference;
@@ -113,12 +116,12 @@ export class Registry {
 
   /** As `persona`. */
   modelProfile(reference: LibraryReference): Promise<Resolved<ModelProfile>> {
-    return this.#resolve("model-profile", reference);
+    return this.#copy("model-profile", reference);
   }
 
   /** As `persona`. */
   workflow(reference: LibraryReference): Promise<Resolved<WorkflowDefinition>> {
-    return this.#resolve("workflow", reference);
+    return this.#copy("workflow", reference);
   }
 
   /** Returns a hook of a persona, for pinning. Throws as `runnable` does. */
@@ -137,8 +140,10 @@ export class Registry {
    * and `INVALID_INPUT` for a version of code.
    */
   async runnable(reference: LibraryReference): Promise<Runnable> {
-    const found = await this.#found(reference);
-    if (found !== undefined) return found;
+    return (await this.#found(reference)) ?? this.#refuseRunnable(reference);
+  }
+
+  async #refuseRunnable(reference: LibraryReference): Promise<never> {
     const { library, id } = reference;
     const name = formatReference(reference);
     if (!this.#code.has(library)) throw await this.#missing("task", reference);
@@ -146,34 +151,53 @@ export class Registry {
     throw notFound(`There is no deployed task or tool "${name}". Library "${library}" has: ${known}.`);
   }
 
+  /** Returns the schemas of what `runnable` returns, without reading what a task refers to. Throws as `runnable` does. */
+  async schemas(reference: LibraryReference): Promise<Pick<TaskDefinition, "inputSchema" | "outputSchema">> {
+    const { task, code } = (await this.#codeOrTask(reference)) ?? (await this.#refuseRunnable(reference));
+    const { inputSchema } = (task ?? code).definition;
+    const outputSchema = task === undefined ? code.outputSchema : task.definition.outputSchema;
+    return structuredClone({ inputSchema, ...defined({ outputSchema }) });
+  }
+
   async #found(reference: LibraryReference): Promise<Runnable | undefined> {
+    const { task, code } = (await this.#codeOrTask(reference)) ?? {};
+    return task === undefined ? code : this.pinned(task);
+  }
+
+  async #codeOrTask(
+    reference: LibraryReference,
+  ): Promise<{ code: Runnable; task?: undefined } | { code?: undefined; task: TaskSource } | undefined> {
     const { library, id, version } = reference;
     const code = this.#code.toolCode(library, id);
     if (code !== undefined) {
       const { outputSchema } = code;
       if (version === undefined)
-        return { library, id: code.id, definition: code.definition, ...defined({ outputSchema }) };
+        return {
+          code: { library, id: code.id, definition: code.definition, ...defined({ outputSchema }) },
+        };
       const message = `"${formatReference(reference)}" must name no version: the deployed code runs.`;
       throw new DramatisError("INVALID_INPUT", message);
     }
     if (this.#code.has(library) && !this.#code.ids("task", library).includes(id)) return undefined;
-    const found = await this.#resolve("task", reference).catch((error: unknown) => {
+    const task = await this.#resolve("task", reference).catch((error: unknown) => {
       if (error instanceof DramatisError && error.code === "NOT_FOUND") return undefined;
       throw error;
     });
-    return found && this.pinned(found);
+    return task && { task };
   }
 
   /** Returns a task of steps with all that it refers to. Throws `INVALID_INPUT` with the places of what does not exist. */
   async pinned(source: TaskSource): Promise<Runnable & { task: PinnedTask }> {
     const { library, id, definition } = source;
     const parts: TaskParts = {
-      action: (reference) => this.action(reference),
+      action: (reference) => this.#action(reference),
       prompt: (reference) => this.#resolve("prompt", reference),
-      modelProfile: (reference) => this.modelProfile(reference),
+      modelProfile: (reference) => this.#resolve("model-profile", reference),
     };
-    const { task, effect } = await pinTask(parts, source);
-    const { inputSchema, outputSchema, timeoutMs } = definition;
+    // One copy of all: parts that several steps name stay one object.
+    const { task, effect } = structuredClone(await pinTask(parts, source));
+    const { inputSchema, outputSchema } = task;
+    const { timeoutMs } = definition;
     const retry = attemptsOf(definition.retry);
     return {
       library,
@@ -184,8 +208,8 @@ export class Registry {
     };
   }
 
-  /** As `persona`. The effect of a function is that of the deployed code if that is stricter (REG-6). */
-  async action(reference: LibraryReference): Promise<Resolved<ActionDefinition>> {
+  /** Returns an action. The effect of a function is that of the deployed code if that is stricter (REG-6). */
+  async #action(reference: LibraryReference): Promise<Resolved<ActionDefinition>> {
     const { definition, ...pin } = await this.#resolve("action", reference);
     if (definition.kind !== "code") return { ...pin, definition };
     const deployed = (await this.#code.definition("action", reference))?.definition;
@@ -228,9 +252,7 @@ export class Registry {
     kind: Kind,
     reference: LibraryReference,
   ): Promise<DefinitionVersion<Kind>> {
-    const found = await this.#source(reference.library).find(kind, reference);
-    if (found === null) throw await this.#missing(kind, reference);
-    return found;
+    return structuredClone(await this.#find(kind, reference));
   }
 
   /** Lists all versions. Throws `NOT_FOUND` if the definition does not exist. */
@@ -269,14 +291,42 @@ export class Registry {
       );
     }
     const hash = await contentHash(definition);
-    return store.add({ kind, library, id, hash, definition }, principal);
+    const added = await store.add({ kind, library, id, hash, definition }, principal);
+    this.#kept.clear();
+    return added;
+  }
+
+  /** Returns the caller's own copy (REG-2). */
+  async #copy<Kind extends DefinitionKind>(
+    kind: Kind,
+    reference: LibraryReference,
+  ): Promise<Resolved<DefinitionTypes[Kind]>> {
+    return structuredClone(await this.#resolve(kind, reference));
+  }
+
+  /** As `find`. Nobody may change what it returns. */
+  async #find<Kind extends DefinitionKind>(
+    kind: Kind,
+    reference: LibraryReference,
+  ): Promise<DefinitionVersion<Kind>> {
+    const key = `${kind} ${formatReference(reference)}`;
+    const kept = this.#kept.get(key) ?? this.#source(reference.library).find(kind, reference);
+    this.#kept.set(key, kept);
+    const found = await kept.catch((error: unknown) => {
+      // A database that did not answer may answer the next time.
+      if (this.#kept.get(key) === kept) this.#kept.delete(key);
+      throw error;
+    });
+    if (found === null) throw await this.#missing(kind, reference);
+    // SAFETY: the key has the kind.
+    return found as DefinitionVersion<Kind>;
   }
 
   async #resolve<Kind extends DefinitionKind>(
     kind: Kind,
     reference: LibraryReference,
   ): Promise<Resolved<DefinitionTypes[Kind]>> {
-    const found = await this.find(kind, reference).catch(async (error: unknown) => {
+    const found = await this.#find(kind, reference).catch(async (error: unknown) => {
       const isAway = error instanceof DramatisError && error.code === "UNAVAILABLE";
       const deployed = await this.#code.definition(kind, reference);
       if (!isAway || reference.version !== undefined || deployed === undefined) throw error;
