@@ -7,6 +7,7 @@ import { ToolError } from "../../src/library/tool-error.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { MockAction } from "../../src/protocol/task-definition.ts";
 import type { Json, JsonObject } from "../../src/shared/json.ts";
+import { Meter, Spent } from "../../src/shared/json-schema/meter.ts";
 import { violations } from "../../src/shared/json-schema/violations.ts";
 
 const ORDER: JsonObject = {
@@ -147,7 +148,7 @@ describe("MOCK-4 F13 values are bounded", () => {
   test.each<[string, JsonObject, RegExp]>([
     ["items", { type: "array", minItems: 1_000_000_000 }, /more than 10000 parts/],
     ["members", { type: "object", minProperties: 1_000_000_000 }, /more than 10000 parts/],
-    ["characters", { type: "string", minLength: 1_000_000_000 }, /more than 200000 characters/],
+    ["characters", { type: "string", minLength: 1_000_000_000 }, /more than 262144 characters/],
     [
       "nested items",
       { type: "array", minItems: 200, items: { type: "array", minItems: 200 } },
@@ -268,6 +269,52 @@ test("MOCK-2 F13 a property: values of schemas that are made of known keywords f
   );
 });
 
+describe("MOCK-5 F13 making a value ends with its steps", () => {
+  const names = Array.from({ length: 3_000 }, (_, index) => `m${index}`);
+  const numbers = Array.from({ length: 3_000 }, (_, index) => index);
+  const item = { title: "a", minimum: 1, type: "integer" };
+  test.each<[string, JsonObject, (typeof Spent | RegExp)?]>([
+    [
+      "an object of many properties for each item",
+      {
+        type: "array",
+        minItems: 9_000,
+        items: {
+          type: "object",
+          required: ["m0"],
+          properties: Object.fromEntries(names.map((name) => [name, true])),
+        },
+      },
+    ],
+    ["two long lists of values", { allOf: [{ enum: numbers }, { enum: numbers.map((one) => -one - 1) }] }],
+    ["a set of many items", { type: "array", minItems: 9_000, uniqueItems: true }],
+    [
+      "a long constant for each item",
+      { type: "array", minItems: 9_000, items: { const: "x".repeat(60_000) } },
+      /more than 262144 characters/,
+    ],
+    ["many schemas in one place", { allOf: Array.from({ length: 450 }, () => ({ ...item, allOf: [item] })) }],
+    [
+      "letters",
+      { type: "array", minItems: 9, items: { type: "string", minLength: 20_000, pattern: "^a*$" } },
+    ],
+  ])("%s", (_, schema, error = Spent) => {
+    const meter = new Meter(40_000);
+    expect(() => mockValue({ schema, stringMode: "letters" }, meter)).toThrow(error);
+    expect(meter.spent).toBeLessThanOrEqual(40_000);
+  });
+
+  test("a schema of many parts is resolved once for all items", () => {
+    const steps = (minItems: number) => {
+      const meter = new Meter(250_000);
+      const allOf = Array.from({ length: 300 }, () => item);
+      mockValue({ schema: { type: "array", minItems, maxItems: minItems, items: { allOf } } }, meter);
+      return meter.spent;
+    };
+    expect(steps(20) - steps(10)).toBe(steps(30) - steps(20));
+  });
+});
+
 describe("the pause", () => {
   test("F13 lasts between both limits, the same for the same seed", async () => {
     const clock = new VirtualClock(0);
@@ -280,7 +327,7 @@ describe("the pause", () => {
     const ends: number[] = [];
     for (const _ of [1, 2]) {
       const before = clock.now();
-      const running = runMock(action, { clock, signal });
+      const running = runMock(action, { clock, signal, meter: new Meter(1_000) });
       await clock.runNext();
       expect(await running).toBe(1);
       ends.push(clock.now() - before);
@@ -294,7 +341,7 @@ describe("the pause", () => {
     const clock = new VirtualClock(0);
     const controller = new AbortController();
     const action: MockAction = { kind: "mock.return", schema: {}, delay: { minMs: 60_000, maxMs: 60_000 } };
-    const running = runMock(action, { clock, signal: controller.signal });
+    const running = runMock(action, { clock, signal: controller.signal, meter: new Meter(1_000) });
     controller.abort(new Error("stopped"));
     await expect(running).rejects.toThrow("stopped");
   });

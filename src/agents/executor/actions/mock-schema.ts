@@ -1,32 +1,51 @@
-/** Resolves a part of a JSON Schema to plain keywords: references, and the schemas that it combines. Pure. */
+/** Resolves a part of a JSON Schema to plain keywords: references, and the schemas that it combines. */
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import type { Meter } from "../../../shared/json-schema/meter.ts";
+import { areEqual } from "../../../shared/json-schema/values.ts";
+
+/** Steps of resolving a schema, and of each of its keywords. */
+const [STEPS_OF_SCHEMA, STEPS_OF_KEYWORD] = [10, 4];
 
 /** Where alternatives are chosen. */
 export interface Choice {
   root: JsonObject;
   /** Index of the alternative of `anyOf` and `oneOf`: the last one where there are fewer. */
   alternative: number;
+  /** The steps of resolving. */
+  meter: Meter;
+  /** Schemas that were resolved with this choice. */
+  known: Map<JsonObject, JsonObject | false>;
 }
 
 /** Returns the keywords that apply to one value. `false` allows no value. */
 export function resolved(schema: Json | undefined, choice: Choice): JsonObject | false {
   if (schema === false) return false;
   if (!isJsonObject(schema)) return {};
+  const { known } = choice;
+  const found = known.get(schema) ?? resolve(schema, choice);
+  known.set(schema, found);
+  return found;
+}
+
+function resolve(schema: JsonObject, choice: Choice): JsonObject | false {
+  const { meter } = choice;
+  meter.spend(STEPS_OF_SCHEMA + Object.keys(schema).length * STEPS_OF_KEYWORD);
   const { $ref, allOf = [], anyOf, oneOf, ...own } = schema;
   const parts: Json[] = [own];
-  if (typeof $ref === "string") parts.push(at(choice.root, $ref) ?? {});
+  if (typeof $ref === "string") parts.push(at(choice, $ref) ?? {});
   if (Array.isArray(allOf)) parts.push(...allOf);
   for (const alternatives of [anyOf, oneOf])
     if (Array.isArray(alternatives))
       parts.push(alternatives[Math.min(choice.alternative, alternatives.length - 1)] ?? {});
   return parts.reduce<JsonObject | false>((merged, part, index) => {
     const more = index === 0 ? own : resolved(part, choice);
-    return merged === false || more === false ? false : merge(merged, more);
+    return merged === false || more === false ? false : merge(merged, more, meter);
   }, {});
 }
 
 /** Returns the value that a JSON pointer of a reference names. */
-function at(root: JsonObject, reference: string): Json | undefined {
+function at({ root, meter }: Choice, reference: string): Json | undefined {
+  meter.spend(reference.length);
   const names = decodeURIComponent(reference.slice(1)).split("/").slice(1);
   return names.reduce<Json | undefined>((value, name) => {
     const key = name.replaceAll("~1", "/").replaceAll("~0", "~");
@@ -35,18 +54,17 @@ function at(root: JsonObject, reference: string): Json | undefined {
   }, root);
 }
 
-type Combine = (one: Json, other: Json) => Json;
+type Combine = (one: Json, other: Json, meter: Meter) => Json;
 
-const isIn = (list: readonly Json[], value: Json) =>
-  list.some((item) => JSON.stringify(item) === JSON.stringify(value));
-const both: Combine = (one, other) => ({ allOf: [one, other] });
+const both = (one: Json, other: Json): Json => ({ allOf: [one, other] });
 const most: Combine = (one, other) => Math.max(Number(one), Number(other));
 const least: Combine = (one, other) => Math.min(Number(one), Number(other));
 const listOf = (value: Json): Json[] => (Array.isArray(value) ? value : [value]);
 
 const COMBINE: Readonly<Record<string, Combine>> = {
-  type: (one, other) => {
+  type: (one, other, meter) => {
     const [types, others] = [listOf(one), listOf(other)];
+    meter.spend(types.length * others.length);
     // A whole number is a number.
     const narrow = (type: Json) =>
       others.includes(type) || (type === "integer" && others.includes("number"))
@@ -56,11 +74,16 @@ const COMBINE: Readonly<Record<string, Combine>> = {
           : [];
     return types.flatMap(narrow);
   },
-  enum: (one, other) => listOf(one).filter((value) => isIn(listOf(other), value)),
-  required: (one, other) => [...new Set([...listOf(one), ...listOf(other)])],
-  properties: (one, other) => {
+  enum: (one, other, meter) =>
+    listOf(one).filter((value) => listOf(other).some((item) => areEqual(item, value, meter))),
+  required: (one, other, meter) => {
+    meter.spend((listOf(one).length + listOf(other).length) * STEPS_OF_KEYWORD);
+    return [...new Set([...listOf(one), ...listOf(other)])];
+  },
+  properties: (one, other, meter) => {
     if (!isJsonObject(one) || !isJsonObject(other)) return other;
     const names = new Set([...Object.keys(one), ...Object.keys(other)]);
+    meter.spend(names.size * STEPS_OF_SCHEMA);
     return Object.fromEntries(
       [...names].map((name) => [name, both(member(one, name) ?? true, member(other, name) ?? true)]),
     );
@@ -79,12 +102,13 @@ const COMBINE: Readonly<Record<string, Combine>> = {
   ),
 };
 
-function merge(one: JsonObject, other: JsonObject): JsonObject {
+function merge(one: JsonObject, other: JsonObject, meter: Meter): JsonObject {
+  meter.spend(STEPS_OF_SCHEMA + (Object.keys(one).length + Object.keys(other).length) * STEPS_OF_KEYWORD);
   const merged = { ...one };
   for (const [name, value] of Object.entries(other)) {
     const before = member(one, name);
     const combine = Object.hasOwn(COMBINE, name) ? COMBINE[name] : undefined;
-    merged[name] = before === undefined || combine === undefined ? value : combine(before, value);
+    merged[name] = before === undefined || combine === undefined ? value : combine(before, value, meter);
   }
   return merged;
 }

@@ -6,18 +6,27 @@
  *         and `not` are met by chance only.
  * MOCK-3  `const` and `enum` win over all, then `default`. Of `anyOf` and `oneOf` the first alternative counts that leads to a
  *         value.
- * MOCK-4  A value has at most `MAX_PARTS` parts and `MAX_CHARACTERS` characters.
+ * MOCK-4  A value has at most `MAX_PARTS` parts and, as JSON, `MAX_CHARACTERS` characters.
+ * MOCK-5  Making a value takes its steps from a budget before it makes them, and ends when they are used up, whatever the schema is.
  */
 import { ToolError } from "../../../library/tool-error.ts";
 import type { MockAction } from "../../../protocol/task-definition.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
-import { violations } from "../../../shared/json-schema/violations.ts";
+import { type Meter, Spent } from "../../../shared/json-schema/meter.ts";
+import { CHARACTERS_PER_STEP } from "../../../shared/json-schema/values.ts";
+import { checkBudget, violations } from "../../../shared/json-schema/violations.ts";
 import { shorten } from "../../../shared/text.ts";
 import { type Choice, member, resolved } from "./mock-schema.ts";
 import { Draw, textOf } from "./mock-texts.ts";
 
 const MAX_PARTS = 10_000;
-const MAX_CHARACTERS = 200_000;
+const MAX_CHARACTERS = 256 * 1024;
+/** Steps of making a part, of each name of an object, and of each number that is tried. */
+const [STEPS_OF_PART, STEPS_OF_NAME, STEPS_OF_NUMBER] = [10, 2, 8];
+/** Letters that are drawn in one step. */
+const LETTERS_PER_STEP = 2;
+/** The marks around a text, a list and an object. */
+const QUOTES = 2;
 /** Levels that have members and items which need not be there, and levels in all. */
 const [OPTIONAL_DEPTH, MAX_DEPTH] = [4, 48];
 /** Parts from which on a value gets what it needs only. */
@@ -27,25 +36,40 @@ const TRIES = 8;
 /** Numbers and items that are tried for one place. */
 const LOCAL_TRIES = 200;
 
-/** Returns a value that fits the schema. Throws `ToolError`. */
-export function mockValue({ schema, seed = 1, stringMode = "words" }: Omit<MockAction, "kind">): Json {
-  if (violations(schema, null) === null)
+/** Returns a value that fits the schema. Throws `ToolError`, and `Spent` if the steps are used up. */
+export function mockValue(
+  { schema, seed = 1, stringMode = "words" }: Omit<MockAction, "kind">,
+  meter = checkBudget(),
+): Json {
+  if (violations(schema, null, meter) === null)
     throw new ToolError("Its schema cannot be checked. Use the keywords that schemas of tools may have.");
+  const choiceOf = (alternative: number): Choice => ({ root: schema, alternative, meter, known: new Map() });
+  // The last alternative is the one that ends most recursions.
+  const deep = choiceOf(Number.MAX_SAFE_INTEGER);
+  const choices = Array.from({ length: TRIES / 2 }, (_, alternative) => choiceOf(alternative));
   let problem = "";
-  for (let alternative = 0; alternative < TRIES; alternative++) {
-    const hasDefaults = alternative % 2 === 0;
-    const choice = { root: schema, alternative: Math.floor(alternative / 2) };
-    try {
-      const value = new Maker(choice, new Draw(seed), stringMode, hasDefaults).make(schema, 0);
-      const found = violations(schema, value) ?? [];
-      if (found.length === 0) return value;
-      problem ||= found.join("; ");
-    } catch (error) {
-      if (!(error instanceof Unmakeable)) throw error;
-      problem ||= error.message;
+  for (const choice of choices)
+    for (const hasDefaults of [true, false]) {
+      try {
+        const value = new Maker({ choice, deep, hasDefaults }, meter, new Draw(seed), stringMode).make(
+          schema,
+          0,
+        );
+        const found = violations(schema, value, meter) ?? [];
+        if (found.length === 0) return value;
+        problem ||= found.join("; ");
+      } catch (error) {
+        // The first problem says more than that the steps of later tries are used up.
+        if (error instanceof Spent && problem !== "") throw unmade(problem);
+        if (!(error instanceof Unmakeable)) throw error;
+        problem ||= error.message;
+      }
     }
-  }
-  throw new ToolError(
+  throw unmade(problem);
+}
+
+function unmade(problem: string): ToolError {
+  return new ToolError(
     `No value of its schema could be made: ${shorten(problem, 500)}. Give a const, an enum or a default there.`,
   );
 }
@@ -58,27 +82,25 @@ class Maker {
   #characters = 0;
 
   constructor(
-    private readonly choice: Choice,
+    private readonly way: { choice: Choice; deep: Choice; hasDefaults: boolean },
+    private readonly meter: Meter,
     private readonly draw: Draw,
     private mode: MockAction["stringMode"],
-    private readonly hasDefaults: boolean,
   ) {}
 
   make(given: Json | undefined, depth: number): Json {
+    this.meter.spend(STEPS_OF_PART);
     this.#parts += 1;
     this.#checkParts(0);
     if (depth > MAX_DEPTH) throw new Unmakeable(`it nests more than ${MAX_DEPTH} levels deep`);
-    // The last alternative is the one that ends most recursions.
+    const { choice, deep, hasDefaults } = this.way;
     const isDeep = depth > OPTIONAL_DEPTH;
-    const schema = resolved(
-      given,
-      isDeep ? { ...this.choice, alternative: Number.MAX_SAFE_INTEGER } : this.choice,
-    );
+    const schema = resolved(given, isDeep ? deep : choice);
     if (schema === false) throw new Unmakeable("a part of the schema allows no value");
     const { const: only, enum: some, default: usual } = schema;
-    if (only !== undefined) return only;
-    if (Array.isArray(some)) return this.#oneOf(some);
-    if (usual !== undefined && this.hasDefaults) return usual;
+    if (only !== undefined) return this.#given(only);
+    if (Array.isArray(some)) return this.#given(this.#oneOf(some));
+    if (usual !== undefined && hasDefaults) return this.#given(usual);
     switch (typeOf(schema, isDeep)) {
       case "object":
         return this.#object(schema, depth);
@@ -89,9 +111,9 @@ class Maker {
       case "number":
         return this.#number(schema, false);
       case "boolean":
-        return this.draw.next() < 0.5;
+        return this.#given(this.draw.next() < 0.5);
       case "null":
-        return null;
+        return this.#given(null);
       default:
         return this.#text(schema);
     }
@@ -100,6 +122,29 @@ class Maker {
   /** Throws if there would be too many parts with these. */
   #checkParts(more: number): void {
     if (this.#parts + more > MAX_PARTS) throw new Unmakeable(`it would have more than ${MAX_PARTS} parts`);
+  }
+
+  /** Counts characters of the value. Throws if there are too many. */
+  #add(characters: number): void {
+    this.#characters += characters;
+    if (this.#characters > MAX_CHARACTERS)
+      throw new Unmakeable(`it would have more than ${MAX_CHARACTERS} characters`);
+    this.meter.spend(characters / CHARACTERS_PER_STEP);
+  }
+
+  /** Counts a value that the schema gives. */
+  #given(value: Json): Json {
+    if (typeof value !== "object" || value === null) {
+      this.#add(typeof value === "string" ? value.length + QUOTES : String(value).length);
+      return value;
+    }
+    const names = Array.isArray(value) ? [] : Object.keys(value);
+    this.#add(QUOTES + names.reduce((sum, name) => sum + name.length + QUOTES + 1, 0));
+    for (const inner of Object.values(value)) {
+      this.#add(1);
+      this.#given(inner);
+    }
+    return value;
   }
 
   #oneOf(values: readonly Json[]): Json {
@@ -114,21 +159,22 @@ class Maker {
 
   #object(schema: JsonObject, depth: number): JsonObject {
     const { properties, additionalProperties = true, minProperties = 0, maxProperties } = schema;
-    const required = namesIn(schema.required);
+    const required = new Set(namesIn(schema.required));
     const most = maxProperties === undefined ? Number.POSITIVE_INFINITY : Number(maxProperties);
     const named = isJsonObject(properties) ? Object.keys(properties) : [];
-    const possible = named.filter((name) => !required.includes(name) && member(properties, name) !== false);
-    const room = Math.max(0, most - required.length);
-    const wanted = this.#isNarrow(depth) ? Math.min(room, Number(minProperties) - required.length) : room;
+    this.meter.spend((required.size + named.length) * STEPS_OF_NAME);
+    const possible = named.filter((name) => !required.has(name) && member(properties, name) !== false);
+    const room = Math.max(0, most - required.size);
+    const wanted = this.#isNarrow(depth) ? Math.min(room, Number(minProperties) - required.size) : room;
     const names = new Set([...required, ...possible.slice(0, Math.max(0, wanted))]);
     this.#checkParts(Math.max(names.size, Number(minProperties)));
     for (let extra = 1; names.size < Number(minProperties); extra++) names.add(`member${extra}`);
-    return Object.fromEntries(
-      [...names].map((name) => [
-        name,
-        this.make(member(properties, name) ?? additionalProperties, depth + 1),
-      ]),
-    );
+    this.#add(QUOTES);
+    const made = [...names].map((name): [string, Json] => {
+      this.#add(name.length + QUOTES + 2);
+      return [name, this.make(member(properties, name) ?? additionalProperties, depth + 1)];
+    });
+    return Object.fromEntries(made);
   }
 
   #array(schema: JsonObject, depth: number): Json[] {
@@ -141,25 +187,32 @@ class Maker {
     const usual = this.#isNarrow(depth) ? 0 : first.length + (items === false ? 0 : this.draw.between(1, 3));
     const count = Math.min(Math.max(needed, usual), Number(schema.maxItems ?? Number.POSITIVE_INFINITY));
     this.#checkParts(count);
+    this.#add(QUOTES);
+    const rest = contains === undefined ? items : { allOf: [items, contains] };
     const made: Json[] = [];
-    const texts = new Set<string>();
+    const texts = uniqueItems === true ? new Set<string>() : null;
     for (let index = 0; index < count; index++) {
-      const own = first[index] ?? (contains === undefined ? items : { allOf: [items, contains] });
-      const item = this.#item(own, depth, uniqueItems === true ? texts : null);
+      this.#add(1);
+      const item = this.#item(first[index] ?? rest, depth, texts);
       if (item === undefined) break;
-      texts.add(JSON.stringify(item));
       made.push(item);
     }
     return made;
   }
 
-  /** Makes an item; `undefined` if none was found that differs from those before. Empty texts become letters then. */
-  #item(schema: Json, depth: number, before: ReadonlySet<string> | null): Json | undefined {
+  /** Makes an item; `undefined` if none was found that differs from those in `before`. Empty texts become letters then. */
+  #item(schema: Json, depth: number, before: Set<string> | null): Json | undefined {
     const { mode } = this;
     try {
       for (let tried = 0; tried < LOCAL_TRIES; tried++) {
         const item = this.make(schema, depth + 1);
-        if (before === null || !before.has(JSON.stringify(item))) return item;
+        if (before === null) return item;
+        const text = JSON.stringify(item);
+        this.meter.spend(text.length / CHARACTERS_PER_STEP);
+        if (!before.has(text)) {
+          before.add(text);
+          return item;
+        }
         if (mode === "empty") this.mode = "letters";
       }
       return undefined;
@@ -184,22 +237,29 @@ class Maker {
     const [lowest, highest] = [Math.ceil(from / step), Math.floor(to / step)];
     const start = this.draw.between(lowest, Math.max(lowest, highest));
     for (let tried = 0; tried < LOCAL_TRIES; tried++) {
+      this.meter.spend(STEPS_OF_NUMBER);
       // Begins at a place within the range, and goes on from its lowest end.
       const at = start + tried <= highest ? start + tried : lowest + tried;
       const value = Number((at * step).toPrecision(15));
-      if (fits(value)) return value;
+      if (fits(value)) return this.#counted(value);
     }
     const middle = from + (to - from) / 2;
-    for (const value of [middle, from, to]) if (own === undefined && fits(value)) return value;
+    for (const value of [middle, from, to]) if (own === undefined && fits(value)) return this.#counted(value);
     throw new Unmakeable(`no number is between ${from} and ${to}, as the schema wants it`);
   }
 
   #text({ format, minLength = 0, maxLength }: JsonObject): string {
-    const longest = maxLength === undefined ? Number.POSITIVE_INFINITY : Number(maxLength);
-    this.#characters += Number(minLength);
-    if (this.#characters > MAX_CHARACTERS)
-      throw new Unmakeable(`it would have more than ${MAX_CHARACTERS} characters`);
-    return textOf(this.draw, this.mode, { format, shortest: Number(minLength), longest });
+    const [shortest, longest] = [Number(minLength), Number(maxLength ?? Number.POSITIVE_INFINITY)];
+    this.#add(shortest + QUOTES);
+    this.meter.spend(shortest / LETTERS_PER_STEP);
+    const text = textOf(this.draw, this.mode, { format, shortest, longest });
+    this.#add(Math.max(0, text.length - shortest));
+    return text;
+  }
+
+  #counted(value: number): number {
+    this.#add(String(value).length);
+    return value;
   }
 }
 

@@ -4,18 +4,22 @@ import type { Clock } from "../../../ports/clock.ts";
 import { sleepWith } from "../../../ports/deadline.ts";
 import type { MockAction } from "../../../protocol/task-definition.ts";
 import type { Json } from "../../../shared/json.ts";
+import type { Meter } from "../../../shared/json-schema/meter.ts";
 import { Draw } from "./mock-texts.ts";
 import { mockValue } from "./mock-value.ts";
 
 /** Added to the seed of the pause, which is another draw than those of the value. */
 const PAUSE = 0x70617573;
 
-/** Returns a value of the action's schema after the action's pause. Throws `ToolError`, and the signal's reason after an abort. */
+/**
+ * Returns a value of the action's schema after the action's pause. Throws `ToolError`, `Spent` if the steps are used up, and the
+ * signal's reason after an abort.
+ */
 export async function runMock(
   action: MockAction,
-  { clock, signal }: { clock: Pick<Clock, "timer">; signal: AbortSignal },
+  { clock, signal, meter }: { clock: Pick<Clock, "timer">; signal: AbortSignal; meter: Meter },
 ): Promise<Json> {
-  const value = mockValue(action);
+  const value = mockValue(action, meter);
   const { delay, seed = 1 } = action;
   if (delay === undefined) return value;
   const milliseconds = new Draw(seed + PAUSE).between(delay.minMs, Math.max(delay.minMs, delay.maxMs));

@@ -89,7 +89,7 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
       return runVector(action, input, { indexes, tenant, clock, signal: context.signal });
     }
     case "mock.return":
-      return runMock(action, { clock: ports.clock, signal: context.signal });
+      return runMock(action, { clock: ports.clock, signal: context.signal, meter });
     default:
       return unknownKind(action);
   }
