@@ -12,9 +12,10 @@ import {
   secretsOf,
   trustedHosts,
 } from "../../src/adapters/index.ts";
-import { MAX_EMBEDDED_LENGTH, runEmbed } from "../../src/agents/executor/actions/embed.ts";
+import { MAX_EMBEDDED_LENGTH, MAX_HASHED_LENGTH, runEmbed } from "../../src/agents/executor/actions/embed.ts";
 import { MAX_EMBEDDED_TEXTS } from "../../src/library/tasks/limits.ts";
 import type { Json } from "../../src/shared/json.ts";
+import { Meter, Spent } from "../../src/shared/json-schema/meter.ts";
 import { KEY, clock as realClock } from "../support/gateway-calls.ts";
 import {
   errorReply,
@@ -38,6 +39,7 @@ interface Options {
   ports?: Partial<GatewayPorts>;
   replies?: Reply[];
   timeoutMs?: number;
+  meter?: Meter;
   signal?: AbortSignal;
 }
 
@@ -49,7 +51,10 @@ const served = (): ModelProfile => ({
   costPer1kOutput: 1,
 });
 
-async function embed(texts: Json, { profile, ports = {}, replies = [], timeoutMs, signal }: Options = {}) {
+async function embed(
+  texts: Json,
+  { profile, ports = {}, replies = [], timeoutMs, signal, meter = new Meter(250_000) }: Options = {},
+) {
   const first = server.requests.length;
   server.reply(...replies);
   const pauses: number[] = [];
@@ -67,6 +72,7 @@ async function embed(texts: Json, { profile, ports = {}, replies = [], timeoutMs
     {
       models,
       context: CONTEXT,
+      meter,
       signal: signal ?? new AbortController().signal,
       clock: {
         now: realClock.now,
@@ -194,6 +200,39 @@ describe("EMBEDACT-2 F13 batches and attempts", () => {
     const reason = new Error("stopped");
     controller.abort(reason);
     expect((await calling).outcome).toEqual({ error: reason });
+  });
+});
+
+describe("EMBEDACT-3 F13 the budget of the task", () => {
+  const texts = Array.from({ length: 150 }, (_, index) => `text ${index + 100}`);
+
+  test("pays for the characters and the vectors of a hash, and others run before each batch", async () => {
+    const meter = new Meter(250_000);
+    const { pauses } = await embed(texts, { meter });
+    expect(meter.spent).toBe(150 * 8 + (150 * HASH_DIMENSIONS) / 8);
+    expect(pauses).toEqual([0, 0, 0]);
+    const { outcome } = await embed(texts, { meter: new Meter(1_000) });
+    expect(outcome).toMatchObject({ error: expect.any(Spent) });
+  });
+
+  test("pays for the vectors of a model, whose usage counts also where the steps are not left", async () => {
+    const vector = Array.from({ length: 800 }, () => 1);
+    const options = { profile: served(), replies: [vectorsReply([vector])] };
+    const meter = new Meter(100);
+    await embed(["a"], { ...options, meter });
+    expect(meter.spent).toBe(100);
+    const { outcome, pauses } = await embed(["a"], { ...options, meter: new Meter(99) });
+    expect(outcome).toMatchObject({
+      error: { code: "INVALID_INPUT", retriable: false, usage: { input: 5 } },
+    });
+    expect(pauses).toEqual([]);
+  });
+
+  test("a hash has fewer characters than a model", async () => {
+    const { outcome } = await embed(["a".repeat(MAX_HASHED_LENGTH), "b"]);
+    expect(outcome).toMatchObject({
+      error: { code: "INVALID_INPUT", message: expect.stringContaining("name a `profile`") },
+    });
   });
 });
 

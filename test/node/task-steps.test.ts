@@ -82,6 +82,18 @@ const set = (values: Record<string, string>): StepOptions["action"] => ({ kind: 
 const says = (value: unknown) => code(() => value);
 
 describe("the steps of a task", () => {
+  test("F13 copying the results of actions takes from the budget of the task: ten responses fit, gigabytes do not", async () => {
+    const steps = (count: number, length: number) =>
+      Array.from({ length: count }, (_, index) =>
+        step(`s${index}`, { action: says("x".repeat(length)), outputMapping: { "state.n": "1" } }),
+      );
+    await run(steps(10, 512 * 1024));
+    await expect(run(steps(5, 4 * 1024 * 1024))).rejects.toMatchObject({
+      code: "INVALID_INPUT",
+      message: expect.stringContaining('Step "s3"'),
+    });
+  });
+
   test("F10 STEP-3 STEP-6 run in their order, each with what the ones before it wrote; the output is the result", async () => {
     const { result, progress } = await run(
       [

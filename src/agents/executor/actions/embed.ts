@@ -3,6 +3,8 @@
  *
  * EMBEDACT-1  The result has one vector for each text, in their order, all of one length. Without a profile it is a hash of the
  *             words, and its name says so.
+ * EMBEDACT-3  The characters of a hash, and the numbers of all vectors, are taken from the budget of the task. Others run before each
+ *             batch of a hash.
  * EMBEDACT-2  Texts are sent in batches, one after another. A failure that may pass gets up to three attempts for each batch.
  */
 import { z } from "zod";
@@ -11,15 +13,21 @@ import { MAX_EMBEDDED_TEXTS } from "../../../library/tasks/limits.ts";
 import { ToolError } from "../../../library/tool-error.ts";
 import { type Embeddings, MAX_TEXTS_OF_REQUEST } from "../../../model/embedding.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
+import { sleepWith } from "../../../ports/deadline.ts";
 import type { EmbedAction } from "../../../protocol/task-definition.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
+import type { Meter } from "../../../shared/json-schema/meter.ts";
 import { inputIssues, issuesText } from "../../../shared/validation.ts";
 import { addUsage, ModelToolError, pauseAfter } from "./attempts.ts";
 import type { ModelRun, ModelUsage } from "./ports.ts";
 
 /** UTF-16 units of all texts of one action. */
 export const MAX_EMBEDDED_LENGTH = 400_000;
+/** UTF-16 units of all texts of one action that makes hashes. */
+export const MAX_HASHED_LENGTH = 100_000;
+/** Numbers of vectors that one step of the budget copies. */
+const NUMBERS_OF_STEP = 8;
 /** Digits of a number, as many as a number of 32 bits has. */
 const DIGITS = 8;
 
@@ -40,11 +48,14 @@ export interface EmbedResult {
   usage: ModelUsage;
 }
 
-/** Runs an `llm.embed` action with the step's input. Throws `ToolError`, and the signal's reason after an abort. */
+/**
+ * Runs an `llm.embed` action with the step's input. Throws `ToolError`, `Spent` if the steps of a hash are not left, and the signal's
+ * reason after an abort.
+ */
 export async function runEmbed(
   action: EmbedAction<ModelProfile>,
   input: Json,
-  run: Omit<ModelRun, "meter">,
+  run: ModelRun,
 ): Promise<EmbedResult> {
   const parsed = inputSchema.safeParse(input);
   if (!parsed.success)
@@ -52,16 +63,27 @@ export async function runEmbed(
       code: "INVALID_INPUT",
     });
   const { texts } = parsed.data;
+  const { clock, signal, meter } = run;
   const { profile: own = OFFLINE_PROFILE, timeoutMs } = action;
   const profile = { ...own, executionConfig: { ...own.executionConfig, ...defined({ timeoutMs }) } };
+  const isHash = profile.provider === "offline";
+  const length = texts.reduce((sum, text) => sum + text.length, 0);
+  if (isHash && length > MAX_HASHED_LENGTH)
+    throw new ToolError(
+      `Its texts have ${length} characters together. Without a model they have at most ${MAX_HASHED_LENGTH}: give fewer, or name a \`profile\`.`,
+      { code: "INVALID_INPUT" },
+    );
+  if (isHash) meter.spend(length);
   let usage: ModelUsage = { input: 0, output: 0 };
   const vectors: number[][] = [];
   let model = profile.modelId;
   for (let first = 0; first < texts.length; first += MAX_TEXTS_OF_REQUEST) {
+    if (isHash) await sleepWith((pause, wake) => clock.timer(pause, wake), 0, signal);
     const batch = texts.slice(first, first + MAX_TEXTS_OF_REQUEST);
     const made = await embedBatch(profile, batch, usage, run);
     usage = addUsage(usage, made.usage, profile);
     model = made.model;
+    spendOn(made.vectors, usage, meter);
     vectors.push(...made.vectors.map((vector) => vector.map((value) => Number(value.toPrecision(DIGITS)))));
   }
   const dimensions = vectors[0]?.length ?? 0;
@@ -70,11 +92,24 @@ export async function runEmbed(
   return { result: { vectors, model, dimensions }, usage };
 }
 
+/** Takes the steps of copying vectors. What the model has used up is not lost if they are not left. */
+function spendOn(vectors: number[][], usage: ModelUsage, meter: Meter): void {
+  const numbers = vectors.reduce((sum, { length }) => sum + length, 0);
+  try {
+    meter.spend(numbers / NUMBERS_OF_STEP);
+  } catch (cause) {
+    throw new ModelToolError("Its vectors take too many steps of the task. Give fewer texts.", usage, {
+      code: "INVALID_INPUT",
+      cause,
+    });
+  }
+}
+
 async function embedBatch(
   profile: ModelProfile,
   texts: readonly string[],
   usage: ModelUsage,
-  run: Omit<ModelRun, "meter">,
+  run: ModelRun,
 ): Promise<Embeddings> {
   const { models, context, signal } = run;
   for (let failed = 1; ; failed++) {

@@ -26,7 +26,7 @@ export interface ModelRun {
   clock: Pick<Clock, "now" | "timer">;
   /** Milliseconds since the epoch: no pause begins that would last until then. */
   deadline?: number;
-  /** The steps of rendering texts. */
+  /** The steps of the task: of rendering texts, and of vectors. */
   meter: Meter;
 }
 

@@ -30,6 +30,9 @@ import { type ActionPorts, runAction } from "./run-action.ts";
 import { describe, stepError } from "./step-error.ts";
 import type { TaskRecord } from "./task-record.ts";
 
+/** UTF-16 units of a result as JSON that one step copies: a response of 512 KiB takes a thirtieth of the budget. */
+const UNITS_OF_RESULT_STEP = 64;
+
 /** Where the steps of a task run. */
 export interface StepsRun {
   context: ToolContext;
@@ -124,7 +127,7 @@ async function runStep(
     });
   };
   const value = await withAttempts(run, retry, context.signal, ports.clock);
-  const result = jsonOf(value);
+  const result = jsonOf(value, meter);
   if (outputMapping === undefined) areas.writeLast(result);
   else areas.write(mapped(outputMapping, { ...areas.variables, result }, meter));
 }
@@ -169,10 +172,12 @@ function contextOf(
   };
 }
 
-function jsonOf(value: unknown): Json {
+/** Returns a copy of what an action returned. Takes the steps of copying it from the budget. */
+function jsonOf(value: unknown, meter: Meter): Json {
   if (value === undefined) return null;
+  if (!isJson(value)) throw new ToolError("Its action returned a value that is not JSON.");
+  const text = JSON.stringify(value);
+  meter.spend(text.length / UNITS_OF_RESULT_STEP);
   // SAFETY: `JSON.parse` returns JSON.
-  const json = isJson(value) ? (JSON.parse(JSON.stringify(value)) as Json) : undefined;
-  if (json === undefined) throw new ToolError("Its action returned a value that is not JSON.");
-  return json;
+  return JSON.parse(text) as Json;
 }
