@@ -1,7 +1,12 @@
 /** The actions of steps and libraries, as their authors write them, and their checks. */
 
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
-import type { ActionDefinition, CodeActionDefinition, InlineAction } from "../../protocol/task-definition.ts";
+import type {
+  ActionDefinition,
+  CodeActionDefinition,
+  InlineAction,
+  StepDefinition,
+} from "../../protocol/task-definition.ts";
 import type { InputIssue } from "../../shared/errors.ts";
 import { mappingIssues } from "../../shared/expressions/mapping.ts";
 import { isJsonObject } from "../../shared/json.ts";
@@ -10,6 +15,7 @@ import { inputIssues } from "../../shared/validation.ts";
 import { listIds } from "../known-ids.ts";
 import { ACTION_KINDS, isKind, kindNamed, kindOf, laterKind } from "./kinds.ts";
 import { AREA_NAMES } from "./paths.ts";
+import { type PlacedSchema, schemaIssues } from "./schema-check.ts";
 
 /** Returns an action without code in the form in which it is stored. What is no action is returned as it is. */
 export function normalAction(action: unknown): unknown {
@@ -18,6 +24,20 @@ export function normalAction(action: unknown): unknown {
 
 /** Returns the problems of an action without code (ACTION-1), by JSON pointers that continue `path`. */
 export function actionIssues(action: unknown, path: string): InputIssue[] {
+  const issues = optionIssues(action, path);
+  // SAFETY: without such problems it is an action of its kind.
+  return issues.length > 0 ? issues : schemaIssues(actionSchemas(action as InlineAction, path));
+}
+
+/** Returns the JSON Schemas of an action, by JSON pointers that continue `path`. */
+export function actionSchemas(action: StepDefinition["action"], path: string): PlacedSchema[] {
+  if (typeof action === "string" || !("kind" in action)) return [];
+  if (action.kind === "llm") return [{ path: `${path}/outputSchema`, schema: action.outputSchema }];
+  return action.kind === "mock.return" ? [{ path: `${path}/schema`, schema: action.schema }] : [];
+}
+
+/** As `actionIssues`, without the keywords of schemas. */
+export function optionIssues(action: unknown, path: string): InputIssue[] {
   const { kind } = (action ?? {}) as { kind?: unknown };
   if (!isKind(kind)) return [{ path: `${path}/kind`, message: kindProblem(kind) }];
   // SAFETY: the schema of the kind checks the rest.

@@ -4,7 +4,7 @@ import type { PromptDefinition } from "../../protocol/task-definition.ts";
 import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/limits.ts";
 import { templateIssues } from "../../shared/templates/template.ts";
 import { MAX_PROMPT_EXAMPLES } from "./limits.ts";
-import { objectSchemaCheck, schemaCheck } from "./schema-check.ts";
+import { objectSchemaCheck, schemaCheck, withKeywords } from "./schema-check.ts";
 
 const template = z
   .string()
@@ -19,8 +19,8 @@ export const promptSchema = z.strictObject({
   description: z.exactOptional(z.string().min(1).max(10_000)),
   systemPrompt: z.exactOptional(template),
   template,
-  requires: z.exactOptional(objectSchemaCheck),
-  produces: z.exactOptional(schemaCheck),
+  requires: z.exactOptional(withKeywords(objectSchemaCheck)),
+  produces: z.exactOptional(withKeywords(schemaCheck)),
   examples: z.exactOptional(
     z
       .array(z.strictObject({ input: z.record(z.string(), z.json()), output: z.json() }))

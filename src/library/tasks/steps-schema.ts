@@ -17,7 +17,7 @@ import { isJsonObject } from "../../shared/json.ts";
 import { inputIssues } from "../../shared/validation.ts";
 import { referenceSchema } from "../reference.ts";
 import { MAX_TOOL_BACKOFF_MS } from "../schemas.ts";
-import { actionIssues, normalAction } from "./actions-schema.ts";
+import { normalAction, optionIssues } from "./actions-schema.ts";
 import { MAX_STEP_ATTEMPTS, MAX_STEPS } from "./limits.ts";
 import { AREA_NAMES, pathProblem } from "./paths.ts";
 
@@ -60,7 +60,7 @@ export function normalSteps(steps: unknown): unknown {
   });
 }
 
-/** Returns the problems of steps in their stored form (STEP-1). */
+/** Returns the problems of steps in their stored form (STEP-1), without the keywords of schemas. */
 export function stepsIssues(steps: unknown): InputIssue[] {
   if (!Array.isArray(steps) || steps.length === 0)
     return [{ path: "/steps", message: "Must be a list of steps, made with step(…) in code." }];
@@ -88,7 +88,7 @@ export function stepsIssues(steps: unknown): InputIssue[] {
     const checked = parsed.data as unknown as StepDefinition;
     return [
       ...(isRepeated ? [repeated] : []),
-      ...(isReference(action) ? referenceIssues(action, base) : actionIssues(action, `${base}/action`)),
+      ...(isReference(action) ? referenceIssues(action, base) : optionIssues(action, `${base}/action`)),
       ...expressionIssues(checked, base),
     ];
   });

@@ -5,14 +5,17 @@ import { z } from "zod";
 import type { RetryPolicy } from "../../protocol/definition-parts.ts";
 import type { TaskDefinition, TaskRetry } from "../../protocol/task-definition.ts";
 import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { issuesText } from "../../shared/validation.ts";
 import {
   DEFAULT_TOOL_BACKOFF_MS,
   DEFAULT_TOOL_TIMEOUT_MS,
   MAX_TIMEOUT_MS,
   MAX_TOOL_BACKOFF_MS,
 } from "../schemas.ts";
+import { actionSchemas } from "./actions-schema.ts";
 import { MAX_STEP_ATTEMPTS } from "./limits.ts";
-import { objectSchemaCheck, schemaCheck } from "./schema-check.ts";
+import { objectSchemaCheck, schemaCheck, schemaIssues } from "./schema-check.ts";
 import { normalSteps, stepsIssues } from "./steps-schema.ts";
 
 /** The attempts of a task. */
@@ -45,7 +48,13 @@ export const taskFields = {
 /** A task of steps. */
 export const taskSchema = z.strictObject(taskFields);
 
-/** Returns a task in its stored form: with its time limit, and without attempts where there is one. */
+/** Problems of schemas that are reported of one task. */
+const MAX_ISSUES = 20;
+
+/**
+ * Returns a task in its stored form: with its time limit, and without attempts where there is one. Throws `INVALID_INPUT` for schemas
+ * that cannot be checked: those of a whole task share one budget.
+ */
 export function completeTask({
   description,
   inputSchema,
@@ -55,6 +64,13 @@ export function completeTask({
   steps,
   effect,
 }: Omit<TaskDefinition, "timeoutMs"> & { timeoutMs?: number }): TaskDefinition {
+  const errors = schemaIssues([
+    { path: "/inputSchema", schema: inputSchema },
+    { path: "/outputSchema", schema: outputSchema },
+    ...(steps ?? []).flatMap(({ action }, index) => actionSchemas(action, `/steps/${index}/action`)),
+  ]).slice(0, MAX_ISSUES);
+  if (errors.length > 0)
+    throw new DramatisError("INVALID_INPUT", `The task is not valid: ${issuesText(errors)}`, { errors });
   const again = retry === undefined || retry.maxAttempts === 1 ? undefined : retry;
   return { inputSchema, timeoutMs, ...defined({ description, outputSchema, retry: again, steps, effect }) };
 }
