@@ -10,7 +10,7 @@ import type {
 import type { InputIssue } from "../../shared/errors.ts";
 import { mappingIssues } from "../../shared/expressions/mapping.ts";
 import { isJsonObject } from "../../shared/json.ts";
-import { templateIssues } from "../../shared/templates/template.ts";
+import { templateBudget, templateIssues } from "../../shared/templates/template.ts";
 import { inputIssues } from "../../shared/validation.ts";
 import { listIds } from "../known-ids.ts";
 import { ACTION_KINDS, isKind, kindNamed, kindOf, laterKind } from "./kinds.ts";
@@ -36,8 +36,8 @@ export function actionSchemas(action: StepDefinition["action"], path: string): P
   return action.kind === "mock.return" ? [{ path: `${path}/schema`, schema: action.schema }] : [];
 }
 
-/** As `actionIssues`, without the keywords of schemas. */
-export function optionIssues(action: unknown, path: string): InputIssue[] {
+/** As `actionIssues`, without the keywords of schemas. The templates of one definition share `meter`. */
+export function optionIssues(action: unknown, path: string, meter = templateBudget()): InputIssue[] {
   const { kind } = (action ?? {}) as { kind?: unknown };
   if (!isKind(kind)) return [{ path: `${path}/kind`, message: kindProblem(kind) }];
   // SAFETY: the schema of the kind checks the rest.
@@ -47,7 +47,7 @@ export function optionIssues(action: unknown, path: string): InputIssue[] {
   const mappings = kindOf(given).mappings?.(given) ?? [];
   const templates = kindOf(given).templates?.(given) ?? [];
   const texts = templates.flatMap(({ path: place, source }) =>
-    source === undefined ? [] : templateIssues(source, `${path}${place}`),
+    source === undefined ? [] : templateIssues(source, `${path}${place}`, meter),
   );
   const expressions = mappings.flatMap(({ path: place, mapping }) =>
     mappingIssues(mapping, AREA_NAMES, `${path}${place}`),

@@ -14,6 +14,7 @@ import { compileExpression } from "../../shared/expressions/expression.ts";
 import { mappingIssues } from "../../shared/expressions/mapping.ts";
 import { ExpressionError } from "../../shared/expressions/values.ts";
 import { isJsonObject } from "../../shared/json.ts";
+import { templateBudget } from "../../shared/templates/template.ts";
 import { inputIssues } from "../../shared/validation.ts";
 import { referenceSchema } from "../reference.ts";
 import { MAX_TOOL_BACKOFF_MS } from "../schemas.ts";
@@ -66,6 +67,7 @@ export function stepsIssues(steps: unknown): InputIssue[] {
     return [{ path: "/steps", message: "Must be a list of steps, made with step(…) in code." }];
   if (steps.length > MAX_STEPS)
     return [{ path: "/steps", message: `Must have at most ${MAX_STEPS} steps. It has ${steps.length}.` }];
+  const meter = templateBudget();
   const refs = steps.map((one: Partial<StepDefinition> | null) => one?.ref);
   return steps.flatMap((one: unknown, index) => {
     const base = `/steps/${index}`;
@@ -88,7 +90,9 @@ export function stepsIssues(steps: unknown): InputIssue[] {
     const checked = parsed.data as unknown as StepDefinition;
     return [
       ...(isRepeated ? [repeated] : []),
-      ...(isReference(action) ? referenceIssues(action, base) : optionIssues(action, `${base}/action`)),
+      ...(isReference(action)
+        ? referenceIssues(action, base)
+        : optionIssues(action, `${base}/action`, meter)),
       ...expressionIssues(checked, base),
     ];
   });

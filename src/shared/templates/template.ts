@@ -31,7 +31,7 @@ import {
 import type { InputIssue } from "../errors.ts";
 import { checkName, ExpressionError, type Value } from "../expressions/values.ts";
 import type { JsonObject } from "../json.ts";
-import { Meter } from "../json-schema/meter.ts";
+import { Meter, Spent } from "../json-schema/meter.ts";
 import { compileEquality, compileToken, compileValue, type Frame, type Names } from "./expressions.ts";
 import { MAX_RENDERED_LENGTH, MAX_TEMPLATE_DEPTH } from "./limits.ts";
 import { parse, syntax, tooDeep } from "./parse.ts";
@@ -40,15 +40,28 @@ import { isTrue, itemsOf, numberOf, spendMade, textOf } from "./values.ts";
 /** Writes a part of a template. Reports a `break` or a `continue` for the loop around it. */
 type Block = (frame: Frame) => "break" | "continue" | undefined;
 
-/** Steps that no template within the limits needs to be compiled. */
-const COMPILE_STEPS = 1_000_000;
+/** Steps of compiling the templates of one definition. No single template within the limits needs them. */
+const COMPILE_STEPS = 250_000;
 
-/** Returns the problems of a template, with `base` as their path. */
-export function templateIssues(source: string, base = ""): InputIssue[] {
+/** Returns the budget of compiling the templates of one definition. */
+export function templateBudget(): Meter {
+  return new Meter(COMPILE_STEPS);
+}
+
+/** Returns the problems of a template, with `base` as their path. The templates of one definition share `meter`. */
+export function templateIssues(source: string, base = "", meter = templateBudget()): InputIssue[] {
   try {
-    compile(source, new Meter(COMPILE_STEPS));
+    compile(source, meter);
     return [];
   } catch (error) {
+    if (error instanceof Spent)
+      return [
+        {
+          path: base,
+          message:
+            "Is too much to compile, with the definition's other templates: use fewer tags and outputs, or move steps into another task.",
+        },
+      ];
     if (!(error instanceof ExpressionError)) throw error;
     return [{ path: base, message: error.message }];
   }
