@@ -106,7 +106,9 @@ export class Registry {
       target === undefined ? { library, id } : parseReference(target.task, pin.library),
     );
     const effect = strictest(definition.effect, runs?.definition.effect ?? "pure");
-    const approval = runs?.definition.approval === "always" ? "always" : definition.approval;
+    // A deployed tool over a task decides for itself (APPROVE-9).
+    const isBound = target === undefined || !this.#code.has(pin.library);
+    const approval = isBound && runs?.definition.approval === "always" ? "always" : definition.approval;
     // What the code reaches is what it declares today (REG-6).
     const { hosts: _declared, ...rest } = definition;
     const hosts = runs === undefined ? _declared : runs.definition.hosts;
@@ -199,10 +201,11 @@ export class Registry {
     const { inputSchema, outputSchema } = task;
     const { timeoutMs } = definition;
     const retry = attemptsOf(definition.retry);
+    const approval = this.#code.needsApproval(library, id) ? "always" : undefined;
     return {
       library,
       id,
-      definition: { inputSchema, timeoutMs, effect, ...defined({ retry, hosts: hostsOf(task) }) },
+      definition: { inputSchema, timeoutMs, effect, ...defined({ retry, approval, hosts: hostsOf(task) }) },
       ...defined({ outputSchema }),
       task: this.#code.has(library) ? task : { ...task, authored: true },
     };

@@ -88,6 +88,16 @@ async function call(
   return { outcome, requests: server.requests.slice(first).map(({ body }) => body), pauses };
 }
 
+test("LLM-5 texts that are longer than what is reserved for them are not sent", async () => {
+  const template = "{% for n in numbers %}{{ word }}{% endfor %}";
+  const input = { word: "long ".repeat(100), numbers: Array.from({ length: 500 }, (_, n) => n) };
+  const { outcome, requests } = await call({ template }, input, []);
+  expect(outcome).toMatchObject({
+    error: { code: "INVALID_INPUT", message: expect.stringMatching(/about \d+ tokens, and may have 10000/) },
+  });
+  expect(requests).toEqual([]);
+});
+
 async function failure(...args: Parameters<typeof call>): Promise<ToolError> {
   const { outcome } = await call(...args);
   if (!("error" in outcome)) throw new Error("It did not fail.");

@@ -4,13 +4,16 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { runTool } from "../../src/agents/executor/run-tool.ts";
 import { TaskAreas } from "../../src/agents/executor/steps/areas.ts";
+import { checkedTool } from "../../src/library/authoring.ts";
 import { defineLibrary, defineTool, type ToolContext } from "../../src/library/define.ts";
-import { defineAction, defineTask } from "../../src/library/define-task.ts";
+import { defineAction, definePrompt, defineTask } from "../../src/library/define-task.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
+import type { Task } from "../../src/library/tasks/built.ts";
 import { MAX_STEPS, MAX_TASK_CONTEXT_LENGTH } from "../../src/library/tasks/limits.ts";
 import { type Step, type StepOptions, step } from "../../src/library/tasks/step.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
+import { defineWorkflow, node } from "../../src/library/workflows/define-workflow.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import { defined } from "../../src/shared/defined.ts";
@@ -31,8 +34,17 @@ async function run(
   signal = new AbortController().signal,
   timeoutMs = 60_000,
 ) {
-  const progress: unknown[] = [];
   const task = defineTask({ id: "task", input: anything, steps });
+  const progress: unknown[] = [];
+  return { result: await runTask(task, input, { signal, timeoutMs, progress }), progress };
+}
+
+/** As `run`, with a task. */
+async function runTask(
+  task: Task,
+  input: JsonObject,
+  { signal = new AbortController().signal, timeoutMs = 60_000, progress = [] as unknown[] } = {},
+) {
   const tools = new DeployedCode([defineLibrary("lib", { tasks: [task] })]);
   const ports = {
     tools,
@@ -62,7 +74,7 @@ async function run(
   if (!("result" in ended)) throw new Error("The task deferred its result.");
   const { result, error } = ended.result;
   if (error !== undefined) throw Object.assign(new Error(error.message), error);
-  return { result, progress };
+  return result;
 }
 
 /** The actions that were defined: each has an id of its own. */
@@ -159,6 +171,17 @@ describe("the steps of a task", () => {
     });
   });
 
+  test("STEP-3 a condition that ends the task does so whatever `onFailure` says", async () => {
+    const ran: string[] = [];
+    const after = code(() => ran.push("after"));
+    const ended = run([
+      step("a", { action: says(1), condition: { if: "true", then: "fail" }, onFailure: "continue" }),
+      step("b", { action: after }),
+    ]);
+    await expect(ended).rejects.toThrow('Step "a": Its condition ends the task with a failure.');
+    expect(ran).toEqual([]);
+  });
+
   test("F10 STEP-4 onFailure: abort ends the task, retry as an error that may pass, continue goes on with the error in the state", async () => {
     const broken = code(() => {
       throw new ToolError("No stock.", { code: "NOT_FOUND" });
@@ -246,6 +269,50 @@ describe("the steps of a task", () => {
     tries = 0;
     await expect(run([step("a", { action: failing(false, 9), retry })])).rejects.toThrow("Not now.");
     expect(tries).toBe(1);
+  });
+
+  test("STEP-7 what an attempt changes in its input reaches neither the next attempt nor a later step", async () => {
+    const seen: unknown[] = [];
+    const greedy = code(
+      (input) => {
+        // SAFETY: the test gives this input.
+        const order = input.order as { n: number };
+        seen.push(order.n);
+        order.n += 1;
+        if (seen.length < 3) throw new ToolError("Not now.", { retriable: true });
+        return null;
+      },
+      { effect: "idempotent" },
+    );
+    const steps = [
+      step("a", { action: greedy, retry: { maxAttempts: 3, backoffMs: 0 } }),
+      step("b", { action: set({ n: "input.order.n" }) }),
+    ];
+    expect((await run(steps, { order: { n: 1 } })).result).toEqual({ n: 1 });
+    expect(seen).toEqual([1, 1, 1]);
+  });
+
+  test("TASKRUN-1 DEFAULT-1 members that are missing get their defaults, at any depth", async () => {
+    const input = z.object({
+      n: z.number().default(3),
+      deep: z.object({ word: z.string().default("none") }),
+      left: z.string().optional(),
+    });
+    const task = defineTask({ id: "task", input, steps: [step("a", { action: set({ all: "input" }) })] });
+    const result = await runTask(task, { deep: {} });
+    expect(result).toEqual({ all: { n: 3, deep: { word: "none" } } });
+  });
+
+  test("TASKRUN-1 only a result that the schema of the task accepts is used", async () => {
+    const output = z.object({ n: z.number() });
+    const steps = (n: string) => [
+      step("a", { action: set({ n }), outputMapping: { "output.n": "result.n" } }),
+    ];
+    expect(await runTask(defineTask({ id: "task", input: anything, output, steps: steps("1") }), {})).toEqual(
+      { n: 1 },
+    );
+    const wrong = runTask(defineTask({ id: "task", input: anything, output, steps: steps("'one'") }), {});
+    await expect(wrong).rejects.toThrow('The output does not match the schema of the task "task"');
   });
 
   test("ACTION-2 an action gets only input that its schema accepts, and its result is JSON", async () => {
@@ -488,6 +555,77 @@ describe("a tool over a task, in code", () => {
     const registry = new Registry(new DeployedCode([defineLibrary("lib", { tools: [tool] })]));
     expect((await registry.tool({ library: "lib", id: "pay" })).definition.effect).toBe("once");
   });
+});
+
+describe("APPROVE-9 a task under a deployed tool that needs an approval", () => {
+  const pay = (id: string, steps: boolean) =>
+    steps
+      ? defineTask({ id, input: anything, steps: [step("a", { action: says(1) })] })
+      : defineTask({ id, input: anything, effect: "pure", execute: () => 1 });
+  const tool = (name: string, task: Task, approval: "always" | "never") =>
+    defineTool({ name, description: "Pays.", target: { task }, approval });
+  const ports = (registry: Registry) => ({ registry, mayReceiveKey: () => true, mayReach: () => true });
+
+  test.each([true, false])(
+    "of steps: %s: is not reached without one by an author, nor by a hook",
+    async (steps) => {
+      const task = pay("pay", steps);
+      const free = tool("free", pay("look", steps), "never");
+      const bank = defineLibrary("bank", {
+        tools: [tool("transfer", task, "always"), tool("quick", task, "never"), free],
+      });
+      const registry = new Registry(new DeployedCode([bank]));
+      const posted = (id: string, approval?: "always" | "never") =>
+        checkedTool(
+          ports(registry),
+          { library: "mine", id: "t" },
+          { name: "t", description: "T.", target: { task: `bank/${id}` }, ...defined({ approval }) },
+        );
+      await expect(posted("pay", "never")).rejects.toThrow("needs an approval of each call");
+      expect(await posted("pay")).toMatchObject({ approval: "always" });
+      expect(await posted("look", "never")).toMatchObject({ approval: "never" });
+      await expect(registry.hook({ task: "bank/pay" }, "mine")).rejects.toThrow("needs a person's approval");
+      expect((await registry.tool({ library: "bank", id: "quick" })).definition.approval).toBe("never");
+      expect((await registry.tool({ library: "bank", id: "transfer" })).definition.approval).toBe("always");
+    },
+  );
+});
+
+test("PIN-2 a bare id in a task means its own library, and one in an action of another library that one", async () => {
+  const words = (text: string) => definePrompt("words", { template: text });
+  const ask = defineAction({ id: "ask", kind: "llm", prompt: words("Of theirs.") });
+  const theirs = defineLibrary("theirs", { actions: [ask] });
+  const task = defineTask({
+    id: "both",
+    input: anything,
+    steps: [
+      step("own", { action: { kind: "llm", prompt: words("Of ours.") } }),
+      step("other", { action: "theirs/ask" }),
+    ],
+  });
+  const ours = defineLibrary("ours", { tasks: [task] });
+  const registry = new Registry(new DeployedCode([ours, theirs]));
+  const { task: pinned } = await registry.runnable({ library: "ours", id: "both" });
+  expect(
+    pinned?.steps.map(({ action }) => (action.kind === "llm" ? action.prompt?.template : undefined)),
+  ).toEqual(["Of ours.", "Of theirs."]);
+});
+
+test("FLOWBUILD-2 STEP-1 a task, an action or a workflow in the wrong place is named", () => {
+  const task = defineTask({ id: "t", input: anything, effect: "pure", execute: () => 1 });
+  const flow = defineWorkflow("w", { input: anything, initialNode: "a", nodes: [node("a")] });
+  // SAFETY: authors without types write anything.
+  const wrong = <Value>(value: unknown) => value as Value;
+  const steps = (action: unknown) => () =>
+    defineTask({ id: "s", input: anything, steps: [step("x", { action: wrong(action) })] });
+  const nodes = (options: object) => () =>
+    defineWorkflow("f", { input: anything, initialNode: "n", nodes: [node("n", wrong(options))] });
+  expect(steps(task)).toThrow('Step "x" has a task as its `action`.');
+  expect(steps(flow)).toThrow('Step "x" has a workflow as its `action`.');
+  expect(nodes({ task: flow })).toThrow('Node "n" has a workflow as its `task`. Write `workflow`.');
+  expect(nodes({ workflow: task })).toThrow('Node "n" has a task as its `workflow`. Write `task`.');
+  expect(nodes({ task: says(1) })).toThrow('Node "n" has an action as its `task`.');
+  expect(() => defineLibrary("l", { tasks: [wrong(flow)] })).toThrow("/tasks/0: Make it with defineTask(…).");
 });
 
 test("F10 STEP-4 HOOK-2 a hook of steps: a failure with `retry` runs it again from its first step, with a fresh state", async () => {

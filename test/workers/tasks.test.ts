@@ -56,7 +56,7 @@ async function callOnce(conversation: TestConversation, call: string, input: obj
 }
 
 describe("a task by API", () => {
-  test("TASKDEF-2 HASH-1 F12 as JSON has the hash of the same task in TypeScript, and is one version", async () => {
+  test("TASKDEF-2 HASH-1 STEP-8 F12 as JSON has the hash of the same task in TypeScript, and is one version", async () => {
     const library = newLibrary();
     const greet = defineTask({
       id: "greet",
@@ -139,7 +139,7 @@ describe("a task by API", () => {
     });
   });
 
-  test("PIN-3 AUTHOR-5 STEP-1 is refused with the places of its problems, and leaves nothing behind", async () => {
+  test("PIN-3 AUTHOR-5 STEP-1 STEP-8 ACTION-3 is refused with the places of its problems, and leaves nothing behind", async () => {
     const library = newLibrary();
     const inputSchema = object({});
     const problem = async (steps: object[], more: object = {}) => {
@@ -388,6 +388,103 @@ describe("a task that a tool calls", () => {
     expect(moves[0]?.toolResult).toMatchObject({ success: false, error: { code: "BUDGET_EXCEEDED" } });
     expect(await inner.requests()).toHaveLength(1);
     expect(await play.requests()).toHaveLength(2);
+  });
+
+  describe("that asks models", () => {
+    const asking = (more: object = {}, step: object = {}) => ({
+      id: "ask",
+      inputSchema: object({ script: text }, ["script"]),
+      steps: [
+        {
+          ref: "ask",
+          action: {
+            kind: "llm",
+            template: "{{ script }}",
+            profile: "test/priced",
+            outputSchema: object({ words: { type: "number" } }, ["words"]),
+            maxOutputTokens: 500,
+          },
+          ...step,
+        },
+      ],
+      ...more,
+    });
+
+    test("LEDGER-5 H4 is charged as reserved where the turn is stopped, once", async () => {
+      const library = newLibrary();
+      await add(`${library}/tasks`, asking());
+      const conversation = await conversationWith(library, "ask");
+      const inner = new Play({ replies: [[{ gate: "held" }, { text: '{"words": 3}' }]] });
+      const { turnId } = await conversation.play({
+        replies: [[{ call: "use_ask", input: { script: inner.content } }], [{ text: "Done." }]],
+      });
+      await inner.reached("held");
+      await conversation.stop(turnId);
+      const { spent, error } = await conversation.ended(turnId);
+      await inner.open("held");
+      expect(error?.code).toBe("CANCELLED");
+      expect(spent?.modelCalls).toBe(2);
+      // The answer, and the 4 000 tokens that texts may have beyond their source.
+      expect(spent?.tokens).toBeGreaterThan(4_500);
+      expect(spent?.tokens).toBeLessThan(9_000);
+      const { turnId: next } = await conversation.play({ replies: [[{ text: "Done." }]] });
+      const { spent: later } = await conversation.ended(next);
+      expect(later?.modelCalls).toBe(1);
+    });
+
+    test("LEDGER-5 TASKLOG-2 HOOK-2 counts in the turn and is in the journal where it is a hook", async () => {
+      const library = newLibrary();
+      await add(`${library}/tasks`, {
+        id: "brief",
+        inputSchema: object({ user_message: text }, ["user_message"]),
+        steps: [
+          {
+            ref: "ask",
+            action: {
+              kind: "llm",
+              template: "{{ user_message }}",
+              profile: "test/priced",
+              maxOutputTokens: 500,
+            },
+            outputMapping: { "state.facts": "result.response" },
+          },
+          {
+            ref: "write",
+            action: { kind: "update_context", values: { role: "'user'", content: "input.user_message" } },
+            outputMapping: { "output.model": "'m'", "output.stream": "true", "output.messages": "[result]" },
+          },
+        ],
+      });
+      await add(`${library}/personas`, {
+        id: "guide",
+        identity: { systemPrompt: "Work.", modelProfileId: "test/scripted" },
+        memory: { contextAssembly: { task: "brief" } },
+      });
+      const conversation = await createConversation(await createAgent(`${library}/guide`));
+      const { play, turnId } = await conversation.play({ replies: [[{ text: "Done." }]] });
+      const { spent } = await conversation.ended(turnId);
+      expect(await play.requests(2)).toHaveLength(2);
+      expect(spent?.modelCalls).toBe(2);
+      expect(spent?.usd).toBeGreaterThan(0);
+      const entries = (await conversation.journal()).filter(({ type }) => type.startsWith("task."));
+      expect(entries.map(({ type }) => type)).toContain("task.completed");
+    });
+
+    test("BUDGET-8 H4 gets no further attempt that the budget has no room for", async () => {
+      const library = newLibrary();
+      const retry = { maxAttempts: 5, initialDelayMs: 1 };
+      await add(`${library}/tasks`, asking({ retry }, { onFailure: "retry" }));
+      const conversation = await conversationWith(library, "ask");
+      const usage = { prompt_tokens: 8_500, completion_tokens: 500, total_tokens: 9_000 };
+      const inner = new Play({ replies: [[{ text: "no data" }, { usage }]] });
+      const { turnId } = await conversation.play(
+        { replies: [[{ call: "use_ask", input: { script: inner.content } }], [{ text: "Done." }]] },
+        { budget: { tokens: 20_000 } },
+      );
+      const { moves } = await conversation.ended(turnId);
+      expect(moves[0]?.toolResult).toMatchObject({ success: false });
+      expect(await inner.requests()).toHaveLength(2);
+    });
   });
 
   test("VECTOR-1 MOCK-1 F10 stand-ins and indexes: what a deployment has not got is named", async () => {
