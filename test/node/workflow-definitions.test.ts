@@ -2,6 +2,7 @@
 import { Environment } from "@marcbachmann/cel-js";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
+import { defineLibrary } from "../../src/library/define.ts";
 import { defineTask } from "../../src/library/define-task.ts";
 import { formIssues } from "../../src/library/workflows/check-form.ts";
 import { checkWorkflow } from "../../src/library/workflows/check-workflow.ts";
@@ -358,6 +359,38 @@ describe("what stands in a node", () => {
         message: expect.stringMatching(/^SOUND-9: The member "page" is missing/),
       },
     ]);
+  });
+});
+
+describe("the workflows of a library", () => {
+  const flow = (id: string, ...inner: string[]) =>
+    defineWorkflow(id, {
+      input: z.object({}),
+      initialNode: "n0",
+      nodes: ["", ...inner].map((workflow, index) => node(`n${index}`, workflow === "" ? {} : { workflow })),
+      transitions: inner.map((_, index) => transition({ from: `n${index}`, to: `n${index + 1}` })),
+    });
+
+  test.each([
+    [[flow("w1", "w2"), flow("w2", "w1")], 'Workflow "w2", /nodes/1/workflow', "w1 > w2 > w1"],
+    [[flow("w1", "lib/w1@1")], 'Workflow "w1", /nodes/1/workflow', "w1 > w1"],
+    [
+      [flow("w0", "w1"), flow("w1", "w3", "w2"), flow("w2", "w3", "w1"), flow("w3")],
+      'Workflow "w2", /nodes/2/workflow',
+      "w1 > w2 > w1",
+    ],
+  ])("LIBCHECK-1 do not contain themselves: %#", (workflows, place, loop) => {
+    expect(() => defineLibrary("lib", { workflows })).toThrow(
+      `${place}: the workflow contains itself: ${loop}. Remove one of the nodes.`,
+    );
+  });
+
+  test("LIBCHECK-1 may contain one workflow by many ways, and those of other libraries", () => {
+    const levels = Array.from({ length: 40 }, (_, level) =>
+      flow(`w${level}`, `w${level + 1}`, `w${level + 1}`),
+    );
+    const { workflows } = defineLibrary("lib", { workflows: [...levels, flow("w40", "other/w0")] });
+    expect(workflows).toHaveLength(41);
   });
 });
 
