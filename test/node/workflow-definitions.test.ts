@@ -14,7 +14,13 @@ import {
   transition,
   type WorkflowOptions,
 } from "../../src/library/workflows/define-workflow.ts";
-import { MAX_ITEM_NAMES, MAX_NODES, MAX_TRANSITIONS } from "../../src/library/workflows/limits.ts";
+import {
+  MAX_ITEM_NAMES,
+  MAX_NODES,
+  MAX_PATH_NAMES,
+  MAX_TRANSITIONS,
+  MAX_WRITTEN_PATHS,
+} from "../../src/library/workflows/limits.ts";
 import { workflowSchema } from "../../src/library/workflows/schema.ts";
 import { DramatisError, type InputIssue } from "../../src/shared/errors.ts";
 import { canonicalJson, type Json } from "../../src/shared/json.ts";
@@ -527,5 +533,74 @@ describe("hostile workflows", () => {
     expect(issues).toEqual([]);
     // `item0` for the node, and `[1]` for the transitions.
     expect(counts).toEqual([2, 0]);
+  });
+
+  const writing = (counts: readonly number[], source: string) =>
+    workflowSchema.parse({
+      ...{
+        inputSchema,
+        initialNode: "n0",
+        contextSchema: { type: "object", properties: {}, additionalProperties: false },
+      },
+      nodes: counts.map((count, index) => ({
+        ...{ ref: `n${index}`, task: "a" },
+        outputMapping: Object.fromEntries(
+          Array.from({ length: count }, (_, n) => [`state.a${index}_${n}`, source]),
+        ),
+      })),
+      transitions: counts.slice(1).map((_, index) => ({ from: `n${index}`, to: `n${index + 1}` })),
+    });
+  const parses = (check: () => InputIssue[]) => {
+    const parsed = vi.spyOn(Environment.prototype, "parse");
+    const issues = check();
+    const { length: count } = parsed.mock.calls;
+    parsed.mockRestore();
+    return { issues, count };
+  };
+
+  test("FLOWDEF-1 a workflow writes 2 000 paths at most, and none is looked at beyond them", () => {
+    const checked = (...counts: number[]) =>
+      checkWorkflow({ ...writing(counts, "1"), contextSchema: { type: "object" } });
+    expect(checked(MAX_WRITTEN_PATHS)).toEqual([]);
+    expect(checked(MAX_WRITTEN_PATHS, 1)).toEqual([
+      {
+        path: "",
+        message: expect.stringMatching(
+          /^The nodes and merges of a workflow write at most 2000 paths together\. These write 2001\./,
+        ),
+      },
+    ]);
+  });
+
+  test.each(["state", "output"])("FLOWDEF-1 a path in %s has 16 names at most", (area) => {
+    const path = (count: number) => `${area}${".a".repeat(count)}`;
+    const contextSchema = { type: "object" };
+    const checked = (written: string) =>
+      checkWorkflow(
+        workflowSchema.parse({
+          ...{ inputSchema, contextSchema, initialNode: "n0" },
+          nodes: [{ ref: "n0", outputMapping: { [written]: "1" } }],
+        }),
+      );
+    expect(checked(path(MAX_PATH_NAMES))).toEqual([]);
+    expect(checked(path(MAX_PATH_NAMES + 1))).toEqual([
+      {
+        path: `/nodes/0/outputMapping/${path(17)}`,
+        message: "Must have at most 16 names of members. It has 17.",
+      },
+    ]);
+  });
+
+  test("FLOWCHECK-2 wrong expressions are compiled up to the last issue that is shown", () => {
+    const { issues, count } = parses(() => checkWorkflow(writing([1_000], "nothing")));
+    expect(issues).toHaveLength(20);
+    expect(count).toBe(20);
+  });
+
+  test("SOUND-9 no more schemas are asked for than those of the issues that are shown", () => {
+    const asked = vi.fn(() => null);
+    expect(checkWorkflow(writing(Array(400).fill(2), "result"), asked)).toHaveLength(20);
+    // Each of ten nodes, at its input and at each of its two paths, which ask twice.
+    expect(asked.mock.calls.length).toBeLessThanOrEqual(10 * 5);
   });
 });

@@ -23,7 +23,7 @@ import {
   transitionExpressions,
 } from "./expressions.ts";
 import { firstIssues } from "./first-issues.ts";
-import { MAX_ITEM_NAMES, MAX_WORKFLOW_EXPRESSIONS } from "./limits.ts";
+import { MAX_ITEM_NAMES, MAX_WORKFLOW_EXPRESSIONS, MAX_WRITTEN_PATHS } from "./limits.ts";
 import { mergeSourceProblem, writtenPathProblem } from "./paths.ts";
 
 /** Issues that are made one by one, so that those beyond the first ones cost nothing. */
@@ -125,32 +125,39 @@ function* itemIssues(definition: WorkflowDefinition): Issues {
   }
 }
 
-function valueIssues({ nodes, transitions, inputSchema, contextSchema, outputSchema }: WorkflowDefinition) {
+function* valueIssues(definition: WorkflowDefinition): Issues {
+  const { inputSchema, contextSchema, outputSchema } = definition;
   const patterns = new Patterns();
-  const written = (path: string, at: string): InputIssue[] => {
-    const problem = writtenPathProblem(path);
-    return problem === null ? [] : [{ path: at, message: problem }];
-  };
-  return [
-    ...inputSchemaIssues(inputSchema, "/inputSchema", patterns),
-    ...(contextSchema === undefined ? [] : inputSchemaIssues(contextSchema, "/contextSchema", patterns)),
-    ...(outputSchema === undefined ? [] : readSchema(outputSchema, "/outputSchema", patterns).issues),
-    ...nodes.flatMap(({ outputMapping = {} }, index) =>
-      Object.keys(outputMapping).flatMap((path) =>
-        written(path, jsonPointer([path], `/nodes/${index}/outputMapping`)),
-      ),
-    ),
-    ...transitions.flatMap(({ synchronization }, index) => {
-      const merge = synchronization?.merge;
-      if (merge === undefined) return [];
-      const base = `/transitions/${index}/synchronization/merge`;
-      const problem = mergeSourceProblem(merge.source);
-      return [
-        ...(problem === null ? [] : [{ path: `${base}/source`, message: problem }]),
-        ...written(merge.target, `${base}/target`),
-      ];
-    }),
-  ];
+  yield* inputSchemaIssues(inputSchema, "/inputSchema", patterns);
+  if (contextSchema !== undefined) yield* inputSchemaIssues(contextSchema, "/contextSchema", patterns);
+  if (outputSchema !== undefined) yield* readSchema(outputSchema, "/outputSchema", patterns).issues;
+  yield* pathIssues(definition);
+}
+
+function* pathIssues({ nodes, transitions }: WorkflowDefinition): Issues {
+  const byNodes = nodes.map(({ outputMapping = {} }) => Object.keys(outputMapping));
+  const merges = transitions.map(({ synchronization }) => synchronization?.merge);
+  const count = byNodes.flat().length + merges.filter((merge) => merge !== undefined).length;
+  if (count > MAX_WRITTEN_PATHS) {
+    yield {
+      path: "",
+      message: `The nodes and merges of a workflow write at most ${MAX_WRITTEN_PATHS} paths together. These write ${count}. Write objects in place of their members, or move parts into sub-workflows.`,
+    };
+    return;
+  }
+  for (const [index, paths] of byNodes.entries())
+    for (const path of paths)
+      yield* issueOf(writtenPathProblem(path), jsonPointer([path], `/nodes/${index}/outputMapping`));
+  for (const [index, merge] of merges.entries()) {
+    if (merge === undefined) continue;
+    const base = `/transitions/${index}/synchronization/merge`;
+    yield* issueOf(mergeSourceProblem(merge.source), `${base}/source`);
+    yield* issueOf(writtenPathProblem(merge.target), `${base}/target`);
+  }
+}
+
+function issueOf(problem: string | null, path: string): InputIssue[] {
+  return problem === null ? [] : [{ path, message: problem }];
 }
 
 function* expressionIssues(definition: WorkflowDefinition): Issues {

@@ -8,6 +8,10 @@ export const MAX_TRANSITIONS = 1_000;
 export const MAX_WORKFLOW_EXPRESSIONS = 32 * 1024;
 /** Names of items of `foreach` that one node sees. */
 export const MAX_ITEM_NAMES = 32;
+/** Paths that the nodes and merges of one workflow write. */
+export const MAX_WRITTEN_PATHS = 2_000;
+/** Names of one path that is written, or read from branches, below its area. */
+export const MAX_PATH_NAMES = 16;
 /** Tokens that one transition makes. */
 export const MAX_SPAWN_COUNT = 1_000;
 /** Iterations of one loop. */

@@ -4,6 +4,7 @@
  * FLOWPATH-1  A workflow writes below `state` and `output` only, by names that expressions can read.
  */
 import { checkName, ExpressionError } from "../../shared/expressions/values.ts";
+import { MAX_PATH_NAMES } from "./limits.ts";
 
 const WRITTEN = /^(state|output)((?:\.[A-Za-z_][A-Za-z0-9_]*)+)$/;
 const MERGED = /^_branch\.output((?:\.[A-Za-z_][A-Za-z0-9_]*)*)$/;
@@ -13,7 +14,7 @@ export function writtenPathProblem(path: string): string | null {
   const [, , names] = WRITTEN.exec(path) ?? [];
   if (names === undefined)
     return `Must be "state" or "output" and the names of members, as in "state.order.total". It is ${JSON.stringify(path.slice(0, 80))}.`;
-  return blockedName(names);
+  return nameProblem(names);
 }
 
 /** Returns the problem of the source of a merge; `null` where it may be read. */
@@ -21,7 +22,7 @@ export function mergeSourceProblem(path: string): string | null {
   const [, names] = MERGED.exec(path) ?? [];
   if (names === undefined)
     return `Must be "_branch.output", or a path below it, as in "_branch.output.score". It is ${JSON.stringify(path.slice(0, 80))}.`;
-  return blockedName(names);
+  return nameProblem(names);
 }
 
 /** Returns the names of a path. */
@@ -29,9 +30,13 @@ export function namesOf(path: string): string[] {
   return path.split(".");
 }
 
-function blockedName(names: string): string | null {
+/** Returns the problem of the names of a path, which begin with a dot. */
+function nameProblem(path: string): string | null {
+  const [, ...names] = namesOf(path);
+  if (names.length > MAX_PATH_NAMES)
+    return `Must have at most ${MAX_PATH_NAMES} names of members. It has ${names.length}.`;
   try {
-    for (const name of names.split(".")) checkName(name);
+    for (const name of names) checkName(name);
     return null;
   } catch (error) {
     if (error instanceof ExpressionError) return error.message;

@@ -2,6 +2,7 @@
 import type { WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
 import type { InputIssue } from "../../../shared/errors.ts";
 import { type Reads, readsOf } from "../../../shared/expressions/reads.ts";
+import { firstIssues } from "../first-issues.ts";
 import { MAX_PLACES, MAX_WAYS } from "../limits.ts";
 import { fanInIssues, nestingIssues } from "./fan-ins.ts";
 import { Places } from "./issue.ts";
@@ -35,8 +36,8 @@ export function soundnessIssues(definition: WorkflowDefinition, lookup: Lookup):
     known.set(source, found);
     return found;
   };
-  return [
+  return firstIssues([
     ...readIssues(definition, live, findWrites(definition, live), reads),
-    ...schemaIssues(definition, live, lookup, reads),
-  ];
+    ...firstIssues(schemaIssues(definition, live, lookup, reads)),
+  ]);
 }

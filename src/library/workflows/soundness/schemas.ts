@@ -27,13 +27,13 @@ export type Lookup = (kind: "task" | "workflow", reference: string) => KnownSche
 /** The variables of an expression whose schemas are known. */
 type Variables = Readonly<Record<string, JsonObject | null>>;
 
-/** Returns the mismatches of schemas (SOUND-9). */
+/** Returns the mismatches of schemas (SOUND-9), node by node. */
 export function schemaIssues(
   definition: WorkflowDefinition,
   liveness: Liveness,
   lookup: Lookup,
   readsOf: ReadsOf,
-): InputIssue[] {
+): Iterable<InputIssue> {
   return new SchemaCheck(definition, lookup, readsOf).issues(liveness);
 }
 
@@ -54,16 +54,14 @@ class SchemaCheck {
           ]);
   }
 
-  issues({ atlas }: Liveness): InputIssue[] {
+  *issues({ atlas }: Liveness): Generator<InputIssue, void> {
     const inBranches = new Set(atlas.places.flatMap(({ node, within }) => (within === null ? [] : [node])));
-    return [
-      ...this.definition.nodes.flatMap((node, index) => [
-        ...this.#inputIssues(node, `/nodes/${index}`),
-        ...this.#stateIssues(node, `/nodes/${index}/outputMapping`, inBranches.has(node.ref)),
-      ]),
-      ...this.#mergeIssues(),
-      ...this.#runIssues(),
-    ];
+    for (const [index, node] of this.definition.nodes.entries()) {
+      yield* this.#inputIssues(node, `/nodes/${index}`);
+      yield* this.#stateIssues(node, `/nodes/${index}/outputMapping`, inBranches.has(node.ref));
+    }
+    yield* this.#mergeIssues();
+    yield* this.#runIssues();
   }
 
   #known({ task, workflow }: WorkflowNode): KnownSchemas {
@@ -116,14 +114,13 @@ class SchemaCheck {
     return [...missing, ...others];
   }
 
-  #stateIssues(node: WorkflowNode, base: string, isInBranch: boolean): InputIssue[] {
-    const { outputMapping = {} } = node;
-    return Object.entries(outputMapping).flatMap(([path, source]) => {
+  *#stateIssues(node: WorkflowNode, base: string, isInBranch: boolean): Generator<InputIssue, void> {
+    for (const [path, source] of Object.entries(node.outputMapping ?? {})) {
       const at = jsonPointer([path], base);
       const given = this.#schemaOf(this.readsOf(source).whole, this.#afterNode(node));
-      const issue = isInBranch ? null : this.#writeIssue(path, given, `Node "${node.ref}"`, at);
-      return [...(issue ?? []), ...this.#resultIssues(node, source, at)];
-    });
+      if (!isInBranch) yield* this.#writeIssue(path, given, `Node "${node.ref}"`, at);
+      yield* this.#resultIssues(node, source, at);
+    }
   }
 
   /** Returns the members of a result that its schema does not have. */
