@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { requestHttp } from "../../src/agents/executor/actions/http-request.ts";
 import { addressProblem, hostProblem, isPrivateHost } from "../../src/library/tasks/host-rules.ts";
 import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../src/library/tasks/limits.ts";
-import type { Json } from "../../src/shared/json.ts";
+import { isJson, type Json } from "../../src/shared/json.ts";
 
 interface Seen {
   method: string;
@@ -196,7 +196,7 @@ describe("a request", () => {
     for (const name of ["authorization", "cookie", "x-api-key"])
       expect(redirected?.headers[name]).toBeUndefined();
     answer = redirect(307, `http://${second}/b`);
-    await expect(ask(post, [first, second])).rejects.toThrow("does not get its body");
+    await expect(ask(post, [first, second])).rejects.toThrow("gets no `POST`");
     expect(seen.splice(0)).toHaveLength(1);
     answer = ({ url }, response) =>
       url === "/a" ? redirect(307, "/b")(seen[0] as Seen, response) : void response.end();
@@ -249,6 +249,58 @@ describe("a request", () => {
     }
     answer = (_, response) => void response.destroy();
     await expect(ask({ url: `http://${first}/` })).rejects.toMatchObject({ retriable: true });
+  });
+
+  test("HTTP-3 JSON that no result may hold is its text, and the request succeeds", async () => {
+    for (const body of [
+      `${"[".repeat(64)}${"]".repeat(64)}`,
+      '{"n":1e999}',
+      `${"[".repeat(500)}${"]".repeat(500)}`,
+    ]) {
+      answer = (_, response) =>
+        void response.writeHead(200, { "content-type": "application/json" }).end(body);
+      expect(await ask({ url: `http://${first}/` })).toMatchObject({ status: 200, body });
+    }
+    const deep = `${"[".repeat(63)}${"]".repeat(63)}`;
+    answer = (_, response) => void response.writeHead(200, { "content-type": "application/json" }).end(deep);
+    const result = await ask({ url: `http://${first}/` });
+    expect(isJson(result)).toBe(true);
+    expect(JSON.stringify(result.body)).toBe(deep);
+  });
+
+  test.each<[string, Json]>([
+    ["absent", {}],
+    ["GET", { method: "GET" }],
+    ["HEAD", { method: "HEAD" }],
+  ])("HTTP-5 a body whose method is %s is refused", async (_, more) => {
+    answer = (_request, response) => void response.end();
+    const asking = ask({ url: `http://${first}/`, body: { a: 1 }, ...(more as object) });
+    await expect(asking).rejects.toMatchObject({
+      code: "INVALID_INPUT",
+      retriable: false,
+      message: expect.stringContaining("Name a method"),
+    });
+    expect(seen).toEqual([]);
+  });
+
+  test.each(["ключ", "a\nb"])("HTTP-5 the idempotency key %j is refused", async (idempotencyKey) => {
+    const input = { url: `http://${first}/`, method: "POST" };
+    await expect(
+      requestHttp({ hosts: [first], effect: "idempotent" }, input, { signal: never, idempotencyKey }),
+    ).rejects.toMatchObject({ name: "ToolError", code: "INVALID_INPUT", retriable: false });
+    expect(seen).toEqual([]);
+  });
+
+  test("HTTP-1 a request that changes things is not redirected to another origin, also without a body", async () => {
+    answer = redirect(307, `http://${second}/b`);
+    for (const method of ["DELETE", "POST", "PUT"])
+      await expect(ask({ url: `http://${first}/a`, method }, [first, second])).rejects.toThrow(
+        "Name that address",
+      );
+    expect(seen.map(({ url }) => url)).toEqual(["/a", "/a", "/a"]);
+    answer = ({ url }, response) =>
+      url === "/a" ? redirect(307, `http://${second}/b`)(seen[0] as Seen, response) : void response.end("ok");
+    expect(await ask({ url: `http://${first}/a` }, [first, second])).toMatchObject({ body: "ok" });
   });
 
   test("TASK-2 ends with its signal", async () => {

@@ -5,7 +5,9 @@
  *         is redirected to another origin keeps only headers that say how to answer, and one with a body is not redirected there.
  * HTTP-2  A response has at most `MAX_HTTP_RESPONSE_BYTES`; a larger one is an error, without reading on.
  * HTTP-4  A request of an `idempotent` action carries the idempotency key of its step, the same in all attempts, unless its input gives one.
- * HTTP-3  No answer, 408, 429 and 5xx are errors that may pass. Any other status is a result.
+ * HTTP-3  No answer, 408, 429 and 5xx are errors that may pass. Any other status is a result, whose body is a text where it is no JSON
+ *         that a result may hold.
+ * HTTP-5  A request that HTTP cannot carry is refused before it is sent, and no further attempt is made.
  */
 import { z } from "zod";
 import { addressProblem } from "../../../library/tasks/host-rules.ts";
@@ -13,10 +15,12 @@ import { MAX_HTTP_REDIRECTS, MAX_HTTP_RESPONSE_BYTES } from "../../../library/ta
 import { ToolError } from "../../../library/tool-error.ts";
 import type { HttpRequestAction } from "../../../protocol/task-definition.ts";
 import { defined } from "../../../shared/defined.ts";
-import { type Json, type JsonObject, parseJson } from "../../../shared/json.ts";
+import { isJsonWithin, type Json, type JsonObject, MAX_DEPTH, parseJson } from "../../../shared/json.ts";
 import { inputIssues, issuesText } from "../../../shared/validation.ts";
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] as const;
+/** Methods that change nothing and send no body. */
+const READS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 /** Headers that hold no secret of an origin. */
 const PLAIN_HEADERS = new Set(["accept", "accept-language", "user-agent"]);
 /** Headers of a response that are no result. */
@@ -48,7 +52,10 @@ export async function requestHttp(
 ): Promise<JsonObject> {
   let sent = requestOf(input);
   if (effect === "idempotent" && !sent.headers.has("idempotency-key"))
-    sent.headers.set("idempotency-key", idempotencyKey);
+    carried(
+      "Its idempotency key has characters that HTTP does not allow. Use letters, digits and marks of ASCII.",
+      () => sent.headers.set("idempotency-key", idempotencyKey),
+    );
   for (let redirects = 0; ; redirects++) {
     const problem = addressProblem(sent.url, hosts);
     if (problem !== null) throw new ToolError(problem, { code: "PERMISSION_DENIED" });
@@ -71,21 +78,29 @@ function requestOf(input: Json): Sent {
   const { url: address, method, headers: given, body } = parsed.data;
   const url = URL.parse(address);
   if (url === null) throw new ToolError("Its `url` is no address.", { code: "INVALID_INPUT" });
-  const headers = headersOf(given);
+  const headers = carried(
+    "A header has a name or a value that HTTP does not allow.",
+    () => new Headers(given),
+  );
   if (body === undefined) return { url, method, headers };
+  if (READS.has(method))
+    throw new ToolError(
+      `A request with \`${method}\` has no \`body\`. Name a method that sends one, such as \`POST\`.`,
+      {
+        code: "INVALID_INPUT",
+      },
+    );
   if (typeof body !== "string" && !headers.has("content-type"))
     headers.set("content-type", "application/json");
   return { url, method, headers, body: typeof body === "string" ? body : JSON.stringify(body) };
 }
 
-function headersOf(given: Record<string, string>): Headers {
+/** Returns what is made of parts of a request. Throws `INVALID_INPUT` with the message where HTTP cannot carry them. */
+function carried<Made>(message: string, make: () => Made): Made {
   try {
-    return new Headers(given);
+    return make();
   } catch (cause) {
-    throw new ToolError("A header has a name or a value that HTTP does not allow.", {
-      code: "INVALID_INPUT",
-      cause,
-    });
+    throw new ToolError(message, { code: "INVALID_INPUT", cause });
   }
 }
 
@@ -109,13 +124,13 @@ function redirectOf(
   if (next === null) throw new ToolError("It was redirected to what is no address.");
   const isElsewhere = next.origin !== url.origin;
   const kept = new Headers([...headers].filter(([name]) => !isElsewhere || PLAIN_HEADERS.has(name)));
-  if (TO_GET.has(status) && method !== "GET" && method !== "HEAD") {
+  if (TO_GET.has(status) && !READS.has(method)) {
     kept.delete("content-type");
     return { url: next, method: "GET", headers: kept };
   }
-  if (isElsewhere && body !== undefined)
+  if (isElsewhere && !READS.has(method))
     throw new ToolError(
-      `It was redirected to "${next.host}", which does not get its body. Name that address.`,
+      `It was redirected to "${next.host}", which gets no \`${method}\`. Name that address.`,
     );
   return { url: next, method, headers: kept, ...defined({ body }) };
 }
@@ -130,7 +145,9 @@ async function resultOf(response: Response): Promise<JsonObject> {
   const isJson = /[/+]json\b/i.test(headers.get("content-type") ?? "");
   const parsed = isJson ? parseJson(text) : undefined;
   const shown = [...headers].filter(([name]) => !DROPPED_HEADERS.has(name));
-  return { status, headers: Object.fromEntries(shown), body: parsed === undefined ? text : parsed };
+  // The body is a level below the result.
+  const body = isJsonWithin(parsed, MAX_DEPTH - 1) ? parsed : text;
+  return { status, headers: Object.fromEntries(shown), body };
 }
 
 async function textOf(response: Response): Promise<string> {
