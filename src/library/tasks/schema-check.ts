@@ -1,12 +1,21 @@
 /** JSON Schemas within definitions: each is read as it will be checked, so a problem is found where it is written. */
 import { z } from "zod";
 import type { InputIssue } from "../../shared/errors.ts";
-import type { JsonObject } from "../../shared/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
+import { checkValue } from "../../shared/json-schema/check-value.ts";
+import { alternativeOf, filled } from "../../shared/json-schema/defaults.ts";
+import { type Meter, Spent } from "../../shared/json-schema/meter.ts";
 import { Patterns } from "../../shared/json-schema/pattern.ts";
 import { readSchema } from "../../shared/json-schema/read-schema.ts";
+import type { Schema } from "../../shared/json-schema/schema.ts";
+import { checkBudget } from "../../shared/json-schema/violations.ts";
+import { issueAt, jsonPointer } from "../../shared/validation.ts";
 
 /** Steps of compiling the patterns of one definition. */
 const MAX_COMPILE_STEPS = 100_000;
+
+/** Steps of looking for defaults in a schema. */
+const STEPS_OF_SCHEMA = 4;
 
 /** A schema of a definition; `undefined` where it has none. */
 export interface PlacedSchema {
@@ -36,12 +45,61 @@ export function withKeywords(check: z.ZodType<JsonObject>): z.ZodType<JsonObject
   });
 }
 
-/** Returns the problems of all schemas of one definition, which share one budget for compiling patterns. */
+/**
+ * Returns the problems of all schemas of one definition, which share one budget for compiling patterns, and one for checking defaults
+ * against their schemas.
+ */
 export function schemaIssues(schemas: readonly PlacedSchema[]): InputIssue[] {
   const patterns = new Patterns(MAX_COMPILE_STEPS);
-  return schemas.flatMap(({ path, schema }) =>
-    schema === undefined ? [] : readSchema(schema, path, patterns).issues,
+  const meter = checkBudget();
+  return schemas.flatMap(({ path, schema }) => {
+    if (schema === undefined) return [];
+    const { issues, root, hasUnevaluated } = readSchema(schema, path, patterns);
+    if (issues.length > 0) return issues;
+    try {
+      return [...defaultIssues(schema, root, path, { hasUnevaluated, meter })];
+    } catch (error) {
+      if (!(error instanceof Spent)) throw error;
+      return [{ path, message: "Has defaults that are too much to check. Give fewer or shorter ones." }];
+    }
+  });
+}
+
+/** Finds defaults of members that do not fit their own schemas, at the places where defaults are filled in (DEFAULT-1). */
+function* defaultIssues(
+  schema: Json | undefined,
+  node: Schema | undefined,
+  path: string,
+  check: { hasUnevaluated: boolean; meter: Meter },
+): Generator<InputIssue> {
+  if (!isJsonObject(schema) || typeof node !== "object") return;
+  check.meter.spend(STEPS_OF_SCHEMA);
+  const { properties, prefixItems, items, additionalProperties } = schema;
+  for (const [name, member] of Object.entries(isJsonObject(properties) ? properties : {})) {
+    const [place, own] = [jsonPointer([name], `${path}/properties`), node.properties?.[name]];
+    if (isJsonObject(member) && member.default !== undefined && typeof own === "object") {
+      const value = filled(member, member.default, check.meter);
+      const { hasUnevaluated, meter } = check;
+      const [found] = checkValue({ root: own, hasUnevaluated }, value, meter);
+      if (found !== undefined)
+        yield issueAt(`${place}/default`, `Does not fit its schema: ${found.path || "/"}: ${found.message}.`);
+    }
+    yield* defaultIssues(member, own, place, check);
+  }
+  for (const [index, item] of (Array.isArray(prefixItems) ? prefixItems : []).entries())
+    yield* defaultIssues(item, node.prefixItems?.[index], `${path}/prefixItems/${index}`, check);
+  yield* defaultIssues(items, node.items, `${path}/items`, check);
+  yield* defaultIssues(
+    additionalProperties,
+    node.additionalProperties,
+    `${path}/additionalProperties`,
+    check,
   );
+  for (const name of ["anyOf", "oneOf"] as const) {
+    const only = alternativeOf(schema[name]);
+    if (only !== undefined)
+      yield* defaultIssues(only.schema, node[name]?.[only.index], `${path}/${name}/${only.index}`, check);
+  }
 }
 
 /** Returns the names of a JSON pointer. */
