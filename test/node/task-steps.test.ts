@@ -18,6 +18,7 @@ import { systemClock } from "../../src/ports/system.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import { defined } from "../../src/shared/defined.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
+import { sha256Hex } from "../../src/shared/sha256.ts";
 import { memoryToolState, noHandles } from "../support/local-executor.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 import { callOf } from "../support/tools.ts";
@@ -94,6 +95,28 @@ const set = (values: Record<string, string>): StepOptions["action"] => ({ kind: 
 const says = (value: unknown) => code(() => value);
 
 describe("the steps of a task", () => {
+  test("F13 STEP-5 an idempotency key holds within its tenant, task and step, and a long one is its hash", async () => {
+    const seen: string[] = [];
+    const action = code((_, { operationId }) => {
+      seen.push(operationId);
+      return null;
+    });
+    const steps = [
+      step("pay", { action, idempotencyKey: "input.key" }),
+      step("send", { action, idempotencyKey: "input.key" }),
+    ];
+    await run(steps, { key: "o-1" });
+    expect(seen.splice(0)).toEqual(["acme:lib/task/pay:o-1", "acme:lib/task/send:o-1"]);
+    const key = "k".repeat(200);
+    await run(steps, { key });
+    await run(steps.slice(0, 1), { key });
+    expect(seen).toEqual([
+      await sha256Hex(`acme:lib/task/pay:${key}`),
+      await sha256Hex(`acme:lib/task/send:${key}`),
+      seen[0],
+    ]);
+  });
+
   test("F13 copying the results of actions takes from the budget of the task: ten responses fit, gigabytes do not", async () => {
     const steps = (count: number, length: number) =>
       Array.from({ length: count }, (_, index) =>

@@ -6,7 +6,7 @@
  * STEP-4  A step that fails with `abort` or `retry` ends the task; with `retry` its error may pass, so whoever runs the task tries it again
  *         from its first step, with a fresh state. With `continue` the error is in `state._errors`, and the next step runs.
  * STEP-5  Each action gets an operation id of its own, the same in all attempts of the task, and ends when its own time is over.
- *         `idempotencyKey` gives another one in its place.
+ *         `idempotencyKey` gives another one in its place, which holds within its tenant, task and step.
  * STEP-6  The result of a task is its output, or where no step writes that, the result of its last step that maps nothing.
  * STEP-7  With `retry` an action is run again, under the same operation id and with the same input, while its error may pass. As for a
  *         tool, an exception may pass; an error that the action reports may if it says so.
@@ -25,6 +25,7 @@ import { mapped } from "../../../shared/expressions/mapping.ts";
 import { typeOf } from "../../../shared/expressions/values.ts";
 import { isJson, type Json } from "../../../shared/json.ts";
 import type { Meter } from "../../../shared/json-schema/meter.ts";
+import { sha256Hex } from "../../../shared/sha256.ts";
 import { TaskAreas } from "./areas.ts";
 import { type ActionPorts, runAction } from "./run-action.ts";
 import { describe, stepError } from "./step-error.ts";
@@ -32,6 +33,9 @@ import type { TaskRecord } from "./task-record.ts";
 
 /** UTF-16 units of a result as JSON that one step copies: a response of 512 KiB takes a thirtieth of the budget. */
 const UNITS_OF_RESULT_STEP = 64;
+
+/** UTF-16 units of the key of an action with its prefix. */
+const MAX_KEY_LENGTH = 200;
 
 /** Where the steps of a task run. */
 export interface StepsRun {
@@ -105,7 +109,7 @@ function evaluated(source: string, areas: TaskAreas, meter: Meter): Json | undef
 }
 
 async function runStep(
-  { authored }: PinnedTask,
+  task: PinnedTask,
   one: PinnedStep,
   areas: TaskAreas,
   { context, ports, meter, record }: StepsRun,
@@ -113,7 +117,7 @@ async function runStep(
 ): Promise<void> {
   const { action, retry, inputMapping, outputMapping } = one;
   const input = inputMapping === undefined ? areas.input : mapped(inputMapping, areas.variables, meter);
-  const own = contextOf(one, areas, context, meter);
+  const own = await contextOf(task, one, areas, context, meter);
   const run = () => {
     tries.count += 1;
     return runAction(action, {
@@ -123,7 +127,7 @@ async function runStep(
       ports,
       record,
       context: own,
-      isAuthored: authored === true,
+      isAuthored: task.authored === true,
     });
   };
   const value = await withAttempts(run, retry, context.signal, ports.clock);
@@ -151,12 +155,13 @@ async function withAttempts(
 }
 
 /** Returns the context of one action. */
-function contextOf(
+async function contextOf(
+  task: PinnedTask,
   { ref, idempotencyKey }: PinnedStep,
   areas: TaskAreas,
   context: ToolContext,
   meter: Meter,
-): ToolContext {
+): Promise<ToolContext> {
   const key = idempotencyKey === undefined ? undefined : evaluated(idempotencyKey, areas, meter);
   if (idempotencyKey !== undefined && (typeof key !== "string" || key === ""))
     throw new ToolError(
@@ -167,9 +172,17 @@ function contextOf(
     );
   return {
     ...context,
-    operationId: typeof key === "string" ? key : `${context.operationId}/${ref}`,
+    operationId:
+      typeof key === "string"
+        ? await keyWithin(`${context.context.tenant}:${task.library}/${task.id}/${ref}:${key}`)
+        : `${context.operationId}/${ref}`,
     defer: () => Promise.reject(new ToolError("A step of a task cannot defer its result. Return it.")),
   };
+}
+
+/** Returns a key that services accept: the SHA-256 of a long one. */
+async function keyWithin(key: string): Promise<string> {
+  return key.length > MAX_KEY_LENGTH ? sha256Hex(key) : key;
 }
 
 /** Returns a copy of what an action returned. Takes the steps of copying it from the budget. */
