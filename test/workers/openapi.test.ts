@@ -299,6 +299,23 @@ describe("API-1 answers fit the document", () => {
         "model-profiles",
         { id: "m", provider: "google", modelId: "m", costPer1kInput: 1, fallbacks: ["test/scripted"] },
       ],
+      Action: ["actions", { id: "a", kind: "update_context", values: { n: "1" } }],
+      Prompt: ["prompts", { id: "w", template: "Hi {{ name }}." }],
+      Task: [
+        "tasks",
+        {
+          id: "k",
+          inputSchema: { type: "object" },
+          steps: [
+            { ref: "one", action: "a" },
+            { ref: "two", action: { kind: "llm", prompt: "w", profile: "m" } },
+          ],
+        },
+      ],
+      Workflow: [
+        "workflows",
+        { id: "f", inputSchema: { type: "object" }, initialNode: "n", nodes: [{ ref: "n", task: "k" }] },
+      ],
     } as const;
     for (const [name, [kind, definition]] of Object.entries(bodies)) {
       for (const library of ["described", "test"]) {

@@ -27,7 +27,7 @@ import { operationsOf, type Reply, type Turn } from "../turn.ts";
 import { messageEvent, outcomeEvent, outcomesAt, replyEvent, resultEvent } from "../turn-events.ts";
 import { fittedMoves, tokensOf } from "./moves.ts";
 import { repeatNotes } from "./repeats.ts";
-import { toolsBeside } from "./silence.ts";
+import { toolsBeside } from "./silence-tool.ts";
 import { companyOf, saidWithOthers, withSpeakers } from "./speakers.ts";
 
 /** Returns the context without the turn's moves. `said` are the finished turns of other agents that the cycle is told of. */
