@@ -16,6 +16,7 @@ import {
   HOSTILE_TOOLS,
   type HostileCase,
 } from "../../test/support/hostile-schemas.ts";
+import { HOSTILE_TASKS, type HostileTask } from "../../test/support/hostile-tasks.ts";
 import { type Reply, startOpenAIServer, textReply, toolReply } from "../../test/support/openai-server.ts";
 import { buildBundle } from "../harness/bundle.ts";
 import { BENCH_DIR } from "../harness/paths.ts";
@@ -75,6 +76,9 @@ export async function runHostile(directory: string, args: readonly string[]): Pr
       schemas: cycle(HOSTILE_SCHEMAS).map((one) => turn(one, replies)),
       patterns: cycle(HOSTILE_PATTERNS).map((one) => turn(one, replies)),
       "calls of tools": cycle(HOSTILE_CALLS).map((one) => calls(one, replies)),
+      "runs of tasks": cycle(Object.fromEntries(HOSTILE_TASKS.map((one) => [one.task.id, one]))).map((one) =>
+        runs(one, replies),
+      ),
       shapes: cycle(HOSTILE_SHAPES),
     };
     const rows: ResultRow[] = [];
@@ -130,6 +134,14 @@ function calls({ schema, reply }: HostileCase, replies: Map<string, Reply>): str
   replies.set(content, toolReply(...names.map((name) => ({ name, arguments: reply }))));
   const tools = names.map((name) => ({ name, description: "A hostile tool.", inputSchema: schema }));
   return JSON.stringify({ content, tools });
+}
+
+/** Returns the body of a turn, and lets the model run the task several times at once. */
+function runs({ task, input }: HostileTask, replies: Map<string, Reply>): string {
+  const content = nextContent();
+  const call = { name: `run_${task.id}`, arguments: input };
+  replies.set(content, toolReply(...Array.from({ length: HOSTILE_TOOLS }, () => call)));
+  return JSON.stringify({ content });
 }
 
 function nextContent(): string {

@@ -1,12 +1,19 @@
-/** The application of the case `hostile`: one agent without tools, whose model is the runner's. */
+/** The application of the case `hostile`: one agent, whose tools run hostile tasks and whose model is the runner's. */
 import { dramatis } from "../../src/dramatis.ts";
-import { defineLibrary, definePersona } from "../../src/library/define.ts";
+import { defineLibrary, definePersona, defineTool } from "../../src/library/define.ts";
+import { HOSTILE_TASKS } from "../../test/support/hostile-tasks.ts";
 import { AGENT, TENANTS } from "./agent.ts";
 
-const persona = definePersona(AGENT, { identity: { systemPrompt: "You answer with JSON." } });
+const tools = HOSTILE_TASKS.map(({ task }) =>
+  defineTool({ name: `run_${task.id}`, description: "Runs a hostile task.", target: { task } }),
+);
+const persona = definePersona(AGENT, {
+  identity: { systemPrompt: "You answer with JSON." },
+  tools: { toolIds: tools.map(({ id }) => id) },
+});
 
 const app = dramatis({
-  libraries: [defineLibrary("hostile", { personas: [persona] })],
+  libraries: [defineLibrary("hostile", { personas: [persona], tools })],
   agents: TENANTS.map((tenant) => ({ tenant, id: AGENT, persona: `hostile/${AGENT}` })),
 });
 
