@@ -4,8 +4,9 @@ import { z } from "zod";
 import { spentByAgent } from "../../src/agents/conversation/core/own-spending.ts";
 import { planReservation } from "../../src/agents/conversation/core/planning/budget.ts";
 import { packHead, unpackHead } from "../../src/agents/conversation/store/journal.ts";
-import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { defineLibrary, defineModelProfile, defineTool } from "../../src/library/define.ts";
 import { defineTask } from "../../src/library/define-task.ts";
+import { step } from "../../src/library/tasks/step.ts";
 import { maxOutputTokens } from "../../src/model/spending.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
@@ -299,6 +300,24 @@ describe("money", () => {
       code: "INVALID_INPUT",
     });
   });
+
+  test.each(["llm", "llm.embed"] as const)(
+    "H4 BUDGET-4 so it is where a step `%s` asks a model without a price",
+    async (kind) => {
+      const profile = defineModelProfile("free", { provider: "openai", modelId: "unpriced" });
+      const action = kind === "llm" ? { kind, profile, template: "Hi." } : { kind, profile };
+      const asks = defineTask({ id: "asks", input: z.looseObject({}), steps: [step("a", { action })] });
+      const tool = defineTool({ name: "ask", description: "Asks.", target: { task: asks } });
+      const priced = { costPer1kInput: 1, costPer1kOutput: 2, parameters: { max_tokens: 50 } };
+      const room = SteeredConversation.create(
+        defineLibrary("lib", { tools: [tool] }),
+        {},
+        {},
+        { budget: { usd: 1 }, profile: priced },
+      );
+      await expect(room).rejects.toThrow("The model openai/unpriced has no price");
+    },
+  );
 
   test("H4 a budget in dollars counts prices of input and output", async () => {
     const profile = { costPer1kInput: 1, costPer1kOutput: 2, parameters: { max_tokens: 50 } };

@@ -500,6 +500,14 @@ describe("the definition of a task of steps", () => {
     expect(() => define(steps)).toThrow(message);
   });
 
+  test("ACTION-1 says what is missing in plain words", () => {
+    // SAFETY: authors without types write anything.
+    const action = { kind: "http.request" } as unknown as StepOptions["action"];
+    expect(() => defineTask({ id: "t", input: anything, steps: [step("a", { action })] })).toThrow(
+      "/steps/0/action/hosts: Is required",
+    );
+  });
+
   test("STEP-1 has no code and no effect of its own beside its steps", () => {
     expect(() => define([ok], { execute: () => 1 })).toThrow("it has no `execute`");
     expect(() => define([ok], { effect: "pure" })).toThrow("it has no `effect`");

@@ -11,7 +11,7 @@ import type { InputIssue } from "../../shared/errors.ts";
 import { mappingIssues } from "../../shared/expressions/mapping.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { templateBudget, templateIssues } from "../../shared/templates/template.ts";
-import { inputIssues } from "../../shared/validation.ts";
+import { inputIssues, plainly } from "../../shared/validation.ts";
 import { listIds } from "../known-ids.ts";
 import { ACTION_KINDS, isKind, kindNamed, kindOf, laterKind } from "./kinds.ts";
 import { AREA_NAMES } from "./paths.ts";
@@ -42,7 +42,7 @@ export function optionIssues(action: unknown, path: string, meter = templateBudg
   if (!isKind(kind)) return [{ path: `${path}/kind`, message: kindProblem(kind) }];
   // SAFETY: the schema of the kind checks the rest.
   const given = action as InlineAction;
-  const parsed = kindOf(given).schema.safeParse(given);
+  const parsed = kindOf(given).schema.safeParse(given, { error: plainly });
   if (!parsed.success) return inputIssues(parsed.error, path);
   const mappings = kindOf(given).mappings?.(given) ?? [];
   const templates = kindOf(given).templates?.(given) ?? [];

@@ -88,10 +88,12 @@ export function hostsOf({ steps }: PinnedTask): string[] | undefined {
   return steps.flatMap(({ action }) => (action.kind === "http.request" ? action.hosts : []));
 }
 
-/** Returns the models that a pinned task asks for answers. */
+/** Returns the models that a pinned task asks. */
 export function modelsOf({ steps }: PinnedTask): ModelProfile[] {
   return steps.flatMap(({ action }) =>
-    action.kind === "llm" && action.profile !== undefined ? [action.profile] : [],
+    (action.kind === "llm" || action.kind === "llm.embed") && action.profile !== undefined
+      ? [action.profile]
+      : [],
   );
 }
 
