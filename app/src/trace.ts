@@ -70,14 +70,19 @@ export function rowsOf(spans: readonly SpanView[]): TraceRows {
 
 export function summaryOf({ spans }: Pick<TraceView, "spans">): TraceSummary {
   const steps = spans.map(stepOf);
-  const tokens = spans.flatMap(({ attributes }) => [
-    attributes["gen_ai.usage.input_tokens"],
-    attributes["gen_ai.usage.output_tokens"],
-  ]);
+  const sumOf = (...names: string[]) =>
+    spans
+      .flatMap(({ attributes }) => names.map((name) => attributes[name]))
+      .reduce<number>((sum, count) => sum + (typeof count === "number" ? count : 0), 0);
   return {
     agents: new Set(steps.flatMap(({ kind, subject }) => (kind === "agent" ? [subject] : []))).size,
-    modelCalls: steps.filter(({ kind }) => kind === "model").length,
-    tokens: tokens.reduce<number>((sum, count) => sum + (typeof count === "number" ? count : 0), 0),
+    modelCalls: steps.filter(({ kind }) => kind === "model").length + sumOf("dramatis.task.model_calls"),
+    tokens: sumOf(
+      "gen_ai.usage.input_tokens",
+      "gen_ai.usage.output_tokens",
+      "dramatis.task.input_tokens",
+      "dramatis.task.output_tokens",
+    ),
     durationMs: extentOf(timedOf(spans)).length,
   };
 }

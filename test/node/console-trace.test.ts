@@ -168,6 +168,19 @@ it("sums agents, model calls, tokens and time", () => {
   expect(summaryOf({ spans: SPANS })).toEqual({ agents: 2, modelCalls: 2, tokens: 165, durationMs: 1_000 });
 });
 
+it("counts what a task asked of models", () => {
+  const [first] = SPANS;
+  if (first === undefined) throw new Error("There are spans.");
+  const attributes = {
+    "gen_ai.operation.name": "execute_tool",
+    "dramatis.task.model_calls": 2,
+    "dramatis.task.input_tokens": 60,
+    "dramatis.task.output_tokens": 7,
+  };
+  const sum = summaryOf({ spans: [...SPANS, { ...first, name: "execute_tool bill", attributes }] });
+  expect(sum).toMatchObject({ modelCalls: 4, tokens: 232 });
+});
+
 it.each([
   [0, "0 ms"],
   [999.4, "999 ms"],

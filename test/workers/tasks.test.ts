@@ -329,7 +329,7 @@ describe("a task that a tool calls", () => {
     });
   });
 
-  test("LEDGER-5 LEDGER-6 BUDGET-8 H4 asks a model by a prompt of the library; what it uses up counts in the turn and its budget", async () => {
+  test("LEDGER-5 LEDGER-6 BUDGET-8 SPANS-3 H4 asks a model by a prompt of the library; what it uses up counts in the turn and its budget", async () => {
     const library = newLibrary();
     await add(`${library}/prompts`, {
       id: "sum_up",
@@ -351,7 +351,12 @@ describe("a task that a tool calls", () => {
     });
     const conversation = await conversationWith(library, "ask");
     const inner = new Play({ replies: [[{ text: '{"words": 3}' }]] });
-    const { result, call, turn } = await callOnce(conversation, "use_ask", { script: inner.content });
+    const {
+      turnId: asked,
+      result,
+      call,
+      turn,
+    } = await callOnce(conversation, "use_ask", { script: inner.content });
     expect(result).toEqual({ success: true, result: { words: 3 } });
     const [request] = await inner.requests(1);
     expect(request?.body).toMatchObject({
@@ -369,6 +374,19 @@ describe("a task that a tool calls", () => {
       0,
     );
     expect(ofTurn.tokens).toBe(own + used);
+    const trace = await get(`${conversation.path}/turns/${asked}/trace`, AUTHOR);
+    expect(trace.body).toMatchObject({
+      spans: expect.arrayContaining([
+        expect.objectContaining({
+          name: "execute_tool use_ask",
+          attributes: expect.objectContaining({
+            "dramatis.task.model_calls": 1,
+            "dramatis.task.input_tokens": models?.inputTokens,
+            "dramatis.task.output_tokens": models?.outputTokens,
+          }),
+        }),
+      ]),
+    });
     await add(`${library}/tasks`, {
       id: "long",
       inputSchema: object({ script: text }, ["script"]),

@@ -7,7 +7,8 @@
  *          agent, from its request to its result. The span of a deferred call ends when its tool does. Tools of clients have none.
  * SPANS-5  A wait for a person's approval has a span of its own, from the request to its end, once it is over. The spans of a turn after a
  *          wait have their number, from 2.
- * SPANS-3  Only spans of model calls have `gen_ai.usage.*`, so the sum over a trace is what the providers counted.
+ * SPANS-3  Only spans of model calls have `gen_ai.usage.*`, so the sum over a trace is what the providers counted. What the steps of a task
+ *          asked of models is in `dramatis.task.*` of its tool.
  * SPANS-4  Spans have no text of people, models or tools: ids, names, counts and codes of errors only. A tool that the agent does not have is
  *          `unknown`, because the model made up its name. Ids of providers are cut.
  */
@@ -223,7 +224,7 @@ function approvalSpan(record: ConversationIdentity, turn: Turn, operation: Opera
 }
 
 function operationSpan(record: ConversationIdentity, turn: Turn, operation: Operation): Span[] {
-  const { item, tool, target, agent, toolCallId, attempt, approval, result, completedAt, deferredAt } =
+  const { item, tool, target, agent, toolCallId, attempt, approval, result, completedAt, deferredAt, task } =
     operation;
   const endedAt = deferredAt ?? completedAt;
   if (target === "client" || awaitsApproval(operation) || endedAt === undefined) return [];
@@ -252,6 +253,11 @@ function operationSpan(record: ConversationIdentity, turn: Turn, operation: Oper
         "dramatis.operation.id": operationId(turn, item),
         "dramatis.attempts": attempt,
         ...(deferredAt === undefined ? {} : { "dramatis.deferred": true }),
+        ...defined({
+          "dramatis.task.model_calls": task?.models?.calls,
+          "dramatis.task.input_tokens": task?.models?.inputTokens,
+          "dramatis.task.output_tokens": task?.models?.outputTokens,
+        }),
       },
       ...defined({ error }),
     },
