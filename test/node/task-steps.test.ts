@@ -5,12 +5,13 @@ import { z } from "zod";
 import { runTool } from "../../src/agents/executor/run-tool.ts";
 import { TaskAreas } from "../../src/agents/executor/steps/areas.ts";
 import { checkedTool } from "../../src/library/authoring.ts";
-import { defineLibrary, defineTool, type ToolContext } from "../../src/library/define.ts";
+import { defineLibrary, defineModelProfile, defineTool, type ToolContext } from "../../src/library/define.ts";
 import { defineAction, definePrompt, defineTask } from "../../src/library/define-task.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
 import type { Task } from "../../src/library/tasks/built.ts";
 import { MAX_STEPS, MAX_TASK_CONTEXT_LENGTH } from "../../src/library/tasks/limits.ts";
+import { withModels } from "../../src/library/tasks/pin.ts";
 import { type Step, type StepOptions, step } from "../../src/library/tasks/step.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import { defineWorkflow, node } from "../../src/library/workflows/define-workflow.ts";
@@ -338,6 +339,23 @@ describe("the steps of a task", () => {
     await expect(wrong).rejects.toThrow('The output does not match the schema of the task "task"');
   });
 
+  test("TASKLOG-1 records at most 32 events and 32 measurements, of 16 Ki characters together", async () => {
+    const event = (index: number, payload = "1") =>
+      step(`e${index}`, { action: { kind: "emit_event", name: "done" }, inputMapping: { n: payload } });
+    const metric = (index: number) =>
+      step(`m${index}`, { action: { kind: "metric.record", name: "n" }, inputMapping: { value: "1" } });
+    const many = <One>(count: number, one: (index: number) => One) =>
+      Array.from({ length: count }, (_, index) => one(index));
+    await run([...many(32, (index) => event(index)), ...many(32, metric)].slice(0, 64));
+    await expect(run(many(33, (index) => event(index)))).rejects.toThrow(
+      'Step "e32": A task records at most 32',
+    );
+    await expect(run(many(33, metric))).rejects.toThrow('Step "m32": A task records at most 32');
+    const large = { text: "x".repeat(9_000) };
+    await run([event(0, "input.text")], large);
+    await expect(run([event(0, "input.text"), event(1, "input.text")], large)).rejects.toThrow('Step "e1"');
+  });
+
   test("ACTION-2 an action gets only input that its schema accepts, and its result is JSON", async () => {
     const strict = defineAction({
       id: "strict",
@@ -513,6 +531,11 @@ describe("the definition of a task of steps", () => {
     expect(() => define([ok], { effect: "pure" })).toThrow("it has no `effect`");
   });
 
+  test("STEP-2 a request over HTTP that says nothing of its effect is `once`", () => {
+    const steps = [step("a", { action: { kind: "http.request", hosts: ["a.example"] } })];
+    expect(defineTask({ id: "t", input: anything, steps }).effect).toBe("once");
+  });
+
   test("STEP-2 has the weakest effect of its actions", async () => {
     const of = async (steps: readonly Step[]) => {
       const library = defineLibrary("lib", { tasks: [define(steps)] });
@@ -640,6 +663,29 @@ test("PIN-2 a bare id in a task means its own library, and one in an action of a
   expect(
     pinned?.steps.map(({ action }) => (action.kind === "llm" ? action.prompt?.template : undefined)),
   ).toEqual(["Of ours.", "Of theirs."]);
+});
+
+test("PIN-1 a step that names no model gets that of the agent, and one that names one keeps it", async () => {
+  const own = defineModelProfile("own", { provider: "openai", modelId: "own" });
+  const task = defineTask({
+    id: "both",
+    input: anything,
+    steps: [
+      step("agents", { action: { kind: "llm", template: "Hi." } }),
+      step("own", { action: { kind: "llm", template: "Hi.", profile: own } }),
+      step("words", { action: { kind: "llm.embed" } }),
+    ],
+  });
+  const registry = new Registry(new DeployedCode([defineLibrary("lib", { tasks: [task] })]));
+  const { task: pinned } = await registry.runnable({ library: "lib", id: "both" });
+  if (pinned === undefined) throw new Error("It has steps.");
+  const agents = { provider: "openai", modelId: "of-the-agent" } as const;
+  const { steps } = withModels(pinned, agents, (profile) => ({ ...profile, parameters: { seed: 1 } }));
+  expect(steps.map(({ action }) => ("profile" in action ? action.profile : undefined))).toEqual([
+    { ...agents, parameters: { seed: 1 } },
+    { provider: "openai", modelId: "own", parameters: { seed: 1 } },
+    undefined,
+  ]);
 });
 
 test("FLOWBUILD-2 STEP-1 a task, an action or a workflow in the wrong place is named", () => {

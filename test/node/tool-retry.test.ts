@@ -22,6 +22,7 @@ import { allowAll } from "../../src/policy/gate.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { RetryPolicy, ToolEffect, VersionChain } from "../../src/protocol/definitions.ts";
 import type { ExecutorReport, ToolResult } from "../../src/protocol/executor-api.ts";
+import { defined } from "../../src/shared/defined.ts";
 import { localExecutor } from "../support/local-executor.ts";
 import { recordOf } from "../support/records.ts";
 import { callOf } from "../support/tools.ts";
@@ -197,6 +198,25 @@ describe("planning", () => {
         );
       }),
     );
+  });
+
+  test.each([
+    ["none", [100, 100, 100, 100]],
+    ["linear", [100, 200, 250, 250]],
+    ["exponential", [100, 200, 250, 250]],
+    [undefined, [100, 200, 250, 250]],
+  ] as const)("TOOLRETRY-2 pauses of a task: %s", (backoff, pauses) => {
+    const retry: RetryPolicy = { maxAttempts: 5, backoffMs: 100, maxDelayMs: 250, ...defined({ backoff }) };
+    const tools = chainWith(retry);
+    const at = (attempt: number) =>
+      nextAttemptAt({ tools }, { name: tools[0]?.definition.name ?? "", effect: "pure", attempt }, NOW);
+    expect([1, 2, 3, 4].map((attempt) => (at(attempt) ?? 0) - NOW)).toEqual(pauses);
+    const third = nextAttemptAt(
+      { tools: chainWith({ ...retry, maxDelayMs: 10_000 }) },
+      { name: tools[0]?.definition.name ?? "", effect: "pure", attempt: 3 },
+      NOW,
+    );
+    expect((third ?? 0) - NOW).toBe({ none: 100, linear: 300, exponential: 400 }[backoff ?? "exponential"]);
   });
 
   test("TOOLRETRY-1 a call of an unknown tool is not repeated", () => {
