@@ -67,7 +67,7 @@ export interface LlmAction<Prompt = DefinitionReference, Profile = DefinitionRef
   outputSchema?: JsonObject;
   /** Tokens of the texts, as the platform estimates them; an estimate from their source and the task's input when absent. */
   maxInputTokens?: number;
-  /** Tokens of the answer: 4 096 when absent. */
+  /** Tokens of the answer: those of the profile when absent, or 4 096. */
   maxOutputTokens?: number;
   /** Milliseconds of one attempt: 120 000 when absent. */
   timeoutMs?: number;

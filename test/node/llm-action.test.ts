@@ -11,7 +11,7 @@ import {
 import { ModelToolError } from "../../src/agents/executor/actions/attempts.ts";
 import { runLlm } from "../../src/agents/executor/actions/llm.ts";
 import type { PinnedLlmAction } from "../../src/agents/executor/actions/llm-texts.ts";
-import type { ModelRun } from "../../src/agents/executor/actions/ports.ts";
+import type { ModelRun, ModelUsage } from "../../src/agents/executor/actions/ports.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { PromptDefinition } from "../../src/protocol/task-definition.ts";
 import type { Json, JsonObject } from "../../src/shared/json.ts";
@@ -87,6 +87,25 @@ async function call(
   }).catch((error: unknown) => ({ error }));
   return { outcome, requests: server.requests.slice(first).map(({ body }) => body), pauses };
 }
+
+test("LLM-4 a call that is cut off in a pause has told what it has used up", async () => {
+  const usages: ModelUsage[] = [];
+  const stop = new AbortController();
+  const { outcome } = await call(
+    { template: "Hi" },
+    {},
+    [{ kind: "body", status: 500, headers: {}, body: "No." }],
+    {
+      signal: stop.signal,
+      used: (usage) => {
+        usages.push(usage);
+        stop.abort(new Error("The time is over."));
+      },
+    },
+  );
+  expect(outcome).toMatchObject({ error: { message: "The time is over." } });
+  expect(usages).toHaveLength(1);
+});
 
 test("LLM-5 texts that are longer than what is reserved for them are not sent", async () => {
   const template = "{% for n in numbers %}{{ word }}{% endfor %}";

@@ -8,7 +8,7 @@ import { step } from "../../src/library/tasks/step.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { type Answer, expectProblem, get, post } from "./http-client.ts";
 import { Play, ServedDocument } from "./provider.ts";
-import { crash, createAgent, createConversation, type TestConversation } from "./world.ts";
+import { ADA, crash, createAgent, createConversation, type TestConversation } from "./world.ts";
 
 /** The tenant that `world.ts` lives in. */
 const AUTHOR: Principal = { subject: "ann", tenant: "test", roles: ["author"] };
@@ -374,7 +374,7 @@ describe("a task that a tool calls", () => {
       0,
     );
     expect(ofTurn.tokens).toBe(own + used);
-    const trace = await get(`${conversation.path}/turns/${asked}/trace`, AUTHOR);
+    const trace = await get(`${conversation.path}/turns/${asked}/trace`, ADA);
     expect(trace.body).toMatchObject({
       spans: expect.arrayContaining([
         expect.objectContaining({

@@ -16,7 +16,7 @@ import type { Principal } from "../../src/shared/principal.ts";
 import type { Script } from "../support/provider-script.ts";
 import { Play } from "./provider.ts";
 
-const ADA: Principal = { subject: "ada", tenant: "test", roles: ["admin"] };
+export const ADA: Principal = { subject: "ada", tenant: "test", roles: ["admin"] };
 
 /** A request to the Worker's front door. */
 export function request(path: string, init: RequestInit = {}, principal = ADA): Promise<Response> {

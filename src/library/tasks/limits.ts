@@ -18,8 +18,6 @@ export const MAX_NOTED_ERRORS = 100;
 export const MAX_NOTED_MESSAGE = 500;
 /** Bytes of the pinned tasks of one version chain together, as JSON. */
 export const MAX_PINNED_BYTES = 1024 * 1024;
-/** Tokens of the answer of an `llm` action that sets no limit. */
-export const DEFAULT_ANSWER_TOKENS = 4_096;
 /** The longest answer of an `llm` action, in tokens. */
 export const MAX_ANSWER_TOKENS = 200_000;
 /** Texts that one `llm.embed` action turns into vectors. */

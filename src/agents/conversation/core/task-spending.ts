@@ -6,9 +6,8 @@
  * LEDGER-6  A call of a task reserves, for each of its steps that asks a model and each attempt of the step, the longest input that the step
  *           may send and the longest answer. A step whose texts are longer asks nobody.
  */
-import { DEFAULT_ANSWER_TOKENS } from "../../../library/tasks/limits.ts";
 import { inputLimit } from "../../../memory/session/prompt-tokens.ts";
-import { type Amounts, addAmounts, amountsOf, NOTHING } from "../../../model/spending.ts";
+import { type Amounts, addAmounts, amountsOf, maxOutputTokens, NOTHING } from "../../../model/spending.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { PinnedTask } from "../../../protocol/task-definition.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
@@ -52,7 +51,7 @@ export function reservedByTask(task: PinnedTask, input: JsonObject): Amounts {
 function reservation({ steps }: PinnedTask, input: JsonObject): Amounts {
   return steps.reduce((sum, { action, retry }) => {
     if (action.kind !== "llm") return sum;
-    const { profile, maxOutputTokens: outputTokens = DEFAULT_ANSWER_TOKENS } = action;
+    const { profile, maxOutputTokens: outputTokens = maxOutputTokens(profile ?? {}) } = action;
     const request = amountsOf({ inputTokens: inputLimit(action, input), outputTokens }, profile);
     const attempts = retry?.maxAttempts ?? 1;
     return addAmounts(sum, {

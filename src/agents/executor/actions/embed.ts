@@ -82,6 +82,7 @@ export async function runEmbed(
     const batch = texts.slice(first, first + MAX_TEXTS_OF_REQUEST);
     const made = await embedBatch(profile, batch, usage, run);
     usage = addUsage(usage, made.usage, profile);
+    run.used?.(usage);
     model = made.model;
     spendOn(made.vectors, usage, meter);
     vectors.push(...made.vectors.map((vector) => vector.map((value) => Number(value.toPrecision(DIGITS)))));

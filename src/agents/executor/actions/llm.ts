@@ -68,6 +68,7 @@ export async function runLlm(
   for (let failed = 1; ; failed++) {
     const attempt = await attemptCall(profile, context, failed, run);
     usage = addUsage(usage, attempt.usage, profile);
+    run.used?.(usage);
     if ("reply" in attempt) return { result: { response: responseOf(attempt.reply, action, usage) }, usage };
     await pauseAfter(attempt.error, failed, usage, run);
   }

@@ -28,6 +28,8 @@ export interface ModelRun {
   deadline?: number;
   /** The steps of the task: of rendering texts, and of vectors. */
   meter: Meter;
+  /** Is told after each attempt what the call has used up so far, for a call that is cut off in a pause. */
+  used?(usage: ModelUsage): void;
 }
 
 /** The tokens of an action's calls, failed attempts included. */

@@ -2,12 +2,12 @@
 import type { ToolContext } from "../../../library/define.ts";
 import type { ToolCodes } from "../../../library/deployed-code.ts";
 import { DEFAULT_TOOL_TIMEOUT_MS } from "../../../library/schemas.ts";
-import { DEFAULT_ANSWER_TOKENS } from "../../../library/tasks/limits.ts";
 import { ToolError } from "../../../library/tool-error.ts";
 import { inputLimit } from "../../../memory/session/prompt-tokens.ts";
 import { estimateTokens } from "../../../memory/session/tokens.ts";
 import { costOf } from "../../../model/cost.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
+import { maxOutputTokens } from "../../../model/spending.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { EmbedAction, PinnedAction } from "../../../protocol/task-definition.ts";
@@ -103,7 +103,7 @@ function unknownKind(action: never): never {
 
 /** Returns what a call of an `llm` action may use up at most, for a task with this input. */
 function mostOf(action: PinnedLlmAction, input: Json): Omit<TaskModelUsage, "calls"> {
-  const { profile, maxOutputTokens: outputTokens = DEFAULT_ANSWER_TOKENS } = action;
+  const { profile, maxOutputTokens: outputTokens = maxOutputTokens(profile ?? {}) } = action;
   const inputTokens = inputLimit(action, input);
   return {
     inputTokens,
@@ -132,6 +132,7 @@ async function asked<Result>(
   const note = ({ input, output, costUsd }: ModelUsage) =>
     record.addUsage({ inputTokens: input, outputTokens: output, ...defined({ costUsd }) });
   const settle = record.beginModelCall(most);
+  let known: ModelUsage | undefined;
   try {
     const { result, usage } = await work({
       models,
@@ -139,13 +140,17 @@ async function asked<Result>(
       signal: context.signal,
       clock,
       meter,
+      used: (usage) => {
+        known = usage;
+      },
     });
     settle();
     note(usage);
     return result;
   } catch (error) {
     settle();
-    if (error instanceof ModelToolError) note(error.usage);
+    const usage = error instanceof ModelToolError ? error.usage : known;
+    if (usage !== undefined) note(usage);
     throw error;
   }
 }

@@ -75,14 +75,15 @@ export async function runSteps(task: PinnedTask, input: Json, run: StepsRun): Pr
       if (ended || one.onFailure !== "continue" || context.signal.aborted) throw error;
       areas.noteError({ step: one.ref, code, message });
     }
-    await breathe(pace, run);
+    await breathe(pace, run, one.action.kind === "code");
   }
   return areas.hasOutput ? areas.output : areas.last;
 }
 
 /** Lets other work of the isolate go on, where the expressions since the last time took long. */
-async function breathe(pace: { at: number }, { meter, ports }: StepsRun): Promise<void> {
-  if (meter.spent - pace.at < STEPS_WITHOUT_BREAK) return;
+async function breathe(pace: { at: number }, { meter, ports }: StepsRun, isCode: boolean): Promise<void> {
+  // The input of code is copied, which the meter does not count.
+  if (!isCode && meter.spent - pace.at < STEPS_WITHOUT_BREAK) return;
   pace.at = meter.spent;
   await new Promise<void>((resolve) => void ports.clock.timer(0, resolve));
 }
