@@ -76,7 +76,7 @@ export async function runHostile(directory: string, args: readonly string[]): Pr
       schemas: cycle(HOSTILE_SCHEMAS).map((one) => turn(one, replies)),
       patterns: cycle(HOSTILE_PATTERNS).map((one) => turn(one, replies)),
       "calls of tools": cycle(HOSTILE_CALLS).map((one) => calls(one, replies)),
-      "runs of tasks": cycle(Object.fromEntries(HOSTILE_TASKS.map((one) => [one.task.id, one]))).map((one) =>
+      "runs of tasks": cycle(Object.fromEntries(HOSTILE_TASKS.map((one) => [one.id, one]))).map((one) =>
         runs(one, replies),
       ),
       shapes: cycle(HOSTILE_SHAPES),
@@ -137,9 +137,9 @@ function calls({ schema, reply }: HostileCase, replies: Map<string, Reply>): str
 }
 
 /** Returns the body of a turn, and lets the model run the task several times at once. */
-function runs({ task, input }: HostileTask, replies: Map<string, Reply>): string {
+function runs({ id, input }: HostileTask, replies: Map<string, Reply>): string {
   const content = nextContent();
-  const call = { name: `run_${task.id}`, arguments: input };
+  const call = { name: `run_${id}`, arguments: input };
   replies.set(content, toolReply(...Array.from({ length: HOSTILE_TOOLS }, () => call)));
   return JSON.stringify({ content });
 }

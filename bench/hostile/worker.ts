@@ -1,11 +1,24 @@
 /** The application of the case `hostile`: one agent, whose tools run hostile tasks and whose model is the runner's. */
+import { z } from "zod";
 import { dramatis } from "../../src/dramatis.ts";
 import { defineLibrary, definePersona, defineTool } from "../../src/library/define.ts";
+import { defineTask } from "../../src/library/define-task.ts";
+import { step } from "../../src/library/tasks/step.ts";
 import { HOSTILE_TASKS } from "../../test/support/hostile-tasks.ts";
 import { AGENT, TENANTS } from "./agent.ts";
 
-const tools = HOSTILE_TASKS.map(({ task }) =>
-  defineTool({ name: `run_${task.id}`, description: "Runs a hostile task.", target: { task } }),
+const tools = HOSTILE_TASKS.map(({ id, steps }) =>
+  defineTool({
+    name: `run_${id}`,
+    description: "Runs a hostile task.",
+    target: {
+      task: defineTask({
+        id,
+        input: z.looseObject({}),
+        steps: steps.map((one, index) => step(`s${index}`, one)),
+      }),
+    },
+  }),
 );
 const persona = definePersona(AGENT, {
   identity: { systemPrompt: "You answer with JSON." },
