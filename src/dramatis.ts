@@ -328,7 +328,7 @@ function builtInEmbeddings(
   };
 }
 
-/** What the built-in gateways need from outside. */
+/** The ports of the built-in gateways. */
 function gatewayPorts(env: DramatisEnv) {
   return {
     secret: secretsOf(env),

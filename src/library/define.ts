@@ -251,7 +251,7 @@ function taskTool(options: TaskToolOptions, tool: string): Tool {
   };
 }
 
-/** What a tool has where its author says nothing. */
+/** The defaults of a tool. */
 type Usual = Pick<ToolDefinition, "inputSchema" | "timeoutMs"> &
   Partial<Pick<ToolDefinition, "effect" | "retry">>;
 

@@ -28,7 +28,7 @@ import type { Workflow } from "./workflows/define-workflow.ts";
 /** A function of the deployed code, behind the checks of its input and output. */
 export interface DeployedFunction {
   id: string;
-  /** What a tool over it inherits. */
+  /** The fields that a tool over it inherits. */
   definition: Pick<ToolDefinition, "inputSchema" | "effect" | "timeoutMs"> &
     Partial<Omit<ToolDefinition, "name" | "description">>;
   /** The schema of the result; absent where it is not known. */

@@ -10,8 +10,6 @@
  * REG-6  A tool never promises more about repeating it, and about the hosts that it reaches, than its deployed code does, even if an older
  *        version did.
  * REG-8  A hook runs nothing that a person must approve.
- * REG-7  The error for an id that does not exist lists those that do, at most 20, the most similar first. A registry asks the database for them once,
- *        for the first such error, and reads no definitions for it.
  * LIBAPI-1  A tenant sees the deployed libraries and its own, and no library of another tenant.
  * LIBAPI-2  A library belongs to the author of its first definition. Only this author and administrators add to it. Only a
  *           deployment changes deployed libraries.
@@ -37,7 +35,7 @@ import type { JsonObject } from "../shared/json.ts";
 import { listPage, listRange, type Page, type PageOptions } from "../shared/page.ts";
 import { mayAuthor, type Principal } from "../shared/principal.ts";
 import { agentTarget, taskTarget } from "./agent-tool.ts";
-import { contentHash, type DefinitionKind, type DefinitionTypes, kindName } from "./definition.ts";
+import { contentHash, type DefinitionKind, type DefinitionTypes } from "./definition.ts";
 import type {
   DefinitionSource,
   DefinitionStore,
@@ -46,7 +44,8 @@ import type {
 } from "./definition-source.ts";
 import type { DeployedCode, DeployedFunction } from "./deployed-code.ts";
 import { DeployedDefinitions } from "./deployed-definitions.ts";
-import { foldedId, listIds, MAX_LISTED_IDS } from "./known-ids.ts";
+import { foldedId, listIds } from "./known-ids.ts";
+import { MissingDefinitions, notFound } from "./missing-definitions.ts";
 import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
 import { hostsOf, pinTask, type TaskParts, type TaskSource } from "./tasks/pin.ts";
 import { attemptsOf } from "./tasks/task-schema.ts";
@@ -54,7 +53,7 @@ import { attemptsOf } from "./tasks/task-schema.ts";
 /** A definition that was found, and its exact origin. */
 export type Resolved<Definition> = Pin & { library: string; definition: Definition };
 
-/** What a hook or a tool runs, and what a tool over it inherits. */
+/** The target of a hook or a tool, and the fields that a tool over it inherits. */
 export interface Runnable {
   library: string;
   id: string;
@@ -78,10 +77,9 @@ export class Registry {
   readonly #code: DeployedCode;
   readonly #deployed: DefinitionSource;
   readonly #authored: DefinitionStore | null;
-  /** The ids beside the first authored one that did not exist. A request has one answer, so it needs no others. */
-  #listed: { kind: DefinitionKind; library: string; ids: Promise<string[]> } | undefined;
+  readonly #absent: MissingDefinitions;
 
-  /** What was found, by kind and reference, so that each is read once. Nobody changes it: callers get copies (REG-2). */
+  /** Definitions that were found, by kind and reference, so that each is read once. Nobody changes it: callers get copies (REG-2). */
   readonly #kept = new Map<string, Promise<DefinitionVersion | null>>();
 
   /** Without stores, the registry has only the deployed definitions, each with version 1. */
@@ -89,6 +87,7 @@ export class Registry {
     this.#code = code;
     this.#deployed = new DeployedDefinitions(code, stores?.deployed ?? null);
     this.#authored = stores?.authored ?? null;
+    this.#absent = new MissingDefinitions(code, this.#authored);
   }
 
   /** Resolves a reference for pinning. Throws `NOT_FOUND`. */
@@ -148,7 +147,7 @@ export class Registry {
   async #refuseRunnable(reference: LibraryReference): Promise<never> {
     const { library, id } = reference;
     const name = formatReference(reference);
-    if (!this.#code.has(library)) throw await this.#missing("task", reference);
+    if (!this.#code.has(library)) throw await this.#absent.definition("task", reference);
     const known = listIds(id, this.#code.codeIds(library));
     throw notFound(`There is no deployed task or tool "${name}". Library "${library}" has: ${known}.`);
   }
@@ -236,7 +235,7 @@ export class Registry {
   /** Throws `NOT_FOUND`. */
   async library(id: string): Promise<LibraryView> {
     const found = await this.#source(id).library(id);
-    if (found === null) throw this.#missingLibrary(id);
+    if (found === null) throw this.#absent.library(id);
     return found;
   }
 
@@ -320,7 +319,7 @@ export class Registry {
       if (this.#kept.get(key) === kept) this.#kept.delete(key);
       throw error;
     });
-    if (found === null) throw await this.#missing(kind, reference);
+    if (found === null) throw await this.#absent.definition(kind, reference);
     // SAFETY: the key has the kind.
     return found as DefinitionVersion<Kind>;
   }
@@ -359,41 +358,8 @@ export class Registry {
   #source(library: string): DefinitionSource {
     if (this.#code.has(library)) return this.#deployed;
     if (this.#authored !== null) return this.#authored;
-    throw this.#missingLibrary(library);
+    throw this.#absent.library(library);
   }
-
-  /** Returns the error for a definition that does not exist (REG-7). */
-  async #missing(kind: DefinitionKind, reference: LibraryReference): Promise<DramatisError> {
-    const { library, id, version } = reference;
-    const nothing = `There is no ${kindName(kind)} "${formatReference(reference)}".`;
-    if (version !== undefined) return notFound(nothing);
-    const isDeployed = this.#code.has(library);
-    const ids = isDeployed ? this.#code.ids(kind, library) : await this.#authoredIds(kind, library);
-    if (ids.length === 0 && !isDeployed) return notFound(`${nothing} ${this.#knownLibraries(library)}`);
-    return notFound(`Library "${library}" has no ${kindName(kind)} "${id}". It has: ${listIds(id, ids)}.`);
-  }
-
-  /** Returns ids of the library if the first error is about it, otherwise none (REG-7). */
-  async #authoredIds(kind: DefinitionKind, library: string): Promise<string[]> {
-    if (this.#authored === null) return [];
-    this.#listed ??= { kind, library, ids: this.#authored.ids(kind, library, MAX_LISTED_IDS + 1) };
-    const listed = this.#listed;
-    // Errors about other libraries wait, too: otherwise one of them would overtake the first, and be the answer.
-    const ids = await listed.ids;
-    return listed.kind === kind && listed.library === library ? ids : [];
-  }
-
-  #missingLibrary(id: string): DramatisError {
-    return notFound(`There is no library "${id}". ${this.#knownLibraries(id)}`);
-  }
-
-  #knownLibraries(wanted: string): string {
-    return `Deployed libraries: ${listIds(wanted, this.#code.libraryIds)}.`;
-  }
-}
-
-function notFound(message: string): DramatisError {
-  return new DramatisError("NOT_FOUND", message);
 }
 
 /** Effects by what they allow: the first may be repeated freely, the last must not be repeated. */

@@ -1,4 +1,4 @@
-/** What the functions of a library get, and what its definitions are. */
+/** The context of a library's functions, and the form of its definitions. */
 import type { ToolState } from "../protocol/executor-api.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json } from "../shared/json.ts";

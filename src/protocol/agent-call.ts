@@ -141,7 +141,7 @@ export interface CallAsk {
   conversationId: string;
   agentId: string;
   name: string;
-  /** What the call runs with. Absent where it is too large: it is shown in the agent's conversation. */
+  /** The input with which the call runs. Absent where it is too large: it is shown in the agent's conversation. */
   input?: JsonObject;
   /** The model's own input; absent where the tool does not map it, and where it is too large. */
   modelInput?: JsonObject;

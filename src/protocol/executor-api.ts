@@ -60,7 +60,7 @@ export interface AttemptResult {
   result: ToolResult;
   /** The attempt failed for a reason that may pass: its time was over, its code broke, or the tool said that a repetition may succeed. */
   transient?: true;
-  /** What a task of steps did. */
+  /** The record of a task of steps. */
   task?: TaskSummary;
 }
 

@@ -34,7 +34,7 @@ const resultSchema: z.ZodType<ToolResult> = z.discriminatedUnion("success", [
 const deferred = z.strictObject({ expiresAt: z.int() });
 
 const transient = z.exactOptional(z.literal(true));
-/** What a task did is worth less than its result: a summary that is not valid is left out. */
+/** The record of a task is worth less than its result: a summary that is not valid is left out. */
 // SAFETY: readers take an absent summary and an undefined one alike.
 const task = z.exactOptional(taskSummarySchema.optional().catch(undefined) as z.ZodType<TaskSummary>);
 

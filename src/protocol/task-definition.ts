@@ -130,13 +130,13 @@ type PlainAction =
   | VectorAction
   | MockAction;
 
-/** What a step does, without functions: those are named by reference. */
+/** The work of a step, without functions: those are named by reference. */
 export type InlineAction = PlainAction | LlmAction | EmbedAction;
 
 /** An action of a library. */
 export type ActionDefinition = CodeActionDefinition | InlineAction;
 
-/** What happens at a step: its action runs, or it is left out, or the task ends. */
+/** The outcome of a condition: the action runs, the step is left out, or the task ends. */
 export type StepOutcome = "continue" | "skip" | "succeed" | "fail";
 
 /** The members of a step beside its action. Expressions are CEL over `input`, `state` and `output`. */
@@ -146,7 +146,7 @@ export interface StepSettings {
   /** The members of the action's input. The task's input when absent. */
   inputMapping?: Mapping;
   /**
-   * What the step writes, by path: expressions that may use `result`, too. When absent, the result becomes `state._lastOutput`.
+   * Writes of the step, by path: expressions that may use `result`, too. When absent, the result becomes `state._lastOutput`.
    * @example { "state.order": "result", "output.total": "result.total" }
    */
   outputMapping?: Mapping;

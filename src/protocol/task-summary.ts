@@ -1,4 +1,4 @@
-/** What a task of steps did in one attempt, as the call that ran it keeps it. */
+/** The record of one attempt of a task of steps, as the call that ran it keeps it. */
 import { z } from "zod";
 import type { Json, JsonObject } from "../shared/json.ts";
 
@@ -16,7 +16,7 @@ export interface StepSummary {
   error?: { code: string; message: string };
 }
 
-/** What the models of a task have used up. */
+/** The use of models by a task. */
 export interface TaskModelUsage {
   calls: number;
   inputTokens: number;
@@ -49,7 +49,7 @@ export interface TaskSummary {
   metrics?: TaskMetric[];
 }
 
-/** What a task did, as readers see it. The journal has its events and measurements. */
+/** The record of a task, as readers see it. The journal has its events and measurements. */
 export type TaskView = Omit<TaskSummary, "events" | "metrics">;
 
 const amount = z.number().min(0);

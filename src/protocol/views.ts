@@ -211,7 +211,7 @@ export interface MoveView {
     async?: true;
     /** Present if the call needs a person's approval. */
     approval?: ApprovalView;
-    /** What the last attempt of a task of steps did. */
+    /** The record of the last attempt, for a task of steps. */
     task?: TaskView;
   };
   toolResult?: { success: boolean; result?: JsonValue; error?: WireError };
@@ -257,7 +257,7 @@ export interface OperationView {
   approval?: ApprovalView;
   /** `awaiting_approval`: the call runs once a person approves it. */
   state: "awaiting_approval" | "running" | "completed" | "failed" | "cancelled";
-  /** What the last attempt of a task of steps did. */
+  /** The record of the last attempt, for a task of steps. */
   task?: TaskView;
   result?: unknown;
   error?: WireError;

@@ -21,11 +21,11 @@ export interface WorkflowDefinition {
   transitions: WorkflowTransition[];
   /** Time limit of a run, in milliseconds. */
   timeoutMs?: number;
-  /** What happens when the time is over. Present together with `timeoutMs`. */
+  /** The reaction to the end of the time. Present together with `timeoutMs`. */
   onTimeout?: WorkflowTimeout;
 }
 
-/** What happens to a run whose time is over. */
+/** The reaction of a run to the end of its time. */
 export type WorkflowTimeout = "human_gate" | "fail" | "cancel_all";
 
 /** A node. It runs one task, one workflow or one agent, or nothing: then a token passes through it. */
@@ -44,7 +44,7 @@ export interface WorkflowNode {
   /** The members of the input of what runs; the run's input when absent. */
   inputMapping?: Mapping;
   /**
-   * What the node writes, by path: expressions that may use `result`, too. When absent, the result is the output of the node's branch, and
+   * Writes of the node, by path: expressions that may use `result`, too. When absent, the result is the output of the node's branch, and
    * outside branches nothing is written.
    */
   outputMapping?: Mapping;

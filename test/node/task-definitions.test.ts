@@ -1,4 +1,4 @@
-/** What the definitions of tasks may cost where they are checked. */
+/** The cost of checking the definitions of tasks. */
 import { describe, expect, test } from "vitest";
 import { schemaIssues } from "../../src/library/tasks/schema-check.ts";
 import { stepsIssues } from "../../src/library/tasks/steps-schema.ts";

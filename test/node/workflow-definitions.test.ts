@@ -186,8 +186,8 @@ describe("the checks of a workflow", () => {
 const inCode = defineWorkflow("review", {
   name: "Review",
   input: z.object({ documents: z.array(z.string()) }),
-  output: z.object({ verdicts: z.array(z.any()) }),
-  context: z.object({ verdicts: z.array(z.any()) }),
+  output: z.object({ verdicts: z.array(z.unknown()) }),
+  context: z.object({ verdicts: z.array(z.unknown()) }),
   initialNode: "start",
   nodes: [
     node("start"),

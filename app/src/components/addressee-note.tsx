@@ -1,4 +1,4 @@
-/** Who answers the message that the reader writes, below the composer. It is there where it is not obvious. */
+/** The agent that answers the reader's next message, below the composer. It is there where it is not obvious. */
 
 import type { LiveConversation } from "../../../src/client/index.ts";
 import { addresseeOf } from "../addressee.ts";

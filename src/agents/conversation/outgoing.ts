@@ -1,4 +1,4 @@
-/** What a conversation sends to other actors, and the room for it. */
+/** The messages of a conversation to other actors, and the room for them. */
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
 import type { Withdrawal } from "../base/runtime/actor-core.ts";

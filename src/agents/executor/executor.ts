@@ -16,7 +16,7 @@ import { runCalls } from "./run-calls.ts";
 import type { ActionPorts } from "./steps/run-action.ts";
 import { conversationToolState } from "./tool-state.ts";
 
-/** What an application provides to its Executor. */
+/** The parts that an application provides to its Executor. */
 export interface ExecutorPorts<Env> {
   tools: ToolCodes;
   clock: Clock;

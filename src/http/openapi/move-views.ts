@@ -23,7 +23,7 @@ export const approval: z.ZodType<ApprovalView> = z
       "The approval of a call by a person. Without `outcome` the call waits for an answer until `expiresAt`.",
   });
 
-/** What a call that needs an approval runs, beside its `input`. */
+/** The target and the model's own input of a call that needs an approval. */
 const runs = {
   modelInput: z.exactOptional(
     anyJson.meta({

@@ -1,4 +1,4 @@
-/** What `defineTool`, `defineTask`, `defineAction` and `definePrompt` return. */
+/** The results of `defineTool`, `defineTask`, `defineAction` and `definePrompt`. */
 import type { ModelProfile } from "../../model/profile.ts";
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
 import type { ToolDefinition } from "../../protocol/definitions.ts";
@@ -27,7 +27,7 @@ export interface Embedded {
   readonly modelProfiles: readonly Defined<ModelProfile>[];
 }
 
-/** What a builder made, since tasks, actions and workflows may stand in each other's places in code without types. */
+/** The mark of a builder, since tasks, actions and workflows may stand in each other's places in code without types. */
 interface Made<What extends string> {
   readonly made: What;
 }

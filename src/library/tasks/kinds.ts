@@ -16,7 +16,7 @@ import { hostProblem } from "./host-rules.ts";
 import { MAX_ACTION_HOSTS, MAX_ANSWER_TOKENS, MAX_MOCK_DELAY_MS, MAX_PROMPT_TOKENS } from "./limits.ts";
 import { schemaCheck } from "./schema-check.ts";
 
-/** What an action refers to. */
+/** The references of an action. */
 interface Refers {
   prompt?: DefinitionReference;
   profile?: DefinitionReference;

@@ -10,7 +10,7 @@ export const MAX_HTTP_REDIRECTS = 5;
 export const MAX_STEP_ATTEMPTS = 10;
 /** Hosts that an action names. */
 export const MAX_ACTION_HOSTS = 100;
-/** What the steps of a task write to `state` and `output` in all, as JSON in UTF-16 units. */
+/** Length of all that the steps of a task write to `state` and `output`, as JSON in UTF-16 units. */
 export const MAX_TASK_CONTEXT_LENGTH = 4 * 1024 * 1024;
 /** Failures of steps that a task goes on after, as `state._errors` keeps them. */
 export const MAX_NOTED_ERRORS = 100;

@@ -42,7 +42,7 @@ export interface NodeOptions {
   /** The members of the input of what runs: expressions over `input`, `state` and `output`. The run's input when absent. */
   inputMapping?: Mapping;
   /**
-   * What the node writes, by path: expressions that may use `result`, too.
+   * Writes of the node, by path: expressions that may use `result`, too.
    * @example { "state.order": "result", "output.total": "result.total" }
    */
   outputMapping?: Mapping;
@@ -110,7 +110,7 @@ export interface WorkflowOptions {
   transitions?: readonly TransitionInCode[];
   /** Time limit of a run, in milliseconds; none when absent. */
   timeoutMs?: number;
-  /** What happens when the time is over: `human_gate` when absent. */
+  /** The reaction to the end of the time: `human_gate` when absent. */
   onTimeout?: WorkflowTimeout;
 }
 

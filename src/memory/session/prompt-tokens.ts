@@ -6,7 +6,7 @@ import { estimateTokens } from "./tokens.ts";
 /** Tokens that a text may have beyond its source and the input of its task: what loops and earlier steps bring. */
 const ROOM_TOKENS = 4_000;
 
-/** What of an action decides. */
+/** The fields of an action that decide. */
 export type LlmTexts = Pick<
   LlmAction<PromptDefinition, unknown>,
   "prompt" | "systemPrompt" | "template" | "maxInputTokens"

@@ -211,7 +211,7 @@ function approvals({ plan }: TreeWorld, rooms: readonly Room[]): string[] {
   );
 }
 
-/** Who may read a conversation of a call is who might read its caller's when the attempt ended, whatever arrived when. */
+/** Readers of a call's conversation are those who might read its caller's when the attempt ended, whatever arrived when. */
 function readers(rooms: readonly Room[]): string[] {
   const roomAt = (id: string) => rooms.find((room) => room.id === id);
   /** The readers of a conversation after its entries before `end`. */

@@ -17,7 +17,7 @@ export interface Effort {
   witnesses: number;
 }
 
-/** What the runs say about one workflow. */
+/** The verdict of the runs about one workflow. */
 export interface Verdict {
   isAccepted: boolean;
   /** Why the check is wrong; `null` if the runs agree with it. */
@@ -85,7 +85,7 @@ export function judge(
   return { ...answer, proof: "unused", problem: `All runs of a refused workflow go well:\n${messages}` };
 }
 
-/** What happened in the runs of one workflow. */
+/** The events in the runs of one workflow. */
 class Seen {
   readonly kinds = new Set<string>();
   tooLong = 0;

@@ -11,10 +11,10 @@ export interface RunError {
 /** The outcome of what a node runs. */
 export type TaskOutcome = { output: Json } | { failure: RunError };
 
-/** What a run can do next, for the caller to choose: a token's task ends, or the time of a fan-in is over. */
+/** The next possible steps of a run, for the caller to choose: a token's task ends, or the time of a fan-in is over. */
 export type Choice = { kind: "task"; token: number; node: string } | { kind: "timeout"; fanOut: number };
 
-/** What the caller of the interpreter decides. */
+/** The choices of the interpreter's caller. */
 export interface Decisions {
   /** `attempt` counts from 0 the runs of a node on one path. */
   taskOutcome(node: string, path: string, attempt: number, input: Json): TaskOutcome;
@@ -30,7 +30,7 @@ export interface Bounds {
   hops?: number;
 }
 
-/** What happens to tokens and fan-ins, in order. */
+/** The fates of tokens and fan-ins, in order. */
 export type TraceEntry =
   | {
       type: "created";
@@ -51,7 +51,7 @@ export type TraceEntry =
   | { type: "unsatisfiable"; fanOut: number }
   | { type: "read"; at: string; path: string; isFound: boolean };
 
-/** What must not happen in any run of a sound workflow. */
+/** The faults that no run of a sound workflow has. */
 export type Violation =
   | { kind: "stalled" }
   | { kind: "endless"; node: string }

@@ -100,7 +100,7 @@ export interface Operation {
   readonly input: JsonObject;
   /** The arguments as the model wrote them, where they were not a JSON object. */
   readonly invalidArguments?: string;
-  /** What the last attempt of a task of steps did. */
+  /** The record of the last attempt, for a task of steps. */
   readonly task?: TaskView;
   /** Absent before the operation is completed or failed. */
   readonly result?: ToolResult;

@@ -86,7 +86,7 @@ export interface ToolCompleted {
   result: ToolResult;
   /** As in `ExecutorReport`. */
   transient?: true;
-  /** What a task of steps did. */
+  /** The record of a task of steps. */
   task?: TaskSummary;
   /** The executor was lost while it ran. */
   lost?: true;

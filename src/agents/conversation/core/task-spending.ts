@@ -1,5 +1,5 @@
 /**
- * What the models of tasks use up. Pure.
+ * The spending of tasks on models. Pure.
  *
  * LEDGER-5  What the models of a task have used up counts in the turn that called it, once, when its attempt ends: of a hook, too. Where
  *           nobody knows it, because the run was stopped, lost, or interrupted by a crash, its reservation counts.

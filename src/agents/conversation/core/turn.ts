@@ -96,7 +96,7 @@ export interface Turn {
   readonly operations: readonly Operation[];
   /** Tool calls that have run or run; 0 when absent. */
   readonly toolCalls?: number;
-  /** What the agents that the turn called, and the models of tasks, have used up; absent where none has. */
+  /** The spending of agents that the turn called and of models that its tasks asked; absent where there is none. */
   readonly delegated?: Amounts;
   /** Crashes of the actor while effects of this turn may have run. */
   readonly recoveries: number;

@@ -42,7 +42,7 @@ const inputSchema = z.strictObject({
     ),
 });
 
-/** What an `llm.embed` action gives. */
+/** The outcome of an `llm.embed` action. */
 export interface EmbedResult {
   result: { vectors: number[][]; model: string; dimensions: number };
   usage: ModelUsage;

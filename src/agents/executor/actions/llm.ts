@@ -41,7 +41,7 @@ const LIMIT_OF_PROVIDER: Readonly<Record<ProviderId, string | undefined>> = {
   offline: undefined,
 };
 
-/** What an `llm` action gives. */
+/** The outcome of an `llm` action. */
 export interface LlmResult {
   result: { response: Json };
   usage: ModelUsage;

@@ -27,7 +27,7 @@ import { runVector, type VectorIndexes } from "../actions/vector.ts";
 import type { TaskAreas } from "./areas.ts";
 import type { TaskRecord } from "./task-record.ts";
 
-/** What actions need from outside. */
+/** The ports of actions. */
 export interface ActionPorts {
   tools: Pick<ToolCodes, "actionCode">;
   clock: Pick<Clock, "timer" | "now">;

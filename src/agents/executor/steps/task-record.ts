@@ -1,5 +1,5 @@
 /**
- * What a running task records: its steps, events, measurements and use of models.
+ * The record of a running task: its steps, events, measurements and use of models.
  *
  * TASKLOG-1  A summary is bounded: it has the steps that a task may have, `MAX_TASK_EVENTS` events and as many measurements, and their
  *            values have `MAX_RECORDED_LENGTH` characters together. What would exceed that fails its step.
@@ -44,7 +44,7 @@ export class TaskRecord {
   readonly #metrics: TaskMetric[] = [];
   readonly #startedAt: number;
   #models: TaskModelUsage | undefined;
-  /** What calls that are under way may use up. */
+  /** The most that calls under way may use up. */
   readonly #open = new Set<Omit<TaskModelUsage, "calls">>();
   #running: { ref: string; startedAt: number } | undefined;
   #length = 0;
@@ -106,7 +106,7 @@ export class TaskRecord {
     this.#models = added(this.#models, { inputTokens, outputTokens, ...defined({ costUsd }) });
   }
 
-  /** What the task has done so far. A step and a model call that are under way count as they may end. */
+  /** The record so far. A step and a model call that are under way count as they may end. */
   get summary(): TaskSummary {
     const { library = "", id, version } = this.task;
     const models = [...this.#open].reduce<TaskModelUsage | undefined>(added, this.#models);

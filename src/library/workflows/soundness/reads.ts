@@ -1,5 +1,5 @@
 /**
- * What expressions read. Pure.
+ * The reads of expressions. Pure.
  *
  * SOUND-8  An expression reads of `state` and `output` what some way to it has written, and of `input` members that `inputSchema` has. Paths in
  *          `has(…)` may be missing.

@@ -1,4 +1,4 @@
-/** What JSON Schemas say about the values at a path, where that is certain. Pure. */
+/** Certain statements of JSON Schemas about the values at a path. Pure. */
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 
 /** A member: described by a schema, not described, or not there. */

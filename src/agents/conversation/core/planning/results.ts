@@ -32,7 +32,7 @@ import { nextAttemptAt } from "./tool-retry.ts";
 export interface ItemResult {
   item: number;
   result: ToolResult;
-  /** What a task of steps did. */
+  /** The record of a task of steps. */
   task?: TaskSummary;
 }
 
