@@ -58,7 +58,7 @@ class TooManyParts extends DramatisError {
 /** Finds what a workflow names. Each method throws `NOT_FOUND`, and `INVALID_INPUT`. */
 class WorkflowParts {
   readonly #references = new Set<string>();
-  /** The longest way down from each workflow, by its exact version. */
+  /** The longest way down from each workflow, by the reference that was read: reading one copies it. */
   readonly #chains = new Map<string, readonly string[]>();
 
   constructor(
@@ -82,19 +82,20 @@ class WorkflowParts {
   /** Returns the longest way down from a workflow, beginning with itself. Each workflow is walked once. */
   async #chain(reference: LibraryReference, above: readonly string[]): Promise<readonly string[]> {
     this.#count("workflow", reference);
-    const { library, id, version, definition } = await this.registry.workflow(reference);
-    const name = formatReference({ library, id });
+    const { library } = reference;
+    const name = formatReference({ library, id: reference.id });
     if (above.includes(name))
       throw invalid(
         `A workflow contains itself: ${[...above.slice(above.indexOf(name)), name].join(" > ")}.`,
       );
     refuseDepth([...above, name]);
-    const exact = formatReference({ library, id, version });
-    const known = this.#chains.get(exact);
+    const read = formatReference(reference);
+    const known = this.#chains.get(read);
     if (known !== undefined) {
       refuseDepth([...above, ...known]);
       return known;
     }
+    const { definition } = await this.registry.workflow(reference);
     let longest: readonly string[] = [];
     for (const workflow of new Set(definition.nodes.map((node) => node.workflow))) {
       if (workflow === undefined) continue;
@@ -102,7 +103,7 @@ class WorkflowParts {
       if (below.length > longest.length) longest = below;
     }
     const chain = [name, ...longest];
-    this.#chains.set(exact, chain);
+    this.#chains.set(read, chain);
     return chain;
   }
 

@@ -96,7 +96,7 @@ const set = (values: Record<string, string>): StepOptions["action"] => ({ kind: 
 const says = (value: unknown) => code(() => value);
 
 describe("the steps of a task", () => {
-  test("F13 STEP-5 an idempotency key holds within its tenant, task and step, and a long one is its hash", async () => {
+  test("F13 STEP-5 an idempotency key holds within its tenant, task and step, and tells nobody of them", async () => {
     const seen: string[] = [];
     const action = code((_, { operationId }) => {
       seen.push(operationId);
@@ -107,13 +107,10 @@ describe("the steps of a task", () => {
       step("send", { action, idempotencyKey: "input.key" }),
     ];
     await run(steps, { key: "o-1" });
-    expect(seen.splice(0)).toEqual(["acme:lib/task/pay:o-1", "acme:lib/task/send:o-1"]);
-    const key = "k".repeat(200);
-    await run(steps, { key });
-    await run(steps.slice(0, 1), { key });
+    await run(steps.slice(0, 1), { key: "o-1" });
     expect(seen).toEqual([
-      await sha256Hex(`acme:lib/task/pay:${key}`),
-      await sha256Hex(`acme:lib/task/send:${key}`),
+      await sha256Hex("acme:lib/task/pay:o-1"),
+      await sha256Hex("acme:lib/task/send:o-1"),
       seen[0],
     ]);
   });

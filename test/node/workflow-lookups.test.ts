@@ -101,6 +101,17 @@ describe("a reference is read once", () => {
     expect(await own.finds(posted)).toBe(4);
   });
 
+  test("AUTHOR-6 by workflows that all name each other, which are copied twice each at most", async () => {
+    const own = library();
+    const below = (count: number) => Array.from({ length: count }, (_, n) => ({ workflow: `w${n}` }));
+    await own.add("workflow", "w0", workflow([{}]));
+    for (let n = 1; n < 9; n++) await own.add("workflow", `w${n}`, workflow(below(n)));
+    const copies = vi.spyOn(Registry.prototype, "workflow");
+    await posting(own, "flow", workflow(below(9)));
+    expect(copies.mock.calls.length).toBeLessThanOrEqual(18);
+    copies.mockRestore();
+  });
+
   test("a database that does not answer is asked again, and what is added is found", async () => {
     const own = await withTask(1);
     const registry = own.registry();

@@ -73,8 +73,11 @@ export async function runCalls(
   for (const report of refused) queue.add(report);
   const stopAsking = askForCancellations(ports.clock, caller, (id) => running.get(id)?.abort());
   await Promise.all(
-    calls.map(async (call) => {
+    calls.map(async (call, index) => {
       const { operationId } = call;
+      // Each task may compute for long at once: others come between.
+      if (call.task !== undefined && index > 0)
+        await new Promise<void>((resolve) => void ports.clock.timer(0, resolve));
       const { signal } = running.get(operationId) ?? new AbortController();
       const ended = await runTool(ports, call, signal, {
         onProgress: (progress) => queue.add({ operationId, progress }),

@@ -34,9 +34,6 @@ import type { TaskRecord } from "./task-record.ts";
 /** UTF-16 units of a result as JSON that one step copies: a response of 512 KiB takes a thirtieth of the budget. */
 const UNITS_OF_RESULT_STEP = 64;
 
-/** UTF-16 units of the key of an action with its prefix. */
-const MAX_KEY_LENGTH = 200;
-
 /** Where the steps of a task run. */
 export interface StepsRun {
   context: ToolContext;
@@ -175,15 +172,11 @@ async function contextOf(
     ...context,
     operationId:
       typeof key === "string"
-        ? await keyWithin(`${context.context.tenant}:${task.library}/${task.id}/${ref}:${key}`)
+        ? // A hash tells the service that is asked nothing of the tenant and its tasks.
+          await sha256Hex(`${context.context.tenant}:${task.library}/${task.id}/${ref}:${key}`)
         : `${context.operationId}/${ref}`,
     defer: () => Promise.reject(new ToolError("A step of a task cannot defer its result. Return it.")),
   };
-}
-
-/** Returns a key that services accept: the SHA-256 of a long one. */
-async function keyWithin(key: string): Promise<string> {
-  return key.length > MAX_KEY_LENGTH ? sha256Hex(key) : key;
 }
 
 /** Returns a copy of what an action returned. Takes the steps of copying it from the budget. */
