@@ -2,44 +2,59 @@ import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import agents from "agents/vite";
 import { defineConfig } from "vitest/config";
 
+/** Tests of workerd whose files count what is in a database, or name what is in it: each gets one of its own. */
+const FRESH = ["test/workers/auth.test.ts", "test/workers/libraries.test.ts"];
+
+const workers = (name: string, test: { include: string[]; exclude?: string[]; isolate: boolean }) => ({
+  plugins: [
+    agents(),
+    cloudflareTest(({ inject }) => ({
+      remoteBindings: false,
+      wrangler: { configPath: "./test/wrangler.jsonc" },
+      miniflare: {
+        cf: false,
+        bindings: {
+          PROVIDER_URL: inject<string>("providerUrl"),
+          PROVIDER_CONTROL_URL: inject<string>("providerControlUrl"),
+        },
+      },
+    })),
+  ],
+  test: {
+    name,
+    ...test,
+    globalSetup: ["test/support/provider-setup.ts"],
+    testTimeout: 30_000,
+    hookTimeout: 30_000,
+  },
+});
+
 export default defineConfig({
   test: {
-    // One more than a two-core machine gets by itself: most of the time a file waits for processes of its own.
+    // One more than a two-core machine gets by itself.
     maxWorkers: 2,
     projects: [
+      // To load all modules, or to start a runtime, for each file would take most of the time.
       {
-        test: { name: "node", include: ["test/node/**/*.test.ts"], testTimeout: 30_000, hookTimeout: 30_000 },
-      },
-      {
-        plugins: [
-          agents(),
-          cloudflareTest(({ inject }) => ({
-            remoteBindings: false,
-            wrangler: { configPath: "./test/wrangler.jsonc" },
-            miniflare: {
-              cf: false,
-              bindings: {
-                PROVIDER_URL: inject<string>("providerUrl"),
-                PROVIDER_CONTROL_URL: inject<string>("providerControlUrl"),
-              },
-            },
-          })),
-        ],
         test: {
-          name: "workers",
-          include: ["test/workers/**/*.test.ts"],
-          globalSetup: ["test/support/provider-setup.ts"],
+          name: "node",
+          include: ["test/node/**/*.test.ts"],
+          isolate: false,
           testTimeout: 30_000,
           hookTimeout: 30_000,
         },
       },
+      workers("workers", { include: ["test/workers/**/*.test.ts"], exclude: FRESH, isolate: false }),
+      workers("workers-fresh", { include: FRESH, isolate: true }),
       {
         test: {
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          fileParallelism: false,
+          // Most of the time they wait for processes of their own.
+          maxWorkers: 3,
+          sequence: { groupOrder: 1 },
         },
       },
     ],

@@ -17,6 +17,9 @@ export interface Amounts {
   readonly modelCalls: number;
 }
 
+/** The most that work may use up, of what is limited: dollars in billionths. */
+export type Allowance = Partial<Omit<Amounts, "toolCalls">>;
+
 /** Tokens of a model call that the provider did not count. */
 export interface TokenEstimate {
   readonly inputTokens: number;

@@ -4,6 +4,8 @@
  * STATE-1  `put` of tool state is durable when it resolves.
  * STATE-2  In tool state `null` means absent: `get` returns it for a missing key, and putting it deletes the key.
  */
+
+import type { Allowance } from "../model/spending.ts";
 import type { Result } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
@@ -22,6 +24,8 @@ export interface ToolInvocation {
   /** The steps of a task, which run in the place of the tool's code. */
   task?: PinnedTask;
   input: JsonObject;
+  /** The most that the models of the task may use up (LLM-5); absent where no budget limits them. */
+  allowance?: Allowance;
   timeoutMs: number;
   context: CallContext;
 }

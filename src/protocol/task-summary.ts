@@ -1,6 +1,9 @@
 /** The record of one attempt of a task of steps, as the call that ran it keeps it. */
 import { z } from "zod";
+import { type Amounts, NOTHING } from "../model/spending.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
+
+const NANO = 1_000_000_000;
 
 /** One step. Times are milliseconds. */
 export interface StepSummary {
@@ -23,6 +26,12 @@ export interface TaskModelUsage {
   outputTokens: number;
   /** US dollars; absent where no model has a price. */
   costUsd?: number;
+}
+
+/** Returns the use of models as amounts. */
+export function amountsOfModels({ calls, inputTokens, outputTokens, costUsd = 0 }: TaskModelUsage): Amounts {
+  const tokens = inputTokens + outputTokens;
+  return { ...NOTHING, tokens, nanoDollars: Math.round(costUsd * NANO), modelCalls: calls };
 }
 
 /** An event that a task recorded. */

@@ -13,7 +13,9 @@ import {
   trustedHosts,
 } from "../../src/adapters/index.ts";
 import { MAX_EMBEDDED_LENGTH, MAX_HASHED_LENGTH, runEmbed } from "../../src/agents/executor/actions/embed.ts";
+import { TaskRecord } from "../../src/agents/executor/steps/task-record.ts";
 import { MAX_EMBEDDED_TEXTS } from "../../src/library/tasks/limits.ts";
+import type { Allowance } from "../../src/model/spending.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { Meter, Spent } from "../../src/shared/json-schema/meter.ts";
 import { KEY, clock as realClock } from "../support/gateway-calls.ts";
@@ -41,6 +43,7 @@ interface Options {
   timeoutMs?: number;
   meter?: Meter;
   signal?: AbortSignal;
+  allowance?: Allowance;
 }
 
 const served = (): ModelProfile => ({
@@ -53,7 +56,15 @@ const served = (): ModelProfile => ({
 
 async function embed(
   texts: Json,
-  { profile, ports = {}, replies = [], timeoutMs, signal, meter = new Meter(250_000) }: Options = {},
+  {
+    profile,
+    ports = {},
+    replies = [],
+    timeoutMs,
+    signal,
+    allowance,
+    meter = new Meter(250_000),
+  }: Options = {},
 ) {
   const first = server.requests.length;
   server.reply(...replies);
@@ -66,11 +77,13 @@ async function embed(
     defaultProfile: OFFLINE_PROFILE,
   };
   const action = { kind: "llm.embed" as const, ...(profile && { profile }), ...(timeoutMs && { timeoutMs }) };
+  const record = new TaskRecord({ library: "l", id: "t", version: 1 }, realClock, allowance);
   const outcome = await runEmbed(
     action,
     { texts },
     {
       models,
+      requests: record,
       context: CONTEXT,
       meter,
       signal: signal ?? new AbortController().signal,
@@ -82,8 +95,11 @@ async function embed(
         },
       },
     },
-  ).catch((error: unknown) => ({ error }));
-  return { outcome, pauses, requests: server.requests.slice(first) };
+  ).then(
+    (result) => ({ result }),
+    (error: unknown) => ({ error }),
+  );
+  return { outcome, usage: record.summary.models, pauses, requests: server.requests.slice(first) };
 }
 
 /** Returns the texts of a request. */
@@ -110,7 +126,7 @@ describe("EMBEDACT-1 F13 vectors of an OpenAI-compatible server", () => {
       ],
       usage: { prompt_tokens: 20, total_tokens: 20 },
     });
-    const { outcome, requests } = await embed(["one", "two"], { profile: served(), replies: [reply] });
+    const { outcome, usage, requests } = await embed(["one", "two"], { profile: served(), replies: [reply] });
     expect(outcome).toEqual({
       result: {
         vectors: [
@@ -120,8 +136,8 @@ describe("EMBEDACT-1 F13 vectors of an OpenAI-compatible server", () => {
         model: "embed-test-2",
         dimensions: 2,
       },
-      usage: { input: 20, output: 0, costUsd: 0.02 },
     });
+    expect(usage).toEqual({ calls: 1, inputTokens: 20, outputTokens: 0, costUsd: 0.02 });
     expect(requests).toHaveLength(1);
     expect(requests[0]?.path).toBe("/v1/embeddings");
     expect(requests[0]?.body).toEqual({ model: "embed-test", input: ["one", "two"] });
@@ -153,12 +169,12 @@ describe("EMBEDACT-2 F13 batches and attempts", () => {
       vectorsReply(inputOf(body).map((text) => [Number(text), 1]));
     await using many = await startOpenAIServer({ script });
     const texts = Array.from({ length: 150 }, (_, index) => `${index}`);
-    const { outcome } = await embed(texts, { profile: { ...served(), baseUrl: many.baseUrl } });
+    const { outcome, usage } = await embed(texts, { profile: { ...served(), baseUrl: many.baseUrl } });
     expect(many.requests.map(({ body }) => inputOf(body).length)).toEqual([64, 64, 22]);
     expect(outcome).toMatchObject({
       result: { vectors: texts.map((text) => [Number(text), 1]), dimensions: 2 },
-      usage: { input: 15 },
     });
+    expect(usage).toMatchObject({ calls: 3, inputTokens: 15 });
   });
 
   test("a failure that may pass is tried again", async () => {
@@ -203,6 +219,28 @@ describe("EMBEDACT-2 F13 batches and attempts", () => {
   });
 });
 
+describe("LLM-5 LLM-4 H4 the budget of the call", () => {
+  test("a request that needs more than is left is not sent", async () => {
+    const long = ["word ".repeat(1_000)];
+    const { outcome, requests } = await embed(long, { profile: served(), allowance: { tokens: 1_000 } });
+    expect(outcome).toMatchObject({ error: { code: "BUDGET_EXCEEDED" } });
+    expect(requests).toEqual([]);
+  });
+
+  test("what a provider does not count, or does not answer in time, is estimated", async () => {
+    const uncounted = jsonReply({ model: "m", data: [{ index: 0, embedding: [1] }] });
+    const { usage } = await embed(["some words"], { profile: served(), replies: [uncounted] });
+    expect(usage).toMatchObject({ calls: 1, inputTokens: expect.toSatisfy((n) => n > 2) });
+    const hang: Reply = { kind: "hang" };
+    const slow = await embed(["some words"], {
+      profile: served(),
+      replies: [hang, hang, hang],
+      timeoutMs: 20,
+    });
+    expect(slow.usage).toMatchObject({ calls: 3, inputTokens: expect.toSatisfy((n) => n > 6) });
+  });
+});
+
 describe("EMBEDACT-3 F13 the budget of the task", () => {
   const texts = Array.from({ length: 150 }, (_, index) => `text ${index + 100}`);
 
@@ -221,11 +259,18 @@ describe("EMBEDACT-3 F13 the budget of the task", () => {
     const meter = new Meter(100);
     await embed(["a"], { ...options, meter });
     expect(meter.spent).toBe(100);
-    const { outcome, pauses } = await embed(["a"], { ...options, meter: new Meter(99) });
-    expect(outcome).toMatchObject({
-      error: { code: "INVALID_INPUT", retriable: false, usage: { input: 5 } },
-    });
+    const { outcome, usage, pauses } = await embed(["a"], { ...options, meter: new Meter(99) });
+    expect(outcome).toMatchObject({ error: { code: "INVALID_INPUT", retriable: false } });
+    expect(usage).toMatchObject({ inputTokens: 5 });
     expect(pauses).toEqual([]);
+  });
+
+  test("characters that stand for others count as these", async () => {
+    const ligatures = "\ufdfa".repeat(MAX_HASHED_LENGTH / 10);
+    const { outcome } = await embed([ligatures]);
+    expect(outcome).toMatchObject({
+      error: { code: "INVALID_INPUT", message: expect.stringContaining("180000 characters") },
+    });
   });
 
   test("a hash has fewer characters than a model", async () => {
@@ -341,11 +386,9 @@ describe("OFFEMBED-1 F13 the hash of words", () => {
   };
 
   test("an action without a profile gets it, under an honest name", async () => {
-    const { outcome } = await embed(["Hello world", "hello, WORLD!"]);
-    expect(outcome).toMatchObject({
-      result: { model: HASH_MODEL, dimensions: HASH_DIMENSIONS },
-      usage: { input: 0, output: 0 },
-    });
+    const { outcome, usage } = await embed(["Hello world", "hello, WORLD!"]);
+    expect(outcome).toMatchObject({ result: { model: HASH_MODEL, dimensions: HASH_DIMENSIONS } });
+    expect(usage).toBeUndefined();
     expect(similarity("Hello world", "hello, WORLD!")).toBeCloseTo(1, 4);
   });
 

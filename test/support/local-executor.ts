@@ -4,12 +4,13 @@ import type { ToolCodes } from "../../src/library/deployed-code.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import type { TaskExecutor, ToolState, ToolStateEntry } from "../../src/protocol/executor-api.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../../src/protocol/tool-state.ts";
+import { defined } from "../../src/shared/defined.ts";
 import type { CallContext } from "../../src/shared/identifiers.ts";
 import type { Json } from "../../src/shared/json.ts";
 
 /**
  * Returns an executor in this process. `state` keeps the tool state of each conversation. `deliver` sends the results of a
- * caller that is lost; without it they are dropped, for a caller in this process does not die alone.
+ * caller that is lost; without it they are dropped, for a caller in this process does not die alone. Without `models`, tasks ask none.
  */
 export function localExecutor(
   tools: ToolCodes,
@@ -17,6 +18,7 @@ export function localExecutor(
   state: (context: CallContext) => ToolState = statePerConversation(),
   deliver: BatchPorts["deliver"] = async () => undefined,
   defer: BatchPorts["defer"] = noHandles,
+  models?: BatchPorts["models"],
 ): TaskExecutor {
   const ports = {
     tools,
@@ -28,6 +30,7 @@ export function localExecutor(
     mayReach: () => true,
     vectors: new Map(),
     waitUntil: () => undefined,
+    ...defined({ models }),
   };
   return { run: (calls, caller) => runCalls(ports, { calls }, caller) };
 }

@@ -31,6 +31,8 @@ import { messageOfAda, recordOf } from "./records.ts";
 
 const STOP = { caller: { type: "user", userId: "ada" } } as const;
 
+const STEERED: ModelProfile = { provider: "openai", modelId: "steered", baseUrl: "http://model/v1" };
+
 /** A request that the model has not answered. */
 export interface OpenRequest {
   body: JsonObject;
@@ -75,15 +77,28 @@ export class SteeredConversation {
     crew = new Map<string, string | Error>(),
   ) {
     this.crew = crew;
+    const gateway = this.#gateway();
+    const models = {
+      gateway,
+      adapters: adapterFor,
+      embeddings: { embed: async () => Promise.reject(new Error("This model makes no vectors.")) },
+      defaultProfile: STEERED,
+    };
     this.runtime = new ConversationRuntime({
       database,
       keyValue: new NodeKeyValue(database),
       clock,
       ids: systemIds,
-      gateway: this.#gateway(),
+      gateway,
       adapters: adapterFor,
-      executor: localExecutor(code, clock, undefined, ({ operationId, attempt }, ended) =>
-        this.runtime.results.takeResult({ operationId, attempt, ...ended }),
+      executor: localExecutor(
+        code,
+        clock,
+        undefined,
+        ({ operationId, attempt }, ended) =>
+          this.runtime.results.takeResult({ operationId, attempt, ...ended }),
+        undefined,
+        models,
       ),
       gate: allowAll,
       ...noMail,
@@ -136,12 +151,7 @@ export class SteeredConversation {
       ...defined({ budget }),
       tools: { toolIds: library.tools.map(({ id }) => `${library.id}/${id}`) },
     };
-    const profile = {
-      provider: "openai",
-      modelId: "steered",
-      baseUrl: "http://model/v1",
-      ...settings,
-    } as const;
+    const profile = { ...STEERED, ...settings };
     const chain = await resolveChain(new Registry(conversation.code), persona, profile);
     const agents = [{ id: "tester", ...defined({ leased }), chain }] as const;
     await conversation.runtime.create(recordOf(chain, { agents }), beginning);

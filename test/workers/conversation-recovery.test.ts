@@ -481,7 +481,7 @@ describe("A72 a crash at every phase of a turn", () => {
       ok: true,
     });
     await client.frame("turn.finalized");
-    await vi.waitFor(() => expect([...cancelledOperations]).toEqual([operationId]), { timeout: 1_000 });
+    await vi.waitFor(() => expect(cancelledOperations).toContain(operationId), { timeout: 1_000 });
     expect((await conversation.turn(turnId)).moves[0]?.toolResult).toMatchObject({ result: "by name" });
     expect(await play.requests()).toHaveLength(2);
   });

@@ -19,6 +19,8 @@ const batchSchema = z
     "An operation occurs once in a batch.",
   );
 
+const amount = z.number().min(0);
+
 const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   operationId: identifier,
   attempt: z.int().min(1),
@@ -26,6 +28,13 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   tool: z.object({ library: definitionIdSchema, id: definitionIdSchema, version: z.int().min(0) }),
   task: z.exactOptional(z.custom<PinnedTask>(isPinnedTask, "A task of steps as it was pinned")),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
+  allowance: z.exactOptional(
+    z.strictObject({
+      tokens: z.exactOptional(amount),
+      nanoDollars: z.exactOptional(amount),
+      modelCalls: z.exactOptional(amount),
+    }),
+  ),
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS),
   context: z.object({
     tenant: identifier,

@@ -68,7 +68,7 @@ export async function runTool(
   { onProgress, onAbandoned }: CallListener,
 ): Promise<AttemptEnd> {
   const { clock, state, defer, baseUrl } = ports;
-  const record = call.task && new TaskRecord(call.task, clock);
+  const record = call.task && new TaskRecord(call.task, clock, call.allowance);
   let running = true;
   const given = new Set<unknown>();
   let work: Promise<unknown> | undefined;

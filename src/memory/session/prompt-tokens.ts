@@ -1,4 +1,4 @@
-/** The input of an `llm` action, in tokens, as it is reserved and as it is limited. Pure. */
+/** The input of an `llm` action, in tokens, as it is reserved. Pure. */
 import type { LlmAction, PromptDefinition } from "../../protocol/task-definition.ts";
 import type { Json } from "../../shared/json.ts";
 import { estimateTokens } from "./tokens.ts";
@@ -9,38 +9,46 @@ const ROOM_TOKENS = 4_000;
 /** The fields of an action that decide. */
 export type LlmTexts = Pick<
   LlmAction<PromptDefinition, unknown>,
-  "prompt" | "systemPrompt" | "template" | "maxInputTokens"
+  "prompt" | "systemPrompt" | "template" | "outputSchema" | "maxInputTokens"
 >;
 
 /** Texts that were counted, for as long as they are in memory. */
 const counted = new WeakMap<LlmTexts, number>();
 
 /**
- * Returns the most tokens that the input of a call may have: `maxInputTokens`, or an estimate from the texts and the input of the task.
- * A call reserves them, and one whose texts have more is not made.
+ * Returns the most tokens that the input of a call may have: `maxInputTokens`, or an estimate from the texts, the schema of the answer and
+ * the tokens of the task's input.
  */
-export function inputLimit(action: LlmTexts, input: Json): number {
-  const { maxInputTokens } = action;
-  if (maxInputTokens !== undefined) return maxInputTokens;
-  return textTokens(action) + inputTokens(input) + ROOM_TOKENS;
+export function inputLimit(action: LlmTexts, input: number): number {
+  return action.maxInputTokens ?? textTokens(action) + input + ROOM_TOKENS;
 }
 
 function textTokens(action: LlmTexts): number {
   const known = counted.get(action);
   if (known !== undefined) return known;
   const { prompt, systemPrompt = prompt?.systemPrompt, template = prompt?.template } = action;
+  const { outputSchema = prompt?.produces } = action;
   const examples = prompt?.examples === undefined ? "" : JSON.stringify(prompt.examples);
   // The texts stand before each example, too.
   const times = 1 + (prompt?.examples?.length ?? 0);
   const tokens =
-    estimateTokens(systemPrompt ?? "") + times * estimateTokens(template ?? "") + estimateTokens(examples);
+    estimateTokens(systemPrompt ?? "") +
+    times * estimateTokens(template ?? "") +
+    estimateTokens(examples) +
+    schemaTokens(outputSchema);
   counted.set(action, tokens);
   return tokens;
 }
 
+/** Returns the tokens of a schema that is sent with a request. */
+export function schemaTokens(schema: Json | undefined): number {
+  return schema === undefined ? 0 : estimateTokens(JSON.stringify(schema));
+}
+
 const inputs = new WeakMap<object, number>();
 
-function inputTokens(input: Json): number {
+/** Returns the tokens of the input of a task. */
+export function inputTokens(input: Json): number {
   if (typeof input !== "object" || input === null) return estimateTokens(JSON.stringify(input));
   const known = inputs.get(input) ?? estimateTokens(JSON.stringify(input));
   inputs.set(input, known);

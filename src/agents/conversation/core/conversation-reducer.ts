@@ -7,11 +7,13 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { withoutReservations } from "./compaction.ts";
 import type { AgentDecision, ConversationDecision } from "./decisions.ts";
 import { withExchange } from "./exchange.ts";
+import { reserveExtraction } from "./hook-reducer.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { leasesAfter } from "./lease-reducer.ts";
 import { budgetLeft, conversationBudget, spendingView } from "./ledger.ts";
 import { endConversation } from "./life.ts";
 import { changeParticipants, setReaders } from "./membership.ts";
+import { reservedAs } from "./operation.ts";
 import { withSpending } from "./own-spending.ts";
 import { type ConversationState, nextEvent } from "./state.ts";
 import { taskEntries } from "./task-entries.ts";
@@ -25,6 +27,7 @@ const TYPES: Readonly<Record<ConversationDecision["type"], true>> = {
   SET_GATE: true,
   CHARGE_CALL: true,
   CHARGE_TASK: true,
+  RESERVE_TASK: true,
   END_CONVERSATION: true,
   SEE_SIGNAL: true,
   ADD_PARTICIPANT: true,
@@ -54,6 +57,8 @@ export function reduceConversation(
       return chargeCall(transition, decision);
     case "CHARGE_TASK":
       return chargeTask(transition, decision);
+    case "RESERVE_TASK":
+      return reserveTask(transition, decision);
     case "SET_GATE":
       return setGate(transition, decision);
     case "END_CONVERSATION":
@@ -177,6 +182,25 @@ function chargeTask(
   const turn = state.active.get(n);
   if (turn === undefined) return { ...charged, entries: [...transition.entries, ...entries] };
   return withTurn(charged, { ...turn, delegated: addAmounts(turn.delegated ?? NOTHING, spent) }, entries);
+}
+
+function reserveTask(
+  transition: Transition,
+  { turn: n, item, reserving, reserved }: Extract<ConversationDecision, { type: "RESERVE_TASK" }>,
+): Transition {
+  const { state } = transition;
+  const reservation = defined({ reserving, reserved });
+  const turn = state.active.get(n);
+  if (turn === undefined) return reserveExtraction(transition, n, reservation);
+  const { assembly, operations } = turn;
+  const next =
+    assembly?.item === item
+      ? { ...turn, assembly: reservedAs(assembly, reservation) }
+      : {
+          ...turn,
+          operations: operations.map((one) => (one.item === item ? reservedAs(one, reservation) : one)),
+        };
+  return withTurn(transition, next, []);
 }
 
 function setGate(

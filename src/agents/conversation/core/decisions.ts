@@ -17,7 +17,7 @@ import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import type { AttemptOutcome } from "./calls.ts";
 import type { LeaseState } from "./lease.ts";
-import type { Operation } from "./operation.ts";
+import type { Operation, TaskReservation } from "./operation.ts";
 import type { AttemptFacts, LateResult, QueuedMessage, RefusedMessage } from "./signals.ts";
 import type { ConversationAgent, ConversationGate, ConversationState, SessionInCompaction } from "./state.ts";
 import type { Addition, CallingTurn, DeferredModel, Turn, TurnRequest } from "./turn.ts";
@@ -192,7 +192,6 @@ export type ConversationDecision =
   | { type: "SET_BUDGET"; budget: Budget | null; by: Caller }
   /** Tell the model of a result that came after its turn was over. */
   | ({ type: "NOTE_LATE_RESULT" } & Omit<LateResult, "type">)
-  /** Charge what a call of another agent has used up. */
   /** Count what the models of a task have used up. The summary is that of a hook, whose attempt the journal has nowhere else. */
   | {
       type: "CHARGE_TASK";
@@ -202,6 +201,9 @@ export type ConversationDecision =
       spent: Amounts;
       hook?: { summary: TaskSummary; isSuccess: boolean };
     }
+  /** Change the reservation of an attempt: of a call, or of a hook. */
+  | ({ type: "RESERVE_TASK"; turn: number; item: number } & TaskReservation)
+  /** Charge what a call of another agent has used up. */
   | { type: "CHARGE_CALL"; turn: number; item: number; agentId: string; spent: Amounts; failed?: boolean }
   | { type: "END_CONVERSATION"; by: Caller; reason?: string }
   | {
@@ -319,7 +321,16 @@ export type AgentDecision =
   /** Record that a mention starts no turn. */
   | { type: "LEAVE_UNASKED"; turn: number; agentId: string; reason: UnaskedReason }
   /** End the turn. `shown` is the text of its message in progress; `by` and `reason` are those of a stop. */
-  | { type: "FAIL_TURN"; turn: number; error: ErrorData; shown?: string; by?: Caller; reason?: string }
+  | {
+      type: "FAIL_TURN";
+      turn: number;
+      error: ErrorData;
+      shown?: string;
+      by?: Caller;
+      reason?: string;
+      /** Its context hook has ended, and is charged. */
+      isCharged?: true;
+    }
   /** Continue after a crash, no earlier than `notBefore`. `reset` withdraws text that may have been streamed. */
   | { type: "RESUME_TURN"; turn: number; notBefore: number; reset: boolean }
   | CompactionDecision

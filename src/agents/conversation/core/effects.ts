@@ -71,7 +71,7 @@ export function effectsOfTurns({ active }: Pick<ConversationState, "active">): T
 /** Returns the calls for summaries, and the extractions, that a state calls for. */
 export function backgroundEffects(state: Pick<Standing, "compactions" | "extraction">): BackgroundEffect[] {
   const extractions = runningExtractions(state).flatMap(([n, run]): ExtractionEffect[] => {
-    if (run.deadline !== undefined) return [];
+    if (run.deadline !== undefined || run.reserving !== undefined) return [];
     return [{ kind: "extraction", key: `extraction:${n}:${run.attempt}`, n, run }];
   });
   return [...compactionEffects(state), ...extractions];
@@ -103,6 +103,7 @@ export function effectsOfTurn(turn: Turn): TurnEffect[] {
     ...runnableOperations(turn).map((operation) => effect("tool", operation)),
     ...joiningOperations(turn).map((operation) => effect("join", operation)),
   ];
+  if (assembly?.reserving !== undefined) return operations;
   if (assembly !== undefined && assembly.deadline === undefined) {
     const key = `assembly:${n}:${assembly.item}:${assembly.attempt}`;
     return [{ kind: "assembly", key, turn, run: assembly }, ...operations];
@@ -121,6 +122,12 @@ export function endedEffects(before: Turn | undefined, after: Turn | undefined):
   if (before === undefined) return [];
   const left = new Set(after === undefined ? [] : effectsOfTurn(after).map(({ key }) => key));
   return effectsOfTurn(before).flatMap(({ key }) => (left.has(key) ? [] : [key]));
+}
+
+/** Reports whether something of a turn waits for its agent's answer. */
+function isAsking(turn: Turn): boolean {
+  const runs = [turn.assembly, ...openOperations(turn)];
+  return turn.call?.leasing === true || runs.some((run) => run?.reserving === "leasing");
 }
 
 /**
@@ -142,7 +149,7 @@ export function dueIn(state: ConversationState, now: number, wokeAt: number): nu
     );
   const { call } = state.record;
   if (call !== undefined) deadlines.push(...[...state.active.values()].map((turn) => callEnd(call, turn)));
-  const asking = [...state.active.values()].filter(({ call }) => call?.leasing);
+  const asking = [...state.active.values()].filter(isAsking);
   const begun = [
     ...asking.map(({ createdAt }) => createdAt),
     ...effectsOfTurns(state).map(({ turn }) => turn.createdAt),

@@ -7,6 +7,9 @@ import { type Assembly, type Extraction, type Extractions, extractionOf } from "
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { EXTRACTION_FAILURES, MAX_EXTRACTIONS } from "./limits.ts";
+import { reservedAs, type TaskReservation } from "./operation.ts";
+import { chainOf } from "./state.ts";
+import { dueFor } from "./task-spending.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import type { ModelCall, Turn } from "./turn.ts";
 
@@ -30,7 +33,12 @@ export function beginCycle(
     const call: ModelCall = { ...first, final };
     return { members: { call, items: items + 1 }, entry: { type: "message.started", turn: n, item: items } };
   }
-  const assembly: Assembly = { ...first, others, ...(final ? { final } : {}) };
+  const assembly: Assembly = {
+    ...first,
+    others,
+    ...(final ? { final } : {}),
+    ...dueFor(chain.contextAssembly.task),
+  };
   return {
     members: { call: null, assembly, items: items + 1, hooks: { ...hooks, assembly: items } },
     entry: { type: "context_assembly.started", turn: n, item: items },
@@ -47,6 +55,7 @@ export function reduceAssembly(
   if (assembly === undefined) return transition;
   const { n, items } = turn;
   const { item } = assembly;
+  const chain = chainOf(transition.state.record, turn.agentId);
   switch (decision.type) {
     case "ASSEMBLED": {
       const call = { item: items, attempt: 1, notBefore: now, final: assembly.final ?? false };
@@ -58,7 +67,9 @@ export function reduceAssembly(
       ]);
     }
     case "RETRY_ASSEMBLY": {
-      const next = { ...assembly, attempt: assembly.attempt + 1, notBefore: decision.notBefore };
+      const due = dueFor(chain.contextAssembly?.task);
+      const { attempt } = assembly;
+      const next = { ...reservedAs(assembly, due), attempt: attempt + 1, notBefore: decision.notBefore };
       return withTurn(transition, { ...turn, ...withOutcome(turn), assembly: next }, [
         assemblyFailure(turn, decision.error, false),
       ]);
@@ -99,7 +110,8 @@ export function completed(
     { type: "turn.completed", turn: n, ...defined({ data }) },
     { type: "memory_extraction.started", turn: n, item },
   ]);
-  const run = { item, attempt: 1, notBefore: now, stem, agentId, startedAt: now };
+  const due = dueFor(chain.memoryExtraction.task);
+  const run = { item, attempt: 1, notBefore: now, stem, agentId, startedAt: now, ...due };
   const { running } = ended.state.extraction ?? NONE;
   const begun = withExtraction(ended, n, run, []);
   if (Object.keys(running).length < MAX_EXTRACTIONS) return begun;
@@ -120,7 +132,8 @@ export function reduceExtraction(transition: Transition, decision: ExtractionDec
   switch (decision.type) {
     case "RETRY_EXTRACTION": {
       const { code, message } = decision.error;
-      const next = { ...run, attempt: attempt + 1, notBefore: decision.notBefore };
+      const due = dueFor(chainOf(transition.state.record, agentId).memoryExtraction?.task);
+      const next = { ...reservedAs(run, due), attempt: attempt + 1, notBefore: decision.notBefore };
       const data = { attempt, code, message, final: false };
       return withExtraction(transition, of, next, [{ type: "memory_extraction.failed", ...address, data }]);
     }
@@ -152,6 +165,16 @@ export function reduceExtraction(transition: Transition, decision: ExtractionDec
     default:
       return decision satisfies never;
   }
+}
+
+/** Changes the reservation of an extraction. */
+export function reserveExtraction(
+  transition: Transition,
+  of: number,
+  reservation: TaskReservation,
+): Transition {
+  const run = extractionOf(transition.state, of);
+  return run === undefined ? transition : withExtraction(transition, of, reservedAs(run, reservation), []);
 }
 
 function failing(agentId: string, failures: number, message: string): JournalEntry {

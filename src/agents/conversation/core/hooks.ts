@@ -6,15 +6,16 @@
  */
 import type { PinnedHook } from "../../../protocol/definitions.ts";
 import { operationId, type TurnKey } from "../../../protocol/ids.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { HOOK_TIMEOUT_MS } from "./limits.ts";
-import type { Operation } from "./operation.ts";
+import type { Operation, TaskReservation } from "./operation.ts";
 
 /** The index of the reply of a hook's operation, which no reply requested. */
 export const HOOK_REPLY = -1;
 
 /** A run of a hook. Times are milliseconds since the epoch. */
-export interface HookRun {
+export interface HookRun extends TaskReservation {
   readonly item: number;
   /** From 1. A run that a crash repeats is the same attempt. */
   readonly attempt: number;
@@ -65,7 +66,7 @@ export function extractionOf(
 /** Returns a run of a hook as an operation, which the Executor runs. */
 export function hookOperation(turn: TurnKey, hook: PinnedHook, run: HookRun, input: JsonObject): Operation {
   const { library, id, effect, timeoutMs } = hook;
-  const { item, attempt, deadline } = run;
+  const { item, attempt, deadline, reserved } = run;
   return {
     item,
     reply: HOOK_REPLY,
@@ -79,5 +80,11 @@ export function hookOperation(turn: TurnKey, hook: PinnedHook, run: HookRun, inp
     attempt,
     timeoutMs: Math.min(timeoutMs, HOOK_TIMEOUT_MS),
     input,
+    ...defined({ reserved }),
   };
+}
+
+/** Reports whether a run works, or may have at `now`: an interrupted one may still. */
+export function isHookRunning({ reserving, notBefore, deadline }: HookRun, now: number): boolean {
+  return reserving === undefined && (deadline !== undefined || notBefore <= now);
 }

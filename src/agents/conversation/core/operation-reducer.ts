@@ -6,7 +6,9 @@ import type { AgentDecision } from "./decisions.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { answered, awaitsApproval, deferred, type Operation, repeated, settled } from "./operation.ts";
+import { chainOf } from "./state.ts";
 import { keptTask, taskEntries } from "./task-entries.ts";
+import { dueFor, taskOf } from "./task-spending.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import { blockingOperations, type Turn } from "./turn.ts";
 import { waitForResults } from "./waits.ts";
@@ -58,7 +60,12 @@ export function reduceOperation(
     case "RETRY_TASK": {
       const { item, notBefore, error, task } = decision;
       const { attempt = 1 } = turn.operations.find((operation) => operation.item === item) ?? {};
-      const changed = change(item, (operation) => ({ ...repeated(operation, notBefore), ...keptTask(task) }));
+      const chain = chainOf(transition.state.record, turn.agentId);
+      const changed = change(item, (operation) => ({
+        ...repeated(operation, notBefore),
+        ...dueFor(taskOf(chain, operation)),
+        ...keptTask(task),
+      }));
       const data = { attempt, code: error.code, message: error.message };
       const entries = [...taskEntries(turn.n, item, task, false), entry("tool.call.failed", item, data)];
       return withTurn(transition, { ...changed, ...withOutcome(turn) }, entries);

@@ -14,7 +14,7 @@
  *       however often the result comes. So it is with a call that gave out a handle and was given up, while the handle is
  *       valid.
  */
-import type { Amounts } from "../../../model/spending.ts";
+import type { Allowance, Amounts } from "../../../model/spending.ts";
 import type { CallAsk } from "../../../protocol/agent-call.ts";
 import type { ApprovalOutcome } from "../../../protocol/approval.ts";
 import type { Budget } from "../../../protocol/budget.ts";
@@ -71,8 +71,16 @@ export type OperationStatus =
   | "failed"
   | "cancelled";
 
+/** The reservation of an attempt that may ask models (BUDGET-8). Both are absent where it asks none, and where no budget applies. */
+export interface TaskReservation {
+  /** `due`: the budgets must have room for it. `leasing`: it waits for the agent's answer. It does not run meanwhile. */
+  readonly reserving?: "due" | "leasing";
+  /** The most that it may use up, of what the budgets limit. */
+  readonly reserved?: Allowance;
+}
+
 /** One tool call that the model requested. Times are milliseconds since the epoch. */
-export interface Operation {
+export interface Operation extends TaskReservation {
   readonly item: number;
   /** Index of the reply that requested the call. */
   readonly reply: number;
@@ -166,7 +174,7 @@ export function takesByName(
 
 /** Returns the operation with its result, and without what it no longer waits for. */
 export function settled(operation: Operation, result: ToolResult, now: number): Operation {
-  const { notBefore: _notBefore, deadline: _deadline, ...rest } = withoutAsks(operation);
+  const { notBefore: _notBefore, deadline: _deadline, ...rest } = withoutAsks(reservedAs(operation, {}));
   return { ...rest, status: statusOf(result), result, completedAt: now };
 }
 
@@ -211,7 +219,12 @@ export function callDeadline({ timeoutMs }: Pick<Operation, "timeoutMs">, now: n
 
 /** Returns an open operation with its next attempt. */
 export function repeated(operation: Operation, notBefore: number): Operation {
-  return { ...withoutAsks(operation), status: "pending", attempt: operation.attempt + 1, notBefore };
+  return {
+    ...withoutAsks(reservedAs(operation, {})),
+    status: "pending",
+    attempt: operation.attempt + 1,
+    notBefore,
+  };
 }
 
 /** Returns an operation whose agent asks nobody: its attempt is over. */
@@ -222,14 +235,24 @@ function withoutAsks(operation: Operation): Operation {
 }
 
 /** Reports whether the code of an open operation runs, or may have run. */
-export function isRunning({ target, status, notBefore = 0 }: Operation, now: number): boolean {
-  return target === "code" && (status === "interrupted" || (status === "pending" && notBefore <= now));
+export function isRunning({ target, status, reserving, notBefore = 0 }: Operation, now: number): boolean {
+  if (target !== "code" || reserving !== undefined) return false;
+  return status === "interrupted" || (status === "pending" && notBefore <= now);
+}
+
+/** Returns a run with another reservation. */
+export function reservedAs<Run extends TaskReservation>(
+  { reserving: _reserving, reserved: _reserved, ...run }: Run,
+  reservation: TaskReservation,
+): Omit<Run, keyof TaskReservation> & TaskReservation {
+  return { ...run, ...reservation };
 }
 
 /** Returns an open operation whose turn ends (OP-5). */
 export function cancelled(operation: Operation, now: number): Operation {
-  const { name, toolCallId, effect, status, target, notBefore = now } = operation;
-  const isRun = target === "code" ? !awaitsApproval(operation) && notBefore <= now : status === "dispatched";
+  const { name, toolCallId, effect, status, target, reserving, notBefore = now } = operation;
+  const isHeld = awaitsApproval(operation) || reserving !== undefined;
+  const isRun = target === "code" ? !isHeld && notBefore <= now : status === "dispatched";
   const hasStarted = status === "interrupted" || isRun;
   const message =
     effect === "once" && hasStarted

@@ -24,14 +24,14 @@ import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { leasesAfter, reduceLease } from "./lease-reducer.ts";
 import { movedSpending } from "./ledger.ts";
-import { cancelled, isDue, isOpen, isRunning } from "./operation.ts";
+import { cancelled, isDue, isOpen } from "./operation.ts";
 import { approvalEntries, oneMoreFailure, reduceOperation } from "./operation-reducer.ts";
 import { withSpending } from "./own-spending.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import { reduceQueue } from "./queue-reducer.ts";
 import { chainOf, queuedTurns } from "./state.ts";
 import { dispatchedEntries } from "./task-entries.ts";
-import { reservedByTasks, taskOf } from "./task-spending.ts";
+import { chargedForStop, dueFor, taskOf } from "./task-spending.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import { type ModelCall, openOperations, runnableOperations, type Turn } from "./turn.ts";
 
@@ -187,7 +187,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         ...decision.operation,
         item: items,
         reply: turn.replies.length - 1,
-        ...(isRefused ? { completedAt: now } : {}),
+        ...(isRefused ? { completedAt: now } : dueFor(taskOf(chain, decision.operation))),
       };
       const spending = isRefused ? {} : withSpending(state, turn.agentId, { toolCalls: 1 });
       const next = {
@@ -272,10 +272,8 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         status: "failed",
         error,
       };
-      const asked = reservedByTasks(
-        openOperations(turn).filter((one) => isRunning(one, now)),
-        chain,
-      );
+      const { assembly, ...others } = turn;
+      const asked = chargedForStop(chain, decision.isCharged ? others : turn, now);
       const spending =
         asked.modelCalls === 0
           ? {}

@@ -9,6 +9,7 @@ import { planCalls } from "./planning/dispatch-calls.ts";
 import { planReturns } from "./planning/lease.ts";
 import { planQueue } from "./planning/order.ts";
 import { plan } from "./planning/plan.ts";
+import { planTaskReservation } from "./planning/task-budget.ts";
 import { reduce } from "./reducer.ts";
 import type { Signal } from "./signals.ts";
 import type { Transition } from "./transition.ts";
@@ -55,7 +56,9 @@ function follow(transition: Transition, input: PlanInput): AgentDecision[] {
 }
 
 function reservation(transition: Transition, input: PlanInput): AgentDecision[] {
-  return planReservation(transition.state, withEnded(transition, input));
+  const ended = withEnded(transition, input);
+  const calls = planReservation(transition.state, ended);
+  return calls.length > 0 ? calls : planTaskReservation(transition.state, ended);
 }
 
 /** Adds the turns that the transition has ended. */

@@ -2,19 +2,30 @@
  * The spending of tasks on models. Pure.
  *
  * LEDGER-5  What the models of a task have used up counts in the turn that called it, once, when its attempt ends: of a hook, too. Where
- *           nobody knows it, because the run was stopped, lost, or interrupted by a crash, its reservation counts.
- * LEDGER-6  A call of a task reserves, for each of its steps that asks a model and each attempt of the step, the longest input that the step
- *           may send and the longest answer. A step whose texts are longer asks nobody.
+ *           nobody knows it, because the run was stopped, lost, given up, or interrupted by a crash, its reservation counts.
+ * LEDGER-6  A call of a task reserves, for each of its steps that asks a model and each attempt of the step, one request with the longest
+ *           input that the step may send and the longest answer; for a step that makes embeddings, all batches. A hook has the length of the
+ *           agent's context as its input.
  */
-import { inputLimit } from "../../../memory/session/prompt-tokens.ts";
-import { type Amounts, addAmounts, amountsOf, maxOutputTokens, NOTHING } from "../../../model/spending.ts";
-import type { VersionChain } from "../../../protocol/definitions.ts";
-import type { PinnedTask } from "../../../protocol/task-definition.ts";
-import type { TaskSummary } from "../../../protocol/task-summary.ts";
+import { MAX_EMBEDDED_TEXTS } from "../../../library/tasks/limits.ts";
+import { contextTokens } from "../../../library/version-chain.ts";
+import { inputLimit, inputTokens } from "../../../memory/session/prompt-tokens.ts";
+import { MAX_TEXTS_OF_REQUEST } from "../../../model/embedding.ts";
+import {
+  type Allowance,
+  type Amounts,
+  addAmounts,
+  amountsOf,
+  maxOutputTokens,
+  NOTHING,
+} from "../../../model/spending.ts";
+import type { PinnedHook, VersionChain } from "../../../protocol/definitions.ts";
+import type { PinnedStep, PinnedTask } from "../../../protocol/task-definition.ts";
+import { amountsOfModels, type TaskSummary } from "../../../protocol/task-summary.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import type { Operation } from "./operation.ts";
-
-const NANO = 1_000_000_000;
+import { type HookRun, isHookRunning } from "./hooks.ts";
+import { isRunning, type Operation, type TaskReservation } from "./operation.ts";
+import { openOperations, type Turn } from "./turn.ts";
 
 /** Returns the steps of the task that an operation runs; `undefined` where it runs none. */
 export function taskOf(
@@ -24,16 +35,21 @@ export function taskOf(
   return target === "code" ? tools.find(({ definition }) => definition.name === name)?.task : undefined;
 }
 
+/** Returns the reservation of an attempt of a task that has not begun. */
+export function dueFor(task: PinnedTask | undefined): TaskReservation {
+  return task?.steps.some(asksModel) ? { reserving: "due" } : {};
+}
+
+/** Reports whether a step asks a model. Without a profile, embeddings are hashes. */
+function asksModel({ action }: PinnedStep): boolean {
+  if (action.kind === "llm.embed")
+    return action.profile !== undefined && action.profile.provider !== "offline";
+  return action.kind === "llm";
+}
+
 /** Returns what the models of a task have used up. */
 export function spentByTask({ models }: Pick<TaskSummary, "models">): Amounts {
-  if (models === undefined) return NOTHING;
-  const { calls, inputTokens, outputTokens, costUsd = 0 } = models;
-  return {
-    ...NOTHING,
-    tokens: inputTokens + outputTokens,
-    nanoDollars: Math.round(costUsd * NANO),
-    modelCalls: calls,
-  };
+  return models === undefined ? NOTHING : amountsOfModels(models);
 }
 
 /** The reservations of inputs, for as long as these are in memory: a reservation is looked at again and again. */
@@ -43,32 +59,66 @@ const reserved = new WeakMap<PinnedTask, WeakMap<JsonObject, Amounts>>();
 export function reservedByTask(task: PinnedTask, input: JsonObject): Amounts {
   const known = reserved.get(task) ?? new WeakMap<JsonObject, Amounts>();
   reserved.set(task, known);
-  const amounts = known.get(input) ?? reservation(task, input);
+  const amounts = known.get(input) ?? reservation(task, inputTokens(input));
   known.set(input, amounts);
   return amounts;
 }
 
-function reservation({ steps }: PinnedTask, input: JsonObject): Amounts {
-  return steps.reduce((sum, { action, retry }) => {
+/** Returns what the models of a hook may use up; `NOTHING` where it asks none. */
+export function reservedByHook(
+  chain: Pick<VersionChain, "persona" | "modelProfile">,
+  { task }: Pick<PinnedHook, "task">,
+): Amounts {
+  return task === undefined ? NOTHING : reservation(task, contextTokens(chain));
+}
+
+/** Returns what the models of an operation may use up; `NOTHING` where it asks none. */
+export function reservedByOperation(chain: Pick<VersionChain, "tools">, operation: Operation): Amounts {
+  const task = taskOf(chain, operation);
+  return task === undefined ? NOTHING : reservedByTask(task, operation.input);
+}
+
+function reservation({ steps }: PinnedTask, input: number): Amounts {
+  return steps.filter(asksModel).reduce((sum, { action, retry }) => {
+    const attempts = retry?.maxAttempts ?? 1;
+    if (action.kind === "llm.embed") {
+      const texts = amountsOf({ inputTokens: inputLimit({}, input) }, action.profile);
+      const batches = Math.ceil(MAX_EMBEDDED_TEXTS / MAX_TEXTS_OF_REQUEST);
+      return addAmounts(sum, times(attempts, { ...texts, modelCalls: batches }));
+    }
     if (action.kind !== "llm") return sum;
     const { profile, maxOutputTokens: outputTokens = maxOutputTokens(profile ?? {}) } = action;
     const request = amountsOf({ inputTokens: inputLimit(action, input), outputTokens }, profile);
-    const attempts = retry?.maxAttempts ?? 1;
-    return addAmounts(sum, {
-      tokens: request.tokens * attempts,
-      nanoDollars: request.nanoDollars * attempts,
-      modelCalls: attempts,
-    });
+    return addAmounts(sum, times(attempts, { ...request, modelCalls: 1 }));
   }, NOTHING);
 }
 
-/** Returns what the operations of a turn that run tasks may use up. */
-export function reservedByTasks(
-  operations: readonly Operation[],
-  chain: Pick<VersionChain, "tools">,
+function times(count: number, { tokens, nanoDollars, modelCalls }: Omit<Amounts, "toolCalls">): Allowance {
+  return { tokens: tokens * count, nanoDollars: nanoDollars * count, modelCalls: modelCalls * count };
+}
+
+/** Returns what the calls of tasks of a turn, and its context hook, have reserved. */
+export function reservedByTasks(turn: Turn): Amounts {
+  const runs = [...openOperations(turn), ...(turn.assembly === undefined ? [] : [turn.assembly])];
+  return runs.reduce((sum, { reserved: amounts = {} }) => addAmounts(sum, amounts), NOTHING);
+}
+
+/** Returns what is charged for the tasks of a turn that are stopped while they run (LEDGER-5). */
+export function chargedForStop(chain: VersionChain, turn: Turn, now: number): Amounts {
+  const running = openOperations(turn).filter((operation) => isRunning(operation, now));
+  return running.reduce(
+    (sum, operation) => addAmounts(sum, reservedByOperation(chain, operation)),
+    chargedForHook(chain, chain.contextAssembly, turn.assembly, now),
+  );
+}
+
+/** Returns what is charged for a run of a hook whose end nobody knows; `NOTHING` where it does not run. */
+export function chargedForHook(
+  chain: Pick<VersionChain, "persona" | "modelProfile">,
+  hook: PinnedHook | undefined,
+  run: HookRun | undefined,
+  now: number,
 ): Amounts {
-  return operations.reduce((sum, operation) => {
-    const task = taskOf(chain, operation);
-    return task === undefined ? sum : addAmounts(sum, reservedByTask(task, operation.input));
-  }, NOTHING);
+  if (hook === undefined || run === undefined || !isHookRunning(run, now)) return NOTHING;
+  return reservedByHook(chain, hook);
 }

@@ -276,9 +276,11 @@ export function dueOperations({ operations }: Pick<Turn, "operations">): Operati
   return operations.filter(isDue);
 }
 
-/** Returns the operations that the actor itself must have run: open ones of code whose attempt was not interrupted. */
+/** Returns the operations that the actor itself must have run: open ones of code whose attempt was not interrupted, and need no reservation. */
 export function runnableOperations(turn: Pick<Turn, "operations">): Operation[] {
-  return openOperations(turn).filter(({ target, status }) => target === "code" && status === "pending");
+  return openOperations(turn).filter(
+    ({ target, status, reserving }) => target === "code" && status === "pending" && reserving === undefined,
+  );
 }
 
 /** Returns the open calls of agents that work in conversations of their own. */

@@ -135,12 +135,13 @@ export class ToolBatch {
 
   #callOf(id: string, operation: Operation): ToolInvocation {
     const { record, turn } = this.input;
-    const { attempt, toolCallId, timeoutMs } = operation;
+    const { attempt, toolCallId, timeoutMs, reserved: allowance } = operation;
     return {
       operationId: id,
       attempt,
       toolCallId,
       ...invocationOf(chainOf(record, turn.agentId), operation),
+      ...defined({ allowance }),
       timeoutMs,
       context: { ...callContext(record, turn), traceparent: operationTraceparent(turn, operation.item) },
     };

@@ -1,4 +1,4 @@
-/** The attempts of an action's model calls, and the error of the last one. */
+/** The attempts of an action's requests to a model, and what they use up. */
 import { classified, nextStep } from "../../../adapters/resilience/next-step.ts";
 import { completeResilience } from "../../../adapters/resilience/profile.ts";
 import { ToolError } from "../../../library/tool-error.ts";
@@ -8,30 +8,19 @@ import type { ModelProfile } from "../../../model/profile.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
 import { sleepWith } from "../../../ports/deadline.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { ModelRun, ModelUsage } from "./ports.ts";
+import type { ModelRun, RequestUsage } from "./ports.ts";
 
 const RETRIES = completeResilience({ maxAttempts: 3, baseBackoffMs: 500, jitterFactorRange: [1, 1] });
 
-/** The failure of an action that used a model. */
-export class ModelToolError extends ToolError {
-  constructor(
-    message: string,
-    readonly usage: ModelUsage,
-    options: ConstructorParameters<typeof ToolError>[1] = {},
-  ) {
-    super(message, options);
-  }
-}
-
 /**
- * Waits before the next attempt: 500 ms, then 1 000, or longer if the provider asks for it. Throws `ModelToolError` after the last
- * attempt, and the signal's reason after an abort.
+ * Waits before the next attempt: 500 ms, then 1 000, or longer if the provider asks for it. Throws `ToolError` after the last attempt,
+ * or where no further one is allowed, and the signal's reason after an abort.
  */
 export async function pauseAfter(
   error: ModelError,
   failed: number,
-  usage: ModelUsage,
-  { clock, signal, deadline = Number.POSITIVE_INFINITY }: Pick<ModelRun, "clock" | "signal" | "deadline">,
+  isAllowed: boolean,
+  { clock, signal }: Pick<ModelRun, "clock" | "signal">,
 ): Promise<void> {
   signal.throwIfAborted();
   const suggestedBackoffMs = Math.max(RETRIES.baseBackoffMs * 2 ** (failed - 1), error.retryAfterMs ?? 0);
@@ -41,25 +30,22 @@ export async function pauseAfter(
     failed,
     hasFallback: false,
     now: clock.now(),
-    deadline,
+    deadline: Number.POSITIVE_INFINITY,
     random: 0,
   });
-  if (step.type === "retry")
+  if (step.type === "retry" && isAllowed)
     return await sleepWith((pause, wake) => clock.timer(pause, wake), step.delayMs, signal);
-  throw new ModelToolError(`The model failed: ${error.message}`, usage, {
+  throw new ToolError(`The model failed: ${error.message}`, {
     code: error.category === "timeout" ? "TIMEOUT" : "EXECUTION_FAILED",
     retriable: error.retriable,
   });
 }
 
-/** Adds the tokens of an attempt, with their price. */
-export function addUsage(sum: ModelUsage, used: TokenUsage | undefined, profile: ModelProfile): ModelUsage {
-  const cost = costOf(used, profile);
-  return {
-    input: sum.input + (used?.inputTokens ?? 0),
-    output: sum.output + (used?.outputTokens ?? 0),
-    ...defined({
-      costUsd: cost === undefined && sum.costUsd === undefined ? undefined : (sum.costUsd ?? 0) + (cost ?? 0),
-    }),
-  };
+/** Returns the tokens of a request with their price. */
+export function usageOf(
+  { inputTokens = 0, outputTokens = 0 }: TokenUsage,
+  profile: ModelProfile | undefined,
+): RequestUsage {
+  const costUsd = costOf({ inputTokens, outputTokens }, profile);
+  return { inputTokens, outputTokens, ...defined({ costUsd }) };
 }

@@ -11,16 +11,18 @@ import { z } from "zod";
 import { OFFLINE_PROFILE } from "../../../adapters/default-profile.ts";
 import { MAX_EMBEDDED_TEXTS } from "../../../library/tasks/limits.ts";
 import { ToolError } from "../../../library/tool-error.ts";
-import { type Embeddings, MAX_TEXTS_OF_REQUEST } from "../../../model/embedding.ts";
+import { estimateTokens } from "../../../memory/session/tokens.ts";
+import { type EmbeddingOutcome, type Embeddings, MAX_TEXTS_OF_REQUEST } from "../../../model/embedding.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
+import type { TokenUsage } from "../../../model/usage.ts";
 import { sleepWith } from "../../../ports/deadline.ts";
 import type { EmbedAction } from "../../../protocol/task-definition.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { Meter } from "../../../shared/json-schema/meter.ts";
 import { inputIssues, issuesText } from "../../../shared/validation.ts";
-import { addUsage, ModelToolError, pauseAfter } from "./attempts.ts";
-import type { ModelRun, ModelUsage } from "./ports.ts";
+import { pauseAfter, usageOf } from "./attempts.ts";
+import type { ModelRun, RequestUsage } from "./ports.ts";
 
 /** UTF-16 units of all texts of one action. */
 export const MAX_EMBEDDED_LENGTH = 400_000;
@@ -42,10 +44,11 @@ const inputSchema = z.strictObject({
     ),
 });
 
-/** The outcome of an `llm.embed` action. */
+/** The result of an `llm.embed` action. */
 export interface EmbedResult {
-  result: { vectors: number[][]; model: string; dimensions: number };
-  usage: ModelUsage;
+  vectors: number[][];
+  model: string;
+  dimensions: number;
 }
 
 /**
@@ -57,49 +60,54 @@ export async function runEmbed(
   input: Json,
   run: ModelRun,
 ): Promise<EmbedResult> {
-  const parsed = inputSchema.safeParse(input);
-  if (!parsed.success)
-    throw new ToolError(`Its input is not valid: ${issuesText(inputIssues(parsed.error))}`, {
-      code: "INVALID_INPUT",
-    });
-  const { texts } = parsed.data;
   const { clock, signal, meter } = run;
   const { profile: own = OFFLINE_PROFILE, timeoutMs } = action;
   const profile = { ...own, executionConfig: { ...own.executionConfig, ...defined({ timeoutMs }) } };
   const isHash = profile.provider === "offline";
-  const length = texts.reduce((sum, text) => sum + text.length, 0);
-  if (isHash && length > MAX_HASHED_LENGTH)
-    throw new ToolError(
-      `Its texts have ${length} characters together. Without a model they have at most ${MAX_HASHED_LENGTH}: give fewer, or name a \`profile\`.`,
-      { code: "INVALID_INPUT" },
-    );
-  if (isHash) meter.spend(length);
-  let usage: ModelUsage = { input: 0, output: 0 };
+  const texts = isHash ? hashedTexts(textsOf(input), meter) : textsOf(input);
   const vectors: number[][] = [];
   let model = profile.modelId;
   for (let first = 0; first < texts.length; first += MAX_TEXTS_OF_REQUEST) {
     if (isHash) await sleepWith((pause, wake) => clock.timer(pause, wake), 0, signal);
-    const batch = texts.slice(first, first + MAX_TEXTS_OF_REQUEST);
-    const made = await embedBatch(profile, batch, usage, run);
-    usage = addUsage(usage, made.usage, profile);
-    run.used?.(usage);
+    const made = await embedBatch(profile, texts.slice(first, first + MAX_TEXTS_OF_REQUEST), run);
     model = made.model;
-    spendOn(made.vectors, usage, meter);
+    spendOn(made.vectors, meter);
     vectors.push(...made.vectors.map((vector) => vector.map((value) => Number(value.toPrecision(DIGITS)))));
   }
   const dimensions = vectors[0]?.length ?? 0;
   if (vectors.some((vector) => vector.length !== dimensions))
-    throw new ModelToolError("The embedding model gave vectors of several lengths.", usage);
-  return { result: { vectors, model, dimensions }, usage };
+    throw new ToolError("The embedding model gave vectors of several lengths.");
+  return { vectors, model, dimensions };
 }
 
-/** Takes the steps of copying vectors. What the model has used up is not lost if they are not left. */
-function spendOn(vectors: number[][], usage: ModelUsage, meter: Meter): void {
+function textsOf(input: Json): string[] {
+  const parsed = inputSchema.safeParse(input);
+  if (parsed.success) return parsed.data.texts;
+  throw new ToolError(`Its input is not valid: ${issuesText(inputIssues(parsed.error))}`, {
+    code: "INVALID_INPUT",
+  });
+}
+
+/** Returns the texts as they are hashed. Some characters stand for many others, so that is the length that counts. */
+function hashedTexts(texts: readonly string[], meter: Meter): string[] {
+  const plain = texts.map((text) => text.normalize("NFKC"));
+  const length = plain.reduce((sum, text) => sum + text.length, 0);
+  if (length > MAX_HASHED_LENGTH)
+    throw new ToolError(
+      `Its texts have ${length} characters together. Without a model they have at most ${MAX_HASHED_LENGTH}: give fewer, or name a \`profile\`.`,
+      { code: "INVALID_INPUT" },
+    );
+  meter.spend(length);
+  return plain;
+}
+
+/** Takes the steps of copying vectors. */
+function spendOn(vectors: number[][], meter: Meter): void {
   const numbers = vectors.reduce((sum, { length }) => sum + length, 0);
   try {
     meter.spend(numbers / NUMBERS_OF_STEP);
   } catch (cause) {
-    throw new ModelToolError("Its vectors take too many steps of the task. Give fewer texts.", usage, {
+    throw new ToolError("Its vectors take too many steps of the task. Give fewer texts.", {
       code: "INVALID_INPUT",
       cause,
     });
@@ -109,13 +117,23 @@ function spendOn(vectors: number[][], usage: ModelUsage, meter: Meter): void {
 async function embedBatch(
   profile: ModelProfile,
   texts: readonly string[],
-  usage: ModelUsage,
   run: ModelRun,
 ): Promise<Embeddings> {
-  const { models, context, signal } = run;
+  const { models, context, signal, requests } = run;
+  const most = usageOf({ inputTokens: estimateTokens(JSON.stringify(texts)) }, profile);
   for (let failed = 1; ; failed++) {
+    // A hash asks no model.
+    const end = profile.provider === "offline" ? () => undefined : requests.begin(most);
     const outcome = await models.embeddings.embed({ profile, texts, context }, signal);
+    end(usageOf(countedOf(outcome, most), profile));
     if (outcome.ok) return outcome.embeddings;
-    await pauseAfter(outcome.error, failed, usage, run);
+    await pauseAfter(outcome.error, failed, requests.hasRoom(most), run);
   }
+}
+
+/** Returns the tokens of a request: estimated where the provider has not counted them. It charges nothing for one that it refuses. */
+function countedOf(outcome: EmbeddingOutcome, { inputTokens }: RequestUsage): TokenUsage {
+  if (outcome.ok) return outcome.embeddings.usage ?? { inputTokens };
+  const { category } = outcome.error;
+  return category === "timeout" || category === "canceled" ? { inputTokens } : {};
 }

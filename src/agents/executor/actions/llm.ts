@@ -5,14 +5,16 @@
  *        values only: nothing of it is read as a template.
  * LLM-2  With a schema, the response is data that fits it; otherwise text. An answer that is missing, cut off, refused or does
  *        not fit is an error, never a result.
- * LLM-3  A failure that may pass gets up to three attempts, 500 and 1 000 ms apart, or later if the provider asks for it. No pause
- *        begins that would reach the deadline.
- * LLM-4  Usage includes that of failed attempts. An error carries it, too. Tokens that a provider does not count are estimated.
- * LLM-5  Texts that are longer than the call's reservation (LEDGER-6) are not sent.
+ * LLM-3  A failure that may pass gets up to three attempts, 500 and 1 000 ms apart, or later if the provider asks for it. No further
+ *        one is made that the budget has no room for.
+ * LLM-4  Each attempt is counted, also one that fails. Tokens that a provider does not count are estimated.
+ * LLM-5  Texts longer than `maxInputTokens` are not sent. Where a budget applies, no request is sent that could use up more than the call
+ *        has left of what it reserved (LEDGER-6).
  */
 import { modelError, thrownError } from "../../../adapters/errors/model-errors.ts";
 import { ReplyAccumulator } from "../../../adapters/reply.ts";
 import { ToolError } from "../../../library/tool-error.ts";
+import { schemaTokens } from "../../../memory/session/prompt-tokens.ts";
 import { estimateTokens } from "../../../memory/session/tokens.ts";
 import type { ModelContext } from "../../../model/context.ts";
 import type { ModelError } from "../../../model/error.ts";
@@ -25,9 +27,9 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { readAnswer } from "../../../shared/json-schema/answer.ts";
-import { addUsage, ModelToolError, pauseAfter } from "./attempts.ts";
+import { pauseAfter, usageOf } from "./attempts.ts";
 import { contextOf, type PinnedLlmAction, schemaOf } from "./llm-texts.ts";
-import type { ModelRun, ModelUsage } from "./ports.ts";
+import type { ModelRun } from "./ports.ts";
 
 /** The names under which profiles limit the tokens of an answer. */
 const LIMITS = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"];
@@ -41,36 +43,28 @@ const LIMIT_OF_PROVIDER: Readonly<Record<ProviderId, string | undefined>> = {
   offline: undefined,
 };
 
-/** The outcome of an `llm` action. */
-export interface LlmResult {
-  result: { response: Json };
-  usage: ModelUsage;
-}
-
-/**
- * Runs an `llm` action with the step's input, in texts of at most `most` tokens. Throws `ToolError`, and the signal's reason after an abort.
- */
+/** Runs an `llm` action with the step's input. Throws `ToolError`, and the signal's reason after an abort. */
 export async function runLlm(
   action: PinnedLlmAction,
   input: Json,
-  most: number,
   run: ModelRun,
-): Promise<LlmResult> {
+): Promise<{ response: Json }> {
+  const { maxInputTokens = Number.POSITIVE_INFINITY } = action;
   const context = contextOf(action, input, run.meter);
-  const tokens = estimateTokens(textOf(context));
-  if (tokens > most)
+  const inputTokens = estimateTokens(textOf(context)) + schemaTokens(schemaOf(action));
+  if (inputTokens > maxInputTokens)
     throw new ToolError(
-      `Its texts have about ${tokens} tokens, and may have ${most}. Give it less, or raise maxInputTokens.`,
+      `Its texts have about ${inputTokens} tokens, and may have ${maxInputTokens}. Give it less, or raise maxInputTokens.`,
       { code: "INVALID_INPUT" },
     );
   const profile = profileOf(action, run.models.defaultProfile);
-  let usage: ModelUsage = { input: 0, output: 0 };
+  const most = usageOf({ inputTokens, outputTokens: maxOutputTokens(profile) }, profile);
   for (let failed = 1; ; failed++) {
+    const end = run.requests.begin(most);
     const attempt = await attemptCall(profile, context, failed, run);
-    usage = addUsage(usage, attempt.usage, profile);
-    run.used?.(usage);
-    if ("reply" in attempt) return { result: { response: responseOf(attempt.reply, action, usage) }, usage };
-    await pauseAfter(attempt.error, failed, usage, run);
+    end(usageOf(attempt.usage, profile));
+    if ("reply" in attempt) return { response: responseOf(attempt.reply, action) };
+    await pauseAfter(attempt.error, failed, run.requests.hasRoom(most), run);
   }
 }
 
@@ -149,9 +143,9 @@ function errorOf(error: unknown, provider: ProviderId, signal: AbortSignal): Mod
 }
 
 /** Returns the response of an answer. Throws for an answer that is none (LLM-2). */
-function responseOf(reply: ModelReply, action: PinnedLlmAction, usage: ModelUsage): Json {
+function responseOf(reply: ModelReply, action: PinnedLlmAction): Json {
   const { text, finishReason, toolCalls } = reply;
-  const problem = (message: string, retriable = true) => new ModelToolError(message, usage, { retriable });
+  const problem = (message: string, retriable = true) => new ToolError(message, { retriable });
   if (finishReason === "length")
     throw problem(
       "The model's answer was cut off before it was complete: raise maxOutputTokens, or ask for less.",

@@ -4,6 +4,7 @@ import type { AdapterLookup } from "../../../model/format-adapter.ts";
 import type { ModelGateway } from "../../../model/gateway.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import type { Clock } from "../../../ports/clock.ts";
+import type { TaskModelUsage } from "../../../protocol/task-summary.ts";
 import type { CallContext } from "../../../shared/identifiers.ts";
 import type { Meter } from "../../../shared/json-schema/meter.ts";
 
@@ -24,18 +25,21 @@ export interface ModelRun {
   /** Aborts when the task is cancelled or its time is over. */
   signal: AbortSignal;
   clock: Pick<Clock, "now" | "timer">;
-  /** Milliseconds since the epoch: no pause begins that would last until then. */
-  deadline?: number;
   /** The steps of the task: of rendering texts, and of vectors. */
   meter: Meter;
-  /** Is told after each attempt what the call has used up so far, for a call that is cut off in a pause. */
-  used?(usage: ModelUsage): void;
+  requests: ModelRequests;
 }
 
-/** The tokens of an action's calls, failed attempts included. */
-export interface ModelUsage {
-  input: number;
-  output: number;
-  /** US dollars; absent if the profile has no prices. */
-  costUsd?: number;
+/** The tokens and the price of one request. */
+export type RequestUsage = Omit<TaskModelUsage, "calls">;
+
+/** Counts the requests of a task, within what it may use up. */
+export interface ModelRequests {
+  /** Reports whether another request that uses up `most` is allowed. */
+  hasRoom(most: RequestUsage): boolean;
+  /**
+   * Begins a request with what it may use up, which counts until the returned function is called with what it has used up. Throws
+   * `ToolError` with `BUDGET_EXCEEDED` where it is not allowed.
+   */
+  begin(most: RequestUsage): (used: RequestUsage) => void;
 }

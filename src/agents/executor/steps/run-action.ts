@@ -3,26 +3,17 @@ import type { ToolContext } from "../../../library/define.ts";
 import type { ToolCodes } from "../../../library/deployed-code.ts";
 import { DEFAULT_TOOL_TIMEOUT_MS } from "../../../library/schemas.ts";
 import { ToolError } from "../../../library/tool-error.ts";
-import { inputLimit } from "../../../memory/session/prompt-tokens.ts";
-import { estimateTokens } from "../../../memory/session/tokens.ts";
-import { costOf } from "../../../model/cost.ts";
-import type { ModelProfile } from "../../../model/profile.ts";
-import { maxOutputTokens } from "../../../model/spending.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
-import type { EmbedAction, PinnedAction } from "../../../protocol/task-definition.ts";
-import type { TaskModelUsage } from "../../../protocol/task-summary.ts";
-import { defined } from "../../../shared/defined.ts";
+import type { PinnedAction } from "../../../protocol/task-definition.ts";
 import { mapped } from "../../../shared/expressions/mapping.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { Meter } from "../../../shared/json-schema/meter.ts";
-import { ModelToolError } from "../actions/attempts.ts";
 import { runEmbed } from "../actions/embed.ts";
 import { requestHttp } from "../actions/http-request.ts";
 import { runLlm } from "../actions/llm.ts";
-import type { PinnedLlmAction } from "../actions/llm-texts.ts";
 import { runMock } from "../actions/mock.ts";
-import type { ActionModels, ModelRun, ModelUsage } from "../actions/ports.ts";
+import type { ActionModels, ModelRun } from "../actions/ports.ts";
 import { runVector, type VectorIndexes } from "../actions/vector.ts";
 import type { TaskAreas } from "./areas.ts";
 import type { TaskRecord } from "./task-record.ts";
@@ -78,11 +69,9 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
     case "metric.record":
       return record.addMetric(action, input);
     case "llm":
-      return asked(run, mostOf(action, areas.input), (model) =>
-        runLlm(action, input, inputLimit(action, areas.input), model),
-      );
+      return runLlm(action, input, modelRun(run));
     case "llm.embed":
-      return asked(run, embeddedMost(action, input), (model) => runEmbed(action, input, model));
+      return runEmbed(action, input, modelRun(run));
     case "vector": {
       const { tenant } = context.context;
       const { vectors: indexes, clock } = ports;
@@ -101,58 +90,10 @@ function unknownKind(action: never): never {
   throw new ToolError(`This deployment has no actions of the kind "${String(kind)}".`);
 }
 
-/** Returns what a call of an `llm` action may use up at most, for a task with this input. */
-function mostOf(action: PinnedLlmAction, input: Json): Omit<TaskModelUsage, "calls"> {
-  const { profile, maxOutputTokens: outputTokens = maxOutputTokens(profile ?? {}) } = action;
-  const inputTokens = inputLimit(action, input);
-  return {
-    inputTokens,
-    outputTokens,
-    ...defined({ costUsd: costOf({ inputTokens, outputTokens }, profile) }),
-  };
-}
-
-function embeddedMost({ profile }: EmbedAction<ModelProfile>, input: Json): Omit<TaskModelUsage, "calls"> {
-  const inputTokens = profile === undefined ? 0 : estimateTokens(JSON.stringify(input));
-  return {
-    inputTokens,
-    outputTokens: 0,
-    ...defined({ costUsd: costOf({ inputTokens, outputTokens: 0 }, profile) }),
-  };
-}
-
-/** Runs an action of a model, and records what it has used up, also where it fails. */
-async function asked<Result>(
-  { context, ports, meter, record }: ActionRun,
-  most: Omit<TaskModelUsage, "calls">,
-  work: (run: ModelRun) => Promise<{ result: Result; usage: ModelUsage }>,
-): Promise<Result> {
+function modelRun({ context, ports, meter, record }: ActionRun): ModelRun {
   const { models, clock } = ports;
   if (models === undefined) throw new ToolError("This Executor calls no models.");
-  const note = ({ input, output, costUsd }: ModelUsage) =>
-    record.addUsage({ inputTokens: input, outputTokens: output, ...defined({ costUsd }) });
-  const settle = record.beginModelCall(most);
-  let known: ModelUsage | undefined;
-  try {
-    const { result, usage } = await work({
-      models,
-      context: context.context,
-      signal: context.signal,
-      clock,
-      meter,
-      used: (usage) => {
-        known = usage;
-      },
-    });
-    settle();
-    note(usage);
-    return result;
-  } catch (error) {
-    settle();
-    const usage = error instanceof ModelToolError ? error.usage : known;
-    if (usage !== undefined) note(usage);
-    throw error;
-  }
+  return { models, context: context.context, signal: context.signal, clock, meter, requests: record };
 }
 
 function inTime(

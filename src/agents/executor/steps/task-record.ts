@@ -11,22 +11,25 @@ import {
   MAX_TASK_EVENTS,
 } from "../../../library/tasks/limits.ts";
 import { ToolError } from "../../../library/tool-error.ts";
+import { type Allowance, type Amounts, isWithin } from "../../../model/spending.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { PinnedTask } from "../../../protocol/task-definition.ts";
-import type {
-  StepSummary,
-  TaskEvent,
-  TaskMetric,
-  TaskModelUsage,
-  TaskSummary,
+import {
+  amountsOfModels,
+  type StepSummary,
+  type TaskEvent,
+  type TaskMetric,
+  type TaskModelUsage,
+  type TaskSummary,
 } from "../../../protocol/task-summary.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import type { ModelRequests, RequestUsage } from "../actions/ports.ts";
 
-/** Adds the use of a model call. A call without a price adds nothing to the cost. */
+/** Adds the use of a request. One without a price adds nothing to the cost. */
 function added(
   before: TaskModelUsage | undefined,
-  { inputTokens, outputTokens, costUsd }: Omit<TaskModelUsage, "calls">,
+  { inputTokens, outputTokens, costUsd }: RequestUsage,
 ): TaskModelUsage {
   const { calls, ...sum } = before ?? { calls: 0, inputTokens: 0, outputTokens: 0 };
   const isPriced = sum.costUsd !== undefined || costUsd !== undefined;
@@ -38,14 +41,22 @@ function added(
   };
 }
 
-export class TaskRecord {
+const NO_MODELS: TaskModelUsage = { calls: 0, inputTokens: 0, outputTokens: 0 };
+const UNLIMITED: Amounts = {
+  tokens: Number.POSITIVE_INFINITY,
+  nanoDollars: Number.POSITIVE_INFINITY,
+  toolCalls: Number.POSITIVE_INFINITY,
+  modelCalls: Number.POSITIVE_INFINITY,
+};
+
+export class TaskRecord implements ModelRequests {
   readonly #steps: StepSummary[] = [];
   readonly #events: TaskEvent[] = [];
   readonly #metrics: TaskMetric[] = [];
   readonly #startedAt: number;
   #models: TaskModelUsage | undefined;
-  /** The most that calls under way may use up. */
-  readonly #open = new Set<Omit<TaskModelUsage, "calls">>();
+  /** The most that requests under way may use up. */
+  readonly #open = new Set<RequestUsage>();
   #running: { ref: string; startedAt: number } | undefined;
   #length = 0;
   #messages = 0;
@@ -53,6 +64,7 @@ export class TaskRecord {
   constructor(
     private readonly task: Pick<PinnedTask, "library" | "id" | "version">,
     private readonly clock: Pick<Clock, "now">,
+    private readonly allowance: Allowance = {},
   ) {
     this.#startedAt = clock.now();
   }
@@ -95,18 +107,25 @@ export class TaskRecord {
     return {};
   }
 
-  /** Counts a model call that begins with what it may use up, until the returned function is called. */
-  beginModelCall(most: Omit<TaskModelUsage, "calls">): () => void {
+  hasRoom(most: RequestUsage): boolean {
+    const used = amountsOfModels([...this.#open, most].reduce(added, this.#models ?? NO_MODELS));
+    return isWithin(used, { ...UNLIMITED, ...this.allowance });
+  }
+
+  begin(most: RequestUsage): (used: RequestUsage) => void {
+    if (!this.hasRoom(most))
+      throw new ToolError(
+        `Its request needs up to ${most.inputTokens} tokens for its texts and ${most.outputTokens} for the answer, which is more than the budget has left for this call. Give its texts less, or set maxInputTokens to what they need.`,
+        { code: "BUDGET_EXCEEDED" },
+      );
     this.#open.add(most);
-    return () => void this.#open.delete(most);
+    return (used) => {
+      this.#open.delete(most);
+      this.#models = added(this.#models, used);
+    };
   }
 
-  /** Adds what a model call has used up. */
-  addUsage({ inputTokens, outputTokens, costUsd }: Omit<TaskModelUsage, "calls">): void {
-    this.#models = added(this.#models, { inputTokens, outputTokens, ...defined({ costUsd }) });
-  }
-
-  /** The record so far. A step and a model call that are under way count as they may end. */
+  /** The record so far. A step and a request that are under way count as they may end. */
   get summary(): TaskSummary {
     const { library = "", id, version } = this.task;
     const models = [...this.#open].reduce<TaskModelUsage | undefined>(added, this.#models);

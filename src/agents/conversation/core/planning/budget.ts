@@ -16,9 +16,9 @@ import { compactionProfile, contextTokens, profileAt } from "../../../../library
 import type { ModelProfile } from "../../../../model/profile.ts";
 import { type Amounts, addAmounts, amountsOf, maxOutputTokens, NOTHING } from "../../../../model/spending.ts";
 import { AMOUNT, amountOf, type Budget, type BudgetExcess, inUnits } from "../../../../protocol/budget.ts";
-import type { VersionChain } from "../../../../protocol/definitions.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
+import { runningExtractions } from "../hooks.ts";
 import type { LeaseRefusal } from "../lease.ts";
 import { reservedByCalls, spentByTurn } from "../ledger.ts";
 import { spentByAgent } from "../own-spending.ts";
@@ -30,7 +30,7 @@ import {
   runningCompactions,
 } from "../state.ts";
 import { reservedByTasks } from "../task-spending.ts";
-import { type CallingTurn, openOperations, type Turn } from "../turn.ts";
+import type { CallingTurn, Turn } from "../turn.ts";
 import { failTurn } from "./cancel.ts";
 import { summaryReservation } from "./compaction.ts";
 import { placeOf } from "./lease.ts";
@@ -129,22 +129,26 @@ function reserveSummary(
 }
 
 /** Reports whether a call waits for its agent's answer. */
-function isAsking(state: ConversationState, agentId: string, { leasing }: { leasing?: true }): boolean {
+export function isAsking(
+  state: ConversationState,
+  agentId: string,
+  { leasing }: { leasing?: boolean },
+): boolean {
   return leasing === true && leaseOf(state, agentId)?.asked !== undefined;
 }
 
 /** The place of a call in the lease of its agent, with the changes of the lease. */
-type Placed =
+export type Placed =
   | { type: "held"; changes: AgentDecision[] }
   | { type: "waits"; changes: AgentDecision[] }
   | { type: "refused"; refusal: LeaseRefusal };
 
 /** Finds the place of a call in the lease of its agent, unless another budget refuses it. An agent without a budget needs none. */
-function placed(
+export function placed(
   state: ConversationState,
   agentId: string,
   { excess, request }: { excess: BudgetExcess | null; request: Amounts },
-  { n, call }: { n?: number; call: { leasing?: true } },
+  { n, call }: { n?: number; call: { leasing?: boolean } },
 ): Placed {
   if (excess !== null) return { type: "refused", refusal: { excess } };
   const lease = leaseOf(state, agentId);
@@ -172,8 +176,7 @@ export function limitsOf(state: ConversationState, turn: Turn): Limit[] {
 }
 
 function usedByTurn({ record }: ConversationState, turn: Turn): Amounts {
-  const chain = chainOf(record, turn.agentId);
-  return addAmounts(spentByTurn(turn, chain), reservedByOperations(turn, chain));
+  return addAmounts(spentByTurn(turn, chainOf(record, turn.agentId)), reservedByOperations(turn));
 }
 
 /** As `limitsOf`, with what the turn's own model call has reserved: nothing of it is left for others. */
@@ -185,7 +188,7 @@ export function limitsBesideModel(state: ConversationState, turn: Turn): Limit[]
 }
 
 /** Returns the limits that all turns of a conversation share. The reservation of `own` does not count as used. */
-function sharedLimits(state: ConversationState, agentId: string, own?: Turn): Limit[] {
+export function sharedLimits(state: ConversationState, agentId: string, own?: Turn): Limit[] {
   const { budget: persona } = chainOf(state.record, agentId).persona.definition;
   const { budget } = state;
   if (budget === undefined && persona === undefined) return [];
@@ -201,27 +204,32 @@ function sharedLimits(state: ConversationState, agentId: string, own?: Turn): Li
   return limits;
 }
 
-/** Returns what `reservedBeside` does, and what agents and tasks that were called may use up. */
+/** Returns what `reservedBeside` does, and what agents that were called may use up. */
 function reservedInAll(state: ConversationState, own?: number, agentId?: string): Amounts {
   const turns = [...state.active.values()].filter(
     (turn) => agentId === undefined || turn.agentId === agentId,
   );
-  return turns
-    .map((turn) => reservedByOperations(turn, chainOf(state.record, turn.agentId)))
-    .reduce(addAmounts, reservedBeside(state, own, agentId));
+  return turns.map(reservedByCalls).reduce(addAmounts, reservedBeside(state, own, agentId));
 }
 
-/** Returns what the calls of agents and of tasks that are under way may use up. */
-function reservedByOperations(turn: Turn, chain: VersionChain): Amounts {
-  return addAmounts(reservedByCalls(turn), reservedByTasks(openOperations(turn), chain));
+/** Returns what the calls of agents and tasks of a turn may use up. */
+function reservedByOperations(turn: Turn): Amounts {
+  return addAmounts(reservedByCalls(turn), reservedByTasks(turn));
 }
 
-/** Returns what the running calls of all turns but `own` have reserved; of one agent only, if it is given. */
+/**
+ * Returns what the tasks and hooks of all turns have reserved, and the running model calls of all but `own`; of one agent only, if it is
+ * given.
+ */
 function reservedBeside(state: ConversationState, own?: number, agentId?: string): Amounts {
   let sum = NOTHING;
   for (const turn of state.active.values()) {
-    if (turn.n === own || (agentId !== undefined && turn.agentId !== agentId)) continue;
-    sum = addAmounts(sum, reservedByModel(state, turn));
+    if (agentId !== undefined && turn.agentId !== agentId) continue;
+    sum = addAmounts(sum, reservedByTasks(turn));
+    if (turn.n !== own) sum = addAmounts(sum, reservedByModel(state, turn));
+  }
+  for (const [, run] of runningExtractions(state)) {
+    if (agentId === undefined || run.agentId === agentId) sum = addAmounts(sum, run.reserved ?? {});
   }
   for (const { session, compaction } of runningCompactions(state)) {
     const { reserved } = compaction.call;
@@ -245,7 +253,7 @@ function requestOf(
 }
 
 /** The limits that a model call can exceed. */
-const CALL_LIMITS = ["modelCalls", "tokens", "usd"] as const;
+export const CALL_LIMITS = ["modelCalls", "tokens", "usd"] as const;
 
 /** Returns the first limit that a request would exceed; `null` if it fits. */
 export function excessOf(limits: readonly Limit[], request: Amounts): BudgetExcess | null {
@@ -274,7 +282,8 @@ const UNITS = {
   modelCalls: "model calls",
 } as const satisfies Record<keyof Budget, string>;
 
-function exceeded(
+/** Returns the error of a call that exceeds a limit. */
+export function exceeded(
   { record }: ConversationState,
   { scope, limit, allowed, used, needed, leased = 0 }: BudgetExcess,
 ): ErrorData {

@@ -34,7 +34,7 @@ export function planComplete(
   return [
     ...[...state.active.values()].flatMap((turn) => stopTurn(turn, ENDED, stop, input)),
     ...stopCompactions(state, input),
-    ...stopExtractions(state),
+    ...stopExtractions(state, input),
     { type: "END_CONVERSATION", by, ...defined({ reason }) },
   ];
 }

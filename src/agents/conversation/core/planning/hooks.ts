@@ -19,7 +19,7 @@ import { isJsonObject, type Json } from "../../../../shared/json.ts";
 import { inputIssues, issuesText } from "../../../../shared/validation.ts";
 import { activeLength, lengthOf } from "../content-size.ts";
 import type { AgentDecision, FailureText, PlanInput } from "../decisions.ts";
-import { extractionOf, type HookRun, runningExtractions } from "../hooks.ts";
+import { extractionOf, type HookRun, isHookRunning, runningExtractions } from "../hooks.ts";
 import {
   HOOK_ATTEMPTS,
   HOOK_BACKOFF_MS,
@@ -31,9 +31,10 @@ import {
 } from "../limits.ts";
 import type { ToolCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
-import { spentByTask } from "../task-spending.ts";
+import { chargedForHook, spentByTask } from "../task-spending.ts";
 import type { Turn } from "../turn.ts";
 import { failTurn } from "./cancel.ts";
+import { chargeTask } from "./results.ts";
 
 const id = z.string().min(1).max(200);
 const facts = {
@@ -56,12 +57,15 @@ const memoryOperations = z.array(memoryOperation).max(MAX_MEMORY_OPERATIONS);
 export function planAssembly(
   state: ConversationState,
   turn: Turn,
-  { item, attempt, result, task }: ToolCompleted,
+  { item, attempt, result, task, lost }: ToolCompleted,
   input: PlanInput,
 ): AgentDecision[] {
   const { n, assembly, agentId } = turn;
   if (assembly?.item !== item || assembly.attempt !== attempt) return [];
-  const charge = recordTask({ turn: n, item, agentId }, task, result);
+  const charge =
+    lost === undefined
+      ? recordTask({ turn: n, item, agentId }, task, result)
+      : chargeHook(state, "contextAssembly", { ...assembly, turn: n, agentId }, input);
   const error = failureOf(result) ?? requestProblem(state, result.result);
   if (error === null && isJsonObject(result.result))
     return [...charge, { type: "ASSEMBLED", turn: n, request: result.result }];
@@ -77,6 +81,17 @@ function recordTask(
 ): AgentDecision[] {
   if (summary === undefined) return [];
   return [{ type: "CHARGE_TASK", ...of, spent: spentByTask(summary), hook: { summary, isSuccess } }];
+}
+
+/** Charges a run of a hook whose end nobody knows (LEDGER-5). */
+function chargeHook(
+  { record }: ConversationState,
+  kind: "contextAssembly" | "memoryExtraction",
+  { turn, agentId, ...run }: HookRun & { turn: number; agentId: string },
+  { now }: Pick<PlanInput, "now">,
+): AgentDecision[] {
+  const chain = chainOf(record, agentId);
+  return chargeTask({ n: turn, agentId }, run.item, chargedForHook(chain, chain[kind], run, now));
 }
 
 function requestProblem(state: ConversationState, request: Json | undefined): FailureText | null {
@@ -100,18 +115,23 @@ function afterFailure(
   if (notBefore !== undefined) return [{ type: "RETRY_ASSEMBLY", turn: n, notBefore, error }];
   const attempts = assembly?.attempt === 1 ? "" : ` after ${assembly?.attempt} attempts`;
   const message = `The context of the turn could not be assembled${attempts}: ${error.message}`;
-  return [failTurn(turn, { code: "CONTEXT_ASSEMBLY_FAILED", message, retriable: true }, input)];
+  const fail = failTurn(turn, { code: "CONTEXT_ASSEMBLY_FAILED", message, retriable: true }, input);
+  return [{ ...fail, isCharged: true }];
 }
 
 /** Plans after the result of an extraction. */
 export function planExtraction(
   state: ConversationState,
-  { turn: of, item, attempt, result, task }: Omit<ToolCompleted, "type">,
-  { now }: Pick<PlanInput, "now">,
+  { turn: of, item, attempt, result, task, lost }: Omit<ToolCompleted, "type">,
+  input: Pick<PlanInput, "now">,
 ): AgentDecision[] {
+  const { now } = input;
   const run = extractionOf(state, of);
   if (run?.item !== item || run.attempt !== attempt) return [];
-  const charge = recordTask({ turn: of, item, agentId: run.agentId }, task, result);
+  const charge =
+    lost === undefined
+      ? recordTask({ turn: of, item, agentId: run.agentId }, task, result)
+      : chargeHook(state, "memoryExtraction", { ...run, turn: of }, input);
   const read = readOperations(result);
   if ("operations" in read) return [...charge, { type: "EXTRACTED", of, operations: read.operations }];
   const { error } = read;
@@ -124,11 +144,13 @@ function readOperations(result: ToolResult): { operations: Json } | { error: Fai
   const error = failureOf(result);
   if (error !== null) return { error };
   const invalid = (message: string) => ({ error: { code: "EXECUTION_FAILED", message } });
-  const parsed = memoryOperations.safeParse(result.result ?? []);
+  // The output of a task of steps is an object.
+  const given = isJsonObject(result.result) ? result.result.operations : result.result;
+  const parsed = memoryOperations.safeParse(given ?? []);
   if (!parsed.success)
     return invalid(`The memory operations are not valid: ${issuesText(inputIssues(parsed.error))}`);
   // SAFETY: the result of a task is JSON, and was checked.
-  const operations = (result.result ?? []) as Json;
+  const operations = (given ?? []) as Json;
   if (JSON.stringify(operations).length <= MAX_MEMORY_OPERATIONS_LENGTH) return { operations };
   return invalid(`The memory operations may have ${MAX_MEMORY_OPERATIONS_LENGTH} characters together.`);
 }
@@ -158,7 +180,7 @@ export function interruptAssembly(
 
 /** Reports whether the context hook of a turn runs. */
 export function isAssembling({ assembly }: Turn, now: number): boolean {
-  return assembly !== undefined && assembly.deadline === undefined && assembly.notBefore <= now;
+  return assembly !== undefined && assembly.deadline === undefined && isHookRunning(assembly, now);
 }
 
 /** Resumes the extractions after a crash. */
@@ -168,14 +190,19 @@ export function planExtractionRecovery(
   { now }: PlanInput,
 ): AgentDecision[] {
   return runningExtractions(state).flatMap(([of, run]): AgentDecision[] => {
-    const { recoveries = 0, deadline, notBefore, agentId } = run;
-    if (deadline !== undefined || notBefore > due) return [];
+    const { recoveries = 0, deadline, agentId } = run;
+    if (deadline !== undefined || !isHookRunning(run, due)) return [];
+    const charge = chargeHook(state, "memoryExtraction", { ...run, turn: of }, { now: due });
     if (recoveries >= MAX_RECOVERIES) {
       const message = `The actor was interrupted ${recoveries + 1} times during the extraction.`;
-      return [{ type: "GIVE_UP_EXTRACTION", of, error: { code: "RECOVERY_EXHAUSTED", message } }];
+      const error = { code: "RECOVERY_EXHAUSTED", message };
+      return [...charge, { type: "GIVE_UP_EXTRACTION", of, error }];
     }
-    const isOnce = chainOf(state.record, agentId).memoryExtraction?.effect === "once";
-    return [{ type: "RESUME_EXTRACTION", of, ...(isOnce ? { deadline: now + LATE_RESULT_MS } : {}) }];
+    if (chainOf(state.record, agentId).memoryExtraction?.effect === "once")
+      return [{ type: "RESUME_EXTRACTION", of, deadline: now + LATE_RESULT_MS }];
+    const anew: AgentDecision[] =
+      charge.length === 0 ? [] : [{ type: "RESERVE_TASK", turn: of, item: run.item, reserving: "due" }];
+    return [...charge, { type: "RESUME_EXTRACTION", of }, ...anew];
   });
 }
 
@@ -189,24 +216,30 @@ const UNKNOWN: FailureText = {
 export function planHookExpiry(state: ConversationState, input: PlanInput): AgentDecision[] {
   const isLate = ({ deadline = Number.POSITIVE_INFINITY }: HookRun) => deadline <= input.now;
   return [
-    ...[...state.active.values()].flatMap((turn) =>
-      turn.assembly !== undefined && isLate(turn.assembly) ? afterFailure(state, turn, UNKNOWN, input) : [],
-    ),
-    ...giveUp(state, UNKNOWN, isLate),
+    ...[...state.active.values()].flatMap((turn) => {
+      const { n, assembly, agentId } = turn;
+      if (assembly === undefined || !isLate(assembly)) return [];
+      const charge = chargeHook(state, "contextAssembly", { ...assembly, turn: n, agentId }, input);
+      return [...charge, ...afterFailure(state, turn, UNKNOWN, input)];
+    }),
+    ...giveUp(state, UNKNOWN, isLate, input),
   ];
 }
 
 /** Ends the extractions of a conversation that is stopped (HOOK-6). */
-export function stopExtractions(state: ConversationState): AgentDecision[] {
-  return giveUp(state, { code: "CANCELLED", message: "The conversation was stopped." }, () => true);
+export function stopExtractions(state: ConversationState, input: Pick<PlanInput, "now">): AgentDecision[] {
+  return giveUp(state, { code: "CANCELLED", message: "The conversation was stopped." }, () => true, input);
 }
 
 function giveUp(
   state: ConversationState,
   error: FailureText,
   isMeant: (run: HookRun) => boolean,
+  input: Pick<PlanInput, "now">,
 ): AgentDecision[] {
-  return runningExtractions(state).flatMap(([of, run]): AgentDecision[] =>
-    isMeant(run) ? [{ type: "GIVE_UP_EXTRACTION", of, error }] : [],
-  );
+  return runningExtractions(state).flatMap(([of, run]): AgentDecision[] => {
+    if (!isMeant(run)) return [];
+    const charge = chargeHook(state, "memoryExtraction", { ...run, turn: of }, input);
+    return [...charge, { type: "GIVE_UP_EXTRACTION", of, error }];
+  });
 }

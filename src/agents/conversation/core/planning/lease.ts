@@ -8,9 +8,11 @@
  */
 import { type Amounts, addAmounts } from "../../../../model/spending.ts";
 import type { AgentDecision } from "../decisions.ts";
+import { runningExtractions } from "../hooks.ts";
 import { answered, ask, holds, type LeaseRefusal, type LeaseState, returned } from "../lease.ts";
 import type { BudgetLeased } from "../signals.ts";
 import { type ConversationState, leaseOf, runningCompactions } from "../state.ts";
+import { openOperations } from "../turn.ts";
 import { callsModel } from "../waits.ts";
 
 /** The place of a call in a lease. */
@@ -58,6 +60,9 @@ export function planReturns(state: ConversationState): AgentDecision[] {
 /** Reports whether an agent calls models here, or is about to. */
 function callsModels(state: ConversationState, agentId: string): boolean {
   const turns = [...state.active.values()].filter((turn) => turn.agentId === agentId);
-  if (turns.some(callsModel)) return true;
+  const runs = turns.flatMap((turn) => [...openOperations(turn), turn.assembly]);
+  const extractions = runningExtractions(state).filter(([, run]) => run.agentId === agentId);
+  const tasks = [...runs, ...extractions.map(([, run]) => run)];
+  if (turns.some(callsModel) || tasks.some((run) => run?.reserved ?? run?.reserving)) return true;
   return runningCompactions(state).some(({ session }) => session === agentId);
 }

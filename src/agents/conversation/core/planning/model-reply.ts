@@ -37,7 +37,6 @@ import { heardOf, newerMessages } from "./newer.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
 import { planNext } from "./results.ts";
 import { planSilence } from "./silence.ts";
-import { TaskRoom } from "./task-budget.ts";
 import { checkToolCall, overBudget, refusedCall } from "./tool-call.ts";
 import { planMentions, type RecordedAttempt } from "./turn-taking.ts";
 
@@ -78,7 +77,6 @@ export function planModelReply(
   const pending: Pick<Operation, "target" | "status">[] = [];
   const operations: RepeatableCall[] = [...turn.operations];
   const left = toolCallsLeft(state, turn);
-  const room = new TaskRoom(state, turn, facts);
   let ran = 0;
   const open: Pick<Operation, "input" | "agent">[] = [...state.active.values()].flatMap(openCalls);
   for (const toolCall of toolCalls) {
@@ -87,7 +85,7 @@ export function planModelReply(
     const isBeyond = checked.result === undefined && ran >= left;
     const refusal = isBeyond ? null : callRefusal(state.record, turn.agentId, checked, open, input.calls);
     const allowed = refusal === null ? checked : refusedCall(checked, refusal);
-    const operation = room.admit(isBeyond ? overBudget(checked) : allowed);
+    const operation = isBeyond ? overBudget(checked) : allowed;
     if (operation.result === undefined) ran += 1;
     if (operation.agent?.mode === "delegate") open.push(operation);
     if (operation.result === undefined && operation.mode === "sync") pending.push(operation);

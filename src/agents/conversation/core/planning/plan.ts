@@ -42,7 +42,10 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       return planUserMessage(state, signal, input);
     case "conversation.cancel":
       return withOrigin(
-        [...planCancel(state, signal, input), ...(signal.turn === undefined ? stopExtractions(state) : [])],
+        [
+          ...planCancel(state, signal, input),
+          ...(signal.turn === undefined ? stopExtractions(state, input) : []),
+        ],
         signal,
       );
     case "conversation.resume":

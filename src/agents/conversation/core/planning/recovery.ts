@@ -11,7 +11,6 @@
  * RECOVER-3  Nobody is held up by a background operation, so the result of an interrupted one is accepted as long as its run
  *            may take.
  */
-import { NOTHING } from "../../../../model/spending.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { extractionOf } from "../hooks.ts";
 import { crashesOf, heldTurns, resumePause } from "../isolation.ts";
@@ -19,7 +18,7 @@ import { LATE_RESULT_MS, MAX_RECOVERIES } from "../limits.ts";
 import { awaitsApproval, type Operation } from "../operation.ts";
 import type { Abandon } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
-import { reservedByTask, taskOf } from "../task-spending.ts";
+import { chargedForHook, reservedByOperation } from "../task-spending.ts";
 import { openOperations, runnableOperations, type Turn } from "../turn.ts";
 import { expiredCall } from "./agent-call.ts";
 import { unapproved } from "./approval.ts";
@@ -27,7 +26,7 @@ import { reservationOf } from "./budget.ts";
 import { failTurn } from "./cancel.ts";
 import { expiredDeferral } from "./defer.ts";
 import { interruptAssembly, isAssembling, planExtraction } from "./hooks.ts";
-import { resume } from "./results.ts";
+import { chargeTask, resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
 
 /** Resumes the active turns after a crash. What was due at `due` may have begun. */
@@ -55,19 +54,10 @@ function recoverTurn(state: ConversationState, turn: Turn, due: number, input: P
     const message = `The actor was interrupted ${crashes} times during this turn, without progress in between. Send the message again.`;
     return [...charge, failTurn(turn, { code: "RECOVERY_EXHAUSTED", message, retriable: true }, input)];
   }
-  // The models of a task that runs again are asked again (LEDGER-5).
-  const chain = chainOf(state.record, turn.agentId);
-  const repeatedTasks = running.flatMap(({ item, effect, ...operation }): AgentDecision[] => {
-    const task = effect === "once" ? undefined : taskOf(chain, operation);
-    const spent = task === undefined ? NOTHING : reservedByTask(task, operation.input);
-    return spent.modelCalls === 0
-      ? []
-      : [{ type: "CHARGE_TASK", turn: n, item, agentId: turn.agentId, spent }];
-  });
   return [
     ...charge,
-    ...repeatedTasks,
     { type: "RESUME_TURN", turn: n, notBefore: now + resumePause(crashes), reset: isCalling },
+    ...repeatTasks(state, turn, running, due),
     ...running
       .filter(({ effect }) => effect === "once")
       .map((operation) => ({
@@ -78,6 +68,30 @@ function recoverTurn(state: ConversationState, turn: Turn, due: number, input: P
       })),
     ...interruptAssembly(state, turn, due, input),
   ];
+}
+
+/** Charges the tasks and the context hook that run again (LEDGER-5), which ask their models again and reserve anew. */
+function repeatTasks(
+  { record }: ConversationState,
+  turn: Turn,
+  running: readonly Operation[],
+  due: number,
+): AgentDecision[] {
+  const { n, agentId, assembly } = turn;
+  const chain = chainOf(record, agentId);
+  const hook = chain.contextAssembly;
+  const isHook = assembly !== undefined && isAssembling(turn, due) && hook?.effect !== "once";
+  const runs = [
+    ...running
+      .filter(({ effect }) => effect !== "once")
+      .map((operation) => ({ item: operation.item, spent: reservedByOperation(chain, operation) })),
+    ...(isHook ? [{ item: assembly.item, spent: chargedForHook(chain, hook, assembly, due) }] : []),
+  ];
+  return runs.flatMap(({ item, spent }): AgentDecision[] =>
+    spent.modelCalls === 0
+      ? []
+      : [...chargeTask(turn, item, spent), { type: "RESERVE_TASK", turn: n, item, reserving: "due" }],
+  );
 }
 
 /** Returns the time until which the result of an interrupted run is accepted (RECOVER-3). */
@@ -95,7 +109,11 @@ export function planExpiry(state: ConversationState, { now }: Pick<PlanInput, "n
     const { answers, results } = unapproved(turn, late.filter(awaitsApproval), "expired");
     const others = late.filter((operation) => !awaitsApproval(operation));
     const failures = others.map((operation) => ({ item: operation.item, result: expired(operation) }));
-    return [...answers, ...resume(state, turn, [...results, ...failures])];
+    const chain = chainOf(state.record, turn.agentId);
+    const charges = others
+      .filter(({ status }) => status === "interrupted")
+      .flatMap((operation) => chargeTask(turn, operation.item, reservedByOperation(chain, operation)));
+    return [...charges, ...answers, ...resume(state, turn, [...results, ...failures])];
   });
 }
 

@@ -20,11 +20,10 @@ import { MAX_ACTIVE_CONTENT, MAX_TURN_RESULTS } from "../limits.ts";
 import { awaitsApproval, type Operation } from "../operation.ts";
 import type { ClientResult, ToolCompleted } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
-import { reservedByTask, spentByTask, taskOf } from "../task-spending.ts";
+import { reservedByOperation, spentByTask } from "../task-spending.ts";
 import { blockingOperations, openOperations, type Turn } from "../turn.ts";
 import { type WaitingOperation, waitForResults } from "../waits.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
-import { roomForAttempt } from "./task-budget.ts";
 import { failure } from "./tool-call.ts";
 import { nextAttemptAt } from "./tool-retry.ts";
 
@@ -54,13 +53,11 @@ export function planToolResult(
   if (operation === undefined) return [];
   const did = defined({ task });
   const chain = chainOf(state.record, turn.agentId);
-  const pinned = lost === undefined ? undefined : taskOf(chain, operation);
   // What a lost run has used up nobody knows (LEDGER-5).
-  const spent = pinned === undefined ? spentByTask(task ?? {}) : reservedByTask(pinned, operation.input);
+  const spent = lost === undefined ? spentByTask(task ?? {}) : reservedByOperation(chain, operation);
   const charge = chargeTask(turn, item, spent);
   const notBefore = transient ? nextAttemptAt(chain, operation, now) : undefined;
-  const hasRoom = notBefore === undefined || roomForAttempt(state, turn, operation, spent);
-  if (notBefore !== undefined && result.error !== undefined && hasRoom)
+  if (notBefore !== undefined && result.error !== undefined)
     return [...charge, { type: "RETRY_TASK", turn: n, item, error: result.error, notBefore, ...did }];
   const { toolCallId } = operation;
   const excess = excessOf(state, turn, result);
@@ -75,7 +72,11 @@ export function planToolResult(
 }
 
 /** Charges the turn with what the models of a task have used up (LEDGER-5). */
-function chargeTask({ n: turn, agentId }: Turn, item: number, spent: Amounts): AgentDecision[] {
+export function chargeTask(
+  { n: turn, agentId }: Pick<Turn, "n" | "agentId">,
+  item: number,
+  spent: Amounts,
+): AgentDecision[] {
   return spent.modelCalls === 0 ? [] : [{ type: "CHARGE_TASK", turn, item, agentId, spent }];
 }
 

@@ -1,64 +1,124 @@
 /**
- * Budgets of tasks that ask models. Pure.
+ * Reservations of tasks and hooks that ask models. Pure.
  *
- * BUDGET-8  A call of a task that asks models runs only if all budgets have room for what it reserves (LEDGER-6). Otherwise its result is
- *           `BUDGET_EXCEEDED`. So it is with each further attempt: where there is no room, the failure is the result. The budget of an agent
- *           is charged when the attempt ends, so a conversation may exceed it by one attempt.
+ * BUDGET-8  An attempt of a task that asks models runs only if all budgets, and the lease of its agent, have room for what it reserves
+ *           (LEDGER-6). Otherwise its result is `BUDGET_EXCEEDED`; that of a context hook fails its turn, that of an extraction ends it. Its
+ *           models get that much and no more (LLM-5), so a budget is not exceeded by what its steps send or are sent. A crash, and a
+ *           failure that may pass, reserve anew.
  */
-import { profileAt } from "../../../../library/version-chain.ts";
-import { type Amounts, addAmounts, NOTHING } from "../../../../model/spending.ts";
-import { spentByRequest } from "../ledger.ts";
-import type { Operation } from "../operation.ts";
-import type { AttemptFacts } from "../signals.ts";
-import { type ConversationState, chainOf } from "../state.ts";
-import { reservedByTask, taskOf } from "../task-spending.ts";
-import type { CallingTurn, Turn } from "../turn.ts";
-import { excessOf, limitsOf } from "./budget.ts";
-import { failure, refusedCall } from "./tool-call.ts";
+import { type Allowance, type Amounts, NOTHING } from "../../../../model/spending.ts";
+import { AMOUNT, type BudgetExcess } from "../../../../protocol/budget.ts";
+import type { ErrorData } from "../../../../shared/errors.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
+import { runningExtractions } from "../hooks.ts";
+import type { TaskReservation } from "../operation.ts";
+import { type ConversationState, chainOf, leaseOf } from "../state.ts";
+import { reservedByHook, reservedByOperation } from "../task-spending.ts";
+import { openOperations } from "../turn.ts";
+import {
+  CALL_LIMITS,
+  exceeded,
+  excessOf,
+  isAsking,
+  type Limit,
+  limitsBesideModel,
+  placed,
+  sharedLimits,
+} from "./budget.ts";
+import { failTurn } from "./cancel.ts";
+import { resume } from "./results.ts";
+import { failure } from "./tool-call.ts";
 
-/** Reports whether the budgets have room for another attempt of a call, after one that has used up amounts. */
-export function roomForAttempt(
-  state: ConversationState,
-  turn: Turn,
-  operation: Operation,
-  spent: Amounts,
-): boolean {
-  const task = taskOf(chainOf(state.record, turn.agentId), operation);
-  const request = task === undefined ? NOTHING : reservedByTask(task, operation.input);
-  if (request.modelCalls === 0) return true;
-  // What the attempt before had reserved is still counted, in the place of this one's.
-  return excessOf(limitsOf(state, turn), spent) === null;
+/** An attempt that is to reserve. */
+interface Request extends TaskReservation {
+  turn: number;
+  item: number;
+  agentId: string;
+  amounts: Amounts;
+  limits: readonly Limit[];
+  /** Plans after a refusal. */
+  refuse(error: ErrorData, excess?: BudgetExcess): AgentDecision[];
 }
 
-/** The room for the tasks of one reply, which are counted one after another. */
-export class TaskRoom {
-  #reserved: Amounts = NOTHING;
+/** Reserves for one attempt that needs it; `[]` if there is none. Call it after every change, until it returns none. */
+export function planTaskReservation(state: ConversationState, input: PlanInput): AgentDecision[] {
+  for (const request of requests(state, input)) {
+    const decisions = reserve(state, request);
+    if (decisions.length > 0) return decisions;
+  }
+  return [];
+}
 
-  constructor(
-    private readonly state: ConversationState,
-    private readonly turn: CallingTurn,
-    private readonly facts: AttemptFacts,
-  ) {}
-
-  /** Returns the call, or the same call with the result that keeps it from running. */
-  admit(operation: Omit<Operation, "item" | "reply">): Omit<Operation, "item" | "reply"> {
-    const { state, turn, facts } = this;
-    const chain = chainOf(state.record, turn.agentId);
-    const task = operation.result === undefined ? taskOf(chain, operation) : undefined;
-    const request = task === undefined ? NOTHING : reservedByTask(task, operation.input);
-    if (request.modelCalls === 0) return operation;
-    const asked = spentByRequest(
-      facts,
-      profileAt(chain, turn.call.profile ?? 0) ?? chain.modelProfile.definition,
-    );
-    const beside = addAmounts(this.#reserved, asked);
-    const limits = limitsOf(state, turn).map((limit) => ({ ...limit, used: addAmounts(limit.used, beside) }));
-    if (excessOf(limits, request) === null) {
-      this.#reserved = addAmounts(this.#reserved, request);
-      return operation;
+function reserve(state: ConversationState, request: Request): AgentDecision[] {
+  const { turn, item, agentId, amounts, limits, reserving, refuse } = request;
+  const leasing = reserving === "leasing";
+  if (isAsking(state, agentId, { leasing })) return [];
+  const isLimited = limits.length > 0 || leaseOf(state, agentId) !== undefined;
+  if (!isLimited) return [{ type: "RESERVE_TASK", turn, item }];
+  const excess = excessOf(limits, amounts);
+  const place = placed(state, agentId, { excess, request: amounts }, { call: { leasing } });
+  switch (place.type) {
+    case "held":
+      return [{ type: "RESERVE_TASK", turn, item, reserved: allowanceOf(limits, amounts) }, ...place.changes];
+    case "waits":
+      return leasing && place.changes.length === 0
+        ? []
+        : [{ type: "RESERVE_TASK", turn, item, reserving: "leasing" }, ...place.changes];
+    case "refused": {
+      const { refusal } = place;
+      return "error" in refusal
+        ? refuse(refusal.error)
+        : refuse(exceeded(state, refusal.excess), refusal.excess);
     }
-    const message =
-      "The budget has no room for the models that this task asks, so it did not run. Answer without it.";
-    return refusedCall(operation, failure(operation.toolCallId, "BUDGET_EXCEEDED", message));
+    default:
+      return place satisfies never;
+  }
+}
+
+/** Returns what is reserved, of the amounts that budgets limit. */
+function allowanceOf(limits: readonly Limit[], amounts: Amounts): Allowance {
+  const limited = CALL_LIMITS.filter((limit) => limits.some(({ budget }) => budget[limit] !== undefined));
+  return Object.fromEntries(limited.map((limit) => [AMOUNT[limit], amounts[AMOUNT[limit]]]));
+}
+
+function* requests(state: ConversationState, input: PlanInput): Generator<Request> {
+  for (const turn of state.active.values()) {
+    const { n, agentId, assembly } = turn;
+    const chain = chainOf(state.record, agentId);
+    for (const operation of openOperations(turn)) {
+      const { item, toolCallId, status, reserving } = operation;
+      if (reserving === undefined || status !== "pending") continue;
+      const amounts = reservedByOperation(chain, operation);
+      const limits = limitsBesideModel(state, turn);
+      const refuse = ({ message, code }: ErrorData) => {
+        const why = `${message} The task did not run. Answer without it.`;
+        const result = failure(
+          toolCallId,
+          code === "UNAVAILABLE" ? "EXECUTION_FAILED" : "BUDGET_EXCEEDED",
+          why,
+        );
+        return resume(state, turn, [{ item, result }]);
+      };
+      yield { turn: n, item, agentId, reserving, amounts, limits, refuse };
+    }
+    if (assembly?.reserving !== undefined) {
+      const { item, reserving } = assembly;
+      const amounts = chain.contextAssembly ? reservedByHook(chain, chain.contextAssembly) : NOTHING;
+      const limits = limitsBesideModel(state, turn);
+      const refuse = (error: ErrorData, excess?: BudgetExcess): AgentDecision[] => [
+        ...(excess === undefined ? [] : [{ type: "EXCEED_BUDGET" as const, turn: n, excess }]),
+        failTurn(turn, error, input),
+      ];
+      yield { turn: n, item, agentId, reserving, amounts, limits, refuse };
+    }
+  }
+  for (const [of, { item, agentId, reserving }] of runningExtractions(state)) {
+    if (reserving === undefined) continue;
+    const chain = chainOf(state.record, agentId);
+    const amounts = chain.memoryExtraction ? reservedByHook(chain, chain.memoryExtraction) : NOTHING;
+    const refuse = ({ code, message }: ErrorData): AgentDecision[] => [
+      { type: "GIVE_UP_EXTRACTION", of, error: { code, message } },
+    ];
+    yield { turn: of, item, agentId, reserving, amounts, limits: sharedLimits(state, agentId), refuse };
   }
 }

@@ -1,0 +1,318 @@
+/** Budgets and tasks that ask models: what is reserved, what may be sent, and what is charged where nobody knows the end. */
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import type { LeaseState } from "../../src/agents/conversation/core/lease.ts";
+import { LATE_RESULT_MS } from "../../src/agents/conversation/core/limits.ts";
+import type { BudgetLeased } from "../../src/agents/conversation/core/signals.ts";
+import { defineLibrary, defineTool } from "../../src/library/define.ts";
+import { defineAction, defineTask } from "../../src/library/define-task.ts";
+import { type Action, step } from "../../src/library/tasks/step.ts";
+import { systemClock } from "../../src/ports/system.ts";
+import type { Budget } from "../../src/protocol/budget.ts";
+import type { ToolEffect } from "../../src/protocol/definitions.ts";
+import type { Frame } from "../../src/protocol/frames.ts";
+import type { TurnView } from "../../src/protocol/views.ts";
+import { SteeredConversation } from "../support/steered-model.ts";
+
+beforeEach(() => void vi.spyOn(console, "error").mockReturnValue(undefined));
+beforeEach(() => void vi.spyOn(console, "warn").mockReturnValue(undefined));
+afterEach(() => void vi.restoreAllMocks());
+
+/** Tokens of the answer that the tasks here allow. */
+const ANSWER = 500;
+/** Less than this is reserved: the answer, and 4 000 tokens beyond the few of the texts. */
+const RESERVED = ANSWER + 4_100;
+
+const asks = (template = "{{ topic }}", more: Partial<Action> = {}): Action =>
+  ({ kind: "llm", template, maxOutputTokens: ANSWER, ...more }) as Action;
+
+interface Asking {
+  action?: Action;
+  effect?: ToolEffect;
+  attempts?: number;
+}
+
+/** A tool over a task that asks a model, and once more after a step with this effect. */
+function asking({ action = asks(), effect = "idempotent", attempts = 1 }: Asking = {}) {
+  const mark = defineAction({ id: "mark", input: z.looseObject({}), effect, execute: () => null });
+  const task = defineTask({
+    id: "ask",
+    input: z.object({ topic: z.string() }),
+    ...(attempts === 1 ? {} : { retry: { maxAttempts: attempts, initialDelayMs: 1 } }),
+    steps: [
+      step("mark", { action: mark, outputMapping: { "state.done": "true" } }),
+      step("ask", {
+        action,
+        outputMapping: { "output.text": "result.response" },
+        ...(attempts > 1 && { onFailure: "retry" }),
+      }),
+    ],
+  });
+  const tool = defineTool({ name: "ask_model", description: "Asks.", target: { task } });
+  return defineLibrary("lib", { tasks: [task], tools: [tool] });
+}
+
+/** A conversation whose own model answers shortly. */
+const begin = (library: ReturnType<typeof asking>, budget?: Budget) =>
+  SteeredConversation.create(
+    library,
+    budget === undefined ? {} : { budget },
+    {},
+    { profile: { parameters: { max_tokens: 100 } } },
+  );
+
+const over = (id: string) => (frame: Frame) =>
+  (frame.type === "turn.completed" || frame.type === "turn.failed") && frame.turnId === id;
+const spent = (room: SteeredConversation) => room.runtime.state.spent;
+const resultOf = ({ moves }: TurnView) => moves[0]?.toolResult;
+
+/** Has the model call the tool. Returns the turn's id. */
+async function callsTool(room: SteeredConversation, input = { topic: "cats" }, calls = 1): Promise<string> {
+  const id = await room.say("Ask");
+  const request = await room.request();
+  request.call(...Array.from({ length: calls }, () => ["ask_model", input] as [string, typeof input]));
+  return id;
+}
+
+async function ended(room: SteeredConversation, id: string): Promise<TurnView> {
+  (await room.request()).answer("Done.");
+  await room.until(over(id));
+  return room.turn(id);
+}
+
+describe("BUDGET-8 H4 a task that asks a model", () => {
+  test("runs where the budget has room for its reservation, and is told no where it has not", async () => {
+    const room = await begin(asking(), { tokens: RESERVED + 1_000 });
+    const first = await callsTool(room);
+    (await room.request()).answer("Cats sleep.");
+    expect(resultOf(await ended(room, first))).toMatchObject({
+      success: true,
+      result: { text: "Cats sleep." },
+    });
+    const small = await begin(asking(), { tokens: ANSWER + 4_000 });
+    const second = await callsTool(small);
+    const turn = await ended(small, second);
+    expect(resultOf(turn)).toMatchObject({
+      success: false,
+      error: { code: "BUDGET_EXCEEDED", message: expect.stringContaining("did not run") },
+    });
+    expect(spent(small).modelCalls).toBe(2);
+  });
+
+  test("LEDGER-6 the calls of one reply are counted one after another", async () => {
+    const room = await begin(asking(), { tokens: 2 * RESERVED + 1_000 });
+    const id = await callsTool(room, { topic: "cats" }, 3);
+    (await room.request()).answer("1");
+    (await room.request()).answer("2");
+    const { moves } = await ended(room, id);
+    expect(moves.slice(0, 3).map(({ toolResult }) => toolResult?.success)).toEqual([true, true, false]);
+  });
+
+  test("LLM-5 its models get what was reserved and no more, whatever its texts become", async () => {
+    const long = asks("{% for n in (1..3000) %}long words {% endfor %}");
+    const free = await SteeredConversation.create(asking({ action: long }));
+    const first = await callsTool(free);
+    (await free.request()).answer("Long.");
+    expect(resultOf(await ended(free, first))).toMatchObject({ result: { text: "Long." } });
+    const room = await SteeredConversation.create(asking({ action: long }), { budget: { tokens: 100_000 } });
+    const second = await callsTool(room);
+    expect(resultOf(await ended(room, second))).toMatchObject({
+      error: { code: "BUDGET_EXCEEDED", message: expect.stringMatching(/Step "ask": .*set maxInputTokens/) },
+    });
+    expect(spent(room).modelCalls).toBe(2);
+    const allowed = asks("{% for n in (1..3000) %}long words {% endfor %}", { maxInputTokens: 20_000 });
+    const wide = await SteeredConversation.create(asking({ action: allowed }), {
+      budget: { tokens: 100_000 },
+    });
+    const third = await callsTool(wide);
+    (await wide.request()).answer("Long.");
+    expect(resultOf(await ended(wide, third))).toMatchObject({ result: { text: "Long." } });
+  });
+
+  test("reserves anew for each further attempt, which needs room, too", async () => {
+    const answer = asks("{{ topic }}", { outputSchema: { type: "object" } });
+    const library = asking({ action: answer, attempts: 5 });
+    const room = await SteeredConversation.create(library, { budget: { modelCalls: 4 } });
+    const id = await callsTool(room);
+    for (const text of ["no data", "nor this"]) (await room.request()).answer(text);
+    const turn = await ended(room, id);
+    expect(resultOf(turn)).toMatchObject({ error: { code: "BUDGET_EXCEEDED" } });
+    expect(spent(room).modelCalls).toBe(4);
+  });
+
+  test("LEDGER-5 a crash charges the attempt, and the next one needs room", async () => {
+    const before = await SteeredConversation.create(asking(), { budget: { modelCalls: 3 } });
+    const id = await callsTool(before);
+    await before.request();
+    const room = await before.restarted();
+    expect(spent(room)).toMatchObject({ modelCalls: 2 });
+    expect(spent(room).tokens).toBeGreaterThan(ANSWER + 4_000);
+    // The third call is its own, and none is left for the answer.
+    (await room.request()).answer("Cats sleep.");
+    await room.until(over(id));
+    expect(room.turn(id).error?.code).toBe("BUDGET_EXCEEDED");
+    expect(spent(room).modelCalls).toBe(3);
+  });
+
+  test("LEDGER-5 a `once` task that a crash interrupts is charged when nobody can tell its end any more", async () => {
+    let now = Date.now();
+    const clock = { ...systemClock, now: () => now };
+    const before = await SteeredConversation.create(asking({ effect: "once" }), {}, {}, { clock });
+    await callsTool(before);
+    await before.request();
+    const room = await before.restarted();
+    expect(spent(room).modelCalls).toBe(1);
+    now += LATE_RESULT_MS;
+    room.runtime.reconcile();
+    const next = await room.request();
+    expect(spent(room).modelCalls).toBe(2);
+    expect(JSON.stringify(next.messages)).toContain("Outcome unknown");
+  });
+});
+
+describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its budget", () => {
+  const leased = () => SteeredConversation.create(asking(), {}, {}, { leased: true });
+  const leaseIn = (room: SteeredConversation): LeaseState | undefined => room.runtime.state.leases?.tester;
+  const much = { tokens: 1e9, nanoDollars: 1e9, toolCalls: 0, modelCalls: 1 };
+
+  function answer(room: SteeredConversation, given: BudgetLeased["answer"]): Promise<void> {
+    const unit = room.runtime.begin();
+    const { seq = 0 } = leaseIn(room) ?? {};
+    unit.stage([{ type: "conversation.budget.leased", agentId: "tester", seq, answer: given }]);
+    return unit.release();
+  }
+
+  test("waits for the agent's answer, also through a crash that charges nothing, and then runs", async () => {
+    const before = await leased();
+    const id = await before.say("Ask");
+    await answer(before, { granted: much });
+    (await before.request()).call(["ask_model", { topic: "cats" }]);
+    await before.until(({ type }) => type === "tool.requested");
+    expect(before.untaken).toBe(0);
+    expect(leaseIn(before)?.asked).toBeDefined();
+    expect(before.runtime.dueIn).toBeLessThan(10_000);
+    const room = await before.restarted();
+    expect([room.untaken, spent(room).modelCalls]).toEqual([0, 1]);
+    await answer(room, { granted: { ...much, modelCalls: 9 } });
+    (await room.request()).answer("Cats sleep.");
+    expect(resultOf(await ended(room, id))).toMatchObject({ result: { text: "Cats sleep." } });
+    expect(leaseIn(room)?.granted).toEqual(leaseIn(room)?.spent);
+    expect(leaseIn(room)?.spent.modelCalls).toBe(3);
+  });
+
+  test("does not run where the agent has none left, and the turn goes on", async () => {
+    const room = await leased();
+    const id = await room.say("Ask");
+    await answer(room, { granted: much });
+    (await room.request()).call(["ask_model", { topic: "cats" }]);
+    await room.until(({ type }) => type === "tool.requested");
+    const excess = { scope: "agent", limit: "tokens", allowed: 9, used: 9, needed: 5_000 } as const;
+    // The first question was asked ahead, and its answer refuses nothing.
+    for (let n = 0; n < 2; n++) await answer(room, { granted: much, excess });
+    await answer(room, { granted: { ...much, modelCalls: 9 } });
+    expect(resultOf(await ended(room, id))).toMatchObject({ error: { code: "BUDGET_EXCEEDED" } });
+  });
+});
+
+describe("BUDGET-8 HOOK-2 HOOK-4 H4 a hook that asks a model", () => {
+  const hook = (id: string, output: Record<string, string>) =>
+    defineTask({
+      id,
+      input: z.looseObject({ user_message: z.string() }),
+      steps: [
+        step("ask", {
+          action: asks("{{ user_message }}", { maxInputTokens: 1_000 }),
+          outputMapping: { "state.facts": "result.response" },
+        }),
+        step("write", {
+          action: { kind: "update_context", values: { role: "'user'", content: "state.facts" } },
+          outputMapping: output,
+        }),
+      ],
+    });
+  const request = hook("request", {
+    "output.model": "'m'",
+    "output.stream": "true",
+    "output.messages": "[result]",
+  });
+  const memories = hook("memories", { "output.operations": "[{'op': 'write', 'content': state.facts}]" });
+  const library = defineLibrary("lib", { tasks: [request, memories] });
+  const assembling = { contextAssembly: { task: "lib/request" } };
+  const extracting = { memoryExtraction: { task: "lib/memories" } };
+  const finalized = ({ type }: Frame) => type === "turn.finalized";
+
+  test("fails its turn where the budget has no room for it, and asks nobody", async () => {
+    const room = await SteeredConversation.create(library, { budget: { tokens: 1_400 } }, assembling, {
+      profile: { parameters: { max_tokens: 100 } },
+    });
+    const id = await room.say("Hello");
+    expect(room.turn(id).error).toMatchObject({ code: "BUDGET_EXCEEDED" });
+    expect([room.untaken, spent(room).modelCalls]).toEqual([0, 0]);
+  });
+
+  test("an extraction that has no room does not run, and its turn stays completed", async () => {
+    const room = await SteeredConversation.create(library, { budget: { modelCalls: 1 } }, extracting);
+    const id = await room.say("Hello");
+    (await room.request()).answer("Hi.");
+    await room.until(finalized);
+    expect(room.turn(id).status).toBe("completed");
+    expect([room.untaken, spent(room).modelCalls]).toEqual([0, 1]);
+    const { items } = room.queries.journal(room.runtime.state, { limit: 100 });
+    expect(items.find(({ type }) => type === "memory_extraction.failed")?.data).toMatchObject({
+      code: "BUDGET_EXCEEDED",
+    });
+  });
+
+  test("counts while it runs: what it has reserved is not left for others", async () => {
+    const room = await SteeredConversation.create(library, { budget: { modelCalls: 2 } }, extracting);
+    await room.say("Hello");
+    (await room.request()).answer("Hi.");
+    const asked = await room.request();
+    const next = await room.say("More");
+    expect(room.turn(next).error?.code).toBe("BUDGET_EXCEEDED");
+    asked.answer("A fact.");
+    await room.until(finalized);
+    expect(spent(room).modelCalls).toBe(2);
+  });
+
+  test("LEDGER-5 is charged where its turn, or its conversation, is stopped, once", async () => {
+    const room = await SteeredConversation.create(library, {}, assembling);
+    const id = await room.say("Hello");
+    await room.request();
+    await room.stop(id);
+    expect(spent(room)).toMatchObject({ modelCalls: 1, tokens: 1_000 + ANSWER });
+    expect(room.turn(id).spent).toMatchObject({ modelCalls: 1 });
+    const other = await SteeredConversation.create(library, {}, extracting);
+    await other.say("Hello");
+    (await other.request()).answer("Hi.");
+    await other.request();
+    await other.stopAll();
+    expect(spent(other)).toMatchObject({ modelCalls: 2, tokens: 110 + 1_000 + ANSWER });
+  });
+
+  test("LEDGER-5 is charged once where it fails for good", async () => {
+    const room = await SteeredConversation.create(library, {}, assembling);
+    const id = await room.say("Hello");
+    for (let attempt = 1; attempt <= 3; attempt++) (await room.request()).fail("No.");
+    await room.until(over(id));
+    expect(room.turn(id).error?.code).toBe("CONTEXT_ASSEMBLY_FAILED");
+    expect(spent(room)).toMatchObject({ modelCalls: 3, tokens: 0 });
+  });
+
+  test("LEDGER-5 is charged for each run that a crash interrupts", async () => {
+    const first = await SteeredConversation.create(library, {}, assembling);
+    await first.say("Hello");
+    await first.request();
+    const second = await first.restarted();
+    expect(spent(second)).toMatchObject({ modelCalls: 1, tokens: 1_000 + ANSWER });
+    const other = await SteeredConversation.create(library, {}, extracting);
+    await other.say("Hello");
+    (await other.request()).answer("Hi.");
+    await other.request();
+    const woken = await other.restarted();
+    expect(spent(woken)).toMatchObject({ modelCalls: 2 });
+    (await woken.request()).answer("A fact.");
+    await woken.until(finalized);
+    expect(spent(woken).modelCalls).toBe(3);
+  });
+});
