@@ -1,6 +1,14 @@
 /** The cost of checking the definitions of tasks. */
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineLibrary } from "../../src/library/define.ts";
+import { defineAction, defineTask } from "../../src/library/define-task.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
+import { promptSchema } from "../../src/library/tasks/prompt.ts";
+import { readIssues } from "../../src/library/tasks/reads.ts";
 import { schemaIssues } from "../../src/library/tasks/schema-check.ts";
+import { step } from "../../src/library/tasks/step.ts";
 import { stepsIssues } from "../../src/library/tasks/steps-schema.ts";
 import { completeTask } from "../../src/library/tasks/task-schema.ts";
 import type { StepDefinition } from "../../src/protocol/task-definition.ts";
@@ -29,6 +37,21 @@ describe("PATTERN-2 F13 the schemas of a task share one budget for compiling pat
     expect(() =>
       completeTask({ inputSchema: all, outputSchema: costly(98), steps: mocks([costly(97)]) }),
     ).toThrow("too much to compile");
+  });
+
+  test("PIN-4 those of the actions that it refers to count, too, where it is pinned", async () => {
+    const schema = (index: number): JsonObject => ({ type: "object", ...costly(99 - index) });
+    const action = (index: number) =>
+      defineAction({ id: `mock_${index}`, kind: "mock.return", schema: schema(index) });
+    const pin = async (count: number) => {
+      const actions = Array.from({ length: count }, (_, index) => action(index));
+      const steps = actions.map((one, index) => step(`s${index}`, { action: one }));
+      const task = defineTask({ id: "all", input: z.looseObject({}), steps });
+      const library = defineLibrary("lib", { actions, tasks: [task] });
+      return new Registry(new DeployedCode([library])).runnable({ library: "lib", id: "all" });
+    };
+    expect(await pin(1)).toMatchObject({ task: { id: "all" } });
+    await expect(pin(20)).rejects.toThrow(/\/steps\/\d+\/action\/schema\/.* too much to compile/);
   });
 
   test("a problem of a schema has its place", () => {
@@ -135,5 +158,99 @@ describe("DEFAULT-1 F13 defaults at any depth", () => {
   test("defaults that fit are accepted", () => {
     const schema = { properties: { a: { ...line, default: {} }, l: { items: line, default: [{}] } } };
     expect(schemaIssues([{ path: "", schema }])).toEqual([]);
+  });
+});
+
+describe("F10 what a task reads and writes is checked where it is defined", () => {
+  const input: JsonObject = {
+    type: "object",
+    properties: { n: { type: "number" }, order: { type: "object", properties: { id: { type: "string" } } } },
+  };
+  const set = (values: Record<string, string>) => ({ kind: "update_context" as const, values });
+  const issues = (steps: Partial<StepDefinition>[], outputSchema?: JsonObject) =>
+    readIssues({
+      inputSchema: input,
+      outputSchema,
+      steps: steps.map((one, index) => ({ ref: `s${index}`, action: set({}), ...one })),
+    }).map(({ path, message }) => `${path}: ${message}`);
+
+  test("READ-1 an expression reads members of the input, and what a step before it writes", () => {
+    const write = { outputMapping: { "state.a.b": "result", "output.c": "input.n" } };
+    const read = (source: string) => ({ inputMapping: { x: source } });
+    for (const source of [
+      "input.n",
+      "input.order.id",
+      "input",
+      "state",
+      "state.a",
+      "state.a.b.c",
+      "state.a['b']",
+      "output.c + 1",
+      "has(state.z) ? state.z.y : 2",
+      "[1].map(state, state.q)",
+      "state._lastOutput",
+      "state._errors.size()",
+      "'input.nn'",
+    ])
+      expect(issues([write, read(source)]), source).toEqual([]);
+    expect(issues([read("input.nn + 1")])).toEqual([
+      expect.stringMatching(
+        /^\/steps\/0\/inputMapping\/x: Reads `input.nn`, which `inputSchema` does not have/,
+      ),
+    ]);
+    for (const source of ["state.a.d", "state.q", "output.d", "state.aa"])
+      expect(issues([write, read(source)]), source).toEqual([
+        expect.stringContaining("no step before it writes that"),
+      ]);
+    expect(issues([read("state.a.b"), write]), "later is too late").toHaveLength(1);
+    expect(
+      issues([{ outputMapping: { "state.a": "1", "state.b": "state.a" } }]),
+      "and so is the same",
+    ).toHaveLength(1);
+    expect(issues([{ condition: { if: "input.nn == 1" } }])).toHaveLength(1);
+    expect(issues([{ idempotencyKey: "input.nn" }])).toHaveLength(1);
+    expect(issues([{ action: set({ y: "input.nn" }) }])).toEqual([
+      expect.stringContaining("/steps/0/action/values/y: "),
+    ]);
+  });
+
+  test("READ-2 an output has the members that its schema requires, and none that it excludes", () => {
+    const schema: JsonObject = { type: "object", properties: { total: {} }, required: ["total"] };
+    const write = (path: string) => [{ outputMapping: { [path]: "1" } }];
+    expect(issues(write("output.total"), schema)).toEqual([]);
+    expect(issues(write("output.total.net"), schema)).toEqual([]);
+    expect(issues(write("state.x"), schema), "the last result is the output").toEqual([]);
+    expect(issues(write("output.totl"), schema)).toEqual([
+      '/outputSchema: Requires "total", but no step writes `output.total`. Write it, or do not require it.',
+    ]);
+    expect(issues(write("output.totl"), { ...schema, required: [], additionalProperties: false })).toEqual([
+      expect.stringContaining('/steps/0/outputMapping/output.totl: `outputSchema` has no member "totl"'),
+    ]);
+  });
+
+  test("READ-3 a text names what its step maps, its task gets, or its prompt requires", () => {
+    const letter = (inputMapping?: Record<string, string>) => ({
+      action: { kind: "llm" as const, template: "Dear {{ customer }}{% if n %}, {{ n }}{% endif %}" },
+      ...(inputMapping && { inputMapping }),
+    });
+    expect(issues([letter({ customer: "'Ann'" })])).toEqual([]);
+    expect(issues([letter({ custmer: "'Ann'" })])).toEqual([
+      expect.stringMatching(
+        /^\/steps\/0\/action\/template: Names `customer`, which `inputMapping` does not give/,
+      ),
+    ]);
+    expect(issues([letter()])).toEqual([expect.stringContaining("which `inputSchema` does not have")]);
+    const prompt = (requires: JsonObject) =>
+      promptSchema.safeParse({ template: "Dear {{ customer }}", requires }).error?.issues[0]?.message;
+    expect(prompt({ type: "object", properties: { customer: {} } })).toBeUndefined();
+    expect(prompt({ type: "object", properties: { custmer: {} } })).toContain("`requires` does not have");
+    expect(prompt({ type: "object" })).toBeUndefined();
+  });
+
+  test("a task is refused with all of its places", () => {
+    const steps: StepDefinition[] = [{ ref: "a", action: set({ x: "input.nn", y: "state.q" }) }];
+    expect(() => completeTask({ inputSchema: input, steps })).toThrow(
+      /\/steps\/0\/action\/values\/x: .*\/steps\/0\/action\/values\/y: /s,
+    );
   });
 });

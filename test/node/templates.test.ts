@@ -14,6 +14,7 @@ import {
   MAX_TEMPLATE_TAGS,
 } from "../../src/shared/templates/limits.ts";
 import { render, templateIssues } from "../../src/shared/templates/template.ts";
+import { variablesOf } from "../../src/shared/templates/variables.ts";
 import { shorten } from "../../src/shared/text.ts";
 import { jsonValues } from "../support/json-values.ts";
 
@@ -570,4 +571,20 @@ describe("TEMPLATE-4 F13 hostile templates end within their steps", () => {
       { numRuns: 5_000 },
     );
   });
+});
+
+test.each<[string, string[]]>([
+  ["plain", []],
+  ["Dear {{ name | default: 'you' }}: {{ text }}", ["text"]],
+  ["{% if a.b %}{{ a.c }}{% endif %}{{ d[e].f | append: g }}", ["d", "e", "g"]],
+  ["{% for x in items %}{{ x }}{{ forloop.index }}{{ y }}{% endfor %}", ["items", "y"]],
+  [
+    "{% assign q = z %}{{ q }}{% case k %}{% when 1 %}{{ k }}{{ m }}{% else %}{{ n }}{% endcase %}",
+    ["z", "m", "n"],
+  ],
+  ["{% capture c %}{{ v }}{% endcapture %}{{ c }}", ["v"]],
+  ["{% unless u %}{{ w }}{% elsif o %}{{ o }}{% endunless %}{{ 'a' }}{{ true }}{{ u }}", ["w"]],
+  ["{% comment %}{{ no }}{% endcomment %}{% raw %}{{ no }}{% endraw %}", []],
+])("READ-3 %j cannot do without %j", (source, variables) => {
+  expect(variablesOf(source).sort()).toEqual(variables.sort());
 });

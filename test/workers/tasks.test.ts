@@ -374,6 +374,10 @@ describe("a task that a tool calls", () => {
       0,
     );
     expect(ofTurn.tokens).toBe(own + used);
+    const counted = turn.calls?.reduce((sum, { usage }) => sum + (usage?.inputTokens ?? 0), 0) ?? 0;
+    expect((await get(conversation.path, ADA)).body).toMatchObject({
+      usage: { calls: 3, inputTokens: counted + (models?.inputTokens ?? 0) },
+    });
     const trace = await get(`${conversation.path}/turns/${asked}/trace`, ADA);
     expect(trace.body).toMatchObject({
       spans: expect.arrayContaining([

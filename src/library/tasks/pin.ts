@@ -5,6 +5,7 @@
  *        runs as it is deployed.
  * PIN-2  A bare id in a task, or in an action of a library, means a definition of that library.
  * PIN-3  Every reference that names nothing is reported with its place.
+ * PIN-4  The schemas of all that a task refers to are compiled with its own within one budget.
  */
 import type { ModelProfile } from "../../model/profile.ts";
 import type { Pin, ToolEffect } from "../../protocol/definition-parts.ts";
@@ -23,6 +24,7 @@ import { issuesText } from "../../shared/validation.ts";
 import { type LibraryReference, parseReference } from "../reference.ts";
 import { effectOfAction } from "./actions-schema.ts";
 import { refersTo } from "./kinds.ts";
+import { type PlacedSchema, schemaIssues } from "./schema-check.ts";
 import { againIssues, effectOfSteps, isReference } from "./steps-schema.ts";
 
 /** A definition that was found, and its library. */
@@ -56,6 +58,11 @@ export async function pinTask(
   const effectOf = (action: StepDefinition["action"]) =>
     [...actions].find(([one]) => one.action === action)?.[1].effect;
   errors.push(...againIssues(steps, effectOf, retry !== undefined));
+  const own = [inputSchema, outputSchema].map((schema) => ({ path: "", schema }));
+  const referred = steps.flatMap((one, index) =>
+    placedSchemas(actions.get(one)?.action, `/steps/${index}/action`),
+  );
+  errors.push(...schemaIssues([...own, ...referred]));
   if (errors.length > 0)
     throw new DramatisError("INVALID_INPUT", `The task is not valid: ${issuesText(errors)}`, { errors });
   const pinned = steps.flatMap((one) => {
@@ -64,6 +71,17 @@ export async function pinTask(
   });
   const task = { library, id, version, hash, inputSchema, steps: pinned, ...defined({ outputSchema }) };
   return { task, effect: effectOfSteps(steps, effectOf) };
+}
+
+/** Returns the schemas of an action and of its prompt. */
+function placedSchemas(action: PinnedAction | undefined, path: string): PlacedSchema[] {
+  if (action?.kind === "mock.return") return [{ path: `${path}/schema`, schema: action.schema }];
+  if (action?.kind !== "llm") return [];
+  return [
+    { path: `${path}/outputSchema`, schema: action.outputSchema },
+    { path: `${path}/prompt/requires`, schema: action.prompt?.requires },
+    { path: `${path}/prompt/produces`, schema: action.prompt?.produces },
+  ];
 }
 
 /** Returns a pinned task with `fallback` as the model of actions that name none, and each model as `complete` makes it. */

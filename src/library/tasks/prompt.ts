@@ -1,9 +1,12 @@
 /** The schema of prompts. */
 import { z } from "zod";
 import type { PromptDefinition } from "../../protocol/task-definition.ts";
+import type { InputIssue } from "../../shared/errors.ts";
 import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/limits.ts";
 import { templateIssues } from "../../shared/templates/template.ts";
+import { memberOf } from "../schema-paths.ts";
 import { MAX_PROMPT_EXAMPLES } from "./limits.ts";
+import { missingVariables } from "./reads.ts";
 import { objectSchemaCheck, schemaCheck, withKeywords } from "./schema-check.ts";
 
 const template = z
@@ -15,15 +18,31 @@ const template = z
   });
 
 /** A prompt. */
-export const promptSchema = z.strictObject({
-  description: z.exactOptional(z.string().min(1).max(10_000)),
-  systemPrompt: z.exactOptional(template),
-  template,
-  requires: z.exactOptional(withKeywords(objectSchemaCheck)),
-  produces: z.exactOptional(withKeywords(schemaCheck)),
-  examples: z.exactOptional(
-    z
-      .array(z.strictObject({ input: z.record(z.string(), z.json()), output: z.json() }))
-      .max(MAX_PROMPT_EXAMPLES),
-  ),
-}) satisfies z.ZodType<PromptDefinition>;
+export const promptSchema = z
+  .strictObject({
+    description: z.exactOptional(z.string().min(1).max(10_000)),
+    systemPrompt: z.exactOptional(template),
+    template,
+    requires: z.exactOptional(withKeywords(objectSchemaCheck)),
+    produces: z.exactOptional(withKeywords(schemaCheck)),
+    examples: z.exactOptional(
+      z
+        .array(z.strictObject({ input: z.record(z.string(), z.json()), output: z.json() }))
+        .max(MAX_PROMPT_EXAMPLES),
+    ),
+  })
+  .superRefine((prompt, context) => {
+    for (const { path, message } of promptIssues(prompt))
+      context.addIssue({ code: "custom", path: [path], message });
+  }) satisfies z.ZodType<PromptDefinition>;
+
+/** Returns the variables of a prompt's texts that its `requires` does not have (READ-3). */
+function promptIssues({ systemPrompt, template: text, requires }: PromptDefinition): InputIssue[] {
+  if (requires === undefined) return [];
+  const isGiven = (name: string) => memberOf(requires, [name]).kind !== "absent";
+  const where = "`requires` does not have";
+  return [
+    ...missingVariables(systemPrompt, isGiven, "systemPrompt", where),
+    ...missingVariables(text, isGiven, "template", where),
+  ];
+}

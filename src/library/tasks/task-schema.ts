@@ -15,6 +15,7 @@ import {
 } from "../schemas.ts";
 import { actionSchemas } from "./actions-schema.ts";
 import { MAX_STEP_ATTEMPTS } from "./limits.ts";
+import { readIssues } from "./reads.ts";
 import { objectSchemaCheck, schemaCheck, schemaIssues } from "./schema-check.ts";
 import { normalSteps, stepsIssues } from "./steps-schema.ts";
 
@@ -53,7 +54,7 @@ const MAX_ISSUES = 20;
 
 /**
  * Returns a task in its stored form: with its time limit, and without attempts where there is one. Throws `INVALID_INPUT` for schemas
- * that cannot be checked: those of a whole task share one budget.
+ * that cannot be checked: those of a whole task share one budget. So for reads that cannot be meant (READ-1).
  */
 export function completeTask({
   description,
@@ -64,11 +65,14 @@ export function completeTask({
   steps,
   effect,
 }: Omit<TaskDefinition, "timeoutMs"> & { timeoutMs?: number }): TaskDefinition {
-  const errors = schemaIssues([
-    { path: "/inputSchema", schema: inputSchema },
-    { path: "/outputSchema", schema: outputSchema },
-    ...(steps ?? []).flatMap(({ action }, index) => actionSchemas(action, `/steps/${index}/action`)),
-  ]).slice(0, MAX_ISSUES);
+  const errors = [
+    ...schemaIssues([
+      { path: "/inputSchema", schema: inputSchema },
+      { path: "/outputSchema", schema: outputSchema },
+      ...(steps ?? []).flatMap(({ action }, index) => actionSchemas(action, `/steps/${index}/action`)),
+    ]),
+    ...readIssues({ inputSchema, outputSchema, steps: steps ?? [] }),
+  ].slice(0, MAX_ISSUES);
   if (errors.length > 0)
     throw new DramatisError("INVALID_INPUT", `The task is not valid: ${issuesText(errors)}`, { errors });
   const again = retry === undefined || retry.maxAttempts === 1 ? undefined : retry;

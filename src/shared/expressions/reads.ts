@@ -16,23 +16,31 @@ export interface Reads {
 }
 
 /**
- * Returns the paths that an expression reads, without those that it only tests with `has`. Throws `ExpressionError`.
+ * Returns the paths that an expression reads, without those that it tests with `has`. Throws `ExpressionError`.
  * @example readsOf("state.order.items.map(i, i.price)").paths; // [["state", "order", "items"]]
  */
 export function readsOf(source: string): Reads {
   const root = parseExpression(source);
   const paths: ReadPath[] = [];
-  collect(root, new Set(), paths);
-  return { paths, whole: pathOf(root) };
+  const tested: ReadPath[] = [];
+  collect(root, new Set(), { paths, tested });
+  const isTested = (path: ReadPath) =>
+    tested.some((other) => other.every((name, place) => name === path[place]));
+  return { paths: paths.filter((path) => !isTested(path)), whole: pathOf(root) };
 }
 
-function collect(node: ASTNode, own: ReadonlySet<string>, paths: ReadPath[]): void {
+interface Found {
+  paths: ReadPath[];
+  tested: ReadPath[];
+}
+
+function collect(node: ASTNode, own: ReadonlySet<string>, found: Found): void {
   const path = pathOf(node);
   if (path !== null) {
-    if (!own.has(path[0] ?? "")) paths.push(path);
+    if (!own.has(path[0] ?? "")) found.paths.push(path);
     return;
   }
-  const inner = (other: ASTNode) => collect(other, own, paths);
+  const inner = (other: ASTNode) => collect(other, own, found);
   switch (node.op) {
     case "value":
     case "id":
@@ -60,6 +68,7 @@ function collect(node: ASTNode, own: ReadonlySet<string>, paths: ReadPath[]): vo
     case "call": {
       const [name, args] = node.args;
       if (name !== "has") args.forEach(inner);
+      else for (const path of args.map(pathOf)) if (path !== null) found.tested.push(path);
       return;
     }
     case "rcall": {
@@ -68,7 +77,7 @@ function collect(node: ASTNode, own: ReadonlySet<string>, paths: ReadPath[]): vo
       inner(receiver);
       const isLoop = MACROS.has(name) && variable?.op === "id";
       const names = isLoop ? new Set([...own, variable.args]) : own;
-      for (const other of args.slice(isLoop ? 1 : 0)) collect(other, names, paths);
+      for (const other of args.slice(isLoop ? 1 : 0)) collect(other, names, found);
       return;
     }
     default: {

@@ -16,6 +16,7 @@ import type { ModelProfile } from "../../../model/profile.ts";
 import type { TokenEstimate } from "../../../model/spending.ts";
 import { addUsage, type TokenUsage, type UsageTotals } from "../../../model/usage.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
+import { amountsOfModels, type TaskModelUsage } from "../../../protocol/task-summary.ts";
 import { defined } from "../../../shared/defined.ts";
 import { addEstimates } from "./ledger.ts";
 import type { AttemptFacts } from "./signals.ts";
@@ -142,6 +143,17 @@ export function withUsage(
     cachedInputTokens: totals.cachedInputTokens + (usage?.cachedInputTokens ?? 0),
     outputTokens: totals.outputTokens + (usage?.outputTokens ?? 0),
     nanoDollars: totals.nanoDollars + (nanoDollarsOf(usage, profile) ?? 0),
+  };
+}
+
+/** Adds the usage of the models of a task. */
+export function withTaskUsage(totals: UsageTotals, models: TaskModelUsage): UsageTotals {
+  return {
+    calls: totals.calls + models.calls,
+    inputTokens: totals.inputTokens + models.inputTokens,
+    cachedInputTokens: totals.cachedInputTokens,
+    outputTokens: totals.outputTokens + models.outputTokens,
+    nanoDollars: totals.nanoDollars + amountsOfModels(models).nanoDollars,
   };
 }
 

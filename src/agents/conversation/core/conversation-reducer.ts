@@ -4,6 +4,7 @@ import type { Budget } from "../../../protocol/budget.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { withTaskUsage } from "./calls.ts";
 import { withoutReservations } from "./compaction.ts";
 import type { AgentDecision, ConversationDecision } from "./decisions.ts";
 import { withExchange } from "./exchange.ts";
@@ -173,11 +174,15 @@ function chargeCall(
 
 function chargeTask(
   transition: Transition,
-  { turn: n, item, agentId, spent, hook }: Extract<ConversationDecision, { type: "CHARGE_TASK" }>,
+  { turn: n, item, agentId, spent, models, hook }: Extract<ConversationDecision, { type: "CHARGE_TASK" }>,
 ): Transition {
   const { state } = transition;
   const entries = hook === undefined ? [] : taskEntries(n, item, hook.summary, hook.isSuccess);
-  const spending = { ...withSpending(state, agentId, spent), ...leasesAfter(state, agentId, spent) };
+  const spending = {
+    ...withSpending(state, agentId, spent),
+    ...leasesAfter(state, agentId, spent),
+    ...(models && { usage: withTaskUsage(state.usage, models) }),
+  };
   const charged = { ...transition, state: { ...state, ...spending } };
   const turn = state.active.get(n);
   if (turn === undefined) return { ...charged, entries: [...transition.entries, ...entries] };

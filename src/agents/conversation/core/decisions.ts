@@ -10,7 +10,7 @@ import type { Budget, BudgetExcess } from "../../../protocol/budget.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { Participant } from "../../../protocol/participants.ts";
-import type { TaskSummary } from "../../../protocol/task-summary.ts";
+import type { TaskModelUsage, TaskSummary } from "../../../protocol/task-summary.ts";
 import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
@@ -199,6 +199,8 @@ export type ConversationDecision =
       item: number;
       agentId: string;
       spent: Amounts;
+      /** What providers have counted of it; absent where nobody knows. */
+      models?: TaskModelUsage;
       hook?: { summary: TaskSummary; isSuccess: boolean };
     }
   /** Change the reservation of an attempt: of a call, or of a hook. */

@@ -7,6 +7,7 @@
 import type { WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
 import type { InputIssue } from "../../../shared/errors.ts";
 import type { Reads } from "../../../shared/expressions/reads.ts";
+import { memberOf } from "../../schema-paths.ts";
 import {
   nodeExpressions,
   outputExpressions,
@@ -14,7 +15,6 @@ import {
   transitionExpressions,
 } from "../expressions.ts";
 import type { Liveness } from "./liveness.ts";
-import { memberOf } from "./schema-paths.ts";
 import type { Writes, Written } from "./writes.ts";
 
 /** Returns what an expression reads. */

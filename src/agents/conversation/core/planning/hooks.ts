@@ -15,6 +15,7 @@ import { z } from "zod";
 import type { PinnedHook } from "../../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import type { TaskSummary } from "../../../../protocol/task-summary.ts";
+import { defined } from "../../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../../shared/json.ts";
 import { inputIssues, issuesText } from "../../../../shared/validation.ts";
 import { activeLength, lengthOf } from "../content-size.ts";
@@ -80,7 +81,9 @@ function recordTask(
   { success: isSuccess }: ToolResult,
 ): AgentDecision[] {
   if (summary === undefined) return [];
-  return [{ type: "CHARGE_TASK", ...of, spent: spentByTask(summary), hook: { summary, isSuccess } }];
+  const { models } = summary;
+  const charge = { ...of, spent: spentByTask(summary), ...defined({ models }) };
+  return [{ type: "CHARGE_TASK", ...charge, hook: { summary, isSuccess } }];
 }
 
 /** Charges a run of a hook whose end nobody knows (LEDGER-5). */

@@ -10,7 +10,7 @@ import { maxMovesPerTurn } from "../../../../library/persona.ts";
 import type { Amounts } from "../../../../model/spending.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import type { ToolOutcome } from "../../../../protocol/requests.ts";
-import type { TaskSummary } from "../../../../protocol/task-summary.ts";
+import type { TaskModelUsage, TaskSummary } from "../../../../protocol/task-summary.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../../shared/json.ts";
@@ -55,7 +55,7 @@ export function planToolResult(
   const chain = chainOf(state.record, turn.agentId);
   // What a lost run has used up nobody knows (LEDGER-5).
   const spent = lost === undefined ? spentByTask(task ?? {}) : reservedByOperation(chain, operation);
-  const charge = chargeTask(turn, item, spent);
+  const charge = chargeTask(turn, item, spent, lost === undefined ? task?.models : undefined);
   const notBefore = transient ? nextAttemptAt(chain, operation, now) : undefined;
   if (notBefore !== undefined && result.error !== undefined)
     return [...charge, { type: "RETRY_TASK", turn: n, item, error: result.error, notBefore, ...did }];
@@ -76,8 +76,10 @@ export function chargeTask(
   { n: turn, agentId }: Pick<Turn, "n" | "agentId">,
   item: number,
   spent: Amounts,
+  models?: TaskModelUsage,
 ): AgentDecision[] {
-  return spent.modelCalls === 0 ? [] : [{ type: "CHARGE_TASK", turn, item, agentId, spent }];
+  if (spent.modelCalls === 0) return [];
+  return [{ type: "CHARGE_TASK", turn, item, agentId, spent, ...defined({ models }) }];
 }
 
 /** Throws `CONFLICT` if the operation accepts no result any more, `TOO_LARGE` if its turn's results are too large. */

@@ -1,5 +1,5 @@
 /** Certain statements of JSON Schemas about the values at a path. Pure. */
-import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
 
 /** A member: described by a schema, not described, or not there. */
 export type Member = { kind: "known"; schema: JsonObject } | { kind: "unknown" } | { kind: "absent" };

@@ -1,0 +1,149 @@
+/**
+ * The reads and writes of the steps of a task, as far as schemas and earlier steps tell. Pure.
+ *
+ * READ-1  An expression reads of `state` and `output` what an earlier step writes, and of `input` members that `inputSchema` has. Paths in
+ *         `has(…)` may be missing.
+ * READ-2  Where a step writes the output, steps write each member that `outputSchema` requires, and none that it excludes.
+ * READ-3  A text names values that the step maps; without `inputMapping`, members of the task's input; in a prompt, members of `requires`.
+ *         What a text tests, or gives a `default`, may be missing.
+ */
+import type { StepDefinition } from "../../protocol/task-definition.ts";
+import type { InputIssue } from "../../shared/errors.ts";
+import { readsOf } from "../../shared/expressions/reads.ts";
+import type { JsonObject } from "../../shared/json.ts";
+import { variablesOf } from "../../shared/templates/variables.ts";
+import { jsonPointer } from "../../shared/validation.ts";
+import { memberOf, requiredOf } from "../schema-paths.ts";
+import { kindOf } from "./kinds.ts";
+import { ERRORS, LAST_OUTPUT } from "./paths.ts";
+import { isReference } from "./steps-schema.ts";
+
+/** The parts of a task whose reads are known. Their forms are checked. */
+interface Task {
+  inputSchema: JsonObject;
+  outputSchema?: JsonObject | undefined;
+  steps: readonly StepDefinition[];
+}
+
+/** Returns the reads and writes of a task that cannot be meant (READ-1 to READ-3). */
+export function readIssues({ inputSchema, outputSchema, steps }: Task): InputIssue[] {
+  const written: string[][] = [LAST_OUTPUT, ERRORS].map((name) => ["state", name]);
+  const issues = steps.flatMap((one, index) => {
+    const base = `/steps/${index}`;
+    const found = [
+      ...expressionsOf(one, base).flatMap((expression) => pathIssues(expression, inputSchema, written)),
+      ...textIssues(one, base, inputSchema),
+    ];
+    written.push(...Object.keys(one.outputMapping ?? {}).map((path) => path.split(".")));
+    return found;
+  });
+  return [...issues, ...outputIssues(steps, outputSchema)];
+}
+
+interface PlacedExpression {
+  source: string;
+  path: string;
+}
+
+function expressionsOf(
+  { condition, idempotencyKey, inputMapping = {}, outputMapping = {}, action }: StepDefinition,
+  base: string,
+): PlacedExpression[] {
+  const mappings = isReference(action) ? [] : (kindOf(action).mappings?.(action) ?? []);
+  return [
+    ...(condition === undefined ? [] : [{ source: condition.if, path: `${base}/condition/if` }]),
+    ...(idempotencyKey === undefined ? [] : [{ source: idempotencyKey, path: `${base}/idempotencyKey` }]),
+    ...placed(inputMapping, `${base}/inputMapping`),
+    ...mappings.flatMap(({ path, mapping }) => placed(mapping, `${base}/action${path}`)),
+    ...placed(outputMapping, `${base}/outputMapping`),
+  ];
+}
+
+function placed(mapping: Readonly<Record<string, string>>, base: string): PlacedExpression[] {
+  return Object.entries(mapping).map(([name, source]) => ({ source, path: jsonPointer([name], base) }));
+}
+
+function pathIssues(
+  { source, path }: PlacedExpression,
+  inputSchema: JsonObject,
+  written: readonly (readonly string[])[],
+): InputIssue[] {
+  return readsOf(source).paths.flatMap(([area = "", ...names]) => {
+    if (names.length === 0) return [];
+    const text = `\`${[area, ...names].join(".")}\``;
+    if (area === "input" && memberOf(inputSchema, names).kind === "absent")
+      return [
+        {
+          path,
+          message: `Reads ${text}, which \`inputSchema\` does not have. Add it there, or read another member.`,
+        },
+      ];
+    if ((area !== "state" && area !== "output") || written.some((other) => overlap([area, ...names], other)))
+      return [];
+    const message = `Reads ${text}, but no step before it writes that. Write it in an \`outputMapping\`, or test it with has(…).`;
+    return [{ path, message }];
+  });
+}
+
+/** Reports whether one path is, contains, or is within the other. */
+function overlap(one: readonly string[], other: readonly string[]): boolean {
+  const length = Math.min(one.length, other.length);
+  return one.slice(0, length).every((name, place) => name === other[place]);
+}
+
+function textIssues(
+  { action, inputMapping }: StepDefinition,
+  base: string,
+  inputSchema: JsonObject,
+): InputIssue[] {
+  if (isReference(action)) return [];
+  const given = (name: string) =>
+    inputMapping === undefined
+      ? memberOf(inputSchema, [name]).kind !== "absent"
+      : Object.hasOwn(inputMapping, name);
+  const where = inputMapping === undefined ? "`inputSchema` does not have" : "`inputMapping` does not give";
+  return (kindOf(action).templates?.(action) ?? []).flatMap(({ path, source }) =>
+    missingVariables(source, given, `${base}/action${path}`, where),
+  );
+}
+
+/** Returns the variables of a text that nothing gives (READ-3). */
+export function missingVariables(
+  source: string | undefined,
+  isGiven: (name: string) => boolean,
+  path: string,
+  where: string,
+): InputIssue[] {
+  if (source === undefined) return [];
+  return variablesOf(source)
+    .filter((name) => !isGiven(name))
+    .map((name) => ({
+      path,
+      message: `Names \`${name}\`, which ${where}. Give it there, test it with {% if ${name} %}, or give it a \`default\`.`,
+    }));
+}
+
+function outputIssues(steps: readonly StepDefinition[], outputSchema: JsonObject | undefined): InputIssue[] {
+  if (outputSchema === undefined) return [];
+  const writes = steps.flatMap(({ outputMapping = {} }, index) =>
+    Object.keys(outputMapping)
+      .filter((path) => path.startsWith("output."))
+      .map((path) => ({ path, at: jsonPointer([path], `/steps/${index}/outputMapping`) })),
+  );
+  if (writes.length === 0) return [];
+  const missing = requiredOf(outputSchema)
+    .filter((name) => !writes.some(({ path }) => path.split(".")[1] === name))
+    .map((name) => ({
+      path: "/outputSchema",
+      message: `Requires "${name}", but no step writes \`output.${name}\`. Write it, or do not require it.`,
+    }));
+  const excluded = writes.flatMap(({ path, at }) => {
+    const [, name = ""] = path.split(".");
+    const isOpen = outputSchema.additionalProperties !== false;
+    if (isOpen || memberOf(outputSchema, [name]).kind !== "absent") return [];
+    return [
+      { path: at, message: `\`outputSchema\` has no member "${name}". Add it there, or write another one.` },
+    ];
+  });
+  return [...missing, ...excluded];
+}
