@@ -31,8 +31,8 @@ const workers = (name: string, test: { include: string[]; exclude?: string[]; is
 
 export default defineConfig({
   test: {
-    // One more than a two-core machine gets by itself.
-    maxWorkers: 2,
+    // One more than two cores can keep busy: end-to-end tests wait for processes of their own, most of the time.
+    maxWorkers: 3,
     projects: [
       // To load all modules, or to start a runtime, for each file would take most of the time.
       {
@@ -50,10 +50,18 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
+          exclude: ["test/e2e/build.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          // Most of the time they wait for processes of their own.
-          maxWorkers: 3,
+        },
+      },
+      // It replaces what other starts begin with.
+      {
+        test: {
+          name: "e2e-build",
+          include: ["test/e2e/build.test.ts"],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
           sequence: { groupOrder: 1 },
         },
       },

@@ -1,12 +1,10 @@
-/** `npm start`: its output, its passed variables, and the cleanup after any kind of exit. */
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { globSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { failedStart, npmStart, type RunningStart } from "../support/npm-start.ts";
 import { newGate, type OpenAIServer, startOpenAIServer, textReply } from "../support/openai-server.ts";
 import { devTools, listeningPorts } from "../support/ports.ts";
@@ -134,42 +132,6 @@ describe("a running start", () => {
       });
       expect(headers.get("content-security-policy")).not.toMatch(/unsafe|\*|data:|https?:/);
     }
-  });
-
-  it("START-5 CONSOLE-1 serves the console while `npm run build` runs and after it, also without what it replaced", async () => {
-    const page = await (await fetch(start.url)).text();
-    const paths = [
-      "/",
-      "/docs",
-      ...[...page.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path),
-    ];
-    expect(paths.length).toBeGreaterThan(4);
-    const load = () =>
-      Promise.all(
-        paths.map(async (path) => {
-          const response = await fetch(`${start.url}${path}`);
-          return [
-            path,
-            response.status,
-            createHash("sha256")
-              .update(await response.text())
-              .digest("hex"),
-          ];
-        }),
-      );
-    const before = await load();
-    const build = spawn("npm", ["run", "build"], { cwd: ROOT, stdio: "ignore" });
-    let ended = false;
-    const exit = once(build, "exit").finally(() => {
-      ended = true;
-    });
-    while (!ended) expect(await load()).toEqual(before);
-    expect(await exit).toEqual([0, null]);
-    // Another start may be building its own.
-    const builds = () => readdirSync(join(ROOT, "dist")).filter((name) => name.startsWith("console"));
-    await vi.waitFor(() => expect(builds()).toEqual(["console"]), { timeout: 30_000 });
-    rmSync(join(ROOT, "dist/console"), { recursive: true });
-    expect(await load()).toEqual(before);
   });
 
   it("passes model settings of the shell on, exactly, and shows them to nobody", async () => {

@@ -148,7 +148,8 @@ function readOperations(result: ToolResult): { operations: Json } | { error: Fai
   if (error !== null) return { error };
   const invalid = (message: string) => ({ error: { code: "EXECUTION_FAILED", message } });
   // The output of a task of steps is an object.
-  const given = isJsonObject(result.result) ? result.result.operations : result.result;
+  const whole = result.result;
+  const given = isJsonObject(whole) && Object.hasOwn(whole, "operations") ? whole.operations : whole;
   const parsed = memoryOperations.safeParse(given ?? []);
   if (!parsed.success)
     return invalid(`The memory operations are not valid: ${issuesText(inputIssues(parsed.error))}`);

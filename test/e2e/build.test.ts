@@ -1,0 +1,56 @@
+/** A running start while the build replaces what it began with. No other start may run meanwhile. */
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { npmStart, type RunningStart } from "../support/npm-start.ts";
+
+const ROOT = join(import.meta.dirname, "../..");
+const persist = mkdtempSync(join(tmpdir(), "dramatis-build-"));
+
+let start: RunningStart;
+
+beforeAll(async () => {
+  start = await npmStart(persist);
+});
+afterAll(async () => {
+  await start.stop();
+  rmSync(persist, { recursive: true, force: true });
+});
+
+it("START-5 CONSOLE-1 serves the console while `npm run build` runs and after it, also without what it replaced", async () => {
+  const page = await (await fetch(start.url)).text();
+  const paths = [
+    "/",
+    "/docs",
+    ...[...page.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path]) => path),
+  ];
+  expect(paths.length).toBeGreaterThan(4);
+  const load = () =>
+    Promise.all(
+      paths.map(async (path) => {
+        const response = await fetch(`${start.url}${path}`);
+        return [
+          path,
+          response.status,
+          createHash("sha256")
+            .update(await response.text())
+            .digest("hex"),
+        ];
+      }),
+    );
+  const before = await load();
+  const build = spawn("npm", ["run", "build"], { cwd: ROOT, stdio: "ignore" });
+  let ended = false;
+  const exit = once(build, "exit").finally(() => {
+    ended = true;
+  });
+  while (!ended) expect(await load()).toEqual(before);
+  expect(await exit).toEqual([0, null]);
+  expect(readdirSync(join(ROOT, "dist")).filter((name) => name.startsWith("console"))).toEqual(["console"]);
+  rmSync(join(ROOT, "dist/console"), { recursive: true });
+  expect(await load()).toEqual(before);
+});
