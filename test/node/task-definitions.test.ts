@@ -174,7 +174,7 @@ describe("F10 what a task reads and writes is checked where it is defined", () =
       steps: steps.map((one, index) => ({ ref: `s${index}`, action: set({}), ...one })),
     }).map(({ path, message }) => `${path}: ${message}`);
 
-  test("READ-1 an expression reads members of the input, and what a step before it writes", () => {
+  test("STEPREAD-1 an expression reads members of the input, and what a step before it writes", () => {
     const write = { outputMapping: { "state.a.b": "result", "output.c": "input.n" } };
     const read = (source: string) => ({ inputMapping: { x: source } });
     for (const source of [
@@ -214,7 +214,7 @@ describe("F10 what a task reads and writes is checked where it is defined", () =
     ]);
   });
 
-  test("READ-2 an output has the members that its schema requires, and none that it excludes", () => {
+  test("STEPREAD-2 an output has the members that its schema requires, and none that it excludes", () => {
     const schema: JsonObject = { type: "object", properties: { total: {} }, required: ["total"] };
     const write = (path: string) => [{ outputMapping: { [path]: "1" } }];
     expect(issues(write("output.total"), schema)).toEqual([]);
@@ -228,7 +228,7 @@ describe("F10 what a task reads and writes is checked where it is defined", () =
     ]);
   });
 
-  test("READ-3 a text names what its step maps, its task gets, or its prompt requires", () => {
+  test("STEPREAD-3 a text names what its step maps, its task gets, or its prompt requires", () => {
     const letter = (inputMapping?: Record<string, string>) => ({
       action: { kind: "llm" as const, template: "Dear {{ customer }}{% if n %}, {{ n }}{% endif %}" },
       ...(inputMapping && { inputMapping }),

@@ -585,6 +585,6 @@ test.each<[string, string[]]>([
   ["{% capture c %}{{ v }}{% endcapture %}{{ c }}", ["v"]],
   ["{% unless u %}{{ w }}{% elsif o %}{{ o }}{% endunless %}{{ 'a' }}{{ true }}{{ u }}", ["w"]],
   ["{% comment %}{{ no }}{% endcomment %}{% raw %}{{ no }}{% endraw %}", []],
-])("READ-3 %j cannot do without %j", (source, variables) => {
+])("STEPREAD-3 %j cannot do without %j", (source, variables) => {
   expect(variablesOf(source).sort()).toEqual(variables.sort());
 });

@@ -36,7 +36,7 @@ export const promptSchema = z
       context.addIssue({ code: "custom", path: [path], message });
   }) satisfies z.ZodType<PromptDefinition>;
 
-/** Returns the variables of a prompt's texts that its `requires` does not have (READ-3). */
+/** Returns the variables of a prompt's texts that its `requires` does not have (STEPREAD-3). */
 function promptIssues({ systemPrompt, template: text, requires }: PromptDefinition): InputIssue[] {
   if (requires === undefined) return [];
   const isGiven = (name: string) => memberOf(requires, [name]).kind !== "absent";

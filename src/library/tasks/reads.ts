@@ -1,10 +1,10 @@
 /**
  * The reads and writes of the steps of a task, as far as schemas and earlier steps tell. Pure.
  *
- * READ-1  An expression reads of `state` and `output` what an earlier step writes, and of `input` members that `inputSchema` has. Paths in
+ * STEPREAD-1  An expression reads of `state` and `output` what an earlier step writes, and of `input` members that `inputSchema` has. Paths in
  *         `has(…)` may be missing.
- * READ-2  Where a step writes the output, steps write each member that `outputSchema` requires, and none that it excludes.
- * READ-3  A text names values that the step maps; without `inputMapping`, members of the task's input; in a prompt, members of `requires`.
+ * STEPREAD-2  Where a step writes the output, steps write each member that `outputSchema` requires, and none that it excludes.
+ * STEPREAD-3  A text names values that the step maps; without `inputMapping`, members of the task's input; in a prompt, members of `requires`.
  *         What a text tests, or gives a `default`, may be missing.
  */
 import type { StepDefinition } from "../../protocol/task-definition.ts";
@@ -25,7 +25,7 @@ interface Task {
   steps: readonly StepDefinition[];
 }
 
-/** Returns the reads and writes of a task that cannot be meant (READ-1 to READ-3). */
+/** Returns the reads and writes of a task that cannot be meant (STEPREAD-1 to STEPREAD-3). */
 export function readIssues({ inputSchema, outputSchema, steps }: Task): InputIssue[] {
   const written: string[][] = [LAST_OUTPUT, ERRORS].map((name) => ["state", name]);
   const issues = steps.flatMap((one, index) => {
@@ -107,7 +107,7 @@ function textIssues(
   );
 }
 
-/** Returns the variables of a text that nothing gives (READ-3). */
+/** Returns the variables of a text that nothing gives (STEPREAD-3). */
 export function missingVariables(
   source: string | undefined,
   isGiven: (name: string) => boolean,

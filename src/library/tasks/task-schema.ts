@@ -54,7 +54,7 @@ const MAX_ISSUES = 20;
 
 /**
  * Returns a task in its stored form: with its time limit, and without attempts where there is one. Throws `INVALID_INPUT` for schemas
- * that cannot be checked: those of a whole task share one budget. So for reads that cannot be meant (READ-1).
+ * that cannot be checked: those of a whole task share one budget. So for reads that cannot be meant (STEPREAD-1).
  */
 export function completeTask({
   description,
