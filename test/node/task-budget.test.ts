@@ -154,6 +154,21 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(spent(room).modelCalls).toBe(3);
   });
 
+  test("TASKLOG-2 the journal tells how far a task came that was stopped", async () => {
+    const room = await SteeredConversation.create(asking());
+    const id = await callsTool(room);
+    await room.request();
+    await room.stop(id);
+    const entries = () => room.queries.journal(room.runtime.state, { limit: 100 }).items;
+    await vi.waitFor(() => expect(entries().map(({ type }) => type)).toContain("task.failed"));
+    expect(entries().find(({ type }) => type === "task.failed")?.data).toMatchObject({
+      task: "lib/ask@0",
+      steps: 2,
+      failedStep: "ask",
+    });
+    expect(room.turn(id).error?.code).toBe("CANCELLED");
+  });
+
   test("LEDGER-5 a `once` task that a crash interrupts is charged when nobody can tell its end any more", async () => {
     let now = Date.now();
     const clock = { ...systemClock, now: () => now };

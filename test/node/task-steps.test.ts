@@ -17,10 +17,12 @@ import { ToolError } from "../../src/library/tool-error.ts";
 import { defineWorkflow, node } from "../../src/library/workflows/define-workflow.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
+import type { PinnedTask } from "../../src/protocol/task-definition.ts";
 import { defined } from "../../src/shared/defined.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { sha256Hex } from "../../src/shared/sha256.ts";
 import { memoryToolState, noHandles } from "../support/local-executor.ts";
+import { jsonReply, startOpenAIServer } from "../support/openai-server.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 import { callOf } from "../support/tools.ts";
 
@@ -45,7 +47,13 @@ async function run(
 async function runTask(
   task: Task,
   input: JsonObject,
-  { signal = new AbortController().signal, timeoutMs = 60_000, progress = [] as unknown[] } = {},
+  {
+    signal = new AbortController().signal,
+    timeoutMs = 60_000,
+    progress = [] as unknown[],
+    mayReach = (_host: string): boolean => true,
+    changes = {} as Partial<PinnedTask>,
+  } = {},
 ) {
   const tools = new DeployedCode([defineLibrary("lib", { tasks: [task] })]);
   const ports = {
@@ -54,7 +62,7 @@ async function runTask(
     state: () => memoryToolState(),
     defer: noHandles,
     baseUrl: undefined,
-    mayReach: () => true,
+    mayReach,
     vectors: new Map(),
   };
   const pinned = await new Registry(tools).runnable({ library: "lib", id: "task" });
@@ -65,7 +73,7 @@ async function runTask(
       tool: { library: "lib", id: "task", version: 1 },
       input,
       timeoutMs,
-      ...defined({ task: pinned.task }),
+      ...(pinned.task && { task: { ...pinned.task, ...changes } }),
     },
     signal,
     {
@@ -752,4 +760,39 @@ test("F10 STEP-4 HOOK-2 a hook of steps: a failure with `retry` runs it again fr
   expect(seen).toEqual([{ note: { text: "Hello", earlier: {} } }, { note: { text: "Hello", earlier: {} } }]);
   asked.answer("Hi.");
   await room.until(({ type }) => type === "turn.completed");
+});
+
+describe("HOSTS-3 the deployer's list of hosts", () => {
+  const requests = async (changes: Partial<PinnedTask>, mayReach: (host: string) => boolean) => {
+    await using server = await startOpenAIServer({ script: () => jsonReply({ price: 7 }) });
+    const { origin, host } = new URL(server.baseUrl);
+    const task = defineTask({
+      id: "task",
+      input: anything,
+      steps: [step("get", { action: { kind: "http.request", hosts: [host], effect: "pure" } })],
+    });
+    const outcome = await runTask(
+      task,
+      { url: `${origin}/v1/chat/completions`, method: "POST", body: {} },
+      { changes, mayReach },
+    ).catch((error: unknown) => error);
+    return { outcome, asked: server.requests.length };
+  };
+
+  test("is asked at each request of a posted task, so a host that was struck off is not reached", async () => {
+    const listed = await requests({ authored: true }, () => true);
+    expect(listed.outcome).toMatchObject({ status: 200 });
+    const struckOff = await requests({ authored: true }, () => false);
+    expect(struckOff.outcome).toMatchObject({ code: "PERMISSION_DENIED" });
+    expect(struckOff.asked).toBe(0);
+  });
+
+  test("holds for posted tasks only, which their pins tell apart", async () => {
+    expect((await requests({}, () => false)).outcome).toMatchObject({ status: 200 });
+    const task = defineTask({ id: "task", input: anything, steps: [step("a", { action: set({}) })] });
+    const code = new DeployedCode([defineLibrary("lib", { tasks: [task] })]);
+    const source = { library: "lib", id: "task", version: 1, hash: "h", definition: task.definition };
+    expect((await new Registry(code).pinned(source)).task.authored).toBeUndefined();
+    expect((await new Registry(code).pinned({ ...source, library: "posted" })).task.authored).toBe(true);
+  });
 });

@@ -185,7 +185,7 @@ describe("a task by API", () => {
     expect((await get(`/api/libraries/${library}`, AUTHOR)).status).toBe(404);
   });
 
-  test("HOSTS-3 reaches a host that the deployer lists, and no longer one that is struck off", async () => {
+  test("HOSTS-3 reaches a host that the deployer lists, and none that it does not name", async () => {
     const library = newLibrary();
     const prices = new ServedDocument();
     await prices.set({ price: 7 });
@@ -562,23 +562,23 @@ describe("a task that a tool calls", () => {
     const library = newLibrary();
     await add(`${library}/tasks`, {
       id: "count",
-      inputSchema: object({ items: { type: "array" } }),
+      inputSchema: object({ items: { type: "array" }, count: {}, nothing: {} }),
       steps: [
         {
           ref: "count",
           action: {
             kind: "update_context",
             values: {
-              next: "state.count + 1",
+              next: "input.count + 1",
               doubled: "input.items.map(i, i * 2)",
               size: "size(input.items)",
               exact: "10 / 4 == 2.5",
-              missing: "state.nothing.at.all == null",
+              missing: "input.nothing.at.all == null",
               there: "has(input.items)",
-              absent: "has(state.nothing)",
+              absent: "has(input.nothing)",
             },
           },
-          condition: { if: "!has(state.nothing)" },
+          condition: { if: "!has(input.nothing)" },
           inputMapping: {},
           onFailure: "continue",
         },
@@ -590,15 +590,15 @@ describe("a task that a tool calls", () => {
               doubled: "input.items.map(i, i * 2)",
               size: "size(input.items)",
               exact: "10 / 4 == 2.5",
-              missing: "state.nothing.at.all == null",
+              missing: "input.nothing.at.all == null",
               there: "has(input.items)",
-              absent: "has(state.nothing)",
+              absent: "has(input.nothing)",
               failed: "state._errors[0].code",
             },
           },
           outputMapping: { "output.all": "result", "output.next": "size(state._errors) + 1" },
         },
-        { ref: "never", action: { kind: "update_context", values: {} }, condition: { if: "state.nothing" } },
+        { ref: "never", action: { kind: "update_context", values: {} }, condition: { if: "input.nothing" } },
       ],
     });
     const conversation = await conversationWith(library, "count");
@@ -612,7 +612,7 @@ describe("a task that a tool calls", () => {
     ]);
     await add(`${library}/tasks`, {
       id: "sum",
-      inputSchema: object({ items: { type: "array" }, count: { type: "number" } }),
+      inputSchema: object({ items: { type: "array" }, count: { type: "number" }, nothing: {} }),
       steps: [
         {
           ref: "sum",
@@ -623,9 +623,9 @@ describe("a task that a tool calls", () => {
               doubled: "input.items.map(i, i * 2)",
               size: "size(input.items)",
               exact: "10 / 4 == 2.5",
-              missing: "state.nothing.at.all == null",
+              missing: "input.nothing.at.all == null",
               there: "has(input.items)",
-              absent: "has(state.nothing)",
+              absent: "has(input.nothing)",
             },
           },
         },

@@ -29,6 +29,7 @@ const TYPES: Readonly<Record<ConversationDecision["type"], true>> = {
   CHARGE_CALL: true,
   CHARGE_TASK: true,
   RESERVE_TASK: true,
+  NOTE_STOPPED_TASK: true,
   END_CONVERSATION: true,
   SEE_SIGNAL: true,
   ADD_PARTICIPANT: true,
@@ -60,6 +61,10 @@ export function reduceConversation(
       return chargeTask(transition, decision);
     case "RESERVE_TASK":
       return reserveTask(transition, decision);
+    case "NOTE_STOPPED_TASK": {
+      const { turn, item, task } = decision;
+      return { ...transition, entries: [...transition.entries, ...taskEntries(turn, item, task, false)] };
+    }
     case "SET_GATE":
       return setGate(transition, decision);
     case "END_CONVERSATION":

@@ -203,6 +203,8 @@ export type ConversationDecision =
       models?: TaskModelUsage;
       hook?: { summary: TaskSummary; isSuccess: boolean };
     }
+  /** Record how far a task came whose turn was stopped. */
+  | { type: "NOTE_STOPPED_TASK"; turn: number; item: number; task: TaskSummary }
   /** Change the reservation of an attempt: of a call, or of a hook. */
   | ({ type: "RESERVE_TASK"; turn: number; item: number } & TaskReservation)
   /** Charge what a call of another agent has used up. */

@@ -2,7 +2,8 @@
  * The journal's entries of tasks of steps. Pure.
  *
  * TASKLOG-2  The journal has the beginning and the end of each attempt of a task, and the events and measurements that it recorded, in the
- *            commits of its call. A call of code has none of them.
+ *            commits of its call. A call of code has none of them. Where a stop ended the attempt, they follow as soon as the Executor tells
+ *            how far it came.
  */
 import type { PinnedTask } from "../../../protocol/task-definition.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";

@@ -22,7 +22,7 @@ import { Draw, textOf } from "./mock-texts.ts";
 const MAX_PARTS = 10_000;
 const MAX_CHARACTERS = 256 * 1024;
 /** Steps of making a part, of each name of an object, and of each number that is tried. */
-const [STEPS_OF_PART, STEPS_OF_NAME, STEPS_OF_NUMBER] = [10, 2, 8];
+const [STEPS_OF_PART, STEPS_OF_NAME, STEPS_OF_NUMBER] = [10, 6, 8];
 /** Letters that are drawn in one step. */
 const LETTERS_PER_STEP = 2;
 /** The marks around a text, a list and an object. */

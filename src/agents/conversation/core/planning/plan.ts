@@ -31,7 +31,7 @@ import { planModelReply } from "./model-reply.ts";
 import { withOrigin } from "./origin.ts";
 import { planJoin, planLeave } from "./participants.ts";
 import { planAbandon, planExpiry, planRecovery } from "./recovery.ts";
-import { planClientResult, planToolResult } from "./results.ts";
+import { planClientResult, planStoppedTask, planToolResult } from "./results.ts";
 import { planDrained, planIngest } from "./signal-queue.ts";
 import { planUpdate } from "./update.ts";
 import { planUserMessage } from "./user-message.ts";
@@ -122,7 +122,7 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
 /** Plans after a result of the Executor: of a tool, or of a hook. */
 function planResult(state: ConversationState, signal: ToolCompleted, input: PlanInput): AgentDecision[] {
   const turn = state.active.get(signal.turn);
-  if (turn === undefined) return planExtraction(state, signal, input);
+  if (turn === undefined) return [...planExtraction(state, signal, input), ...planStoppedTask(signal)];
   return turn.assembly?.item === signal.item
     ? planAssembly(state, turn, signal, input)
     : planToolResult(state, signal, input);

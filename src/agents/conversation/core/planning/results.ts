@@ -71,6 +71,12 @@ export function planToolResult(
   return [...charge, ...resume(state, turn, [kept])];
 }
 
+/** Plans after the end of a task whose turn was stopped: the journal keeps how far it came (TASKLOG-2). */
+export function planStoppedTask({ turn, item, result, task }: Omit<ToolCompleted, "type">): AgentDecision[] {
+  if (task === undefined || result.error?.code !== "CANCELLED") return [];
+  return [{ type: "NOTE_STOPPED_TASK", turn, item, task }];
+}
+
 /** Charges the turn with what the models of a task have used up (LEDGER-5). */
 export function chargeTask(
   { n: turn, agentId }: Pick<Turn, "n" | "agentId">,
