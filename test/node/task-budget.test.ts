@@ -162,7 +162,7 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     const entries = () => room.queries.journal(room.runtime.state, { limit: 100 }).items;
     await vi.waitFor(() => expect(entries().map(({ type }) => type)).toContain("task.failed"));
     expect(entries().find(({ type }) => type === "task.failed")?.data).toMatchObject({
-      task: "lib/ask@0",
+      task: "lib/ask@1",
       steps: 2,
       failedStep: "ask",
     });

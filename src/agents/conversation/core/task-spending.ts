@@ -56,7 +56,7 @@ export function spentByTask({ models }: Pick<TaskSummary, "models">): Amounts {
 const reserved = new WeakMap<PinnedTask, WeakMap<JsonObject, Amounts>>();
 
 /** Returns what the models of a task may use up; `NOTHING` where it asks none. */
-export function reservedByTask(task: PinnedTask, input: JsonObject): Amounts {
+function reservedByTask(task: PinnedTask, input: JsonObject): Amounts {
   const known = reserved.get(task) ?? new WeakMap<JsonObject, Amounts>();
   reserved.set(task, known);
   const amounts = known.get(input) ?? reservation(task, inputTokens(input));

@@ -169,7 +169,7 @@ export function toolCallsLeft(state: ConversationState, turn: Turn): number {
 }
 
 /** Returns the limits of a turn's calls, with what counts against each. */
-export function limitsOf(state: ConversationState, turn: Turn): Limit[] {
+function limitsOf(state: ConversationState, turn: Turn): Limit[] {
   const shared = sharedLimits(state, turn.agentId, turn);
   if (turn.budget === undefined) return shared;
   return [{ scope: "turn", budget: turn.budget, used: usedByTurn(state, turn) }, ...shared];
