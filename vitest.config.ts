@@ -31,7 +31,6 @@ const workers = (name: string, test: { include: string[]; exclude?: string[]; is
 
 export default defineConfig({
   test: {
-    // One more than two cores can keep busy: end-to-end tests wait for processes of their own, most of the time.
     maxWorkers: 3,
     projects: [
       // To load all modules, or to start a runtime, for each file would take most of the time.
@@ -51,18 +50,20 @@ export default defineConfig({
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
           exclude: ["test/e2e/build.test.ts"],
+          // Most of the time they wait for processes of their own.
+          maxWorkers: 4,
+          sequence: { groupOrder: 1 },
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },
       },
-      // It replaces what other starts begin with.
+      // It replaces what other starts begin with, so it runs with tests that start nothing.
       {
         test: {
           name: "e2e-build",
           include: ["test/e2e/build.test.ts"],
           testTimeout: 120_000,
           hookTimeout: 120_000,
-          sequence: { groupOrder: 1 },
         },
       },
     ],
