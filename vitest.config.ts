@@ -2,6 +2,9 @@ import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import agents from "agents/vite";
 import { defineConfig } from "vitest/config";
 
+/** What is polled comes, but on a busy machine it may take longer than the second that is usual. */
+const POLL = { poll: { timeout: 10_000 } };
+
 /** Tests of workerd whose files count what is in a database, or name what is in it: each gets one of its own. */
 const FRESH = ["test/workers/auth.test.ts", "test/workers/libraries.test.ts"];
 
@@ -23,6 +26,7 @@ const workers = (name: string, test: { include: string[]; exclude?: string[]; is
   test: {
     name,
     ...test,
+    expect: POLL,
     globalSetup: ["test/support/provider-setup.ts"],
     testTimeout: 30_000,
     hookTimeout: 30_000,
@@ -39,6 +43,7 @@ export default defineConfig({
           name: "node",
           include: ["test/node/**/*.test.ts"],
           isolate: false,
+          expect: POLL,
           testTimeout: 30_000,
           hookTimeout: 30_000,
         },
@@ -53,6 +58,7 @@ export default defineConfig({
           // Most of the time they wait for processes of their own.
           maxWorkers: 4,
           sequence: { groupOrder: 1 },
+          expect: POLL,
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },
