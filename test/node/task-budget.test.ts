@@ -96,7 +96,8 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
       success: false,
       error: { code: "BUDGET_EXCEEDED", message: expect.stringContaining("did not run") },
     });
-    expect(spent(small).modelCalls).toBe(2);
+    expect(spent(small)).toMatchObject({ modelCalls: 2, toolCalls: 0 });
+    expect(turn.spent).toMatchObject({ toolCalls: 0 });
   });
 
   test("LEDGER-6 the calls of one reply are counted one after another", async () => {

@@ -306,7 +306,15 @@ export type AgentDecision =
       by?: Caller;
       reason?: string;
     }
-  | { type: "RESUME_FROM_TOOL"; turn: number; item: number; result: ToolResult; task?: TaskSummary }
+  /** Give an operation its result. `isUnused`: the call was counted, and did not run. */
+  | {
+      type: "RESUME_FROM_TOOL";
+      turn: number;
+      item: number;
+      result: ToolResult;
+      task?: TaskSummary;
+      isUnused?: true;
+    }
   /** End the cycle: background operations are left. `isIdle`: the next cycle does not begin at once. */
   | { type: "MARK_WAITING"; turn: number; isIdle: boolean }
   /** Begin a further cycle, with the results of background operations. `besides` as in `BEGIN_TURN`. */

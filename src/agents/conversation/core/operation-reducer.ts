@@ -6,6 +6,7 @@ import type { AgentDecision } from "./decisions.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { answered, awaitsApproval, deferred, type Operation, repeated, settled } from "./operation.ts";
+import { withSpending } from "./own-spending.ts";
 import { chainOf } from "./state.ts";
 import { keptTask, taskEntries } from "./task-entries.ts";
 import { dueFor, taskOf } from "./task-spending.ts";
@@ -82,7 +83,7 @@ export function reduceOperation(
       ]);
     }
     case "RESUME_FROM_TOOL": {
-      const { item, result, task } = decision;
+      const { item, result, task, isUnused } = decision;
       const changed = change(item, (operation) => ({
         ...settled(operation, result, now),
         ...keptTask(task),
@@ -92,7 +93,14 @@ export function reduceOperation(
         ...taskEntries(turn.n, item, task, result.success),
         entry(result.success ? "tool.completed" : "tool.failed", item),
       ];
-      return withTurn(transition, { ...changed, ...withOutcome(turn), ...issues }, entries);
+      const resumed = { ...changed, ...withOutcome(turn), ...issues };
+      if (!isUnused) return withTurn(transition, resumed, entries);
+      const { state } = transition;
+      const uncounted = {
+        ...transition,
+        state: { ...state, ...withSpending(state, turn.agentId, { toolCalls: -1 }) },
+      };
+      return withTurn(uncounted, { ...resumed, toolCalls: (turn.toolCalls ?? 0) - 1 }, entries);
     }
     case "WAIT_FOR_PERSON": {
       const entries = [entry("turn.waiting", undefined, { reason: "approval" })];

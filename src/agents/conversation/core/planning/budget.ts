@@ -286,14 +286,19 @@ const UNITS = {
 export function exceeded(
   { record }: ConversationState,
   { scope, limit, allowed, used, needed, leased = 0 }: BudgetExcess,
+  asked: "call" | "task" = "call",
 ): ErrorData {
   if (used - leased + needed <= allowed) {
     const message = `The budget of the agent is ${allowed} ${UNITS[limit]}: ${leased} are held by its other conversations at the moment. Try again when their turns are over.`;
     return { code: "BUDGET_EXCEEDED", message, retriable: true };
   }
   const isPart = scope === "conversation" && record.call !== undefined;
-  const where = scope === "persona" ? "the agent's persona" : `the ${scope}`;
-  const whose = isPart ? "this call, its part of what its caller has left," : where;
-  const message = `The budget of ${whose} is ${allowed} ${UNITS[limit]}: ${used} are used or reserved, and the next model call needs up to ${needed}. ${isPart ? "Call fewer agents at once, raise the caller's budget" : "Raise the budget"}, or limit the length of replies in the model profile.`;
+  const owner = scope === "persona" ? "the agent's persona" : `the ${scope}`;
+  const whose = isPart ? "this call, its part of what its caller has left," : owner;
+  const [what, where] =
+    asked === "call"
+      ? ["the next model call needs", "in the model profile"]
+      : ["the models of this task need", "by maxOutputTokens"];
+  const message = `The budget of ${whose} is ${allowed} ${UNITS[limit]}: ${used} are used or reserved, and ${what} up to ${needed}. ${isPart ? "Call fewer agents at once, raise the caller's budget" : "Raise the budget"}, or limit the length of replies ${where}.`;
   return { code: "BUDGET_EXCEEDED", message, retriable: false };
 }

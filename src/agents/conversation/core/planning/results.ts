@@ -33,6 +33,8 @@ export interface ItemResult {
   result: ToolResult;
   /** The record of a task of steps. */
   task?: TaskSummary;
+  /** The call was counted, and did not run. */
+  isUnused?: true;
 }
 
 /** A result of another attempt changes nothing (OP-1). One that would exceed the limits is replaced by a failure. */

@@ -68,7 +68,7 @@ function reserve(state: ConversationState, request: Request): AgentDecision[] {
       const { refusal } = place;
       return "error" in refusal
         ? refuse(refusal.error)
-        : refuse(exceeded(state, refusal.excess), refusal.excess);
+        : refuse(exceeded(state, refusal.excess, "task"), refusal.excess);
     }
     default:
       return place satisfies never;
@@ -97,7 +97,8 @@ function* requests(state: ConversationState, input: PlanInput): Generator<Reques
           code === "UNAVAILABLE" ? "EXECUTION_FAILED" : "BUDGET_EXCEEDED",
           why,
         );
-        return resume(state, turn, [{ item, result }]);
+        const isUnused = operation.attempt === 1 && turn.recoveries === 0;
+        return resume(state, turn, [{ item, result, ...(isUnused && { isUnused: true as const }) }]);
       };
       yield { turn: n, item, agentId, reserving, amounts, limits, refuse };
     }
