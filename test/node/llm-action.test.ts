@@ -165,6 +165,14 @@ describe("LLM-5 H4 limits", () => {
     expect(pauses).toEqual([500]);
   });
 
+  test("the offline model has the limit of its answer, as any other", async () => {
+    const { outcome } = await call({ template: "Hi", maxOutputTokens: 500 }, {}, [], {
+      profile: OFFLINE_PROFILE,
+      allowance: { tokens: 600 },
+    });
+    expect(outcome).toMatchObject({ result: { response: expect.any(String) } });
+  });
+
   test("the schema of the answer counts, which is sent, too", async () => {
     const outputSchema = { type: "object", description: "word ".repeat(2_000) };
     const allowance = { tokens: 1_000 };

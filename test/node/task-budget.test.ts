@@ -141,6 +141,20 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(spent(room).modelCalls).toBe(4);
   });
 
+  test("counts from the moment when a budget is set while it runs, and goes on", async () => {
+    const room = await begin(asking());
+    const id = await callsTool(room);
+    const asked = await room.request();
+    await room.runtime.changes.update({
+      caller: { type: "user", userId: "ada" },
+      budget: { tokens: RESERVED },
+    });
+    const next = await room.say("More");
+    expect(room.turn(next).error?.code).toBe("BUDGET_EXCEEDED");
+    asked.answer("Cats sleep.");
+    expect(resultOf(await ended(room, id))).toMatchObject({ success: true });
+  });
+
   test("LEDGER-5 a crash charges the attempt, and the next one needs room", async () => {
     const before = await SteeredConversation.create(asking(), { budget: { modelCalls: 3 } });
     const id = await callsTool(before);
@@ -214,6 +228,27 @@ describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its bu
     expect(resultOf(await ended(room, id))).toMatchObject({ result: { text: "Cats sleep." } });
     expect(leaseIn(room)?.granted).toEqual(leaseIn(room)?.spent);
     expect(leaseIn(room)?.spent.modelCalls).toBe(3);
+  });
+
+  test("counts in the lease, so that two do not share the room of one", async () => {
+    const room = await leased();
+    await room.say("Ask");
+    await answer(room, { granted: { ...much, modelCalls: 2 } });
+    const topic = { topic: "cats" };
+    (await room.request()).call(["ask_model", topic], ["ask_model", topic]);
+    // The first question was asked ahead, for the calls after the first.
+    for (let n = 0; n < 2; n++) await answer(room, { granted: { ...much, modelCalls: 2 } });
+    await room.request();
+    expect(room.untaken).toBe(0);
+  });
+
+  test("LLM-5 its models get what was reserved and no more", async () => {
+    const long = asks("{% for n in (1..3000) %}long words {% endfor %}");
+    const room = await SteeredConversation.create(asking({ action: long }), {}, {}, { leased: true });
+    const id = await room.say("Ask");
+    await answer(room, { granted: { ...much, modelCalls: 9 } });
+    (await room.request()).call(["ask_model", { topic: "cats" }]);
+    expect(resultOf(await ended(room, id))).toMatchObject({ error: { code: "BUDGET_EXCEEDED" } });
   });
 
   test("does not run where the agent has none left, and the turn goes on", async () => {

@@ -245,6 +245,23 @@ describe("F10 what a task reads and writes is checked where it is defined", () =
     expect(prompt({ type: "object", properties: { customer: {} } })).toBeUndefined();
     expect(prompt({ type: "object", properties: { custmer: {} } })).toContain("`requires` does not have");
     expect(prompt({ type: "object" })).toBeUndefined();
+    const broken = promptSchema.safeParse({
+      template: "{{ a | }",
+      requires: { type: "object", properties: {} },
+    });
+    expect(broken.error?.issues).toMatchObject([{ path: ["template"] }]);
+  });
+
+  test("what is read, written and required is looked up, however much there is", () => {
+    const names = Array.from({ length: 10_000 }, (_, index) => `m${index}`);
+    const write = { outputMapping: Object.fromEntries(names.map((name) => [`output.${name}`, "1"])) };
+    const read = {
+      inputMapping: Object.fromEntries(names.map((name) => [name, `output.${name} + state.${name}`])),
+    };
+    const schema: JsonObject = { type: "object", properties: {}, required: [...names, "more"] };
+    const found = issues([write, read], schema);
+    expect(found).toHaveLength(names.length + 1);
+    expect(found.at(-1)).toContain('Requires "more"');
   });
 
   test("a task is refused with all of its places", () => {

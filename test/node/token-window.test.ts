@@ -87,6 +87,21 @@ describe("counting", () => {
     expect(messageTokens({ ...spoken, parts }) - messageTokens(spoken)).toBe(5_600);
   });
 
+  it.each([
+    ["Chinese", "\u6587"],
+    ["words", "word"],
+  ])("TOKEN-2 a text of %s counts, also where every sample shows only white space", (_, word) => {
+    const length = 32 * 1024 * 8;
+    const text = [...Array(8).keys()]
+      .map((sample) => Math.floor((sample * (length - 4_096)) / 7))
+      .reduce(
+        (whole, at) => whole.slice(0, at) + " ".repeat(4_096) + whole.slice(at + 4_096),
+        word.repeat(length / word.length),
+      );
+    expect(text).toHaveLength(length);
+    expect(estimateTokens(text)).toBeGreaterThan(length / 16);
+  });
+
   it("TOKEN-2 a long text is estimated from samples: close to counting it whole, and soon done", () => {
     const paragraph = (n: number) =>
       `Paragraph ${n}: the quick brown fox jumps over ${n * 7} lazy dogs, again and again.\n`;

@@ -10,13 +10,18 @@
 import type { StepDefinition } from "../../protocol/task-definition.ts";
 import type { InputIssue } from "../../shared/errors.ts";
 import { readsOf } from "../../shared/expressions/reads.ts";
+import { ExpressionError } from "../../shared/expressions/values.ts";
 import type { JsonObject } from "../../shared/json.ts";
+import { Spent } from "../../shared/json-schema/meter.ts";
 import { variablesOf } from "../../shared/templates/variables.ts";
 import { jsonPointer } from "../../shared/validation.ts";
 import { memberOf, requiredOf } from "../schema-paths.ts";
 import { kindOf } from "./kinds.ts";
 import { ERRORS, LAST_OUTPUT } from "./paths.ts";
 import { isReference } from "./steps-schema.ts";
+
+/** The names of a path that are looked at: a long one costs the square of them. */
+const MAX_NAMES = 16;
 
 /** The parts of a task whose reads are known. Their forms are checked. */
 interface Task {
@@ -27,14 +32,15 @@ interface Task {
 
 /** Returns the reads and writes of a task that cannot be meant (STEPREAD-1 to STEPREAD-3). */
 export function readIssues({ inputSchema, outputSchema, steps }: Task): InputIssue[] {
-  const written: string[][] = [LAST_OUTPUT, ERRORS].map((name) => ["state", name]);
+  const written = new WrittenPaths();
+  for (const name of [LAST_OUTPUT, ERRORS]) written.add(["state", name]);
   const issues = steps.flatMap((one, index) => {
     const base = `/steps/${index}`;
     const found = [
       ...expressionsOf(one, base).flatMap((expression) => pathIssues(expression, inputSchema, written)),
       ...textIssues(one, base, inputSchema),
     ];
-    written.push(...Object.keys(one.outputMapping ?? {}).map((path) => path.split(".")));
+    for (const path of Object.keys(one.outputMapping ?? {})) written.add(path.split("."));
     return found;
   });
   return [...issues, ...outputIssues(steps, outputSchema)];
@@ -66,7 +72,7 @@ function placed(mapping: Readonly<Record<string, string>>, base: string): Placed
 function pathIssues(
   { source, path }: PlacedExpression,
   inputSchema: JsonObject,
-  written: readonly (readonly string[])[],
+  written: WrittenPaths,
 ): InputIssue[] {
   return readsOf(source).paths.flatMap(([area = "", ...names]) => {
     if (names.length === 0) return [];
@@ -78,17 +84,34 @@ function pathIssues(
           message: `Reads ${text}, which \`inputSchema\` does not have. Add it there, or read another member.`,
         },
       ];
-    if ((area !== "state" && area !== "output") || written.some((other) => overlap([area, ...names], other)))
-      return [];
+    if ((area !== "state" && area !== "output") || written.covers([area, ...names])) return [];
     const message = `Reads ${text}, but no step before it writes that. Write it in an \`outputMapping\`, or test it with has(…).`;
     return [{ path, message }];
   });
 }
 
-/** Reports whether one path is, contains, or is within the other. */
-function overlap(one: readonly string[], other: readonly string[]): boolean {
-  const length = Math.min(one.length, other.length);
-  return one.slice(0, length).every((name, place) => name === other[place]);
+/** The paths that steps write. A look-up costs the names of its path, whatever is written. */
+class WrittenPaths {
+  readonly #written = new Set<string>();
+  /** The written paths, and all above them. */
+  readonly #reached = new Set<string>();
+
+  add(path: readonly string[]): void {
+    const prefixes = prefixesOf(path);
+    this.#written.add(prefixes.at(-1) ?? "");
+    for (const prefix of prefixes) this.#reached.add(prefix);
+  }
+
+  /** Reports whether a path, one above it or one below it is written. */
+  covers(path: readonly string[]): boolean {
+    const prefixes = prefixesOf(path);
+    return this.#reached.has(prefixes.at(-1) ?? "") || prefixes.some((prefix) => this.#written.has(prefix));
+  }
+}
+
+/** Returns the path's beginnings, the shortest first, as JSON: a name may hold any character. */
+function prefixesOf(path: readonly string[]): string[] {
+  return path.slice(0, MAX_NAMES).map((_, index) => JSON.stringify(path.slice(0, index + 1)));
 }
 
 function textIssues(
@@ -114,13 +137,22 @@ export function missingVariables(
   path: string,
   where: string,
 ): InputIssue[] {
-  if (source === undefined) return [];
-  return variablesOf(source)
+  return variables(source)
     .filter((name) => !isGiven(name))
     .map((name) => ({
       path,
       message: `Names \`${name}\`, which ${where}. Give it there, test it with {% if ${name} %}, or give it a \`default\`.`,
     }));
+}
+
+/** Returns the variables of a text; none of one that cannot be read, whose problem is reported where texts are checked. */
+function variables(source: string | undefined): string[] {
+  try {
+    return source === undefined ? [] : variablesOf(source);
+  } catch (error) {
+    if (error instanceof ExpressionError || error instanceof Spent) return [];
+    throw error;
+  }
 }
 
 function outputIssues(steps: readonly StepDefinition[], outputSchema: JsonObject | undefined): InputIssue[] {
@@ -131,8 +163,9 @@ function outputIssues(steps: readonly StepDefinition[], outputSchema: JsonObject
       .map((path) => ({ path, at: jsonPointer([path], `/steps/${index}/outputMapping`) })),
   );
   if (writes.length === 0) return [];
+  const members = new Set(writes.map(({ path }) => path.split(".")[1]));
   const missing = requiredOf(outputSchema)
-    .filter((name) => !writes.some(({ path }) => path.split(".")[1] === name))
+    .filter((name) => !members.has(name))
     .map((name) => ({
       path: "/outputSchema",
       message: `Requires "${name}", but no step writes \`output.${name}\`. Write it, or do not require it.`,

@@ -16,8 +16,9 @@ import { endConversation } from "./life.ts";
 import { changeParticipants, setReaders } from "./membership.ts";
 import { reservedAs } from "./operation.ts";
 import { withSpending } from "./own-spending.ts";
-import { type ConversationState, nextEvent } from "./state.ts";
+import { type ConversationState, chainOf, nextEvent } from "./state.ts";
 import { taskEntries } from "./task-entries.ts";
+import { withTasksCounted } from "./task-spending.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import type { Turn } from "./turn.ts";
 import { lateResultEvent } from "./turn-events.ts";
@@ -83,7 +84,7 @@ export function reduceConversation(
     case "SET_ORCHESTRATION":
       return setOrchestration(transition, decision);
     case "SET_BUDGET":
-      return setBudget(transition, decision);
+      return setBudget(transition, decision, now);
     case "NOTE_LATE_RESULT":
       return noteLateResult(transition, decision, now);
     default:
@@ -247,6 +248,7 @@ function setOrchestration(
 function setBudget(
   transition: Transition,
   { budget, by }: Extract<ConversationDecision, { type: "SET_BUDGET" }>,
+  now: number,
 ): Transition {
   const { budget: _before, ...others } = transition.state;
   const limited = {
@@ -255,12 +257,14 @@ function setBudget(
     compactions: withoutReservations(others.compactions),
   };
   const data: JsonObject = { budget: jsonOf(conversationBudget(limited)), ...leftData(limited), by };
-  // The calls that run reserve anew.
+  // The model calls that run reserve anew. Tasks are not stopped: they count from now on.
   return [...limited.active.values()].reduce(
     (current, turn) => {
-      if (turn.call?.reserved === undefined) return current;
+      const counted = withTasksCounted(turn, chainOf(limited.record, turn.agentId), now);
+      if (turn.call?.reserved === undefined)
+        return counted === turn ? current : withTurn(current, counted, []);
       const { reserved: _reserved, ...call } = turn.call;
-      return withTurn(current, { ...turn, call }, []);
+      return withTurn(current, { ...counted, call }, []);
     },
     updated(transition, limited, data),
   );

@@ -103,6 +103,30 @@ export function reservedByTasks(turn: Turn): Amounts {
   return runs.reduce((sum, { reserved: amounts = {} }) => addAmounts(sum, amounts), NOTHING);
 }
 
+/** Returns a turn whose running tasks count against budgets as they would if one had applied from the beginning. */
+export function withTasksCounted(turn: Turn, chain: VersionChain, now: number): Turn {
+  const uncounted = openOperations(turn).filter(
+    (operation) =>
+      operation.reserved === undefined &&
+      isRunning(operation, now) &&
+      reservedByOperation(chain, operation).modelCalls > 0,
+  );
+  const { assembly } = turn;
+  const hook =
+    assembly?.reserved === undefined ? chargedForHook(chain, chain.contextAssembly, assembly, now) : NOTHING;
+  if (uncounted.length === 0 && hook.modelCalls === 0) return turn;
+  const operations = turn.operations.map((operation) =>
+    uncounted.includes(operation)
+      ? { ...operation, reserved: reservedByOperation(chain, operation) }
+      : operation,
+  );
+  return {
+    ...turn,
+    operations,
+    ...(assembly && hook.modelCalls > 0 && { assembly: { ...assembly, reserved: hook } }),
+  };
+}
+
 /** Returns what is charged for the tasks of a turn that are stopped while they run (LEDGER-5). */
 export function chargedForStop(chain: VersionChain, turn: Turn, now: number): Amounts {
   const running = openOperations(turn).filter((operation) => isRunning(operation, now));

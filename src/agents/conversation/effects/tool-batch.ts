@@ -170,6 +170,8 @@ export class ToolBatch {
       for (const [id, result] of results) {
         if (isStored) this.#unsaved.delete(id);
         else this.#unsaved.set(id, result);
+        // A report that comes again tells nothing new.
+        if (isStored) this.#aborted.delete(id);
       }
     }
     return [...results.keys()].filter((id) => this.#unsaved.has(id));

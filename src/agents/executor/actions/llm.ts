@@ -58,7 +58,8 @@ export async function runLlm(
       { code: "INVALID_INPUT" },
     );
   const profile = profileOf(action, run.models.defaultProfile);
-  const most = usageOf({ inputTokens, outputTokens: maxOutputTokens(profile) }, profile);
+  const outputTokens = action.maxOutputTokens ?? maxOutputTokens(profile);
+  const most = usageOf({ inputTokens, outputTokens }, profile);
   for (let failed = 1; ; failed++) {
     const end = run.requests.begin(most);
     const attempt = await attemptCall(profile, context, failed, run);

@@ -7,6 +7,7 @@
  */
 
 import type { AgentDecision, PlanInput } from "../decisions.ts";
+import { extractionOf } from "../hooks.ts";
 import type { ModelCompleted, ModelFailed, ModelNotCalled, Signal, ToolCompleted } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
 import type { CallingTurn } from "../turn.ts";
@@ -122,7 +123,10 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
 /** Plans after a result of the Executor: of a tool, or of a hook. */
 function planResult(state: ConversationState, signal: ToolCompleted, input: PlanInput): AgentDecision[] {
   const turn = state.active.get(signal.turn);
-  if (turn === undefined) return [...planExtraction(state, signal, input), ...planStoppedTask(signal)];
+  if (turn === undefined)
+    return extractionOf(state, signal.turn)?.item === signal.item
+      ? planExtraction(state, signal, input)
+      : planStoppedTask(signal);
   return turn.assembly?.item === signal.item
     ? planAssembly(state, turn, signal, input)
     : planToolResult(state, signal, input);

@@ -139,7 +139,7 @@ export function planAbandon(
   if (turn === undefined) {
     const run = extractionOf(state, n);
     const result = failure("", "INTERNAL_ERROR", error.message);
-    return run === undefined ? [] : planExtraction(state, { turn: n, ...run, result }, input);
+    return run === undefined ? [] : planExtraction(state, { turn: n, ...run, result, lost: true }, input);
   }
   const fail = failTurn(turn, error, input);
   if (facts === undefined) return [fail];

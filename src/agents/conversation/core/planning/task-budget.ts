@@ -53,13 +53,16 @@ function reserve(state: ConversationState, request: Request): AgentDecision[] {
   const { turn, item, agentId, amounts, limits, reserving, refuse } = request;
   const leasing = reserving === "leasing";
   if (isAsking(state, agentId, { leasing })) return [];
-  const isLimited = limits.length > 0 || leaseOf(state, agentId) !== undefined;
-  if (!isLimited) return [{ type: "RESERVE_TASK", turn, item }];
+  const isLeased = leaseOf(state, agentId) !== undefined;
+  if (limits.length === 0 && !isLeased) return [{ type: "RESERVE_TASK", turn, item }];
   const excess = excessOf(limits, amounts);
   const place = placed(state, agentId, { excess, request: amounts }, { call: { leasing } });
   switch (place.type) {
     case "held":
-      return [{ type: "RESERVE_TASK", turn, item, reserved: allowanceOf(limits, amounts) }, ...place.changes];
+      return [
+        { type: "RESERVE_TASK", turn, item, reserved: allowanceOf(isLeased ? null : limits, amounts) },
+        ...place.changes,
+      ];
     case "waits":
       return leasing && place.changes.length === 0
         ? []
@@ -75,9 +78,11 @@ function reserve(state: ConversationState, request: Request): AgentDecision[] {
   }
 }
 
-/** Returns what is reserved, of the amounts that budgets limit. */
-function allowanceOf(limits: readonly Limit[], amounts: Amounts): Allowance {
-  const limited = CALL_LIMITS.filter((limit) => limits.some(({ budget }) => budget[limit] !== undefined));
+/** Returns what is reserved, of the amounts that budgets limit: all of them for `null`, since a lease has all. */
+function allowanceOf(limits: readonly Limit[] | null, amounts: Amounts): Allowance {
+  const limited = CALL_LIMITS.filter(
+    (limit) => limits?.some(({ budget }) => budget[limit] !== undefined) ?? true,
+  );
   return Object.fromEntries(limited.map((limit) => [AMOUNT[limit], amounts[AMOUNT[limit]]]));
 }
 
