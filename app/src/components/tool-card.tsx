@@ -80,9 +80,9 @@ export function ToolCard({ operation, active }: ToolCardProps) {
         {modelInput !== undefined && <JsonView label="Input as the model wrote it" value={modelInput} />}
         {attempt > 1 && <p className="text-xs text-muted">Attempt {attempt}</p>}
         {task !== undefined && <TaskSteps task={task} />}
-        {state === "running" && progress !== undefined && <JsonView label="Progress" value={progress} />}
+        {state === "running" && hasMoreToShow(progress) && <JsonView label="Progress" value={progress} />}
         {state === "completed" && !hasConversation && <JsonView label="Result" value={result} />}
-        {error !== undefined && (
+        {error !== undefined && !isToldBy(failedSteps, error) && (
           <div>
             <h4 className="mb-1 text-xs font-medium text-muted">Error</h4>
             <p className="wrap-anywhere text-danger">
@@ -93,6 +93,20 @@ export function ToolCard({ operation, active }: ToolCardProps) {
       </div>
     </details>
   );
+}
+
+/** Reports whether a failed step shows the error of its task already. */
+function isToldBy(
+  steps: readonly { error?: { message: string } }[],
+  { message }: { message: string },
+): boolean {
+  return steps.some(({ error }) => error !== undefined && message.endsWith(error.message));
+}
+
+/** Reports whether a progress report has more than the line of the closed card shows. */
+function hasMoreToShow(progress: unknown): boolean {
+  if (typeof progress !== "object" || progress === null) return false;
+  return Object.keys(progress).some((name) => !["step", "percent", "done", "total"].includes(name));
 }
 
 /** Reports whether a call of an agent failed before the agent had a conversation for it. */
