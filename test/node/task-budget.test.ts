@@ -341,6 +341,17 @@ describe("BUDGET-8 HOOK-2 HOOK-4 H4 a hook that asks a model", () => {
     expect(spent(other)).toMatchObject({ modelCalls: 2, tokens: 110 + 1_000 + ANSWER });
   });
 
+  test("LEDGER-5 is charged where its agent leaves", async () => {
+    const room = await SteeredConversation.create(library, {}, extracting);
+    await room.join({ type: "agent", id: "guest" });
+    const id = await room.say("Hello", { to: "guest" });
+    (await room.request()).answer("Hi.");
+    await room.until(over(id));
+    await room.request();
+    await room.leave({ type: "agent", id: "guest" });
+    expect(spent(room)).toMatchObject({ modelCalls: 2, tokens: 110 + 1_000 + ANSWER });
+  });
+
   test("LEDGER-5 is charged once where it fails for good", async () => {
     const room = await SteeredConversation.create(library, {}, assembling);
     const id = await room.say("Hello");

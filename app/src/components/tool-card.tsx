@@ -82,7 +82,7 @@ export function ToolCard({ operation, active }: ToolCardProps) {
         {task !== undefined && <TaskSteps task={task} />}
         {state === "running" && hasMoreToShow(progress) && <JsonView label="Progress" value={progress} />}
         {state === "completed" && !hasConversation && <JsonView label="Result" value={result} />}
-        {error !== undefined && !isToldBy(failedSteps, error) && (
+        {error !== undefined && !isToldBy(task?.steps ?? [], error) && (
           <div>
             <h4 className="mb-1 text-xs font-medium text-muted">Error</h4>
             <p className="wrap-anywhere text-danger">

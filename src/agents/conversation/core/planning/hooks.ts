@@ -20,7 +20,7 @@ import { isJsonObject, type Json } from "../../../../shared/json.ts";
 import { inputIssues, issuesText } from "../../../../shared/validation.ts";
 import { activeLength, lengthOf } from "../content-size.ts";
 import type { AgentDecision, FailureText, PlanInput } from "../decisions.ts";
-import { extractionOf, type HookRun, isHookRunning, runningExtractions } from "../hooks.ts";
+import { type Extraction, extractionOf, type HookRun, isHookRunning, runningExtractions } from "../hooks.ts";
 import {
   HOOK_ATTEMPTS,
   HOOK_BACKOFF_MS,
@@ -226,19 +226,25 @@ export function planHookExpiry(state: ConversationState, input: PlanInput): Agen
       const charge = chargeHook(state, "contextAssembly", { ...assembly, turn: n, agentId }, input);
       return [...charge, ...afterFailure(state, turn, UNKNOWN, input)];
     }),
-    ...giveUp(state, UNKNOWN, isLate, input),
+    ...giveUpExtractions(state, UNKNOWN, isLate, input),
   ];
 }
 
 /** Ends the extractions of a conversation that is stopped (HOOK-6). */
 export function stopExtractions(state: ConversationState, input: Pick<PlanInput, "now">): AgentDecision[] {
-  return giveUp(state, { code: "CANCELLED", message: "The conversation was stopped." }, () => true, input);
+  return giveUpExtractions(
+    state,
+    { code: "CANCELLED", message: "The conversation was stopped." },
+    () => true,
+    input,
+  );
 }
 
-function giveUp(
+/** Ends the extractions that are meant, and charges those that run (LEDGER-5). */
+export function giveUpExtractions(
   state: ConversationState,
   error: FailureText,
-  isMeant: (run: HookRun) => boolean,
+  isMeant: (run: Extraction) => boolean,
   input: Pick<PlanInput, "now">,
 ): AgentDecision[] {
   return runningExtractions(state).flatMap(([of, run]): AgentDecision[] => {

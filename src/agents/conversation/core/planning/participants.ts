@@ -11,13 +11,13 @@
 import { checkPrices } from "../../../../library/prices.ts";
 import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
-import { runningExtractions } from "../hooks.ts";
 import { checkOpen } from "../life.ts";
 import { MAX_AGENTS, MAX_USERS } from "../limits.ts";
 import type { Join, Leave } from "../signals.ts";
 import { type ConversationState, primaryAgent, takesPart } from "../state.ts";
 import { stopCompactions, stopTurn } from "./cancel.ts";
 import { handOver } from "./handoff.ts";
+import { giveUpExtractions } from "./hooks.ts";
 
 const LEFT: ErrorData = {
   code: "CANCELLED",
@@ -77,9 +77,7 @@ export function planLeave(
       .filter(({ agentId }) => agentId === id)
       .flatMap((turn) => stopTurn(turn, LEFT, { caller: by }, input)),
     ...stopCompactions(state, input).filter(({ session }) => session === id),
-    ...runningExtractions(state).flatMap(([of, { agentId }]): AgentDecision[] =>
-      agentId === id ? [{ type: "GIVE_UP_EXTRACTION", of, error }] : [],
-    ),
+    ...giveUpExtractions(state, error, ({ agentId }) => agentId === id, input),
     leaves,
   ];
 }
