@@ -273,6 +273,13 @@ describe("EMBEDACT-3 F13 the budget of the task", () => {
     });
   });
 
+  test("marks in a row beyond those of a word do not count, and take no time", async () => {
+    const marked = `a${"\u0301\u0323".repeat(150_000)}`;
+    const { outcome } = await embed([marked, `a${"\u0301\u0323".repeat(15)}`]);
+    const { vectors } = "result" in outcome ? outcome.result : { vectors: [] };
+    expect(vectors[0]).toEqual(vectors[1]);
+  });
+
   test("a hash has fewer characters than a model", async () => {
     const { outcome } = await embed(["a".repeat(MAX_HASHED_LENGTH), "b"]);
     expect(outcome).toMatchObject({

@@ -16,6 +16,14 @@ const [WORD, TRIGRAM] = [1, 0.5];
 /** Decimals of a number. */
 const DECIMALS = 6;
 
+/**
+ * Returns a text with its characters in compatible forms (NFKC), which may be many times as long. Of marks in a row only 30 are kept, as in
+ * the Stream-Safe Text Format of UAX 15: to order more takes the square of their number.
+ */
+export function compatible(text: string): string {
+  return text.replace(/(\p{M}{30})\p{M}+/gu, "$1").normalize("NFKC");
+}
+
 /** Returns the vector of a text. */
 export function hashEmbedding(text: string): number[] {
   const vector = new Array<number>(HASH_DIMENSIONS).fill(0);
@@ -38,7 +46,7 @@ function featuresOf(text: string): Map<string, { count: number; weight: number }
     if (known === undefined) features.set(feature, { count: 1, weight });
     else known.count += 1;
   };
-  const plain = text.normalize("NFKC").toLowerCase();
+  const plain = compatible(text).toLowerCase();
   const words = plain.match(/[\p{L}\p{M}\p{N}]+/gu) ?? [plain.trim()];
   for (const word of words) {
     add(`word ${word}`, WORD);

@@ -9,6 +9,7 @@
  */
 import { z } from "zod";
 import { OFFLINE_PROFILE } from "../../../adapters/default-profile.ts";
+import { compatible } from "../../../adapters/formats/offline/embedding.ts";
 import { MAX_EMBEDDED_TEXTS } from "../../../library/tasks/limits.ts";
 import { ToolError } from "../../../library/tool-error.ts";
 import { estimateTokens } from "../../../memory/session/tokens.ts";
@@ -90,7 +91,7 @@ function textsOf(input: Json): string[] {
 
 /** Returns the texts as they are hashed. Some characters stand for many others, so that is the length that counts. */
 function hashedTexts(texts: readonly string[], meter: Meter): string[] {
-  const plain = texts.map((text) => text.normalize("NFKC"));
+  const plain = texts.map(compatible);
   const length = plain.reduce((sum, text) => sum + text.length, 0);
   if (length > MAX_HASHED_LENGTH)
     throw new ToolError(
