@@ -17,11 +17,12 @@ import { ToolError } from "../../src/library/tool-error.ts";
 import { defineWorkflow, node } from "../../src/library/workflows/define-workflow.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
+import type { ExecutorReport } from "../../src/protocol/executor-api.ts";
 import type { PinnedTask } from "../../src/protocol/task-definition.ts";
 import { defined } from "../../src/shared/defined.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { sha256Hex } from "../../src/shared/sha256.ts";
-import { memoryToolState, noHandles } from "../support/local-executor.ts";
+import { localExecutor, memoryToolState, noHandles } from "../support/local-executor.ts";
 import { jsonReply, startOpenAIServer } from "../support/openai-server.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 import { callOf } from "../support/tools.ts";
@@ -760,6 +761,39 @@ test("F10 STEP-4 HOOK-2 a hook of steps: a failure with `retry` runs it again fr
   expect(seen).toEqual([{ note: { text: "Hello", earlier: {} } }, { note: { text: "Hello", earlier: {} } }]);
   asked.answer("Hi.");
   await room.until(({ type }) => type === "turn.completed");
+});
+
+test("BATCH-2 F13 the tasks of one reply begin one after another, and others come between", async () => {
+  const order: string[] = [];
+  const task = defineTask({
+    id: "task",
+    input: anything,
+    steps: [
+      step("note", {
+        action: code(({ name }) => {
+          order.push(String(name));
+          setImmediate(() => order.push("another"));
+          return null;
+        }),
+      }),
+    ],
+  });
+  const tools = new DeployedCode([defineLibrary("lib", { tasks: [task] })]);
+  const { task: pinned } = await new Registry(tools).runnable({ library: "lib", id: "task" });
+  const calls = ["one", "two", "three"].map((name) => ({
+    ...callOf("task", { name }),
+    ...(pinned && { task: pinned }),
+  }));
+  const results: ExecutorReport[] = [];
+  await localExecutor(tools, systemClock).run(calls, {
+    report: async (reports) => {
+      results.push(...reports);
+      return [];
+    },
+    cancelled: () => new Promise<never>(() => undefined),
+  });
+  expect(order.slice(0, 4)).toEqual(["one", "another", "two", "another"]);
+  expect(results.filter((report) => "result" in report)).toHaveLength(3);
 });
 
 describe("HOSTS-3 the deployer's list of hosts", () => {

@@ -72,12 +72,17 @@ export async function runCalls(
   });
   for (const report of refused) queue.add(report);
   const stopAsking = askForCancellations(ports.clock, caller, (id) => running.get(id)?.abort());
+  let pauses = Promise.resolve();
+  /** Waits for the pauses before, and for one more. */
+  const pause = () => {
+    pauses = pauses.then(() => new Promise((resolve) => void ports.clock.timer(0, resolve)));
+    return pauses;
+  };
   await Promise.all(
     calls.map(async (call, index) => {
       const { operationId } = call;
       // Each task may compute for long at once: others come between.
-      if (call.task !== undefined && index > 0)
-        await new Promise<void>((resolve) => void ports.clock.timer(0, resolve));
+      if (call.task !== undefined && index > 0) await pause();
       const { signal } = running.get(operationId) ?? new AbortController();
       const ended = await runTool(ports, call, signal, {
         onProgress: (progress) => queue.add({ operationId, progress }),
