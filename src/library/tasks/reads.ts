@@ -1,8 +1,8 @@
 /**
  * The reads and writes of the steps of a task, as far as schemas and earlier steps tell. Pure.
  *
- * STEPREAD-1  An expression reads of `state` and `output` what an earlier step writes, and of `input` members that `inputSchema` has. Paths in
- *         `has(…)` may be missing.
+ * STEPREAD-1  An expression reads of `state` and `output` what an earlier step writes, and of `input` members that `inputSchema` has. What an
+ *             expression tests with `has(…)`, or compares with null, may be missing.
  * STEPREAD-2  Where a step writes the output, steps write each member that `outputSchema` requires, and none that it excludes.
  * STEPREAD-3  A text names values that the step maps; without `inputMapping`, members of the task's input; in a prompt, members of `requires`.
  *         What a text tests, or gives a `default`, may be missing.

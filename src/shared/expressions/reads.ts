@@ -16,7 +16,8 @@ export interface Reads {
 }
 
 /**
- * Returns the paths that an expression reads, without those that it tests with `has`. Throws `ExpressionError`.
+ * Returns the paths that an expression reads, without those that it tests: with `has`, or by comparing them with null. Throws
+ * `ExpressionError`.
  * @example readsOf("state.order.items.map(i, i.price)").paths; // [["state", "order", "items"]]
  */
 export function readsOf(source: string): Reads {
@@ -41,6 +42,10 @@ function collect(node: ASTNode, own: ReadonlySet<string>, found: Found): void {
     return;
   }
   const inner = (other: ASTNode) => collect(other, own, found);
+  const test = (other: ASTNode) => {
+    const tested = pathOf(other);
+    if (tested !== null) found.tested.push(tested);
+  };
   switch (node.op) {
     case "value":
     case "id":
@@ -68,7 +73,7 @@ function collect(node: ASTNode, own: ReadonlySet<string>, found: Found): void {
     case "call": {
       const [name, args] = node.args;
       if (name !== "has") args.forEach(inner);
-      else for (const path of args.map(pathOf)) if (path !== null) found.tested.push(path);
+      else args.forEach(test);
       return;
     }
     case "rcall": {
@@ -82,10 +87,20 @@ function collect(node: ASTNode, own: ReadonlySet<string>, found: Found): void {
     }
     default: {
       const [one, other] = node.args;
+      if (node.op === "==" || node.op === "!=")
+        for (const [side, value] of [
+          [one, other],
+          [other, one],
+        ] as const)
+          if (isNull(value)) test(side);
       inner(one);
       inner(other);
     }
   }
+}
+
+function isNull(node: ASTNode): boolean {
+  return node.op === "value" && node.args === null;
 }
 
 /** Returns the path that an expression is; `null` for any other expression. */
