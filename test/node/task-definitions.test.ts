@@ -187,6 +187,8 @@ describe("F10 what a task reads and writes is checked where it is defined", () =
       "state.a['b']",
       "output.c + 1",
       "has(state.z) ? state.z.y : 2",
+      "state.z == null ? 1 : state.z",
+      "null != input.nn",
       "[1].map(state, state.q)",
       "state._lastOutput",
       "state._errors.size()",
