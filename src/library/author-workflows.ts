@@ -2,7 +2,7 @@
  * Checks of the workflows that authors post.
  *
  * AUTHOR-6  Every task and workflow that a posted workflow names exists when it is added, and what is known of their schemas is checked. A
- *           workflow that contains itself, through whatever others, is refused.
+ *           workflow must not contain itself, directly or through others.
  */
 import type { WorkflowDefinition } from "../protocol/workflow-definition.ts";
 import { DramatisError, type InputIssue } from "../shared/errors.ts";

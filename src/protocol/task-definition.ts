@@ -170,7 +170,7 @@ export interface StepDefinition extends StepSettings {
 export interface TaskRetry {
   /** The first included. */
   maxAttempts: number;
-  /** The pauses grow not, by their first length, or double. `exponential` when absent. */
+  /** `none` keeps the pause, `linear` adds the first pause each time, `exponential` doubles it. `exponential` when absent. */
   backoff?: "none" | "linear" | "exponential";
   /** Milliseconds before the second attempt; 1 000 when absent. */
   initialDelayMs?: number;

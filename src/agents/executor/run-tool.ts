@@ -6,7 +6,7 @@
  *         dropped, but for the result of a tool that goes on after a cancellation (TASK-5).
  * TASK-3  An error carries the tool's message and code, never a stack.
  * TASK-4  Whatever a tool throws becomes a valid error: an unknown code is `EXECUTION_FAILED`, the message is text.
- * TASK-5  What a tool that ignores its cancellation gives in the end is told to `onAbandoned`.
+ * TASK-5  `onAbandoned` gets the late result of a tool that ignored its cancellation.
  */
 
 import { type DeferOptions, Deferred, NOT_DEFERRABLE } from "../../library/deferred.ts";

@@ -130,7 +130,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   "context.transform": "update_context",
 };
 
-/** Kinds whose contracts are known, and that nothing runs yet. */
+/** Kinds that are known and not implemented yet, with what they come with. */
 const LATER: Readonly<Record<string, string>> = {
   ...Object.fromEntries(["input", "approve", "review"].map((name) => [`human.${name}`, "human gates"])),
   ...Object.fromEntries(

@@ -4,7 +4,7 @@
  * STEP-1  Every problem of a task's steps is found where the task is defined, and named by its place: references that are used twice,
  *         kinds of actions and options that do not exist, expressions that cannot be compiled, and paths that cannot be written.
  * STEP-2  A task has the weakest effect of its steps: with one `once` action it is `once`, and runs no second time.
- * STEP-8  Steps may have ordinals. Those of a task are then 0, 1, 2 …, and give the order.
+ * STEP-8  If steps have `ordinal`, the ordinals are 0, 1, 2 and so on, and set the order.
  */
 import { z } from "zod";
 import type { ToolEffect } from "../../protocol/definition-parts.ts";

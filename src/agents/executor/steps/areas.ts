@@ -2,7 +2,7 @@
  * The areas of a running task: its input, which does not change, and the state and the output, which its steps write. Pure.
  *
  * AREAS-2  What the steps of a task write to state and output has at most `MAX_TASK_CONTEXT_LENGTH` units as JSON in all.
- * AREAS-3  A write costs its own path and value, whatever is there already. What a write cannot finish it takes back.
+ * AREAS-3  A write costs only its path and its value. A write that fails is rolled back.
  */
 import {
   MAX_NOTED_ERRORS,

@@ -25,7 +25,7 @@ export function findLive(definition: WorkflowDefinition): Liveness {
   let atlas = explore(definition, outgoing, new Set(dead.keys()));
   for (let round = 0; round < MAX_ROUNDS && !atlas.isCut; round++) {
     const inLoop = transitionsInLoops(atlas);
-    // A bound that no loop uses up never ends: the transition fires each time.
+    // Outside a loop, `loopConfig` never stops a transition.
     const next = deadGiven(outgoing, (one) => isKnown(one) || !inLoop.has(one));
     if (next.size === dead.size) break;
     dead = next;

@@ -1,8 +1,8 @@
 /**
  * Where branches meet. Pure.
  *
- * MEET-1  The branches of a fan-out meet at the fan-in that they can reach, which is known before any of them arrives: a list without items,
- *         and branches that all end early, go on there.
+ * MEET-1  The branches of a fan-out meet at the fan-in that they can reach, which is known before any of them arrives: an empty list, or
+ *         branches that all end early, continue at that fan-in.
  */
 import type { WorkflowDefinition, WorkflowTransition } from "../../../protocol/workflow-definition.ts";
 import { findLive } from "./liveness.ts";

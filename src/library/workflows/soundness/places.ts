@@ -29,8 +29,8 @@ export interface Place {
 }
 
 /**
- * A way of a token: a `step` within the same fan-outs, the `start` of a branch, or the way `around` the branches of a fan-out, from its
- * origin to where they meet, in the name of a transition that starts them.
+ * A way of a token: a `step` within the same fan-outs, the `start` of a branch, or the way `around` the branches of a fan-out, which
+ * leads from its origin to its fan-in. It carries one of the transitions that start branches.
  */
 export interface Way {
   kind: "step" | "start" | "around";
