@@ -227,6 +227,18 @@ describe("LLM-5 LLM-4 H4 the budget of the call", () => {
     expect(requests).toEqual([]);
   });
 
+  test("a failure is the result where no further attempt is allowed", async () => {
+    const busy = errorReply(503, { message: "Busy." });
+    const { outcome, requests, pauses } = await embed(["a"], {
+      profile: served(),
+      replies: [busy],
+      allowance: { modelCalls: 1 },
+    });
+    expect(outcome).toMatchObject({ error: { message: expect.stringMatching(/The model failed: .*503/) } });
+    expect(requests).toHaveLength(1);
+    expect(pauses).toEqual([]);
+  });
+
   test("what a provider does not count, or does not answer in time, is estimated", async () => {
     const uncounted = jsonReply({ model: "m", data: [{ index: 0, embedding: [1] }] });
     const { usage } = await embed(["some words"], { profile: served(), replies: [uncounted] });

@@ -13,6 +13,7 @@ import type { PinnedLlmAction } from "../../src/agents/executor/actions/llm-text
 import type { ModelRun } from "../../src/agents/executor/actions/ports.ts";
 import { TaskRecord } from "../../src/agents/executor/steps/task-record.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
+import { estimateTokens } from "../../src/memory/session/tokens.ts";
 import type { Allowance } from "../../src/model/spending.ts";
 import type { PromptDefinition } from "../../src/protocol/task-definition.ts";
 import type { TaskModelUsage } from "../../src/protocol/task-summary.ts";
@@ -128,6 +129,15 @@ describe("LLM-5 H4 limits", () => {
       },
     });
     expect(requests).toEqual([]);
+  });
+
+  test("texts of as many tokens as it allows are", async () => {
+    const template = "Some words of a message";
+    const maxInputTokens = estimateTokens(template);
+    const fits = await call({ template, maxInputTokens }, {}, [textReply("yes")]);
+    expect(fits.outcome).toEqual({ result: { response: "yes" } });
+    const beyond = await call({ template, maxInputTokens: maxInputTokens - 1 }, {}, []);
+    expect(beyond.outcome).toMatchObject({ error: { code: "INVALID_INPUT" } });
   });
 
   test("texts of any length are sent where nothing limits them", async () => {

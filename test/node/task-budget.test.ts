@@ -2,16 +2,20 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import type { LeaseState } from "../../src/agents/conversation/core/lease.ts";
-import { LATE_RESULT_MS } from "../../src/agents/conversation/core/limits.ts";
+import { LATE_RESULT_MS, MAX_RECOVERIES } from "../../src/agents/conversation/core/limits.ts";
+import { planStoppedTask } from "../../src/agents/conversation/core/planning/results.ts";
 import type { BudgetLeased } from "../../src/agents/conversation/core/signals.ts";
 import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { defineAction, defineTask } from "../../src/library/define-task.ts";
+import type { LibraryAction } from "../../src/library/tasks/built.ts";
 import { type Action, step } from "../../src/library/tasks/step.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
+import type { RetryPolicy } from "../../src/protocol/definition-parts.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
+import { defined } from "../../src/shared/defined.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 
 beforeEach(() => void vi.spyOn(console, "error").mockReturnValue(undefined));
@@ -30,20 +34,25 @@ interface Asking {
   action?: Action;
   effect?: ToolEffect;
   attempts?: number;
+  /** Of the step. */
+  retry?: RetryPolicy;
+  timeoutMs?: number;
 }
 
 /** A tool over a task that asks a model, and once more after a step with this effect. */
-function asking({ action = asks(), effect = "idempotent", attempts = 1 }: Asking = {}) {
+function asking({ action = asks(), effect = "idempotent", attempts = 1, retry, timeoutMs }: Asking = {}) {
   const mark = defineAction({ id: "mark", input: z.looseObject({}), effect, execute: () => null });
   const task = defineTask({
     id: "ask",
     input: z.object({ topic: z.string() }),
+    ...defined({ timeoutMs }),
     ...(attempts === 1 ? {} : { retry: { maxAttempts: attempts, initialDelayMs: 1 } }),
     steps: [
       step("mark", { action: mark, outputMapping: { "state.done": "true" } }),
       step("ask", {
         action,
         outputMapping: { "output.text": "result.response" },
+        ...defined({ retry }),
         ...(attempts > 1 && { onFailure: "retry" }),
       }),
     ],
@@ -141,6 +150,41 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(spent(room).modelCalls).toBe(4);
   });
 
+  test("BUDGET-2 counts in the budget of its turn, while it runs and afterwards", async () => {
+    const room = await begin(asking());
+    const id = await room.say("Ask", { budget: { modelCalls: 3 } });
+    (await room.request()).call(
+      ...Array.from({ length: 3 }, () => ["ask_model", { topic: "cats" }] as [string, { topic: string }]),
+    );
+    const requests = [await room.request(), await room.request()];
+    for (const request of requests) request.answer("Cats sleep.");
+    await room.until(over(id));
+    const { error, moves, spent: used } = room.turn(id);
+    expect(error?.code).toBe("BUDGET_EXCEEDED");
+    expect(moves.map(({ toolResult }) => toolResult?.success)).toEqual([true, true, false]);
+    expect(used).toMatchObject({ modelCalls: 3 });
+  });
+
+  test("LEDGER-6 reserves each attempt of a step", async () => {
+    const library = asking({ retry: { maxAttempts: 3, backoffMs: 0 } });
+    const room = await begin(library, { tokens: 2 * RESERVED + 1_000 });
+    const id = await callsTool(room);
+    expect(resultOf(await ended(room, id))).toMatchObject({ error: { code: "BUDGET_EXCEEDED" } });
+    const wide = await begin(library, { modelCalls: 5 });
+    const other = await callsTool(wide);
+    (await wide.request()).answer("Cats sleep.");
+    expect(resultOf(await ended(wide, other))).toMatchObject({ success: true });
+  });
+
+  test("LEDGER-5 a request that is open when the time is over counts with what it may use up", async () => {
+    const room = await begin(asking({ timeoutMs: 50 }));
+    const id = await callsTool(room);
+    await room.request();
+    expect(resultOf(await ended(room, id))).toMatchObject({ error: { code: "TIMEOUT" } });
+    expect(spent(room).modelCalls).toBe(3);
+    expect(spent(room).tokens).toBeGreaterThan(ANSWER);
+  });
+
   test("counts from the moment when a budget is set while it runs, and goes on", async () => {
     const room = await begin(asking());
     const id = await callsTool(room);
@@ -184,6 +228,21 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(room.turn(id).error?.code).toBe("CANCELLED");
   });
 
+  test("TASKLOG-2 of a result that comes after the end, only a stopped one is noted", () => {
+    const task = { task: { library: "l", id: "t", version: 1 }, steps: [], durationMs: 1 };
+    const late = { turn: 1, item: 2, attempt: 1, task };
+    const error = { code: "CANCELLED", message: "", retriable: false } as const;
+    const note = { type: "NOTE_STOPPED_TASK", turn: 1, item: 2, task };
+    expect(planStoppedTask({ ...late, result: { tool_call_id: "c", success: false, error } })).toEqual([
+      note,
+    ]);
+    const failed = { ...error, code: "TIMEOUT" } as const;
+    expect(
+      planStoppedTask({ ...late, result: { tool_call_id: "c", success: false, error: failed } }),
+    ).toEqual([]);
+    expect(planStoppedTask({ ...late, result: { tool_call_id: "c", success: true, result: 1 } })).toEqual([]);
+  });
+
   test("LEDGER-5 a `once` task that a crash interrupts is charged when nobody can tell its end any more", async () => {
     let now = Date.now();
     const clock = { ...systemClock, now: () => now };
@@ -201,7 +260,7 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
 });
 
 describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its budget", () => {
-  const leased = () => SteeredConversation.create(asking(), {}, {}, { leased: true });
+  const leased = (library = asking()) => SteeredConversation.create(library, {}, {}, { leased: true });
   const leaseIn = (room: SteeredConversation): LeaseState | undefined => room.runtime.state.leases?.tester;
   const much = { tokens: 1e9, nanoDollars: 1e9, toolCalls: 0, modelCalls: 1 };
 
@@ -251,6 +310,31 @@ describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its bu
     expect(resultOf(await ended(room, id))).toMatchObject({ error: { code: "BUDGET_EXCEEDED" } });
   });
 
+  test("costs nothing where it is stopped while it waits, and has not run", async () => {
+    const room = await leased(asking({ effect: "once" }));
+    const id = await room.say("Ask");
+    await answer(room, { granted: much });
+    (await room.request()).call(["ask_model", { topic: "cats" }]);
+    await room.until(({ type }) => type === "tool.requested");
+    await room.stop(id);
+    expect(spent(room).modelCalls).toBe(1);
+    expect(resultOf(room.turn(id))?.error?.message).toContain("was stopped before it had a result");
+  });
+
+  test("fails where its agent cannot be reached", async () => {
+    const room = await leased();
+    const id = await room.say("Ask");
+    await answer(room, { granted: much });
+    (await room.request()).call(["ask_model", { topic: "cats" }]);
+    await room.until(({ type }) => type === "tool.requested");
+    const away = { error: { code: "UNAVAILABLE", message: "The agent is away.", retriable: true } } as const;
+    for (let n = 0; n < 2; n++) await answer(room, away);
+    await answer(room, { granted: { ...much, modelCalls: 9 } });
+    expect(resultOf(await ended(room, id))).toMatchObject({
+      error: { code: "EXECUTION_FAILED", message: expect.stringContaining("The agent is away.") },
+    });
+  });
+
   test("does not run where the agent has none left, and the turn goes on", async () => {
     const room = await leased();
     const id = await room.say("Ask");
@@ -266,13 +350,21 @@ describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its bu
 });
 
 describe("BUDGET-8 HOOK-2 HOOK-4 H4 a hook that asks a model", () => {
-  const hook = (id: string, output: Record<string, string>) =>
+  const hook = (
+    id: string,
+    output: Record<string, string>,
+    {
+      action = asks("{{ user_message }}", { maxInputTokens: 1_000 }),
+      mark,
+    }: { action?: Action; mark?: LibraryAction } = {},
+  ) =>
     defineTask({
       id,
       input: z.looseObject({ user_message: z.string() }),
       steps: [
+        ...(mark === undefined ? [] : [step("mark", { action: mark })]),
         step("ask", {
-          action: asks("{{ user_message }}", { maxInputTokens: 1_000 }),
+          action,
           outputMapping: { "state.facts": "result.response" },
         }),
         step("write", {
@@ -299,6 +391,9 @@ describe("BUDGET-8 HOOK-2 HOOK-4 H4 a hook that asks a model", () => {
     const id = await room.say("Hello");
     expect(room.turn(id).error).toMatchObject({ code: "BUDGET_EXCEEDED" });
     expect([room.untaken, spent(room).modelCalls]).toEqual([0, 0]);
+    expect(room.frames.find(({ type }) => type === "budget.exceeded")?.data).toMatchObject({
+      limit: "tokens",
+    });
   });
 
   test("an extraction that has no room does not run, and its turn stays completed", async () => {
@@ -339,6 +434,87 @@ describe("BUDGET-8 HOOK-2 HOOK-4 H4 a hook that asks a model", () => {
     await other.request();
     await other.stopAll();
     expect(spent(other)).toMatchObject({ modelCalls: 2, tokens: 110 + 1_000 + ANSWER });
+  });
+
+  test("LLM-5 gets what was reserved and no more", async () => {
+    const long = hook(
+      "request",
+      { "output.model": "'m'", "output.stream": "true", "output.messages": "[result]" },
+      { action: asks("{% for n in (1..6000) %}long words {% endfor %}{{ user_message }}") },
+    );
+    const wide = defineLibrary("lib", { tasks: [long] });
+    const room = await SteeredConversation.create(
+      wide,
+      { budget: { tokens: 1e6 } },
+      { ...assembling, contextTokens: 2_000 },
+    );
+    const id = await room.say("Hello");
+    await room.until(over(id));
+    expect(room.turn(id).error).toMatchObject({
+      code: "CONTEXT_ASSEMBLY_FAILED",
+      message: expect.stringContaining("set maxInputTokens"),
+    });
+    expect([room.untaken, spent(room).modelCalls]).toEqual([0, 0]);
+  });
+
+  test("LEASE-7 its lease stays while it runs", async () => {
+    const room = await SteeredConversation.create(library, {}, extracting, { leased: true });
+    await room.say("Hello");
+    const granted = { tokens: 1e9, nanoDollars: 1e9, toolCalls: 0, modelCalls: 9 };
+    const unit = room.runtime.begin();
+    const seq = room.runtime.state.leases?.tester?.seq ?? 0;
+    unit.stage([{ type: "conversation.budget.leased", agentId: "tester", seq, answer: { granted } }]);
+    await unit.release();
+    (await room.request()).answer("Hi.");
+    const asked = await room.request();
+    expect(room.runtime.state.leases?.tester?.granted.modelCalls).toBe(9);
+    asked.answer("A fact.");
+    await room.until(finalized);
+    expect(room.runtime.state.leases?.tester?.granted.modelCalls).toBe(2);
+  });
+
+  test.each([
+    ["a context hook", assembling, 0],
+    ["an extraction", extracting, 1],
+  ])(
+    "LEDGER-5 %s with a `once` action is charged when nobody can tell its end any more",
+    async (_, memory, calls) => {
+      let now = Date.now();
+      const clock = { ...systemClock, now: () => now };
+      const once = {
+        mark: defineAction({ id: "mark", input: z.looseObject({}), effect: "once", execute: () => null }),
+      };
+      const tasks = [
+        hook(
+          "request",
+          { "output.model": "'m'", "output.stream": "true", "output.messages": "[result]" },
+          once,
+        ),
+        hook("memories", { "output.operations": "[{'op': 'write', 'content': state.facts}]" }, once),
+      ];
+      const before = await SteeredConversation.create(defineLibrary("lib", { tasks }), {}, memory, { clock });
+      await before.say("Hello");
+      for (let call = 0; call < calls; call++) (await before.request()).answer("Hi.");
+      await before.request();
+      const room = await before.restarted();
+      expect(spent(room).modelCalls).toBe(calls);
+      now += LATE_RESULT_MS;
+      room.runtime.reconcile();
+      expect(spent(room).modelCalls).toBe(calls + 1);
+      expect([...room.runtime.state.active.values()]).toEqual([]);
+    },
+  );
+
+  test("LEDGER-5 an extraction that crashes for good is charged for each of its runs", async () => {
+    let room = await SteeredConversation.create(library, {}, extracting);
+    await room.say("Hello");
+    (await room.request()).answer("Hi.");
+    for (let run = 0; run <= MAX_RECOVERIES; run++) {
+      await room.request();
+      room = await room.restarted();
+    }
+    expect(spent(room).modelCalls).toBe(MAX_RECOVERIES + 2);
+    expect(room.runtime.state.extraction?.running ?? {}).toEqual({});
   });
 
   test("LEDGER-5 is charged where its agent leaves", async () => {
