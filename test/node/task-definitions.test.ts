@@ -189,6 +189,7 @@ describe("F10 what a task reads and writes is checked where it is defined", () =
       "has(state.z) ? state.z.y : 2",
       "state.z == null ? 1 : state.z",
       "null != input.nn",
+      "'z' in state ? state.z : 1",
       "[1].map(state, state.q)",
       "state._lastOutput",
       "state._errors.size()",
@@ -208,6 +209,11 @@ describe("F10 what a task reads and writes is checked where it is defined", () =
     expect(
       issues([{ outputMapping: { "state.a": "1", "state.b": "state.a" } }]),
       "and so is the same",
+    ).toHaveLength(1);
+    expect(issues([{ condition: { if: "has(input.nn)" }, ...read("input.nn + 1") }]), "guarded").toEqual([]);
+    expect(
+      issues([{ condition: { if: "has(input.nn)" } }, read("input.nn")]),
+      "not by another step",
     ).toHaveLength(1);
     expect(issues([{ condition: { if: "input.nn == 1" } }])).toHaveLength(1);
     expect(issues([{ idempotencyKey: "input.nn" }])).toHaveLength(1);

@@ -1,15 +1,15 @@
 /**
  * The reads and writes of the steps of a task, as far as schemas and earlier steps tell. Pure.
  *
- * STEPREAD-1  An expression reads of `state` and `output` what an earlier step writes, and of `input` members that `inputSchema` has. What an
- *             expression tests with `has(…)`, or compares with null, may be missing.
+ * STEPREAD-1  An expression reads of `state` and `output` what an earlier step writes, and of `input` members that `inputSchema` has. What it or
+ *             the step's condition tests, with `has(…)`, `in` or a comparison with null, may be missing.
  * STEPREAD-2  Where a step writes the output, steps write each member that `outputSchema` requires, and none that it excludes.
  * STEPREAD-3  A text names values that the step maps; without `inputMapping`, members of the task's input; in a prompt, members of `requires`.
  *         What a text tests, or gives a `default`, may be missing.
  */
 import type { StepDefinition } from "../../protocol/task-definition.ts";
 import type { InputIssue } from "../../shared/errors.ts";
-import { readsOf } from "../../shared/expressions/reads.ts";
+import { isWithin, type ReadPath, readsOf } from "../../shared/expressions/reads.ts";
 import { ExpressionError } from "../../shared/expressions/values.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import { Spent } from "../../shared/json-schema/meter.ts";
@@ -37,7 +37,9 @@ export function readIssues({ inputSchema, outputSchema, steps }: Task): InputIss
   const issues = steps.flatMap((one, index) => {
     const base = `/steps/${index}`;
     const found = [
-      ...expressionsOf(one, base).flatMap((expression) => pathIssues(expression, inputSchema, written)),
+      ...expressionsOf(one, base).flatMap((expression) =>
+        pathIssues(expression, inputSchema, { written, tested: testedBy(one) }),
+      ),
       ...textIssues(one, base, inputSchema),
     ];
     for (const path of Object.keys(one.outputMapping ?? {})) written.add(path.split("."));
@@ -72,10 +74,11 @@ function placed(mapping: Readonly<Record<string, string>>, base: string): Placed
 function pathIssues(
   { source, path }: PlacedExpression,
   inputSchema: JsonObject,
-  written: WrittenPaths,
+  { written, tested }: { written: WrittenPaths; tested: readonly ReadPath[] },
 ): InputIssue[] {
-  return readsOf(source).paths.flatMap(([area = "", ...names]) => {
-    if (names.length === 0) return [];
+  return readsOf(source).paths.flatMap((read) => {
+    const [area = "", ...names] = read;
+    if (names.length === 0 || isWithin(read, tested)) return [];
     const text = `\`${[area, ...names].join(".")}\``;
     if (area === "input" && memberOf(inputSchema, names).kind === "absent")
       return [
@@ -88,6 +91,11 @@ function pathIssues(
     const message = `Reads ${text}, but no step before it writes that. Write it in an \`outputMapping\`, or test it with has(…).`;
     return [{ path, message }];
   });
+}
+
+/** Returns the paths that a step's condition tests: what runs behind it may read them. */
+function testedBy({ condition }: StepDefinition): readonly ReadPath[] {
+  return condition === undefined ? [] : readsOf(condition.if).tested;
 }
 
 /** The paths that steps write. A look-up costs the names of its path, whatever is written. */

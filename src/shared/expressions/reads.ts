@@ -13,11 +13,12 @@ export interface Reads {
   paths: ReadPath[];
   /** The path, if the expression is nothing else. */
   whole: ReadPath | null;
+  /** The paths that it tests: with `has`, with `in`, or by comparing them with null. */
+  tested: ReadPath[];
 }
 
 /**
- * Returns the paths that an expression reads, without those that it tests: with `has`, or by comparing them with null. Throws
- * `ExpressionError`.
+ * Returns the paths that an expression reads, without those that it tests. Throws `ExpressionError`.
  * @example readsOf("state.order.items.map(i, i.price)").paths; // [["state", "order", "items"]]
  */
 export function readsOf(source: string): Reads {
@@ -25,9 +26,12 @@ export function readsOf(source: string): Reads {
   const paths: ReadPath[] = [];
   const tested: ReadPath[] = [];
   collect(root, new Set(), { paths, tested });
-  const isTested = (path: ReadPath) =>
-    tested.some((other) => other.every((name, place) => name === path[place]));
-  return { paths: paths.filter((path) => !isTested(path)), whole: pathOf(root) };
+  return { paths: paths.filter((path) => !isWithin(path, tested)), whole: pathOf(root), tested };
+}
+
+/** Reports whether a path is one of others, or below one of them. */
+export function isWithin(path: ReadPath, others: readonly ReadPath[]): boolean {
+  return others.some((other) => other.every((name, place) => name === path[place]));
 }
 
 interface Found {
@@ -87,6 +91,9 @@ function collect(node: ASTNode, own: ReadonlySet<string>, found: Found): void {
     }
     default: {
       const [one, other] = node.args;
+      const member = node.op === "in" && one.op === "value" ? one.args : undefined;
+      const container = pathOf(other);
+      if (typeof member === "string" && container !== null) found.tested.push([...container, member]);
       if (node.op === "==" || node.op === "!=")
         for (const [side, value] of [
           [one, other],

@@ -2,7 +2,7 @@
  * The reads of expressions. Pure.
  *
  * SOUND-8  An expression reads of `state` and `output` what some way to it has written, and of `input` members that `inputSchema` has. What an
- *          expression tests with `has(…)`, or compares with null, may be missing.
+ *          expression tests, with `has(…)`, `in` or a comparison with null, may be missing.
  */
 import type { WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
 import type { InputIssue } from "../../../shared/errors.ts";

@@ -2,7 +2,8 @@
  * Reservations of tasks and hooks that ask models. Pure.
  *
  * BUDGET-8  An attempt of a task that asks models runs only if all budgets, and the lease of its agent, have room for what it reserves
- *           (LEDGER-6). Otherwise its result is `BUDGET_EXCEEDED`; that of a context hook fails its turn, that of an extraction ends it. Its
+ *           (LEDGER-6). Otherwise its result is `BUDGET_EXCEEDED`; that of a context hook fails its turn, that of an extraction, to which the
+ *           budget of its turn no longer applies, ends it. Its
  *           models get that much and no more (LLM-5), so a budget is not exceeded by what its steps send or are sent. A crash, and a
  *           failure that may pass, reserve anew.
  */
