@@ -1,9 +1,23 @@
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import agents from "agents/vite";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** What is polled comes, but on a busy machine it may take longer than the second that is usual. */
 const POLL = { poll: { timeout: 10_000 } };
+
+/** Spreads end-to-end tests over the others: they wait for processes of their own, and the others compute meanwhile. */
+class Spread extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isLong = ({ project }: TestSpecification) => project.name === "e2e";
+    const [long, short] = [sorted.filter(isLong), sorted.filter((file) => !isLong(file))];
+    const share = Math.ceil(short.length / Math.max(1, long.length));
+    return long.length === 0
+      ? short
+      : long.flatMap((file, index) => [file, ...short.slice(index * share, (index + 1) * share)]);
+  }
+}
 
 /** Tests of workerd whose files count what is in a database, or name what is in it: each gets one of its own. */
 const FRESH = ["test/workers/auth.test.ts", "test/workers/libraries.test.ts"];
@@ -27,6 +41,7 @@ const workers = (name: string, test: { include: string[]; exclude?: string[]; is
     name,
     ...test,
     expect: POLL,
+    sequence: { groupOrder: 1 },
     globalSetup: ["test/support/provider-setup.ts"],
     testTimeout: 30_000,
     hookTimeout: 30_000,
@@ -36,18 +51,18 @@ const workers = (name: string, test: { include: string[]; exclude?: string[]; is
 export default defineConfig({
   test: {
     maxWorkers: 3,
+    sequence: { sequencer: Spread },
     projects: [
-      // To load all modules, or to start a runtime, for each file would take most of the time.
       {
         test: {
           name: "node",
           include: ["test/node/**/*.test.ts"],
-          isolate: false,
           expect: POLL,
           testTimeout: 30_000,
           hookTimeout: 30_000,
         },
       },
+      // To start a runtime for each file would take most of the time.
       workers("workers", { include: ["test/workers/**/*.test.ts"], exclude: FRESH, isolate: false }),
       workers("workers-fresh", { include: FRESH, isolate: true }),
       {
@@ -55,9 +70,6 @@ export default defineConfig({
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
           exclude: ["test/e2e/build.test.ts"],
-          // Most of the time they wait for processes of their own.
-          maxWorkers: 4,
-          sequence: { groupOrder: 1 },
           expect: POLL,
           testTimeout: 120_000,
           hookTimeout: 120_000,
@@ -68,6 +80,7 @@ export default defineConfig({
         test: {
           name: "e2e-build",
           include: ["test/e2e/build.test.ts"],
+          sequence: { groupOrder: 1 },
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },
