@@ -1,3 +1,4 @@
+import { globSync, readFileSync } from "node:fs";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import agents from "agents/vite";
 import { defineConfig } from "vitest/config";
@@ -19,10 +20,25 @@ class Spread extends BaseSequencer {
   }
 }
 
+/** Tests that look at what is logged: what another file left running must not log beside them. */
+const ALONE = globSync("test/node/**/*.test.ts").filter((file) =>
+  readFileSync(file, "utf8").includes("spyOn(console"),
+);
+
 /** Tests of workerd whose files count what is in a database, or name what is in it: each gets one of its own. */
 const FRESH = ["test/workers/auth.test.ts", "test/workers/libraries.test.ts"];
 
-const workers = (name: string, test: { include: string[]; exclude?: string[]; isolate: boolean }) => ({
+interface Files {
+  include: string[];
+  exclude?: string[];
+  isolate: boolean;
+}
+
+const node = (name: string, files: Files) => ({
+  test: { name, ...files, expect: POLL, testTimeout: 30_000, hookTimeout: 30_000 },
+});
+
+const workers = (name: string, files: Files) => ({
   plugins: [
     agents(),
     cloudflareTest(({ inject }) => ({
@@ -39,7 +55,7 @@ const workers = (name: string, test: { include: string[]; exclude?: string[]; is
   ],
   test: {
     name,
-    ...test,
+    ...files,
     expect: POLL,
     sequence: { groupOrder: 1 },
     globalSetup: ["test/support/provider-setup.ts"],
@@ -53,16 +69,9 @@ export default defineConfig({
     maxWorkers: 3,
     sequence: { sequencer: Spread },
     projects: [
-      {
-        test: {
-          name: "node",
-          include: ["test/node/**/*.test.ts"],
-          expect: POLL,
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
-        },
-      },
-      // To start a runtime for each file would take most of the time.
+      // To load all modules, or to start a runtime, for each file would take much of the time.
+      node("node", { include: ["test/node/**/*.test.ts"], exclude: ALONE, isolate: false }),
+      node("node-alone", { include: ALONE, isolate: true }),
       workers("workers", { include: ["test/workers/**/*.test.ts"], exclude: FRESH, isolate: false }),
       workers("workers-fresh", { include: FRESH, isolate: true }),
       {

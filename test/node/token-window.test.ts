@@ -90,6 +90,7 @@ describe("counting", () => {
   it.each([
     ["Chinese", "\u6587"],
     ["words", "word"],
+    ["control characters", "\u0001"],
   ])("TOKEN-2 a text of %s counts, also where every sample shows only white space", (_, word) => {
     const length = 32 * 1024 * 8;
     const text = [...Array(8).keys()]

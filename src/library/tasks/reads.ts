@@ -36,10 +36,9 @@ export function readIssues({ inputSchema, outputSchema, steps }: Task): InputIss
   for (const name of [LAST_OUTPUT, ERRORS]) written.add(["state", name]);
   const issues = steps.flatMap((one, index) => {
     const base = `/steps/${index}`;
+    const known = { written, tested: testedBy(one) };
     const found = [
-      ...expressionsOf(one, base).flatMap((expression) =>
-        pathIssues(expression, inputSchema, { written, tested: testedBy(one) }),
-      ),
+      ...expressionsOf(one, base).flatMap((expression) => pathIssues(expression, inputSchema, known)),
       ...textIssues(one, base, inputSchema),
     ];
     for (const path of Object.keys(one.outputMapping ?? {})) written.add(path.split("."));

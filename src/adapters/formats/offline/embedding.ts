@@ -17,11 +17,11 @@ const [WORD, TRIGRAM] = [1, 0.5];
 const DECIMALS = 6;
 
 /**
- * Returns a text with its characters in compatible forms (NFKC), which may be many times as long. Of marks in a row only 30 are kept, as in
- * the Stream-Safe Text Format of UAX 15: to order more takes the square of their number.
+ * Returns a text with its characters in compatible forms (NFKC), which may be many times as long. Words are taken in parts of 256
+ * characters: to order the marks of a word takes the square of their number.
  */
 export function compatible(text: string): string {
-  return text.replace(/(\p{M}{30})\p{M}+/gu, "$1").normalize("NFKC");
+  return text.replace(/\S{1,256}/gu, (part) => part.normalize("NFKC"));
 }
 
 /** Returns the vector of a text. */
