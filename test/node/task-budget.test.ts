@@ -199,6 +199,17 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(resultOf(await ended(room, id))).toMatchObject({ success: true });
   });
 
+  test("counts in full where a budget of another kind is set", async () => {
+    const room = await begin(asking(), { modelCalls: 50 });
+    await callsTool(room);
+    await room.request();
+    await room.runtime.changes.update({
+      caller: { type: "user", userId: "ada" },
+      budget: { tokens: RESERVED },
+    });
+    expect(room.turn(await room.say("More")).error?.code).toBe("BUDGET_EXCEEDED");
+  });
+
   test("LEDGER-5 a crash charges the attempt, and the next one needs room", async () => {
     const before = await SteeredConversation.create(asking(), { budget: { modelCalls: 3 } });
     const id = await callsTool(before);
@@ -419,6 +430,15 @@ describe("BUDGET-8 HOOK-2 HOOK-4 H4 a hook that asks a model", () => {
     asked.answer("A fact.");
     await room.until(finalized);
     expect(spent(room).modelCalls).toBe(2);
+  });
+
+  test("counts from the moment when a budget is set while it runs", async () => {
+    const room = await SteeredConversation.create(library, {}, extracting);
+    await room.say("Hello");
+    (await room.request()).answer("Hi.");
+    await room.request();
+    await room.runtime.changes.update({ caller: { type: "user", userId: "ada" }, budget: { modelCalls: 2 } });
+    expect(room.turn(await room.say("More")).error?.code).toBe("BUDGET_EXCEEDED");
   });
 
   test("LEDGER-5 is charged where its turn, or its conversation, is stopped, once", async () => {

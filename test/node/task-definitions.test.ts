@@ -201,7 +201,7 @@ describe("F10 what a task reads and writes is checked where it is defined", () =
         /^\/steps\/0\/inputMapping\/x: Reads `input.nn`, which `inputSchema` does not have/,
       ),
     ]);
-    for (const source of ["state.a.d", "state.q", "output.d", "state.aa"])
+    for (const source of ["state.a.d", "state.q", "output.d", "state.aa", "state == null ? 1 : state.q"])
       expect(issues([write, read(source)]), source).toEqual([
         expect.stringContaining("no step before it writes that"),
       ]);

@@ -62,19 +62,20 @@ export const estimateTokens: TokenCounter = (text) => {
   return Math.ceil(Math.max((counted * text.length) / MAX_COUNTED_LENGTH, leastTokens(text)));
 };
 
-/** Characters of a token, at most: of white space, of other ASCII, and of other scripts. */
-const [SPACES_PER_TOKEN, ASCII_PER_TOKEN, OTHERS_PER_TOKEN] = [32, 8, 3];
+/** Characters of a token, at most: of white space, of other ASCII, and of other scripts. A control character is one token. */
+const [SPACES_PER_TOKEN, ASCII_PER_TOKEN, OTHERS_PER_TOKEN] = [16, 8, 3];
 
 /** Returns the tokens that the characters of a text have at least. */
 function leastTokens(text: string): number {
-  let [spaces, ascii, others] = [0, 0, 0];
+  let [spaces, controls, ascii, others] = [0, 0, 0, 0];
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at);
     if (unit > 0x7f) others += 1;
     else if (unit === 0x20 || (unit >= 0x09 && unit <= 0x0d)) spaces += 1;
+    else if (unit < 0x20 || unit === 0x7f) controls += 1;
     else ascii += 1;
   }
-  return spaces / SPACES_PER_TOKEN + ascii / ASCII_PER_TOKEN + others / OTHERS_PER_TOKEN;
+  return controls + spaces / SPACES_PER_TOKEN + ascii / ASCII_PER_TOKEN + others / OTHERS_PER_TOKEN;
 }
 
 /**

@@ -46,9 +46,10 @@ function collect(node: ASTNode, own: ReadonlySet<string>, found: Found): void {
     return;
   }
   const inner = (other: ASTNode) => collect(other, own, found);
-  const test = (other: ASTNode) => {
-    const tested = pathOf(other);
-    if (tested !== null) found.tested.push(tested);
+  /** A variable alone, and one of a loop, say nothing of members. */
+  const test = (other: ASTNode, ...members: string[]) => {
+    const tested = [...(pathOf(other) ?? []), ...members];
+    if (tested.length > 1 && pathOf(other) !== null && !own.has(tested[0] ?? "")) found.tested.push(tested);
   };
   switch (node.op) {
     case "value":
@@ -77,7 +78,7 @@ function collect(node: ASTNode, own: ReadonlySet<string>, found: Found): void {
     case "call": {
       const [name, args] = node.args;
       if (name !== "has") args.forEach(inner);
-      else args.forEach(test);
+      else for (const one of args) test(one);
       return;
     }
     case "rcall": {
@@ -92,8 +93,7 @@ function collect(node: ASTNode, own: ReadonlySet<string>, found: Found): void {
     default: {
       const [one, other] = node.args;
       const member = node.op === "in" && one.op === "value" ? one.args : undefined;
-      const container = pathOf(other);
-      if (typeof member === "string" && container !== null) found.tested.push([...container, member]);
+      if (typeof member === "string") test(other, member);
       if (node.op === "==" || node.op === "!=")
         for (const [side, value] of [
           [one, other],

@@ -9,6 +9,7 @@ import { withoutReservations } from "./compaction.ts";
 import type { AgentDecision, ConversationDecision } from "./decisions.ts";
 import { withExchange } from "./exchange.ts";
 import { reserveExtraction } from "./hook-reducer.ts";
+import { runningExtractions } from "./hooks.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { leasesAfter } from "./lease-reducer.ts";
 import { budgetLeft, conversationBudget, spendingView } from "./ledger.ts";
@@ -18,7 +19,7 @@ import { reservedAs } from "./operation.ts";
 import { withSpending } from "./own-spending.ts";
 import { type ConversationState, chainOf, nextEvent } from "./state.ts";
 import { taskEntries } from "./task-entries.ts";
-import { withTasksCounted } from "./task-spending.ts";
+import { chargedForHook, withTasksCounted } from "./task-spending.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import type { Turn } from "./turn.ts";
 import { lateResultEvent } from "./turn-events.ts";
@@ -257,17 +258,21 @@ function setBudget(
     compactions: withoutReservations(others.compactions),
   };
   const data: JsonObject = { budget: jsonOf(conversationBudget(limited)), ...leftData(limited), by };
-  // The model calls that run reserve anew. Tasks are not stopped: they count from now on.
-  return [...limited.active.values()].reduce(
-    (current, turn) => {
-      const counted = withTasksCounted(turn, chainOf(limited.record, turn.agentId), now);
-      if (turn.call?.reserved === undefined)
-        return counted === turn ? current : withTurn(current, counted, []);
-      const { reserved: _reserved, ...call } = turn.call;
-      return withTurn(current, { ...counted, call }, []);
+  // The model calls that run reserve anew. Tasks and hooks are not stopped: they count in full from now on.
+  const counted = runningExtractions(limited).reduce(
+    (current, [of, run]) => {
+      const chain = chainOf(limited.record, run.agentId);
+      const reserved = chargedForHook(chain, chain.memoryExtraction, run, now);
+      return reserved.modelCalls === 0 ? current : reserveExtraction(current, of, { reserved });
     },
     updated(transition, limited, data),
   );
+  return [...limited.active.values()].reduce((current, turn) => {
+    const next = withTasksCounted(turn, chainOf(limited.record, turn.agentId), now);
+    if (turn.call?.reserved === undefined) return next === turn ? current : withTurn(current, next, []);
+    const { reserved: _reserved, ...call } = turn.call;
+    return withTurn(current, { ...next, call }, []);
+  }, counted);
 }
 
 /** Returns what is left of the conversation's budget, as a member of an entry's data; nothing where there is no budget. */

@@ -25,7 +25,7 @@ import type { PinnedStep, PinnedTask } from "../../../protocol/task-definition.t
 import { amountsOfModels, type TaskSummary } from "../../../protocol/task-summary.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { type HookRun, isHookRunning } from "./hooks.ts";
-import { isRunning, type Operation, type TaskReservation } from "./operation.ts";
+import { isOpen, isRunning, type Operation, type TaskReservation } from "./operation.ts";
 import { openOperations, type Turn } from "./turn.ts";
 
 /** Returns the steps of the task that an operation runs; `undefined` where it runs none. */
@@ -106,21 +106,15 @@ export function reservedByTasks(turn: Turn): Amounts {
 
 /** Returns a turn whose running tasks count against budgets as they would if one had applied from the beginning. */
 export function withTasksCounted(turn: Turn, chain: VersionChain, now: number): Turn {
-  const uncounted = openOperations(turn).filter(
-    (operation) =>
-      operation.reserved === undefined &&
-      isRunning(operation, now) &&
-      reservedByOperation(chain, operation).modelCalls > 0,
-  );
   const { assembly } = turn;
-  const hook =
-    assembly?.reserved === undefined ? chargedForHook(chain, chain.contextAssembly, assembly, now) : NOTHING;
-  if (uncounted.length === 0 && hook.modelCalls === 0) return turn;
-  const operations = turn.operations.map((operation) =>
-    uncounted.includes(operation)
-      ? { ...operation, reserved: reservedByOperation(chain, operation) }
-      : operation,
-  );
+  const hook = chargedForHook(chain, chain.contextAssembly, assembly, now);
+  const operations = turn.operations.map((operation) => {
+    if (!isOpen(operation) || !isRunning(operation, now)) return operation;
+    const reserved = reservedByOperation(chain, operation);
+    return reserved.modelCalls === 0 ? operation : { ...operation, reserved };
+  });
+  if (hook.modelCalls === 0 && operations.every((operation, place) => operation === turn.operations[place]))
+    return turn;
   return {
     ...turn,
     operations,
