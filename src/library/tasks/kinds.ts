@@ -130,7 +130,7 @@ const ALIASES: Readonly<Record<string, string>> = {
   "context.transform": "update_context",
 };
 
-/** Kinds that are known and not implemented yet, with what they come with. */
+/** Kinds that are known, and refused until what they come with exists. */
 const LATER: Readonly<Record<string, string>> = {
   ...Object.fromEntries(["input", "approve", "review"].map((name) => [`human.${name}`, "human gates"])),
   ...Object.fromEntries(
