@@ -282,12 +282,18 @@ describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its bu
     return unit.release();
   }
 
+  /** Says something. The agent's model calls the tool, which waits for its lease. Returns the turn's id. */
+  async function waits(room: SteeredConversation): Promise<string> {
+    const id = await room.say("Ask");
+    await answer(room, { granted: much });
+    (await room.request()).call(["ask_model", { topic: "cats" }]);
+    await room.until(({ type }) => type === "tool.requested");
+    return id;
+  }
+
   test("waits for the agent's answer, also through a crash that charges nothing, and then runs", async () => {
     const before = await leased();
-    const id = await before.say("Ask");
-    await answer(before, { granted: much });
-    (await before.request()).call(["ask_model", { topic: "cats" }]);
-    await before.until(({ type }) => type === "tool.requested");
+    const id = await waits(before);
     expect(before.untaken).toBe(0);
     expect(leaseIn(before)?.asked).toBeDefined();
     expect(before.runtime.dueIn).toBeLessThan(10_000);
@@ -323,10 +329,7 @@ describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its bu
 
   test("costs nothing where it is stopped while it waits, and has not run", async () => {
     const room = await leased(asking({ effect: "once" }));
-    const id = await room.say("Ask");
-    await answer(room, { granted: much });
-    (await room.request()).call(["ask_model", { topic: "cats" }]);
-    await room.until(({ type }) => type === "tool.requested");
+    const id = await waits(room);
     await room.stop(id);
     expect(spent(room).modelCalls).toBe(1);
     expect(resultOf(room.turn(id))?.error?.message).toContain("was stopped before it had a result");
@@ -334,10 +337,7 @@ describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its bu
 
   test("fails where its agent cannot be reached", async () => {
     const room = await leased();
-    const id = await room.say("Ask");
-    await answer(room, { granted: much });
-    (await room.request()).call(["ask_model", { topic: "cats" }]);
-    await room.until(({ type }) => type === "tool.requested");
+    const id = await waits(room);
     const away = { error: { code: "UNAVAILABLE", message: "The agent is away.", retriable: true } } as const;
     for (let n = 0; n < 2; n++) await answer(room, away);
     await answer(room, { granted: { ...much, modelCalls: 9 } });
@@ -348,10 +348,7 @@ describe("LEASE-5 LEASE-8 H4 a task of an agent whose conversations share its bu
 
   test("does not run where the agent has none left, and the turn goes on", async () => {
     const room = await leased();
-    const id = await room.say("Ask");
-    await answer(room, { granted: much });
-    (await room.request()).call(["ask_model", { topic: "cats" }]);
-    await room.until(({ type }) => type === "tool.requested");
+    const id = await waits(room);
     const excess = { scope: "agent", limit: "tokens", allowed: 9, used: 9, needed: 5_000 } as const;
     // The first question was asked ahead, and its answer refuses nothing.
     for (let n = 0; n < 2; n++) await answer(room, { granted: much, excess });

@@ -14,7 +14,6 @@
 import { z } from "zod";
 import type { PinnedHook } from "../../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
-import type { TaskSummary } from "../../../../protocol/task-summary.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../../shared/json.ts";
 import { inputIssues, issuesText } from "../../../../shared/validation.ts";
@@ -58,15 +57,13 @@ const memoryOperations = z.array(memoryOperation).max(MAX_MEMORY_OPERATIONS);
 export function planAssembly(
   state: ConversationState,
   turn: Turn,
-  { item, attempt, result, task, lost }: ToolCompleted,
+  ended: ToolCompleted,
   input: PlanInput,
 ): AgentDecision[] {
+  const { item, attempt, result } = ended;
   const { n, assembly, agentId } = turn;
   if (assembly?.item !== item || assembly.attempt !== attempt) return [];
-  const charge =
-    lost === undefined
-      ? recordTask({ turn: n, item, agentId }, task, result)
-      : chargeHook(state, "contextAssembly", { ...assembly, turn: n, agentId }, input);
+  const charge = chargeEnd(state, "contextAssembly", { ...assembly, turn: n, agentId }, ended, input);
   const error = failureOf(result) ?? requestProblem(state, result.result);
   if (error === null && isJsonObject(result.result))
     return [...charge, { type: "ASSEMBLED", turn: n, request: result.result }];
@@ -74,23 +71,29 @@ export function planAssembly(
   return [...charge, ...failed];
 }
 
+/** A run of a hook, and where it belongs. */
+type PlacedRun = HookRun & { turn: number; agentId: string };
+
 /** Records what a hook that is a task of steps did, and charges its turn with what its models have used up (LEDGER-5). */
-function recordTask(
-  of: { turn: number; item: number; agentId: string },
-  summary: TaskSummary | undefined,
-  { success: isSuccess }: ToolResult,
+function chargeEnd(
+  state: ConversationState,
+  kind: "contextAssembly" | "memoryExtraction",
+  run: PlacedRun,
+  { task: summary, result, lost }: Pick<ToolCompleted, "task" | "result" | "lost">,
+  input: Pick<PlanInput, "now">,
 ): AgentDecision[] {
+  if (lost !== undefined) return chargeHook(state, kind, run, input);
   if (summary === undefined) return [];
-  const { models } = summary;
-  const charge = { ...of, spent: spentByTask(summary), ...defined({ models }) };
-  return [{ type: "CHARGE_TASK", ...charge, hook: { summary, isSuccess } }];
+  const { turn, item, agentId } = run;
+  const charge = { turn, item, agentId, spent: spentByTask(summary), ...defined({ models: summary.models }) };
+  return [{ type: "CHARGE_TASK", ...charge, hook: { summary, isSuccess: result.success } }];
 }
 
 /** Charges a run of a hook whose end nobody knows (LEDGER-5). */
 function chargeHook(
   { record }: ConversationState,
   kind: "contextAssembly" | "memoryExtraction",
-  { turn, agentId, ...run }: HookRun & { turn: number; agentId: string },
+  { turn, agentId, ...run }: PlacedRun,
   { now }: Pick<PlanInput, "now">,
 ): AgentDecision[] {
   const chain = chainOf(record, agentId);
@@ -125,16 +128,14 @@ function afterFailure(
 /** Plans after the result of an extraction. */
 export function planExtraction(
   state: ConversationState,
-  { turn: of, item, attempt, result, task, lost }: Omit<ToolCompleted, "type">,
+  ended: Omit<ToolCompleted, "type">,
   input: Pick<PlanInput, "now">,
 ): AgentDecision[] {
+  const { turn: of, item, attempt, result } = ended;
   const { now } = input;
   const run = extractionOf(state, of);
   if (run?.item !== item || run.attempt !== attempt) return [];
-  const charge =
-    lost === undefined
-      ? recordTask({ turn: of, item, agentId: run.agentId }, task, result)
-      : chargeHook(state, "memoryExtraction", { ...run, turn: of }, input);
+  const charge = chargeEnd(state, "memoryExtraction", { ...run, turn: of }, ended, input);
   const read = readOperations(result);
   if ("operations" in read) return [...charge, { type: "EXTRACTED", of, operations: read.operations }];
   const { error } = read;
