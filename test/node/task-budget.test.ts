@@ -34,19 +34,28 @@ interface Asking {
   action?: Action;
   effect?: ToolEffect;
   attempts?: number;
+  /** The pause before the second attempt. */
+  delayMs?: number;
   /** Of the step. */
   retry?: RetryPolicy;
   timeoutMs?: number;
 }
 
 /** A tool over a task that asks a model, and once more after a step with this effect. */
-function asking({ action = asks(), effect = "idempotent", attempts = 1, retry, timeoutMs }: Asking = {}) {
+function asking({
+  action = asks(),
+  effect = "idempotent",
+  attempts = 1,
+  delayMs = 1,
+  retry,
+  timeoutMs,
+}: Asking = {}) {
   const mark = defineAction({ id: "mark", input: z.looseObject({}), effect, execute: () => null });
   const task = defineTask({
     id: "ask",
     input: z.object({ topic: z.string() }),
     ...defined({ timeoutMs }),
-    ...(attempts === 1 ? {} : { retry: { maxAttempts: attempts, initialDelayMs: 1 } }),
+    ...(attempts === 1 ? {} : { retry: { maxAttempts: attempts, initialDelayMs: delayMs } }),
     steps: [
       step("mark", { action: mark, outputMapping: { "state.done": "true" } }),
       step("ask", {
@@ -197,6 +206,19 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(room.turn(next).error?.code).toBe("BUDGET_EXCEEDED");
     asked.answer("Cats sleep.");
     expect(resultOf(await ended(room, id))).toMatchObject({ success: true });
+  });
+
+  test("reserves anew where a budget is set in the pause before its next attempt", async () => {
+    const answer = asks("{{ topic }}", { outputSchema: { type: "object" } });
+    const room = await SteeredConversation.create(asking({ action: answer, attempts: 2, delayMs: 30_000 }));
+    const id = await callsTool(room);
+    (await room.request()).answer("no data");
+    const types = () =>
+      room.queries.journal(room.runtime.state, { limit: 100 }).items.map(({ type }) => type);
+    await vi.waitFor(() => expect(types()).toContain("tool.call.failed"));
+    await room.runtime.changes.update({ caller: { type: "user", userId: "ada" }, budget: { tokens: 10 } });
+    expect(resultOf(room.turn(id))).toMatchObject({ error: { code: "BUDGET_EXCEEDED" } });
+    expect(room.untaken).toBe(0);
   });
 
   test("counts in full where a budget of another kind is set", async () => {

@@ -1,4 +1,5 @@
 /** An executor in the caller's own process, without RPC, and tool state in memory. */
+import { readCalls } from "../../src/agents/executor/calls.ts";
 import { type BatchPorts, runCalls } from "../../src/agents/executor/run-calls.ts";
 import type { ToolCodes } from "../../src/library/deployed-code.ts";
 import type { Clock } from "../../src/ports/clock.ts";
@@ -32,7 +33,8 @@ export function localExecutor(
     waitUntil: () => undefined,
     ...defined({ models }),
   };
-  return { run: (calls, caller) => runCalls(ports, { calls }, caller) };
+  // As over RPC, where calls are checked.
+  return { run: async (calls, caller) => runCalls(ports, readCalls(calls), caller) };
 }
 
 /** The `defer` of an executor whose tools defer nothing. */

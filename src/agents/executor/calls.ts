@@ -29,7 +29,7 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   task: z.exactOptional(z.custom<PinnedTask>(isPinnedTask, "A task of steps as it was pinned")),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
   allowance: z.exactOptional(
-    z.strictObject({
+    z.object({
       tokens: z.exactOptional(amount),
       nanoDollars: z.exactOptional(amount),
       modelCalls: z.exactOptional(amount),

@@ -9,7 +9,7 @@ import { withoutReservations } from "./compaction.ts";
 import type { AgentDecision, ConversationDecision } from "./decisions.ts";
 import { withExchange } from "./exchange.ts";
 import { reserveExtraction } from "./hook-reducer.ts";
-import { runningExtractions } from "./hooks.ts";
+import { isHookRunning, runningExtractions } from "./hooks.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { leasesAfter } from "./lease-reducer.ts";
 import { budgetLeft, conversationBudget, spendingView } from "./ledger.ts";
@@ -19,7 +19,7 @@ import { reservedAs } from "./operation.ts";
 import { withSpending } from "./own-spending.ts";
 import { type ConversationState, chainOf, nextEvent } from "./state.ts";
 import { taskEntries } from "./task-entries.ts";
-import { chargedForHook, withTasksCounted } from "./task-spending.ts";
+import { recounted, reservedByHook, withTasksRecounted } from "./task-spending.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import type { Turn } from "./turn.ts";
 import { lateResultEvent } from "./turn-events.ts";
@@ -258,17 +258,20 @@ function setBudget(
     compactions: withoutReservations(others.compactions),
   };
   const data: JsonObject = { budget: jsonOf(conversationBudget(limited)), ...leftData(limited), by };
-  // The model calls that run reserve anew. Tasks and hooks are not stopped: they count in full from now on.
+  // The model calls that run reserve anew. Tasks and hooks that run are not stopped.
   const counted = runningExtractions(limited).reduce(
     (current, [of, run]) => {
       const chain = chainOf(limited.record, run.agentId);
-      const reserved = chargedForHook(chain, chain.memoryExtraction, run, now);
-      return reserved.modelCalls === 0 ? current : reserveExtraction(current, of, { reserved });
+      const { memoryExtraction: hook } = chain;
+      if (hook === undefined) return current;
+      const most = reservedByHook(chain, hook);
+      const { reserving, reserved } = recounted(run, hook.task, { most, isBegun: isHookRunning(run, now) });
+      return reserveExtraction(current, of, defined({ reserving, reserved }));
     },
     updated(transition, limited, data),
   );
   return [...limited.active.values()].reduce((current, turn) => {
-    const next = withTasksCounted(turn, chainOf(limited.record, turn.agentId), now);
+    const next = withTasksRecounted(turn, chainOf(limited.record, turn.agentId), now);
     if (turn.call?.reserved === undefined) return next === turn ? current : withTurn(current, next, []);
     const { reserved: _reserved, ...call } = turn.call;
     return withTurn(current, { ...next, call }, []);

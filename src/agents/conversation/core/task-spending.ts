@@ -25,7 +25,7 @@ import type { PinnedStep, PinnedTask } from "../../../protocol/task-definition.t
 import { amountsOfModels, type TaskSummary } from "../../../protocol/task-summary.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { type HookRun, isHookRunning } from "./hooks.ts";
-import { isOpen, isRunning, type Operation, type TaskReservation } from "./operation.ts";
+import { isOpen, isRunning, type Operation, reservedAs, type TaskReservation } from "./operation.ts";
 import { openOperations, type Turn } from "./turn.ts";
 
 /** Returns the steps of the task that an operation runs; `undefined` where it runs none. */
@@ -104,22 +104,43 @@ export function reservedByTasks(turn: Turn): Amounts {
   return runs.reduce((sum, { reserved: amounts = {} }) => addAmounts(sum, amounts), NOTHING);
 }
 
-/** Returns a turn whose running tasks count against budgets as they would if one had applied from the beginning. */
-export function withTasksCounted(turn: Turn, chain: VersionChain, now: number): Turn {
+/**
+ * Returns a run of a task after a budget was set: one that works counts in full, and goes on; one that has not begun reserves anew. The same
+ * run if it asks no models.
+ */
+export function recounted<Run extends TaskReservation>(
+  run: Run,
+  task: PinnedTask | undefined,
+  { most, isBegun }: { most: Amounts; isBegun: boolean },
+): Run {
+  const due = dueFor(task);
+  if (due.reserving === undefined || run.reserving !== undefined) return run;
+  const { toolCalls: _, ...reserved } = most;
+  // SAFETY: only the reservation differs.
+  return reservedAs(run, isBegun ? { reserved } : due) as Run;
+}
+
+/** Returns a turn after a budget was set, with its tasks and its context hook recounted. */
+export function withTasksRecounted(turn: Turn, chain: VersionChain, now: number): Turn {
+  const { contextAssembly: hook } = chain;
   const { assembly } = turn;
-  const hook = chargedForHook(chain, chain.contextAssembly, assembly, now);
   const operations = turn.operations.map((operation) => {
-    if (!isOpen(operation) || !isRunning(operation, now)) return operation;
-    const reserved = reservedByOperation(chain, operation);
-    return reserved.modelCalls === 0 ? operation : { ...operation, reserved };
+    const isBegun = isRunning(operation, now);
+    const isWaiting = operation.target === "code" && operation.status === "pending";
+    if (!isOpen(operation) || !(isBegun || isWaiting)) return operation;
+    const most = reservedByOperation(chain, operation);
+    return recounted(operation, taskOf(chain, operation), { most, isBegun });
   });
-  if (hook.modelCalls === 0 && operations.every((operation, place) => operation === turn.operations[place]))
+  const run =
+    assembly &&
+    hook &&
+    recounted(assembly, hook.task, {
+      most: reservedByHook(chain, hook),
+      isBegun: isHookRunning(assembly, now),
+    });
+  if (run === assembly && operations.every((operation, place) => operation === turn.operations[place]))
     return turn;
-  return {
-    ...turn,
-    operations,
-    ...(assembly && hook.modelCalls > 0 && { assembly: { ...assembly, reserved: hook } }),
-  };
+  return { ...turn, operations, ...(run && { assembly: run }) };
 }
 
 /** Returns what is charged for the tasks of a turn that are stopped while they run (LEDGER-5). */

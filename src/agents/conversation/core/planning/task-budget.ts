@@ -36,7 +36,8 @@ interface Request extends TaskReservation {
   item: number;
   agentId: string;
   amounts: Amounts;
-  limits: readonly Limit[];
+  /** Walks all that is reserved: asked for only where the attempt does not wait anyway. */
+  limits(): readonly Limit[];
   /** Plans after a refusal. */
   refuse(error: ErrorData, excess?: BudgetExcess): AgentDecision[];
 }
@@ -51,9 +52,10 @@ export function planTaskReservation(state: ConversationState, input: PlanInput):
 }
 
 function reserve(state: ConversationState, request: Request): AgentDecision[] {
-  const { turn, item, agentId, amounts, limits, reserving, refuse } = request;
+  const { turn, item, agentId, amounts, reserving, refuse } = request;
   const leasing = reserving === "leasing";
   if (isAsking(state, agentId, { leasing })) return [];
+  const limits = request.limits();
   const isLeased = leaseOf(state, agentId) !== undefined;
   if (limits.length === 0 && !isLeased) return [{ type: "RESERVE_TASK", turn, item }];
   const excess = excessOf(limits, amounts);
@@ -95,7 +97,7 @@ function* requests(state: ConversationState, input: PlanInput): Generator<Reques
       const { item, toolCallId, status, reserving } = operation;
       if (reserving === undefined || status !== "pending") continue;
       const amounts = reservedByOperation(chain, operation);
-      const limits = limitsBesideModel(state, turn);
+      const limits = () => limitsBesideModel(state, turn);
       const refuse = ({ message, code }: ErrorData) => {
         const why = `${message} The task did not run. Answer without it.`;
         const result = failure(
@@ -111,7 +113,7 @@ function* requests(state: ConversationState, input: PlanInput): Generator<Reques
     if (assembly?.reserving !== undefined) {
       const { item, reserving } = assembly;
       const amounts = chain.contextAssembly ? reservedByHook(chain, chain.contextAssembly) : NOTHING;
-      const limits = limitsBesideModel(state, turn);
+      const limits = () => limitsBesideModel(state, turn);
       const refuse = (error: ErrorData, excess?: BudgetExcess): AgentDecision[] => [
         ...(excess === undefined ? [] : [{ type: "EXCEED_BUDGET" as const, turn: n, excess }]),
         failTurn(turn, error, input),
@@ -126,6 +128,6 @@ function* requests(state: ConversationState, input: PlanInput): Generator<Reques
     const refuse = ({ code, message }: ErrorData): AgentDecision[] => [
       { type: "GIVE_UP_EXTRACTION", of, error: { code, message } },
     ];
-    yield { turn: of, item, agentId, reserving, amounts, limits: sharedLimits(state, agentId), refuse };
+    yield { turn: of, item, agentId, reserving, amounts, limits: () => sharedLimits(state, agentId), refuse };
   }
 }
