@@ -246,6 +246,17 @@ describe("BUDGET-8 H4 a task that asks a model", () => {
     expect(spent(room).modelCalls).toBe(3);
   });
 
+  test("LEDGER-5 the end of a stopped turn tells what is left after its charge", async () => {
+    const room = await begin(asking(), { tokens: 20_000 });
+    const id = await callsTool(room);
+    await room.request();
+    await room.stop(id);
+    const { tokens } = spent(room);
+    expect(room.frames.find(({ type }) => type === "turn.failed")?.data).toMatchObject({
+      budgetLeft: { tokens: 20_000 - tokens },
+    });
+  });
+
   test("TASKLOG-2 the journal tells how far a task came that was stopped", async () => {
     const room = await SteeredConversation.create(asking());
     const id = await callsTool(room);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { defineLibrary } from "../../src/library/define.ts";
-import { defineAction, defineTask } from "../../src/library/define-task.ts";
+import { defineAction, definePrompt, defineTask } from "../../src/library/define-task.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { promptSchema } from "../../src/library/tasks/prompt.ts";
@@ -258,6 +258,21 @@ describe("F10 what a task reads and writes is checked where it is defined", () =
       requires: { type: "object", properties: {} },
     });
     expect(broken.error?.issues).toMatchObject([{ path: ["template"] }]);
+  });
+
+  test("STEPREAD-3 a prompt that a step names is checked where the task is pinned", async () => {
+    const prompt = definePrompt("letter", { template: "Dear {{ customer }}" });
+    const pin = (inputMapping?: Record<string, string>) => {
+      const write = step("write", { action: { kind: "llm", prompt }, ...(inputMapping && { inputMapping }) });
+      const task = defineTask({ id: "all", input: z.looseObject({}), steps: [write] });
+      const library = defineLibrary("lib", { tasks: [task] });
+      return new Registry(new DeployedCode([library])).runnable({ library: "lib", id: "all" });
+    };
+    expect(await pin({ customer: "'Ann'" })).toMatchObject({ task: { id: "all" } });
+    expect(await pin()).toMatchObject({ task: { id: "all" } });
+    await expect(pin({ custmer: "'Ann'" })).rejects.toThrow(
+      /\/steps\/0\/action\/prompt: Names `customer`, which `inputMapping` does not give/,
+    );
   });
 
   test("what is read, written and required is looked up, however much there is", () => {

@@ -24,6 +24,7 @@ import { issuesText } from "../../shared/validation.ts";
 import { type LibraryReference, parseReference } from "../reference.ts";
 import { effectOfAction } from "./actions-schema.ts";
 import { refersTo } from "./kinds.ts";
+import { missingVariables } from "./reads.ts";
 import { type PlacedSchema, schemaIssues } from "./schema-check.ts";
 import { againIssues, effectOfSteps, isReference } from "./steps-schema.ts";
 
@@ -58,6 +59,11 @@ export async function pinTask(
   const effectOf = (action: StepDefinition["action"]) =>
     [...actions].find(([one]) => one.action === action)?.[1].effect;
   errors.push(...againIssues(steps, effectOf, retry !== undefined));
+  errors.push(
+    ...steps.flatMap((one, index) =>
+      promptIssues(one, actions.get(one)?.action, `/steps/${index}/action/prompt`),
+    ),
+  );
   const own = [inputSchema, outputSchema].map((schema) => ({ path: "", schema }));
   const referred = steps.flatMap((one, index) =>
     placedSchemas(actions.get(one)?.action, `/steps/${index}/action`),
@@ -71,6 +77,25 @@ export async function pinTask(
   });
   const task = { library, id, version, hash, inputSchema, steps: pinned, ...defined({ outputSchema }) };
   return { task, effect: effectOfSteps(steps, effectOf) };
+}
+
+/** Returns the variables of a prompt's texts that the step does not map (STEPREAD-3). */
+function promptIssues(
+  { inputMapping }: StepDefinition,
+  action: PinnedAction | undefined,
+  path: string,
+): InputIssue[] {
+  if (action?.kind !== "llm" || inputMapping === undefined) return [];
+  const { prompt, systemPrompt = prompt?.systemPrompt, template = prompt?.template } = action;
+  if (prompt === undefined) return [];
+  return [systemPrompt, template].flatMap((source) =>
+    missingVariables(
+      source,
+      (name) => Object.hasOwn(inputMapping, name),
+      path,
+      "`inputMapping` does not give",
+    ),
+  );
 }
 
 /** Returns the schemas of an action and of its prompt. */

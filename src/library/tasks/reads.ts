@@ -4,7 +4,8 @@
  * STEPREAD-1  An expression reads of `state` and `output` what an earlier step writes, and of `input` members that `inputSchema` has. What it or
  *             the step's condition tests, with `has(…)`, `in` or a comparison with null, may be missing.
  * STEPREAD-2  Where a step writes the output, steps write each member that `outputSchema` requires, and none that it excludes.
- * STEPREAD-3  A text names values that the step maps; without `inputMapping`, members of the task's input; in a prompt, members of `requires`.
+ * STEPREAD-3  A text names values that the step maps; without `inputMapping`, members of the task's input; in a prompt, members of `requires`. A prompt
+ *             that a step names is checked where the task is pinned.
  *         What a text tests, or gives a `default`, may be missing.
  */
 import type { StepDefinition } from "../../protocol/task-definition.ts";

@@ -285,7 +285,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         ...last.map(({ item }) => entry("message.completed", item, { stopped: true })),
         ...openOperations(turn).map(({ item }) => entry("tool.cancelled", item)),
         ...(turn.assembly === undefined ? [] : [assemblyFailure(turn, error, true)]),
-        entry("turn.failed", undefined, endData(by && stopData(by, reason), leftData(state))),
+        entry("turn.failed", undefined, endData(by && stopData(by, reason), leftData(stopped.state))),
       ]);
     }
     case "ASSEMBLED":

@@ -298,7 +298,7 @@ export function exceeded(
   const [what, where] =
     asked === "call"
       ? ["the next model call needs", "in the model profile"]
-      : ["the models of this task need", "by maxOutputTokens"];
+      : ["the models of this task need", "and texts by maxOutputTokens and maxInputTokens"];
   const message = `The budget of ${whose} is ${allowed} ${UNITS[limit]}: ${used} are used or reserved, and ${what} up to ${needed}. ${isPart ? "Call fewer agents at once, raise the caller's budget" : "Raise the budget"}, or limit the length of replies ${where}.`;
   return { code: "BUDGET_EXCEEDED", message, retriable: false };
 }
