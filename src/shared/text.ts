@@ -10,11 +10,16 @@ export function shorten(text: string, limit: number): string {
 
 /** Returns an FNV-1a hash of `text` as eight hexadecimal digits. Not for security. */
 export function fingerprint(text: string): string {
+  return hash32(text).toString(16).padStart(8, "0");
+}
+
+/** Returns the number of `fingerprint`, of 32 bits. */
+export function hash32(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index++) {
     hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
   }
-  return (hash >>> 0).toString(16).padStart(8, "0");
+  return hash >>> 0;
 }
 
 /**

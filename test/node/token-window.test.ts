@@ -112,6 +112,14 @@ describe("counting", () => {
     expect(estimateTokens(paragraph(1).repeat(400_000))).toBeGreaterThan(4_000_000);
   });
 
+  it("TOKEN-2 what was counted before has the same estimate, also after more than is kept", () => {
+    const texts = Array.from({ length: 400 }, (_, n) => `${n % 7} words and ${n} numbers. `.repeat(300 + n));
+    const first = texts.map(estimateTokens);
+    expect(new Set(first).size).toBeGreaterThan(200);
+    expect(texts.map((text) => estimateTokens(` ${text}`.slice(1)))).toEqual(first);
+    expect(texts.toReversed().map(estimateTokens)).toEqual(first.toReversed());
+  });
+
   it("TOKEN-6 no text is estimated above its limit: each character, and texts of any characters", () => {
     const over: string[] = [];
     for (let unit = 0; unit <= 0xffff; unit++) {

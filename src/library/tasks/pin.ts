@@ -5,7 +5,7 @@
  *        runs as it is deployed.
  * PIN-2  A bare id in a task, or in an action of a library, means a definition of that library.
  * PIN-3  Every reference that names nothing is reported with its place.
- * PIN-4  The schemas of all that a task refers to are compiled with its own within one budget.
+ * PIN-4  The schemas of all that a task refers to are compiled with its own within one budget. What was found good is not compiled again.
  */
 import type { ModelProfile } from "../../model/profile.ts";
 import type { Pin, ToolEffect } from "../../protocol/definition-parts.ts";
@@ -43,11 +43,13 @@ export type TaskSource = Pin & { library: string; definition: TaskDefinition };
 
 /** Returns the task with all that it refers to, and the effect of running it twice. Throws `INVALID_INPUT` with the places. */
 export async function pinTask(
-  parts: TaskParts,
+  given: TaskParts,
   { library, id, version, hash, definition }: TaskSource,
 ): Promise<{ task: PinnedTask; effect: ToolEffect }> {
   const { steps = [], inputSchema, outputSchema, retry } = definition;
   const errors: InputIssue[] = [];
+  const hashes: string[] = [];
+  const parts = noting(given, hashes);
   const actions = new Map<StepDefinition, { action: PinnedAction; effect: ToolEffect }>();
   await Promise.all(
     steps.map(async (one, index) => {
@@ -68,7 +70,12 @@ export async function pinTask(
   const referred = steps.flatMap((one, index) =>
     placedSchemas(actions.get(one)?.action, `/steps/${index}/action`),
   );
-  errors.push(...schemaIssues([...own, ...referred]));
+  const contents = [hash, ...hashes].toSorted().join();
+  if (!good.has(contents)) {
+    const issues = schemaIssues([...own, ...referred]);
+    if (issues.length === 0) keep(contents);
+    errors.push(...issues);
+  }
   if (errors.length > 0)
     throw new DramatisError("INVALID_INPUT", `The task is not valid: ${issuesText(errors)}`, { errors });
   const pinned = steps.flatMap((one) => {
@@ -77,6 +84,29 @@ export async function pinTask(
   });
   const task = { library, id, version, hash, inputSchema, steps: pinned, ...defined({ outputSchema }) };
   return { task, effect: effectOfSteps(steps, effectOf) };
+}
+
+/** The hashes of tasks, each with those of what it refers to, whose schemas were found good last. */
+const good = new Set<string>();
+const MAX_GOOD = 1_000;
+
+function keep(contents: string): void {
+  good.add(contents);
+  const [oldest] = good;
+  if (good.size > MAX_GOOD && oldest !== undefined) good.delete(oldest);
+}
+
+/** Returns the parts, which note the hash of all that has schemas. */
+function noting(parts: TaskParts, hashes: string[]): TaskParts {
+  const note = <Part extends Pin>(part: Part): Part => {
+    hashes.push(part.hash);
+    return part;
+  };
+  return {
+    ...parts,
+    action: async (reference) => note(await parts.action(reference)),
+    prompt: async (reference) => note(await parts.prompt(reference)),
+  };
 }
 
 /** Returns the variables of a prompt's texts that the step does not map (STEPREAD-3). */

@@ -23,7 +23,7 @@ export interface Violation {
 /** Steps of applying a schema to a value. */
 const APPLICATION = 10;
 /** Steps of finding the schemas of a member. */
-const MEMBER = 4;
+const MEMBER = 12;
 /** Steps of noting that a member or an item was evaluated. */
 const MARK = 4;
 /** Limit of nested applications of schemas. */

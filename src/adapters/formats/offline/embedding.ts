@@ -4,7 +4,7 @@
  *
  * OFFEMBED-1  Equal texts have equal vectors, of length 1 and `HASH_DIMENSIONS` numbers. Case and punctuation play no part.
  */
-import { fingerprint } from "../../../shared/text.ts";
+import { hash32 } from "../../../shared/text.ts";
 
 /** The numbers of a vector. */
 export const HASH_DIMENSIONS = 256;
@@ -13,8 +13,8 @@ export const HASH_MODEL = `offline-hash-${HASH_DIMENSIONS}`;
 
 /** Weights of a whole word, and of three characters of it. */
 const [WORD, TRIGRAM] = [1, 0.5];
-/** Decimals of a number. */
-const DECIMALS = 6;
+/** A number has six decimals. */
+const SCALE = 1_000_000;
 
 /**
  * Returns a text with its characters in compatible forms (NFKC), which may be many times as long. Words are taken in parts of 256
@@ -28,7 +28,7 @@ export function compatible(text: string): string {
 export function hashEmbedding(text: string): number[] {
   const vector = new Array<number>(HASH_DIMENSIONS).fill(0);
   for (const [feature, { count, weight }] of featuresOf(text)) {
-    const hash = Number.parseInt(fingerprint(feature), 16);
+    const hash = hash32(feature);
     const sign = hash & 0x100 ? -1 : 1;
     const place = hash % HASH_DIMENSIONS;
     vector[place] = (vector[place] ?? 0) + sign * weight * (1 + Math.log(count));
@@ -36,7 +36,7 @@ export function hashEmbedding(text: string): number[] {
   const length = Math.hypot(...vector);
   // Features may cancel each other out.
   if (length === 0) vector[0] = 1;
-  return vector.map((value) => Number((value / (length || 1)).toFixed(DECIMALS)));
+  return vector.map((value) => Math.round((value / (length || 1)) * SCALE) / SCALE);
 }
 
 function featuresOf(text: string): Map<string, { count: number; weight: number }> {

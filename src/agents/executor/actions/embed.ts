@@ -73,12 +73,16 @@ export async function runEmbed(
     const made = await embedBatch(profile, texts.slice(first, first + MAX_TEXTS_OF_REQUEST), run);
     model = made.model;
     spendOn(made.vectors, meter);
-    vectors.push(...made.vectors.map((vector) => vector.map((value) => Number(value.toPrecision(DIGITS)))));
+    vectors.push(...(isHash ? made.vectors : made.vectors.map(shortNumbers)));
   }
   const dimensions = vectors[0]?.length ?? 0;
   if (vectors.some((vector) => vector.length !== dimensions))
     throw new ToolError("The embedding model gave vectors of several lengths.");
   return { vectors, model, dimensions };
+}
+
+function shortNumbers(vector: readonly number[]): number[] {
+  return vector.map((value) => Number(value.toPrecision(DIGITS)));
 }
 
 function textsOf(input: Json): string[] {

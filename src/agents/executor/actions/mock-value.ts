@@ -231,9 +231,7 @@ class Maker {
     const high = Math.min(...numbersIn(maximum, exclusiveMaximum));
     const from = Number.isFinite(low) ? low : Number.isFinite(high) ? high - 100 * step : 0;
     const to = Number.isFinite(high) ? high : from + Math.max(100, 100 * step);
-    const fits = (value: number) =>
-      !(value < low || value > high || value === exclusiveMinimum || value === exclusiveMaximum) &&
-      (!isWhole || Number.isInteger(value));
+    const range = { low, high, exclusiveMinimum, exclusiveMaximum, isWhole };
     const [lowest, highest] = [Math.ceil(from / step), Math.floor(to / step)];
     const start = this.draw.between(lowest, Math.max(lowest, highest));
     for (let tried = 0; tried < LOCAL_TRIES; tried++) {
@@ -241,10 +239,11 @@ class Maker {
       // Begins at a place within the range, and goes on from its lowest end.
       const at = start + tried <= highest ? start + tried : lowest + tried;
       const value = Number((at * step).toPrecision(15));
-      if (fits(value)) return this.#counted(value);
+      if (fits(value, range)) return this.#counted(value);
     }
     const middle = from + (to - from) / 2;
-    for (const value of [middle, from, to]) if (own === undefined && fits(value)) return this.#counted(value);
+    for (const value of [middle, from, to])
+      if (own === undefined && fits(value, range)) return this.#counted(value);
     throw new Unmakeable(`no number is between ${from} and ${to}, as the schema wants it`);
   }
 
@@ -261,6 +260,23 @@ class Maker {
     this.#add(String(value).length);
     return value;
   }
+}
+
+/** Numbers that a schema allows. */
+interface NumberRange {
+  low: number;
+  high: number;
+  exclusiveMinimum: Json | undefined;
+  exclusiveMaximum: Json | undefined;
+  isWhole: boolean;
+}
+
+function fits(
+  value: number,
+  { low, high, exclusiveMinimum, exclusiveMaximum, isWhole }: NumberRange,
+): boolean {
+  if (value < low || value > high || value === exclusiveMinimum || value === exclusiveMaximum) return false;
+  return !isWhole || Number.isInteger(value);
 }
 
 function namesIn(value: Json | undefined): string[] {
