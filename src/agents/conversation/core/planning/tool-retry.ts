@@ -8,8 +8,8 @@
  * TOOLRETRY-3  A crash uses up no attempt: it repeats the attempt that it interrupted.
  */
 
-import { MAX_TOOL_BACKOFF_MS } from "../../../../library/schemas.ts";
-import type { RetryPolicy, VersionChain } from "../../../../protocol/definitions.ts";
+import { pauseAfter } from "../../../../library/retry.ts";
+import type { VersionChain } from "../../../../protocol/definitions.ts";
 import type { Operation } from "../operation.ts";
 
 /** Returns the earliest time of an operation's next attempt; `undefined` where the failed one was the last. */
@@ -21,13 +21,4 @@ export function nextAttemptAt(
   const retry = tools.find(({ definition }) => definition.name === name)?.definition.retry;
   if (retry === undefined || effect === "once" || attempt >= retry.maxAttempts) return undefined;
   return now + pauseAfter(retry, attempt);
-}
-
-/** Returns the pause after a failed attempt, in milliseconds. */
-function pauseAfter(
-  { backoffMs, backoff = "exponential", maxDelayMs = MAX_TOOL_BACKOFF_MS }: RetryPolicy,
-  attempt: number,
-): number {
-  const factor = backoff === "none" ? 1 : backoff === "linear" ? attempt : 2 ** (attempt - 1);
-  return Math.min(backoffMs * factor, maxDelayMs, MAX_TOOL_BACKOFF_MS);
 }

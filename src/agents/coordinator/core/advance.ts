@@ -1,0 +1,188 @@
+/**
+ * The steps of tokens: begin a node, write what it returned, follow its transitions. Pure.
+ *
+ * STEPS-1  A commit takes a bounded number of steps. Tokens that could go on wait for the next commit then.
+ * STEPS-2  A run has at most `MAX_TOKENS` tokens: then it fails with `RUN_TOO_LONG`, and what it has written stays readable.
+ * STEPS-3  A node without an `outputMapping` makes its result the output of its branch. Outside branches it writes nothing.
+ */
+import type { WorkflowTransition } from "../../../protocol/workflow-definition.ts";
+import type { RunError } from "../../../protocol/workflow-run.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { Meter } from "../../../shared/json-schema/meter.ts";
+import { type Draft, TooLong } from "./draft.ts";
+import { areas, evaluatedMapping, failureOf, nodeVariables, TokenFailure } from "./evaluation.ts";
+import { consider, fail, fanOut, release, write } from "./fan-in.ts";
+import { MAX_COMMIT_STEPS, MAX_INPUT_LENGTH, MAX_TOKEN_STEPS, MAX_TOKENS, STEPS_OF_TOKEN } from "./limits.ts";
+import { countedWith, type Firing, firingBehind } from "./routing.ts";
+import type { Token } from "./state.ts";
+
+/** Takes the steps of all tokens that can go on, and ends the run if nothing is left. */
+export function advance(draft: Draft): void {
+  let steps = 0;
+  try {
+    while (steps < MAX_COMMIT_STEPS && draft.error === undefined) {
+      const token = draft.nextPending();
+      if (token === undefined) break;
+      const meter = new Meter(MAX_TOKEN_STEPS);
+      step(draft, token, meter);
+      steps += STEPS_OF_TOKEN + meter.spent;
+    }
+  } catch (error) {
+    if (!(error instanceof TooLong)) throw error;
+    draft.error = {
+      code: "RUN_TOO_LONG",
+      message: `The run has more than ${MAX_TOKENS} tokens. Let its loops end earlier, or split it into sub-workflows.`,
+    };
+  }
+  if (draft.error !== undefined) endRun(draft, "failed");
+  else if (draft.root.active === 0) completeRun(draft);
+}
+
+function step(draft: Draft, token: Token, meter: Meter): void {
+  const { phase } = token;
+  if (phase.kind === "resolved" && "error" in phase.outcome)
+    return failToken(draft, token, phase.outcome.error);
+  let touched: readonly number[];
+  try {
+    if (phase.kind === "ready" && begin(draft, token, meter)) return;
+    writeResult(
+      draft,
+      token,
+      phase.kind === "resolved" && "output" in phase.outcome ? phase.outcome.output : undefined,
+      meter,
+    );
+    touched = follow(draft, token, meter);
+  } catch (error) {
+    if (error instanceof TooLong) throw error;
+    return failToken(draft, token, failureOf(error));
+  }
+  draft.note({ type: "token.completed", token: token.id, node: token.node });
+  draft.end(token);
+  for (const id of touched) consider(draft, id);
+  release(draft, token.scope);
+}
+
+function failToken(draft: Draft, token: Token, error: RunError): void {
+  draft.note({ type: "token.failed", token: token.id, node: token.node, data: { error: { ...error } } });
+  draft.end(token);
+  fail(draft, token.scope, error);
+}
+
+/** Begins the work of a node. Returns whether it has any. Throws `TokenFailure`. */
+function begin(draft: Draft, token: Token, meter: Meter): boolean {
+  const { task, workflow, agent, inputMapping } = draft.graph.node(token.node);
+  if ((task ?? workflow ?? agent) === undefined) return false;
+  const { input: own } = draft.before.record;
+  const input =
+    inputMapping === undefined
+      ? own
+      : evaluatedMapping(inputMapping, nodeVariables(draft, token), meter, `The input of "${token.node}"`);
+  const { length } = JSON.stringify(input);
+  if (length > MAX_INPUT_LENGTH)
+    throw new TokenFailure({
+      code: "TOO_LARGE",
+      message: `The input of "${token.node}" has ${length} characters as JSON. The maximum is ${MAX_INPUT_LENGTH}.`,
+    });
+  draft.change(token.id, { phase: { kind: "working", input, attempt: 1 } });
+  draft.note({ type: "task.dispatched", token: token.id, node: token.node, data: { input } });
+  return true;
+}
+
+function writeResult(draft: Draft, token: Token, result: Json | undefined, meter: Meter): void {
+  const { outputMapping } = draft.graph.node(token.node);
+  const { scope, node } = token;
+  if (outputMapping === undefined) {
+    if (scope !== null && result !== undefined) draft.setOutput(scope, result);
+    return;
+  }
+  const hasOwner = ownerOf(draft, token) !== undefined;
+  const variables = { ...nodeVariables(draft, token), ...(hasOwner ? { result: result ?? null } : {}) };
+  const values = evaluatedMapping(outputMapping, variables, meter, `The output of "${node}"`);
+  for (const [path, value] of Object.entries(values)) {
+    // A result that was no object gives way to what is written into the output.
+    if (path.startsWith("output.") && !isJsonObject(draft.scope(scope).output)) draft.setOutput(scope, {});
+    write(draft, scope, path, value);
+  }
+  if (Object.keys(values).length > 0)
+    draft.note({ type: "context.updated", token: token.id, node, data: { paths: Object.keys(values) } });
+}
+
+function ownerOf(draft: Draft, { node }: Token): string | undefined {
+  const { task, workflow, agent } = draft.graph.node(node);
+  return task ?? workflow ?? agent;
+}
+
+/** Follows the transitions that fire. Returns the fan-outs whose fan-ins are to be looked at. */
+function follow(draft: Draft, token: Token, meter: Meter): number[] {
+  const firing = firingBehind(draft, token, meter);
+  for (const { transition, items } of firing)
+    draft.note({
+      type: "transition.fired",
+      token: token.id,
+      node: token.node,
+      data: { transition: transition.ref, tokens: items.length },
+    });
+  const groups = Map.groupBy(firing, ({ transition }) => transition.siblingGroup ?? null);
+  return [...groups].flatMap(([group, own]) =>
+    group === null ? own.flatMap((one) => followOne(draft, token, one)) : [fanOut(draft, token, group, own)],
+  );
+}
+
+function followOne(draft: Draft, token: Token, { transition, items }: Firing): number[] {
+  const { scope } = token;
+  const arrivesAt = scope !== null && isArrival(draft, scope.fanOut, transition) ? scope : null;
+  for (const own of items) {
+    if (arrivesAt === null)
+      draft.create({
+        node: transition.to,
+        scope,
+        counts: countedWith(token.counts, [transition]),
+        items: own,
+        fanIn: null,
+      });
+    else {
+      const id = draft.arrive(arrivesAt);
+      draft.note({
+        type: "token.waiting",
+        token: id,
+        node: transition.to,
+        data: { transition: transition.ref },
+      });
+    }
+  }
+  return arrivesAt === null ? [] : [arrivesAt.fanOut];
+}
+
+/** Reports whether a transition joins the branches of a fan-out. */
+function isArrival(draft: Draft, fanOut: number, { synchronization }: WorkflowTransition): boolean {
+  return synchronization !== undefined && synchronization.siblingGroup === draft.fanOut(fanOut).group;
+}
+
+/** Ends a run whose tokens have all ended. */
+function completeRun(draft: Draft): void {
+  const { outputMapping = {} } = draft.graph.definition;
+  let output: JsonObject;
+  try {
+    const meter = new Meter(MAX_TOKEN_STEPS);
+    output = evaluatedMapping(outputMapping, areas(draft, null), meter, "The output of the workflow");
+  } catch (error) {
+    draft.error = failureOf(error);
+    return endRun(draft, "failed");
+  }
+  draft.output = output;
+  draft.status = "completed";
+  draft.note({ type: "workflow.completed", data: { output } });
+}
+
+/** Ends a run before its tokens have: they are cancelled. */
+export function endRun(draft: Draft, status: "failed" | "cancelled" | "timed_out"): void {
+  for (const { id, node } of [...draft.tokens.values()]) {
+    draft.remove(id);
+    draft.note({ type: "token.cancelled", token: id, node });
+  }
+  for (const id of [...draft.fanOuts.keys()]) draft.drop(id);
+  draft.root = { ...draft.root, active: 0 };
+  draft.status = status;
+  const { error } = draft;
+  draft.note({ type: `workflow.${status}`, ...(error && { data: { error: { ...error } } }) });
+}

@@ -1,0 +1,274 @@
+/**
+ * A run while its next commit is planned: a copy that changes, and a note of what has changed. The state that it began with stays as
+ * it is.
+ */
+import type { RunEntry, RunError, RunStatus } from "../../../protocol/workflow-run.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
+import { type Graph, graphOf } from "./graph.ts";
+import { MAX_TOKENS } from "./limits.ts";
+import {
+  type Branch,
+  definitionOf,
+  type FanOut,
+  type RunState,
+  type Scope,
+  type ScopeKey,
+  type Token,
+} from "./state.ts";
+
+/** What a commit of a run changes, and the state after it. */
+export interface RunChange {
+  readonly state: RunState;
+  readonly entries: readonly RunEntry[];
+  /** The numbers of the tokens that were made, changed or removed. */
+  readonly tokens: ReadonlySet<number>;
+  /** The numbers of the fan-outs that were opened, closed, or had their first arrival. */
+  readonly fanOuts: ReadonlySet<number>;
+  /** The branches whose output, arrivals or failure changed, by the number of their fan-out. */
+  readonly branches: ReadonlyMap<number, ReadonlySet<number>>;
+}
+
+/** The run has more tokens than it may have. */
+export class TooLong extends Error {}
+
+export class Draft {
+  readonly graph: Graph;
+  readonly entries: RunEntry[] = [];
+  readonly tokens: Map<number, Token>;
+  readonly fanOuts: Map<number, FanOut>;
+  status: RunStatus;
+  state: JsonObject;
+  root: Scope;
+  error: RunError | undefined;
+  output: JsonObject | undefined;
+  #made: { tokens: number; fanOuts: number };
+  /** Fan-outs whose list of branches is this draft's own. */
+  readonly #own = new Map<number, Branch[]>();
+  readonly #touched = {
+    tokens: new Set<number>(),
+    fanOuts: new Set<number>(),
+    branches: new Map<number, Set<number>>(),
+  };
+  /** Tokens that can go on, in order. */
+  readonly #pending: number[];
+  #next = 0;
+
+  constructor(
+    readonly before: RunState,
+    readonly now: number,
+  ) {
+    this.graph = graphOf(definitionOf(before));
+    this.tokens = new Map(before.tokens);
+    this.fanOuts = new Map(before.fanOuts);
+    this.status = before.status;
+    this.state = before.state;
+    this.root = before.root;
+    this.error = before.error;
+    this.output = before.output;
+    this.#made = before.made;
+    this.#pending = [...before.tokens.values()]
+      .filter(({ phase }) => phase.kind !== "working")
+      .map(({ id }) => id);
+  }
+
+  /** Returns the next token that can go on; `undefined` where none can. */
+  nextPending(): Token | undefined {
+    while (this.#next < this.#pending.length) {
+      const token = this.tokens.get(this.#pending[this.#next++] ?? -1);
+      if (token !== undefined && token.phase.kind !== "working") return token;
+    }
+    return undefined;
+  }
+
+  note(entry: RunEntry): void {
+    this.entries.push(entry);
+  }
+
+  /** Makes a token, which counts as active in its scope. Throws `TooLong`. */
+  create(token: Omit<Token, "id" | "phase" | "createdAt">): Token {
+    const made = { ...token, id: this.#take(), phase: { kind: "ready" }, createdAt: this.now } as const;
+    this.tokens.set(made.id, made);
+    this.#touched.tokens.add(made.id);
+    this.#pending.push(made.id);
+    this.#count(token.scope, 1);
+    this.note({
+      type: "token.created",
+      token: made.id,
+      node: made.node,
+      ...placeData(this.placeOf(made.scope)),
+    });
+    return made;
+  }
+
+  /** Counts a token that arrives at a fan-in at once. Returns its number. Throws `TooLong`. */
+  arrive({ fanOut, branch }: NonNullable<ScopeKey>): number {
+    const id = this.#take();
+    const { arrived } = this.branch(fanOut, branch);
+    this.setBranch(fanOut, branch, { arrived: [...arrived, id] });
+    const { firstArrivalAt } = this.fanOut(fanOut);
+    if (firstArrivalAt === undefined) {
+      this.#setFanOut(fanOut, { firstArrivalAt: this.now });
+      this.#touched.fanOuts.add(fanOut);
+    }
+    return id;
+  }
+
+  #take(): number {
+    const id = this.#made.tokens;
+    if (id >= MAX_TOKENS) throw new TooLong();
+    this.#made = { ...this.#made, tokens: id + 1 };
+    return id;
+  }
+
+  change(id: number, change: Pick<Token, "phase">): void {
+    const token = this.tokens.get(id);
+    if (token === undefined) return;
+    this.tokens.set(id, { ...token, ...change });
+    this.#touched.tokens.add(id);
+    if (change.phase.kind !== "working") this.#pending.push(id);
+  }
+
+  /** Ends a token. */
+  end({ id, scope }: Token): void {
+    if (!this.remove(id)) return;
+    this.#count(scope, -1);
+  }
+
+  /** Removes a token without counting it. */
+  remove(id: number): boolean {
+    if (!this.tokens.delete(id)) return false;
+    this.#touched.tokens.add(id);
+    return true;
+  }
+
+  fanOut(id: number): FanOut {
+    const found = this.fanOuts.get(id);
+    if (found === undefined) throw new Error(`Fan-out ${id} is not open.`);
+    return found;
+  }
+
+  branch(fanOut: number, index: number): Branch {
+    const found = this.fanOut(fanOut).branches[index];
+    if (found === undefined) throw new Error(`Fan-out ${fanOut} has no branch ${index}.`);
+    return found;
+  }
+
+  /** Opens a fan-out without branches, which counts as active in the scope around it. */
+  open(fanOut: Pick<FanOut, "group" | "origin" | "outer" | "path" | "counts">, total: number): number {
+    const id = this.#made.fanOuts;
+    this.#made = { ...this.#made, fanOuts: id + 1 };
+    const branches = Array.from({ length: total }, (): Branch => ({ active: 0, output: {}, arrived: [] }));
+    // No branch has a token yet, which is not the same as a finished one.
+    this.fanOuts.set(id, { ...fanOut, id, branches, finished: total, failed: 0 });
+    this.#own.set(id, branches);
+    this.#touched.fanOuts.add(id);
+    this.#count(fanOut.outer, 1);
+    return id;
+  }
+
+  /** Closes a fan-out. */
+  close(id: number): void {
+    const { outer } = this.fanOut(id);
+    this.drop(id);
+    this.#count(outer, -1);
+  }
+
+  /** Closes a fan-out without counting it. */
+  drop(id: number): void {
+    this.fanOuts.delete(id);
+    this.#own.delete(id);
+    this.#touched.branches.delete(id);
+    this.#touched.fanOuts.add(id);
+  }
+
+  scope(key: ScopeKey): Scope {
+    return key === null ? this.root : this.branch(key.fanOut, key.branch);
+  }
+
+  setOutput(key: ScopeKey, output: Json): void {
+    if (key === null) this.root = { ...this.root, output };
+    else this.setBranch(key.fanOut, key.branch, { output });
+  }
+
+  setBranch(fanOut: number, index: number, change: Partial<Branch>): void {
+    const before = this.branch(fanOut, index);
+    const after = { ...before, ...change };
+    const { finished, failed } = this.fanOut(fanOut);
+    const branches = this.#ownBranches(fanOut);
+    branches[index] = after;
+    this.#setFanOut(fanOut, {
+      branches,
+      finished: finished + Number(isFinished(after)) - Number(isFinished(before)),
+      failed: failed + Number(after.failure !== undefined) - Number(before.failure !== undefined),
+    });
+    const touched = this.#touched.branches.get(fanOut) ?? new Set();
+    this.#touched.branches.set(fanOut, touched.add(index));
+  }
+
+  /** Returns a scope and those around it, the innermost first. */
+  *around(key: ScopeKey): Generator<ScopeKey> {
+    for (let one = key; one !== null; one = this.fanOuts.get(one.fanOut)?.outer ?? null) yield one;
+    yield null;
+  }
+
+  /** Reports whether a scope is a branch of a fan-out, or within one. */
+  isWithin(key: ScopeKey, fanOut: number, branch?: number): boolean {
+    for (const one of this.around(key))
+      if (one?.fanOut === fanOut && (branch === undefined || one.branch === branch)) return true;
+    return false;
+  }
+
+  /** Returns the path of a scope's tokens. */
+  placeOf(key: ScopeKey): { path: string; group: string | null; branch: number } {
+    if (key === null) return { path: "root", group: null, branch: 0 };
+    const { path, origin, branches, group } = this.fanOut(key.fanOut);
+    const own = branches.length > 1 ? `${path}.${origin}.${key.branch}` : path;
+    return { path: own, group, branch: key.branch };
+  }
+
+  /** Returns the change since the draft was made; `null` where there is none. */
+  finish(): RunChange | null {
+    const { tokens, fanOuts, branches } = this.#touched;
+    const { before, entries, status } = this;
+    if (entries.length === 0 && tokens.size === 0 && fanOuts.size === 0 && status === before.status)
+      return null;
+    const state: RunState = {
+      record: before.record,
+      status,
+      seq: before.seq + entries.length,
+      made: this.#made,
+      state: this.state,
+      root: this.root,
+      tokens: this.tokens,
+      fanOuts: this.fanOuts,
+      ...defined({ error: this.error, output: this.output }),
+    };
+    return { state, entries, tokens, fanOuts, branches };
+  }
+
+  #count(key: ScopeKey, by: number): void {
+    if (key === null) this.root = { ...this.root, active: this.root.active + by };
+    else this.setBranch(key.fanOut, key.branch, { active: this.branch(key.fanOut, key.branch).active + by });
+  }
+
+  #setFanOut(id: number, change: Partial<FanOut>): void {
+    this.fanOuts.set(id, { ...this.fanOut(id), ...change });
+  }
+
+  #ownBranches(id: number): Branch[] {
+    const own = this.#own.get(id) ?? [...this.fanOut(id).branches];
+    this.#own.set(id, own);
+    return own;
+  }
+}
+
+function isFinished({ active, failure }: Branch): boolean {
+  return active === 0 || failure !== undefined;
+}
+
+function placeData({ group, branch, path }: { path: string; group: string | null; branch: number }): {
+  data?: Json;
+} {
+  return group === null ? {} : { data: { group, branch, path } };
+}

@@ -1,0 +1,94 @@
+/** The expressions of a run: over its areas, what its fan-ins joined, and the items of its tokens. Pure. */
+
+import type { RunError } from "../../../protocol/workflow-run.ts";
+import { compileExpression, type Expression } from "../../../shared/expressions/expression.ts";
+import { type Mapping, mapped } from "../../../shared/expressions/mapping.ts";
+import { ExpressionError } from "../../../shared/expressions/values.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
+import { type Meter, Spent } from "../../../shared/json-schema/meter.ts";
+import type { Draft } from "./draft.ts";
+import type { ScopeKey, Token } from "./state.ts";
+import { overlaid } from "./values.ts";
+
+/** The failure of a token. */
+export class TokenFailure extends Error {
+  constructor(readonly error: RunError) {
+    super(error.message);
+  }
+}
+
+export type Variables = Readonly<Record<string, Json>>;
+
+/** Returns what a failure of a token is. Other exceptions are thrown. */
+export function failureOf(error: unknown): RunError {
+  if (error instanceof TokenFailure) return error.error;
+  if (error instanceof ExpressionError) return invalid(error.message);
+  if (error instanceof Spent)
+    return invalid("Its expressions take too many steps. Compute less, or in a task.");
+  throw error;
+}
+
+export function invalid(message: string): RunError {
+  return { code: "INVALID_INPUT", message };
+}
+
+/** Returns the variables that expressions see from a scope. */
+export function areas(draft: Draft, scope: ScopeKey): { input: Json; state: Json; output: Json } {
+  const outputs = [...draft.around(scope)].map((key) => draft.scope(key).output);
+  return {
+    input: draft.before.record.input,
+    state: draft.state,
+    output: outputs.reduceRight((outer, own) => overlaid(outer, own)),
+  };
+}
+
+/** Returns the variables of the transitions of a token. */
+export function variablesOf(draft: Draft, { scope, fanIn }: Token): Variables {
+  return { ...areas(draft, scope), fanIn };
+}
+
+/** Returns the variables of the mappings of a token's node: those of its transitions, and its items. */
+export function nodeVariables(draft: Draft, token: Token): Variables {
+  const names = draft.graph.items(token.node);
+  // A mapping is compiled once, so each token has the same names.
+  const items = [...names].map((name) => [name, token.items[name] ?? null] as const);
+  return { ...variablesOf(draft, token), ...Object.fromEntries(items) };
+}
+
+/** Returns a mapped object. Throws `TokenFailure`. */
+export function evaluatedMapping(
+  mapping: Mapping,
+  variables: Variables,
+  meter: Meter,
+  what: string,
+): JsonObject {
+  return orFail(what, () => mapped(mapping, variables, meter));
+}
+
+const compiled = new WeakMap<object, Map<string, Expression>>();
+
+/** Returns the value of an expression; `undefined` where a path leads nowhere. `owner` has the expression. Throws `TokenFailure`. */
+export function evaluated(
+  owner: object,
+  source: string,
+  variables: Variables,
+  meter: Meter,
+  what: string,
+): Json | undefined {
+  const known = compiled.get(owner) ?? new Map<string, Expression>();
+  compiled.set(owner, known);
+  return orFail(what, () => {
+    const expression = known.get(source) ?? compileExpression(source, Object.keys(variables));
+    known.set(source, expression);
+    return expression.evaluate(variables, meter);
+  });
+}
+
+function orFail<Value>(what: string, evaluate: () => Value): Value {
+  try {
+    return evaluate();
+  } catch (error) {
+    const { code, message } = failureOf(error);
+    throw new TokenFailure({ code, message: `${what}: ${message}` });
+  }
+}

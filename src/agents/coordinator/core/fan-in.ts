@@ -1,0 +1,217 @@
+/**
+ * Fan-outs and fan-ins. Pure.
+ *
+ * FANIN-1  The fan-in of a fan-out fires once: as soon as the first branch arrives (`any`), enough branches completed (`mOfN`), or all
+ *          have finished (`all`). A branch has finished when all its tokens have arrived or ended; then its fan-in is looked at.
+ * FANIN-2  An empty fan-out fires its fan-in at once, with an empty merge.
+ * FANIN-3  One that can no longer fire fails with `SYNC_UNSATISFIABLE`. So does one of which no branch completed, and one with more than
+ *          `maxFailures` failed branches; `proceed_with_available` goes on without any.
+ * FANIN-4  A failure counts for the innermost branch that a fan-in waits for: its other tokens are cancelled. Without such a branch it
+ *          fails the run.
+ * FANIN-5  When a fan-in fires, what its other branches do is cancelled. Behind it, a token goes on in the scope around the fan-out.
+ * FANIN-6  `timeoutMs` counts from the first arrival. At its end, not before, the fan-in fails, or goes on with what completed.
+ */
+import type { RunError } from "../../../protocol/workflow-run.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { Json } from "../../../shared/json.ts";
+import type { Draft } from "./draft.ts";
+import { failureOf, invalid, TokenFailure } from "./evaluation.ts";
+import { MAX_MERGED_LENGTH } from "./limits.ts";
+import { countedWith, type Firing } from "./routing.ts";
+import type { Branch, FanOut, Meeting, ScopeKey, Token } from "./state.ts";
+import { merged, written } from "./values.ts";
+
+/** Opens a fan-out of a token: one branch for each item of its transitions. Returns its number. Throws `TooLong`. */
+export function fanOut(draft: Draft, token: Token, group: string, firing: readonly Firing[]): number {
+  const { scope: outer, node: origin } = token;
+  const total = firing.reduce((sum, { items }) => sum + items.length, 0);
+  const { path } = draft.placeOf(outer);
+  const counts = countedWith(
+    token.counts,
+    firing.map(({ transition }) => transition),
+  );
+  const id = draft.open({ group, origin, outer, path, counts }, total);
+  draft.note({ type: "fan_out.started", token: token.id, node: origin, data: { fanOut: id, group, total } });
+  let branch = 0;
+  for (const { transition, items } of firing)
+    for (const own of items)
+      draft.create({
+        node: transition.to,
+        scope: { fanOut: id, branch: branch++ },
+        counts: countedWith(token.counts, [transition]),
+        items: own,
+        fanIn: null,
+      });
+  return id;
+}
+
+/** Fires the fan-in of a fan-out, or fails it, if its branches decide that. */
+export function consider(draft: Draft, id: number): void {
+  const fanOut = draft.fanOuts.get(id);
+  if (fanOut === undefined) return;
+  const meeting = draft.graph.meeting(fanOut.origin, fanOut.group);
+  const verdict = meeting === null ? unjoined(fanOut) : verdictOf(fanOut, meeting);
+  if (verdict === "close") closeFanOut(draft, fanOut);
+  else if (verdict === "fire" && meeting !== null) fire(draft, fanOut, meeting);
+  else if (typeof verdict === "object") giveUp(draft, fanOut, verdict);
+}
+
+function unjoined({ finished, branches }: FanOut): "close" | "wait" {
+  return finished === branches.length ? "close" : "wait";
+}
+
+/** Decides what becomes of a fan-in now. */
+export function verdictOf(
+  { branches, finished, failed, firstArrivalAt }: FanOut,
+  { synchronization }: Meeting,
+): "fire" | "wait" | RunError {
+  const { strategy, maxFailures = Number.POSITIVE_INFINITY, onTimeout } = synchronization;
+  const [completed, isOver] = [finished - failed, finished === branches.length];
+  if (failed > maxFailures) return unsatisfiable(`${failed} branches failed, and ${maxFailures} may.`);
+  if (branches.length === 0 || (strategy === "any" && firstArrivalAt !== undefined)) return "fire";
+  if (typeof strategy === "object") {
+    if (completed >= strategy.mOfN) return "fire";
+    const possible = branches.length - failed;
+    return possible < strategy.mOfN
+      ? unsatisfiable(`${strategy.mOfN} branches must complete, and ${possible} can.`)
+      : "wait";
+  }
+  if (!isOver) return "wait";
+  return completed > 0 || onTimeout === "proceed_with_available"
+    ? "fire"
+    : unsatisfiable("No branch completed.");
+}
+
+function unsatisfiable(message: string): RunError {
+  return { code: "SYNC_UNSATISFIABLE", message };
+}
+
+/** Ends the wait of a fan-in whose time is over. */
+export function timeOut(draft: Draft, id: number): void {
+  const fanOut = draft.fanOut(id);
+  const meeting = draft.graph.meeting(fanOut.origin, fanOut.group);
+  if (meeting === null) return;
+  draft.note({ type: "sync.timeout", node: meeting.target, data: { fanOut: id, group: fanOut.group } });
+  if (meeting.synchronization.onTimeout === "proceed_with_available") fire(draft, fanOut, meeting);
+  else
+    giveUp(draft, fanOut, {
+      code: "SYNC_TIMEOUT",
+      message: `The fan-in of "${fanOut.group}" at "${meeting.target}" waited for ${meeting.synchronization.timeoutMs} ms.`,
+    });
+}
+
+/** Returns when the wait of a fan-in ends, in milliseconds since the epoch; `null` where it has no end. */
+export function timeOutAt({ firstArrivalAt }: FanOut, meeting: Meeting | null): number | null {
+  const { timeoutMs } = meeting?.synchronization ?? {};
+  return firstArrivalAt === undefined || timeoutMs === undefined ? null : firstArrivalAt + timeoutMs;
+}
+
+/** Merges the completed branches, and goes on behind the fan-in. */
+function fire(draft: Draft, fanOut: FanOut, meeting: Meeting): void {
+  const { id, branches, outer, group, counts } = fanOut;
+  const { strategy, merge } = meeting.synchronization;
+  const completed = branches
+    .map((branch, index) => ({ ...branch, index }))
+    .filter((branch) => hasCompleted(branch, strategy === "any"));
+  const failed = branches.flatMap(({ failure }, branchIndex) =>
+    failure === undefined ? [] : [{ branchIndex, error: { ...failure } }],
+  );
+  cancelBelow(draft, id);
+  draft.note({
+    type: "fan_in.completed",
+    node: meeting.target,
+    data: { fanOut: id, group, total: branches.length, completed: completed.length },
+  });
+  if (merge !== undefined) {
+    try {
+      const value = checkedMerge(merged(merge.strategy, merge.source, completed), group);
+      write(draft, outer, merge.target, value);
+    } catch (error) {
+      giveUp(draft, fanOut, failureOf(error));
+      return;
+    }
+    draft.note({ type: "branches.merged", node: meeting.target, data: { fanOut: id, target: merge.target } });
+  }
+  const fanIn = { total: branches.length, completed: completed.length, failed };
+  draft.create({ node: meeting.target, scope: outer, counts, items: {}, fanIn });
+  closeFanOut(draft, fanOut);
+}
+
+function hasCompleted({ active, failure, arrived }: Branch, isAny: boolean): boolean {
+  return failure === undefined && (active === 0 || (isAny && arrived.length > 0));
+}
+
+function checkedMerge(value: Json, group: string): Json {
+  const { length } = JSON.stringify(value);
+  if (length <= MAX_MERGED_LENGTH) return value;
+  throw new TokenFailure({
+    code: "TOO_LARGE",
+    message: `The merge of "${group}" has ${length} characters as JSON. The maximum is ${MAX_MERGED_LENGTH}: let its branches return references.`,
+  });
+}
+
+/** Writes a value by its path, below `state` or `output`. Throws `TokenFailure` and `ExpressionError`. */
+export function write(draft: Draft, scope: ScopeKey, path: string, value: Json): void {
+  const [area, ...names] = path.split(".");
+  if (area === "state") {
+    if (scope !== null)
+      throw new TokenFailure(invalid(`"${path}" is shared. A branch writes below "output" only.`));
+    // SAFETY: the path has a name below the area, so an object stays one.
+    draft.state = written(draft.state, names, value) as typeof draft.state;
+    return;
+  }
+  draft.setOutput(scope, written(draft.scope(scope).output, names, value));
+}
+
+function giveUp(draft: Draft, { id, outer, group, origin }: FanOut, error: RunError): void {
+  draft.note({ type: "sync.failed", node: origin, data: { fanOut: id, group, error: { ...error } } });
+  cancelBelow(draft, id);
+  draft.close(id);
+  fail(draft, outer, error);
+}
+
+/** Counts the failure of a token, which has ended, where it belongs (FANIN-4). */
+export function fail(draft: Draft, scope: ScopeKey, error: RunError): void {
+  for (const key of draft.around(scope)) {
+    if (key === null) break;
+    const { origin, group } = draft.fanOut(key.fanOut);
+    if (draft.graph.meeting(origin, group) === null) continue;
+    draft.setBranch(key.fanOut, key.branch, { failure: error });
+    cancelBelow(draft, key.fanOut, key.branch);
+    consider(draft, key.fanOut);
+    return;
+  }
+  draft.error ??= error;
+}
+
+/** Looks at the fan-in of a branch that may have finished. */
+export function release(draft: Draft, scope: ScopeKey): void {
+  if (scope === null || !draft.fanOuts.has(scope.fanOut)) return;
+  const { active, failure } = draft.branch(scope.fanOut, scope.branch);
+  if (active === 0 && failure === undefined) consider(draft, scope.fanOut);
+}
+
+function closeFanOut(draft: Draft, { id, outer }: FanOut): void {
+  draft.close(id);
+  release(draft, outer);
+}
+
+/** Cancels the tokens of a branch, or of all branches, and of the fan-outs within. */
+export function cancelBelow(draft: Draft, id: number, branch?: number): void {
+  const { branches } = draft.fanOut(id);
+  const isIdle = branches.every(
+    ({ active }, index) => active === 0 || (branch !== undefined && index !== branch),
+  );
+  if (!isIdle) {
+    const tokens = [...draft.tokens.values()].filter(({ scope }) => draft.isWithin(scope, id, branch));
+    const inner = [...draft.fanOuts.values()].filter(({ outer }) => draft.isWithin(outer, id, branch));
+    for (const { id: token, node } of tokens) {
+      draft.remove(token);
+      draft.note({ type: "token.cancelled", token, node });
+    }
+    for (const one of inner) draft.drop(one.id);
+  }
+  for (const [index, { active, arrived }] of branches.entries())
+    if ((branch === undefined || index === branch) && active + arrived.length > 0)
+      draft.setBranch(id, index, defined({ active: 0, arrived: [] }));
+}

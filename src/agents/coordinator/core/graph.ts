@@ -1,0 +1,62 @@
+/** A workflow, indexed for its runs. Pure. */
+import { itemNames } from "../../../library/workflows/expressions.ts";
+import { findMeetings } from "../../../library/workflows/soundness/meetings.ts";
+import type {
+  WorkflowDefinition,
+  WorkflowNode,
+  WorkflowTransition,
+} from "../../../protocol/workflow-definition.ts";
+import type { Meeting } from "./state.ts";
+
+export interface Graph {
+  readonly definition: WorkflowDefinition;
+  /** Returns a node. Throws for a `ref` of another workflow. */
+  node(ref: string): WorkflowNode;
+  /** Returns the transitions of a node, those of the lowest priority first. */
+  tiers(ref: string): readonly (readonly WorkflowTransition[])[];
+  /** Returns the names of the items that a node sees. */
+  items(ref: string): ReadonlySet<string>;
+  /** Returns where the branches of a fan-out meet; `null` where nothing joins them. */
+  meeting(origin: string, group: string): Meeting | null;
+}
+
+const known = new WeakMap<WorkflowDefinition, Graph>();
+
+/** Returns the graph of a workflow, made once. */
+export function graphOf(definition: WorkflowDefinition): Graph {
+  const graph = known.get(definition) ?? makeGraph(definition);
+  known.set(definition, graph);
+  return graph;
+}
+
+const NO_NAMES: ReadonlySet<string> = new Set();
+
+function makeGraph(definition: WorkflowDefinition): Graph {
+  const nodes = new Map(definition.nodes.map((node) => [node.ref, node]));
+  const tiers = new Map(
+    [...Map.groupBy(definition.transitions, ({ from }) => from)].map(([ref, own]) => [ref, tiersOf(own)]),
+  );
+  const names = itemNames(definition);
+  const meetings = findMeetings(definition);
+  return {
+    definition,
+    node(ref) {
+      const node = nodes.get(ref);
+      if (node === undefined) throw new Error(`The workflow has no node "${ref}".`);
+      return node;
+    },
+    tiers: (ref) => tiers.get(ref) ?? [],
+    items: (ref) => names.get(ref) ?? NO_NAMES,
+    meeting: (origin, group) => meetingOf(meetings(origin, group)),
+  };
+}
+
+function tiersOf(transitions: readonly WorkflowTransition[]): WorkflowTransition[][] {
+  const byPriority = Map.groupBy(transitions, ({ priority }) => priority);
+  return [...byPriority].sort(([one], [other]) => one - other).map(([, tier]) => tier);
+}
+
+function meetingOf(transition: WorkflowTransition | undefined): Meeting | null {
+  const { ref = "", to = "", synchronization } = transition ?? {};
+  return synchronization === undefined ? null : { target: to, transition: ref, synchronization };
+}

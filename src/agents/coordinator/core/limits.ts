@@ -1,0 +1,14 @@
+/** The limits of runs. */
+
+/** Tokens of one run. */
+export const MAX_TOKENS = 10_000;
+/** Steps of the expressions that one token evaluates. */
+export const MAX_TOKEN_STEPS = 200_000;
+/** Steps of one commit, after which others of the isolate come between. */
+export const MAX_COMMIT_STEPS = 250_000;
+/** Steps of a token beside its expressions. */
+export const STEPS_OF_TOKEN = 100;
+/** Length of what a merge writes, as JSON in UTF-16 units. */
+export const MAX_MERGED_LENGTH = 16 * 1024 * 1024;
+/** Length of the input of a node, as JSON in UTF-16 units. */
+export const MAX_INPUT_LENGTH = 1024 * 1024;

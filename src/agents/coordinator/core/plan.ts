@@ -1,0 +1,87 @@
+/**
+ * What signals do to a run. Pure.
+ *
+ * RUNSIGNAL-1  A signal for a token that has ended, for another attempt than the one that works, or for a run that is over changes nothing.
+ * RUNSIGNAL-2  The failure of an attempt that may pass is followed by another attempt, as the task's policy says; of a `once` task it is not.
+ */
+import type { RunError } from "../../../protocol/workflow-run.ts";
+import { advance, endRun } from "./advance.ts";
+import { Draft, type RunChange } from "./draft.ts";
+import { timeOut, timeOutAt } from "./fan-in.ts";
+import { nextAttemptAt } from "./retry.ts";
+import type { NodeEnded, RunSignal } from "./signals.ts";
+import { isOver, type RunState } from "./state.ts";
+
+/** Returns what signals change, in their order; `null` if that is nothing. */
+export function plan(state: RunState, signals: readonly RunSignal[], now: number): RunChange | null {
+  if (isOver(state)) return null;
+  const draft = new Draft(state, now);
+  for (const signal of signals) {
+    if (isOver(draft)) break;
+    apply(draft, signal);
+  }
+  if (!isOver(draft)) advance(draft);
+  return draft.finish();
+}
+
+function apply(draft: Draft, signal: RunSignal): void {
+  switch (signal.type) {
+    case "run.begin":
+      return begin(draft);
+    case "run.advance":
+      return;
+    case "node.ended":
+      return endNode(draft, signal);
+    case "run.expire":
+      return expire(draft);
+    case "run.cancel": {
+      draft.error = { code: "CANCELLED", message: signal.reason ?? "The run was cancelled." };
+      return endRun(draft, "cancelled");
+    }
+    default:
+      return signal satisfies never;
+  }
+}
+
+function begin(draft: Draft): void {
+  if (draft.before.made.tokens > 0) return;
+  draft.note({ type: "workflow.started" });
+  const { initialNode } = draft.graph.definition;
+  draft.create({ node: initialNode, scope: null, counts: {}, items: {}, fanIn: null });
+}
+
+function endNode(draft: Draft, { token: id, attempt, outcome, transient, task }: NodeEnded): void {
+  const token = draft.tokens.get(id);
+  const phase = token?.phase;
+  if (token === undefined || phase?.kind !== "working" || phase.attempt !== attempt) return;
+  const { node } = token;
+  if ("error" in outcome && transient === true) {
+    const notBefore = nextAttemptAt(draft.before.record.workflow.tasks[node], attempt, draft.now);
+    if (notBefore !== undefined) {
+      draft.change(id, { phase: { ...phase, attempt: attempt + 1, notBefore } });
+      draft.note({ type: "task.retried", token: id, node, data: { attempt, error: { ...outcome.error } } });
+      return;
+    }
+  }
+  draft.change(id, { phase: { kind: "resolved", outcome } });
+  const summary = task === undefined ? {} : { task: structuredClone(task) as never };
+  draft.note(
+    "error" in outcome
+      ? { type: "task.failed", token: id, node, data: { attempt, error: { ...outcome.error }, ...summary } }
+      : { type: "task.completed", token: id, node, data: { attempt, output: outcome.output, ...summary } },
+  );
+}
+
+function expire(draft: Draft): void {
+  for (const fanOut of [...draft.fanOuts.values()]) {
+    if (!draft.fanOuts.has(fanOut.id)) continue;
+    const due = timeOutAt(fanOut, draft.graph.meeting(fanOut.origin, fanOut.group));
+    if (due !== null && due <= draft.now) timeOut(draft, fanOut.id);
+  }
+}
+
+/** An error of a task whose effect nobody knows. */
+export const OUTCOME_UNKNOWN: RunError = {
+  code: "OUTCOME_UNKNOWN",
+  message: "The task was lost while it ran, and may have taken effect.",
+};

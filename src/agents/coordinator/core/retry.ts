@@ -1,0 +1,14 @@
+/** Further attempts of a node's task. Pure. */
+import { pauseAfter } from "../../../library/retry.ts";
+import type { PinnedNodeTask } from "../../../protocol/pinned-workflow.ts";
+
+/** Returns the earliest time of the attempt after a failed one; `undefined` where that was the last. */
+export function nextAttemptAt(
+  task: PinnedNodeTask | undefined,
+  attempt: number,
+  now: number,
+): number | undefined {
+  const { retry, effect } = task ?? {};
+  if (retry === undefined || effect === "once" || attempt >= retry.maxAttempts) return undefined;
+  return now + pauseAfter(retry, attempt);
+}

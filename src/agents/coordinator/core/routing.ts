@@ -1,0 +1,83 @@
+/**
+ * The ways of a token behind its node. Pure.
+ *
+ * ROUTE-1  The first priority with a transition that fires wins: all that fire of it do, and no later one is looked at. Without a
+ *          condition, a transition fires.
+ * ROUTE-2  A transition that has fired `maxIterations` times on the way of a token does not fire again, so a later one may.
+ * ROUTE-3  A `foreach` makes a token for each item, none for an empty list; what is no list is an error. Otherwise `spawnCount` counts.
+ */
+import type { WorkflowTransition } from "../../../protocol/workflow-definition.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
+import type { Meter } from "../../../shared/json-schema/meter.ts";
+import type { Draft } from "./draft.ts";
+import { evaluated, invalid, TokenFailure, type Variables, variablesOf } from "./evaluation.ts";
+import type { Counts, Token } from "./state.ts";
+
+/** A transition that fires, and the items of each token that it makes. */
+export interface Firing {
+  readonly transition: WorkflowTransition;
+  readonly items: readonly JsonObject[];
+}
+
+/** Returns the transitions that fire behind a token; none at an end. Throws `TokenFailure`. */
+export function firingBehind(draft: Draft, token: Token, meter: Meter): Firing[] {
+  const tiers = draft.graph.tiers(token.node);
+  if (tiers.length === 0) return [];
+  const variables = variablesOf(draft, token);
+  for (const tier of tiers) {
+    const firing = tier.filter((transition) => fires(draft, token, transition, variables, meter));
+    if (firing.length > 0)
+      return firing.map((transition) => ({ transition, items: itemsOf(transition, variables, meter) }));
+  }
+  return [];
+}
+
+/** Returns the iterations of a token that follows transitions. */
+export function countedWith(counts: Counts, transitions: readonly WorkflowTransition[]): Counts {
+  const bounded = transitions.filter(({ loopConfig }) => loopConfig !== undefined);
+  if (bounded.length === 0) return counts;
+  return { ...counts, ...Object.fromEntries(bounded.map(({ ref }) => [ref, (counts[ref] ?? 0) + 1])) };
+}
+
+function fires(
+  draft: Draft,
+  { id, node, counts }: Token,
+  transition: WorkflowTransition,
+  variables: Variables,
+  meter: Meter,
+): boolean {
+  const { condition, loopConfig, ref } = transition;
+  if (condition !== undefined && !holds(transition, condition, variables, meter)) return false;
+  if (loopConfig === undefined || (counts[ref] ?? 0) < loopConfig.maxIterations) return true;
+  draft.note({ type: "loop_limit_reached", token: id, node, data: { transition: ref } });
+  return false;
+}
+
+function holds(
+  transition: WorkflowTransition,
+  condition: string,
+  variables: Variables,
+  meter: Meter,
+): boolean {
+  const what = `The condition of the transition "${transition.ref}"`;
+  const value = evaluated(transition, condition, variables, meter, what);
+  if (typeof value === "boolean") return value;
+  throw new TokenFailure(invalid(`${what} must be true or false. It is ${typeName(value)}.`));
+}
+
+function itemsOf(
+  { ref, foreach, spawnCount = 1 }: WorkflowTransition,
+  variables: Variables,
+  meter: Meter,
+): JsonObject[] {
+  if (foreach === undefined) return Array.from({ length: spawnCount }, () => ({}));
+  const what = `The collection of the transition "${ref}"`;
+  const list = evaluated(foreach, foreach.collection, variables, meter, what);
+  if (Array.isArray(list)) return list.map((item) => ({ [foreach.itemVar]: item }));
+  throw new TokenFailure(invalid(`${what} must be a list. It is ${typeName(list)}.`));
+}
+
+function typeName(value: Json | undefined): string {
+  if (value === undefined) return "missing";
+  return value === null ? "null" : Array.isArray(value) ? "a list" : `of type ${typeof value}`;
+}

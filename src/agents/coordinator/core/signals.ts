@@ -1,0 +1,24 @@
+/** What happens to a run from outside. */
+import type { TaskSummary } from "../../../protocol/task-summary.ts";
+import type { NodeOutcome } from "./state.ts";
+
+export type RunSignal =
+  /** The run begins: the first one. */
+  | { readonly type: "run.begin" }
+  /** Tokens can go on. */
+  | { readonly type: "run.advance" }
+  /** An attempt of a node's work has ended. */
+  | NodeEnded
+  /** Something may be due. */
+  | { readonly type: "run.expire" }
+  | { readonly type: "run.cancel"; readonly reason?: string; readonly by: string };
+
+export interface NodeEnded {
+  readonly type: "node.ended";
+  readonly token: number;
+  readonly attempt: number;
+  readonly outcome: NodeOutcome;
+  /** The attempt failed for a reason that may pass. */
+  readonly transient?: true;
+  readonly task?: TaskSummary;
+}

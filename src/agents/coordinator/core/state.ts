@@ -1,0 +1,121 @@
+/** The state of a run: its tokens, its open fan-outs, and the areas that nodes read and write. */
+import type { WorkflowDefinition, WorkflowSynchronization } from "../../../protocol/workflow-definition.ts";
+import type { RunError, RunStatus } from "../../../protocol/workflow-run.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
+import type { RunRecord } from "./record.ts";
+
+/** A run as of one commit. Nothing in it changes. */
+export interface RunState {
+  readonly record: RunRecord;
+  readonly status: RunStatus;
+  /** The number of the newest journal entry. */
+  readonly seq: number;
+  /** Tokens and fan-outs that were made: the number of the next one. */
+  readonly made: { readonly tokens: number; readonly fanOuts: number };
+  /** The area `state`. */
+  readonly state: JsonObject;
+  /** The scope of tokens that are in no branch. */
+  readonly root: Scope;
+  /** Tokens that have not ended, by number. Those that arrived at a fan-in are in their branch. */
+  readonly tokens: ReadonlyMap<number, Token>;
+  /** Fan-outs that are open, by number. */
+  readonly fanOuts: ReadonlyMap<number, FanOut>;
+  /** Present once the run failed, was cancelled, or its time was over. */
+  readonly error?: RunError;
+  /** The output of the run. Present once it completed. */
+  readonly output?: JsonObject;
+}
+
+/** Tokens of one branch, or of no branch. */
+export interface Scope {
+  /** Tokens that have not ended, and fan-outs that are open. */
+  readonly active: number;
+  /** The area `output`: what the nodes of this scope have written. */
+  readonly output: Json;
+}
+
+/** A branch of a fan-out. */
+export interface Branch extends Scope {
+  /** The numbers of its tokens that wait at the fan-in. */
+  readonly arrived: readonly number[];
+  readonly failure?: RunError;
+}
+
+/** The place of a scope: `null` for the run, otherwise a branch of a fan-out. */
+export type ScopeKey = { readonly fanOut: number; readonly branch: number } | null;
+
+/** One fan-out of one token. */
+export interface FanOut {
+  readonly id: number;
+  readonly group: string;
+  /** The `ref` of the node that starts it. */
+  readonly origin: string;
+  readonly outer: ScopeKey;
+  /** The path of the token that starts it. */
+  readonly path: string;
+  readonly branches: readonly Branch[];
+  /** Branches that have finished, the failed ones included. */
+  readonly finished: number;
+  readonly failed: number;
+  readonly counts: Counts;
+  /** Milliseconds since the epoch; absent before the first arrival. */
+  readonly firstArrivalAt?: number;
+}
+
+/** The fan-in where the branches of a fan-out meet. */
+export interface Meeting {
+  readonly target: string;
+  /** The `ref` of the transition by which branches arrive. */
+  readonly transition: string;
+  readonly synchronization: WorkflowSynchronization;
+}
+
+/** Iterations of each transition on a token's way. */
+export type Counts = Readonly<Record<string, number>>;
+
+/** A pointer of execution: it stands at a node. */
+export interface Token {
+  readonly id: number;
+  /** The `ref` of its node. */
+  readonly node: string;
+  readonly scope: ScopeKey;
+  readonly counts: Counts;
+  /** Items of a `foreach`, by name. */
+  readonly items: JsonObject;
+  /** What the fan-in before this token has joined; `null` where there was none. */
+  readonly fanIn: Json;
+  readonly phase: Phase;
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number;
+}
+
+/** The work of a token. */
+export type Phase =
+  /** The node is to begin. */
+  | { readonly kind: "ready" }
+  /** The task, the sub-workflow or the agent of the node works. */
+  | Working
+  /** The node has ended; its transitions are to be followed. */
+  | { readonly kind: "resolved"; readonly outcome: NodeOutcome };
+
+export interface Working {
+  readonly kind: "working";
+  readonly input: JsonObject;
+  /** From 1. */
+  readonly attempt: number;
+  /** The earliest start of the attempt, in milliseconds since the epoch; absent where it may begin at once. */
+  readonly notBefore?: number;
+}
+
+/** The end of the work of a node. */
+export type NodeOutcome = { readonly output: Json } | { readonly error: RunError };
+
+/** Reports whether nothing of a run can change any more. */
+export function isOver({ status }: Pick<RunState, "status">): boolean {
+  return status !== "running" && status !== "waiting";
+}
+
+/** Returns the definition of a run. */
+export function definitionOf({ record }: Pick<RunState, "record">): WorkflowDefinition {
+  return record.workflow.definition;
+}

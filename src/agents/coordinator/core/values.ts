@@ -1,0 +1,70 @@
+/**
+ * Values of a run: areas, paths and merges. Pure.
+ *
+ * MERGE-1  Branches are merged in the order of their indexes, whatever the order in which they ended.
+ */
+import type { MergeStrategy, WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
+import { ExpressionError } from "../../../shared/expressions/values.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+
+/** Returns a value with another one at a path. Objects on the way are made. Throws `ExpressionError` for anything else there. */
+export function written(value: Json, [name, ...names]: readonly string[], by: Json): Json {
+  if (name === undefined) return by;
+  if (!isJsonObject(value))
+    throw new ExpressionError("Type", `There is no object to write the member "${name}" to.`);
+  const member = Object.hasOwn(value, name) ? (value[name] ?? {}) : {};
+  return { ...value, [name]: written(member, names, by) };
+}
+
+/** Returns an outer output with what a branch has written over it, member by member. */
+export function overlaid(outer: Json, own: Json): Json {
+  if (!isJsonObject(outer) || !isJsonObject(own)) return own;
+  const both = Object.entries(own).map(([name, value]): [string, Json] => [
+    name,
+    Object.hasOwn(outer, name) ? overlaid(outer[name] ?? null, value) : value,
+  ]);
+  return Object.fromEntries([...Object.entries(outer), ...both]);
+}
+
+/** Returns `state` at the start of a run: the defaults of the schema. */
+export function initialState({ contextSchema }: WorkflowDefinition): JsonObject {
+  const { properties } = contextSchema ?? {};
+  if (!isJsonObject(properties)) return {};
+  const defaults = Object.entries(properties).flatMap(([name, member]) =>
+    isJsonObject(member) && member.default !== undefined ? [[name, member.default] as const] : [],
+  );
+  return structuredClone(Object.fromEntries(defaults));
+}
+
+/** The output of a completed branch. */
+export interface BranchOutput {
+  readonly index: number;
+  readonly output: Json;
+}
+
+/** Returns what a merge writes. The branches are in the order of their indexes; `source` is a path below `_branch.output`. */
+export function merged(strategy: MergeStrategy, source: string, branches: readonly BranchOutput[]): Json {
+  const [, , ...names] = source.split(".");
+  const values = branches.map(({ output }) => valueAt(output, names));
+  switch (strategy) {
+    case "append":
+      return values.every(Array.isArray) ? values.flat(1) : values;
+    case "collect":
+      return values;
+    case "merge_object":
+      return Object.fromEntries(values.filter(isJsonObject).flatMap((value) => Object.entries(value)));
+    case "keyed_by_branch":
+      return Object.fromEntries(branches.map(({ index }, at) => [String(index), values[at] ?? null]));
+    case "last_wins":
+      return values.at(-1) ?? {};
+    default:
+      return strategy satisfies never;
+  }
+}
+
+function valueAt(value: Json, names: readonly string[]): Json {
+  return names.reduce(
+    (inner, name) => (isJsonObject(inner) && Object.hasOwn(inner, name) ? (inner[name] ?? null) : null),
+    value,
+  );
+}

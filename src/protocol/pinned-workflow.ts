@@ -1,0 +1,23 @@
+/** A workflow with all that its nodes run, as a run keeps it. */
+import type { Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
+import type { PinnedTask } from "./task-definition.ts";
+import type { WorkflowDefinition } from "./workflow-definition.ts";
+
+/** A workflow as a run keeps it: later versions of anything do not reach it. */
+export interface PinnedWorkflow extends Pin {
+  library: string;
+  definition: WorkflowDefinition;
+  /** What the nodes with a task run, by the `ref` of the node. */
+  tasks: Readonly<Record<string, PinnedNodeTask>>;
+}
+
+/** The task of a node. */
+export interface PinnedNodeTask {
+  library: string;
+  id: string;
+  effect: ToolEffect;
+  timeoutMs: number;
+  retry?: RetryPolicy;
+  /** The steps of the task; absent where it is a function. */
+  task?: PinnedTask;
+}

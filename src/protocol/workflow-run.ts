@@ -1,0 +1,46 @@
+/** Runs of workflows, as callers see them. */
+import type { Json } from "../shared/json.ts";
+
+/** The life of a run. It waits while it needs a person, a timer or other actors, and nothing of its own works. */
+export type RunStatus = "running" | "waiting" | "completed" | "failed" | "timed_out" | "cancelled";
+
+/** The failure of a run, or of a node in it. */
+export interface RunError {
+  code: string;
+  message: string;
+}
+
+/** What happened in a run, in the order of its journal. `node` and `token` name where. */
+export type RunEntryType =
+  | "workflow.started"
+  | "workflow.completed"
+  | "workflow.failed"
+  | "workflow.cancelled"
+  | "workflow.timed_out"
+  | "token.created"
+  | "token.completed"
+  | "token.failed"
+  | "token.cancelled"
+  | "token.waiting"
+  | "task.dispatched"
+  | "task.retried"
+  | "task.completed"
+  | "task.failed"
+  | "transition.fired"
+  | "loop_limit_reached"
+  | "fan_out.started"
+  | "fan_in.completed"
+  | "branches.merged"
+  | "sync.timeout"
+  | "sync.failed"
+  | "context.updated";
+
+/** One entry of a run's journal. */
+export interface RunEntry {
+  type: RunEntryType;
+  /** The number of the token. */
+  token?: number;
+  /** The `ref` of the node. */
+  node?: string;
+  data?: Json;
+}
