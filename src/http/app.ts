@@ -94,6 +94,7 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   app.use(guardUpgrades(ports.cors ?? { origins: [] }));
   app.use("/api/agents/*", seeded);
   app.post("/api/conversations", seeded);
+  app.post("/api/runs", seeded);
   app.use("/v1/*", seeded);
   authenticatedRoutes(app);
   refuseOtherMethods(app);

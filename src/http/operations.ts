@@ -17,6 +17,7 @@ import { healthOperations } from "./routes/health.ts";
 import { libraryRoutes } from "./routes/libraries.ts";
 import { libraryOperations } from "./routes/library-operations.ts";
 import { participantOperations, participantRoutes } from "./routes/participants.ts";
+import { runOperations, runRoutes } from "./routes/runs.ts";
 import { signalOperations, signalRoutes } from "./routes/signals.ts";
 import { socketOperations, socketRoutes } from "./routes/sockets.ts";
 import { traceOperations, traceRoutes } from "./routes/traces.ts";
@@ -30,6 +31,7 @@ export const OPERATIONS: readonly ApiOperation[] = [
   ...attachmentOperations,
   ...turnOperations,
   ...traceOperations,
+  ...runOperations,
   ...signalOperations,
   ...deferredOperations,
   ...eventOperations,
@@ -52,6 +54,7 @@ export function authenticatedRoutes(app: HttpRoutes): void {
   attachmentRoutes(app);
   turnRoutes(app);
   traceRoutes(app);
+  runRoutes(app);
   signalRoutes(app);
   eventRoutes(app);
   chatRoutes(app);

@@ -2,6 +2,7 @@
 
 import type { LocationHint } from "../shared/location.ts";
 import type { AgentApi } from "./agent-api.ts";
+import type { CoordinatorApi } from "./coordinator-api.ts";
 import type { ConversationApi } from "./conversation-api.ts";
 import type { ActorAddress } from "./envelope.ts";
 import type { DeadLetterApi, MailboxPeer } from "./mailbox-api.ts";
@@ -21,6 +22,8 @@ export interface MailboxActor extends MailboxPeer, DeadLetterApi {}
 export interface ActorLookup {
   agent(tenant: string, id: string, hint?: LocationHint): Promise<AgentApi>;
   conversation(tenant: string, id: string, hint?: LocationHint): Promise<ConversationActor>;
+  /** Throws `UNAVAILABLE` where this runtime has no runs of workflows. */
+  coordinator(tenant: string, id: string, hint?: LocationHint): Promise<CoordinatorApi>;
   /** Throws `NOT_FOUND` where this runtime has no actors of the address's kind. */
   mailbox(address: ActorAddress): Promise<MailboxActor>;
 }

@@ -2,7 +2,8 @@
 import type { Json } from "../shared/json.ts";
 
 /** The life of a run. It waits while it needs a person, a timer or other actors, and nothing of its own works. */
-export type RunStatus = "running" | "waiting" | "completed" | "failed" | "timed_out" | "cancelled";
+export const RUN_STATUSES = ["running", "waiting", "completed", "failed", "timed_out", "cancelled"] as const;
+export type RunStatus = (typeof RUN_STATUSES)[number];
 
 /** The failure of a run, or of a node in it. */
 export interface RunError {
@@ -10,30 +11,33 @@ export interface RunError {
   message: string;
 }
 
-/** What happened in a run, in the order of its journal. `node` and `token` name where. */
-export type RunEntryType =
-  | "workflow.started"
-  | "workflow.completed"
-  | "workflow.failed"
-  | "workflow.cancelled"
-  | "workflow.timed_out"
-  | "token.created"
-  | "token.completed"
-  | "token.failed"
-  | "token.cancelled"
-  | "token.waiting"
-  | "task.dispatched"
-  | "task.retried"
-  | "task.completed"
-  | "task.failed"
-  | "transition.fired"
-  | "loop_limit_reached"
-  | "fan_out.started"
-  | "fan_in.completed"
-  | "branches.merged"
-  | "sync.timeout"
-  | "sync.failed"
-  | "context.updated";
+/** What happens in a run, in its journal. `node` and `token` name where. */
+export const RUN_ENTRY_TYPES = [
+  "workflow.started",
+  "workflow.completed",
+  "workflow.failed",
+  "workflow.cancelled",
+  "workflow.timed_out",
+  "token.created",
+  "token.completed",
+  "token.failed",
+  "token.cancelled",
+  "token.waiting",
+  "task.dispatched",
+  "task.retried",
+  "task.completed",
+  "task.failed",
+  "task.lost",
+  "transition.fired",
+  "loop_limit_reached",
+  "fan_out.started",
+  "fan_in.completed",
+  "branches.merged",
+  "sync.timeout",
+  "sync.failed",
+  "context.updated",
+] as const;
+export type RunEntryType = (typeof RUN_ENTRY_TYPES)[number];
 
 /** One entry of a run's journal. */
 export interface RunEntry {

@@ -37,6 +37,7 @@ function begun(definition: WorkflowDefinition): RunState {
     workflow: { library: "lib", id: "w", version: 1, hash: "", definition, tasks: {} },
     input: INPUT,
     startedBy: "user",
+    request: "",
     createdAt: 0,
   });
 }

@@ -12,6 +12,8 @@ export function durableActors(env: object): ActorLookup {
     agent: (tenant, id, hint) => durableActor(env, { kind: "agent", tenant, id }, "UNAVAILABLE", hint),
     conversation: (tenant, id, hint) =>
       durableActor(env, { kind: "conversation", tenant, id }, "UNAVAILABLE", hint),
+    coordinator: (tenant, id, hint) =>
+      durableActor(env, { kind: "coordinator", tenant, id }, "UNAVAILABLE", hint),
     mailbox: (address) => durableActor(env, address),
   };
 }

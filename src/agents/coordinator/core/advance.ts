@@ -84,7 +84,8 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
       message: `The input of "${token.node}" has ${length} characters as JSON. The maximum is ${MAX_INPUT_LENGTH}.`,
     });
   draft.change(token.id, { phase: { kind: "working", input, attempt: 1 } });
-  draft.note({ type: "task.dispatched", token: token.id, node: token.node, data: { input } });
+  const data = input === own ? {} : { data: { input } };
+  draft.note({ type: "task.dispatched", token: token.id, node: token.node, ...data });
   return true;
 }
 

@@ -8,6 +8,13 @@ export const MAX_TOKEN_STEPS = 200_000;
 export const MAX_COMMIT_STEPS = 250_000;
 /** Steps of a token beside its expressions. */
 export const STEPS_OF_TOKEN = 100;
+/** Milliseconds in which the result of a lost attempt may come. The Executor sends it by name meanwhile. */
+export const LOST_RESULT_MS = 30_000;
+/** Wakes without progress, after which a run fails. */
+export const MAX_RECOVERIES = 10;
+/** Waits between heartbeats, in milliseconds. */
+export const MIN_HEARTBEAT_MS = 1_000;
+export const MAX_HEARTBEAT_MS = 60_000;
 /** Length of what a merge writes, as JSON in UTF-16 units. */
 export const MAX_MERGED_LENGTH = 16 * 1024 * 1024;
 /** Length of the input of a node, as JSON in UTF-16 units. */

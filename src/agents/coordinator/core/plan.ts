@@ -2,12 +2,15 @@
  * What signals do to a run. Pure.
  *
  * RUNSIGNAL-1  A signal for a token that has ended, for another attempt than the one that works, or for a run that is over changes nothing.
+ * RUNSIGNAL-3  After a crash, work that may run twice begins again, as the same operation. The outcome of a `once` task is unknown unless
+ *              its result comes within `LOST_RESULT_MS`; then it fails with `OUTCOME_UNKNOWN`, which the graph may handle.
  * RUNSIGNAL-2  The failure of an attempt that may pass is followed by another attempt, as the task's policy says; of a `once` task it is not.
  */
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import { advance, endRun } from "./advance.ts";
 import { Draft, type RunChange } from "./draft.ts";
 import { timeOut, timeOutAt } from "./fan-in.ts";
+import { LOST_RESULT_MS } from "./limits.ts";
 import { nextAttemptAt } from "./retry.ts";
 import type { NodeEnded, RunSignal } from "./signals.ts";
 import { isOver, type RunState } from "./state.ts";
@@ -32,6 +35,8 @@ function apply(draft: Draft, signal: RunSignal): void {
       return;
     case "node.ended":
       return endNode(draft, signal);
+    case "run.recover":
+      return recover(draft);
     case "run.expire":
       return expire(draft);
     case "run.cancel": {
@@ -45,7 +50,6 @@ function apply(draft: Draft, signal: RunSignal): void {
 
 function begin(draft: Draft): void {
   if (draft.before.made.tokens > 0) return;
-  draft.note({ type: "workflow.started" });
   const { initialNode } = draft.graph.definition;
   draft.create({ node: initialNode, scope: null, counts: {}, items: {}, fanIn: null });
 }
@@ -77,6 +81,23 @@ function expire(draft: Draft): void {
     if (!draft.fanOuts.has(fanOut.id)) continue;
     const due = timeOutAt(fanOut, draft.graph.meeting(fanOut.origin, fanOut.group));
     if (due !== null && due <= draft.now) timeOut(draft, fanOut.id);
+  }
+  for (const { id, node, phase } of [...draft.tokens.values()]) {
+    if (phase.kind !== "working" || phase.lostUntil === undefined || phase.lostUntil > draft.now) continue;
+    const { attempt } = phase;
+    draft.change(id, { phase: { kind: "resolved", outcome: { error: OUTCOME_UNKNOWN } } });
+    draft.note({ type: "task.failed", token: id, node, data: { attempt, error: { ...OUTCOME_UNKNOWN } } });
+  }
+}
+
+/** Takes what ran when the actor died for lost. What may run twice begins again. */
+function recover(draft: Draft): void {
+  for (const { id, node, phase } of [...draft.tokens.values()]) {
+    const hasBegun = phase.kind === "working" && (phase.notBefore ?? 0) <= draft.now;
+    if (!hasBegun || phase.lostUntil !== undefined || draft.before.record.workflow.tasks[node]?.effect !== "once")
+      continue;
+    draft.change(id, { phase: { ...phase, lostUntil: draft.now + LOST_RESULT_MS } });
+    draft.note({ type: "task.lost", token: id, node, data: { attempt: phase.attempt } });
   }
 }
 

@@ -11,7 +11,9 @@ export interface RunRecord {
   readonly workflow: PinnedWorkflow;
   /** As its schema accepted it, with defaults. */
   readonly input: JsonObject;
-  /** The principal that started the run. */
+  /** The hash of the request that started the run. */
+  readonly request: string;
+  /** The subject that started the run. */
   readonly startedBy: string;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;

@@ -9,6 +9,8 @@ export type RunSignal =
   | { readonly type: "run.advance" }
   /** An attempt of a node's work has ended. */
   | NodeEnded
+  /** The actor woke: the attempts that ran are lost. */
+  | { readonly type: "run.recover" }
   /** Something may be due. */
   | { readonly type: "run.expire" }
   | { readonly type: "run.cancel"; readonly reason?: string; readonly by: string };

@@ -105,6 +105,11 @@ export interface Working {
   readonly attempt: number;
   /** The earliest start of the attempt, in milliseconds since the epoch; absent where it may begin at once. */
   readonly notBefore?: number;
+  /**
+   * The attempt was lost with an earlier life of the actor, and may have taken effect. Its result may still come, until this time in
+   * milliseconds since the epoch.
+   */
+  readonly lostUntil?: number;
 }
 
 /** The end of the work of a node. */

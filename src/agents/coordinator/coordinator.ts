@@ -1,0 +1,198 @@
+/**
+ * The `Coordinator` actor: one run of a workflow.
+ *
+ * RUNDOOR-1  A run is visible to the principal that started it, and to operators and administrators of its tenant. To others it does not
+ *            exist.
+ * RUNDOOR-2  Repeating a start with its key and content answers the same run; with other content it is `IDEMPOTENCY_CONFLICT`.
+ */
+import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
+import { systemClock, systemIds } from "../../ports/system.ts";
+import { durableStorage } from "../../ports/workers/durable-storage.ts";
+import { withDeadline } from "../../ports/deadline.ts";
+import type { CoordinatorApi, RunView, StartRun } from "../../protocol/coordinator-api.ts";
+import type {
+  TaskError,
+  TaskErrorApi,
+  TaskExecutor,
+  TaskResult,
+  TaskResultApi,
+} from "../../protocol/executor-api.ts";
+import { stemOf } from "../../protocol/ids.ts";
+import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
+import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
+import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
+import type { DefinitionReference } from "../../shared/identifiers.ts";
+import type { JsonObject } from "../../shared/json.ts";
+import type { PageOptions } from "../../shared/page.ts";
+import type { Principal } from "../../shared/principal.ts";
+import { SessionAgent } from "../base/session-agent.ts";
+import { Wakeups } from "../base/timers/wakeups.ts";
+import { isOver, type RunState } from "./core/state.ts";
+import { checkReader, parseStart, requestHash } from "./door/start-run.ts";
+import { runView, tracePage } from "./reads/run-views.ts";
+import { RunRuntime } from "./run-runtime.ts";
+
+/** Everything that an application provides to its runs. */
+export interface CoordinatorClassPorts<Env> {
+  executor(env: Env): TaskExecutor;
+  deadLetters(env: Env): DeadLetterWriter | null;
+  /** Resolves a workflow of a tenant with all that it runs. Throws `NOT_FOUND` or `INVALID_INPUT`. */
+  workflow(env: Env, tenant: string, reference: DefinitionReference): Promise<PinnedWorkflow>;
+  /** Returns an input as the workflow takes it. Throws `INVALID_INPUT`. */
+  checkedInput(workflow: PinnedWorkflow, input: JsonObject): JsonObject;
+  /** Where the runs of a tenant may live. */
+  location(tenant: string): LocationPolicy;
+}
+
+/** Milliseconds that `finished` waits at most. */
+const MAX_WAIT_MS = 15 * 60_000;
+
+/** Returns the class `Coordinator` of an application. */
+export function createCoordinatorClass<Env extends Cloudflare.Env>(
+  ports: CoordinatorClassPorts<Env>,
+): new (
+  ctx: DurableObjectState,
+  env: Env,
+) => SessionAgent<Env> & CoordinatorApi & TaskResultApi & TaskErrorApi {
+  return class Coordinator
+    extends SessionAgent<Env>
+    implements CoordinatorApi, TaskResultApi, TaskErrorApi
+  {
+    /** The name is stored with the job: never change it. */
+    readonly #wakeups = new Wakeups(
+      {
+        run: () => {
+          this.#runtime.reconcile();
+          return this.#runtime.dueIn;
+        },
+      },
+      { early: ["run"] },
+    );
+    readonly #runtime = new RunRuntime({
+      ...durableStorage(this.ctx.storage),
+      clock: systemClock,
+      executor: ports.executor(this.env),
+      armWakeup: (milliseconds) => this.#wakeups.arm("run", milliseconds),
+      send: (envelope) => this.mailbox.send(envelope, { owed: true }),
+      publish: ({ state }) => {
+        if (isOver(state)) for (const end of this.#waiting.splice(0)) end();
+      },
+    });
+    /** Callers that wait for the end of the run. */
+    readonly #waiting: (() => void)[] = [];
+
+    constructor(ctx: DurableObjectState, env: Env) {
+      super(ctx, env);
+      this.lifecycle.use(this.#wakeups);
+    }
+
+    protected override get mailboxKind() {
+      return "coordinator";
+    }
+
+    protected override checkStorage() {
+      super.checkStorage();
+      this.#runtime.store.checkVersion();
+    }
+
+    protected override whenArmed() {
+      return this.#runtime.whenArmed();
+    }
+
+    protected override deadLetterDirectory() {
+      return ports.deadLetters(this.env);
+    }
+
+    override async onStart(): Promise<void> {
+      await this.#runtime.wake();
+    }
+
+    async start(principal: Principal, given: StartRun): Promise<Result<RunView>> {
+      return asResult(async () => {
+        this.checkPlace();
+        const { id, workflow: reference, input = {}, projectId = "default", idempotencyKey } = parseStart(given);
+        const { tenant, subject } = principal;
+        if (this.name !== `${tenant}:${id}`)
+          throw new DramatisError("INVALID_INPUT", `The actor of this run is "${tenant}:${id}".`);
+        const request = await requestHash(given);
+        if (this.#runtime.exists) return this.#repeated(principal, request, idempotencyKey);
+        checkNew(id, ports.location(tenant), "/id");
+        const workflow = await ports.workflow(this.env, tenant, reference);
+        // Another request may have started the run meanwhile.
+        if (this.#runtime.exists) return this.#repeated(principal, request, idempotencyKey);
+        await this.#runtime.start({
+          id,
+          tenant,
+          projectId,
+          stem: stemOf(systemIds.ulid()),
+          workflow,
+          input: ports.checkedInput(workflow, input),
+          startedBy: subject,
+          request,
+          createdAt: systemClock.now(),
+        });
+        return runView(this.#runtime.state);
+      });
+    }
+
+    async status(principal: Principal) {
+      return this.#read(principal, runView);
+    }
+
+    async cancel(principal: Principal, { reason }: { reason?: string } = {}) {
+      return asResult(async () => {
+        checkReader(this.#runtime.state.record, principal);
+        await this.#runtime.cancel(principal.subject, reason);
+        return runView(this.#runtime.state);
+      });
+    }
+
+    async trace(principal: Principal, options?: PageOptions) {
+      return this.#read(principal, () => tracePage(this.#runtime.store.journal, options));
+    }
+
+    async finished(principal: Principal, timeoutMs: number) {
+      return asResult(async () => {
+        checkReader(this.#runtime.state.record, principal);
+        const limit = Math.min(timeoutMs, MAX_WAIT_MS);
+        if (!isOver(this.#runtime.state)) {
+          const end = new Promise<void>((resolve) => this.#waiting.push(resolve));
+          await withDeadline(systemClock, limit, () => end).catch(() => undefined);
+        }
+        return runView(this.#runtime.state);
+      });
+    }
+
+    async handleTaskResult(result: TaskResult): Promise<Result<null>> {
+      return asDone(() => this.#runtime.taskResult(result));
+    }
+
+    async handleTaskError({ operationId, attempt, error }: TaskError): Promise<Result<null>> {
+      const result = { tool_call_id: "", success: false, error };
+      return asDone(() => this.#runtime.taskResult({ operationId, attempt, result }));
+    }
+
+    override onRequest(): Response {
+      return new Response("Not found", { status: 404 });
+    }
+
+    /** Answers a request that was made before. Throws `IDEMPOTENCY_CONFLICT` for another one, and `CONFLICT` without a key. */
+    #repeated(principal: Principal, request: string, key: string | undefined): RunView {
+      const { state } = this.#runtime;
+      checkReader(state.record, principal);
+      if (key === undefined) throw new DramatisError("CONFLICT", "This run exists already. Start another one under another id.");
+      if (state.record.request === request) return runView(state);
+      throw new DramatisError(
+        "IDEMPOTENCY_CONFLICT",
+        "Another run was started under this key. Repeat that request, or give another key.",
+      );
+    }
+
+    #read<Value>(principal: Principal, body: (state: RunState) => Value): Promise<Result<Value>> {
+      return asResult(() => {
+        checkReader(this.#runtime.state.record, principal);
+        return body(this.#runtime.state);
+      });
+    }
+  };
+}

@@ -1,0 +1,82 @@
+/**
+ * The effects that the state of a run calls for. Pure.
+ *
+ * RUNEFFECT-1  An effect has one key for each attempt of a token's work, so it runs once at a time.
+ */
+import type { RunChange } from "./draft.ts";
+import { timeOutAt } from "./fan-in.ts";
+import { graphOf } from "./graph.ts";
+import { MAX_HEARTBEAT_MS, MIN_HEARTBEAT_MS } from "./limits.ts";
+import { definitionOf, isOver, type RunState, type Token, type Working } from "./state.ts";
+
+export type RunEffect =
+  /** A task runs in the Executor. */
+  | TaskEffect
+  /** Tokens go on in a commit of their own. */
+  | { readonly kind: "advance"; readonly key: "advance" };
+
+export interface TaskEffect {
+  readonly kind: "task";
+  readonly key: string;
+  readonly token: Token;
+  readonly work: Working;
+}
+
+/** Returns every effect that a state calls for. */
+export function effectsOf(state: RunState): RunEffect[] {
+  return [...[...state.tokens.values()].flatMap((token) => effectOf(state, token)), ...advanceOf(state)];
+}
+
+/** Returns the effects of the tokens that changes touched. */
+export function effectsAfter(changes: readonly RunChange[], state: RunState): RunEffect[] {
+  const touched = new Set(changes.flatMap(({ tokens }) => [...tokens]));
+  const own = [...touched].flatMap((id) => {
+    const token = state.tokens.get(id);
+    return token === undefined ? [] : effectOf(state, token);
+  });
+  return [...own, ...advanceOf(state)];
+}
+
+/** Returns the keys of the effects that a state before changes called for, and the state after them does not. */
+export function endedBy(changes: readonly (RunChange & { before: RunState })[], state: RunState): string[] {
+  return changes.flatMap(({ before, tokens }) =>
+    [...tokens].flatMap((id) => {
+      const token = before.tokens.get(id);
+      const [effect] = token === undefined ? [] : effectOf(before, token);
+      const now = state.tokens.get(id);
+      const [left] = now === undefined ? [] : effectOf(state, now);
+      return effect === undefined || left?.key === effect.key ? [] : [effect.key];
+    }),
+  );
+}
+
+/** Returns in how many milliseconds a run must wake; `null` if it need not. */
+export function dueIn(state: RunState, now: number, wokeAt: number): number | null {
+  if (isOver(state)) return null;
+  const graph = graphOf(definitionOf(state));
+  const times = [...state.fanOuts.values()].flatMap(
+    (fanOut) => timeOutAt(fanOut, graph.meeting(fanOut.origin, fanOut.group)) ?? [],
+  );
+  for (const { phase } of state.tokens.values()) {
+    if (phase.kind !== "working") times.push(now);
+    else times.push(phase.lostUntil ?? Math.max(phase.notBefore ?? 0, now + heartbeatIn(now - wokeAt)));
+  }
+  return times.length === 0 ? null : Math.max(0, Math.min(...times) - now);
+}
+
+/** Returns the wait for the next heartbeat, which starts lost effects again: the longer, the older this life of the actor is. */
+function heartbeatIn(age: number): number {
+  return Math.min(Math.max(age, MIN_HEARTBEAT_MS), MAX_HEARTBEAT_MS);
+}
+
+function effectOf({ record }: RunState, token: Token): TaskEffect[] {
+  const { phase, id, node } = token;
+  if (phase.kind !== "working" || phase.lostUntil !== undefined) return [];
+  if (record.workflow.tasks[node] === undefined) return [];
+  return [{ kind: "task", key: `node:${id}:${phase.attempt}`, token, work: phase }];
+}
+
+function advanceOf(state: RunState): RunEffect[] {
+  const isPending = [...state.tokens.values()].some(({ phase }) => phase.kind !== "working");
+  return isPending && !isOver(state) ? [{ kind: "advance", key: "advance" }] : [];
+}

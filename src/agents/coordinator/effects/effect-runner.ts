@@ -1,0 +1,145 @@
+/**
+ * Performs the effects of a run, each at most once at a time, and reports their outcomes. Tasks that begin together go to the Executor in
+ * batches.
+ *
+ * RUNBATCH-1  The calls of one batch have at most `MAX_BATCH_CALLS` calls, and about `MAX_BATCH_LENGTH` characters of input.
+ */
+import type { Clock } from "../../../ports/clock.ts";
+import type { TaskExecutor, ToolErrorCode } from "../../../protocol/executor-api.ts";
+import { operationId, parseItemId } from "../../../protocol/ids.ts";
+import type { PinnedNodeTask } from "../../../protocol/pinned-workflow.ts";
+import { defined } from "../../../shared/defined.ts";
+import { type BatchCall, CallBatch, type CallEnd } from "../../base/calls/call-batch.ts";
+import { RunningEffects } from "../../base/runtime/running.ts";
+import type { RunEffect, TaskEffect } from "../core/effects.ts";
+import { OUTCOME_UNKNOWN } from "../core/plan.ts";
+import type { RunRecord } from "../core/record.ts";
+import type { NodeEnded, RunSignal } from "../core/signals.ts";
+import type { NodeOutcome } from "../core/state.ts";
+
+export interface RunEffectPorts {
+  clock: Clock;
+  executor: TaskExecutor;
+  record(): RunRecord;
+  /** Commits outcomes. Reports whether they are stored, and not kept for another try. Never throws. */
+  report(outcomes: readonly RunSignal[]): boolean;
+}
+
+/** Calls of one batch. */
+const MAX_BATCH_CALLS = 100;
+/** Length of the inputs of one batch, as JSON in UTF-16 units. */
+const MAX_BATCH_LENGTH = 4 * 1024 * 1024;
+
+export class RunEffectRunner {
+  readonly #running = new RunningEffects();
+
+  constructor(private readonly ports: RunEffectPorts) {}
+
+  /** Starts the effects that do not run. */
+  start(effects: readonly RunEffect[]): void {
+    const idle = effects.filter(({ key }) => !this.#running.has(key));
+    for (const { kind, key } of idle) if (kind === "advance") void this.#running.run(key, () => this.#advance());
+    const { clock } = this.ports;
+    const now = clock.now();
+    const byStart = Map.groupBy(
+      idle.filter((effect) => effect.kind === "task"),
+      ({ work: { notBefore = now } }) => Math.max(now, notBefore),
+    );
+    for (const [startAt, together] of byStart)
+      for (const batch of batches(together)) this.#runTasks(batch, startAt);
+  }
+
+  /** Aborts the effects of these keys that run. */
+  abort(keys: Iterable<string>): void {
+    for (const key of keys) this.#running.abort(key);
+  }
+
+  /** Lets tokens go on after others of the isolate came between. */
+  async #advance(): Promise<void> {
+    await new Promise<void>((resolve) => void this.ports.clock.timer(0, resolve));
+    this.ports.report([{ type: "run.advance" }]);
+  }
+
+  #runTasks(effects: readonly TaskEffect[], startAt: number): void {
+    const { clock, executor, record } = this.ports;
+    const batch = new CallBatch({
+      onEnds: (ends) => this.ports.report(ends.flatMap(endedBy)),
+      onProgress: () => undefined,
+    });
+    for (const effect of effects)
+      void this.#running.run(effect.key, (signal) => batch.follow(callOf(record(), effect), signal));
+    void batch.run(executor, clock, startAt);
+  }
+}
+
+/** Splits tasks into batches (RUNBATCH-1). */
+function batches(effects: readonly TaskEffect[]): TaskEffect[][] {
+  const all: TaskEffect[][] = [];
+  let length = Number.POSITIVE_INFINITY;
+  for (const effect of effects) {
+    const own = effects.length === 1 ? 0 : JSON.stringify(effect.work.input).length;
+    const last = all.at(-1);
+    if (last === undefined || last.length >= MAX_BATCH_CALLS || length + own > MAX_BATCH_LENGTH) {
+      all.push([effect]);
+      length = own;
+    } else {
+      last.push(effect);
+      length += own;
+    }
+  }
+  return all;
+}
+
+/** Returns the id of a token's operation. It is the same for all attempts: the key by which a repetition is recognised. */
+export function operationOf({ stem }: Pick<RunRecord, "stem">, token: number): string {
+  return operationId({ stem, n: token }, 0);
+}
+
+/** Returns the token of an operation; `undefined` for one of another run. */
+export function tokenOf({ stem }: Pick<RunRecord, "stem">, operation: string): number | undefined {
+  const address = parseItemId(operation);
+  return address?.prefix === "op" && address.stem === stem ? address.n : undefined;
+}
+
+function callOf(record: RunRecord, { token, work }: TaskEffect): BatchCall {
+  const { id: runId, tenant, projectId, workflow } = record;
+  const task = workflow.tasks[token.node];
+  return {
+    operationId: operationOf(record, token.id),
+    attempt: work.attempt,
+    toolCallId: "",
+    name: token.node,
+    effect: task?.effect ?? "once",
+    invocation: () => ({
+      ...calledTask(token.node, task),
+      input: work.input,
+      context: { tenant, projectId, runId, node: token.node } as never,
+    }),
+  };
+}
+
+function calledTask(node: string, pinned: PinnedNodeTask | undefined) {
+  if (pinned === undefined) throw new Error(`The node "${node}" runs no task.`);
+  const { library, id, timeoutMs, task } = pinned;
+  // The deployed code of a function runs, whatever its version.
+  return { tool: { library, id, version: 0 }, timeoutMs, ...defined({ task }) };
+}
+
+/** Returns the signal of a call that has ended. */
+export function endedBy({ operationId: id, attempt, end, lost }: CallEnd): NodeEnded[] {
+  const { n: token } = parseItemId(id) ?? { n: -1 };
+  if ("deferred" in end) return [];
+  const { result, transient, task } = end;
+  const outcome = outcomeOf(result, lost === true);
+  return [{ type: "node.ended", token, attempt, outcome, ...defined({ transient, task }) }];
+}
+
+function outcomeOf(
+  { success, result = null, error }: Extract<CallEnd["end"], { result: unknown }>["result"],
+  isLost: boolean,
+): NodeOutcome {
+  if (success) return { output: result };
+  const { code, message, retriable } = error ?? { code: "EXECUTION_FAILED" as ToolErrorCode, message: "", retriable: false };
+  // What was lost and may not be repeated has an unknown outcome.
+  return { error: isLost && !retriable ? OUTCOME_UNKNOWN : { code, message } };
+}

@@ -1,0 +1,77 @@
+/** The core of a run, as the shell of its actor calls it: decisions, store, and the effects that a state calls for. */
+import type { NewEnvelope } from "../../protocol/envelope.ts";
+import { DramatisError, type ErrorData } from "../../shared/errors.ts";
+import type { ActorCore, Commit } from "../base/runtime/actor-core.ts";
+import type { RunChange } from "./core/draft.ts";
+import { dueIn, effectsAfter, effectsOf, endedBy, type RunEffect } from "./core/effects.ts";
+import { plan } from "./core/plan.ts";
+import type { RunSignal } from "./core/signals.ts";
+import type { RunState } from "./core/state.ts";
+import type { RunDatabase } from "./store/run-database.ts";
+import type { RunJournalRow } from "./store/run-journal.ts";
+
+/** A committed change of a run. */
+export interface RunCommit extends Commit<RunState>, RunChange {
+  readonly state: RunState;
+  readonly row: RunJournalRow;
+}
+
+export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null, RunCommit, RunEffect> {
+  readonly effectsOf = effectsOf;
+
+  /** `wokeAt` is the time at which this life of the actor began. */
+  constructor(
+    private readonly store: RunDatabase,
+    private readonly wokeAt: number,
+  ) {}
+
+  load(): RunState | null {
+    return this.store.load();
+  }
+
+  /** Throws `INTERNAL_ERROR` for a defect. Planning is pure, so it would repeat. */
+  plan(state: RunState, signals: readonly RunSignal[], now: number): RunChange | null {
+    try {
+      return plan(state, signals, now);
+    } catch (cause) {
+      if (cause instanceof DramatisError) throw cause;
+      console.error(cause);
+      throw new DramatisError("INTERNAL_ERROR", "An internal error occurred.", { cause });
+    }
+  }
+
+  write(before: RunState, change: RunChange | null, now: number): RunCommit | null {
+    return change === null ? null : { before, ...change, row: this.store.commit(before, change, now) };
+  }
+
+  envelopes(): readonly NewEnvelope[] {
+    return [];
+  }
+
+  dueIn(state: RunState, now: number): number | null {
+    return dueIn(state, now, this.wokeAt);
+  }
+
+  effectsAfter(commits: readonly RunCommit[], state: RunState): readonly RunEffect[] {
+    return effectsAfter(commits, state);
+  }
+
+  endedBy(commits: readonly RunCommit[], state: RunState): readonly string[] {
+    return endedBy(commits, state);
+  }
+
+  isCurrent(state: RunState): boolean {
+    return this.store.isCurrent(state);
+  }
+
+  concerns(outcome: RunSignal, effect: RunEffect): boolean {
+    return outcome.type === "node.ended" && effect.kind === "task" && effect.token.id === outcome.token;
+  }
+
+  /** Fails the tokens of outcomes that can never be committed. */
+  abandon(outcomes: readonly RunSignal[], { code, message }: ErrorData): readonly RunSignal[] {
+    return outcomes.flatMap((outcome) =>
+      outcome.type === "node.ended" ? [{ ...outcome, outcome: { error: { code, message } } }] : [],
+    );
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * A run of a workflow: connects the shell with the run's core, store and effects. Runs unchanged in a Durable Object and in Node.
+ */
+import type { KeyValue } from "../../ports/key-value.ts";
+import type { ActorDatabase } from "../../ports/sql-database.ts";
+import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
+import type { NewEnvelope } from "../../protocol/envelope.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
+import { ActorShell } from "../base/runtime/shell.ts";
+import { StoredClock } from "../base/runtime/stored-clock.ts";
+import { newRun } from "./core/begin.ts";
+import type { RunChange } from "./core/draft.ts";
+import type { RunEffect } from "./core/effects.ts";
+import type { RunRecord } from "./core/record.ts";
+import type { RunSignal } from "./core/signals.ts";
+import { isOver, type RunState } from "./core/state.ts";
+import { endedBy, RunEffectRunner, tokenOf } from "./effects/effect-runner.ts";
+import { type RunCommit, RunCore } from "./run-core.ts";
+import { RunDatabase } from "./store/run-database.ts";
+
+export interface RunPorts extends WakeupPorts {
+  database: ActorDatabase;
+  keyValue: KeyValue;
+  executor: TaskExecutor;
+  /** As `Mailbox.send`. */
+  send(envelope: NewEnvelope): Promise<void>;
+  /** Gets each commit, after it. */
+  publish(commit: RunCommit): void;
+}
+
+export class RunRuntime {
+  readonly store: RunDatabase;
+  private readonly ports: RunPorts & { clock: StoredClock };
+  readonly #shell: ActorShell<RunState, RunSignal, RunChange | null, RunCommit, RunEffect>;
+  readonly #effects: RunEffectRunner;
+
+  constructor(given: RunPorts) {
+    const { database, keyValue } = given;
+    this.store = new RunDatabase(database, keyValue);
+    const clock = new StoredClock(given.clock, () => this.store.newestAt);
+    const ports = { ...given, clock };
+    this.ports = ports;
+    this.#effects = new RunEffectRunner({
+      clock,
+      executor: ports.executor,
+      record: () => this.state.record,
+      report: (outcomes) => this.#shell.report(outcomes),
+    });
+    this.#shell = new ActorShell(new RunCore(this.store, clock.now()), {
+      clock,
+      transaction: (body) => database.transaction(body),
+      isInTransaction: () => database.isInTransaction(),
+      armWakeup: (milliseconds) => ports.armWakeup(milliseconds),
+      send: (envelope) => ports.send(envelope),
+      withdraw: () => undefined,
+      publish: (commit) => ports.publish(commit),
+      start: (effects) => this.#effects.start(effects),
+      abort: (keys) => this.#effects.abort(keys),
+    });
+  }
+
+  /** The state, loaded on first use. Throws `NOT_FOUND` before the run was created. */
+  get state(): RunState {
+    const { state } = this.#shell;
+    if (state === null) throw new DramatisError("NOT_FOUND", "This run does not exist.");
+    return state;
+  }
+
+  get exists(): boolean {
+    return this.#shell.state !== null;
+  }
+
+  /** In how many milliseconds `reconcile` must be called again; `null` if it need not be. */
+  get dueIn(): number | null {
+    return this.#shell.dueIn;
+  }
+
+  /** Resolves when the wake-up of the run is armed. */
+  whenArmed(): Promise<void> {
+    return this.#shell.whenArmed();
+  }
+
+  /** Creates the run and begins it. Throws `CONFLICT` if it exists. Resolves when its wake-up is armed. */
+  start(record: RunRecord): Promise<void> {
+    return this.#shell.commitBy((unit) => {
+      this.ports.database.transaction(() => {
+        unit.create(() => ({ state: this.store.create(newRun(record)), sent: [] }));
+        unit.stage([{ type: "run.begin" }]);
+      });
+    });
+  }
+
+  /** Resumes what a crash interrupted. Call it once, when the actor wakes. */
+  async wake(): Promise<void> {
+    if (this.dueIn !== null) await this.#shell.resume([{ type: "run.recover" }]);
+  }
+
+  /** Commits outcomes that were kept, ends what is due, and starts every effect that the state calls for and that does not run. */
+  reconcile(): void {
+    if (!this.exists) return;
+    this.#shell.retryUnsaved();
+    this.#shell.tick([{ type: "run.expire" }]);
+    this.#shell.startAll();
+  }
+
+  /** Cancels the run. Throws `CONFLICT` for one that ended otherwise; repeating it changes nothing. */
+  async cancel(by: string, reason?: string): Promise<void> {
+    const { state } = this;
+    if (isOver(state)) {
+      if (state.status === "cancelled") return;
+      throw new DramatisError("CONFLICT", `The run is over: it is ${state.status}.`);
+    }
+    await this.#shell.commit([{ type: "run.cancel", by, ...(reason === undefined ? {} : { reason }) }]);
+  }
+
+  /** Takes the result of a task whose caller is lost. Throws `NOT_FOUND` for an operation of no token. */
+  async taskResult({ operationId, attempt, ...end }: TaskResult): Promise<void> {
+    const { record, made } = this.state;
+    const token = tokenOf(record, operationId);
+    if (token === undefined || token >= made.tokens)
+      throw new DramatisError("NOT_FOUND", `The run has no operation "${operationId}".`);
+    await this.#shell.commit(endedBy({ operationId, attempt, end }));
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The storage of a run in its actor's database. Only this class writes it.
+ *
+ * RUNSTORE-1  A commit is one transaction, its caller's: journal, tokens, branches and areas, or none of them.
+ * RUNSTORE-2  A commit writes one row for its entries, one for each token that it makes, changes or removes, one for all branches of a
+ *             fan-out that it changes, and one for each member of an area that it writes. The end of a fan-out deletes its rows. So a
+ *             branch of one node writes two rows, and a part of the rows that its group shares.
+ * RUNSTORE-3  What a wake reads equals what memory held.
+ */
+import { LongText, type PackedText } from "../../../memory/session/long-text.ts";
+import type { KeyValue } from "../../../ports/key-value.ts";
+import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
+import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
+import type { RunChange } from "../core/draft.ts";
+import { headOf } from "../core/head.ts";
+import type { RunRecord } from "../core/record.ts";
+import type { RunState } from "../core/state.ts";
+import { BranchTable } from "./branches.ts";
+import { lastSeq, RunJournal, type RunJournalRow } from "./run-journal.ts";
+import { CREATE_JOURNAL, CREATE_TOKENS, CREATE_VALUES, RUN_KEY, RUN_SCHEMA } from "./schema.ts";
+import { TokenTable } from "./tokens.ts";
+
+/** The record as stored: its large members are values of their own. */
+type StoredRecord = Omit<RunRecord, "workflow" | "input">;
+
+const PUT = "INSERT INTO run_values (name, body) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body";
+const ALL = "SELECT name, body FROM run_values";
+
+export class RunDatabase {
+  readonly journal: RunJournal;
+  readonly #texts: LongText;
+  readonly #tokens: TokenTable;
+  readonly #branches: BranchTable;
+  readonly #record: VersionedRecord<StoredRecord>;
+  #newestAt = 0;
+
+  constructor(
+    private readonly database: SqlDatabase,
+    keyValue: KeyValue,
+  ) {
+    this.#texts = new LongText(database);
+    this.journal = new RunJournal(database, this.#texts);
+    this.#tokens = new TokenTable(database, this.#texts);
+    this.#branches = new BranchTable(database, this.#texts);
+    this.#record = new VersionedRecord(RUN_SCHEMA, { database, keyValue }, RUN_KEY);
+  }
+
+  /** The time of the newest commit that was read or written; 0 before. */
+  get newestAt(): number {
+    return this.#newestAt;
+  }
+
+  /** Throws `UNAVAILABLE` for storage of a newer release. */
+  checkVersion(): void {
+    this.#record.get();
+  }
+
+  /** Creates the tables and the record, in the caller's transaction. Throws `CONFLICT` if the run exists. */
+  create(state: RunState): RunState {
+    const { workflow, input, ...record } = state.record;
+    if (this.#record.get() !== undefined) throw new DramatisError("CONFLICT", "This run exists already.");
+    for (const statement of [CREATE_JOURNAL, CREATE_TOKENS, CREATE_VALUES]) this.database.run(statement);
+    this.#record.put(record);
+    this.#putValue("workflow", workflow as unknown as Json);
+    this.#putValue("input", input);
+    for (const [name, value] of Object.entries(state.state)) this.#putValue(`state.${name}`, value);
+    this.journal.append({ seq: 1, at: record.createdAt, entries: [{ type: "workflow.started" }] }, headOf(state));
+    return state;
+  }
+
+  /** Returns the state as of the last commit; `null` before the run was created. */
+  load(): RunState | null {
+    const stored = this.#record.get();
+    const newest = stored === undefined ? null : this.journal.newest();
+    if (stored === undefined || newest === null) return null;
+    const { row, head } = newest;
+    this.#newestAt = Math.max(this.#newestAt, row.at);
+    const { workflow, input, result, state, output } = this.#values();
+    const tokens = this.#tokens.all(this.journal, input as JsonObject);
+    const { fanOuts, rootActive } = this.#branches.all(tokens);
+    return {
+      // SAFETY: only `create` writes these values.
+      record: { ...stored, workflow: workflow as unknown as PinnedWorkflow, input: input as JsonObject },
+      status: head.s ?? "running",
+      seq: lastSeq(row),
+      made: { tokens: head.t, fanOuts: head.f ?? 0 },
+      state,
+      root: { active: rootActive, output },
+      tokens,
+      fanOuts,
+      ...defined({ error: head.error, output: result as JsonObject | undefined }),
+    };
+  }
+
+  /** Writes a change made at `now` in the current transaction. */
+  commit(before: RunState, change: RunChange, now: number): RunJournalRow {
+    const { state, entries } = change;
+    const row: RunJournalRow = { seq: before.seq + 1, at: now, entries };
+    this.journal.append(row, headOf(state));
+    this.#newestAt = Math.max(this.#newestAt, now);
+    this.#tokens.put(before, change, row);
+    this.#branches.put(before, change, row.seq);
+    this.#putChanged("state", before.state, state.state);
+    this.#putChanged("output", before.root.output, state.root.output);
+    if (state.output !== before.output && state.output !== undefined) this.#putValue("result", state.output);
+    return row;
+  }
+
+  /** Reports whether a state is that of the newest commit. */
+  isCurrent({ seq }: Pick<RunState, "seq">): boolean {
+    const newest = this.journal.newest();
+    return newest !== null && lastSeq(newest.row) === seq;
+  }
+
+  #putChanged(area: "state" | "output", before: Json, after: Json): void {
+    if (before === after) return;
+    const [old, members] = [Object(before) as JsonObject, Object(after) as JsonObject];
+    for (const [name, value] of Object.entries(members))
+      if (!Object.hasOwn(old, name) || old[name] !== value) this.#putValue(`${area}.${name}`, value);
+  }
+
+  #putValue(name: string, value: Json): void {
+    this.database.run(PUT, name, this.#texts.pack(`run-value:${name}`, JSON.stringify(value)));
+  }
+
+  #values(): { workflow: Json; input: Json; result: Json | undefined; state: JsonObject; output: JsonObject } {
+    const stored = this.database.all<{ name: string; body: PackedText }>(ALL);
+    const values = stored.map(({ name, body }): [string, Json] => [
+      name,
+      JSON.parse(this.#texts.unpack(`run-value:${name}`, body)),
+    ]);
+    const area = (prefix: string) =>
+      Object.fromEntries(
+        values.flatMap(([name, value]) => (name.startsWith(prefix) ? [[name.slice(prefix.length), value]] : [])),
+      );
+    const { workflow = null, input = null, result } = Object.fromEntries(values);
+    return { workflow, input, result, state: area("state."), output: area("output.") };
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * The table `run_journal`: one packed row a commit.
+ *
+ * RUNJOURNAL-1  Entry numbers are gapless: the first number of a row is one more than the last of the row before it.
+ */
+import type { LongText, PackedText } from "../../../memory/session/long-text.ts";
+import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import type { RunEntry, RunEntryType } from "../../../protocol/workflow-run.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { Json } from "../../../shared/json.ts";
+import type { Head } from "../core/head.ts";
+
+/** A commit in the journal. */
+export interface RunJournalRow {
+  /** The number of its first entry. */
+  readonly seq: number;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+  readonly entries: readonly RunEntry[];
+}
+
+const INSERT = "INSERT INTO run_journal (seq, at, body) VALUES (?, ?, ?)";
+const NEWEST = "SELECT seq, at, body FROM run_journal ORDER BY seq DESC LIMIT 1";
+const ONE = "SELECT seq, at, body FROM run_journal WHERE seq = ?";
+/** The row with an entry is the last one that begins at or before it. */
+const FORWARD = `SELECT seq, at, body FROM run_journal
+  WHERE seq >= coalesce((SELECT max(seq) FROM run_journal WHERE seq <= ?), 0) ORDER BY seq LIMIT ?`;
+
+type Row = { seq: number; at: number; body: PackedText };
+type PackedEntry = [type: RunEntryType, token?: number | null, node?: string | null, data?: Json];
+
+export class RunJournal {
+  constructor(
+    private readonly database: SqlDatabase,
+    private readonly texts: LongText,
+  ) {}
+
+  append({ seq, at, entries }: RunJournalRow, head: Head): void {
+    const text = JSON.stringify([head, ...entries.map(packEntry)]);
+    this.database.run(INSERT, seq, at, this.texts.pack(keyOf(seq), text));
+  }
+
+  /** Returns the newest row with its head; `null` for an empty journal. */
+  newest(): { row: RunJournalRow; head: Head } | null {
+    const [stored] = this.database.all<Row>(NEWEST);
+    return stored === undefined ? null : this.#unpack(stored);
+  }
+
+  /** Returns the row that begins with an entry. */
+  at(seq: number): RunJournalRow {
+    const [stored] = this.database.all<Row>(ONE, seq);
+    if (stored === undefined) throw new Error(`The journal has no row ${seq}.`);
+    return this.#unpack(stored).row;
+  }
+
+  /** Returns at most `limit` rows, ascending, from the row with entry `from` on. */
+  forward(from: number, limit: number): RunJournalRow[] {
+    return this.database.all<Row>(FORWARD, from, limit).map((stored) => this.#unpack(stored).row);
+  }
+
+  #unpack({ seq, at, body }: Row): { row: RunJournalRow; head: Head } {
+    // SAFETY: only `append` writes this column.
+    const [head, ...packed] = JSON.parse(this.texts.unpack(keyOf(seq), body)) as [Head, ...PackedEntry[]];
+    return { row: { seq, at, entries: packed.map(unpackEntry) }, head };
+  }
+}
+
+/** Returns the number of the last entry of a row. */
+export function lastSeq({ seq, entries }: RunJournalRow): number {
+  return seq + entries.length - 1;
+}
+
+function keyOf(seq: number): string {
+  return `run-journal:${seq}`;
+}
+
+function packEntry({ type, token, node, data }: RunEntry): PackedEntry {
+  if (data !== undefined) return [type, token ?? null, node ?? null, data];
+  if (node !== undefined) return [type, token ?? null, node];
+  return token === undefined ? [type] : [type, token];
+}
+
+function unpackEntry([type, token, node, data]: PackedEntry): RunEntry {
+  return { type, ...defined({ token: token ?? undefined, node: node ?? undefined, data }) };
+}

@@ -1,0 +1,87 @@
+/** The table `run_tokens`: tokens that have not ended. The input of a node is in the entry that began it. */
+import type { LongText, PackedText } from "../../../memory/session/long-text.ts";
+import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import type { RunEntry } from "../../../protocol/workflow-run.ts";
+import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
+import type { RunChange } from "../core/draft.ts";
+import type { Phase, RunState, Token, Working } from "../core/state.ts";
+import type { RunJournal, RunJournalRow } from "./run-journal.ts";
+
+const PUT = "INSERT INTO run_tokens (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body";
+const DELETE = "DELETE FROM run_tokens WHERE id = ?";
+const ALL = "SELECT id, body FROM run_tokens ORDER BY id";
+
+/** The place of the entry that began the work of a token: the first number of its row, and its index there. */
+type InputPlace = readonly [row: number, index: number];
+
+/** A token as stored. The input is `null` where it is that of the run. */
+type StoredToken = Omit<Token, "id" | "phase"> & {
+  phase: Exclude<Phase, Working> | (Omit<Working, "input"> & { input: InputPlace | null });
+};
+
+export class TokenTable {
+  /** Where the inputs of tokens are that this life has read or written. */
+  readonly #places = new WeakMap<JsonObject, InputPlace>();
+
+  constructor(
+    private readonly database: SqlDatabase,
+    private readonly texts: LongText,
+  ) {}
+
+  /** Writes the tokens that a change touched. */
+  put(before: RunState, { state, tokens }: RunChange, row: RunJournalRow): void {
+    const begun = new Map(row.entries.flatMap(beginningOf));
+    for (const id of tokens) {
+      const token = state.tokens.get(id);
+      if (token === undefined) {
+        if (before.tokens.has(id)) this.database.run(DELETE, id);
+        continue;
+      }
+      const index = begun.get(id);
+      if (index !== undefined && token.phase.kind === "working" && token.phase.input !== before.record.input)
+        this.#places.set(token.phase.input, [row.seq, index]);
+      this.database.run(PUT, id, this.texts.pack(keyOf(id), JSON.stringify(this.#stored(token, before.record.input))));
+    }
+  }
+
+  /** Returns all tokens, by number. `own` is the input of the run. */
+  all(journal: RunJournal, own: JsonObject): Map<number, Token> {
+    const rows = new Map<number, RunJournalRow>();
+    const inputAt = (place: InputPlace | null): JsonObject => {
+      if (place === null) return own;
+      const [seq, index] = place;
+      const row = rows.get(seq) ?? journal.at(seq);
+      rows.set(seq, row);
+      const { data } = row.entries[index] ?? {};
+      if (!isJsonObject(data) || !isJsonObject(data.input)) throw new Error(`Entry ${seq + index} began no node.`);
+      return data.input;
+    };
+    const stored = this.database.all<{ id: number; body: PackedText }>(ALL);
+    return new Map(
+      stored.map(({ id, body }): [number, Token] => {
+        // SAFETY: only `put` writes this column.
+        const { phase, ...token } = JSON.parse(this.texts.unpack(keyOf(id), body)) as StoredToken;
+        if (phase.kind !== "working") return [id, { ...token, id, phase }];
+        const input = inputAt(phase.input);
+        if (phase.input !== null) this.#places.set(input, phase.input);
+        return [id, { ...token, id, phase: { ...phase, input } }];
+      }),
+    );
+  }
+
+  #stored({ id, phase, ...token }: Token, own: JsonObject): StoredToken {
+    if (phase.kind !== "working") return { ...token, phase };
+    const place = phase.input === own ? null : this.#places.get(phase.input);
+    if (place === undefined) throw new Error(`No entry began token ${id}.`);
+    return { ...token, phase: { ...phase, input: place } };
+  }
+}
+
+/** Returns the token that an entry began, and the entry's index. */
+function beginningOf({ type, token }: RunEntry, index: number): [number, number][] {
+  return type === "task.dispatched" && token !== undefined ? [[token, index]] : [];
+}
+
+function keyOf(id: number): string {
+  return `run-token:${id}`;
+}

@@ -1,0 +1,97 @@
+/** The RPC interface of `Coordinator`, the actor of a run, and what it shows. */
+import { z } from "zod";
+import type { Result } from "../shared/errors.ts";
+import { definitionIdSchema } from "../shared/id-schemas.ts";
+import { RUN_ID } from "../shared/identifiers.ts";
+import type { DefinitionReference } from "../shared/identifiers.ts";
+import type { Json, JsonObject } from "../shared/json.ts";
+import type { Page, PageOptions } from "../shared/page.ts";
+import type { Principal } from "../shared/principal.ts";
+import type { RunEntry, RunError, RunStatus } from "./workflow-run.ts";
+
+/** The request that starts a run. */
+export interface StartRun {
+  /** The id of the run, by which everybody finds its actor. */
+  id: string;
+  workflow: DefinitionReference;
+  input?: JsonObject;
+  /** `default` when absent. */
+  projectId?: string;
+  /** Repeating a request with this key and the same content starts nothing. */
+  idempotencyKey?: string;
+}
+
+export const runIdSchema = z.string().regex(RUN_ID, "Must be `run_` and a ULID, as `newRunId()` returns.");
+
+/** The members of a request that starts a run, beside its id. */
+export const startFields = {
+  workflow: z.union([
+    z.string().min(1).max(200),
+    z.strictObject({
+      library: definitionIdSchema,
+      id: definitionIdSchema,
+      version: z.int().min(1).exactOptional(),
+    }),
+  ]),
+  input: z.record(z.string(), z.json()).exactOptional(),
+  projectId: definitionIdSchema.exactOptional(),
+  idempotencyKey: z.string().min(1).max(200).exactOptional(),
+};
+
+/** A run. */
+export interface RunView {
+  id: string;
+  workflow: { library: string; id: string; version: number };
+  projectId: string;
+  status: RunStatus;
+  /** The subject that started it. */
+  startedBy: string;
+  /** ISO 8601, UTC. */
+  createdAt: string;
+  input: JsonObject;
+  /** The area `state` as it is now. */
+  state: JsonObject;
+  /** Present once the run completed. */
+  output?: JsonObject;
+  error?: RunError;
+  /** The number of its newest journal entry. */
+  seq: number;
+  /** Tokens that were made. */
+  tokens: number;
+  /** What the run works on, or waits for. */
+  active: ActiveToken[];
+}
+
+/** A token that has not ended. */
+export interface ActiveToken {
+  token: number;
+  /** The `ref` of its node. */
+  node: string;
+  status: "pending" | "working" | "lost";
+  path: string;
+  /** The attempt of its work, from 1. */
+  attempt?: number;
+}
+
+/** An entry of the journal of a run. */
+export interface RunEntryView extends RunEntry {
+  seq: number;
+  /** ISO 8601, UTC. */
+  time: string;
+  data?: Json;
+}
+
+export interface CoordinatorApi {
+  /**
+   * Starts the run. Throws `NOT_FOUND` for a workflow that does not exist, `INVALID_INPUT` for an input that its schema does not accept,
+   * `IDEMPOTENCY_CONFLICT` for another request with the same key. Resolves when the run is durable.
+   */
+  start(principal: Principal, input: StartRun): Promise<Result<RunView>>;
+  status(principal: Principal): Promise<Result<RunView>>;
+  /** Cancels the run. `CONFLICT` for one that ended otherwise; repeating it changes nothing. */
+  cancel(principal: Principal, options?: { reason?: string }): Promise<Result<RunView>>;
+  /** Returns a page of the journal, in order. */
+  trace(principal: Principal, options?: PageOptions): Promise<Result<Page<RunEntryView>>>;
+  /** Waits until the run is over, at most `timeoutMs` milliseconds, and returns it as it is then. */
+  finished(principal: Principal, timeoutMs: number): Promise<Result<RunView>>;
+}

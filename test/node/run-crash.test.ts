@@ -1,0 +1,140 @@
+/** Runs of workflows that are killed at every boundary. */
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import type { RunRecord } from "../../src/agents/coordinator/core/record.ts";
+import { defineLibrary } from "../../src/library/define.ts";
+import { defineTask } from "../../src/library/define-task.ts";
+import { defineWorkflow, node, transition } from "../../src/library/workflows/define-workflow.ts";
+import type { ToolEffect } from "../../src/protocol/definition-parts.ts";
+import { Crossings } from "../support/crossings.ts";
+import { runWorkflow } from "../support/run-world.ts";
+
+/** A workflow that reads documents, three pages each, in a loop of two rounds. */
+function world(effect: ToolEffect) {
+  const ran = new Map<string, number>();
+  const count = ({ operationId }: { operationId: string }) =>
+    ran.set(operationId, (ran.get(operationId) ?? 0) + 1);
+  const read = defineTask({
+    id: "read",
+    input: z.object({ page: z.number(), round: z.number() }),
+    output: z.object({ text: z.string() }),
+    effect,
+    execute({ page, round }, context) {
+      count(context);
+      return { text: `${round}:${page}` };
+    },
+  });
+  const sum = defineTask({
+    id: "sum",
+    input: z.object({ texts: z.array(z.string()), round: z.number() }),
+    output: z.object({ round: z.number(), all: z.string() }),
+    effect: "idempotent",
+    execute({ texts, round }, context) {
+      count(context);
+      return { round: round + 1, all: texts.join(" ") };
+    },
+  });
+  const workflow = defineWorkflow("pages", {
+    input: z.object({ pages: z.array(z.number()) }),
+    context: z.object({ texts: z.array(z.string()), round: z.number().default(0), all: z.string() }),
+    initialNode: "start",
+    nodes: [
+      node("start"),
+      node("read", {
+        task: read,
+        inputMapping: { page: "page", round: "state.round" },
+        outputMapping: { "output.text": "result.text" },
+      }),
+      node("sum", {
+        task: sum,
+        inputMapping: { texts: "state.texts", round: "state.round" },
+        outputMapping: { "state.round": "result.round", "state.all": "result.all" },
+      }),
+      node("end"),
+    ],
+    transitions: [
+      transition({
+        from: "start",
+        to: "read",
+        siblingGroup: "pages",
+        foreach: { collection: "input.pages", itemVar: "page" },
+      }),
+      transition({
+        from: "read",
+        to: "sum",
+        synchronization: {
+          siblingGroup: "pages",
+          strategy: "all",
+          onTimeout: "proceed_with_available",
+          merge: { source: "_branch.output.text", target: "state.texts", strategy: "collect" },
+        },
+      }),
+      transition({ from: "sum", to: "start", condition: "state.round < 2", loopConfig: { maxIterations: 5 } }),
+      transition({ from: "sum", to: "end", priority: 1 }),
+    ],
+    outputMapping: { all: "state.all", round: "state.round" },
+  });
+  const library = defineLibrary("lib", { tasks: [read, sum], workflows: [workflow] });
+  const record: Omit<RunRecord, "createdAt"> = {
+    id: "run_01",
+    tenant: "local",
+    projectId: "default",
+    stem: "01ARZ3NDEKTSV4RRFFQ",
+    workflow: {
+      library: "lib",
+      id: "pages",
+      version: 1,
+      hash: "",
+      definition: workflow.definition,
+      tasks: {
+        read: { library: "lib", id: "read", effect, timeoutMs: 60_000 },
+        sum: { library: "lib", id: "sum", effect: "idempotent", timeoutMs: 60_000 },
+      },
+    },
+    input: { pages: [1, 2, 3] },
+    startedBy: "ada",
+    request: "",
+  };
+  return { library, record, ran };
+}
+
+describe("H1 A72 F3 F8 a crash at any boundary of a run", () => {
+  test.each<ToolEffect>(["pure", "idempotent"])(
+    "of %s tasks: it completes as if nothing had happened",
+    async (effect) => {
+      const { library, record } = world(effect);
+      const golden = new Crossings();
+      const { state, entries } = await runWorkflow(library, record, golden);
+      expect(state.output).toEqual({ all: "1:1 1:2 1:3", round: 2 });
+      expect(entries.filter(({ type }) => type === "fan_in.completed")).toHaveLength(2);
+      for (let point = 0; point < golden.count; point++) {
+        const run = world(effect);
+        const crashed = await runWorkflow(run.library, run.record, new Crossings([point]));
+        const at = `crash at point ${point}, ${golden.names[Math.floor(point / 2)]}`;
+        expect(crashed.lives, at).toBe(2);
+        expect(crashed.state.output, at).toEqual(state.output);
+        expect(crashed.state.made, at).toEqual(state.made);
+      }
+    },
+    60_000,
+  );
+
+  test("of `once` tasks: none runs twice, and what is lost has an unknown outcome", async () => {
+    const { library, record } = world("once");
+    const golden = new Crossings();
+    await runWorkflow(library, record, golden);
+    let unknown = 0;
+    for (let point = 0; point < golden.count; point++) {
+      const run = world("once");
+      const { state, entries } = await runWorkflow(run.library, run.record, new Crossings([point]));
+      const at = `crash at point ${point}, ${golden.names[Math.floor(point / 2)]}`;
+      expect(state.status, at).toBe("completed");
+      const reads = [...run.ran].filter(([id]) => entries.some(({ token }) => id.includes(String(token))));
+      expect(reads.length, at).toBeGreaterThan(0);
+      const failed = entries.filter(({ type }) => type === "task.failed");
+      unknown += failed.length;
+      for (const { data } of failed) expect(data, at).toMatchObject({ error: { code: "OUTCOME_UNKNOWN" } });
+    }
+    expect(unknown).toBeGreaterThan(0);
+  }, 60_000);
+});

@@ -1,0 +1,119 @@
+/** A run of a workflow in Node that can be killed at any crossing of a port and wakes on the same database. */
+import type { RunRecord } from "../../src/agents/coordinator/core/record.ts";
+import { isOver, type RunState } from "../../src/agents/coordinator/core/state.ts";
+import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
+import { lastSeq } from "../../src/agents/coordinator/store/run-journal.ts";
+import { deliverResult } from "../../src/agents/executor/deliver.ts";
+import type { Library } from "../../src/library/define.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import type { TaskResultApi } from "../../src/protocol/executor-api.ts";
+import type { RunEntry } from "../../src/protocol/workflow-run.ts";
+import { asDone } from "../../src/shared/errors.ts";
+import { MortalClock } from "../simulation/clocks.ts";
+import { Crossings, crossExecutor, crossKeyValue, crossSql } from "./crossings.ts";
+import { localExecutor } from "./local-executor.ts";
+
+export interface RunWorld {
+  readonly state: RunState;
+  readonly entries: readonly RunEntry[];
+  readonly lives: number;
+}
+
+/** Steps of one run. One that needs more is stuck. */
+const MAX_STEPS = 20_000;
+
+/** Runs a workflow to its end, with the crashes of `crossings`. */
+export async function runWorkflow(
+  library: Library,
+  record: Omit<RunRecord, "createdAt">,
+  crossings: Crossings = new Crossings(),
+): Promise<RunWorld> {
+  const database = new NodeSqlDatabase();
+  const keyValue = new NodeKeyValue(database);
+  const clock = new VirtualClock();
+  const executor = localExecutor(
+    new DeployedCode([library]),
+    clock,
+    undefined,
+    ({ operationId, attempt }, result) =>
+      deliverResult(clock, async () => door, { operationId, attempt, ...result }),
+  );
+  let lifeClock = new MortalClock(clock);
+  let lives = 0;
+  let door: TaskResultApi;
+
+  const begin = (): RunRuntime => {
+    lives += 1;
+    lifeClock.die();
+    lifeClock = new MortalClock(clock);
+    const life = crossings.beginLife();
+    const runtime = new RunRuntime({
+      database: crossSql(database, life),
+      keyValue: crossKeyValue(keyValue, life),
+      clock: lifeClock,
+      executor: crossExecutor(executor, life),
+      armWakeup: () => life.cross("window.open", async () => undefined),
+      send: async () => undefined,
+      publish: () => life.cross("publish", () => undefined),
+    });
+    door = {
+      handleTaskResult: (result) =>
+        asDone(() => life.cross("task.result", () => runtime.taskResult(result))),
+    };
+    return runtime;
+  };
+  const rebirth = async (): Promise<RunRuntime> => {
+    for (;;) {
+      const runtime = begin();
+      try {
+        await runtime.wake();
+        return runtime;
+      } catch (error) {
+        if (!crossings.isCrash(error)) throw error;
+      }
+    }
+  };
+
+  let runtime = begin();
+  crossings.arm();
+  for (let isStarted = false; !isStarted; ) {
+    try {
+      if (!runtime.exists) await runtime.start({ ...record, createdAt: clock.now() });
+      isStarted = true;
+    } catch (error) {
+      if (!crossings.isCrash(error)) throw error;
+      runtime = await rebirth();
+    }
+  }
+  for (let step = 0; ; step++) {
+    if (step > MAX_STEPS) throw new Error("The run is stuck.");
+    if (crossings.crashed) runtime = await rebirth();
+    await breathe();
+    if (crossings.crashed) continue;
+    if (isOver(runtime.state)) break;
+    if (step % 10 !== 9) continue;
+    const due = clock.now() + (runtime.dueIn ?? 0);
+    if (clock.nextDue !== undefined && clock.nextDue <= due) {
+      await clock.runNext();
+      continue;
+    }
+    await clock.advance(due - clock.now());
+    if (!crossings.crashed) runtime.reconcile();
+  }
+  crossings.disarm();
+  const { store, state } = runtime;
+  const rows = store.journal.forward(1, 100_000);
+  const entries = rows.flatMap((row) => row.entries);
+  const newest = rows.at(-1);
+  if (newest === undefined || lastSeq(newest) !== state.seq || entries.length !== state.seq)
+    throw new Error("The journal has a gap.");
+  return { state, entries, lives };
+}
+
+/** Runs all promise reactions that are ready. */
+function breathe(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
