@@ -8,6 +8,7 @@ import type { WorkflowDefinition } from "../protocol/workflow-definition.ts";
 import { DramatisError, type InputIssue } from "../shared/errors.ts";
 import { issuesText } from "../shared/validation.ts";
 import type { LibraryPorts } from "./authoring.ts";
+import { isWrongReference } from "./placed.ts";
 import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
 import { checkWorkflow } from "./workflows/check-workflow.ts";
 import { MAX_WORKFLOW_ISSUES } from "./workflows/limits.ts";
@@ -35,7 +36,7 @@ export async function checkedWorkflow(
     try {
       known.set(name, await parts[kind](parseReference(given, key.library)));
     } catch (error) {
-      if (!isWrong(error)) throw error;
+      if (!isWrongReference(error)) throw error;
       errors.push({ path: `/nodes/${index}/${kind}`, message: error.message });
       if (errors.length === MAX_WORKFLOW_ISSUES || error instanceof TooManyParts) break;
     }
@@ -120,8 +121,4 @@ function refuseDepth(path: readonly string[]): void {
 
 function invalid(message: string): DramatisError {
   return new DramatisError("INVALID_INPUT", message);
-}
-
-function isWrong(error: unknown): error is DramatisError {
-  return error instanceof DramatisError && (error.code === "NOT_FOUND" || error.code === "INVALID_INPUT");
 }
