@@ -127,7 +127,7 @@ describe("a reference is read once", () => {
 });
 
 describe("a posted workflow is refused", () => {
-  test("AUTHOR-6 with more than 200 tasks and workflows, of which no more are read", async () => {
+  test("NEST-2 with more than 200 tasks and workflows, of which no more are read", async () => {
     const own = library();
     await own.add("workflow", "leaf", workflow([{}]));
     for (let n = 0; n < 201; n++) await own.add("workflow", `w${n}`, workflow([{}]));
@@ -140,7 +140,7 @@ describe("a posted workflow is refused", () => {
           errors: [
             {
               path: "/nodes/200/workflow",
-              message: expect.stringMatching(/^A posted workflow may name 200/),
+              message: expect.stringMatching(/^A workflow may name 200/),
             },
           ],
         },
@@ -148,7 +148,7 @@ describe("a posted workflow is refused", () => {
     expect(await own.finds(tooMany)).toBe(200);
   });
 
-  test("AUTHOR-6 that contains itself, or nests deeper than ten levels", async () => {
+  test("NEST-1 NEST-2 that contains itself, or nests deeper than ten levels", async () => {
     const own = library();
     await own.add("workflow", "w0", workflow([{}]));
     for (let level = 1; level < 10; level++)
