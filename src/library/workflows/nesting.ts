@@ -59,7 +59,7 @@ export class Nesting<Found extends Source = Source> {
   readonly #parts = new Set<string>();
   readonly #below = new Map<string, Below>();
 
-  /** Whether more parts were counted than a workflow may have. */
+  /** True once more parts were counted than a workflow may have. */
   get isFull(): boolean {
     return this.#parts.size > MAX_PARTS;
   }
