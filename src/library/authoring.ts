@@ -31,6 +31,7 @@ import { issuesText } from "../shared/validation.ts";
 import { agentDefaults, agentTarget, RESERVED, reservedMember } from "./agent-tool.ts";
 import { inputSchemaIssues } from "./input-schema.ts";
 import { completePersona } from "./persona.ts";
+import { isWrongReference } from "./placed.ts";
 import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
 import { type Registry, type Runnable, strictest } from "./registry.ts";
 import { refuseEqualNames, resolveFallbacks } from "./resolve.ts";
@@ -210,10 +211,7 @@ async function resolving<Found>(path: string, find: () => Promise<Found>): Promi
   try {
     return await find();
   } catch (error) {
-    if (error instanceof DramatisError && (error.code === "NOT_FOUND" || error.code === "INVALID_INPUT")) {
-      throw invalid(path, error.message);
-    }
-    throw error;
+    throw isWrongReference(error) ? invalid(path, error.message) : error;
   }
 }
 

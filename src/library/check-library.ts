@@ -17,6 +17,7 @@ import { type LibraryAction, madeAs, type Task } from "./tasks/built.ts";
 import { refersTo } from "./tasks/kinds.ts";
 import { isReference } from "./tasks/steps-schema.ts";
 import type { Workflow } from "./workflows/define-workflow.ts";
+import { checkNesting } from "./workflows/nesting.ts";
 
 interface Identified {
   id: string;
@@ -117,7 +118,12 @@ export function checkLibrary(library: Contents): void {
         check(`Workflow "${id}"`, `/nodes/${index}/workflow`, node.workflow, workflow);
     }
   }
-  refuseLoops(library.id, workflows);
+  const sources = workflows.map((each) => ({
+    library: library.id,
+    id: each.id,
+    definition: each.definition,
+  }));
+  checkNesting(sources, (key) => sources.find((each) => each.library === key.library && each.id === key.id));
   for (const { id, definition } of modelProfiles) {
     for (const [index, reference] of (definition.fallbacks ?? []).entries())
       check(`Model profile "${id}"`, `/fallbacks/${index}`, reference, profile);
@@ -144,30 +150,6 @@ function checkReference(
     "INVALID_INPUT",
     `${origin}: library "${library}" has no ${kind} "${target.id}". It has: ${listIds(target.id, ids)}.`,
   );
-}
-
-/** Throws `INVALID_INPUT` where a workflow contains itself, in whatever version, through workflows of its library. */
-function refuseLoops(library: string, workflows: readonly Workflow[]): void {
-  const byId = new Map(workflows.map((workflow) => [workflow.id, workflow]));
-  const sound = new Set<string>();
-  const walk = (id: string, above: readonly string[]): void => {
-    const path = [...above, id];
-    for (const [index, { workflow }] of (byId.get(id)?.definition.nodes ?? []).entries()) {
-      if (workflow === undefined) continue;
-      const inner = parseReference(workflow, library);
-      if (inner.library !== library || sound.has(inner.id)) continue;
-      if (path.includes(inner.id)) {
-        const loop = [...path.slice(path.indexOf(inner.id)), inner.id].join(" > ");
-        throw new DramatisError(
-          "INVALID_INPUT",
-          `Workflow "${id}", /nodes/${index}/workflow: the workflow contains itself: ${loop}. Remove one of the nodes.`,
-        );
-      }
-      walk(inner.id, path);
-    }
-    sound.add(id);
-  };
-  for (const { id } of workflows) walk(id, []);
 }
 
 function refuseDuplicates(library: string, kind: string, definitions: readonly Identified[]): void {

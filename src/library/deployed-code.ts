@@ -24,6 +24,7 @@ import { type DefinitionKey, formatReference, parseReference } from "./reference
 import type { LibraryAction, Prompt, Task } from "./tasks/built.ts";
 import type { Run } from "./tool.ts";
 import type { Workflow } from "./workflows/define-workflow.ts";
+import { checkNesting, type Source } from "./workflows/nesting.ts";
 
 /** A function of the deployed code, behind the checks of its input and output. */
 export interface DeployedFunction {
@@ -65,7 +66,10 @@ export class DeployedCode implements ToolCodes {
   readonly #hashes = new WeakMap<object, string>();
   #published: PublishedVersions | undefined;
 
-  /** Throws `INVALID_INPUT` if two libraries have the same id, for what is no array, and for an item that is no library. */
+  /**
+   * Throws `INVALID_INPUT` if two libraries have the same id, for what is no array, for an item that is no library, and for workflows that
+   * nest wrongly over several libraries (NEST-3).
+   */
   constructor(libraries: readonly Library[]) {
     const given: unknown = libraries;
     if (!Array.isArray(given)) {
@@ -89,6 +93,10 @@ export class DeployedCode implements ToolCodes {
         workflow: workflows,
       });
     }
+    checkNesting(
+      this.libraryIds.flatMap((library) => this.#sources(library)),
+      ({ library, id }) => this.#sources(library).find((workflow) => workflow.id === id),
+    );
     this.#guarded = new Set(
       libraries.flatMap(({ id: home, tools }) =>
         tools.flatMap(({ definition: { approval, target } }) => {
@@ -176,6 +184,10 @@ export class DeployedCode implements ToolCodes {
     const contents: { [Key in DefinitionKind]: readonly Defined<DefinitionTypes[Key]>[] } | undefined =
       this.#libraries.get(library);
     return contents?.[kind] ?? [];
+  }
+
+  #sources(library: string): Source[] {
+    return this.#of("workflow", library).map(({ id, definition }) => ({ library, id, definition }));
   }
 
   async #hashed<Kind extends DefinitionKind>(

@@ -17,6 +17,7 @@ import { validate } from "../shared/validation.ts";
 import { contentHash } from "./definition.ts";
 import { completePersona } from "./persona.ts";
 import { hasLibraryId, libraryIdSchema } from "./persona-forms.ts";
+import { placed } from "./placed.ts";
 import { checkPrices } from "./prices.ts";
 import { formatReference, parseReference, referenceSchema } from "./reference.ts";
 import type { Registry, Resolved } from "./registry.ts";
@@ -105,17 +106,6 @@ function checkSize({ tools, contextAssembly, memoryExtraction }: VersionChain): 
     "INVALID_INPUT",
     `The tasks of the persona's tools and hooks have ${bytes} bytes as JSON together, with all that they refer to. The maximum is ${MAX_PINNED_BYTES}.`,
   );
-}
-
-/** Returns the result of `find`. An error for a wrong reference gets the place of the reference. */
-async function placed<Found>(place: string, find: () => Promise<Found>): Promise<Found> {
-  try {
-    return await find();
-  } catch (error) {
-    if (!(error instanceof DramatisError) || (error.code !== "NOT_FOUND" && error.code !== "INVALID_INPUT"))
-      throw error;
-    throw new DramatisError(error.code, `${place}: ${error.message}`, error.options);
-  }
 }
 
 /** A profile and its origin. */

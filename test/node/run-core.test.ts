@@ -34,7 +34,7 @@ function begun(definition: WorkflowDefinition): RunState {
     tenant: "local",
     projectId: "default",
     stem: "0123456789ABCDEFGHJ",
-    workflow: { library: "lib", id: "w", version: 1, hash: "", definition, tasks: {} },
+    workflow: { library: "lib", id: "w", version: 1, hash: "", definition, tasks: {}, workflows: {} },
     input: INPUT,
     startedBy: "user",
     request: "",

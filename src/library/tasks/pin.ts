@@ -21,6 +21,7 @@ import type {
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type InputIssue } from "../../shared/errors.ts";
 import { issuesText } from "../../shared/validation.ts";
+import { isWrongReference } from "../placed.ts";
 import { type LibraryReference, parseReference } from "../reference.ts";
 import { effectOfAction } from "./actions-schema.ts";
 import { refersTo } from "./kinds.ts";
@@ -222,7 +223,7 @@ async function at<Value>(path: string, find: () => Promise<Value>): Promise<Valu
   try {
     return await find();
   } catch (error) {
-    throw isWrong(error) ? new Misplaced(path, error) : error;
+    throw isWrongReference(error) ? new Misplaced(path, error) : error;
   }
 }
 
@@ -235,12 +236,8 @@ async function placed<Value>(
     return await find();
   } catch (error) {
     if (error instanceof Misplaced) errors.push({ path: error.path, message: error.message });
-    else if (isWrong(error)) errors.push({ path, message: error.message });
+    else if (isWrongReference(error)) errors.push({ path, message: error.message });
     else throw error;
     return undefined;
   }
-}
-
-function isWrong(error: unknown): error is DramatisError {
-  return error instanceof DramatisError && (error.code === "NOT_FOUND" || error.code === "INVALID_INPUT");
 }

@@ -26,3 +26,12 @@ export const MAX_PLACES = 5_000;
 export const MAX_WAYS = 20_000;
 /** Issues of one workflow. */
 export const MAX_WORKFLOW_ISSUES = 20;
+/** Workflows within workflows, the outermost included. */
+export const MAX_LEVELS = 10;
+/** Tasks and workflows that a workflow and its sub-workflows name, together: each is read from the database. */
+export const MAX_PARTS = 200;
+/**
+ * Bytes of a pinned workflow as JSON, with all that its nodes run: what several nodes run counts once for each. A run keeps it in one
+ * row, and the storage takes 2 MB a row.
+ */
+export const MAX_PINNED_WORKFLOW_BYTES = 1024 * 1024;

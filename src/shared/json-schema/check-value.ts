@@ -15,7 +15,7 @@ import { areEqual, CHARACTERS_PER_STEP, duplicates, isMultipleOf } from "./value
 
 /** A value's part that does not fit. */
 export interface Violation {
-  /** JSON pointer of the part. */
+  /** JSON pointer of the part; empty for the value itself. */
   path: string;
   message: string;
 }
@@ -308,7 +308,7 @@ class Check {
     if (this.#found.length >= MAX_VIOLATIONS) return;
     const path = jsonPointer(this.#path);
     this.meter.spend(APPLICATION + path.length / CHARACTERS_PER_STEP);
-    this.#found.push({ path: shorten(path, MAX_SHOWN) || "/", message: message() });
+    this.#found.push({ path: shorten(path, MAX_SHOWN), message: message() });
   }
 
   #addAll(found: readonly Violation[]): void {

@@ -1,7 +1,7 @@
 /** Checks JSON values from outside against JSON Schemas. A check ends when its budget is used up (EFFORT-1). */
 import type { Json, JsonObject } from "../json.ts";
 import { issuesText } from "../validation.ts";
-import { checkValue } from "./check-value.ts";
+import { checkValue, type Violation } from "./check-value.ts";
 import { Meter, Spent } from "./meter.ts";
 import { readSchema } from "./read-schema.ts";
 import type { ReadSchema } from "./schema.ts";
@@ -10,24 +10,29 @@ import type { ReadSchema } from "./schema.ts";
 const MAX_CHECK_STEPS = 250_000;
 
 const TOO_LARGE =
-  "/: Is too large to be checked against this schema, together with what is checked beside it: give less, and shorter texts where the schema has a pattern";
+  "Is too large to be checked against this schema, together with what is checked beside it: give less, and shorter texts where the schema has a pattern";
 
 /** Returns the budget of checks that run without a break. */
 export function checkBudget(): Meter {
   return new Meter(MAX_CHECK_STEPS);
 }
 
-/**
- * Returns a value's violations as `path: message`; empty where it fits, `null` where the schema cannot be checked. Takes the
- * steps of the check from `budget`.
- */
+/** As `misfits`, each as `path: message`. The path of the value itself is `/`. */
 export function violations(schema: JsonObject, value: Json, budget = checkBudget()): string[] | null {
+  return misfits(schema, value, budget)?.map(({ path, message }) => `${path || "/"}: ${message}`) ?? null;
+}
+
+/**
+ * Returns a value's parts that do not fit; none where it fits, `null` where the schema cannot be checked. Takes the steps of the check
+ * from `budget`.
+ */
+export function misfits(schema: JsonObject, value: Json, budget = checkBudget()): Violation[] | null {
   const read = readOnce(schema);
   if (read === null) return null;
   try {
-    return checkValue(read, value, budget).map(({ path, message }) => `${path}: ${message}`);
+    return checkValue(read, value, budget);
   } catch (error) {
-    if (error instanceof Spent) return [TOO_LARGE];
+    if (error instanceof Spent) return [{ path: "", message: TOO_LARGE }];
     throw error;
   }
 }
