@@ -10,8 +10,9 @@ export interface ToolContext {
   operationId: string;
   /** Aborts when the call is cancelled or its time is over. */
   signal: AbortSignal;
+  /** The origin of the call: a turn of a conversation, or a run of a workflow, which has no `conversationId`. */
   context: CallContext;
-  /** Durable values of the conversation. */
+  /** Durable values of the conversation, or of the workflow's run. */
   state: ToolState;
   /** Milliseconds since the epoch. */
   now(): number;
@@ -25,7 +26,7 @@ export interface ToolContext {
    * return deferred;
    */
   defer(options?: DeferOptions): Promise<Deferred>;
-  /** Publishes the call's progress to readers of the conversation. It is not stored, and the model does not see it. */
+  /** Publishes the call's progress to readers of the conversation or the run. It is not stored, and the model does not see it. */
   progress(value: Json): void;
 }
 

@@ -33,7 +33,7 @@ export interface RequestExtensions {
 /** The caller of a request, for telemetry and policies. */
 export interface AgentContext {
   agent?: string;
-  /** `{conversationId}:{turnId}`. */
+  /** `{conversationId}:{turnId}`, or the id of the workflow's run. */
   runId?: string;
   labels?: Record<string, string>;
   metadata?: Record<string, unknown>;

@@ -1,5 +1,5 @@
 /**
- * The interface between a conversation and the executor of its tools.
+ * The interface between an actor, a conversation or a coordinator of a workflow, and the executor of its calls.
  *
  * STATE-1  `put` of tool state is durable when it resolves.
  * STATE-2  In tool state `null` means absent: `get` returns it for a missing key, and putting it deletes the key.
@@ -102,7 +102,7 @@ export interface TaskExecutor {
    * other rejection means that the executor is lost, and the outcome of calls without a result unknown. Throws, instead of
    * rejecting, where the executor cannot be reached: then no call runs.
    *
-   * If the caller is lost, the calls go on. Their results go to the conversation by `TaskResultApi`.
+   * If the caller is lost, the calls go on. Their results go to the caller's actor by `TaskResultApi`.
    */
   run(calls: ToolInvocation[], caller: BatchCaller): Promise<void>;
 }
@@ -117,7 +117,7 @@ export interface TaskError {
   error: NonNullable<ToolResult["error"]>;
 }
 
-/** The door of a `Conversation` actor for results that come after a crash. Only Workers with a binding reach it. */
+/** The door of a caller's actor for results that come after a crash. Only Workers with a binding reach it. */
 export interface TaskResultApi {
   /**
    * Takes the result if the operation still waits for this attempt, and changes nothing otherwise. `NOT_FOUND` for an unknown
@@ -126,15 +126,15 @@ export interface TaskResultApi {
   handleTaskResult(result: TaskResult): Promise<Result<null>>;
 }
 
-/** The same door for failures that other code than the Executor reports. */
+/** The door of a `Conversation` actor for failures that other code than the Executor reports. */
 export interface TaskErrorApi {
   /** As `handleTaskResult`, for a failure. */
   handleTaskError(failure: TaskError): Promise<Result<null>>;
 }
 
 /**
- * Small facts that the tools of a conversation keep in it: they survive restarts and end with the conversation. Keys have at
- * most 200 characters, values at most 64 KiB of JSON; `INVALID_INPUT` otherwise. Repeating a `put` changes nothing, so a
+ * Small facts that the tools of a conversation, or the tasks of a workflow's run, keep in its actor: they survive restarts and end
+ * with the conversation or the run. Keys have at most 200 characters, values at most 64 KiB of JSON; `INVALID_INPUT` otherwise. Repeating a `put` changes nothing, so a
  * tool may run twice under one operation id.
  */
 export interface ToolState {
@@ -149,7 +149,7 @@ export interface ToolStateEntry {
   value: Json;
 }
 
-/** `ToolState` as a `Conversation` actor serves it by RPC. */
+/** `ToolState` as a caller's actor serves it by RPC. */
 export interface ToolStateApi {
   toolStateGet(key: string): Promise<Result<Json>>;
   toolStatePut(key: string, value: Json): Promise<Result<null>>;

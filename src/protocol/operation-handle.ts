@@ -50,7 +50,7 @@ export interface DeferRequest {
   expiresInMs?: number;
 }
 
-/** The door of a `Conversation` actor for tools that defer their operation. Only Workers with a binding reach it. */
+/** The door of a caller's actor for tools that defer their operation. Only Workers with a binding reach it. */
 export interface DeferApi {
   /** Returns a handle of an operation that still waits for this attempt. `CONFLICT` for any other. */
   deferOperation(request: DeferRequest): Promise<Result<GivenHandle>>;

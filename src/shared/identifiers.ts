@@ -45,14 +45,42 @@ export function isTenantName(value: string): boolean {
 /** `library/id`, `library/id@version`, or the same as an object. Without a version it resolves to the latest one. */
 export type DefinitionReference = string | { library: string; id: string; version?: number };
 
-/** The origin of a signal, an operation or a call. */
-export interface CallContext {
+/** The members of every call's origin. */
+interface CallOrigin {
   tenant: string;
   projectId: string;
-  agentId: string;
-  conversationId: string;
-  turnId: string;
-  /** Common to everything that follows from one signal; absent for calls outside a conversation's actor. */
+  /** Common to everything that follows from one signal of a conversation; absent for other calls. */
   correlationId?: string;
   traceparent?: string;
 }
+
+/** The origin of a call that a turn of a conversation makes. */
+interface TurnCallContext extends CallOrigin {
+  agentId: string;
+  conversationId: string;
+  turnId: string;
+  runId?: never;
+  node?: never;
+}
+
+/** The origin of a call that a run of a workflow makes. */
+interface RunCallContext extends CallOrigin {
+  runId: string;
+  /** The `ref` of the node in the workflow. */
+  node: string;
+  agentId?: never;
+  conversationId?: never;
+  turnId?: never;
+}
+
+/**
+ * The origin of a call: a turn of a conversation, or a run of a workflow. One check of `conversationId`, or of `runId`, narrows
+ * all members.
+ *
+ * @example
+ * function caller(context: CallContext): string {
+ *   if (context.runId !== undefined) return `node ${context.node} of ${context.runId}`;
+ *   return `agent ${context.agentId} in ${context.conversationId}`;
+ * }
+ */
+export type CallContext = TurnCallContext | RunCallContext;

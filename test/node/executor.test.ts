@@ -21,9 +21,10 @@ import {
 } from "../../src/protocol/executor-api.ts";
 import { reportsSchema, taskResultSchema } from "../../src/protocol/executor-reports.ts";
 import type { Result } from "../../src/shared/errors.ts";
+import type { CallContext } from "../../src/shared/identifiers.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { localExecutor, memoryToolState, noHandles } from "../support/local-executor.ts";
-import { callOf, testTools } from "../support/tools.ts";
+import { callOf, ofRun, testTools } from "../support/tools.ts";
 
 /** Runs a batch to its end and returns all reports. */
 async function all(
@@ -455,7 +456,7 @@ describe("BATCH-4 a caller that is lost", () => {
       [calls[1]?.operationId, 1, { success: false, error: { code: "TIMEOUT" } }],
     ]);
     expect(trace.aborted).toEqual([calls[1]?.operationId]);
-    const line = "A batch of tools has lost its caller. Its results go to the conversation by name.";
+    const line = "A batch of tools has lost its caller. Its results go to the caller's actor by name.";
     expect(logged, "one line, without a stack").toEqual([[`${line} Error: The actor was reset.`]]);
   });
 
@@ -749,6 +750,43 @@ describe("readCalls", () => {
     ]);
   });
 
+  test("a call comes from a turn or from a run", () => {
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const given = [
+      callOf("add", {}, { context: { ...callOf("add").context, correlationId: "c", traceparent } }),
+      callOf("add", {}, { context: { ...ofRun(), traceparent } }),
+    ];
+    const { calls, refused } = readCalls(given);
+    expect(refused).toEqual([]);
+    expect(calls).toEqual(given);
+  });
+
+  const [turn, run] = [callOf("add").context, ofRun()];
+  const { tenant, projectId } = turn;
+  test.each([
+    ["both", { ...turn, ...run }],
+    ["a conversation and a run", { tenant, projectId, conversationId: "conv_1", runId: "run_1" }],
+    ["a run, and the conversation of another call", { ...run, conversationId: "conv_1" }],
+    ["a turn, and the run of another call", { ...turn, runId: "run_1" }],
+    ["neither", { tenant, projectId }],
+    ["a run without a node", { tenant, projectId, runId: "run_1" }],
+    ["a conversation without a turn", { tenant, projectId, conversationId: "conv_1", agentId: "agent" }],
+  ])("a call that names %s is refused, with what to name", (_, context) => {
+    const call = callOf("add");
+    const { calls, refused } = readCalls([{ ...call, context }]);
+    expect(calls).toEqual([]);
+    const message =
+      "The call is not valid: /context: Must have either `agentId`, `conversationId` and `turnId`, or `runId` and `node`.";
+    expect(refused).toMatchObject([{ operationId: call.operationId, result: { error: { message } } }]);
+  });
+
+  test("a call without a tenant is refused for that", () => {
+    const { refused } = readCalls([{ ...callOf("add"), context: { ...run, tenant: "" } }]);
+    expect(refused).toMatchObject([
+      { result: { error: { code: "INVALID_INPUT", message: expect.stringContaining("/context/tenant") } } },
+    ]);
+  });
+
   test.each([[null], ["calls"], [[1]], [[{ toolCallId: "x" }]]])("%j is not a batch", (batch) => {
     expect(() => readCalls(batch)).toThrow(expect.objectContaining({ code: "INVALID_INPUT" }));
   });
@@ -777,6 +815,21 @@ describe("tool state", () => {
     expect(await keep({ conversationId: "conv_2" })).toMatchObject(foundNothing);
     expect(await keep({ tenant: "other" })).toMatchObject(foundNothing);
     expect(await keep({ turnId: "turn_2" })).toMatchObject([{ result: { result: { before: 1 } } }]);
+  });
+
+  test("belongs to one run, for all of its nodes", async () => {
+    const executor = localExecutor(testTools().registry, new VirtualClock());
+    const keep = (context: CallContext) =>
+      all(executor, [callOf("keeping", { key: "k", value: 1 }, { context })]);
+    const foundNothing = [{ result: { result: { before: null } } }];
+    expect(await keep(ofRun())).toMatchObject(foundNothing);
+    expect(await keep(ofRun({ runId: "run_2" }))).toMatchObject(foundNothing);
+    expect(await keep(ofRun({ tenant: "other" }))).toMatchObject(foundNothing);
+    expect(await keep(ofRun({ runId: "conv_1" }))).toMatchObject(foundNothing);
+    expect(await keep(callOf("keeping").context), "a conversation of the same id").toMatchObject(
+      foundNothing,
+    );
+    expect(await keep(ofRun({ node: "merge" }))).toMatchObject([{ result: { result: { before: 1 } } }]);
   });
 
   test("STATE-2 lists by prefix in order, and putting null deletes", async () => {

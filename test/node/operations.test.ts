@@ -292,6 +292,10 @@ describe("effects of operations", () => {
     store.isUp = true;
     expect(await answer(0, 1)).toEqual([]);
     expect(reported.map(([first]) => first)).toEqual([reported[0]?.[0], reported[0]?.[0], reported[0]?.[0]]);
+    expect(
+      reported.every(([first]) => first === reported[0]?.[0]),
+      "RUN-4 as the same signal",
+    ).toBe(true);
     await answer(0, 1);
     expect(reported, "stored").toHaveLength(3);
     await answer(0, 2);

@@ -27,7 +27,7 @@ export function hookTasks(plan: Plan, { clock, history }: { clock: WorldClock; h
       input: z.looseObject({ turn_id: z.string() }),
       effect,
       async execute(input, { operationId, context }) {
-        const conversation = Number(context.conversationId.slice("conv_".length));
+        const conversation = Number(context.conversationId?.slice("conv_".length));
         const planned = plan.conversations[conversation]?.hooks?.[kind];
         if (planned === undefined) throw new Error("Nobody planned this hook.");
         const ofKind = (run: { kind: HookKind; conversation: number }) =>

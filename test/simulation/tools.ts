@@ -3,7 +3,7 @@ import { z } from "zod";
 import { readCalls } from "../../src/agents/executor/calls.ts";
 import { deliverResult } from "../../src/agents/executor/deliver.ts";
 import { runCalls } from "../../src/agents/executor/run-calls.ts";
-import { conversationToolState } from "../../src/agents/executor/tool-state.ts";
+import { callerToolState } from "../../src/agents/executor/tool-state.ts";
 import {
   defineLibrary,
   defineModelProfile,
@@ -162,7 +162,7 @@ export function executorFor(caller: Caller, surroundings: ExecutorSurroundings):
   const ports = {
     tools: code,
     clock,
-    state: () => conversationToolState(() => connect(conversation)),
+    state: () => callerToolState(() => connect(conversation)),
     defer: noHandles,
     baseUrl: undefined,
     mayReach: () => true,

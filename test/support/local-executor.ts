@@ -3,6 +3,8 @@ import { readCalls } from "../../src/agents/executor/calls.ts";
 import { type BatchPorts, runCalls } from "../../src/agents/executor/run-calls.ts";
 import type { ToolCodes } from "../../src/library/deployed-code.ts";
 import type { Clock } from "../../src/ports/clock.ts";
+import { callerOf } from "../../src/protocol/caller.ts";
+import { addressKey } from "../../src/protocol/envelope.ts";
 import type { TaskExecutor, ToolState, ToolStateEntry } from "../../src/protocol/executor-api.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../../src/protocol/tool-state.ts";
 import { defined } from "../../src/shared/defined.ts";
@@ -10,13 +12,13 @@ import type { CallContext } from "../../src/shared/identifiers.ts";
 import type { Json } from "../../src/shared/json.ts";
 
 /**
- * Returns an executor in this process. `state` keeps the tool state of each conversation. `deliver` sends the results of a
+ * Returns an executor in this process. `state` keeps the tool state of each caller's actor. `deliver` sends the results of a
  * caller that is lost; without it they are dropped, for a caller in this process does not die alone. Without `models`, tasks ask none.
  */
 export function localExecutor(
   tools: ToolCodes,
   clock: Clock,
-  state: (context: CallContext) => ToolState = statePerConversation(),
+  state: (context: CallContext) => ToolState = statePerCaller(),
   deliver: BatchPorts["deliver"] = async () => undefined,
   defer: BatchPorts["defer"] = noHandles,
   models?: BatchPorts["models"],
@@ -42,10 +44,10 @@ export async function noHandles(): Promise<never> {
   throw new Error("This executor gives no handles.");
 }
 
-function statePerConversation(): (context: CallContext) => ToolState {
+function statePerCaller(): (context: CallContext) => ToolState {
   const states = new Map<string, ToolState>();
-  return ({ tenant, conversationId }) => {
-    const name = `${tenant}:${conversationId}`;
+  return (context) => {
+    const name = addressKey(callerOf(context));
     const state = states.get(name) ?? memoryToolState();
     states.set(name, state);
     return state;

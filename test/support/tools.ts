@@ -5,6 +5,7 @@ import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { ToolInvocation } from "../../src/protocol/executor-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
+import type { CallContext } from "../../src/shared/identifiers.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 
 /** Side effects of `testTools`, so that a test can assert their absence. */
@@ -149,6 +150,11 @@ export function callOf(
     },
     ...change,
   };
+}
+
+/** The context of a call that a run of a workflow makes. */
+export function ofRun(change: { tenant?: string; runId?: string; node?: string } = {}): CallContext {
+  return { tenant: "acme", projectId: "default", runId: "run_1", node: "review", ...change };
 }
 
 function undefinedFunction(): never {

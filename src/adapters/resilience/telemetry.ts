@@ -15,12 +15,13 @@ import {
 import type { ModelRequest } from "../../model/gateway.ts";
 import type { TokenUsage } from "../../model/usage.ts";
 import { defined } from "../../shared/defined.ts";
+import type { CallContext } from "../../shared/identifiers.ts";
 
 /** One attempt of a request, as interceptors and telemetry see it. */
 export interface RequestInfo {
   /** Generated; the same for all attempts of one logical request. */
   requestId: string;
-  /** `{conversationId}:{turnId}`. */
+  /** `{conversationId}:{turnId}`, or the id of the workflow's run. */
   correlationId: string;
   parentCorrelationId?: string;
   /** From 1. */
@@ -49,18 +50,34 @@ export function requestInfo(
   { profile, body, context, trace = {} }: ModelRequest,
   requestId: string,
 ): RequestInfo {
-  const { conversationId, turnId, agentId } = context;
   const { parentCorrelationId, requestClass, metadata } = trace;
-  const { provider, modelId } = profile;
-  const site = { conversationId, turnId, agent: agentId, provider, model: modelId };
+  const { provider, modelId: model } = profile;
+  const caller = callerContext(context, { provider, model });
   return {
     requestId,
-    correlationId: runIdOf(conversationId, turnId),
+    correlationId: caller.runId,
     ...defined({ parentCorrelationId }),
     attempt: trace.attempt ?? 1,
-    agentContext: agentContextOf(site, metadata),
-    extensions: extensionsOf(site, { streaming: body.stream !== false, ...defined({ requestClass }) }),
+    agentContext: { ...caller, ...defined({ metadata }) },
+    extensions: extensionsOf(
+      { provider, model },
+      { streaming: body.stream !== false, ...defined({ requestClass }) },
+    ),
   };
+}
+
+/** Describes the caller of a request: a turn, or a run of a workflow, which has no agent. */
+function callerContext(
+  context: CallContext,
+  model: { provider: string; model: string },
+): AgentContext & { runId: string } {
+  if (context.runId !== undefined) {
+    const { runId, node } = context;
+    return { runId, labels: { runId, node, ...model } };
+  }
+  const { conversationId, turnId, agentId } = context;
+  const runId = runIdOf(conversationId, turnId);
+  return { ...agentContextOf({ conversationId, turnId, agent: agentId, ...model }), runId };
 }
 
 /** Passes metrics to the sink without waiting for it. */

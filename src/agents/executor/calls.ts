@@ -6,6 +6,7 @@ import type { ExecutorReport, ToolInvocation } from "../../protocol/executor-api
 import { identifier } from "../../protocol/requests.ts";
 import type { PinnedTask } from "../../protocol/task-definition.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
+import type { CallContext } from "../../shared/identifiers.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
 import { failedResult } from "./run-tool.ts";
@@ -20,6 +21,31 @@ const batchSchema = z
   );
 
 const amount = z.number().min(0);
+
+const absent = z.exactOptional(z.never());
+
+/** A call comes from one actor: its result must not reach another. */
+const contextSchema: z.ZodType<CallContext> = z.intersection(
+  z.object({
+    tenant: identifier,
+    projectId: identifier,
+    correlationId: z.exactOptional(identifier),
+    traceparent: z.exactOptional(z.string().max(200)),
+  }),
+  z.union(
+    [
+      z.object({
+        ...{ agentId: identifier, conversationId: identifier, turnId: identifier },
+        ...{ runId: absent, node: absent },
+      }),
+      z.object({
+        ...{ runId: identifier, node: identifier },
+        ...{ agentId: absent, conversationId: absent, turnId: absent },
+      }),
+    ],
+    "Must have either `agentId`, `conversationId` and `turnId`, or `runId` and `node`.",
+  ),
+);
 
 const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   operationId: identifier,
@@ -36,18 +62,10 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
     }),
   ),
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS),
-  context: z.object({
-    tenant: identifier,
-    projectId: identifier,
-    agentId: identifier,
-    conversationId: identifier,
-    turnId: identifier,
-    correlationId: z.exactOptional(identifier),
-    traceparent: z.exactOptional(z.string().max(200)),
-  }),
+  context: contextSchema,
 });
 
-/** The conversation has checked what it pinned. Other callers of the Executor may send anything. */
+/** The caller's actor has checked what it pinned. Other callers of the Executor may send anything. */
 function isPinnedTask(value: unknown): boolean {
   return isJsonObject(value) && isJsonObject(value.inputSchema) && Array.isArray(value.steps);
 }

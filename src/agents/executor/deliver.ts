@@ -1,17 +1,17 @@
-/** Delivers a result to its conversation by name, when the caller of the batch is lost. */
+/** Delivers a result to the caller's actor by name, when the caller of the batch is lost. */
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
 import type { TaskResult, TaskResultApi } from "../../protocol/executor-api.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 
-/** Milliseconds before the second attempt, the third, …: together less than a conversation waits for the result. */
+/** Milliseconds before the second attempt, the third, …: together less than the caller's actor waits for the result. */
 const BACKOFF_MS = [250, 500, 1_000, 2_000, 4_000, 8_000];
 
-/** Milliseconds in which the conversation must answer an attempt. */
+/** Milliseconds in which the caller's actor must answer an attempt. */
 const ATTEMPT_MS = 3_000;
 
 /**
- * Sends the result until the conversation has taken or refused it, or the attempts are used up. Each attempt calls `connect`
+ * Sends the result until the caller's actor has taken or refused it, or the attempts are used up. Each attempt calls `connect`
  * for the actor's stub. Never rejects.
  */
 export async function deliverResult(

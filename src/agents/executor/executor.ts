@@ -1,12 +1,12 @@
 /**
  * The `Executor` entrypoint: stateless, reached by RPC. It runs batches of tool calls and reports on each to its caller,
- * whose death it outlives: the results then go to the conversation by name.
+ * whose death it outlives: the results then go to the caller's actor by name.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { ToolCodes } from "../../library/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { BatchCaller, TaskExecutor, TaskResultApi, ToolStateApi } from "../../protocol/executor-api.ts";
-import type { DeferApi } from "../../protocol/operation-handle.ts";
+import { type CallerApi, callerOf } from "../../protocol/caller.ts";
+import type { BatchCaller, TaskExecutor } from "../../protocol/executor-api.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
@@ -14,7 +14,7 @@ import { readCalls } from "./calls.ts";
 import { deliverResult } from "./deliver.ts";
 import { runCalls } from "./run-calls.ts";
 import type { ActionPorts } from "./steps/run-action.ts";
-import { conversationToolState } from "./tool-state.ts";
+import { callerToolState } from "./tool-state.ts";
 
 /** The parts that an application provides to its Executor. */
 export interface ExecutorPorts<Env> {
@@ -37,12 +37,8 @@ export function createExecutorClass<Env>({
 ) => WorkerEntrypoint<Env> & TaskExecutor {
   return class Executor extends WorkerEntrypoint<Env> implements TaskExecutor {
     async run(calls: unknown, caller: BatchCaller): Promise<void> {
-      const connect = ({ tenant, conversationId: id }: CallContext) =>
-        durableActor<ToolStateApi & TaskResultApi & DeferApi>(this.env as object, {
-          kind: "conversation",
-          tenant,
-          id,
-        });
+      const connect = (context: CallContext) =>
+        durableActor<CallerApi>(this.env as object, callerOf(context));
       const work = runCalls(
         {
           tools,
@@ -51,7 +47,7 @@ export function createExecutorClass<Env>({
           ...actions(this.env),
           defer: async ({ operationId, attempt, context }, options) =>
             unwrap(await (await connect(context)).deferOperation({ operationId, attempt, ...options })),
-          state: (context) => conversationToolState(() => connect(context)),
+          state: (context) => callerToolState(() => connect(context)),
           deliver: ({ operationId, attempt, context }, result) =>
             deliverResult(clock, () => connect(context), { operationId, attempt, ...result }),
           waitUntil: (more) => this.ctx.waitUntil(more),

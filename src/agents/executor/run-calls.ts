@@ -22,7 +22,7 @@ import { ReportQueue } from "./report-queue.ts";
 import { runTool, type ToolPorts } from "./run-tool.ts";
 
 export interface BatchPorts extends ToolPorts {
-  /** Sends a result to the conversation of its call by name: when the caller is lost, or has cancelled the call. Never rejects. */
+  /** Sends a result to the caller's actor by name: when the caller is lost, or has cancelled the call. Never rejects. */
   deliver(call: ToolInvocation, result: AttemptEnd): Promise<void>;
   /** Keeps the executor alive for work beyond the batch. */
   waitUntil(work: Promise<unknown>): void;
@@ -64,7 +64,7 @@ export async function runCalls(
       } catch (error) {
         isCallerLost = true;
         console.warn(
-          `A batch of tools has lost its caller. Its results go to the conversation by name. ${error}`,
+          `A batch of tools has lost its caller. Its results go to the caller's actor by name. ${error}`,
         );
       }
     }

@@ -40,7 +40,7 @@ import { TaskRecord } from "./steps/task-record.ts";
 export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   tools: ToolCodes;
   clock: Clock;
-  /** Returns the tool state of this context's conversation. */
+  /** Returns the tool state of this context's actor. */
   state(context: CallContext): ToolState;
   /** Returns a handle of the call's operation. */
   defer(call: ToolInvocation, options: DeferOptions): Promise<GivenHandle>;

@@ -1,11 +1,11 @@
-/** Tool state, which the conversation keeps. */
+/** Tool state, which the caller's actor keeps. */
 
 import type { ToolState, ToolStateApi } from "../../protocol/executor-api.ts";
 import { checkStateEntry } from "../../protocol/tool-state.ts";
 import { unwrap } from "../../shared/errors.ts";
 
-/** Returns the tool state in a `Conversation` actor. Each use calls `connect` for the actor's stub. */
-export function conversationToolState(connect: () => Promise<ToolStateApi>): ToolState {
+/** Returns the tool state in the caller's actor. Each use calls `connect` for the actor's stub. */
+export function callerToolState(connect: () => Promise<ToolStateApi>): ToolState {
   return {
     get: async (key) => unwrap(await (await connect()).toolStateGet(key)),
     async put(key, value) {
