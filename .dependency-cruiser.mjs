@@ -14,7 +14,7 @@ export const LAYERS = [
   ["agents/base"],
   ["agents/executor"],
   ["agents/agent"],
-  ["agents/conversation"],
+  ["agents/conversation", "agents/coordinator"],
   ["compat"],
   ["engine"],
   ["http"],
@@ -42,7 +42,7 @@ const PARTS = {
 };
 
 /** Folders without I/O: they get times, ids and data. */
-const PURE = ["shared", "model", "protocol", "policy", "adapters/formats", `${CONVERSATION}/core`, "compat"];
+const PURE = ["shared", "model", "protocol", "policy", "adapters/formats", `${CONVERSATION}/core`, "agents/coordinator/core", "compat"];
 
 /** Folders that do I/O, besides the platform's ports. */
 const DOES_IO = [
@@ -67,6 +67,7 @@ const USES_PLATFORM = [
   "agents/base/",
   "agents/agent/agent\\.ts",
   `${CONVERSATION}/conversation\\.ts`,
+  "agents/coordinator/coordinator\\.ts",
   `${CONVERSATION}/door/session-guard\\.ts`,
 ];
 

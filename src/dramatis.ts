@@ -21,6 +21,7 @@ import { createAgentClass } from "./agents/agent/agent.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { checkExports, classesWithoutStorage, entrypointOf } from "./agents/base/lookup/exported-classes.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
+import { createCoordinatorClass } from "./agents/coordinator/coordinator.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
 import { AttachmentStore } from "./attachments/attachment-store.ts";
 import { objectsInTime } from "./attachments/objects-in-time.ts";
@@ -39,6 +40,8 @@ import { DeployedCode } from "./library/deployed-code.ts";
 import { Registry } from "./library/registry.ts";
 import { resolveChain } from "./library/resolve.ts";
 import { allowedHosts } from "./library/tasks/allowed-hosts.ts";
+import { pinWorkflow } from "./library/workflows/pin.ts";
+import { checkedRunInput } from "./library/workflows/run-input.ts";
 import type { EmbeddingGateway } from "./model/embedding.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
@@ -68,6 +71,7 @@ import {
 export interface DramatisEnv extends ModelEnvironment, TelemetryEnvironment, LocalEnv, JwtEnv {
   Conversation?: DurableObjectNamespace;
   Agent?: DurableObjectNamespace;
+  Coordinator?: DurableObjectNamespace;
   Executor?: TaskExecutor;
   /** The directory and the registry. Without it there are no lists and no libraries by API. */
   DB?: D1Database;
@@ -156,7 +160,7 @@ export interface DramatisOptions {
  *
  * @example
  * const app = dramatis({ libraries: [library] });
- * export const { Conversation, Agent, Executor } = app;
+ * export const { Conversation, Agent, Coordinator, Executor } = app;
  * export default app.handler;
  */
 export function dramatis(options: DramatisOptions) {
@@ -264,6 +268,17 @@ export function dramatis(options: DramatisOptions) {
       directory,
       deadLetters,
       location,
+    }),
+    Coordinator: createCoordinatorClass<DramatisEnv & Cloudflare.Env>({
+      executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),
+      deadLetters,
+      location,
+      workflow: (env, tenant, reference) =>
+        pinWorkflow(registry(env, tenant), reference, {
+          defaultProfile: defaultProfile(env),
+          complete: (profile) => atBaseUrl(profile, env),
+        }),
+      checkedInput: ({ definition }, input) => checkedRunInput(definition, input, "/input"),
     }),
     Executor: createExecutorClass<DramatisEnv & Cloudflare.Env>({
       tools: code,

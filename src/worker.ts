@@ -13,5 +13,5 @@ const app = dramatis({
   ],
 });
 
-export const { Conversation, Agent, Executor } = app;
+export const { Conversation, Agent, Coordinator, Executor } = app;
 export default app.handler;

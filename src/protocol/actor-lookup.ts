@@ -2,8 +2,8 @@
 
 import type { LocationHint } from "../shared/location.ts";
 import type { AgentApi } from "./agent-api.ts";
-import type { CoordinatorApi } from "./coordinator-api.ts";
 import type { ConversationApi } from "./conversation-api.ts";
+import type { CoordinatorApi } from "./coordinator-api.ts";
 import type { ActorAddress } from "./envelope.ts";
 import type { DeadLetterApi, MailboxPeer } from "./mailbox-api.ts";
 

@@ -2,8 +2,8 @@
 import { z } from "zod";
 import type { Result } from "../shared/errors.ts";
 import { definitionIdSchema } from "../shared/id-schemas.ts";
-import { RUN_ID } from "../shared/identifiers.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
+import { RUN_ID } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
@@ -91,7 +91,7 @@ export interface CoordinatorApi {
   /** Cancels the run. `CONFLICT` for one that ended otherwise; repeating it changes nothing. */
   cancel(principal: Principal, options?: { reason?: string }): Promise<Result<RunView>>;
   /** Returns a page of the journal, in order. */
-  trace(principal: Principal, options?: PageOptions): Promise<Result<Page<RunEntryView>>>;
+  journal(principal: Principal, options?: PageOptions): Promise<Result<Page<RunEntryView>>>;
   /** Waits until the run is over, at most `timeoutMs` milliseconds, and returns it as it is then. */
   finished(principal: Principal, timeoutMs: number): Promise<Result<RunView>>;
 }

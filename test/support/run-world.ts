@@ -60,8 +60,7 @@ export async function runWorkflow(
       publish: () => life.cross("publish", () => undefined),
     });
     door = {
-      handleTaskResult: (result) =>
-        asDone(() => life.cross("task.result", () => runtime.taskResult(result))),
+      handleTaskResult: (result) => asDone(() => life.cross("task.result", () => runtime.taskResult(result))),
     };
     return runtime;
   };

@@ -18,6 +18,7 @@ import type { Answer, Attempt } from "../../src/protocol/mailbox-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { releaseLibrary } from "../support/releases/library.ts";
+import { flowLibrary } from "./flow-library.ts";
 import { testLibrary } from "./library.ts";
 import { passGate, reportRun } from "./provider.ts";
 
@@ -50,7 +51,7 @@ function tracedExporter(): SpanExporter {
 }
 
 const app = dramatis({
-  libraries: [testLibrary, releaseLibrary({ report: reportRun, pass: passGate })],
+  libraries: [testLibrary, flowLibrary, releaseLibrary({ report: reportRun, pass: passGate })],
   // Tests name their principal; a request that names none is the local one's.
   authorize: async (request, env) => {
     const principal = request.headers.get("x-test-principal");
@@ -69,7 +70,7 @@ const app = dramatis({
   limits: { requests: false },
 });
 
-export const { Conversation, Agent, Executor } = app;
+export const { Conversation, Agent, Coordinator, Executor } = app;
 
 /** Conversations that accept three turns, and one more every ten seconds, and whose models are not told everything. */
 export const { Conversation: LimitedConversation } = dramatis({

@@ -15,6 +15,7 @@ import type { TurnOrder } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
+import { ToolStateStore } from "../base/calls/tool-state-store.ts";
 import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import { ActorShell } from "../base/runtime/shell.ts";
 import { StoredClock } from "../base/runtime/stored-clock.ts";
@@ -51,7 +52,6 @@ import { OperationResults } from "./operation-results.ts";
 import type { OutgoingPorts } from "./outgoing.ts";
 import { SignalQueueDoor } from "./signal-queue.ts";
 import { ConversationDatabase } from "./store/conversation-database.ts";
-import { ToolStateStore } from "./store/tool-state.ts";
 
 export interface ConversationPorts
   extends ModelCallPorts,

@@ -6,9 +6,9 @@
  * RUNDOOR-2  Repeating a start with its key and content answers the same run; with other content it is `IDEMPOTENCY_CONFLICT`.
  */
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
+import { withDeadline } from "../../ports/deadline.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
-import { withDeadline } from "../../ports/deadline.ts";
 import type { CoordinatorApi, RunView, StartRun } from "../../protocol/coordinator-api.ts";
 import type {
   TaskError,
@@ -16,20 +16,23 @@ import type {
   TaskExecutor,
   TaskResult,
   TaskResultApi,
+  ToolStateApi,
+  ToolStateEntry,
 } from "../../protocol/executor-api.ts";
 import { stemOf } from "../../protocol/ids.ts";
 import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
+import type { DeferApi, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
-import type { JsonObject } from "../../shared/json.ts";
+import type { Json, JsonObject } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { isOver, type RunState } from "./core/state.ts";
 import { checkReader, parseStart, requestHash } from "./door/start-run.ts";
-import { runView, tracePage } from "./reads/run-views.ts";
+import { journalPage, runView } from "./reads/run-views.ts";
 import { RunRuntime } from "./run-runtime.ts";
 
 /** Everything that an application provides to its runs. */
@@ -53,10 +56,10 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 ): new (
   ctx: DurableObjectState,
   env: Env,
-) => SessionAgent<Env> & CoordinatorApi & TaskResultApi & TaskErrorApi {
+) => SessionAgent<Env> & CoordinatorApi & TaskResultApi & TaskErrorApi & ToolStateApi & DeferApi {
   return class Coordinator
     extends SessionAgent<Env>
-    implements CoordinatorApi, TaskResultApi, TaskErrorApi
+    implements CoordinatorApi, TaskResultApi, TaskErrorApi, ToolStateApi, DeferApi
   {
     /** The name is stored with the job: never change it. */
     readonly #wakeups = new Wakeups(
@@ -110,7 +113,13 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     async start(principal: Principal, given: StartRun): Promise<Result<RunView>> {
       return asResult(async () => {
         this.checkPlace();
-        const { id, workflow: reference, input = {}, projectId = "default", idempotencyKey } = parseStart(given);
+        const {
+          id,
+          workflow: reference,
+          input = {},
+          projectId = "default",
+          idempotencyKey,
+        } = parseStart(given);
         const { tenant, subject } = principal;
         if (this.name !== `${tenant}:${id}`)
           throw new DramatisError("INVALID_INPUT", `The actor of this run is "${tenant}:${id}".`);
@@ -147,8 +156,8 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       });
     }
 
-    async trace(principal: Principal, options?: PageOptions) {
-      return this.#read(principal, () => tracePage(this.#runtime.store.journal, options));
+    async journal(principal: Principal, options?: PageOptions) {
+      return this.#read(principal, () => journalPage(this.#runtime.store.journal, options));
     }
 
     async finished(principal: Principal, timeoutMs: number) {
@@ -172,6 +181,27 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       return asDone(() => this.#runtime.taskResult({ operationId, attempt, result }));
     }
 
+    async toolStateGet(key: string): Promise<Result<Json>> {
+      return asResult(() => this.#runtime.toolState.get(key));
+    }
+
+    async toolStatePut(key: string, value: Json): Promise<Result<null>> {
+      return asDone(() => this.#runtime.toolState.put(key, value));
+    }
+
+    async toolStateList(prefix: string): Promise<Result<ToolStateEntry[]>> {
+      return asResult(() => this.#runtime.toolState.list(prefix));
+    }
+
+    async deferOperation(): Promise<Result<GivenHandle>> {
+      return asResult(() => {
+        throw new DramatisError(
+          "UNSUPPORTED",
+          "A task of a run cannot defer its result. Let a node wait for a person, or return the result.",
+        );
+      });
+    }
+
     override onRequest(): Response {
       return new Response("Not found", { status: 404 });
     }
@@ -180,7 +210,8 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     #repeated(principal: Principal, request: string, key: string | undefined): RunView {
       const { state } = this.#runtime;
       checkReader(state.record, principal);
-      if (key === undefined) throw new DramatisError("CONFLICT", "This run exists already. Start another one under another id.");
+      if (key === undefined)
+        throw new DramatisError("CONFLICT", "This run exists already. Start another one under another id.");
       if (state.record.request === request) return runView(state);
       throw new DramatisError(
         "IDEMPOTENCY_CONFLICT",

@@ -3,9 +3,10 @@
  */
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
-import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
+import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
+import { ToolStateStore } from "../base/calls/tool-state-store.ts";
 import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import { ActorShell } from "../base/runtime/shell.ts";
 import { StoredClock } from "../base/runtime/stored-clock.ts";
@@ -34,6 +35,7 @@ export class RunRuntime {
   private readonly ports: RunPorts & { clock: StoredClock };
   readonly #shell: ActorShell<RunState, RunSignal, RunChange | null, RunCommit, RunEffect>;
   readonly #effects: RunEffectRunner;
+  readonly #toolState: ToolStateStore;
 
   constructor(given: RunPorts) {
     const { database, keyValue } = given;
@@ -41,6 +43,7 @@ export class RunRuntime {
     const clock = new StoredClock(given.clock, () => this.store.newestAt);
     const ports = { ...given, clock };
     this.ports = ports;
+    this.#toolState = new ToolStateStore(keyValue);
     this.#effects = new RunEffectRunner({
       clock,
       executor: ports.executor,
@@ -65,6 +68,12 @@ export class RunRuntime {
     const { state } = this.#shell;
     if (state === null) throw new DramatisError("NOT_FOUND", "This run does not exist.");
     return state;
+  }
+
+  /** The facts that tools keep. Throws as `state` does. */
+  get toolState(): ToolStateStore {
+    void this.state;
+    return this.#toolState;
   }
 
   get exists(): boolean {

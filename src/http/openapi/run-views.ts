@@ -1,9 +1,9 @@
 /** Schemas of runs of workflows. */
 import { z } from "zod";
 import type { ActiveToken, RunEntryView, RunView } from "../../protocol/coordinator-api.ts";
-import { RUN_ID } from "../../shared/identifiers.ts";
-import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { RUN_ENTRY_TYPES, RUN_STATUSES, type RunError } from "../../protocol/workflow-run.ts";
+import { definitionIdSchema } from "../../shared/id-schemas.ts";
+import { RUN_ID } from "../../shared/identifiers.ts";
 import { anyJson, count, ids, time } from "./scalars.ts";
 
 export const runId = z

@@ -40,7 +40,9 @@ export const runOperations: readonly ApiOperation[] = [
     summary: "Start a run of a workflow",
     description:
       "The run keeps the versions of everything that it uses. It goes on by itself; read it, or follow its journal.",
-    body: startSchema.meta({ example: { workflow: "demo/summaries", input: { documents: ["One.", "Two!"] } } }),
+    body: startSchema.meta({
+      example: { workflow: "demo/summaries", input: { documents: ["One.", "Two!"] } },
+    }),
     answers: [{ status: 201, description: "The run.", body: run, location: true }],
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT"],
   },
@@ -69,12 +71,13 @@ export const runOperations: readonly ApiOperation[] = [
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
   },
   {
-    id: "traceRun",
+    id: "listRunEntries",
     method: "get",
-    path: `${RUN}/trace`,
+    path: `${RUN}/journal`,
     tag: "runs",
     summary: "Read the journal of a run",
-    description: "What each token did, in order: the inputs, outputs, attempts and errors of nodes, fan-outs and fan-ins.",
+    description:
+      "What each token did, in order: the inputs, outputs, attempts and errors of nodes, fan-outs and fan-ins.",
     params,
     query: pageSchema.omit({ order: true }),
     answers: onePage("entries", runEntry),
@@ -87,7 +90,10 @@ export function runRoutes(app: HttpRoutes): void {
     const { principal, actors, location } = context.var;
     const { jurisdiction, locationHint, ...input } = await readBody(context, startSchema);
     const policy = location(principal.tenant);
-    const id = inJurisdiction(await runIdOf(principal, input.idempotencyKey), jurisdiction ?? policy.jurisdiction);
+    const id = inJurisdiction(
+      await runIdOf(principal, input.idempotencyKey),
+      jurisdiction ?? policy.jurisdiction,
+    );
     checkNew(id, policy, "/jurisdiction");
     const coordinator = await actors.coordinator(principal.tenant, id, locationHint ?? policy.locationHint);
     return json(unwrap(await coordinator.start(principal, { id, ...input })), 201, `${RUNS}/${id}`);
@@ -101,9 +107,12 @@ export function runRoutes(app: HttpRoutes): void {
     return json(unwrap(await coordinator.cancel(context.var.principal, defined({ reason }))));
   });
 
-  app.get(`${RUN}/trace`, async (context) => {
+  app.get(`${RUN}/journal`, async (context) => {
     const coordinator = await runOf(context);
-    return page("entries", unwrap(await coordinator.trace(context.var.principal, pageOptions(context.req.query()))));
+    return page(
+      "entries",
+      unwrap(await coordinator.journal(context.var.principal, pageOptions(context.req.query()))),
+    );
   });
 }
 

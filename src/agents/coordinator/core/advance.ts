@@ -39,27 +39,27 @@ export function advance(draft: Draft): void {
 }
 
 function step(draft: Draft, token: Token, meter: Meter): void {
-  const { phase } = token;
-  if (phase.kind === "resolved" && "error" in phase.outcome)
-    return failToken(draft, token, phase.outcome.error);
   let touched: readonly number[];
   try {
-    if (phase.kind === "ready" && begin(draft, token, meter)) return;
-    writeResult(
-      draft,
-      token,
-      phase.kind === "resolved" && "output" in phase.outcome ? phase.outcome.output : undefined,
-      meter,
-    );
+    if (token.phase.kind === "ready" && begin(draft, token, meter)) return;
+    writeResult(draft, token, resultOf(token), meter);
     touched = follow(draft, token, meter);
   } catch (error) {
     if (error instanceof TooLong) throw error;
-    return failToken(draft, token, failureOf(error));
+    failToken(draft, token, failureOf(error));
+    return;
   }
   draft.note({ type: "token.completed", token: token.id, node: token.node });
   draft.end(token);
   for (const id of touched) consider(draft, id);
   release(draft, token.scope);
+}
+
+/** Returns the result of a token's node; `undefined` where it runs nothing. Throws `TokenFailure`. */
+function resultOf({ phase }: Token): Json | undefined {
+  if (phase.kind !== "resolved") return undefined;
+  if ("error" in phase.outcome) throw new TokenFailure(phase.outcome.error);
+  return phase.outcome.output;
 }
 
 function failToken(draft: Draft, token: Token, error: RunError): void {
@@ -168,7 +168,8 @@ function completeRun(draft: Draft): void {
     output = evaluatedMapping(outputMapping, areas(draft, null), meter, "The output of the workflow");
   } catch (error) {
     draft.error = failureOf(error);
-    return endRun(draft, "failed");
+    endRun(draft, "failed");
+    return;
   }
   draft.output = output;
   draft.status = "completed";

@@ -30,21 +30,25 @@ export function plan(state: RunState, signals: readonly RunSignal[], now: number
 function apply(draft: Draft, signal: RunSignal): void {
   switch (signal.type) {
     case "run.begin":
-      return begin(draft);
+      begin(draft);
+      break;
     case "run.advance":
-      return;
+      break;
     case "node.ended":
-      return endNode(draft, signal);
+      endNode(draft, signal);
+      break;
     case "run.recover":
-      return recover(draft);
+      recover(draft);
+      break;
     case "run.expire":
-      return expire(draft);
-    case "run.cancel": {
+      expire(draft);
+      break;
+    case "run.cancel":
       draft.error = { code: "CANCELLED", message: signal.reason ?? "The run was cancelled." };
-      return endRun(draft, "cancelled");
-    }
+      endRun(draft, "cancelled");
+      break;
     default:
-      return signal satisfies never;
+      signal satisfies never;
   }
 }
 
@@ -94,7 +98,11 @@ function expire(draft: Draft): void {
 function recover(draft: Draft): void {
   for (const { id, node, phase } of [...draft.tokens.values()]) {
     const hasBegun = phase.kind === "working" && (phase.notBefore ?? 0) <= draft.now;
-    if (!hasBegun || phase.lostUntil !== undefined || draft.before.record.workflow.tasks[node]?.effect !== "once")
+    if (
+      !hasBegun ||
+      phase.lostUntil !== undefined ||
+      draft.before.record.workflow.tasks[node]?.effect !== "once"
+    )
       continue;
     draft.change(id, { phase: { ...phase, lostUntil: draft.now + LOST_RESULT_MS } });
     draft.note({ type: "task.lost", token: id, node, data: { attempt: phase.attempt } });

@@ -25,5 +25,8 @@ export function requestHash({ workflow, input = {}, projectId }: StartRun): Prom
 /** Throws `NOT_FOUND` unless the principal may see the run: its own ones, and all of its tenant with the role of an operator. */
 export function checkReader({ tenant, startedBy }: RunRecord, principal: Principal): void {
   if (principal.tenant === tenant && (principal.subject === startedBy || mayReadAll(principal))) return;
-  throw new DramatisError("NOT_FOUND", "There is no such run. What belongs to others is answered as not found.");
+  throw new DramatisError(
+    "NOT_FOUND",
+    "There is no such run. What belongs to others is answered as not found.",
+  );
 }

@@ -38,7 +38,8 @@ export class RunEffectRunner {
   /** Starts the effects that do not run. */
   start(effects: readonly RunEffect[]): void {
     const idle = effects.filter(({ key }) => !this.#running.has(key));
-    for (const { kind, key } of idle) if (kind === "advance") void this.#running.run(key, () => this.#advance());
+    for (const { kind, key } of idle)
+      if (kind === "advance") void this.#running.run(key, () => this.#advance());
     const { clock } = this.ports;
     const now = clock.now();
     const byStart = Map.groupBy(
@@ -113,7 +114,7 @@ function callOf(record: RunRecord, { token, work }: TaskEffect): BatchCall {
     invocation: () => ({
       ...calledTask(token.node, task),
       input: work.input,
-      context: { tenant, projectId, runId, node: token.node } as never,
+      context: { tenant, projectId, runId, node: token.node },
     }),
   };
 }
@@ -139,7 +140,11 @@ function outcomeOf(
   isLost: boolean,
 ): NodeOutcome {
   if (success) return { output: result };
-  const { code, message, retriable } = error ?? { code: "EXECUTION_FAILED" as ToolErrorCode, message: "", retriable: false };
+  const { code, message, retriable } = error ?? {
+    code: "EXECUTION_FAILED" as ToolErrorCode,
+    message: "",
+    retriable: false,
+  };
   // What was lost and may not be repeated has an unknown outcome.
   return { error: isLost && !retriable ? OUTCOME_UNKNOWN : { code, message } };
 }

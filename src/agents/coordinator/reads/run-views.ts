@@ -43,7 +43,7 @@ function activeToken({ id: token, node, phase }: Token, path: string): ActiveTok
 const optionsSchema = pageOptionsSchema((cursor) => /^[0-9]{1,15}$/.test(cursor));
 
 /** Returns a page of the journal, ascending. Throws `INVALID_INPUT`. */
-export function tracePage(journal: RunJournal, options: PageOptions = {}): Page<RunEntryView> {
+export function journalPage(journal: RunJournal, options: PageOptions = {}): Page<RunEntryView> {
   const { limit, cursor } = validate(optionsSchema, options, "/options");
   const from = cursor === undefined ? 1 : Number(cursor) + 1;
   const rows = journal.forward(from, limit + 1);
@@ -51,5 +51,10 @@ export function tracePage(journal: RunJournal, options: PageOptions = {}): Page<
     entries.map((entry, index): RunEntryView => ({ seq: seq + index, time: toIso(at), ...entry })),
   );
   const left = entries.filter(({ seq }) => seq >= from).slice(0, limit + 1);
-  return pageOf(left, limit, (entry) => entry, ({ seq }) => String(seq));
+  return pageOf(
+    left,
+    limit,
+    (entry) => entry,
+    ({ seq }) => String(seq),
+  );
 }

@@ -6,7 +6,8 @@ import type { RunChange } from "../core/draft.ts";
 import type { Branch, FanOut, RunState, ScopeKey, Token } from "../core/state.ts";
 import { CREATE_BRANCHES, CREATE_FAN_OUTS } from "./schema.ts";
 
-const PUT = "INSERT INTO run_fan_outs (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body";
+const PUT =
+  "INSERT INTO run_fan_outs (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body";
 const DELETE = "DELETE FROM run_fan_outs WHERE id = ?";
 const ALL = "SELECT id, body FROM run_fan_outs ORDER BY id";
 const EXISTS = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'run_fan_outs'";
@@ -57,20 +58,26 @@ export class BranchTable {
     const found = heads.map(({ id, body }) => {
       // SAFETY: only `put` writes this column.
       const { total, ...fanOut } = JSON.parse(body) as StoredFanOut;
-      branches.set(id, Array.from({ length: total }, () => NEW_BRANCH));
+      branches.set(
+        id,
+        Array.from({ length: total }, () => NEW_BRANCH),
+      );
       return { ...fanOut, id };
     });
     for (const { fan_out, seq, body } of heads.length === 0 ? [] : this.#rows()) {
       const own = branches.get(fan_out) ?? [];
       // SAFETY: only `put` writes this column.
-      for (const [index, change] of JSON.parse(this.texts.unpack(keyOf(fan_out, seq), body)) as BranchChange[])
+      for (const [index, change] of JSON.parse(
+        this.texts.unpack(keyOf(fan_out, seq), body),
+      ) as BranchChange[])
         own[index] = { ...(own[index] ?? NEW_BRANCH), ...change };
     }
     let rootActive = 0;
     const count = (scope: ScopeKey) => {
       const branch = scope && branches.get(scope.fanOut)?.[scope.branch];
       if (scope === null) rootActive += 1;
-      else if (branch) branches.get(scope.fanOut)?.splice(scope.branch, 1, { ...branch, active: branch.active + 1 });
+      else if (branch)
+        branches.get(scope.fanOut)?.splice(scope.branch, 1, { ...branch, active: branch.active + 1 });
     };
     for (const { scope } of tokens.values()) count(scope);
     for (const { outer } of found) count(outer);
@@ -98,7 +105,13 @@ export class BranchTable {
   }
 }
 
-function stored({ id: _id, branches, finished: _finished, failed: _failed, ...fanOut }: FanOut): StoredFanOut {
+function stored({
+  id: _id,
+  branches,
+  finished: _finished,
+  failed: _failed,
+  ...fanOut
+}: FanOut): StoredFanOut {
   return { ...fanOut, total: branches.length };
 }
 
@@ -106,7 +119,10 @@ function changeOf(index: number, before: Branch = NEW_BRANCH, after: Branch = NE
   const { output, arrived, failure } = after;
   const change = defined({
     output: output === before.output || (before === NEW_BRANCH && isEmpty(output)) ? undefined : output,
-    arrived: arrived === before.arrived || (arrived.length === 0 && before.arrived.length === 0) ? undefined : arrived,
+    arrived:
+      arrived === before.arrived || (arrived.length === 0 && before.arrived.length === 0)
+        ? undefined
+        : arrived,
     failure: failure === before.failure ? undefined : failure,
   });
   return Object.keys(change).length === 0 ? [] : [[index, change]];

@@ -27,7 +27,8 @@ import { TokenTable } from "./tokens.ts";
 /** The record as stored: its large members are values of their own. */
 type StoredRecord = Omit<RunRecord, "workflow" | "input">;
 
-const PUT = "INSERT INTO run_values (name, body) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body";
+const PUT =
+  "INSERT INTO run_values (name, body) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET body = excluded.body";
 const ALL = "SELECT name, body FROM run_values";
 
 export class RunDatabase {
@@ -68,7 +69,10 @@ export class RunDatabase {
     this.#putValue("workflow", workflow as unknown as Json);
     this.#putValue("input", input);
     for (const [name, value] of Object.entries(state.state)) this.#putValue(`state.${name}`, value);
-    this.journal.append({ seq: 1, at: record.createdAt, entries: [{ type: "workflow.started" }] }, headOf(state));
+    this.journal.append(
+      { seq: 1, at: record.createdAt, entries: [{ type: "workflow.started" }] },
+      headOf(state),
+    );
     return state;
   }
 
@@ -127,7 +131,13 @@ export class RunDatabase {
     this.database.run(PUT, name, this.#texts.pack(`run-value:${name}`, JSON.stringify(value)));
   }
 
-  #values(): { workflow: Json; input: Json; result: Json | undefined; state: JsonObject; output: JsonObject } {
+  #values(): {
+    workflow: Json;
+    input: Json;
+    result: Json | undefined;
+    state: JsonObject;
+    output: JsonObject;
+  } {
     const stored = this.database.all<{ name: string; body: PackedText }>(ALL);
     const values = stored.map(({ name, body }): [string, Json] => [
       name,
@@ -135,7 +145,9 @@ export class RunDatabase {
     ]);
     const area = (prefix: string) =>
       Object.fromEntries(
-        values.flatMap(([name, value]) => (name.startsWith(prefix) ? [[name.slice(prefix.length), value]] : [])),
+        values.flatMap(([name, value]) =>
+          name.startsWith(prefix) ? [[name.slice(prefix.length), value]] : [],
+        ),
       );
     const { workflow = null, input = null, result } = Object.fromEntries(values);
     return { workflow, input, result, state: area("state."), output: area("output.") };

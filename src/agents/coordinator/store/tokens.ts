@@ -7,7 +7,8 @@ import type { RunChange } from "../core/draft.ts";
 import type { Phase, RunState, Token, Working } from "../core/state.ts";
 import type { RunJournal, RunJournalRow } from "./run-journal.ts";
 
-const PUT = "INSERT INTO run_tokens (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body";
+const PUT =
+  "INSERT INTO run_tokens (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body";
 const DELETE = "DELETE FROM run_tokens WHERE id = ?";
 const ALL = "SELECT id, body FROM run_tokens ORDER BY id";
 
@@ -40,7 +41,11 @@ export class TokenTable {
       const index = begun.get(id);
       if (index !== undefined && token.phase.kind === "working" && token.phase.input !== before.record.input)
         this.#places.set(token.phase.input, [row.seq, index]);
-      this.database.run(PUT, id, this.texts.pack(keyOf(id), JSON.stringify(this.#stored(token, before.record.input))));
+      this.database.run(
+        PUT,
+        id,
+        this.texts.pack(keyOf(id), JSON.stringify(this.#stored(token, before.record.input))),
+      );
     }
   }
 
@@ -53,7 +58,8 @@ export class TokenTable {
       const row = rows.get(seq) ?? journal.at(seq);
       rows.set(seq, row);
       const { data } = row.entries[index] ?? {};
-      if (!isJsonObject(data) || !isJsonObject(data.input)) throw new Error(`Entry ${seq + index} began no node.`);
+      if (!isJsonObject(data) || !isJsonObject(data.input))
+        throw new Error(`Entry ${seq + index} began no node.`);
       return data.input;
     };
     const stored = this.database.all<{ id: number; body: PackedText }>(ALL);

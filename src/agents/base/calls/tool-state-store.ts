@@ -1,4 +1,4 @@
-/** Facts that tools keep in the conversation, by key. */
+/** Facts that tools keep in the actor that calls them, by key. */
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { ToolStateEntry } from "../../../protocol/executor-api.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../../../protocol/tool-state.ts";

@@ -1,0 +1,36 @@
+/** Tasks of the runs in the tests: each reports that it ran, waits at a gate if it is told to, and fails if it is told to. */
+import { z } from "zod";
+import { defineLibrary } from "../../src/library/define.ts";
+import { defineTask } from "../../src/library/define-task.ts";
+import { ToolError } from "../../src/library/tool-error.ts";
+import type { ToolEffect } from "../../src/protocol/definition-parts.ts";
+import { passGate, reportRun } from "./provider.ts";
+
+const input = z.object({
+  /** The test. */
+  key: z.string(),
+  name: z.string(),
+  /** A gate. */
+  wait: z.string().optional(),
+  fails: z.boolean().default(false),
+  value: z.unknown().optional(),
+});
+
+const work = (effect: ToolEffect) =>
+  defineTask({
+    id: `work_${effect}`,
+    input,
+    effect,
+    timeoutMs: 60_000,
+    ...(effect === "once" ? {} : { retry: { maxAttempts: 3, backoffMs: 10 } }),
+    async execute({ key, name, wait, fails, value }, { operationId, signal }) {
+      await reportRun(key, { tool: name, operationId, input: value ?? null });
+      if (wait !== undefined) await passGate(key, wait, signal);
+      if (fails) throw new ToolError(`"${name}" fails.`);
+      return { name, value: value ?? null };
+    },
+  });
+
+export const flowLibrary = defineLibrary("flow", {
+  tasks: [work("pure"), work("idempotent"), work("once")],
+});
