@@ -47,7 +47,7 @@ import { DeployedDefinitions } from "./deployed-definitions.ts";
 import { foldedId, listIds } from "./known-ids.ts";
 import { MissingDefinitions, notFound } from "./missing-definitions.ts";
 import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
-import { hostsOf, pinTask, type TaskParts, type TaskSource } from "./tasks/pin.ts";
+import { hostsOf, pinTask, questionOf, type TaskParts, type TaskSource } from "./tasks/pin.ts";
 import { attemptsOf } from "./tasks/task-schema.ts";
 
 /** A definition that was found, and its exact origin. */
@@ -104,6 +104,7 @@ export class Registry {
     const runs = await this.#found(
       target === undefined ? { library, id } : parseReference(target.task, pin.library),
     );
+    refuseQuestion(runs, `The tool "${formatReference({ library, id })}"`);
     const effect = strictest(definition.effect, runs?.definition.effect ?? "pure");
     // A deployed tool over a task decides for itself (APPROVE-9).
     const isBound = target === undefined || !this.#code.has(pin.library);
@@ -127,7 +128,9 @@ export class Registry {
 
   /** Returns a hook of a persona, for pinning. Throws as `runnable` does. */
   async hook({ task: target }: HookTarget, home: string | undefined): Promise<PinnedHook> {
-    const { library, id, definition, task } = await this.runnable(parseReference(target, home));
+    const runnable = await this.runnable(parseReference(target, home));
+    refuseQuestion(runnable, "A hook");
+    const { library, id, definition, task } = runnable;
     const { effect, timeoutMs, approval } = definition;
     if (approval === "always") {
       const message = `"${library}/${id}" needs a person's approval of each call, so it cannot be a hook.`;
@@ -368,4 +371,14 @@ const EFFECTS: readonly ToolEffect[] = ["pure", "idempotent", "once"];
 /** Returns the effect that allows less. */
 export function strictest(one: ToolEffect, other: ToolEffect): ToolEffect {
   return EFFECTS.indexOf(one) < EFFECTS.indexOf(other) ? other : one;
+}
+
+/** Throws `INVALID_INPUT` for a task that asks a person. `who` would run it. */
+function refuseQuestion(runnable: Runnable | undefined, who: string): void {
+  if (questionOf(runnable?.task) === undefined) return;
+  const { library, id } = runnable ?? {};
+  throw new DramatisError(
+    "INVALID_INPUT",
+    `${who} runs the task "${library}/${id}", which asks a person. Only a node of a workflow runs such a task.`,
+  );
 }

@@ -80,11 +80,7 @@ export interface AskView extends Omit<CallAsk, "expiresAt" | "input" | "modelInp
 }
 
 /** The call that opened a conversation, as clients see it. */
-export interface CalledByView {
-  agentId: string;
-  turnId: string;
-  conversationId: string;
-}
+export type CalledByView = { agentId: string; turnId: string; conversationId: string } | { runId: string };
 
 /** The operation that a call or its result belongs to. */
 interface CallAddress {
@@ -93,17 +89,19 @@ interface CallAddress {
   attempt: number;
 }
 
+/** The caller of an agent: an agent in one of its turns, or a node of a run. */
+export type AgentCaller = { agentId: string; turnId: string } | { runId: string };
+
 /** The body of `agent.call`. */
 export interface AgentCallBody extends CallAddress {
   /** The agent that is called. */
   agentId: string;
-  /** The agent that calls, in one of its turns. */
-  caller: { agentId: string; turnId: string };
+  caller: AgentCaller;
   /** The message: all that the agent gets. */
   content: string;
   /** The projects in which both may work, the caller's own first. */
   projectIds: string[];
-  /** The agents that called each other, the first one first, the caller last. */
+  /** The agents that called each other, the first one first, the caller last; none where a run calls. */
   path: string[];
   /** Users who may read the conversation that the call opens. */
   readers: string[];
@@ -183,10 +181,10 @@ const error = z.object({ code: z.enum(TOOL_ERROR_CODES), message: z.string(), re
 export const agentCallSchema: z.ZodType<AgentCallBody> = z.object({
   ...address,
   agentId: agentIdSchema,
-  caller: z.object({ agentId: agentIdSchema, turnId: label }),
+  caller: z.union([z.object({ agentId: agentIdSchema, turnId: label }), z.object({ runId: label })]),
   content: z.string().min(1).max(MAX_CALL_LENGTH),
   projectIds: z.array(definitionIdSchema).min(1).max(100),
-  path: z.array(agentIdSchema).min(1).max(100),
+  path: z.array(agentIdSchema).max(100),
   ...readers,
   budget: budgetSchema.exactOptional(),
   calls: z.int().min(0).exactOptional(),

@@ -7,6 +7,7 @@ import { RUN_ID } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { HUMAN_KINDS } from "./task-definition.ts";
 import type { RunEntry, RunError, RunStatus } from "./workflow-run.ts";
 
 /** The request that starts a run. */
@@ -60,17 +61,50 @@ export interface RunView {
   tokens: number;
   /** What the run works on, or waits for. */
   active: ActiveToken[];
+  /** The questions that wait for a person; the first 100. */
+  gates: GateView[];
 }
+
+/** A question that waits for a person. */
+export interface GateView {
+  /** Names the gate in answers. */
+  operationId: string;
+  token: number;
+  node: string;
+  kind: (typeof HUMAN_KINDS)[number];
+  prompt: string;
+  /** What the question is about. */
+  input: JsonObject;
+  /** JSON Schema of the answer. */
+  schema: JsonObject;
+  /** ISO 8601, UTC; absent where it waits without a limit. */
+  expiresAt?: string;
+}
+
+/** The states of a token that has not ended. */
+export const ACTIVE_STATUSES = [
+  "pending",
+  "executing",
+  "lost",
+  "waiting_for_subworkflow",
+  "waiting_for_agent",
+  "awaiting_human_input",
+] as const;
+export type ActiveStatus = (typeof ACTIVE_STATUSES)[number];
 
 /** A token that has not ended. */
 export interface ActiveToken {
   token: number;
   /** The `ref` of its node. */
   node: string;
-  status: "pending" | "working" | "lost";
+  status: ActiveStatus;
   path: string;
   /** The attempt of its work, from 1. */
   attempt?: number;
+  /** The run of its sub-workflow. */
+  runId?: string;
+  /** The conversation in which its agent works. */
+  conversationId?: string;
 }
 
 /** An entry of the journal of a run. */
@@ -90,6 +124,11 @@ export interface CoordinatorApi {
   status(principal: Principal): Promise<Result<RunView>>;
   /** Cancels the run. `CONFLICT` for one that ended otherwise; repeating it changes nothing. */
   cancel(principal: Principal, options?: { reason?: string }): Promise<Result<RunView>>;
+  /**
+   * Answers a gate. The same answer again changes nothing. `NOT_FOUND` for an unknown operation, `CONFLICT` for another answer, or for a
+   * gate that waits no more, `INVALID_INPUT` for an answer that does not fit.
+   */
+  submitHumanInput(principal: Principal, operationId: string, answer: Json): Promise<Result<RunView>>;
   /** Returns a page of the journal, in order. */
   journal(principal: Principal, options?: PageOptions): Promise<Result<Page<RunEntryView>>>;
   /** Waits until the run is over, at most `timeoutMs` milliseconds, and returns it as it is then. */

@@ -95,17 +95,25 @@ export function resolveId<Turn extends TurnKey>(
 
 /**
  * Returns the id of the conversation that an attempt of an operation opens: the operation's own characters, with the attempts
- * before it added to the time. It is in the jurisdiction of the caller's conversation.
+ * before it added to the time. It is in the jurisdiction of its caller.
  */
 export function calledConversationId(
   operation: string,
   attempt: number,
   jurisdiction?: Jurisdiction,
 ): string {
+  return inJurisdiction(`conv_${attemptCharacters(operation, attempt)}`, jurisdiction);
+}
+
+/** Returns the id of the run that an attempt of an operation starts, as `calledConversationId` does. */
+export function calledRunId(operation: string, attempt: number, jurisdiction?: Jurisdiction): string {
+  return inJurisdiction(`run_${attemptCharacters(operation, attempt)}`, jurisdiction);
+}
+
+function attemptCharacters(operation: string, attempt: number): string {
   const characters = operation.slice(operation.indexOf("_") + 1);
   const time = decode(characters.slice(0, TIME_LENGTH)) + attempt - 1;
-  const id = `conv_${digits(time, TIME_LENGTH)}${characters.slice(TIME_LENGTH)}`;
-  return inJurisdiction(id, jurisdiction);
+  return digits(time, TIME_LENGTH) + characters.slice(TIME_LENGTH);
 }
 
 function encode({ stem, n }: TurnKey, item: number): string {

@@ -121,6 +121,24 @@ export interface MockAction {
   delay?: { minMs: number; maxMs: number };
 }
 
+/** The kinds of questions to people. */
+export const HUMAN_KINDS = ["human.input", "human.approve", "human.review"] as const;
+
+/**
+ * Asks a person, and waits for the answer. It is the only step of its task, which runs as a node of a workflow. The step's input is shown
+ * beside the question.
+ */
+export interface HumanAction {
+  /** The answer of `approve` is `{approved, comment?}`, that of `review` `{approved, comment?, changes?}`. */
+  kind: (typeof HUMAN_KINDS)[number];
+  /** Liquid. The question; the step's input gives the values. */
+  prompt: string;
+  /** JSON Schema of the answer to `human.input`, and of `changes` of a review; any JSON when absent. */
+  schema?: JsonObject;
+  /** Time for the answer, in milliseconds: 30 days at most; no limit when absent. */
+  timeoutMs?: number;
+}
+
 /** The actions that are the same in a definition and in a pinned task. */
 type PlainAction =
   | UpdateContextAction
@@ -128,7 +146,8 @@ type PlainAction =
   | EmitEventAction
   | MetricAction
   | VectorAction
-  | MockAction;
+  | MockAction
+  | HumanAction;
 
 /** The work of a step, without functions: those are named by reference. */
 export type InlineAction = PlainAction | LlmAction | EmbedAction;

@@ -88,6 +88,7 @@ function world(effect: ToolEffect) {
       version: 1,
       hash: "",
       definition: workflow.definition,
+      workflows: {},
       tasks: {
         read: { library: "lib", id: "read", effect, timeoutMs: 60_000 },
         sum: { library: "lib", id: "sum", effect: "idempotent", timeoutMs: 60_000 },

@@ -8,6 +8,7 @@ import type { Library } from "../../src/library/define.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { TaskResultApi } from "../../src/protocol/executor-api.ts";
 import type { RunEntry } from "../../src/protocol/workflow-run.ts";
@@ -56,7 +57,9 @@ export async function runWorkflow(
       clock: lifeClock,
       executor: crossExecutor(executor, life),
       armWakeup: () => life.cross("window.open", async () => undefined),
+      ids: seededIds(7, clock),
       send: async () => undefined,
+      withdraw: () => undefined,
       publish: () => life.cross("publish", () => undefined),
     });
     door = {

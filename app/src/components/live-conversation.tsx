@@ -14,7 +14,7 @@ import { useTitle } from "../hooks/use-title.ts";
 import { newMessageId } from "../own-message.ts";
 import { AddresseeNote } from "./addressee-note.tsx";
 import { AgentsMenu } from "./agents-menu.tsx";
-import { CalledNote } from "./called-note.tsx";
+import { CalledNote, callerName } from "./called-note.tsx";
 import { Composer } from "./composer.tsx";
 import { ConnectionIndicator } from "./connection-indicator.tsx";
 import { EndButton, EndedNote } from "./end-button.tsx";
@@ -116,8 +116,8 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
         onSend={sendDraft}
         answering={count === 0 ? undefined : { count, stopping, onStop: () => stop() }}
         disabled={stopped || ended || isCalled}
-        {...(isCalled
-          ? { placeholder: `Read only: ${wordsOf(view.calledBy?.agentId ?? "")} talks with ${name} here` }
+        {...(view?.calledBy !== undefined
+          ? { placeholder: `Read only: ${callerName(view.calledBy)} talks with ${name} here` }
           : ended
             ? { placeholder: "This conversation has ended" }
             : stopped

@@ -156,7 +156,7 @@ export class Opening {
     runtime.stageCreation(unit, record, defined({ budget }));
     runtime.stageMessage(unit, {
       type: "conversation.user.message",
-      caller: { type: "agent", ...call.caller },
+      caller: callerOf(call),
       correlationId,
       data: { content, ...defined({ traceparent }) },
     });
@@ -237,10 +237,10 @@ function checkAddress(
 ): void {
   const { operationId, attempt } = call;
   const opened = calledConversationId(operationId, attempt, jurisdictionOf(from.id));
-  if (from.kind === "conversation" && opened === to.id) return;
+  if ((from.kind === "conversation" || from.kind === "coordinator") && opened === to.id) return;
   throw new DramatisError(
     "INVALID_INPUT",
-    "Only a conversation can call an agent, in the conversation of its operation.",
+    "Only a conversation or a run can call an agent, in the conversation of its operation.",
   );
 }
 

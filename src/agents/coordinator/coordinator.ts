@@ -9,6 +9,7 @@ import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import { withDeadline } from "../../ports/deadline.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
+import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";
 import type { CoordinatorApi, RunView, StartRun } from "../../protocol/coordinator-api.ts";
 import type {
   TaskError,
@@ -23,15 +24,21 @@ import { stemOf } from "../../protocol/ids.ts";
 import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
 import type { DeferApi, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
+import type { ChildRun, ChildRunApi, RunCallAddress } from "../../protocol/run-call.ts";
+import type { RunError } from "../../protocol/workflow-run.ts";
 import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import type { Json, JsonObject } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
+import { validate } from "../../shared/validation.ts";
+import { durableActor } from "../base/lookup/durable-actors.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
+import { takeAgentAnswers } from "./agent-nodes.ts";
+import { takeChildRuns } from "./child-runs.ts";
 import { isOver, type RunState } from "./core/state.ts";
-import { checkReader, parseStart, requestHash } from "./door/start-run.ts";
+import { answerCheck, checkReader, parseStart, requestHash } from "./door/start-run.ts";
 import { journalPage, runView } from "./reads/run-views.ts";
 import { RunRuntime } from "./run-runtime.ts";
 
@@ -56,10 +63,24 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 ): new (
   ctx: DurableObjectState,
   env: Env,
-) => SessionAgent<Env> & CoordinatorApi & TaskResultApi & TaskErrorApi & ToolStateApi & DeferApi {
+) => SessionAgent<Env> &
+  CoordinatorApi &
+  TaskResultApi &
+  TaskErrorApi &
+  AgentResultApi &
+  ChildRunApi &
+  ToolStateApi &
+  DeferApi {
   return class Coordinator
     extends SessionAgent<Env>
-    implements CoordinatorApi, TaskResultApi, TaskErrorApi, ToolStateApi, DeferApi
+    implements
+      CoordinatorApi,
+      TaskResultApi,
+      TaskErrorApi,
+      AgentResultApi,
+      ChildRunApi,
+      ToolStateApi,
+      DeferApi
   {
     /** The name is stored with the job: never change it. */
     readonly #wakeups = new Wakeups(
@@ -76,7 +97,9 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       clock: systemClock,
       executor: ports.executor(this.env),
       armWakeup: (milliseconds) => this.#wakeups.arm("run", milliseconds),
+      ids: systemIds,
       send: (envelope) => this.mailbox.send(envelope, { owed: true }),
+      withdraw: ({ to, type }) => this.mailbox.withdraw(to, type),
       publish: ({ state }) => {
         if (isOver(state)) for (const end of this.#waiting.splice(0)) end();
       },
@@ -87,6 +110,15 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
       this.lifecycle.use(this.#wakeups);
+      takeAgentAnswers(this.mailbox, this.#runtime);
+      takeChildRuns(this.mailbox, {
+        clock: systemClock,
+        ids: systemIds,
+        keyValue: durableStorage(ctx.storage).keyValue,
+        runtime: this.#runtime,
+        parent: (tenant, id) => durableActor<ChildRunApi>(env, { kind: "coordinator", tenant, id }),
+        checked: ({ workflow, input }) => ports.checkedInput(workflow, input),
+      });
     }
 
     protected override get mailboxKind() {
@@ -179,6 +211,45 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     async handleTaskError({ operationId, attempt, error }: TaskError): Promise<Result<null>> {
       const result = { tool_call_id: "", success: false, error };
       return asDone(() => this.#runtime.taskResult({ operationId, attempt, result }));
+    }
+
+    async submitHumanInput(principal: Principal, operationId: string, answer: Json) {
+      return asResult(async () => {
+        checkReader(this.#runtime.state.record, principal);
+        const given = validate(answerCheck, answer, "/answer");
+        await this.#runtime.answer(operationId, given, principal.subject);
+        return runView(this.#runtime.state);
+      });
+    }
+
+    async handleSubworkflowResult({
+      output,
+      ...address
+    }: RunCallAddress & { output: Json }): Promise<Result<null>> {
+      return asDone(() => this.#runtime.end(address, { output }));
+    }
+
+    async handleSubworkflowError({
+      error,
+      ...address
+    }: RunCallAddress & { error: RunError }): Promise<Result<null>> {
+      return asDone(() => this.#runtime.end(address, { error }));
+    }
+
+    async handleAgentResult({ text, operationId, attempt }: AgentResult): Promise<Result<null>> {
+      return asDone(() => this.#runtime.end({ operationId, attempt }, { output: { text } }));
+    }
+
+    async handleAgentError({
+      error: { code, message },
+      operationId,
+      attempt,
+    }: AgentError): Promise<Result<null>> {
+      return asDone(() => this.#runtime.end({ operationId, attempt }, { error: { code, message } }));
+    }
+
+    async childRun(address: RunCallAddress): Promise<Result<ChildRun>> {
+      return asResult(() => this.#runtime.childRun(address));
     }
 
     async toolStateGet(key: string): Promise<Result<Json>> {

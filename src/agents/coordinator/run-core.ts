@@ -1,10 +1,14 @@
 /** The core of a run, as the shell of its actor calls it: decisions, store, and the effects that a state calls for. */
+import type { Ids } from "../../ports/ids.ts";
+import { AGENT_CALL, AGENT_CANCEL } from "../../protocol/agent-call.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
+import { RUN_CANCEL, RUN_START } from "../../protocol/run-call.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
-import type { ActorCore, Commit } from "../base/runtime/actor-core.ts";
+import type { ActorCore, Commit, Withdrawal } from "../base/runtime/actor-core.ts";
 import type { RunChange } from "./core/draft.ts";
 import { dueIn, effectsAfter, effectsOf, endedBy, type RunEffect } from "./core/effects.ts";
 import { plan } from "./core/plan.ts";
+import { runEnvelopes } from "./core/run-envelopes.ts";
 import type { RunSignal } from "./core/signals.ts";
 import type { RunState } from "./core/state.ts";
 import type { RunDatabase } from "./store/run-database.ts";
@@ -22,6 +26,7 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   /** `wokeAt` is the time at which this life of the actor began. */
   constructor(
     private readonly store: RunDatabase,
+    private readonly ids: Ids,
     private readonly wokeAt: number,
   ) {}
 
@@ -44,8 +49,21 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
     return change === null ? null : { before, ...change, row: this.store.commit(before, change, now) };
   }
 
-  envelopes(): readonly NewEnvelope[] {
-    return [];
+  withdrawals({ before, ...change }: RunCommit): readonly Withdrawal[] {
+    return runEnvelopes(before, change).flatMap(({ to, type }) =>
+      type === RUN_CANCEL
+        ? [{ to, type: RUN_START }]
+        : type === AGENT_CANCEL
+          ? [{ to, type: AGENT_CALL }]
+          : [],
+    );
+  }
+
+  envelopes({ before, ...change }: RunCommit): readonly NewEnvelope[] {
+    return runEnvelopes(before, change).map((envelope) => ({
+      operationId: `op_${this.ids.ulid()}`,
+      ...envelope,
+    }));
   }
 
   dueIn(state: RunState, now: number): number | null {
@@ -71,7 +89,16 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   /** Fails the tokens of outcomes that can never be committed. */
   abandon(outcomes: readonly RunSignal[], { code, message }: ErrorData): readonly RunSignal[] {
     return outcomes.flatMap((outcome) =>
-      outcome.type === "node.ended" ? [{ ...outcome, outcome: { error: { code, message } } }] : [],
+      outcome.type === "node.ended"
+        ? [
+            {
+              type: outcome.type,
+              token: outcome.token,
+              attempt: outcome.attempt,
+              outcome: { error: { code, message } },
+            },
+          ]
+        : [],
     );
   }
 }

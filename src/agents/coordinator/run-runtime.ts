@@ -1,34 +1,46 @@
 /**
  * A run of a workflow: connects the shell with the run's core, store and effects. Runs unchanged in a Durable Object and in Node.
  */
+import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
+import type { ChildRun, RunCallAddress } from "../../protocol/run-call.ts";
 import { DramatisError } from "../../shared/errors.ts";
+import { canonicalJson, type Json } from "../../shared/json.ts";
 import { ToolStateStore } from "../base/calls/tool-state-store.ts";
+import type { Withdrawal } from "../base/runtime/actor-core.ts";
 import type { WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import { ActorShell } from "../base/runtime/shell.ts";
 import { StoredClock } from "../base/runtime/stored-clock.ts";
+import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
 import { newRun } from "./core/begin.ts";
 import type { RunChange } from "./core/draft.ts";
 import type { RunEffect } from "./core/effects.ts";
+import { tokenOf } from "./core/operations.ts";
 import type { RunRecord } from "./core/record.ts";
 import type { RunSignal } from "./core/signals.ts";
-import { isOver, type RunState } from "./core/state.ts";
-import { endedBy, RunEffectRunner, tokenOf } from "./effects/effect-runner.ts";
+import { isOver, type NodeOutcome, type RunState } from "./core/state.ts";
+import { endedBy, RunEffectRunner } from "./effects/effect-runner.ts";
 import { type RunCommit, RunCore } from "./run-core.ts";
 import { RunDatabase } from "./store/run-database.ts";
 
 export interface RunPorts extends WakeupPorts {
+  ids: Ids;
   database: ActorDatabase;
   keyValue: KeyValue;
   executor: TaskExecutor;
   /** As `Mailbox.send`. */
   send(envelope: NewEnvelope): Promise<void>;
+  /** As `Mailbox.withdraw`. */
+  withdraw(withdrawal: Withdrawal): void;
   /** Gets each commit, after it. */
   publish(commit: RunCommit): void;
 }
+
+/** A unit of work of a run. */
+export type RunUnit = UnitOfWork<RunState, RunSignal, RunChange | null, RunCommit, RunEffect>;
 
 export class RunRuntime {
   readonly store: RunDatabase;
@@ -50,13 +62,13 @@ export class RunRuntime {
       record: () => this.state.record,
       report: (outcomes) => this.#shell.report(outcomes),
     });
-    this.#shell = new ActorShell(new RunCore(this.store, clock.now()), {
+    this.#shell = new ActorShell(new RunCore(this.store, ports.ids, clock.now()), {
       clock,
       transaction: (body) => database.transaction(body),
       isInTransaction: () => database.isInTransaction(),
       armWakeup: (milliseconds) => ports.armWakeup(milliseconds),
       send: (envelope) => ports.send(envelope),
-      withdraw: () => undefined,
+      withdraw: (withdrawal) => ports.withdraw(withdrawal),
       publish: (commit) => ports.publish(commit),
       start: (effects) => this.#effects.start(effects),
       abort: (keys) => this.#effects.abort(keys),
@@ -93,11 +105,25 @@ export class RunRuntime {
   /** Creates the run and begins it. Throws `CONFLICT` if it exists. Resolves when its wake-up is armed. */
   start(record: RunRecord): Promise<void> {
     return this.#shell.commitBy((unit) => {
-      this.ports.database.transaction(() => {
-        unit.create(() => ({ state: this.store.create(newRun(record)), sent: [] }));
-        unit.stage([{ type: "run.begin" }]);
-      });
+      this.ports.database.transaction(() => this.#stageStart(unit, record));
     });
+  }
+
+  /** Creates the run and begins it, as `start` does, in the caller's transaction. Release the unit after it. */
+  stageStart(record: RunRecord): RunUnit {
+    const unit = this.begin();
+    this.#stageStart(unit, record);
+    return unit;
+  }
+
+  #stageStart(unit: RunUnit, record: RunRecord): void {
+    unit.create(() => ({ state: this.store.create(newRun(record)), sent: [] }));
+    unit.stage([{ type: "run.begin" }]);
+  }
+
+  /** Begins a unit of work, for the transaction of a mailbox handler. */
+  begin(): RunUnit {
+    return this.#shell.begin();
   }
 
   /** Resumes what a crash interrupted. Call it once, when the actor wakes. */
@@ -125,10 +151,59 @@ export class RunRuntime {
 
   /** Takes the result of a task whose caller is lost. Throws `NOT_FOUND` for an operation of no token. */
   async taskResult({ operationId, attempt, ...end }: TaskResult): Promise<void> {
+    this.#tokenOf(operationId);
+    await this.#shell.commit(endedBy({ operationId, attempt, end }));
+  }
+
+  /**
+   * Commits the answer of a person to a gate. The same answer again changes nothing. Throws `NOT_FOUND` for an operation of no token,
+   * `CONFLICT` for another answer and for a gate that waits no more, `INVALID_INPUT` for one that does not fit.
+   */
+  async answer(operationId: string, answer: Json, by: string): Promise<void> {
+    const { database, keyValue } = this.ports;
+    const token = this.#tokenOf(operationId);
+    const [key, text] = [`answer:${token}`, canonicalJson(answer)];
+    this.#shell.tick([{ type: "run.expire" }]);
+    const before = keyValue.get<string>(key);
+    if (before === text) return this.whenArmed();
+    if (before !== undefined) throw new DramatisError("CONFLICT", "This gate has another answer already.");
+    await this.#shell.commitBy((unit) =>
+      database.transaction(() => {
+        unit.stage([{ type: "gate.answered", token, answer, by }]);
+        keyValue.put(key, text);
+      }),
+    );
+  }
+
+  /** Returns the signals of the end of what a node has started. Throws `NOT_FOUND` for an operation of no token. */
+  endSignals({ operationId, attempt }: RunCallAddress, outcome: NodeOutcome): RunSignal[] {
+    return [{ type: "node.ended", token: this.#tokenOf(operationId), attempt, outcome }];
+  }
+
+  /** Commits the end of what a node has started. Throws as `endSignals` does. */
+  async end(address: RunCallAddress, outcome: NodeOutcome): Promise<void> {
+    await this.#shell.commit(this.endSignals(address, outcome));
+  }
+
+  /** Returns what the run of an attempt works with. Throws `NOT_FOUND` where the attempt waits for no run any more. */
+  childRun({ operationId, attempt }: RunCallAddress): ChildRun {
+    const { record, tokens } = this.state;
+    const { node, phase } = tokens.get(this.#tokenOf(operationId)) ?? {};
+    const { workflows } = record.workflow;
+    const workflow = node !== undefined && Object.hasOwn(workflows, node) ? workflows[node] : undefined;
+    if (workflow === undefined || phase?.kind !== "working" || phase.attempt !== attempt)
+      throw new DramatisError(
+        "NOT_FOUND",
+        "The run above waits for no sub-workflow of this attempt any more.",
+      );
+    const { projectId, startedBy, parent, id } = record;
+    return { projectId, startedBy, rootRunId: parent?.rootRunId ?? id, workflow, input: phase.input };
+  }
+
+  #tokenOf(operationId: string): number {
     const { record, made } = this.state;
     const token = tokenOf(record, operationId);
-    if (token === undefined || token >= made.tokens)
-      throw new DramatisError("NOT_FOUND", `The run has no operation "${operationId}".`);
-    await this.#shell.commit(endedBy({ operationId, attempt, end }));
+    if (token !== undefined && token < made.tokens) return token;
+    throw new DramatisError("NOT_FOUND", `The run has no operation "${operationId}".`);
   }
 }

@@ -1,7 +1,7 @@
 /** Schemas of the values that many answers have in common. */
 import { z } from "zod";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
-import { CONVERSATION_ID, isOperationId, TURN_ID } from "../../shared/identifiers.ts";
+import { CONVERSATION_ID, isOperationId, RUN_ID, TURN_ID } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
 
 /** Ids, by the resource that they identify. */
@@ -24,6 +24,11 @@ export const ids = {
   library: definitionIdSchema.meta({ description: "Id of a library.", example: "support" }),
   definition: definitionIdSchema.meta({ description: "Id within the library.", example: "guide" }),
 };
+
+export const runId = z
+  .string()
+  .regex(RUN_ID)
+  .meta({ description: "Id of a run.", example: "run_01JD0000000000000000000000" });
 
 export const time = z.iso
   .datetime()

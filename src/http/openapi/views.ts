@@ -32,7 +32,7 @@ import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
 import { agentCaller, turnCaller, turnIssues } from "./callers.ts";
 import { approval, move, wireError } from "./move-views.ts";
-import { anyJson, count, ids, time } from "./scalars.ts";
+import { anyJson, count, ids, runId, time } from "./scalars.ts";
 import { dollars, providerCall, spending, turnTokens, usage } from "./usage-views.ts";
 
 export const persona = personaSchema.meta({
@@ -120,9 +120,15 @@ const summary = {
   jurisdiction: locationFields.jurisdiction,
   participants: z.array(z.strictObject({ type: z.enum(["user", "agent"]), id: z.string() })),
   calledBy: z.exactOptional(
-    z.strictObject({ agentId: ids.agent, turnId: ids.turn, conversationId: ids.conversation }).meta({
-      description: "The agent whose call opened the conversation, and where it waits for the answer.",
-    }),
+    z
+      .union([
+        z.strictObject({ agentId: ids.agent, turnId: ids.turn, conversationId: ids.conversation }),
+        z.strictObject({ runId }),
+      ])
+      .meta({
+        description:
+          "The agent or the run whose call opened the conversation, and where it waits for the answer.",
+      }),
   ),
   createdAt: time,
 };

@@ -14,11 +14,13 @@ import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
-import { run, runEntry, runId } from "../openapi/run-views.ts";
+import { run, runEntry } from "../openapi/run-views.ts";
+import { ids, runId } from "../openapi/scalars.ts";
 import { stopSchema } from "./conversations.ts";
 
 const RUNS = "/api/runs";
 const RUN = `${RUNS}/:id` as const;
+const GATE = `${RUN}/gates/:operationId` as const;
 
 const startSchema = z.strictObject({
   ...startFields,
@@ -30,6 +32,8 @@ const startSchema = z.strictObject({
 });
 
 const params = z.object({ id: runId });
+const gateParams = params.extend({ operationId: ids.operation });
+const answerSchema = z.strictObject({ answer: z.json().meta({ description: "JSON." }) });
 
 export const runOperations: readonly ApiOperation[] = [
   {
@@ -71,6 +75,19 @@ export const runOperations: readonly ApiOperation[] = [
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
   },
   {
+    id: "answerGate",
+    method: "post",
+    path: GATE,
+    tag: "runs",
+    summary: "Answer the question of a gate",
+    description:
+      "The answer must fit the schema of the gate. The first answer counts, and is kept with its author. The same answer again changes nothing.",
+    params: gateParams,
+    body: answerSchema.meta({ example: { answer: { approved: true } } }),
+    answers: ok("The run goes on.", run),
+    errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
+  },
+  {
     id: "listRunEntries",
     method: "get",
     path: `${RUN}/journal`,
@@ -105,6 +122,13 @@ export function runRoutes(app: HttpRoutes): void {
     const { reason } = await readOptionalBody(context, stopSchema);
     const coordinator = await runOf(context);
     return json(unwrap(await coordinator.cancel(context.var.principal, defined({ reason }))));
+  });
+
+  app.post(GATE, async (context) => {
+    const { operationId } = pathParams(gateParams, context.req);
+    const { answer } = await readBody(context, answerSchema);
+    const coordinator = await runOf(context);
+    return json(unwrap(await coordinator.submitHumanInput(context.var.principal, operationId, answer)));
   });
 
   app.get(`${RUN}/journal`, async (context) => {

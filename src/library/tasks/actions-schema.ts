@@ -9,11 +9,11 @@ import type {
 } from "../../protocol/task-definition.ts";
 import type { InputIssue } from "../../shared/errors.ts";
 import { mappingIssues } from "../../shared/expressions/mapping.ts";
-import { isJsonObject } from "../../shared/json.ts";
+import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { templateBudget, templateIssues } from "../../shared/templates/template.ts";
 import { inputIssues, plainly } from "../../shared/validation.ts";
 import { listIds } from "../known-ids.ts";
-import { ACTION_KINDS, isKind, kindNamed, kindOf, laterKind } from "./kinds.ts";
+import { ACTION_KINDS, asksPerson, isKind, kindNamed, kindOf, laterKind } from "./kinds.ts";
 import { AREA_NAMES } from "./paths.ts";
 import { type PlacedSchema, schemaIssues } from "./schema-check.ts";
 
@@ -33,7 +33,9 @@ export function actionIssues(action: unknown, path: string): InputIssue[] {
 export function actionSchemas(action: StepDefinition["action"], path: string): PlacedSchema[] {
   if (typeof action === "string" || !("kind" in action)) return [];
   if (action.kind === "llm") return [{ path: `${path}/outputSchema`, schema: action.outputSchema }];
-  return action.kind === "mock.return" ? [{ path: `${path}/schema`, schema: action.schema }] : [];
+  return action.kind === "mock.return" || asksPerson(action)
+    ? [{ path: `${path}/schema`, schema: (action as { schema?: JsonObject }).schema }]
+    : [];
 }
 
 /** As `actionIssues`, without the keywords of schemas. The templates of one definition share `meter`. */

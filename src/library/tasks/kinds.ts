@@ -6,14 +6,20 @@
  */
 import { z } from "zod";
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
-import type { InlineAction } from "../../protocol/task-definition.ts";
+import { HUMAN_KINDS, type HumanAction, type InlineAction } from "../../protocol/task-definition.ts";
 import type { Mapping } from "../../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/limits.ts";
 import { referenceSchema } from "../reference.ts";
 import { MAX_TIMEOUT_MS } from "../schemas.ts";
 import { hostProblem } from "./host-rules.ts";
-import { MAX_ACTION_HOSTS, MAX_ANSWER_TOKENS, MAX_MOCK_DELAY_MS, MAX_PROMPT_TOKENS } from "./limits.ts";
+import {
+  MAX_ACTION_HOSTS,
+  MAX_ANSWER_TOKENS,
+  MAX_GATE_MS,
+  MAX_MOCK_DELAY_MS,
+  MAX_PROMPT_TOKENS,
+} from "./limits.ts";
 import { schemaCheck } from "./schema-check.ts";
 
 /** The references of an action. */
@@ -122,7 +128,25 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
     }),
     effect: () => "pure",
   },
+  "human.input": human(),
+  "human.approve": human(),
+  "human.review": human(),
 };
+
+/** The tables of the three questions to people. */
+function human(): ActionKind<Extract<InlineAction, HumanAction>> {
+  return {
+    schema: z.strictObject({
+      kind,
+      prompt: template,
+      schema: z.exactOptional(schemaCheck),
+      timeoutMs: z.exactOptional(z.int().min(1_000).max(MAX_GATE_MS)),
+    }),
+    templates: ({ prompt }) => [{ path: "/prompt", source: prompt }],
+    // A person who has answered is not asked again.
+    effect: () => "once",
+  };
+}
 
 /** Names of other systems for kinds, accepted in definitions. */
 const ALIASES: Readonly<Record<string, string>> = {
@@ -132,7 +156,6 @@ const ALIASES: Readonly<Record<string, string>> = {
 
 /** Kinds that are known, and refused until what they come with exists. */
 const LATER: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(["input", "approve", "review"].map((name) => [`human.${name}`, "human gates"])),
   ...Object.fromEntries(
     ["write", "read", "search", "list", "delete"].flatMap((name) => [
       [`memory.${name}`, "memories"],
@@ -174,6 +197,11 @@ export function kindNamed(name: unknown): unknown {
 /** Returns what a kind that exists later belongs to; `undefined` for another name. */
 export function laterKind(name: unknown): string | undefined {
   return typeof name === "string" && Object.hasOwn(LATER, name) ? LATER[name] : undefined;
+}
+
+/** Reports whether an action asks a person. */
+export function asksPerson({ kind: name }: { kind: string }): boolean {
+  return HUMAN_KINDS.some((one) => one === name);
 }
 
 /** Returns what an action refers to. */

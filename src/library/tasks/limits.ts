@@ -26,6 +26,8 @@ export const MAX_EMBEDDED_TEXTS = 512;
 export const MAX_TASK_EVENTS = 32;
 /** The longest pause of `mock.return`, in milliseconds. */
 export const MAX_MOCK_DELAY_MS = 60_000;
+/** The longest wait for the answer of a person, in milliseconds: 30 days. */
+export const MAX_GATE_MS = 30 * 86_400_000;
 /** Examples of a prompt. */
 export const MAX_PROMPT_EXAMPLES = 16;
 /** UTF-16 units of the payloads and attributes that one task records, as JSON. */

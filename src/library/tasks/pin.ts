@@ -11,6 +11,7 @@ import type { ModelProfile } from "../../model/profile.ts";
 import type { Pin, ToolEffect } from "../../protocol/definition-parts.ts";
 import type {
   ActionDefinition,
+  HumanAction,
   InlineAction,
   PinnedAction,
   PinnedTask,
@@ -24,10 +25,10 @@ import { issuesText } from "../../shared/validation.ts";
 import { isWrongReference } from "../placed.ts";
 import { type LibraryReference, parseReference } from "../reference.ts";
 import { effectOfAction } from "./actions-schema.ts";
-import { refersTo } from "./kinds.ts";
+import { asksPerson, refersTo } from "./kinds.ts";
 import { missingVariables } from "./reads.ts";
 import { type PlacedSchema, schemaIssues } from "./schema-check.ts";
-import { againIssues, effectOfSteps, isReference } from "./steps-schema.ts";
+import { ALONE, againIssues, effectOfSteps, isReference } from "./steps-schema.ts";
 
 /** A definition that was found, and its library. */
 type Found<Definition> = Pin & { library: string; definition: Definition };
@@ -67,6 +68,12 @@ export async function pinTask(
       promptIssues(one, actions.get(one)?.action, `/steps/${index}/action/prompt`),
     ),
   );
+  if (steps.length > 1)
+    for (const [index, one] of steps.entries()) {
+      const kind = actions.get(one)?.action.kind;
+      if (kind !== undefined && asksPerson({ kind }))
+        errors.push({ path: `/steps/${index}/action`, message: ALONE });
+    }
   const own = [inputSchema, outputSchema].map((schema) => ({ path: "", schema }));
   const referred = steps.flatMap((one, index) =>
     placedSchemas(actions.get(one)?.action, `/steps/${index}/action`),
@@ -131,7 +138,7 @@ function promptIssues(
 
 /** Returns the schemas of an action and of its prompt. */
 function placedSchemas(action: PinnedAction | undefined, path: string): PlacedSchema[] {
-  if (action?.kind === "mock.return") return [{ path: `${path}/schema`, schema: action.schema }];
+  if (action !== undefined && "schema" in action) return [{ path: `${path}/schema`, schema: action.schema }];
   if (action?.kind !== "llm") return [];
   return [
     { path: `${path}/outputSchema`, schema: action.outputSchema },
@@ -154,6 +161,13 @@ export function withModels(
     return { ...one, action: { ...action, profile: complete(action.profile) } };
   });
   return { ...task, steps };
+}
+
+/** Returns the question that a task asks a person; `undefined` for other tasks. */
+export function questionOf(task: PinnedTask | undefined): HumanAction | undefined {
+  const [first] = task?.steps ?? [];
+  // SAFETY: the kind tells.
+  return first !== undefined && asksPerson(first.action) ? (first.action as HumanAction) : undefined;
 }
 
 /** Returns the hosts that a pinned task reaches; `undefined` where it runs code, which may reach any. */

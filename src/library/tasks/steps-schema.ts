@@ -4,6 +4,8 @@
  * STEP-1  Every problem of a task's steps is found where the task is defined, and named by its place: references that are used twice,
  *         kinds of actions and options that do not exist, expressions that cannot be compiled, and paths that cannot be written.
  * STEP-2  A task has the weakest effect of its steps: with one `once` action it is `once`, and runs no second time.
+ * STEP-9  A step that asks a person is the only one of its task, without a condition, repetition or output mapping of its own. An
+ *         action of a library that a step names is checked where the task is pinned.
  * STEP-8  If steps have `ordinal`, the ordinals are 0, 1, 2 and so on, and set the order.
  */
 import { z } from "zod";
@@ -19,6 +21,7 @@ import { inputIssues } from "../../shared/validation.ts";
 import { referenceSchema } from "../reference.ts";
 import { MAX_TOOL_BACKOFF_MS } from "../schemas.ts";
 import { normalAction, optionIssues } from "./actions-schema.ts";
+import { asksPerson } from "./kinds.ts";
 import { MAX_STEP_ATTEMPTS, MAX_STEPS } from "./limits.ts";
 import { AREA_NAMES, pathProblem } from "./paths.ts";
 
@@ -61,12 +64,26 @@ export function normalSteps(steps: unknown): unknown {
   });
 }
 
+/** The problem of a question to a person beside other steps. */
+export const ALONE =
+  "Asks a person, so it must be the only step of its task. Put what comes before and after it into other nodes of the workflow.";
+
+function isQuestion(step: unknown): boolean {
+  const { action } = (step ?? {}) as { action?: unknown };
+  return isJsonObject(action) && typeof action.kind === "string" && asksPerson({ kind: action.kind });
+}
+
 /** Returns the problems of steps in their stored form (STEP-1), without the keywords of schemas. */
 export function stepsIssues(steps: unknown): InputIssue[] {
   if (!Array.isArray(steps) || steps.length === 0)
     return [{ path: "/steps", message: "Must be a list of steps, made with step(…) in code." }];
   if (steps.length > MAX_STEPS)
     return [{ path: "/steps", message: `Must have at most ${MAX_STEPS} steps. It has ${steps.length}.` }];
+  const together = steps.flatMap((one: unknown, index) =>
+    steps.length > 1 && isQuestion(one) ? [index] : [],
+  );
+  if (together.length > 0)
+    return together.map((index) => ({ path: `/steps/${index}/action`, message: ALONE }));
   const meter = templateBudget();
   const refs = steps.map((one: Partial<StepDefinition> | null) => one?.ref);
   return steps.flatMap((one: unknown, index) => {

@@ -225,20 +225,20 @@ function cancellation(record: ConversationIdentity, turn: Turn, operation: Opera
 /** Returns the result of a call, to its caller. */
 export function resultEnvelope(
   tenant: string,
-  { operationId, attempt, from }: Pick<CallOrigin, "operationId" | "attempt" | "from">,
+  origin: Pick<CallOrigin, "operationId" | "attempt" | "from" | "caller">,
   ended: Pick<AgentResultBody, "outcome" | "spent">,
 ): CallEnvelope {
-  return toCaller(tenant, { operationId, attempt, from }, AGENT_RESULT, ended);
+  return toCaller(tenant, origin, AGENT_RESULT, ended);
 }
 
 /** Returns an envelope to the caller of the call that opened a conversation. */
 function toCaller(
   tenant: string,
-  { operationId, attempt, from }: Pick<CallOrigin, "operationId" | "attempt" | "from">,
+  { operationId, attempt, from, caller }: Pick<CallOrigin, "operationId" | "attempt" | "from" | "caller">,
   type: typeof AGENT_RESULT | typeof AGENT_ASK,
   content: Omit<AgentResultBody, "operationId" | "attempt"> | Omit<AgentAskBody, "operationId" | "attempt">,
 ): CallEnvelope {
-  const to = { kind: "conversation", tenant, id: from };
+  const to = { kind: "runId" in caller ? "coordinator" : "conversation", tenant, id: from };
   return { to, type, body: jsonOf({ operationId, attempt, ...content }) };
 }
 

@@ -48,7 +48,7 @@ export interface CallOrigin
     AgentCallBody,
     "operationId" | "attempt" | "path" | "readers" | "readersSeq" | "deadline" | "caller" | "bounds" | "calls"
   > {
-  /** The caller's conversation. */
+  /** The caller's conversation, or its run. */
   readonly from: string;
   /** The tools that the bounds name and their network keeps from the agent, with the reasons; absent where there are none. */
   readonly withheld?: Readonly<Record<string, string>>;

@@ -55,11 +55,14 @@ export function noConversationAt(name: string): DramatisError {
 /** As `checkReader`. Also throws `FORBIDDEN` unless the principal is a participant or an admin, and in the conversation of a call (ACCESS-2). */
 export function checkSpeaker(record: ConversationIdentity, principal: Principal): void {
   checkReader(record, principal);
-  if (record.call !== undefined)
+  if (record.call !== undefined) {
+    const { caller } = record.call;
+    const who = "runId" in caller ? `run "${caller.runId}"` : `agent "${caller.agentId}"`;
     throw new DramatisError(
       "FORBIDDEN",
-      `The agent "${record.call.caller.agentId}" opened this conversation by a call: only that agent speaks here, and nobody may change it. You may stop it, and answer its requests for approval.`,
+      `The ${who} opened this conversation by a call: only that ${who.split(" ")[0]} speaks here, and nobody may change it. You may stop it, and answer its requests for approval.`,
     );
+  }
   if (isParticipant(record, principal) || principal.roles.includes("admin")) return;
   throw new DramatisError("FORBIDDEN", "Only participants of a conversation may write to it.");
 }

@@ -68,7 +68,8 @@ export function conversationView(
 /** Returns what lists contain of a conversation. */
 export function conversationSummary(record: ConversationIdentity): ConversationSummary {
   const { id, title, projectId, participants, call, createdAt } = record;
-  const calledBy = call && { ...call.caller, conversationId: call.from };
+  const calledBy =
+    call && ("runId" in call.caller ? call.caller : { ...call.caller, conversationId: call.from });
   return {
     id,
     title,

@@ -12,9 +12,11 @@ import { Meter } from "../../../shared/json-schema/meter.ts";
 import { type Draft, TooLong } from "./draft.ts";
 import { areas, evaluatedMapping, failureOf, nodeVariables, TokenFailure } from "./evaluation.ts";
 import { consider, fail, fanOut, release, write } from "./fan-in.ts";
+import { opened } from "./gates.ts";
 import { MAX_COMMIT_STEPS, MAX_INPUT_LENGTH, MAX_TOKEN_STEPS, MAX_TOKENS, STEPS_OF_TOKEN } from "./limits.ts";
 import { countedWith, type Firing, firingBehind } from "./routing.ts";
 import type { Token } from "./state.ts";
+import { workOf } from "./work.ts";
 
 /** Takes the steps of all tokens that can go on, and ends the run if nothing is left. */
 export function advance(draft: Draft): void {
@@ -73,19 +75,26 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
   const { task, workflow, agent, inputMapping } = draft.graph.node(token.node);
   if ((task ?? workflow ?? agent) === undefined) return false;
   const { input: own } = draft.before.record;
-  const input =
+  const given =
     inputMapping === undefined
       ? own
       : evaluatedMapping(inputMapping, nodeVariables(draft, token), meter, `The input of "${token.node}"`);
+  const work = workOf(draft.before.record, token.node);
+  const gate = work?.kind === "gate" ? opened(draft, token.node, work.question, given, meter) : undefined;
+  const { input } = gate ?? { input: given };
   const { length } = JSON.stringify(input);
   if (length > MAX_INPUT_LENGTH)
     throw new TokenFailure({
       code: "TOO_LARGE",
       message: `The input of "${token.node}" has ${length} characters as JSON. The maximum is ${MAX_INPUT_LENGTH}.`,
     });
-  draft.change(token.id, { phase: { kind: "working", input, attempt: 1 } });
+  draft.change(token.id, { phase: { kind: "working", attempt: 1, ...(gate ?? { input }) } });
   const data = input === own ? {} : { data: { input } };
   draft.note({ type: "task.dispatched", token: token.id, node: token.node, ...data });
+  if (gate !== undefined) {
+    const { prompt = "", deadline = null } = gate;
+    draft.note({ type: "gate.opened", token: token.id, node: token.node, data: { prompt, deadline } });
+  }
   return true;
 }
 

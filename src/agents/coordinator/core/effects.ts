@@ -8,6 +8,7 @@ import { timeOutAt } from "./fan-in.ts";
 import { graphOf } from "./graph.ts";
 import { MAX_HEARTBEAT_MS, MIN_HEARTBEAT_MS } from "./limits.ts";
 import { definitionOf, isOver, type RunState, type Token, type Working } from "./state.ts";
+import { workOf } from "./work.ts";
 
 export type RunEffect =
   /** A task runs in the Executor. */
@@ -57,9 +58,16 @@ export function dueIn(state: RunState, now: number, wokeAt: number): number | nu
   const times = [...state.fanOuts.values()].flatMap(
     (fanOut) => timeOutAt(fanOut, graph.meeting(fanOut.origin, fanOut.group)) ?? [],
   );
-  for (const { phase } of state.tokens.values()) {
+  for (const token of state.tokens.values()) {
+    const { phase } = token;
     if (phase.kind !== "working") times.push(now);
-    else times.push(phase.lostUntil ?? Math.max(phase.notBefore ?? 0, now + heartbeatIn(now - wokeAt)));
+    else {
+      const { lostUntil, deadline } = phase;
+      const until = lostUntil ?? deadline;
+      if (until !== undefined) times.push(until);
+      else if (effectOf(state, token).length > 0)
+        times.push(Math.max(phase.notBefore ?? 0, now + heartbeatIn(now - wokeAt)));
+    }
   }
   return times.length === 0 ? null : Math.max(0, Math.min(...times) - now);
 }
@@ -72,7 +80,7 @@ function heartbeatIn(age: number): number {
 function effectOf({ record }: RunState, token: Token): TaskEffect[] {
   const { phase, id, node } = token;
   if (phase.kind !== "working" || phase.lostUntil !== undefined) return [];
-  if (record.workflow.tasks[node] === undefined) return [];
+  if (workOf(record, node)?.kind !== "task") return [];
   return [{ kind: "task", key: `node:${id}:${phase.attempt}`, token, work: phase }];
 }
 

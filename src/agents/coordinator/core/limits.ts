@@ -15,6 +15,8 @@ export const MAX_RECOVERIES = 10;
 /** Waits between heartbeats, in milliseconds. */
 export const MIN_HEARTBEAT_MS = 1_000;
 export const MAX_HEARTBEAT_MS = 60_000;
+/** Time for the answer of an agent, in milliseconds. */
+export const AGENT_NODE_MS = 15 * 60_000;
 /** Length of what a merge writes, as JSON in UTF-16 units. */
 export const MAX_MERGED_LENGTH = 16 * 1024 * 1024;
 /** Length of the input of a node, as JSON in UTF-16 units. */

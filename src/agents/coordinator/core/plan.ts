@@ -10,10 +10,12 @@ import type { RunError } from "../../../protocol/workflow-run.ts";
 import { advance, endRun } from "./advance.ts";
 import { Draft, type RunChange } from "./draft.ts";
 import { timeOut, timeOutAt } from "./fan-in.ts";
+import { answerGate, closeGates } from "./gates.ts";
 import { LOST_RESULT_MS } from "./limits.ts";
 import { nextAttemptAt } from "./retry.ts";
 import type { NodeEnded, RunSignal } from "./signals.ts";
 import { isOver, type RunState } from "./state.ts";
+import { workOf } from "./work.ts";
 
 /** Returns what signals change, in their order; `null` if that is nothing. */
 export function plan(state: RunState, signals: readonly RunSignal[], now: number): RunChange | null {
@@ -36,6 +38,9 @@ function apply(draft: Draft, signal: RunSignal): void {
       break;
     case "node.ended":
       endNode(draft, signal);
+      break;
+    case "gate.answered":
+      answerGate(draft, signal);
       break;
     case "run.recover":
       recover(draft);
@@ -64,7 +69,8 @@ function endNode(draft: Draft, { token: id, attempt, outcome, transient, task }:
   if (token === undefined || phase?.kind !== "working" || phase.attempt !== attempt) return;
   const { node } = token;
   if ("error" in outcome && transient === true) {
-    const notBefore = nextAttemptAt(draft.before.record.workflow.tasks[node], attempt, draft.now);
+    const work = workOf(draft.before.record, node);
+    const notBefore = work?.kind === "task" ? nextAttemptAt(work.task, attempt, draft.now) : undefined;
     if (notBefore !== undefined) {
       draft.change(id, { phase: { ...phase, attempt: attempt + 1, notBefore } });
       draft.note({ type: "task.retried", token: id, node, data: { attempt, error: { ...outcome.error } } });
@@ -86,6 +92,7 @@ function expire(draft: Draft): void {
     const due = timeOutAt(fanOut, draft.graph.meeting(fanOut.origin, fanOut.group));
     if (due !== null && due <= draft.now) timeOut(draft, fanOut.id);
   }
+  closeGates(draft);
   for (const { id, node, phase } of [...draft.tokens.values()]) {
     if (phase.kind !== "working" || phase.lostUntil === undefined || phase.lostUntil > draft.now) continue;
     const { attempt } = phase;
@@ -97,13 +104,9 @@ function expire(draft: Draft): void {
 /** Takes what ran when the actor died for lost. What may run twice begins again. */
 function recover(draft: Draft): void {
   for (const { id, node, phase } of [...draft.tokens.values()]) {
-    const hasBegun = phase.kind === "working" && (phase.notBefore ?? 0) <= draft.now;
-    if (
-      !hasBegun ||
-      phase.lostUntil !== undefined ||
-      draft.before.record.workflow.tasks[node]?.effect !== "once"
-    )
-      continue;
+    const work = workOf(draft.before.record, node);
+    if (phase.kind !== "working" || work?.kind !== "task" || work.task.effect !== "once") continue;
+    if (phase.lostUntil !== undefined || (phase.notBefore ?? 0) > draft.now) continue;
     draft.change(id, { phase: { ...phase, lostUntil: draft.now + LOST_RESULT_MS } });
     draft.note({ type: "task.lost", token: id, node, data: { attempt: phase.attempt } });
   }

@@ -2,6 +2,15 @@
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 
+/** The operation of a node that started a run. */
+export interface RunParent {
+  readonly runId: string;
+  /** The first run above. */
+  readonly rootRunId: string;
+  readonly operationId: string;
+  readonly attempt: number;
+}
+
 export interface RunRecord {
   readonly id: string;
   readonly tenant: string;
@@ -15,6 +24,8 @@ export interface RunRecord {
   readonly request: string;
   /** The subject that started the run. */
   readonly startedBy: string;
+  /** The node that started it; absent where a principal did. */
+  readonly parent?: RunParent;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
 }

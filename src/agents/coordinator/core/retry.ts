@@ -4,11 +4,10 @@ import type { PinnedNodeTask } from "../../../protocol/pinned-workflow.ts";
 
 /** Returns the earliest time of the attempt after a failed one; `undefined` where that was the last. */
 export function nextAttemptAt(
-  task: PinnedNodeTask | undefined,
+  { retry, effect }: PinnedNodeTask,
   attempt: number,
   now: number,
 ): number | undefined {
-  const { retry, effect } = task ?? {};
   if (retry === undefined || effect === "once" || attempt >= retry.maxAttempts) return undefined;
   return now + pauseAfter(retry, attempt);
 }

@@ -1,5 +1,6 @@
 /** What happens to a run from outside. */
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
+import type { Json } from "../../../shared/json.ts";
 import type { NodeOutcome } from "./state.ts";
 
 export type RunSignal =
@@ -11,9 +12,19 @@ export type RunSignal =
   | NodeEnded
   /** The actor woke: the attempts that ran are lost. */
   | { readonly type: "run.recover" }
+  /** A person answers a gate. */
+  | GateAnswered
   /** Something may be due. */
   | { readonly type: "run.expire" }
   | { readonly type: "run.cancel"; readonly reason?: string; readonly by: string };
+
+export interface GateAnswered {
+  readonly type: "gate.answered";
+  readonly token: number;
+  readonly answer: Json;
+  /** The subject that answers. */
+  readonly by: string;
+}
 
 export interface NodeEnded {
   readonly type: "node.ended";

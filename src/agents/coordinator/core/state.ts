@@ -110,6 +110,10 @@ export interface Working {
    * milliseconds since the epoch.
    */
   readonly lostUntil?: number;
+  /** The question of a gate, as a person sees it. */
+  readonly prompt?: string;
+  /** The end of the wait for an answer, in milliseconds since the epoch; absent where it has none. */
+  readonly deadline?: number;
 }
 
 /** The end of the work of a node. */

@@ -16,6 +16,9 @@ export function parseStart(input: StartRun): z.output<typeof startSchema> {
   return validate(startSchema, input);
 }
 
+/** The answer of a person: JSON. */
+export const answerCheck = z.json();
+
 /** Returns the hash by which a repeated request is recognised. */
 export function requestHash({ workflow, input = {}, projectId }: StartRun): Promise<string> {
   // SAFETY: the request has passed its schema, which admits only JSON values.

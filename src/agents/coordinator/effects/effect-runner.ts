@@ -6,12 +6,13 @@
  */
 import type { Clock } from "../../../ports/clock.ts";
 import type { TaskExecutor, ToolErrorCode } from "../../../protocol/executor-api.ts";
-import { operationId, parseItemId } from "../../../protocol/ids.ts";
+import { parseItemId } from "../../../protocol/ids.ts";
 import type { PinnedNodeTask } from "../../../protocol/pinned-workflow.ts";
 import { defined } from "../../../shared/defined.ts";
 import { type BatchCall, CallBatch, type CallEnd } from "../../base/calls/call-batch.ts";
 import { RunningEffects } from "../../base/runtime/running.ts";
 import type { RunEffect, TaskEffect } from "../core/effects.ts";
+import { operationOf } from "../core/operations.ts";
 import { OUTCOME_UNKNOWN } from "../core/plan.ts";
 import type { RunRecord } from "../core/record.ts";
 import type { NodeEnded, RunSignal } from "../core/signals.ts";
@@ -91,17 +92,6 @@ function batches(effects: readonly TaskEffect[]): TaskEffect[][] {
   return all;
 }
 
-/** Returns the id of a token's operation. It is the same for all attempts: the key by which a repetition is recognised. */
-export function operationOf({ stem }: Pick<RunRecord, "stem">, token: number): string {
-  return operationId({ stem, n: token }, 0);
-}
-
-/** Returns the token of an operation; `undefined` for one of another run. */
-export function tokenOf({ stem }: Pick<RunRecord, "stem">, operation: string): number | undefined {
-  const address = parseItemId(operation);
-  return address?.prefix === "op" && address.stem === stem ? address.n : undefined;
-}
-
 function callOf(record: RunRecord, { token, work }: TaskEffect): BatchCall {
   const { id: runId, tenant, projectId, workflow } = record;
   const task = workflow.tasks[token.node];
@@ -126,13 +116,22 @@ function calledTask(node: string, pinned: PinnedNodeTask | undefined) {
   return { tool: { library, id, version: 0 }, timeoutMs, ...defined({ task }) };
 }
 
+/** The signals of ends: one that comes again, because it could not be stored, must be the same object (RUN-4). */
+const signals = new WeakMap<CallEnd, NodeEnded>();
+
 /** Returns the signal of a call that has ended. */
-export function endedBy({ operationId: id, attempt, end, lost }: CallEnd): NodeEnded[] {
-  const { n: token } = parseItemId(id) ?? { n: -1 };
+export function endedBy(ended: CallEnd): NodeEnded[] {
+  const { operationId: id, attempt, end, lost } = ended;
   if ("deferred" in end) return [];
   const { result, transient, task } = end;
+  const token = parseItemId(id)?.n ?? -1;
   const outcome = outcomeOf(result, lost === true);
-  return [{ type: "node.ended", token, attempt, outcome, ...defined({ transient, task }) }];
+  const signal: NodeEnded = signals.get(ended) ?? {
+    ...{ type: "node.ended", token, attempt, outcome },
+    ...defined({ transient, task }),
+  };
+  signals.set(ended, signal);
+  return [signal];
 }
 
 function outcomeOf(

@@ -1,26 +1,40 @@
 /** Runs as callers see them. */
-import type { ActiveToken, RunEntryView, RunView } from "../../../protocol/coordinator-api.ts";
+import type {
+  ActiveStatus,
+  ActiveToken,
+  GateView,
+  RunEntryView,
+  RunView,
+} from "../../../protocol/coordinator-api.ts";
 import { defined } from "../../../shared/defined.ts";
 import { type Page, type PageOptions, pageOf, pageOptionsSchema } from "../../../shared/page.ts";
 import { toIso } from "../../../shared/time.ts";
 import { validate } from "../../../shared/validation.ts";
 import { Draft } from "../core/draft.ts";
+import { answerSchema } from "../core/gates.ts";
+import { operationOf } from "../core/operations.ts";
+import type { RunRecord } from "../core/record.ts";
+import { calledBy, childRunId } from "../core/run-envelopes.ts";
 import type { RunState, Token } from "../core/state.ts";
+import { type NodeWork, workOf } from "../core/work.ts";
 import type { RunJournal } from "../store/run-journal.ts";
 
 /** Tokens of one view. */
 const MAX_ACTIVE = 1_000;
+/** Gates of one view. */
+const MAX_GATES = 100;
 
 /** Returns a run as callers see it. */
 export function runView(state: RunState): RunView {
   const { record, status, error, output, seq, made } = state;
   const { library, id, version } = record.workflow;
   const places = new Draft(state, 0);
+  const tokens = [...state.tokens.values()];
   return {
     id: record.id,
     workflow: { library, id, version },
     projectId: record.projectId,
-    status,
+    status: status === "running" && isWaiting(state) ? "waiting" : status,
     startedBy: record.startedBy,
     createdAt: toIso(record.createdAt),
     input: record.input,
@@ -28,16 +42,48 @@ export function runView(state: RunState): RunView {
     ...defined({ output, error }),
     seq,
     tokens: made.tokens,
-    active: [...state.tokens.values()]
+    active: tokens
       .slice(0, MAX_ACTIVE)
-      .map((token) => activeToken(token, places.placeOf(token.scope).path)),
+      .map((token) => activeToken(state.record, token, places.placeOf(token.scope).path)),
+    gates: tokens.flatMap((token) => gateView(state.record, token)).slice(0, MAX_GATES),
   };
 }
 
-function activeToken({ id: token, node, phase }: Token, path: string): ActiveToken {
+/** Reports whether a run works on nothing itself: it waits for people, other runs or agents. */
+function isWaiting({ record, tokens }: RunState): boolean {
+  return [...tokens.values()].every(
+    ({ node, phase }) => phase.kind === "working" && workOf(record, node)?.kind !== "task",
+  );
+}
+
+function activeToken(record: RunRecord, { id: token, node, phase }: Token, path: string): ActiveToken {
   if (phase.kind !== "working") return { token, node, status: "pending", path };
-  const status = phase.lostUntil === undefined ? "working" : "lost";
-  return { token, node, status, path, attempt: phase.attempt };
+  const { attempt, lostUntil } = phase;
+  const work = workOf(record, node)?.kind ?? "task";
+  const status = lostUntil === undefined ? STATUSES[work] : "lost";
+  const runId = work === "workflow" ? childRunId(record, token, attempt) : undefined;
+  const conversationId = work === "agent" ? calledBy(record, token, attempt) : undefined;
+  return { token, node, status, path, attempt, ...defined({ runId, conversationId }) };
+}
+
+const STATUSES: Readonly<Record<NodeWork["kind"], ActiveStatus>> = {
+  task: "executing",
+  gate: "awaiting_human_input",
+  workflow: "waiting_for_subworkflow",
+  agent: "waiting_for_agent",
+};
+
+function gateView(record: RunRecord, { id: token, node, phase }: Token): GateView[] {
+  const work = workOf(record, node);
+  if (phase.kind !== "working" || work?.kind !== "gate") return [];
+  const { prompt = "", input, deadline } = phase;
+  const { question } = work;
+  const expiresAt = deadline === undefined ? undefined : toIso(deadline);
+  const operationId = operationOf(record, token);
+  const schema = answerSchema(question);
+  return [
+    { operationId, token, node, kind: question.kind, prompt, input, schema, ...defined({ expiresAt }) },
+  ];
 }
 
 const optionsSchema = pageOptionsSchema((cursor) => /^[0-9]{1,15}$/.test(cursor));

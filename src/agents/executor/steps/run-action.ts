@@ -79,6 +79,10 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
     }
     case "mock.return":
       return runMock(action, { clock: ports.clock, signal: context.signal, meter });
+    case "human.input":
+    case "human.approve":
+    case "human.review":
+      throw new ToolError("It asks a person, so its task runs as a node of a workflow only.");
     default:
       return unknownKind(action);
   }

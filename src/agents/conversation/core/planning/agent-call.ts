@@ -110,9 +110,9 @@ export function planCallExpiry({ record, active }: ConversationState, input: Pla
     .map((turn) => failTurn(turn, error, input));
 }
 
-/** Returns the agent that called, in its turn. */
+/** Returns the agent that called, in its turn, or the run. */
 export function callerOf({ caller }: Pick<CallOrigin, "caller">): Caller {
-  return { type: "agent", ...caller };
+  return "runId" in caller ? { type: "workflow", ...caller } : { type: "agent", ...caller };
 }
 
 /** Returns the error of an answer of a called agent without text; `null` for any other answer (DELEGATE-4). */

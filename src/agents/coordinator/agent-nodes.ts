@@ -1,0 +1,70 @@
+/**
+ * The envelopes of the agents that a run asks.
+ *
+ * AGENTNODE-2  An answer counts only if it comes from the conversation that the attempt has opened. A request for approval waits in that
+ *              conversation, which the principal who started the run may read and answer.
+ */
+import {
+  AGENT_ASK,
+  AGENT_CALL,
+  AGENT_RESULT,
+  type AgentOutcome,
+  agentAskSchema,
+  agentCallSchema,
+  agentResultSchema,
+} from "../../protocol/agent-call.ts";
+import type { Envelope } from "../../protocol/envelope.ts";
+import { calledConversationId } from "../../protocol/ids.ts";
+import type { RunCallAddress } from "../../protocol/run-call.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { jurisdictionOf } from "../../shared/location.ts";
+import { validate } from "../../shared/validation.ts";
+import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
+import type { Mailbox } from "../base/mailbox/mailbox.ts";
+import type { NodeOutcome } from "./core/state.ts";
+import type { RunRuntime } from "./run-runtime.ts";
+
+/** Registers the handlers of answers. Each stages its change in the transaction of the receipt. */
+export function takeAgentAnswers(
+  mailbox: Pick<Mailbox, "receives" | "outcomes">,
+  runtime: Pick<RunRuntime, "begin" | "endSignals">,
+): void {
+  const end = (
+    address: RunCallAddress,
+    outcome: NodeOutcome,
+    afterCommit: DeliveryOutcome["afterCommit"],
+  ) => {
+    const unit = runtime.begin();
+    unit.stage(runtime.endSignals(address, outcome));
+    afterCommit(() => unit.release());
+  };
+  mailbox.receives(AGENT_RESULT, agentResultSchema, ({ outcome, ...address }, { envelope, afterCommit }) => {
+    checkSender(address, envelope);
+    // A later report brings what calls below have used up.
+    if (outcome !== undefined) end(address, outcomeOf(outcome), afterCommit);
+    return null;
+  });
+  mailbox.receives(AGENT_ASK, agentAskSchema, (ask, { envelope }) => {
+    checkSender(ask, envelope);
+    return null;
+  });
+  mailbox.outcomes(AGENT_CALL, ({ envelope, outcome, afterCommit }) => {
+    // Where it is unknown if the call arrived, its answer may still come: the time limit of the call decides.
+    if (outcome.status !== "failed") return;
+    const { code, message } = outcome.error;
+    end(validate(agentCallSchema, envelope.body), { error: { code, message } }, afterCommit);
+  });
+}
+
+function outcomeOf(outcome: AgentOutcome): NodeOutcome {
+  if ("text" in outcome) return { output: { text: outcome.text } };
+  const { code, message } = outcome.error;
+  return { error: { code, message } };
+}
+
+/** Throws `FORBIDDEN` unless the conversation that an attempt opened has sent an envelope. */
+function checkSender({ operationId, attempt }: RunCallAddress, { from, to }: Envelope): void {
+  const opened = calledConversationId(operationId, attempt, jurisdictionOf(to.id));
+  if (from.kind === "conversation" && from.id === opened) return;
+  throw new DramatisError("FORBIDDEN", "Only the conversation of a call may answer it.");
+}

@@ -1,0 +1,121 @@
+/**
+ * The envelopes between a run and the runs of its sub-workflows, at both ends.
+ *
+ * SUBRUN-4  A start that arrives again begins nothing, and one that arrives after its cancellation begins nothing either. An end counts only if
+ *           it comes from the run that the attempt has started, a cancellation only from the run above.
+ */
+
+import type { Clock } from "../../ports/clock.ts";
+import type { Ids } from "../../ports/ids.ts";
+import type { KeyValue } from "../../ports/key-value.ts";
+import type { ActorAddress } from "../../protocol/envelope.ts";
+import { calledRunId, stemOf } from "../../protocol/ids.ts";
+import {
+  type ChildRun,
+  type ChildRunApi,
+  RUN_CANCEL,
+  RUN_ENDED,
+  RUN_START,
+  type RunCallAddress,
+  runCancelSchema,
+  runEndedSchema,
+  runStartSchema,
+} from "../../protocol/run-call.ts";
+import { DramatisError, type Result, unwrap } from "../../shared/errors.ts";
+import { jurisdictionOf } from "../../shared/location.ts";
+import type { Mailbox } from "../base/mailbox/mailbox.ts";
+import type { RunRuntime } from "./run-runtime.ts";
+
+export interface ChildRunPorts {
+  clock: Pick<Clock, "now">;
+  ids: Ids;
+  keyValue: KeyValue;
+  runtime: RunRuntime;
+  /** Finds the actor of the run above. */
+  parent(tenant: string, runId: string): Promise<ChildRunApi>;
+  /** Returns an input as its workflow takes it. Throws `INVALID_INPUT`. */
+  checked(run: ChildRun): ChildRun["input"];
+}
+
+/** The key of the mark that a run is not to be started any more. */
+const OVER = "run:over";
+
+/** Registers the handlers of starts, ends and cancellations. Each stages its change in the transaction of the receipt. */
+export function takeChildRuns(
+  mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">,
+  { clock, ids, keyValue, runtime, parent, checked }: ChildRunPorts,
+): void {
+  mailbox.receivesAfter(
+    RUN_START,
+    runStartSchema,
+    async (address, { from, to }): Promise<Result<ChildRun>> => {
+      checkChild(address, from, to);
+      return (await parent(from.tenant, from.id)).childRun(address);
+    },
+    (address, { envelope: { from, to }, afterCommit }, found) => {
+      if (runtime.exists || keyValue.get<boolean>(OVER) === true) return null;
+      if (!found.ok && found.error.code === "NOT_FOUND") return null;
+      const child = unwrap(found);
+      const { projectId, startedBy, rootRunId, workflow } = child;
+      const { operationId, attempt } = address;
+      const unit = runtime.stageStart({
+        id: to.id,
+        tenant: to.tenant,
+        projectId,
+        stem: stemOf(ids.ulid()),
+        workflow,
+        input: checked(child),
+        startedBy,
+        request: "",
+        parent: { runId: from.id, rootRunId, operationId, attempt },
+        createdAt: clock.now(),
+      });
+      afterCommit(() => unit.release());
+      return null;
+    },
+  );
+  mailbox.outcomes(RUN_START, ({ envelope: { body }, outcome, afterCommit }) => {
+    if (outcome.status === "delivered") return;
+    const { operationId, attempt } = runStartSchema.parse(body);
+    const { message } = outcome.error;
+    const code = outcome.status === "unknown" ? "OUTCOME_UNKNOWN" : outcome.error.code;
+    const unit = runtime.begin();
+    unit.stage(runtime.endSignals({ operationId, attempt }, { error: { code, message } }));
+    afterCommit(() => unit.release());
+  });
+  mailbox.receives(
+    RUN_ENDED,
+    runEndedSchema,
+    ({ outcome, ...address }, { envelope: { from, to }, afterCommit }) => {
+      checkChild(address, to, from);
+      const unit = runtime.begin();
+      unit.stage(runtime.endSignals(address, outcome));
+      afterCommit(() => unit.release());
+      return null;
+    },
+  );
+  mailbox.receives(
+    RUN_CANCEL,
+    runCancelSchema,
+    ({ reason, ...address }, { envelope: { from, to }, afterCommit }) => {
+      checkChild(address, from, to);
+      keyValue.put(OVER, true);
+      if (!runtime.exists) return null;
+      const unit = runtime.begin();
+      unit.stage([{ type: "run.cancel", by: from.id, reason }]);
+      afterCommit(() => unit.release());
+      return null;
+    },
+  );
+}
+
+/** Throws `INVALID_INPUT` unless `child` is the run that an attempt of an operation of `above` starts (RUNCALL-1). */
+function checkChild(
+  { operationId, attempt }: RunCallAddress,
+  above: ActorAddress,
+  child: ActorAddress,
+): void {
+  const started = calledRunId(operationId, attempt, jurisdictionOf(above.id));
+  if (above.kind === "coordinator" && child.kind === "coordinator" && child.id === started) return;
+  throw new DramatisError("INVALID_INPUT", "Only a run can start, cancel or end the run of its operation.");
+}

@@ -1,0 +1,94 @@
+/**
+ * Gates: nodes that ask a person. Pure.
+ *
+ * GATE-1  A gate waits until its answer fits its schema, or its time is over. An answer that does not fit is refused, and changes nothing.
+ * GATE-2  The first answer is kept, with its author. The same answer again changes nothing; any other one is a `CONFLICT`.
+ */
+import type { HumanAction } from "../../../protocol/task-definition.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
+import { Meter } from "../../../shared/json-schema/meter.ts";
+import { misfits } from "../../../shared/json-schema/violations.ts";
+import { render } from "../../../shared/templates/template.ts";
+import type { Draft } from "./draft.ts";
+import { evaluatedMapping } from "./evaluation.ts";
+import { MAX_TOKEN_STEPS } from "./limits.ts";
+import type { GateAnswered } from "./signals.ts";
+import type { Working } from "./state.ts";
+import { workOf } from "./work.ts";
+
+const COMMENT = { type: "string", maxLength: 10_000 };
+const APPROVED = { type: "boolean" };
+
+/** Returns the JSON Schema of the answer to a question. */
+export function answerSchema({ kind, schema = {} }: HumanAction): JsonObject {
+  switch (kind) {
+    case "human.input":
+      return schema;
+    case "human.approve":
+      return verdict({});
+    case "human.review":
+      return verdict({ changes: schema });
+    default:
+      return kind satisfies never;
+  }
+}
+
+function verdict(more: JsonObject): JsonObject {
+  const properties = { approved: APPROVED, comment: COMMENT, ...more };
+  return { type: "object", properties, required: ["approved"], additionalProperties: false };
+}
+
+/** Returns what a gate shows: the input of its step, and its question. Throws `TokenFailure` and `ExpressionError`. */
+export function opened(
+  draft: Draft,
+  node: string,
+  question: HumanAction,
+  given: JsonObject,
+  meter: Meter,
+): Pick<Working, "input" | "prompt" | "deadline"> {
+  const { task } = draft.before.record.workflow.tasks[node] ?? {};
+  const { inputMapping } = task?.steps[0] ?? {};
+  const input =
+    inputMapping === undefined
+      ? given
+      : evaluatedMapping(
+          inputMapping,
+          { input: given, state: {}, output: {} },
+          meter,
+          `The input of "${node}"`,
+        );
+  const prompt = render(question.prompt, input, meter);
+  return {
+    input,
+    prompt,
+    ...(question.timeoutMs === undefined ? {} : { deadline: draft.now + question.timeoutMs }),
+  };
+}
+
+/** Takes the answer of a person. Throws `CONFLICT` for a token that asks nobody, and `INVALID_INPUT`. */
+export function answerGate(draft: Draft, { token: id, answer, by }: GateAnswered): void {
+  const token = draft.tokens.get(id);
+  const work = token === undefined ? undefined : workOf(draft.before.record, token.node);
+  if (token?.phase.kind !== "working" || work?.kind !== "gate")
+    throw new DramatisError("CONFLICT", "This gate waits for no answer any more.");
+  const errors = misfits(answerSchema(work.question), answer, new Meter(MAX_TOKEN_STEPS)) ?? [
+    { path: "", message: "cannot be checked" },
+  ];
+  if (errors.length > 0)
+    throw new DramatisError("INVALID_INPUT", "The answer does not fit the schema of the gate.", {
+      errors: errors.map(({ path, message }) => ({ path: `/answer${path}`, message })),
+    });
+  draft.note({ type: "gate.answered", token: id, node: token.node, data: { by, answer } });
+  draft.change(id, { phase: { kind: "resolved", outcome: { output: answer } } });
+}
+
+/** Ends the gates whose time is over. */
+export function closeGates(draft: Draft): void {
+  for (const { id, node, phase } of [...draft.tokens.values()]) {
+    if (phase.kind !== "working" || phase.deadline === undefined || phase.deadline > draft.now) continue;
+    const error = { code: "TIMEOUT", message: `Nobody has answered "${node}" in its time.` };
+    draft.note({ type: "gate.expired", token: id, node, data: { error } satisfies Json });
+    draft.change(id, { phase: { kind: "resolved", outcome: { error } } });
+  }
+}

@@ -1,0 +1,14 @@
+/** The operations of a run: one for each token that works. Pure. */
+import { operationId, parseItemId } from "../../../protocol/ids.ts";
+import type { RunRecord } from "./record.ts";
+
+/** Returns the id of a token's operation. It is the same for all attempts: the key by which a repetition is recognised. */
+export function operationOf({ stem }: Pick<RunRecord, "stem">, token: number): string {
+  return operationId({ stem, n: token }, 0);
+}
+
+/** Returns the token of an operation; `undefined` for one of another run. */
+export function tokenOf({ stem }: Pick<RunRecord, "stem">, operation: string): number | undefined {
+  const address = parseItemId(operation);
+  return address?.prefix === "op" && address.stem === stem ? address.n : undefined;
+}

@@ -1,0 +1,150 @@
+/**
+ * The envelopes that a commit of a run owes, derived from the states around it: none can be decided without being sent. Pure.
+ *
+ * SUBRUN-1  A node with a sub-workflow starts one run for each of its attempts. What became of it comes back once, as the result of the node.
+ * SUBRUN-2  A run that nobody waits for any more is cancelled: its token was cancelled, or the run above it has ended.
+ * AGENTNODE-1  A node with an agent asks it for one turn, in a conversation of its own. The answer is the node's result, `{text}`.
+ * SUBRUN-3  A run that another one started tells it its end, once. An output that fits into no envelope is a failure there.
+ */
+import { callMessage } from "../../../library/agent-tool.ts";
+import {
+  AGENT_CALL,
+  AGENT_CANCEL,
+  type AgentCallBody,
+  type AgentCancelBody,
+  MAX_CALL_BYTES,
+  MAX_CALL_LENGTH,
+} from "../../../protocol/agent-call.ts";
+import type { NewEnvelope } from "../../../protocol/envelope.ts";
+import { calledConversationId, calledRunId } from "../../../protocol/ids.ts";
+import {
+  MAX_CHILD_OUTPUT_BYTES,
+  RUN_CANCEL,
+  RUN_ENDED,
+  RUN_START,
+  type RunCancelBody,
+  type RunEndedBody,
+  type RunStartBody,
+} from "../../../protocol/run-call.ts";
+import type { Json } from "../../../shared/json.ts";
+import { jurisdictionOf } from "../../../shared/location.ts";
+import { shortenToJson } from "../../../shared/text.ts";
+import { utf8Length } from "../../../shared/utf8.ts";
+import type { RunChange } from "./draft.ts";
+import { AGENT_NODE_MS } from "./limits.ts";
+import { operationOf } from "./operations.ts";
+import type { RunRecord } from "./record.ts";
+import { isOver, type RunState, type Token, type Working } from "./state.ts";
+import { workOf } from "./work.ts";
+
+/** An envelope without the id of its own. */
+export type RunEnvelope = Omit<NewEnvelope, "operationId">;
+
+/** A token whose node works in another actor. */
+interface Started {
+  token: Token;
+  work: Working;
+  kind: "workflow" | "agent";
+}
+
+/** Returns the envelopes that a change owes. */
+export function runEnvelopes(before: RunState, { state, tokens, entries }: RunChange): RunEnvelope[] {
+  const { record } = state;
+  const ended = new Set(
+    entries.flatMap(({ type, token }) =>
+      type === "task.completed" || type === "task.failed" ? [token] : [],
+    ),
+  );
+  const envelopes: RunEnvelope[] = [];
+  for (const id of tokens) {
+    const [known, now] = [startedBy(record, before.tokens.get(id)), startedBy(record, state.tokens.get(id))];
+    const isSame = known?.work.attempt === now?.work.attempt;
+    if (known !== undefined && !(now !== undefined && isSame) && !ended.has(id))
+      envelopes.push(cancellation(record, known, reasonOf(state)));
+    if (now !== undefined && !(known !== undefined && isSame)) envelopes.push(start(record, now));
+  }
+  if (record.parent !== undefined && isOver(state) && !isOver(before))
+    envelopes.push(endOf(state, record.parent));
+  return envelopes;
+}
+
+/** Returns the id of the run that an attempt of a token starts. */
+export function childRunId({ id, stem }: RunRecord, token: number, attempt: number): string {
+  return calledRunId(operationOf({ stem }, token), attempt, jurisdictionOf(id));
+}
+
+/** Returns the id of the conversation in which the agent of a token works. */
+export function calledBy({ id, stem }: RunRecord, token: number, attempt: number): string {
+  return calledConversationId(operationOf({ stem }, token), attempt, jurisdictionOf(id));
+}
+
+function startedBy(record: RunRecord, token: Token | undefined): Started | undefined {
+  if (token?.phase.kind !== "working") return undefined;
+  const { kind } = workOf(record, token.node) ?? {};
+  return kind === "workflow" || kind === "agent" ? { token, work: token.phase, kind } : undefined;
+}
+
+function start(record: RunRecord, started: Started): RunEnvelope {
+  if (started.kind === "workflow") return toChild<RunStartBody>(record, started, RUN_START, {});
+  const { token, work } = started;
+  const { agent = "" } = record.workflow.definition.nodes.find(({ ref }) => ref === token.node) ?? {};
+  return toChild<AgentCallBody>(record, started, AGENT_CALL, {
+    agentId: agent,
+    caller: { runId: record.id },
+    content: shortenToJson(callMessage(work.input), MAX_CALL_BYTES).slice(0, MAX_CALL_LENGTH),
+    projectIds: [record.projectId],
+    path: [],
+    readers: [record.startedBy],
+    deadline: token.createdAt + AGENT_NODE_MS,
+    correlationId: record.id,
+  });
+}
+
+function cancellation(record: RunRecord, started: Started, reason: string): RunEnvelope {
+  return started.kind === "workflow"
+    ? toChild<RunCancelBody>(record, started, RUN_CANCEL, { reason })
+    : toChild<AgentCancelBody>(record, started, AGENT_CANCEL, { reason: reason.slice(0, 500) });
+}
+
+function toChild<Body extends object>(
+  record: RunRecord,
+  { token, work: { attempt }, kind }: Started,
+  type: string,
+  body: Omit<Body, "operationId" | "attempt">,
+): RunEnvelope {
+  const to =
+    kind === "workflow"
+      ? { kind: "coordinator", tenant: record.tenant, id: childRunId(record, token.id, attempt) }
+      : { kind: "conversation", tenant: record.tenant, id: calledBy(record, token.id, attempt) };
+  const operationId = operationOf(record, token.id);
+  // SAFETY: the bodies are plain data.
+  return { to, type, body: { operationId, attempt, ...body } as unknown as Json };
+}
+
+function reasonOf({ error }: RunState): string {
+  return (error?.message ?? "Nobody waits for it any more.").slice(0, 2_000);
+}
+
+function endOf(
+  { record, output = {}, error }: RunState,
+  parent: NonNullable<RunRecord["parent"]>,
+): RunEnvelope {
+  const { runId, operationId, attempt } = parent;
+  const isTooLarge = error === undefined && utf8Length(JSON.stringify(output)) > MAX_CHILD_OUTPUT_BYTES;
+  const tooLarge = {
+    code: "TOO_LARGE",
+    message: `The output of the sub-workflow has more than ${MAX_CHILD_OUTPUT_BYTES} bytes as JSON. Return less, or a reference.`,
+  };
+  const failure = isTooLarge ? tooLarge : error;
+  const outcome: RunEndedBody["outcome"] =
+    failure === undefined
+      ? { output }
+      : { error: { code: failure.code, message: failure.message.slice(0, 20_000) } };
+  const body: RunEndedBody = { operationId, attempt, outcome };
+  // SAFETY: the body is plain data.
+  return {
+    to: { kind: "coordinator", tenant: record.tenant, id: runId },
+    type: RUN_ENDED,
+    body: body as unknown as Json,
+  };
+}

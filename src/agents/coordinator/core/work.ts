@@ -1,0 +1,23 @@
+/** What the nodes of a run do. Pure. */
+import { questionOf } from "../../../library/tasks/pin.ts";
+import type { PinnedNodeTask } from "../../../protocol/pinned-workflow.ts";
+import type { HumanAction } from "../../../protocol/task-definition.ts";
+import type { RunRecord } from "./record.ts";
+
+/** The work of a node: a task in the Executor, a question to a person, a run of its own, or an agent. */
+export type NodeWork =
+  | { readonly kind: "task"; readonly task: PinnedNodeTask }
+  | { readonly kind: "gate"; readonly question: HumanAction }
+  | { readonly kind: "workflow" }
+  | { readonly kind: "agent" };
+
+/** Returns the work of a node; `undefined` where tokens pass through it. */
+export function workOf({ workflow }: Pick<RunRecord, "workflow">, ref: string): NodeWork | undefined {
+  if (Object.hasOwn(workflow.workflows, ref)) return { kind: "workflow" };
+  const task = Object.hasOwn(workflow.tasks, ref) ? workflow.tasks[ref] : undefined;
+  const question = questionOf(task?.task);
+  if (question !== undefined) return { kind: "gate", question };
+  if (task !== undefined) return { kind: "task", task };
+  const { agent } = workflow.definition.nodes.find((node) => node.ref === ref) ?? {};
+  return agent === undefined ? undefined : { kind: "agent" };
+}
