@@ -104,7 +104,7 @@ export class Registry {
     const runs = await this.#found(
       target === undefined ? { library, id } : parseReference(target.task, pin.library),
     );
-    refuseQuestion(runs, `The tool "${formatReference({ library, id })}"`);
+    refuseQuestion(runs);
     const effect = strictest(definition.effect, runs?.definition.effect ?? "pure");
     // A deployed tool over a task decides for itself (APPROVE-9).
     const isBound = target === undefined || !this.#code.has(pin.library);
@@ -128,9 +128,7 @@ export class Registry {
 
   /** Returns a hook of a persona, for pinning. Throws as `runnable` does. */
   async hook({ task: target }: HookTarget, home: string | undefined): Promise<PinnedHook> {
-    const runnable = await this.runnable(parseReference(target, home));
-    refuseQuestion(runnable, "A hook");
-    const { library, id, definition, task } = runnable;
+    const { library, id, definition, task } = await this.runnable(parseReference(target, home));
     const { effect, timeoutMs, approval } = definition;
     if (approval === "always") {
       const message = `"${library}/${id}" needs a person's approval of each call, so it cannot be a hook.`;
@@ -144,6 +142,13 @@ export class Registry {
    * and `INVALID_INPUT` for a version of code.
    */
   async runnable(reference: LibraryReference): Promise<Runnable> {
+    const found = await this.nodeTask(reference);
+    refuseQuestion(found);
+    return found;
+  }
+
+  /** As `runnable`, for a node of a workflow: its task may also ask a person. */
+  async nodeTask(reference: LibraryReference): Promise<Runnable> {
     return (await this.#found(reference)) ?? this.#refuseRunnable(reference);
   }
 
@@ -373,12 +378,12 @@ export function strictest(one: ToolEffect, other: ToolEffect): ToolEffect {
   return EFFECTS.indexOf(one) < EFFECTS.indexOf(other) ? other : one;
 }
 
-/** Throws `INVALID_INPUT` for a task that asks a person. `who` would run it. */
-function refuseQuestion(runnable: Runnable | undefined, who: string): void {
+/** Throws `INVALID_INPUT` for a task that asks a person. */
+function refuseQuestion(runnable: Runnable | undefined): void {
   if (questionOf(runnable?.task) === undefined) return;
   const { library, id } = runnable ?? {};
   throw new DramatisError(
     "INVALID_INPUT",
-    `${who} runs the task "${library}/${id}", which asks a person. Only a node of a workflow runs such a task.`,
+    `The task "${library}/${id}" asks a person. Only a node of a workflow runs such a task.`,
   );
 }

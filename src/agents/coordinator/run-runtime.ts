@@ -167,6 +167,7 @@ export class RunRuntime {
     const before = keyValue.get<string>(key);
     if (before === text) return this.whenArmed();
     if (before !== undefined) throw new DramatisError("CONFLICT", "This gate has another answer already.");
+    if (isOver(this.state)) throw new DramatisError("CONFLICT", "This gate waits for no answer any more.");
     await this.#shell.commitBy((unit) =>
       database.transaction(() => {
         unit.stage([{ type: "gate.answered", token, answer, by }]);

@@ -92,7 +92,7 @@ async function pinNodeTask(
   reference: LibraryReference,
   { defaultProfile, complete = (profile) => profile }: PinOptions,
 ): Promise<PinnedNodeTask> {
-  const { library, id, definition, task } = await registry.runnable(reference);
+  const { library, id, definition, task } = await registry.nodeTask(reference);
   const { effect, timeoutMs, retry, approval } = definition;
   if (approval === "always")
     throw new DramatisError(
