@@ -20,14 +20,13 @@ import { workOf } from "./work.ts";
 
 /** Takes the steps of all tokens that can go on, and ends the run if nothing is left. */
 export function advance(draft: Draft): void {
-  let steps = 0;
   try {
-    while (steps < MAX_COMMIT_STEPS && draft.error === undefined) {
+    while (draft.steps < MAX_COMMIT_STEPS && draft.error === undefined) {
       const token = draft.nextPending();
       if (token === undefined) break;
       const meter = new Meter(MAX_TOKEN_STEPS);
       step(draft, token, meter);
-      steps += STEPS_OF_TOKEN + meter.spent;
+      draft.steps += STEPS_OF_TOKEN + meter.spent;
     }
   } catch (error) {
     if (!(error instanceof TooLong)) throw error;

@@ -42,6 +42,8 @@ export class Draft {
   root: Scope;
   error: RunError | undefined;
   output: JsonObject | undefined;
+  /** Steps that the commit has taken. */
+  steps = 0;
   #made: { tokens: number; fanOuts: number };
   /** Fan-outs whose list of branches is this draft's own. */
   readonly #own = new Map<number, Branch[]>();

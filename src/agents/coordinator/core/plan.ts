@@ -24,8 +24,8 @@ export function plan(state: RunState, signals: readonly RunSignal[], now: number
   for (const signal of signals) {
     if (isOver(draft)) break;
     apply(draft, signal);
+    if (!isOver(draft)) advance(draft);
   }
-  if (!isOver(draft)) advance(draft);
   return draft.finish();
 }
 

@@ -1,0 +1,101 @@
+/** Compares what a run did, as its journal says, with what the reference interpreter does in the same order. */
+import type { RunState } from "../../../src/agents/coordinator/core/state.ts";
+import type { RunEntry } from "../../../src/protocol/workflow-run.ts";
+import { isJsonObject, type Json } from "../../../src/shared/json.ts";
+import { run } from "./interpreter.ts";
+import type { Choice, RunResult, TaskOutcome } from "./run.ts";
+
+/** A step of a run: a task that ended, or the time of a fan-in. */
+type Taken = { task: number } | { fanOut: number };
+
+/** Runs the reference interpreter through the steps of a journal. */
+export function replayed({ record }: RunState, entries: readonly RunEntry[]): RunResult {
+  const { definition } = record.workflow;
+  const owners = new Map(
+    definition.nodes.map(({ ref, task, workflow, agent }) => [ref, task ?? workflow ?? agent]),
+  );
+  const paths = new Map<number, string>();
+  const outcomes = new Map<string, TaskOutcome[]>();
+  const left: Taken[] = [];
+  for (const { type, token = -1, node = "", data } of entries) {
+    const members = isJsonObject(data) ? data : {};
+    if (type === "token.created") paths.set(token, String(members.path ?? "root"));
+    if (type === "sync.timeout") left.push({ fanOut: Number(members.fanOut) });
+    if (type !== "task.completed" && type !== "task.failed") continue;
+    left.push({ task: token });
+    const key = `${node} ${paths.get(token)}`;
+    const own = outcomes.get(key) ?? [];
+    outcomes.set(key, own);
+    own.push(
+      type === "task.completed" ? { output: members.output ?? null } : { failure: errorOf(members.error) },
+    );
+  }
+  return run(definition, record.input, {
+    taskOutcome: (node, path, attempt) => outcomes.get(`${node} ${path}`)?.[attempt] ?? { output: null },
+    pick(choices: readonly Choice[]) {
+      // Nodes that run nothing are passed at once, in the order of their tokens.
+      const passing = choices.findIndex((one) => one.kind === "task" && owners.get(one.node) === undefined);
+      if (passing >= 0) return passing;
+      for (let next = left.shift(); next !== undefined; next = left.shift()) {
+        const { task, fanOut } = { task: -1, fanOut: -1, ...next };
+        const at = choices.findIndex((one) =>
+          one.kind === "task" ? one.token === task : one.fanOut === fanOut,
+        );
+        if (at >= 0) return at;
+      }
+      return 0;
+    },
+  });
+}
+
+function errorOf(error: Json | undefined): { code: string; message: string } {
+  const { code = "", message = "" } = isJsonObject(error) ? error : {};
+  return { code: String(code), message: String(message) };
+}
+
+/** Returns how a finished run differs from what the reference interpreter does; none if they agree. */
+export function differences(state: RunState, entries: readonly RunEntry[]): string[] {
+  const expected = replayed(state, entries);
+  const found: string[] = [];
+  const compare = (what: string, actual: unknown, wanted: unknown) => {
+    const [one, other] = [JSON.stringify(actual ?? null), JSON.stringify(wanted ?? null)];
+    if (one !== other) found.push(`${what}: ${one} instead of ${other}`);
+  };
+  const isTooLong = expected.error?.code === "RUN_TOO_LONG";
+  compare("status", state.status, isTooLong ? "failed" : expected.status);
+  compare("error", state.error?.code, expected.error?.code);
+  compare("open", [state.tokens.size, state.fanOuts.size, state.root.active], [0, 0, 0]);
+  if (isTooLong) return found;
+  compare("tokens", state.made.tokens, expected.tokens);
+  compare("state", sorted(state.state), sorted(expected.state));
+  if (state.status === "completed") compare("output", sorted(state.output ?? {}), sorted(expected.output));
+  return [...found, ...broken(state, entries)];
+}
+
+/** Returns what a journal says that no run does: tokens without one end, fan-ins that fire twice. */
+function broken({ made }: RunState, entries: readonly RunEntry[]): string[] {
+  const found: string[] = [];
+  const ends = new Map<number, number>();
+  const arrived = new Set<number>();
+  const fired = new Set<string>();
+  for (const { type, token = -1, data } of entries) {
+    if (type === "token.created") ends.set(token, 0);
+    if (type === "token.waiting") arrived.add(token);
+    if (["token.completed", "token.failed", "token.cancelled"].includes(type))
+      ends.set(token, (ends.get(token) ?? 9) + 1);
+    const fanOut = isJsonObject(data) ? JSON.stringify(data.fanOut) : "";
+    if (type === "fan_in.completed" && fired.has(fanOut)) found.push(`The fan-in of ${fanOut} fires twice.`);
+    if (type === "fan_in.completed") fired.add(fanOut);
+  }
+  for (const [token, count] of ends) if (count !== 1) found.push(`Token ${token} ends ${count} times.`);
+  if (ends.size + arrived.size !== made.tokens)
+    found.push(`${ends.size + arrived.size} tokens of ${made.tokens}.`);
+  return found;
+}
+
+function sorted(value: Json): Json {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!isJsonObject(value)) return value;
+  const members = Object.entries(value).map(([name, member]): [string, Json] => [name, sorted(member)]);
+  return Object.fromEntries(members.toSorted(([one], [other]) => (one < other ? -1 : 1)));
+}
