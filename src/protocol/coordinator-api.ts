@@ -69,8 +69,9 @@ export interface RunView {
 export interface GateView {
   /** Names the gate in answers. */
   operationId: string;
-  token: number;
-  node: string;
+  /** Absent where the run itself asks for more time. */
+  token?: number;
+  node?: string;
   kind: (typeof HUMAN_KINDS)[number];
   prompt: string;
   /** What the question is about. */

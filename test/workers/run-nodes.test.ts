@@ -194,3 +194,42 @@ describe("A51 A28 a node with an agent", () => {
     expect(await ended(id)).toMatchObject({ status: "failed", error: { code: "NOT_FOUND" } });
   });
 });
+
+describe("F6 RUNTIME-1 the time limit of a run", () => {
+  const limited = (onTimeout: string): Flow => ({
+    initialNode: "one",
+    nodes: [task("one", "once", {}, { wait: "'gate'" })],
+    timeoutMs: 1_000,
+    onTimeout,
+  });
+
+  test.each([
+    ["fail", "timed_out"],
+    ["cancel_all", "cancelled"],
+  ])("with %s it ends as %s", async (onTimeout, status) => {
+    const { id } = await start(limited(onTimeout));
+    expect(await ended(id)).toMatchObject({ status, error: { code: "TIMEOUT" }, active: [] });
+  });
+
+  test("with human_gate a person is asked, and gives it more time or ends it", async () => {
+    const { id, key } = await start(limited("human_gate"));
+    const asked = ({ gates }: RunView) => gates.length > 0;
+    const [gate] = (await until(id, asked)).gates;
+    expect(gate).toMatchObject({ kind: "human.approve", input: {} });
+    const path = `/${id}/gates/${gate?.operationId}`;
+    const more = await call("POST", path, 200, { answer: { approved: true } });
+    expect(more).toMatchObject({ status: "running", gates: [] });
+    await until(id, asked);
+    await call("POST", path, 200, { answer: { approved: false } });
+    expect(await ended(id)).toMatchObject({ status: "timed_out" });
+    expect(await runsOf(key)).toHaveLength(1);
+  });
+
+  test("a node that invites its agent has no conversation to do so", async () => {
+    const { id } = await start({
+      initialNode: "ask",
+      nodes: [{ ref: "ask", agent: "clerk", mode: "loop_in" }],
+    });
+    expect(await ended(id)).toMatchObject({ status: "failed", error: { code: "UNSUPPORTED" } });
+  });
+});

@@ -20,6 +20,7 @@ import type { RunChange } from "./core/draft.ts";
 import type { RunEffect } from "./core/effects.ts";
 import { tokenOf } from "./core/operations.ts";
 import type { RunRecord } from "./core/record.ts";
+import { RUN_GATE } from "./core/run-time.ts";
 import type { RunSignal } from "./core/signals.ts";
 import { isOver, type NodeOutcome, type RunState } from "./core/state.ts";
 import { endedBy, RunEffectRunner } from "./effects/effect-runner.ts";
@@ -161,10 +162,12 @@ export class RunRuntime {
    */
   async answer(operationId: string, answer: Json, by: string): Promise<void> {
     const { database, keyValue } = this.ports;
-    const token = this.#tokenOf(operationId);
+    const gate = tokenOf(this.state.record, operationId);
+    const token = gate === RUN_GATE ? gate : this.#tokenOf(operationId);
     const [key, text] = [`answer:${token}`, canonicalJson(answer)];
     this.#shell.tick([{ type: "run.expire" }]);
-    const before = keyValue.get<string>(key);
+    // The question for more time may come again.
+    const before = gate === RUN_GATE ? undefined : keyValue.get<string>(key);
     if (before === text) return this.whenArmed();
     if (before !== undefined) throw new DramatisError("CONFLICT", "This gate has another answer already.");
     if (isOver(this.state)) throw new DramatisError("CONFLICT", "This gate waits for no answer any more.");

@@ -30,8 +30,8 @@ const activeToken: z.ZodType<ActiveToken> = z.strictObject({
 
 const gate: z.ZodType<GateView> = z.strictObject({
   operationId: z.string(),
-  token: count,
-  node: nodeRef,
+  token: z.exactOptional(count),
+  node: z.exactOptional(nodeRef.meta({ description: "Absent where the run itself asks for more time." })),
   kind: z.enum(HUMAN_KINDS),
   prompt: z.string(),
   input: area.meta({ description: "What the question is about." }),

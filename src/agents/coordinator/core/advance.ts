@@ -10,6 +10,7 @@ import type { RunError } from "../../../protocol/workflow-run.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { Meter } from "../../../shared/json-schema/meter.ts";
 import { type Draft, TooLong } from "./draft.ts";
+import { endRun } from "./end.ts";
 import { areas, evaluatedMapping, failureOf, nodeVariables, TokenFailure } from "./evaluation.ts";
 import { consider, fail, fanOut, release, write } from "./fan-in.ts";
 import { opened } from "./gates.ts";
@@ -71,13 +72,18 @@ function failToken(draft: Draft, token: Token, error: RunError): void {
 
 /** Begins the work of a node. Returns whether it has any. Throws `TokenFailure`. */
 function begin(draft: Draft, token: Token, meter: Meter): boolean {
-  const { task, workflow, agent, inputMapping } = draft.graph.node(token.node);
+  const { task, workflow, agent, mode, inputMapping } = draft.graph.node(token.node);
   if ((task ?? workflow ?? agent) === undefined) return false;
   const { input: own } = draft.before.record;
   const given =
     inputMapping === undefined
       ? own
       : evaluatedMapping(inputMapping, nodeVariables(draft, token), meter, `The input of "${token.node}"`);
+  if (mode === "loop_in")
+    throw new TokenFailure({
+      code: "UNSUPPORTED",
+      message: `"${token.node}" invites its agent into a conversation, and no conversation started this run. Use the mode "delegate".`,
+    });
   const work = workOf(draft.before.record, token.node);
   const gate = work?.kind === "gate" ? opened(draft, token.node, work.question, given, meter) : undefined;
   const { input } = gate ?? { input: given };
@@ -182,17 +188,4 @@ function completeRun(draft: Draft): void {
   draft.output = output;
   draft.status = "completed";
   draft.note({ type: "workflow.completed", data: { output } });
-}
-
-/** Ends a run before its tokens have: they are cancelled. */
-export function endRun(draft: Draft, status: "failed" | "cancelled" | "timed_out"): void {
-  for (const { id, node } of [...draft.tokens.values()]) {
-    draft.remove(id);
-    draft.note({ type: "token.cancelled", token: id, node });
-  }
-  for (const id of [...draft.fanOuts.keys()]) draft.drop(id);
-  draft.root = { ...draft.root, active: 0 };
-  draft.status = status;
-  const { error } = draft;
-  draft.note({ type: `workflow.${status}`, ...(error && { data: { error: { ...error } } }) });
 }

@@ -12,6 +12,7 @@ import {
   definitionOf,
   type FanOut,
   type RunState,
+  type RunTime,
   type Scope,
   type ScopeKey,
   type Token,
@@ -42,6 +43,7 @@ export class Draft {
   root: Scope;
   error: RunError | undefined;
   output: JsonObject | undefined;
+  time: RunTime | undefined;
   /** Steps that the commit has taken. */
   steps = 0;
   #made: { tokens: number; fanOuts: number };
@@ -68,6 +70,7 @@ export class Draft {
     this.root = before.root;
     this.error = before.error;
     this.output = before.output;
+    this.time = before.time;
     this.#made = before.made;
     this.#pending = [...before.tokens.values()]
       .filter(({ phase }) => phase.kind !== "working")
@@ -244,7 +247,7 @@ export class Draft {
       root: this.root,
       tokens: this.tokens,
       fanOuts: this.fanOuts,
-      ...defined({ error: this.error, output: this.output }),
+      ...defined({ error: this.error, output: this.output, time: this.time }),
     };
     return { state, entries, tokens, fanOuts, branches };
   }

@@ -7,6 +7,7 @@ import type { RunChange } from "./draft.ts";
 import { timeOutAt } from "./fan-in.ts";
 import { graphOf } from "./graph.ts";
 import { MAX_HEARTBEAT_MS, MIN_HEARTBEAT_MS } from "./limits.ts";
+import { runDueAt } from "./run-time.ts";
 import { definitionOf, isOver, type RunState, type Token, type Working } from "./state.ts";
 import { workOf } from "./work.ts";
 
@@ -58,6 +59,7 @@ export function dueIn(state: RunState, now: number, wokeAt: number): number | nu
   const times = [...state.fanOuts.values()].flatMap(
     (fanOut) => timeOutAt(fanOut, graph.meeting(fanOut.origin, fanOut.group)) ?? [],
   );
+  times.push(...[runDueAt(state)].filter((time) => time !== null));
   for (const token of state.tokens.values()) {
     const { phase } = token;
     if (phase.kind !== "working") times.push(now);

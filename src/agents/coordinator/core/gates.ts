@@ -6,13 +6,14 @@
  */
 import type { HumanAction } from "../../../protocol/task-definition.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import type { Json, JsonObject } from "../../../shared/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { Meter } from "../../../shared/json-schema/meter.ts";
 import { misfits } from "../../../shared/json-schema/violations.ts";
 import { render } from "../../../shared/templates/template.ts";
 import type { Draft } from "./draft.ts";
 import { evaluatedMapping } from "./evaluation.ts";
 import { MAX_TOKEN_STEPS } from "./limits.ts";
+import { answerOvertime, OVERTIME, RUN_GATE } from "./run-time.ts";
 import type { GateAnswered } from "./signals.ts";
 import type { Working } from "./state.ts";
 import { workOf } from "./work.ts";
@@ -68,19 +69,29 @@ export function opened(
 
 /** Takes the answer of a person. Throws `CONFLICT` for a token that asks nobody, and `INVALID_INPUT`. */
 export function answerGate(draft: Draft, { token: id, answer, by }: GateAnswered): void {
+  if (id === RUN_GATE && draft.time?.isAsked === true) {
+    checkAnswer(OVERTIME, answer);
+    draft.note({ type: "gate.answered", data: { by, answer } });
+    answerOvertime(draft, isJsonObject(answer) && answer.approved === true);
+    return;
+  }
   const token = draft.tokens.get(id);
   const work = token === undefined ? undefined : workOf(draft.before.record, token.node);
   if (token?.phase.kind !== "working" || work?.kind !== "gate")
     throw new DramatisError("CONFLICT", "This gate waits for no answer any more.");
-  const errors = misfits(answerSchema(work.question), answer, new Meter(MAX_TOKEN_STEPS)) ?? [
+  checkAnswer(work.question, answer);
+  draft.note({ type: "gate.answered", token: id, node: token.node, data: { by, answer } });
+  draft.change(id, { phase: { kind: "resolved", outcome: { output: answer } } });
+}
+
+function checkAnswer(question: HumanAction, answer: Json): void {
+  const errors = misfits(answerSchema(question), answer, new Meter(MAX_TOKEN_STEPS)) ?? [
     { path: "", message: "cannot be checked" },
   ];
   if (errors.length > 0)
     throw new DramatisError("INVALID_INPUT", "The answer does not fit the schema of the gate.", {
       errors: errors.map(({ path, message }) => ({ path: `/answer${path}`, message })),
     });
-  draft.note({ type: "gate.answered", token: id, node: token.node, data: { by, answer } });
-  draft.change(id, { phase: { kind: "resolved", outcome: { output: answer } } });
 }
 
 /** Ends the gates whose time is over. */

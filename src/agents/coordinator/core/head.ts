@@ -1,7 +1,7 @@
 /** The head of a run: what its every commit may change. Names are short, because each row of the journal has one. Pure. */
 import type { RunError, RunStatus } from "../../../protocol/workflow-run.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { RunState } from "./state.ts";
+import type { RunState, RunTime } from "./state.ts";
 
 export interface Head {
   /** Status; `running` when absent. */
@@ -11,11 +11,12 @@ export interface Head {
   /** Fan-outs that were made; none when absent. */
   f?: number;
   error?: RunError;
+  time?: RunTime;
 }
 
-export function headOf({ status, made, error }: RunState): Head {
+export function headOf({ status, made, error, time }: RunState): Head {
   return {
-    ...defined({ s: status === "running" ? undefined : status, f: made.fanOuts || undefined, error }),
+    ...defined({ s: status === "running" ? undefined : status, f: made.fanOuts || undefined, error, time }),
     t: made.tokens,
   };
 }

@@ -7,12 +7,14 @@
  * RUNSIGNAL-2  The failure of an attempt that may pass is followed by another attempt, as the task's policy says; of a `once` task it is not.
  */
 import type { RunError } from "../../../protocol/workflow-run.ts";
-import { advance, endRun } from "./advance.ts";
+import { advance } from "./advance.ts";
 import { Draft, type RunChange } from "./draft.ts";
+import { endRun } from "./end.ts";
 import { timeOut, timeOutAt } from "./fan-in.ts";
 import { answerGate, closeGates } from "./gates.ts";
 import { LOST_RESULT_MS } from "./limits.ts";
 import { nextAttemptAt } from "./retry.ts";
+import { checkTime } from "./run-time.ts";
 import type { NodeEnded, RunSignal } from "./signals.ts";
 import { isOver, type RunState } from "./state.ts";
 import { workOf } from "./work.ts";
@@ -87,6 +89,8 @@ function endNode(draft: Draft, { token: id, attempt, outcome, transient, task }:
 }
 
 function expire(draft: Draft): void {
+  checkTime(draft);
+  if (isOver(draft)) return;
   for (const fanOut of [...draft.fanOuts.values()]) {
     if (!draft.fanOuts.has(fanOut.id)) continue;
     const due = timeOutAt(fanOut, draft.graph.meeting(fanOut.origin, fanOut.group));

@@ -20,10 +20,18 @@ export interface RunState {
   readonly tokens: ReadonlyMap<number, Token>;
   /** Fan-outs that are open, by number. */
   readonly fanOuts: ReadonlyMap<number, FanOut>;
+  /** The time limit, as far as it is not counted from the beginning. */
+  readonly time?: RunTime;
   /** Present once the run failed, was cancelled, or its time was over. */
   readonly error?: RunError;
   /** The output of the run. Present once it completed. */
   readonly output?: JsonObject;
+}
+
+/** When the time of a run began, in milliseconds since the epoch, and whether a person is asked for more. */
+export interface RunTime {
+  readonly since?: number;
+  readonly isAsked?: true;
 }
 
 /** Tokens of one branch, or of no branch. */

@@ -15,7 +15,8 @@ import { answerSchema } from "../core/gates.ts";
 import { operationOf } from "../core/operations.ts";
 import type { RunRecord } from "../core/record.ts";
 import { calledBy, childRunId } from "../core/run-envelopes.ts";
-import type { RunState, Token } from "../core/state.ts";
+import { OVERTIME, RUN_GATE } from "../core/run-time.ts";
+import { isOver, type RunState, type Token } from "../core/state.ts";
 import { type NodeWork, workOf } from "../core/work.ts";
 import type { RunJournal } from "../store/run-journal.ts";
 
@@ -45,7 +46,10 @@ export function runView(state: RunState): RunView {
     active: tokens
       .slice(0, MAX_ACTIVE)
       .map((token) => activeToken(state.record, token, places.placeOf(token.scope).path)),
-    gates: tokens.flatMap((token) => gateView(state.record, token)).slice(0, MAX_GATES),
+    gates: [...overtimeGate(state), ...tokens.flatMap((token) => gateView(state.record, token))].slice(
+      0,
+      MAX_GATES,
+    ),
   };
 }
 
@@ -72,6 +76,15 @@ const STATUSES: Readonly<Record<NodeWork["kind"], ActiveStatus>> = {
   workflow: "waiting_for_subworkflow",
   agent: "waiting_for_agent",
 };
+
+/** Returns the question whether the run may go on, while it waits for a person. */
+function overtimeGate({ record, time, ...state }: RunState): GateView[] {
+  if (time?.isAsked !== true || isOver(state)) return [];
+  const { kind, prompt } = OVERTIME;
+  return [
+    { operationId: operationOf(record, RUN_GATE), kind, prompt, input: {}, schema: answerSchema(OVERTIME) },
+  ];
+}
 
 function gateView(record: RunRecord, { id: token, node, phase }: Token): GateView[] {
   const work = workOf(record, node);
