@@ -1,0 +1,132 @@
+/** The costs of runs (H5): rows and bytes at the ports of a run, counted on real Durable Object storage. */
+import { runInDurableObject } from "cloudflare:test";
+import { exports } from "cloudflare:workers";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { isOver } from "../../src/agents/coordinator/core/state.ts";
+import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
+import { defineLibrary } from "../../src/library/define.ts";
+import { defineTask } from "../../src/library/define-task.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
+import { defineWorkflow, node, transition } from "../../src/library/workflows/define-workflow.ts";
+import { pinWorkflow } from "../../src/library/workflows/pin.ts";
+import { systemClock, systemIds } from "../../src/ports/system.ts";
+import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
+import { type Cost, CostCounter } from "../support/counting.ts";
+import { countingStorage } from "../support/counting-storage.ts";
+import { localExecutor } from "../support/local-executor.ts";
+
+const echo = defineTask({
+  id: "echo",
+  input: z.object({ value: z.unknown() }),
+  effect: "pure",
+  execute: ({ value }) => ({ value }),
+});
+const fan = defineWorkflow("fan", {
+  input: z.object({ items: z.array(z.unknown()) }),
+  context: z.object({ all: z.array(z.unknown()) }),
+  initialNode: "start",
+  nodes: [
+    node("start"),
+    node("work", {
+      task: echo,
+      inputMapping: { value: "item" },
+      outputMapping: { "output.value": "result.value" },
+    }),
+    node("end"),
+  ],
+  transitions: [
+    transition({
+      from: "start",
+      to: "work",
+      siblingGroup: "all",
+      foreach: { collection: "input.items", itemVar: "item" },
+    }),
+    transition({
+      from: "work",
+      to: "end",
+      synchronization: {
+        siblingGroup: "all",
+        strategy: "all",
+        merge: { source: "_branch.output.value", target: "state.all", strategy: "collect" },
+      },
+    }),
+  ],
+  outputMapping: { size: "size(state.all)" },
+});
+const chain = defineWorkflow("chain", {
+  input: z.object({}),
+  initialNode: "n0",
+  nodes: Array.from({ length: 50 }, (_, n) => node(`n${n}`, { task: echo, inputMapping: { value: `${n}` } })),
+  transitions: Array.from({ length: 49 }, (_, n) => transition({ from: `n${n}`, to: `n${n + 1}` })),
+});
+const code = new DeployedCode([defineLibrary("cost", { tasks: [echo], workflows: [fan, chain] })]);
+
+interface Counted extends Cost {
+  /** Bytes of all rows at the end, as the database has them. */
+  bytes: number;
+  output: JsonObject | undefined;
+}
+
+/** Runs a workflow to its end in a Durable Object nobody used before; what it cost beyond its creation. */
+async function costOf(workflow: string, input: JsonObject): Promise<Counted> {
+  const pinned = await pinWorkflow(new Registry(code), `cost/${workflow}`, {
+    defaultProfile: { provider: "offline", modelId: "offline" },
+  });
+  return runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), async (_, { storage }) => {
+    const counter = new CostCounter();
+    const counted = countingStorage(storage, counter);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const runtime = new RunRuntime({
+      database: new DurableSqlDatabase(counted),
+      keyValue: new DurableKeyValue(counted),
+      clock: systemClock,
+      ids: systemIds,
+      executor: localExecutor(code, systemClock),
+      armWakeup: async () => undefined,
+      send: async () => undefined,
+      withdraw: () => undefined,
+      publish: ({ state }) => {
+        if (isOver(state)) resolve();
+      },
+    });
+    await runtime.start({
+      ...{ id: "run_cost", tenant: "test", projectId: "default", stem: "01ARZ3NDEKTSV4RRFFQ" },
+      ...{ workflow: pinned, input, startedBy: "ada", request: "", createdAt: systemClock.now() },
+    });
+    await promise;
+    const { cost } = counter;
+    return { ...cost, bytes: storage.sql.databaseSize, output: runtime.state.output };
+  });
+}
+
+describe("H5 the cost of a run", () => {
+  test("F2 RUNSTORE-2 a branch writes at most three rows, deletions included, however many there are", async () => {
+    const of = async (count: number) => {
+      const cost = await costOf("fan", { items: Array.from({ length: count }, (_, n) => n) });
+      expect(cost.output).toEqual({ size: count });
+      return cost;
+    };
+    const [few, many] = [await of(100), await of(1_000)];
+    expect((many.rowsWritten - few.rowsWritten) / 900).toBeLessThanOrEqual(3);
+    expect(few.rowsWritten).toBeLessThanOrEqual(3 * 100 + 40);
+    expect((many.rowsRead - few.rowsRead) / 900).toBeLessThanOrEqual(4);
+  });
+
+  test("a node of a chain writes at most four rows, and reads nothing that was there before", async () => {
+    const { rowsWritten, rowsRead } = await costOf("chain", {});
+    expect(rowsWritten / 50).toBeLessThanOrEqual(4);
+    expect(rowsRead / 50).toBeLessThanOrEqual(4);
+  });
+
+  test("G4 the database of a run has at most 2.5 times the bytes of its content, and a part for each commit", async () => {
+    const item = "x".repeat(20_000);
+    const items = Array.from({ length: 100 }, () => item);
+    const { bytes } = await costOf("fan", { items });
+    // The list, the inputs and the outputs of its nodes, and the merge.
+    const content = 4 * 100 * item.length;
+    expect(bytes).toBeLessThanOrEqual(2.5 * content);
+  });
+});
