@@ -1,6 +1,10 @@
 /** Nodes of runs that wait for others, on the real Worker: sub-workflows, people, and agents. */
+import { exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
+import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import type { RunView } from "../../src/protocol/coordinator-api.ts";
+import { calledRunId } from "../../src/protocol/ids.ts";
+import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
 import { Play, runsOf } from "./provider.ts";
 import { call, ended, type Flow, journal, post, start, task } from "./run-helpers.ts";
 import { crash, createAgent, request } from "./world.ts";
@@ -17,7 +21,7 @@ const until = (id: string, isSo: (run: RunView) => boolean): Promise<RunView> =>
 
 const isWaiting = ({ status }: RunView) => status === "waiting";
 
-describe("F9 a node with a sub-workflow", () => {
+describe("F9 SUBRUN-1 SUBRUN-2 SUBRUN-3 a node with a sub-workflow", () => {
   const echo = (mapping: object = {}): Flow => ({
     initialNode: "work",
     contextSchema: { type: "object", properties: { got: {} } },
@@ -66,6 +70,47 @@ describe("F9 a node with a sub-workflow", () => {
     expect(await journal(id)).toContainEqual(
       expect.objectContaining({ type: "token.cancelled", node: "inner" }),
     );
+  });
+});
+
+describe("SUBRUN-4 RUNCALL-1 envelopes that no run above has sent", () => {
+  const operationId = newOperationId();
+  const address = (id: string) => ({ kind: "coordinator", tenant: "test", id });
+  const child = calledRunId(operationId, 1);
+  const receive = (type: string, to: string, from = "run_01JD0000000000000000000000", more: object = {}) => {
+    // SAFETY: the classes of the application are among the exports.
+    const { Coordinator } = exports as unknown as { Coordinator: DurableObjectNamespace<never> };
+    const stub = Coordinator.getByName(`test:${to}`) as unknown as MailboxPeer;
+    const envelope = {
+      ...{
+        operationId: newOperationId(),
+        from: address(from),
+        to: address(to),
+        type,
+        sentAt: Date.now(),
+      },
+      body: { operationId, attempt: 1, ...more },
+    };
+    return stub.receive(envelope, { number: 1, last: true });
+  };
+
+  test("start and cancel nothing but the run of their operation", async () => {
+    const { id } = await start({ initialNode: "one", nodes: [{ ref: "one" }] });
+    for (const [type, more] of [
+      ["run.start", {}],
+      ["run.cancel", { reason: "No." }],
+      ["run.ended", { outcome: { output: 1 } }],
+    ] as const)
+      expect(await receive(type, id, undefined, more), type).toMatchObject({ type: "refused" });
+    expect(await ended(id)).toMatchObject({ status: "completed" });
+  });
+
+  test("a start that arrives after its cancellation begins nothing", async () => {
+    expect(await receive("run.cancel", child, undefined, { reason: "Too late." })).toMatchObject({
+      type: "done",
+    });
+    await receive("run.start", child);
+    await call("GET", `/${child}`, 404);
   });
 });
 
@@ -164,7 +209,7 @@ describe("F11 GATE-1 GATE-2 a node that asks a person", () => {
   });
 });
 
-describe("A51 A28 a node with an agent", () => {
+describe("A51 A28 AGENTNODE-1 AGENTNODE-2 a node with an agent", () => {
   const asking = (agent: string): Flow => ({
     initialNode: "ask",
     contextSchema: { type: "object", properties: { said: { type: "string" } } },

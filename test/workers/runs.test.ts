@@ -6,7 +6,7 @@ import { call, ended, type Flow, fanOut, journal, post, start, task, wakeRun } f
 import { crash } from "./world.ts";
 
 describe("a run", () => {
-  test("F1 of one node gives its output, and its journal says what happened", async () => {
+  test("F1 RUNJOURNAL-1 of one node gives its output, and its journal says what happened", async () => {
     const { id, key } = await start(
       {
         contextSchema: { type: "object", properties: { got: {} } },
