@@ -14,6 +14,7 @@ export interface RunError {
 /** What happens in a run, in its journal. `node` and `token` name where. */
 export const RUN_ENTRY_TYPES = [
   "workflow.started",
+  "workflow.recovered",
   "workflow.completed",
   "workflow.failed",
   "workflow.cancelled",

@@ -414,6 +414,34 @@ describe("what ends a run", () => {
     lost.pass(30_000);
     expect(lost.state).toMatchObject({ status: "failed", error: { code: "OUTCOME_UNKNOWN" } });
     const again = new PlayedRun(one);
-    expect(again.take({ type: "run.recover" })).toBeNull();
+    again.take({ type: "run.recover" });
+    expect(again.at("one")[0]?.phase).toEqual({ kind: "working", attempt: 1, input: {} });
+  });
+
+  test("RUNSIGNAL-4 interruptions without progress end it, and progress forgets them", () => {
+    const run = new PlayedRun({
+      initialNode: "one",
+      nodes: [task("one"), task("two")],
+      transitions: [{ from: "one", to: "two" }],
+    });
+    const interrupt = (times: number) => {
+      for (let n = 0; n < times; n++) run.take({ type: "run.recover" });
+    };
+    interrupt(10);
+    run.end("one");
+    interrupt(10);
+    expect(run.state.status).toBe("running");
+    interrupt(1);
+    expect(run.state).toMatchObject({ status: "failed", error: { code: "RECOVERY_EXHAUSTED" } });
+    const waiting = new PlayedRun(
+      one,
+      {},
+      { ...once, retry: { maxAttempts: 2, backoffMs: 1_000 }, effect: "pure" },
+    );
+    waiting.take({
+      ...waiting.ending("one", { error: { code: "F", message: "F" } }),
+      transient: true,
+    } as never);
+    expect(waiting.take({ type: "run.recover" })).toBeNull();
   });
 });

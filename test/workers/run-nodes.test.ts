@@ -114,7 +114,7 @@ describe("SUBRUN-4 RUNCALL-1 envelopes that no run above has sent", () => {
   });
 });
 
-describe("F11 GATE-1 GATE-2 a node that asks a person", () => {
+describe("F11 HUMAN-1 HUMAN-2 a node that asks a person", () => {
   const library = async (action: object) => {
     const id = `ask_${crypto.randomUUID().slice(0, 8)}`;
     const inputSchema = { type: "object", properties: { order: { type: "string" } } };
@@ -189,7 +189,7 @@ describe("F11 GATE-1 GATE-2 a node that asks a person", () => {
     await call("POST", `/${id}/gates/${gates[0]?.operationId}`, 409, { answer: {} });
   });
 
-  test("tools and hooks ask nobody so", async () => {
+  test("STEP-9 tools and hooks ask nobody so, and a question is the only step of its task", async () => {
     const target = await library({ kind: "human.input", prompt: "What?" });
     const body = { id: "asks", name: "asks", description: "Asks.", target: { task: target } };
     const response = await request("/api/libraries/flows/tools", {

@@ -9,7 +9,7 @@ import type { Choice, RunResult, TaskOutcome } from "./run.ts";
 type Taken = { task: number } | { fanOut: number };
 
 /** Runs the reference interpreter through the steps of a journal. */
-export function replayed({ record }: RunState, entries: readonly RunEntry[]): RunResult {
+function replayed({ record }: RunState, entries: readonly RunEntry[]): RunResult {
   const { definition } = record.workflow;
   const owners = new Map(
     definition.nodes.map(({ ref, task, workflow, agent }) => [ref, task ?? workflow ?? agent]),

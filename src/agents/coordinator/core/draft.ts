@@ -44,6 +44,7 @@ export class Draft {
   error: RunError | undefined;
   output: JsonObject | undefined;
   time: RunTime | undefined;
+  recoveries: number;
   /** Steps that the commit has taken. */
   steps = 0;
   #made: { tokens: number; fanOuts: number };
@@ -71,6 +72,7 @@ export class Draft {
     this.error = before.error;
     this.output = before.output;
     this.time = before.time;
+    this.recoveries = before.recoveries ?? 0;
     this.#made = before.made;
     this.#pending = [...before.tokens.values()]
       .filter(({ phase }) => phase.kind !== "working")
@@ -248,6 +250,7 @@ export class Draft {
       tokens: this.tokens,
       fanOuts: this.fanOuts,
       ...defined({ error: this.error, output: this.output, time: this.time }),
+      ...(this.recoveries > 0 && { recoveries: this.recoveries }),
     };
     return { state, entries, tokens, fanOuts, branches };
   }

@@ -61,7 +61,7 @@ function unjoined({ finished, branches }: FanOut): "close" | "wait" {
 }
 
 /** Decides what becomes of a fan-in now. */
-export function verdictOf(
+function verdictOf(
   { branches, finished, failed, firstArrivalAt }: FanOut,
   { synchronization }: Meeting,
 ): "fire" | "wait" | RunError {
@@ -197,7 +197,7 @@ function closeFanOut(draft: Draft, { id, outer }: FanOut): void {
 }
 
 /** Cancels the tokens of a branch, or of all branches, and of the fan-outs within. */
-export function cancelBelow(draft: Draft, id: number, branch?: number): void {
+function cancelBelow(draft: Draft, id: number, branch?: number): void {
   const { branches } = draft.fanOut(id);
   const isIdle = branches.every(
     ({ active }, index) => active === 0 || (branch !== undefined && index !== branch),

@@ -12,11 +12,19 @@ export interface Head {
   f?: number;
   error?: RunError;
   time?: RunTime;
+  /** Recoveries; none when absent. */
+  r?: number;
 }
 
-export function headOf({ status, made, error, time }: RunState): Head {
+export function headOf({ status, made, error, time, recoveries }: RunState): Head {
   return {
-    ...defined({ s: status === "running" ? undefined : status, f: made.fanOuts || undefined, error, time }),
+    ...defined({
+      s: status === "running" ? undefined : status,
+      f: made.fanOuts || undefined,
+      error,
+      time,
+      r: recoveries || undefined,
+    }),
     t: made.tokens,
   };
 }

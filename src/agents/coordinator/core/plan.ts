@@ -4,6 +4,7 @@
  * RUNSIGNAL-1  A signal for a token that has ended, for another attempt than the one that works, or for a run that is over changes nothing.
  * RUNSIGNAL-3  After a crash, work that may run twice begins again, as the same operation. The outcome of a `once` task is unknown unless
  *              its result comes within `LOST_RESULT_MS`; then it fails with `OUTCOME_UNKNOWN`, which the graph may handle.
+ * RUNSIGNAL-4  A run that is interrupted more than `MAX_RECOVERIES` times while no node ends fails with `RECOVERY_EXHAUSTED`.
  * RUNSIGNAL-2  The failure of an attempt that may pass is followed by another attempt, as the task's policy says; of a `once` task it is not.
  */
 import type { RunError } from "../../../protocol/workflow-run.ts";
@@ -12,11 +13,11 @@ import { Draft, type RunChange } from "./draft.ts";
 import { endRun } from "./end.ts";
 import { timeOut, timeOutAt } from "./fan-in.ts";
 import { answerGate, closeGates } from "./gates.ts";
-import { LOST_RESULT_MS } from "./limits.ts";
+import { LOST_RESULT_MS, MAX_RECOVERIES } from "./limits.ts";
 import { nextAttemptAt } from "./retry.ts";
 import { checkTime } from "./run-time.ts";
 import type { NodeEnded, RunSignal } from "./signals.ts";
-import { isOver, type RunState } from "./state.ts";
+import { isOver, type RunState, type Token } from "./state.ts";
 import { workOf } from "./work.ts";
 
 /** Returns what signals change, in their order; `null` if that is nothing. */
@@ -70,6 +71,7 @@ function endNode(draft: Draft, { token: id, attempt, outcome, transient, task }:
   const phase = token?.phase;
   if (token === undefined || phase?.kind !== "working" || phase.attempt !== attempt) return;
   const { node } = token;
+  draft.recoveries = 0;
   if ("error" in outcome && transient === true) {
     const work = workOf(draft.before.record, node);
     const notBefore = work?.kind === "task" ? nextAttemptAt(work.task, attempt, draft.now) : undefined;
@@ -107,13 +109,30 @@ function expire(draft: Draft): void {
 
 /** Takes what ran when the actor died for lost. What may run twice begins again. */
 function recover(draft: Draft): void {
-  for (const { id, node, phase } of [...draft.tokens.values()]) {
+  const interrupted = [...draft.tokens.values()].filter((token) => hasBegun(draft, token));
+  if (interrupted.length === 0) return;
+  draft.recoveries += 1;
+  draft.note({ type: "workflow.recovered", data: { recoveries: draft.recoveries } });
+  if (draft.recoveries > MAX_RECOVERIES) {
+    draft.error = {
+      code: "RECOVERY_EXHAUSTED",
+      message: `The run was interrupted ${draft.recoveries} times while no node ended.`,
+    };
+    endRun(draft, "failed");
+    return;
+  }
+  for (const { id, node, phase } of interrupted) {
     const work = workOf(draft.before.record, node);
     if (phase.kind !== "working" || work?.kind !== "task" || work.task.effect !== "once") continue;
-    if (phase.lostUntil !== undefined || (phase.notBefore ?? 0) > draft.now) continue;
     draft.change(id, { phase: { ...phase, lostUntil: draft.now + LOST_RESULT_MS } });
     draft.note({ type: "task.lost", token: id, node, data: { attempt: phase.attempt } });
   }
+}
+
+/** Reports whether a task of a token ran when the actor died. */
+function hasBegun(draft: Draft, { node, phase }: Token): boolean {
+  if (phase.kind !== "working" || phase.lostUntil !== undefined) return false;
+  return workOf(draft.before.record, node)?.kind === "task" && (phase.notBefore ?? 0) <= draft.now;
 }
 
 /** An error of a task whose effect nobody knows. */

@@ -20,6 +20,8 @@ export interface RunState {
   readonly tokens: ReadonlyMap<number, Token>;
   /** Fan-outs that are open, by number. */
   readonly fanOuts: ReadonlyMap<number, FanOut>;
+  /** Crashes that have interrupted work since a node last ended; none when absent. */
+  readonly recoveries?: number;
   /** The time limit, as far as it is not counted from the beginning. */
   readonly time?: RunTime;
   /** Present once the run failed, was cancelled, or its time was over. */

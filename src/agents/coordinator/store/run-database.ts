@@ -96,7 +96,12 @@ export class RunDatabase {
       root: { active: rootActive, output },
       tokens,
       fanOuts,
-      ...defined({ error: head.error, time: head.time, output: result as JsonObject | undefined }),
+      ...defined({
+        error: head.error,
+        time: head.time,
+        recoveries: head.r,
+        output: result as JsonObject | undefined,
+      }),
     };
   }
 
