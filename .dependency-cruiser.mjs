@@ -42,7 +42,16 @@ const PARTS = {
 };
 
 /** Folders without I/O: they get times, ids and data. */
-const PURE = ["shared", "model", "protocol", "policy", "adapters/formats", `${CONVERSATION}/core`, "agents/coordinator/core", "compat"];
+const PURE = [
+  "shared",
+  "model",
+  "protocol",
+  "policy",
+  "adapters/formats",
+  `${CONVERSATION}/core`,
+  "agents/coordinator/core",
+  "compat",
+];
 
 /** Folders that do I/O, besides the platform's ports. */
 const DOES_IO = [
