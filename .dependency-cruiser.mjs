@@ -13,7 +13,7 @@ export const LAYERS = [
   ["attachments", "d1"],
   ["agents/base"],
   ["agents/executor"],
-  ["agents/agent"],
+  ["agents/agent", "agents/trigger"],
   ["agents/conversation", "agents/coordinator"],
   ["compat"],
   ["engine"],
@@ -42,7 +42,7 @@ const PARTS = {
 };
 
 /** Folders without I/O: they get times, ids and data. */
-const PURE = ["shared", "model", "protocol", "policy", "adapters/formats", `${CONVERSATION}/core`, "agents/coordinator/core", "compat"];
+const PURE = ["shared", "model", "protocol", "policy", "adapters/formats", `${CONVERSATION}/core`, "agents/coordinator/core", "agents/trigger/core", "compat"];
 
 /** Folders that do I/O, besides the platform's ports. */
 const DOES_IO = [
@@ -51,6 +51,7 @@ const DOES_IO = [
   "adapters/gateway",
   "adapters/resilience",
   "agents/(?:base|executor|agent)",
+  "agents/trigger/(?:hook|runtime|start|store|trigger)",
   "memory/session/(?:session-store|session-table|event-store|long-text)",
   "http",
 ];
@@ -68,6 +69,7 @@ const USES_PLATFORM = [
   "agents/agent/agent\\.ts",
   `${CONVERSATION}/conversation\\.ts`,
   "agents/coordinator/coordinator\\.ts",
+  "agents/trigger/trigger\\.ts",
   `${CONVERSATION}/door/session-guard\\.ts`,
 ];
 
