@@ -420,7 +420,7 @@ function untouchable(authorize: () => never | Promise<Principal | Response>) {
   return createHttpApp<object>({
     authorize,
     requestPorts: () => ({
-      actors: { agent: tooFar, conversation: tooFar, mailbox: tooFar },
+      actors: { agent: tooFar, conversation: tooFar, coordinator: tooFar, trigger: tooFar, mailbox: tooFar },
       location: tooFar,
       deadLetters: tooFar,
       attachments: tooFar,
@@ -505,7 +505,13 @@ describe("who may enter", () => {
     const app = createHttpApp<{ DRAMATIS_LOCAL?: string }>({
       authorize: localAuthorize,
       requestPorts: () => ({
-        actors: { agent: untouched, conversation: untouched, mailbox: untouched },
+        actors: {
+          agent: untouched,
+          conversation: untouched,
+          coordinator: untouched,
+          trigger: untouched,
+          mailbox: untouched,
+        },
         location: untouched,
         deadLetters: untouched,
         attachments: untouched,
