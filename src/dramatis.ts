@@ -30,6 +30,7 @@ import { D1Definitions } from "./d1/d1-definitions.ts";
 import { D1Directory } from "./d1/d1-directory.ts";
 import { D1DeadLetters, type DeadLetterDirectory } from "./d1/dead-letters.ts";
 import type { Directory } from "./d1/directory.ts";
+import { D1Triggers, type TriggerDirectory } from "./d1/triggers.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/auth/authorize.ts";
 import type { CorsOptions } from "./http/auth/cors.ts";
@@ -196,6 +197,7 @@ export function dramatis(options: DramatisOptions) {
 
   const directory = withDatabase<Directory>((database) => new D1Directory(database));
   const deadLetters = withDatabase<DeadLetterDirectory>((database) => new D1DeadLetters(database));
+  const triggers = withDatabase<TriggerDirectory>((database) => new D1Triggers(database));
   const attachments = ({ BUCKET }: DramatisEnv) =>
     BUCKET === undefined ? null : new AttachmentStore(objectsInTime(new R2ObjectStore(BUCKET), systemClock));
 
@@ -230,6 +232,7 @@ export function dramatis(options: DramatisOptions) {
       location,
       directory: () => required(directory(env), "Lists need the D1 binding `DB`"),
       deadLetters: () => required(deadLetters(env), "Lists need the D1 binding `DB`"),
+      triggers: () => required(triggers(env), "Lists need the D1 binding `DB`"),
       attachments: () => required(attachments(env), "Attachments need the R2 binding `BUCKET`"),
       libraries: (tenant) => ({
         registry: registry(env, tenant),
@@ -300,6 +303,7 @@ export function dramatis(options: DramatisOptions) {
     Trigger: createTriggerClass<DramatisEnv & Cloudflare.Env>({
       actors: durableActors,
       deadLetters,
+      directory: triggers,
       location,
       workflow,
       checkedInput,

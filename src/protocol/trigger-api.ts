@@ -72,6 +72,12 @@ export interface TriggerView {
   hook?: string;
 }
 
+/** A trigger in a list: what it starts without its input or content, and nothing of its times. */
+export type TriggerSummary = Pick<
+  TriggerView,
+  "id" | "jurisdiction" | "when" | "enabled" | "createdBy" | "actsAs" | "createdAt" | "updatedAt"
+> & { starts: { workflow: DefinitionReference } | { conversationId: string } };
+
 /** A trigger, with the secret of its webhook, which is shown only once. */
 export type TriggerWithSecret = TriggerView & { secret?: string };
 
@@ -90,10 +96,20 @@ export const triggerIdSchema = z.string().regex(TRIGGER_ID, "Must be `trig_` and
 
 const whenSchema = z.union(
   [
-    z.strictObject({ at: z.iso.datetime({ offset: true, error: "Must be a time in ISO 8601." }) }),
     z.strictObject({
-      cron: z.string().min(1).max(200),
-      timeZone: z.string().min(1).max(64).exactOptional(),
+      at: z.iso
+        .datetime({ offset: true, error: "Must be a time in ISO 8601." })
+        .meta({ description: "ISO 8601, in the future.", example: "2026-03-01T10:00:00+01:00" }),
+    }),
+    z.strictObject({
+      cron: z.string().min(1).max(200).meta({
+        description: "Minute, hour, day of the month, month, day of the week.",
+        example: "30 6 * * mon-fri",
+      }),
+      timeZone: z.string().min(1).max(64).exactOptional().meta({
+        description: "A name of the IANA database. Default: `UTC`.",
+        example: "Europe/Berlin",
+      }),
     }),
     z.strictObject({ webhook: z.literal(true) }),
   ],
@@ -108,7 +124,10 @@ const startsSchema = z.union(
       projectId: definitionIdSchema.exactOptional(),
     }),
     z.strictObject({
-      conversationId: z.string().regex(CONVERSATION_ID, "Must be the id of a conversation."),
+      conversationId: z
+        .string()
+        .regex(CONVERSATION_ID, "Must be the id of a conversation.")
+        .meta({ example: "conv_01JD0000000000000000000000" }),
       content: contentSchema.exactOptional(),
       to: agentIdSchema.exactOptional(),
     }),

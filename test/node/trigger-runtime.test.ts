@@ -96,6 +96,7 @@ class World {
       keyValue: crossKeyValue(this.keyValue, life),
       clock: this.#life,
       armWakeup: async (milliseconds: number) => life.cross("alarm", () => this.#arm(milliseconds)),
+      note: async () => undefined,
       start: async (firing: Firing): Promise<TriggerStarted> => {
         try {
           return await life.cross("start", () => this.#start(firing));
@@ -242,11 +243,11 @@ describe("G13 a trigger", () => {
       throw new DramatisError("UNAVAILABLE", "Not now.");
     });
     await world.pass(5.01);
-    await world.runtime.change(disabled);
+    await world.runtime.update(disabled);
     const { length } = world.attempts;
     await world.pass(30);
     expect(world.attempts).toHaveLength(length);
-    await world.runtime.change((record, now) => scheduled({ ...record, enabled: true }, now));
+    await world.runtime.update((record, now) => scheduled({ ...record, enabled: true }, now));
     expect(world.record.nextAt).toBe(START + 40 * MINUTE);
   });
 
@@ -257,7 +258,7 @@ describe("G13 a trigger", () => {
       throw new DramatisError("UNAVAILABLE", "Not now.");
     });
     await world.pass(1.01);
-    await world.runtime.change((record) => ({ ...record, starts: { workflow: "lib/other" }, actsAs: "bob" }));
+    await world.runtime.update((record) => ({ ...record, starts: { workflow: "lib/other" }, actsAs: "bob" }));
     isOpen = true;
     await world.pass(5);
     expect([...world.started.values()]).toMatchObject([{ starts: { workflow: "lib/flow" }, actsAs: "ada" }]);

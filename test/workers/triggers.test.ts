@@ -366,6 +366,32 @@ describe("G13 TRIGGER-1 TRIGGER-2 TRIGGER-3 TRIGGER-4 the door of triggers", () 
     expect(await call("POST", `/${hook.id}/rotate`, 200)).toMatchObject({ actsAs: "ada" });
   });
 
+  test("TRIGGERS-1 lists have the triggers that act as the caller, and all for operators", async () => {
+    const reader: Principal = { subject: "lea", tenant: "listed", roles: ["author"] };
+    const other: Principal = { ...reader, subject: "leo" };
+    const admin: Principal = { subject: "root", tenant: "listed", roles: ["admin"] };
+    const init = { method: "POST", body: JSON.stringify(FLOW) };
+    expect((await request("/api/libraries/triggered/workflows", init, admin)).status).toBe(201);
+    const made: string[] = [];
+    for (const principal of [reader, other, reader]) made.push((await create(FAR, flow("k"), principal)).id);
+    const list = async (principal: Principal, query = "") =>
+      call<{ triggers: { id: string }[]; nextCursor?: string }>("GET", query, 200, undefined, principal);
+    const idsOf = async (principal: Principal, query?: string) =>
+      (await list(principal, query)).triggers.map(({ id }) => id);
+    expect(await idsOf(reader)).toEqual([made[0], made[2]]);
+    expect(await idsOf(admin, "?order=desc")).toEqual(made.toReversed());
+    const { triggers, nextCursor } = await list(admin, "?limit=2");
+    expect(triggers.map(({ id }) => id)).toEqual(made.slice(0, 2));
+    expect(triggers[0]).toMatchObject({ starts: { workflow: "triggered/triggered" }, actsAs: "lea" });
+    expect(JSON.stringify(triggers)).not.toContain("input");
+    expect(await idsOf(admin, `?cursor=${nextCursor}`)).toEqual(made.slice(2));
+    await call("PATCH", `/${made[0]}`, 200, { starts: flow("k") }, admin);
+    await call("DELETE", `/${made[2]}`, 204, undefined, admin);
+    expect(await idsOf(reader)).toEqual([]);
+    expect(await idsOf(admin)).toEqual(made.slice(0, 2));
+    await call("GET", "?cursor=x", 422);
+  });
+
   test("FIRE-7 it speaks only where its subject is a participant, whatever roles that has", async () => {
     const conversation = await createConversation(
       await createAgent({ identity: { systemPrompt: "Be brief." } }),

@@ -13,6 +13,7 @@ import {
   type ChangeTrigger,
   type CreateTrigger,
   type TriggerStarts,
+  type TriggerSummary,
   type TriggerView,
   type TriggerWhen,
   triggerChanges,
@@ -67,7 +68,8 @@ export function changed(
   { subject }: Principal,
   now: number,
 ): TriggerRecord {
-  if (isStop(change)) return disabled({ ...before, updatedAt: now });
+  const updatedAt = updateTime(before, now);
+  if (isStop(change)) return disabled({ ...before, updatedAt });
   const { when = before.when, starts = before.starts, enabled = before.enabled } = change;
   if (isHook(when) !== isHook(before.when))
     throw refused("/when", "A webhook cannot become a time, nor a time a webhook. Create another trigger.");
@@ -78,7 +80,7 @@ export function changed(
     starts: checkedStarts(starts, when),
     enabled,
     actsAs: subject,
-    updatedAt: now,
+    updatedAt,
   };
   if (!enabled) return disabled(next);
   return change.when !== undefined || !before.enabled ? scheduled(next, now) : next;
@@ -119,6 +121,21 @@ export function triggerView(record: TriggerRecord): TriggerView {
       hook: isHook(when) ? hookPath(tenant, id) : undefined,
     }),
   };
+}
+
+/** Returns a trigger as a list shows it. */
+export function triggerSummary(record: TriggerRecord): TriggerSummary {
+  const { id, jurisdiction, when, starts, enabled, createdBy, actsAs, createdAt, updatedAt } =
+    triggerView(record);
+  const target =
+    "workflow" in starts ? { workflow: starts.workflow } : { conversationId: starts.conversationId };
+  const facts = { id, when, starts: target, enabled, createdBy, actsAs, createdAt, updatedAt };
+  return { ...facts, ...defined({ jurisdiction }) };
+}
+
+/** Returns the time of a change: updates ascend even if the clock does not. */
+export function updateTime({ updatedAt }: TriggerRecord, now: number): number {
+  return Math.max(now, updatedAt + 1);
 }
 
 export function isHook(when: TriggerWhen): boolean {

@@ -18,6 +18,8 @@ import { TriggerStore } from "./store.ts";
 export interface TriggerPorts extends WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
+  /** As `Mirror.note`: publishes a change that somebody made. Called in the transaction that makes it. */
+  note(): Promise<void>;
   /** Starts a run or a turn, once for each key. Throws what refuses it. */
   start(firing: Firing): Promise<TriggerStarted>;
 }
@@ -49,18 +51,26 @@ export class TriggerRuntime {
     await this.#commit(() => {
       this.store.create(record);
       return record;
-    });
+    }, true);
+  }
+
+  /** Makes a change that somebody asked for, and that lists show. Throws `NOT_FOUND`. Resolves when its wake-ups are armed. */
+  update(change: (record: TriggerRecord, now: number) => TriggerRecord): Promise<TriggerRecord> {
+    return this.#change(change, true);
   }
 
   /** Changes the trigger. Throws `NOT_FOUND` if it does not exist. Resolves when its wake-up is armed. */
-  async change(change: (record: TriggerRecord, now: number) => TriggerRecord): Promise<TriggerRecord> {
+  async #change(
+    change: (record: TriggerRecord, now: number) => TriggerRecord,
+    isListed = false,
+  ): Promise<TriggerRecord> {
     const now = this.ports.clock.now();
     let record = this.store.get();
     await this.#commit(() => {
       record = change(this.store.get(), now);
       this.store.put(record);
       return record;
-    });
+    }, isListed);
     return record;
   }
 
@@ -92,13 +102,13 @@ export class TriggerRuntime {
     }
     try {
       const result = await this.#start(firing);
-      await this.change((record, now) => {
+      await this.#change((record, now) => {
         this.store.addDelivery(id, { hash, started: result }, now, now - DELIVERY_KEPT_MS);
         return started(record, firing.key, result, now);
       });
       return result;
     } catch (error) {
-      await this.change((record, now) => failed(record, firing.key, toErrorData(error), now));
+      await this.#change((record, now) => failed(record, firing.key, toErrorData(error), now));
       throw error;
     }
   }
@@ -128,7 +138,7 @@ export class TriggerRuntime {
     );
     this.#attempted = null;
     // Where this cannot be written, the attempt counts as lost and is repeated.
-    if (this.store.find() !== undefined) await this.change(outcome);
+    if (this.store.find() !== undefined) await this.#change(outcome);
     this.#begin();
   }
 
@@ -138,14 +148,16 @@ export class TriggerRuntime {
   }
 
   /** Commits what `body` writes, with the wake-up. Throws if either cannot be written; resolves when the wake-up is armed. */
-  #commit(body: () => TriggerRecord): Promise<void> {
+  async #commit(body: () => TriggerRecord, isListed = false): Promise<void> {
     const { database, clock } = this.ports;
-    const { armed } = database.transaction(() => {
+    const { armed, noted } = database.transaction(() => {
       const due = dueIn(body(), clock.now());
-      return { armed: due === null ? null : this.#wakeup.write(due) };
+      return {
+        armed: due === null ? null : this.#wakeup.write(due),
+        noted: isListed ? this.ports.note() : null,
+      };
     });
-    if (armed === null) return Promise.resolve();
-    this.#wakeup.adopt(armed);
-    return armed;
+    if (armed !== null) this.#wakeup.adopt(armed);
+    await Promise.all([armed, noted]);
   }
 }

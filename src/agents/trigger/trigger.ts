@@ -1,5 +1,6 @@
 /** The `Trigger` actor: starts a run of a workflow, or a turn of a conversation, at a time, by cron, or by a signed webhook. */
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
+import type { TriggerWriter } from "../../d1/triggers.ts";
 import { systemClock } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
@@ -18,6 +19,7 @@ import type { DefinitionReference } from "../../shared/identifiers.ts";
 import type { JsonObject } from "../../shared/json.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
+import { Mirror } from "../base/mirror/mirror.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { StorageRefusal } from "../base/storage/schema-upgrade.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
@@ -30,7 +32,9 @@ import {
   isStop,
   parseChange,
   parseCreate,
+  triggerSummary,
   triggerView,
+  updateTime,
 } from "./door.ts";
 import { checkSigned, newSecret, startsWith } from "./hook.ts";
 import { TriggerRuntime } from "./runtime.ts";
@@ -40,6 +44,8 @@ import { actorOf, start } from "./start.ts";
 export interface TriggerClassPorts<Env> {
   actors(env: Env): ActorLookup;
   deadLetters(env: Env): DeadLetterWriter | null;
+  /** `null` where there is no directory. */
+  directory(env: Env): TriggerWriter | null;
   /** Resolves a workflow of a tenant. Throws `NOT_FOUND` or `INVALID_INPUT`. */
   workflow(env: Env, tenant: string, reference: DefinitionReference): Promise<PinnedWorkflow>;
   /** Checks an input of the workflow, which is at a path of the request. Throws `INVALID_INPUT`. */
@@ -61,13 +67,14 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
   env: Env,
 ) => SessionAgent<Env> & TriggerApi {
   return class Trigger extends SessionAgent<Env> implements TriggerApi {
-    /** The name is stored with the job: never change it. */
+    /** The names are stored with the jobs: never change them. */
     readonly #wakeups = new Wakeups(
       {
         fire: () => {
           this.#runtime.reconcile();
           return this.#runtime.dueIn;
         },
+        directory: () => this.#listing.wake(),
       },
       { early: ["fire"] },
     );
@@ -75,11 +82,22 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
       ...durableStorage(this.ctx.storage),
       clock: systemClock,
       armWakeup: (milliseconds) => this.#wakeups.arm("fire", milliseconds),
+      note: () => this.#listing.note(),
       start: (firing) =>
         start(
           { actors: ports.actors(this.env), mayAct: (principal) => ports.mayAct(this.env, principal) },
           firing,
         ),
+    });
+
+    readonly #listing = new Mirror({
+      clock: systemClock,
+      wakeup: this.#wakeups.named("directory"),
+      put: async () => {
+        const record = this.#runtime.store.get();
+        await ports.directory(this.env)?.put(record.tenant, triggerSummary(record));
+      },
+      changedAt: () => this.#runtime.store.get().updatedAt,
     });
 
     constructor(ctx: DurableObjectState, env: Env) {
@@ -124,6 +142,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         await this.#checkStarts(record);
         const secret = isHook(when) ? { secret: newSecret() } : {};
         await this.#runtime.create({ ...record, ...secret });
+        await this.#listing.publish();
         return { ...triggerView(record), ...secret };
       });
     }
@@ -147,26 +166,33 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         };
         const wanted = apply(before, systemClock.now());
         if (!isStop(change)) await this.#checkStarts(wanted);
-        return triggerView(await this.#runtime.change(apply));
+        const record = await this.#runtime.update(apply);
+        await this.#listing.publish();
+        return triggerView(record);
       });
     }
 
     async rotate(principal: Principal) {
       return asResult(async () => {
         const secret = newSecret();
-        const record = await this.#runtime.change((before, now) => {
+        const record = await this.#runtime.update((before, now) => {
           checkChanger(before, principal);
           if (!isHook(before.when))
             throw new DramatisError("CONFLICT", "Only a webhook has a secret. This trigger has a time.");
-          return { ...before, secret, actsAs: principal.subject, updatedAt: now };
+          return { ...before, secret, actsAs: principal.subject, updatedAt: updateTime(before, now) };
         });
+        await this.#listing.publish();
         return { ...triggerView(record), secret };
       });
     }
 
     async remove(principal: Principal): Promise<Result<null>> {
       return asDone(async () => {
+        const { tenant, id } = this.#runtime.store.get();
         checkChanger(this.#runtime.store.get(), principal, true);
+        // A put that runs would bring the row back.
+        await this.#listing.publish();
+        await ports.directory(this.env)?.remove(tenant, id);
         await this.#destroy();
       });
     }

@@ -1,15 +1,17 @@
 /** Schemas of triggers. */
 import { z } from "zod";
+import { startFields } from "../../protocol/coordinator-api.ts";
 import {
   type TriggerStarted,
+  type TriggerSummary,
   type TriggerView,
   type TriggerWithSecret,
   triggerFields,
 } from "../../protocol/trigger-api.ts";
 import { TRIGGER_ID } from "../../shared/identifiers.ts";
 import { JURISDICTIONS } from "../../shared/location.ts";
-import { runId } from "./run-views.ts";
-import { count, ids, time } from "./scalars.ts";
+
+import { count, ids, runId, time } from "./scalars.ts";
 
 export const triggerId = z
   .string()
@@ -51,6 +53,23 @@ const fields = {
 export const trigger: z.ZodType<TriggerView> = z
   .strictObject(fields)
   .meta({ id: "Trigger", description: "Starts a run or a turn at a time, by cron, or by a webhook." });
+
+export const triggerSummary: z.ZodType<TriggerSummary> = z
+  .strictObject({
+    id: fields.id,
+    jurisdiction: fields.jurisdiction,
+    when: fields.when,
+    starts: z.union([
+      z.strictObject({ workflow: startFields.workflow }),
+      z.strictObject({ conversationId: ids.conversation }),
+    ]),
+    enabled: fields.enabled,
+    createdBy: fields.createdBy,
+    actsAs: fields.actsAs,
+    createdAt: time,
+    updatedAt: time,
+  })
+  .meta({ id: "TriggerSummary", description: "A trigger in a list." });
 
 export const triggerWithSecret: z.ZodType<TriggerWithSecret> = z
   .strictObject({

@@ -10,10 +10,10 @@ import { inJurisdiction } from "../../shared/location.ts";
 import { mayAuthor } from "../../shared/principal.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
-import { pathParams } from "../base/query.ts";
-import { empty, json } from "../base/respond.ts";
-import { type ApiOperation, BODY_ERRORS, ok } from "../openapi/operation.ts";
-import { trigger, triggerId, triggerWithSecret } from "../openapi/trigger-views.ts";
+import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
+import { empty, json, page } from "../base/respond.ts";
+import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
+import { trigger, triggerId, triggerSummary, triggerWithSecret } from "../openapi/trigger-views.ts";
 
 const TRIGGERS = "/api/triggers";
 const TRIGGER = `${TRIGGERS}/:id` as const;
@@ -45,6 +45,18 @@ export const triggerOperations: readonly ApiOperation[] = [
     body: createSchema.meta({ example: EXAMPLE }),
     answers: [{ status: 201, description: "The trigger.", body: triggerWithSecret, location: true }],
     errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+  },
+  {
+    id: "listTriggers",
+    method: "get",
+    path: TRIGGERS,
+    tag: "triggers",
+    summary: "List triggers",
+    description:
+      "Those that act as the caller; for operators and administrators all of the tenant. Each without its input or content, and without its times.",
+    query: pageSchema,
+    answers: onePage("triggers", triggerSummary),
+    errors: ["INVALID_INPUT"],
   },
   {
     id: "getTrigger",
@@ -107,6 +119,10 @@ export function triggerRoutes(app: HttpRoutes): void {
     const actor = await actors.trigger(principal.tenant, id, locationHint ?? policy.locationHint);
     return json(unwrap(await actor.create(principal, { id, ...input })), 201, `${TRIGGERS}/${id}`);
   });
+
+  app.get(TRIGGERS, async ({ req, var: { principal, triggers } }) =>
+    page("triggers", await triggers().list(principal, pageOptions(req.query()))),
+  );
 
   app.get(TRIGGER, async (context) => {
     const actor = await triggerOf(context);
