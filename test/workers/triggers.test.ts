@@ -213,7 +213,7 @@ async function deliver(
 
 const HOOK = { webhook: true };
 
-describe("G13 HOOK-1 HOOK-4 a webhook", () => {
+describe("G13 WEBHOOK-1 WEBHOOK-4 a webhook", () => {
   test("starts a run with the body beside the trigger's input", async () => {
     const key = crypto.randomUUID();
     const trigger = await create(HOOK, flow(key));
@@ -245,7 +245,7 @@ describe("G13 HOOK-1 HOOK-4 a webhook", () => {
     expect(await deliver(other, "")).toMatchObject({ status: 422, body: { code: "INVALID_INPUT" } });
   });
 
-  test("HOOK-3 a repeated delivery starts nothing; another delivery of the same body does; a refused one is free", async () => {
+  test("WEBHOOK-3 a repeated delivery starts nothing; another delivery of the same body does; a refused one is free", async () => {
     const key = crypto.randomUUID();
     const trigger = await create(HOOK, flow(key));
     const first = await deliver(trigger, '{"n":1}', { id: "one" });
@@ -300,7 +300,7 @@ describe("G13 HOOK-1 HOOK-4 a webhook", () => {
     expect(await deliver(trigger, "{}")).toMatchObject({ status: 409, body: { code: "CONFLICT" } });
   });
 
-  test("HOOK-1 a request to a trigger that does not exist leaves no storage behind", async () => {
+  test("WEBHOOK-1 a request to a trigger that does not exist leaves no storage behind", async () => {
     const id = "trig_01JD0000000000000000000009";
     const marked = () => runInDurableObject(stubOf(id), (_, { storage }) => storage.kv.get("marker"));
     await runInDurableObject(stubOf(id), (_, { storage }) => storage.kv.put("marker", true));
@@ -311,7 +311,7 @@ describe("G13 HOOK-1 HOOK-4 a webhook", () => {
     await vi.waitFor(async () => expect(await marked()).toBeUndefined());
   });
 
-  test("HOOK-2 the secret is shown once; a new one ends the old one", async () => {
+  test("WEBHOOK-2 the secret is shown once; a new one ends the old one", async () => {
     const trigger = await create(HOOK, flow("k"));
     const { secret = "" } = trigger;
     const old = { ...trigger };

@@ -1,12 +1,12 @@
 /**
  * The webhook of a trigger: its secret, the check of a delivery, and what the body becomes.
  *
- * HOOK-1  A delivery is accepted only if it is signed with the secret of this trigger, within 5 minutes of its time. Any other, and one
+ * WEBHOOK-1  A delivery is accepted only if it is signed with the secret of this trigger, within 5 minutes of its time. Any other, and one
  *         to a trigger that does not exist, gets the same answer.
- * HOOK-2  The secret is shown when it is made, and never again. It is in no entry, view or log.
- * HOOK-3  The id of a delivery is kept for 14 days, with a hash of its body and not the body. Repeated, it starts nothing; one that was
+ * WEBHOOK-2  The secret is shown when it is made, and never again. It is in no entry, view or log.
+ * WEBHOOK-3  The id of a delivery is kept for 14 days, with a hash of its body and not the body. Repeated, it starts nothing; one that was
  *         refused is free.
- * HOOK-4  The body is data: `input.body` of the run, beside the trigger's own input, or a text behind the trigger's own content.
+ * WEBHOOK-4  The body is data: `input.body` of the run, beside the trigger's own input, or a text behind the trigger's own content.
  */
 
 import { toBase64Url } from "../../protocol/operation-handle.ts";
@@ -26,7 +26,7 @@ export function newSecret(): string {
   return `whsec_${toBase64Url(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)))}`;
 }
 
-/** Throws `NOT_FOUND` unless the delivery is for this trigger (HOOK-1). `now` is in milliseconds. */
+/** Throws `NOT_FOUND` unless the delivery is for this trigger (WEBHOOK-1). `now` is in milliseconds. */
 export async function checkSigned(
   { secret }: Pick<TriggerRecord, "secret">,
   delivery: Delivery,
@@ -45,7 +45,7 @@ export async function checkSigned(
   if (!isSigned || !isInTime) throw unknownHook();
 }
 
-/** Returns what a delivery starts (HOOK-4). Throws `INVALID_JSON`, `INVALID_INPUT` or `TOO_LARGE`. */
+/** Returns what a delivery starts (WEBHOOK-4). Throws `INVALID_JSON`, `INVALID_INPUT` or `TOO_LARGE`. */
 export function startsWith(starts: TriggerStarts, bytes: Uint8Array): TriggerStarts {
   const body = bytes.length === 0 ? undefined : parsed(bytes);
   if ("workflow" in starts)
