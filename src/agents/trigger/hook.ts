@@ -2,10 +2,10 @@
  * The webhook of a trigger: its secret, the check of a delivery, and what the body becomes.
  *
  * WEBHOOK-1  A delivery is accepted only if it is signed with the secret of this trigger, within 5 minutes of its time. Any other, and one
- *         to a trigger that does not exist, gets the same answer.
+ *            to a trigger that does not exist, gets the same answer.
  * WEBHOOK-2  The secret is shown when it is made, and never again. It is in no entry, view or log.
  * WEBHOOK-3  The id of a delivery is kept for 14 days, with a hash of its body and not the body. Repeated, it starts nothing; one that was
- *         refused is free.
+ *            refused is free.
  * WEBHOOK-4  The body is data: `input.body` of the run, beside the trigger's own input, or a text behind the trigger's own content.
  */
 

@@ -2,7 +2,7 @@
  * The next time of a cron expression in a zone. Pure.
  *
  * CRONTIME-1  The expression names times of the zone's clock. A time that occurs twice fires once, the first time. Times that do not exist
- *         fire together, once, at the next minute that exists.
+ *             fire together, once, at the next minute that exists.
  */
 import type { Cron } from "./cron.ts";
 import type { Zone } from "./zone.ts";
