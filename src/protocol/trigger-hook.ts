@@ -1,7 +1,7 @@
 /**
  * Deliveries to the webhook of a trigger: what is signed, and the requests that end the trigger's actor.
  *
- * HOOKSIGN-1  The signature is the HMAC-SHA-256 of the time, the delivery's id and the body, joined by dots, in hexadecimal digits. The id has no
+ * HOOKSIGN-1  The signature is the HMAC with SHA-256 of the time, the delivery's id and the body, joined by dots, in hexadecimal digits. The id has no
  *             dot, so no other id and body give the same text.
  */
 import { DramatisError, unwrap } from "../shared/errors.ts";

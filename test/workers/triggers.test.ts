@@ -66,7 +66,7 @@ function stubOf(id: string): DurableObjectStub {
   return Trigger.getByName(`test:${id}`);
 }
 
-/** Sets the time of all actors, and lets the alarm of a trigger's actor fire. */
+/** Sets the time of all actors, and lets the alarm of a trigger's actor fire. Its job may be some milliseconds after the time of the trigger. */
 async function wakeAt(id: string, time: number): Promise<void> {
   vi.useFakeTimers({ toFake: ["Date"], now: time });
   onTestFinished(() => void vi.useRealTimers());
@@ -99,7 +99,7 @@ describe("G13 a trigger at a time", () => {
     expect(nextAt).toBe(new Date(at).toISOString());
     await wakeAt(id, at - 60_000);
     expect(await call("GET", `/${id}`, 200)).not.toHaveProperty("lastFiredAt");
-    await wakeAt(id, at + 1);
+    await wakeAt(id, at + 1_000);
     const fired = await until(id, ({ lastStarted }) => lastStarted);
     expect(fired).not.toHaveProperty("nextAt");
     expect(await runIn(fired)).toMatchObject({ startedBy: "ann", input: { key } });
@@ -115,7 +115,7 @@ describe("G13 a trigger at a time", () => {
     const at = Date.now() + HOUR;
     const starts = { conversationId: conversation.id, content: "!say Good morning." };
     const { id } = await create({ at: new Date(at).toISOString() }, starts);
-    await wakeAt(id, at + 1);
+    await wakeAt(id, at + 1_000);
     const { lastStarted } = await until(id, (trigger) => trigger.lastStarted);
     const { turnId } = lastStarted as { turnId: string };
     expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", answer: "Good morning." });
@@ -130,10 +130,10 @@ describe("G13 a trigger by cron", () => {
     expect(zoned.nextAt).toMatch(/T01:00:00\.000Z$/);
     const { id, nextAt = "" } = await create({ cron: "*/30 * * * *" }, flow(key));
     const first = Date.parse(nextAt);
-    await wakeAt(id, first);
+    await wakeAt(id, first + 1_000);
     const fired = await until(id, ({ lastStarted }) => lastStarted);
     expect(fired.nextAt).toBe(new Date(first + HOUR / 2).toISOString());
-    await wakeAt(id, first + 12 * HOUR + 5);
+    await wakeAt(id, first + 12 * HOUR + 1_000);
     const again = await until(id, ({ lastFiredAt }) => lastFiredAt !== fired.lastFiredAt);
     expect(again.nextAt).toBe(new Date(first + 12.5 * HOUR).toISOString());
     await runsOf(key, 2);
@@ -145,7 +145,7 @@ describe("G13 a trigger by cron", () => {
     const key = crypto.randomUUID();
     const { id, nextAt = "" } = await create({ cron: "*/5 * * * *" }, flow(key));
     const at = Date.parse(nextAt);
-    await wakeAt(id, at + 1);
+    await wakeAt(id, at + 1_000);
     await crash();
     await wakeAt(id, at + 61_000);
     const { lastStarted } = await until(id, (trigger) => trigger.lastStarted);

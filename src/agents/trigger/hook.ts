@@ -15,7 +15,7 @@ import { MAX_HOOK_BYTES, signedBytes, unknownHook } from "../../protocol/trigger
 import { type Content, parseContent } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { checkJson, type Json, parseJsonText } from "../../shared/json.ts";
-import { TOLERANCE_SECONDS } from "./core/limits.ts";
+import { TOLERANCE_MS } from "./core/limits.ts";
 import type { TriggerRecord } from "./core/record.ts";
 
 const SECRET_BYTES = 32;
@@ -41,7 +41,7 @@ export async function checkSigned(
     fromHex(delivery.signature),
     signedBytes(delivery),
   );
-  const isInTime = Math.abs(now / 1_000 - delivery.time) <= TOLERANCE_SECONDS;
+  const isInTime = Math.abs(now - delivery.time * 1_000) <= TOLERANCE_MS;
   if (!isSigned || !isInTime) throw unknownHook();
 }
 

@@ -31,7 +31,7 @@ export const hookOperations: readonly ApiOperation[] = [
     tag: "triggers",
     summary: "Deliver to the webhook of a trigger",
     description:
-      "The path is `hook` of the trigger. The body is any JSON up to 256 KiB, or empty: a workflow gets it as `input.body`, a conversation as text behind the trigger's content. The signature is the HMAC-SHA-256, keyed with the trigger's secret, of the time, the delivery's id and the body, joined by dots. The same delivery again has the same answer. A request that no trigger accepts, for whatever reason, is `NOT_FOUND`.",
+      "The path is `hook` of the trigger. The body is any JSON up to 256 KiB, or empty: a workflow gets it as `input.body`, a conversation as text behind the trigger's content. The signature is the HMAC with SHA-256, keyed with the trigger's secret, of the time, the delivery's id and the body, joined by dots. The same delivery again has the same answer. A request that no trigger accepts, for whatever reason, is `NOT_FOUND`.",
     open: true,
     params,
     headers: z.object({

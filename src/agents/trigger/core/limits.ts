@@ -11,7 +11,7 @@ export const MAX_PAUSE_MS = 5 * 60_000;
 export const GIVE_UP_MS = 24 * 3_600_000;
 /** The largest `starts`, in characters of JSON. */
 export const MAX_STARTS_LENGTH = 256 * 1024;
-/** Seconds by which the time of a delivery may differ from the actor's clock. */
-export const TOLERANCE_SECONDS = 5 * 60;
+/** Milliseconds by which the time of a delivery may differ from the actor's clock. */
+export const TOLERANCE_MS = 5 * 60_000;
 /** Milliseconds for which the id of a delivery is kept. */
 export const DELIVERY_KEPT_MS = 14 * 24 * 3_600_000;
