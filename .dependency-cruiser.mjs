@@ -13,7 +13,7 @@ export const LAYERS = [
   ["attachments", "d1"],
   ["agents/base"],
   ["agents/executor"],
-  ["agents/agent"],
+  ["agents/agent", "agents/trigger"],
   ["agents/conversation", "agents/coordinator"],
   ["compat"],
   ["engine"],
@@ -50,6 +50,7 @@ const PURE = [
   "adapters/formats",
   `${CONVERSATION}/core`,
   "agents/coordinator/core",
+  "agents/trigger/core",
   "compat",
 ];
 
@@ -60,6 +61,7 @@ const DOES_IO = [
   "adapters/gateway",
   "adapters/resilience",
   "agents/(?:base|executor|agent)",
+  "agents/trigger/(?:hook|runtime|start|store|trigger)",
   "memory/session/(?:session-store|session-table|event-store|long-text)",
   "http",
 ];
@@ -77,6 +79,7 @@ const USES_PLATFORM = [
   "agents/agent/agent\\.ts",
   `${CONVERSATION}/conversation\\.ts`,
   "agents/coordinator/coordinator\\.ts",
+  "agents/trigger/trigger\\.ts",
   `${CONVERSATION}/door/session-guard\\.ts`,
 ];
 

@@ -326,6 +326,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "Images and files are uploaded, kept by reference, and sent in each provider's own form.",
   ],
   [
+    "G13",
+    "Schedules and webhooks",
+    "Start a run or a turn at a time, by cron, by signed webhook; once, across restarts.",
+  ],
+  [
     "E25",
     "Sub-agents",
     "Templates spawn agents within bounds: named tools, hosts, a time limit, and three at a time.",

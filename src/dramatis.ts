@@ -23,12 +23,14 @@ import { checkExports, classesWithoutStorage, entrypointOf } from "./agents/base
 import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { createCoordinatorClass } from "./agents/coordinator/coordinator.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
+import { createTriggerClass } from "./agents/trigger/trigger.ts";
 import { AttachmentStore } from "./attachments/attachment-store.ts";
 import { objectsInTime } from "./attachments/objects-in-time.ts";
 import { D1Definitions } from "./d1/d1-definitions.ts";
 import { D1Directory } from "./d1/d1-directory.ts";
 import { D1DeadLetters, type DeadLetterDirectory } from "./d1/dead-letters.ts";
 import type { Directory } from "./d1/directory.ts";
+import { D1Triggers, type TriggerDirectory } from "./d1/triggers.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/auth/authorize.ts";
 import type { CorsOptions } from "./http/auth/cors.ts";
@@ -52,8 +54,12 @@ import type { VectorIndex } from "./ports/vector-index.ts";
 import { R2ObjectStore } from "./ports/workers/r2-object-store.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { checkedPolicy, type LocationPolicy } from "./protocol/location-policy.ts";
+import type { PinnedWorkflow } from "./protocol/pinned-workflow.ts";
 import { defined } from "./shared/defined.ts";
 import { DramatisError } from "./shared/errors.ts";
+import type { DefinitionReference } from "./shared/identifiers.ts";
+import type { JsonObject } from "./shared/json.ts";
+import type { Principal } from "./shared/principal.ts";
 import {
   checkAgents,
   checkExecutor,
@@ -72,6 +78,7 @@ export interface DramatisEnv extends ModelEnvironment, TelemetryEnvironment, Loc
   Conversation?: DurableObjectNamespace;
   Agent?: DurableObjectNamespace;
   Coordinator?: DurableObjectNamespace;
+  Trigger?: DurableObjectNamespace;
   Executor?: TaskExecutor;
   /** The directory and the registry. Without it there are no lists and no libraries by API. */
   DB?: D1Database;
@@ -131,6 +138,13 @@ export interface DramatisOptions {
      */
     vectors?(env: DramatisEnv): Record<string, VectorIndex>;
   };
+  triggers?: {
+    /**
+     * Reports whether the subject that a trigger acts as may still act in its tenant. Asked before each start; its principal has no
+     * roles. Default: it may. Then triggers of a user who has left go on until somebody disables them.
+     */
+    mayAct?(principal: Principal, env: DramatisEnv): boolean | Promise<boolean>;
+  };
   telemetry?: {
     /** Sends the spans of turns, model calls, tools and calls of agents. Default: to the collector that `OTEL_EXPORTER_OTLP_ENDPOINT` names. */
     exporter?: (env: DramatisEnv) => SpanExporter | undefined;
@@ -160,7 +174,7 @@ export interface DramatisOptions {
  *
  * @example
  * const app = dramatis({ libraries: [library] });
- * export const { Conversation, Agent, Coordinator, Executor } = app;
+ * export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;
  * export default app.handler;
  */
 export function dramatis(options: DramatisOptions) {
@@ -183,6 +197,7 @@ export function dramatis(options: DramatisOptions) {
 
   const directory = withDatabase<Directory>((database) => new D1Directory(database));
   const deadLetters = withDatabase<DeadLetterDirectory>((database) => new D1DeadLetters(database));
+  const triggers = withDatabase<TriggerDirectory>((database) => new D1Triggers(database));
   const attachments = ({ BUCKET }: DramatisEnv) =>
     BUCKET === undefined ? null : new AttachmentStore(objectsInTime(new R2ObjectStore(BUCKET), systemClock));
 
@@ -202,6 +217,14 @@ export function dramatis(options: DramatisOptions) {
   const defaultProfile = (env: DramatisEnv) =>
     models.default ?? defaultModelProfile(env, env.AI !== undefined);
 
+  const workflow = (env: DramatisEnv, tenant: string, reference: DefinitionReference) =>
+    pinWorkflow(registry(env, tenant), reference, {
+      defaultProfile: defaultProfile(env),
+      complete: (profile) => atBaseUrl(profile, env),
+    });
+  const checkedInput = ({ definition }: PinnedWorkflow, input: JsonObject, path = "/input") =>
+    checkedRunInput(definition, input, path);
+
   const http = createHttpApp<DramatisEnv>({
     authorize: options.authorize ?? defaultAuthorize,
     requestPorts: (env) => ({
@@ -209,6 +232,7 @@ export function dramatis(options: DramatisOptions) {
       location,
       directory: () => required(directory(env), "Lists need the D1 binding `DB`"),
       deadLetters: () => required(deadLetters(env), "Lists need the D1 binding `DB`"),
+      triggers: () => required(triggers(env), "Lists need the D1 binding `DB`"),
       attachments: () => required(attachments(env), "Attachments need the R2 binding `BUCKET`"),
       libraries: (tenant) => ({
         registry: registry(env, tenant),
@@ -273,12 +297,17 @@ export function dramatis(options: DramatisOptions) {
       executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),
       deadLetters,
       location,
-      workflow: (env, tenant, reference) =>
-        pinWorkflow(registry(env, tenant), reference, {
-          defaultProfile: defaultProfile(env),
-          complete: (profile) => atBaseUrl(profile, env),
-        }),
-      checkedInput: ({ definition }, input) => checkedRunInput(definition, input, "/input"),
+      workflow,
+      checkedInput,
+    }),
+    Trigger: createTriggerClass<DramatisEnv & Cloudflare.Env>({
+      actors: durableActors,
+      deadLetters,
+      directory: triggers,
+      location,
+      workflow,
+      checkedInput,
+      mayAct: (env, principal) => options.triggers?.mayAct?.(principal, env) ?? true,
     }),
     Executor: createExecutorClass<DramatisEnv & Cloudflare.Env>({
       tools: code,

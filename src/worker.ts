@@ -13,5 +13,5 @@ const app = dramatis({
   ],
 });
 
-export const { Conversation, Agent, Coordinator, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;
 export default app.handler;

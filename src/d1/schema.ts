@@ -101,4 +101,17 @@ export const MIGRATIONS: readonly Migration[] = [
       ) STRICT, WITHOUT ROWID`,
     ],
   },
+  {
+    name: "0005_triggers",
+    statements: [
+      `CREATE TABLE triggers (
+        tenant TEXT NOT NULL,
+        id TEXT NOT NULL,
+        acts_as TEXT NOT NULL,
+        summary TEXT NOT NULL,
+        updated_at INTEGER NOT NULL,
+        PRIMARY KEY (tenant, id)
+      ) STRICT, WITHOUT ROWID`,
+    ],
+  },
 ];

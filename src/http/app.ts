@@ -21,6 +21,7 @@ import { openAiErrors } from "./openai/errors.ts";
 import { authenticatedRoutes, OPERATIONS } from "./operations.ts";
 import { deferredRoutes, withoutHandle } from "./routes/deferred.ts";
 import { healthRoutes } from "./routes/health.ts";
+import { hookRoutes } from "./routes/hooks.ts";
 
 export interface HttpPorts<Env extends object> {
   authorize: Authorize<Env>;
@@ -76,10 +77,11 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   });
   if (ports.cors !== undefined) app.use(allowOrigins(ports.cors));
   healthRoutes(app);
-  deferredRoutes(app, (request, env) =>
+  const countSender = (request: Request, env: unknown) =>
     // SAFETY: as above.
-    limiter.count(senderOf(request), ports.rateLimiter?.(env as Env)),
-  );
+    limiter.count(senderOf(request), ports.rateLimiter?.(env as Env));
+  deferredRoutes(app, countSender);
+  hookRoutes(app, countSender);
   app.use("/v1/*", openAiErrors);
   app.use(async (context, next) => {
     // SAFETY: as above.
@@ -95,6 +97,7 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   app.use("/api/agents/*", seeded);
   app.post("/api/conversations", seeded);
   app.post("/api/runs", seeded);
+  app.post("/api/triggers", seeded);
   app.use("/v1/*", seeded);
   authenticatedRoutes(app);
   refuseOtherMethods(app);

@@ -14,6 +14,7 @@ import { deadLetterOperations, deadLetterRoutes } from "./routes/dead-letters.ts
 import { deferredOperations } from "./routes/deferred.ts";
 import { eventOperations, eventRoutes } from "./routes/events.ts";
 import { healthOperations } from "./routes/health.ts";
+import { hookOperations } from "./routes/hooks.ts";
 import { libraryRoutes } from "./routes/libraries.ts";
 import { libraryOperations } from "./routes/library-operations.ts";
 import { participantOperations, participantRoutes } from "./routes/participants.ts";
@@ -21,6 +22,7 @@ import { runOperations, runRoutes } from "./routes/runs.ts";
 import { signalOperations, signalRoutes } from "./routes/signals.ts";
 import { socketOperations, socketRoutes } from "./routes/sockets.ts";
 import { traceOperations, traceRoutes } from "./routes/traces.ts";
+import { triggerOperations, triggerRoutes } from "./routes/triggers.ts";
 import { turnOperations, turnRoutes } from "./routes/turns.ts";
 
 export const OPERATIONS: readonly ApiOperation[] = [
@@ -32,6 +34,8 @@ export const OPERATIONS: readonly ApiOperation[] = [
   ...turnOperations,
   ...traceOperations,
   ...runOperations,
+  ...triggerOperations,
+  ...hookOperations,
   ...signalOperations,
   ...deferredOperations,
   ...eventOperations,
@@ -55,6 +59,7 @@ export function authenticatedRoutes(app: HttpRoutes): void {
   turnRoutes(app);
   traceRoutes(app);
   runRoutes(app);
+  triggerRoutes(app);
   signalRoutes(app);
   eventRoutes(app);
   chatRoutes(app);

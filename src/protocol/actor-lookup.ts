@@ -6,6 +6,7 @@ import type { ConversationApi } from "./conversation-api.ts";
 import type { CoordinatorApi } from "./coordinator-api.ts";
 import type { ActorAddress } from "./envelope.ts";
 import type { DeadLetterApi, MailboxPeer } from "./mailbox-api.ts";
+import type { TriggerApi } from "./trigger-api.ts";
 
 /** A conversation's actor: its RPC interface, and the entrance of its WebSocket connections. */
 export interface ConversationActor extends ConversationApi {
@@ -24,6 +25,8 @@ export interface ActorLookup {
   conversation(tenant: string, id: string, hint?: LocationHint): Promise<ConversationActor>;
   /** Throws `UNAVAILABLE` where this runtime has no runs of workflows. */
   coordinator(tenant: string, id: string, hint?: LocationHint): Promise<CoordinatorApi>;
+  /** Throws `UNAVAILABLE` where this runtime has no triggers. */
+  trigger(tenant: string, id: string, hint?: LocationHint): Promise<TriggerApi>;
   /** Throws `NOT_FOUND` where this runtime has no actors of the address's kind. */
   mailbox(address: ActorAddress): Promise<MailboxActor>;
 }

@@ -1,10 +1,8 @@
 /** The request to a conversation's actor that completes a deferred operation. */
 import { DramatisError, unwrap } from "../shared/errors.ts";
 import type { CompletedOperation, ConversationApi } from "./conversation-api.ts";
+import { isDestroyed } from "./destroyed.ts";
 import type { ToolOutcome } from "./requests.ts";
-
-/** Says that the actor was ended: the handle names no conversation, and its actor goes (HANDLE-3). */
-const DESTROYED = "destroyed";
 
 /** Gives a deferred operation its result. Throws as `ConversationApi.completeOperation` fails. */
 export async function completeOperationAt(
@@ -15,7 +13,8 @@ export async function completeOperationAt(
   try {
     return unwrap(await conversation.completeOperation(handle, outcome));
   } catch (error) {
-    if (error instanceof Error && error.message === DESTROYED) throw unknownHandle();
+    // The handle names no conversation, and the actor goes (HANDLE-3).
+    if (isDestroyed(error)) throw unknownHandle();
     throw error;
   }
 }

@@ -37,6 +37,12 @@ export function stemOf(ulid: string): string {
   return ulid.slice(0, TIME_LENGTH) + ulid.slice(-RANDOM_LENGTH);
 }
 
+/** Returns 26 characters, as a ULID has them, from the hexadecimal digits of a hash: for an id that depends on its key alone. */
+export function charactersOf(hash: string): string {
+  const digitAt = (index: number) => Number.parseInt(hash.slice(2 * index, 2 * index + 2), 16) % 32;
+  return Array.from({ length: 26 }, (_, index) => ALPHABET.charAt(digitAt(index))).join("");
+}
+
 /** Returns 20 hexadecimal digits of a stem, from its last 16 characters: they differ wherever two stems of one day do. */
 export function stemDigits(stem: string): string {
   let value = 0n;

@@ -4,6 +4,7 @@ import { JURISDICTION_SUFFIX } from "./location.ts";
 const ULID = "[0-9A-HJKMNP-TV-Z]{26}";
 export const CONVERSATION_ID = new RegExp(`^conv_${ULID}${JURISDICTION_SUFFIX}$`);
 export const RUN_ID = new RegExp(`^run_${ULID}${JURISDICTION_SUFFIX}$`);
+export const TRIGGER_ID = new RegExp(`^trig_${ULID}${JURISDICTION_SUFFIX}$`);
 export const TURN_ID = new RegExp(`^turn_${ULID}$`);
 /** Ids carry a time of 48 bits, so the first digit of a ULID is at most 7. */
 const OPERATION_ID = /^op_[0-7][0-9A-HJKMNP-TV-Z]{25}$/;

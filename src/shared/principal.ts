@@ -26,13 +26,20 @@ const MAX_SUBJECT_LENGTH = 200;
 /** Returns the principal. Throws `UNAVAILABLE` if the application's `authorize` returned an unusable one. */
 export function usablePrincipal(principal: Principal): Principal {
   const { tenant, subject } = principal;
-  const isName = (name: string, max: number) => name !== "" && name.length <= max && name.isWellFormed();
-  if (isName(tenant, MAX_TENANT_LENGTH) && !tenant.startsWith(":") && isName(subject, MAX_SUBJECT_LENGTH))
-    return principal;
+  if (isTenant(tenant) && isName(subject, MAX_SUBJECT_LENGTH)) return principal;
   throw new DramatisError(
     "UNAVAILABLE",
     `\`authorize\` returned an unusable principal: a tenant needs 1 to ${MAX_TENANT_LENGTH} well-formed characters without a leading colon, a subject 1 to ${MAX_SUBJECT_LENGTH}.`,
   );
+}
+
+/** Reports whether a text can be the name of a tenant (PRINCIPAL-1). */
+export function isTenant(name: string): boolean {
+  return isName(name, MAX_TENANT_LENGTH) && !name.startsWith(":");
+}
+
+function isName(name: string, max: number): boolean {
+  return name !== "" && name.length <= max && name.isWellFormed();
 }
 
 /** Reports whether a principal may read everything in its tenant. */

@@ -27,6 +27,7 @@ const PAGES = [
     "libraries",
     "tasks",
     "workflows",
+    "triggers",
     "http",
     "delivery",
     "memory",

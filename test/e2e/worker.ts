@@ -31,5 +31,5 @@ const app = dramatis({
   agents: [{ id: "clerk", persona: "shop/clerk" }],
 });
 
-export const { Conversation, Agent, Coordinator, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;
 export default app.handler;

@@ -420,9 +420,10 @@ function untouchable(authorize: () => never | Promise<Principal | Response>) {
   return createHttpApp<object>({
     authorize,
     requestPorts: () => ({
-      actors: { agent: tooFar, conversation: tooFar, mailbox: tooFar },
+      actors: { agent: tooFar, conversation: tooFar, coordinator: tooFar, trigger: tooFar, mailbox: tooFar },
       location: tooFar,
       deadLetters: tooFar,
+      triggers: tooFar,
       attachments: tooFar,
       libraries: tooFar,
       directory: tooFar,
@@ -505,9 +506,16 @@ describe("who may enter", () => {
     const app = createHttpApp<{ DRAMATIS_LOCAL?: string }>({
       authorize: localAuthorize,
       requestPorts: () => ({
-        actors: { agent: untouched, conversation: untouched, mailbox: untouched },
+        actors: {
+          agent: untouched,
+          conversation: untouched,
+          coordinator: untouched,
+          trigger: untouched,
+          mailbox: untouched,
+        },
         location: untouched,
         deadLetters: untouched,
+        triggers: untouched,
         attachments: untouched,
         libraries: untouched,
         directory: untouched,

@@ -97,6 +97,16 @@ const NOTHING = "op_01JD0000000000000000000000";
 const body = (value: unknown): RequestInit => ({ body: JSON.stringify(value) });
 const idOf = (value: unknown) => String(Reflect.get(Object(value), "id"));
 
+/** The HMAC-SHA-256 of a text, in hexadecimal digits. */
+async function hmac(secret: string, text: string): Promise<string> {
+  const bytes = (value: string) => Uint8Array.from(new TextEncoder().encode(value));
+  const key = await crypto.subtle.importKey("raw", bytes(secret), { name: "HMAC", hash: "SHA-256" }, false, [
+    "sign",
+  ]);
+  const signature = new Uint8Array(await crypto.subtle.sign("HMAC", key, bytes(text)));
+  return [...signature].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 describe("API-1 answers fit the document", () => {
   let agent: string;
   let conversation: string;
@@ -270,6 +280,37 @@ describe("API-1 answers fit the document", () => {
     expect(await ask("completeOperation", "/api/operations/x/result", body({}))).toMatchObject({
       status: 404,
     });
+  });
+
+  test("of triggers", async () => {
+    const flow = {
+      id: "triggered",
+      inputSchema: { type: "object" },
+      initialNode: "one",
+      nodes: [{ ref: "one" }],
+    };
+    await ask("createWorkflow", "/api/libraries/described/workflows", body(flow));
+    const starts = { workflow: "described/triggered" };
+    const create = (when: object) => ask("createTrigger", "/api/triggers", body({ when, starts }));
+    const timed = idOf(await create({ cron: "0 6 * * *", timeZone: "Europe/Berlin" }));
+    await ask("getTrigger", `/api/triggers/${timed}`);
+    await ask("changeTrigger", `/api/triggers/${timed}`, body({ enabled: false }));
+    await ask("listTriggers", "/api/triggers?limit=1");
+    expect(await ask("rotateTriggerSecret", `/api/triggers/${timed}/rotate`)).toMatchObject({ status: 409 });
+    await ask("deleteTrigger", `/api/triggers/${timed}`);
+    expect(await ask("getTrigger", `/api/triggers/${timed}`)).toMatchObject({ status: 404 });
+    const hook = idOf(await create({ webhook: true }));
+    const rotated = await ask("rotateTriggerSecret", `/api/triggers/${hook}/rotate`);
+    const [text, time, id] = ['{"order":17}', Math.floor(Date.now() / 1_000), "first"];
+    const headers = {
+      "dramatis-delivery": id,
+      "dramatis-signature": `t=${time},v1=${await hmac(String(Reflect.get(Object(rotated), "secret")), `${time}.${id}.${text}`)}`,
+    };
+    const deliver = (sent: string) =>
+      ask("deliverToTrigger", `/api/hooks/http/${hook}`, { body: sent, headers });
+    await deliver(text);
+    await ask("getTrigger", `/api/triggers/${hook}`);
+    expect(await deliver("{}")).toMatchObject({ status: 404 });
   });
 
   test("of approvals", async () => {

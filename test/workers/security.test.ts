@@ -26,6 +26,7 @@ const NOTHING = {
   letter: "op_01JD0000000000000000000000",
   attachment: "att_01JD0000000000000000000000",
   library: "no-library",
+  trigger: "trig_01JD0000000000000000000000",
 };
 type Ids = typeof NOTHING;
 
@@ -115,6 +116,13 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   uploadAttachment: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   getAttachment: READ,
   startTurn: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  createTrigger: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: FORBIDDEN },
+  listTriggers: same(MAY),
+  getTrigger: READ,
+  changeTrigger: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  deleteTrigger: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  rotateTriggerSecret: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
+  deliverToTrigger: same(NOT_FOUND),
   completeOperation: same(NOT_FOUND),
   resolveApproval: READ,
   submitToolResult: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
@@ -159,6 +167,7 @@ const DEFINITIONS = {
     nodes: [{ ref: "one" }],
   },
 };
+const FAR = { at: "2099-01-01T00:00:00Z" };
 const BODIES: Record<string, (ids: Ids) => unknown> = {
   createPersona: () => DEFINITIONS.personas,
   createTool: () => DEFINITIONS.tools,
@@ -187,6 +196,12 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   resolveApproval: () => ({ approved: true }),
   submitToolResult: () => ({ result: "Let me in." }),
   completeOperation: () => ({ result: "Let me in." }),
+  createTrigger: ({ conversation }) => ({
+    when: FAR,
+    starts: { conversationId: conversation, content: "Let me in." },
+  }),
+  changeTrigger: () => ({ enabled: false }),
+  deliverToTrigger: () => "Let me in.",
 };
 
 const NO_TOKEN = "Bearer";
@@ -272,7 +287,11 @@ beforeAll(async () => {
   for (const [kind, definition] of Object.entries(DEFINITIONS)) {
     await server.call(owner, "POST", `/api/libraries/${library}/${kind}`, 201, definition);
   }
-  ids = { agent, conversation, turn: turns[0]?.id ?? "", operation, letter, attachment, library };
+  const { id: trigger } = await server.call<{ id: string }>(owner, "POST", "/api/triggers", 201, {
+    when: { webhook: true },
+    starts: { conversationId: conversation, content: WORD },
+  });
+  ids = { agent, conversation, turn: turns[0]?.id ?? "", operation, letter, attachment, library, trigger };
   expect(ids.turn).toMatch(/^turn_/);
 });
 
@@ -283,6 +302,7 @@ async function state(): Promise<string> {
   const answers = await Promise.all(
     [
       ...[...paths, `/api/agents/${ids.agent}`, "/api/agents", "/api/dead-letters", "/api/libraries"],
+      `/api/triggers/${ids.trigger}`,
       ...Object.keys(DEFINITIONS).map((kind) => `/api/libraries/${ids.library}/${kind}/known/versions`),
     ].map((path) => server.call(owner, "GET", path, 200)),
   );
@@ -293,7 +313,8 @@ async function state(): Promise<string> {
 }
 
 function pathOf(path: string, ids: Ids): string {
-  const { agent, conversation, turn, operation, letter, attachment, library } = ids;
+  const { agent, conversation, turn, operation, letter, attachment, library, trigger } = ids;
+  if (/triggers|hooks/.test(path)) return path.replace(":tenant", "acme").replace(":id", trigger);
   if (path.startsWith("/api/libraries")) {
     return path.replace(":library", library).replace(":id", "known").replace(":version", "1");
   }
@@ -372,8 +393,9 @@ describe("AUTH-1 a bad credential", () => {
     for (const operation of OPERATIONS) {
       const response = await request(operation, token);
       if (operation.open === true) {
-        // A handle that nobody signed is unknown, whoever sends it.
-        expect(response.status).toBe(operation.id === "completeOperation" ? 404 : 200);
+        // A handle or a delivery that nobody signed is unknown, whoever sends it.
+        const isSigned = ["completeOperation", "deliverToTrigger"].includes(operation.id);
+        expect(response.status).toBe(isSigned ? 404 : 200);
         continue;
       }
       const refused = await refusalOf(operation, response);
@@ -445,7 +467,8 @@ describe("G7 a good token of someone else", () => {
       if (EXPECTED[operation.id]?.[guest] === MAY) continue;
       // Of what one may read, one may know that it is there.
       const isSpeech =
-        EXPECTED[operation.id]?.operator === FORBIDDEN && operation.path.includes("/conversations/");
+        EXPECTED[operation.id]?.operator === FORBIDDEN &&
+        /\/(?:conversations|triggers)\//.test(operation.path);
       if (isSpeech && guest === "operator") continue;
       const [real, none] = [await request(operation, token), await request(operation, token, NOTHING)];
       expect(await whole(real, ids), operation.id).toBe(await whole(none, NOTHING));

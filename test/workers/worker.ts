@@ -70,7 +70,7 @@ const app = dramatis({
   limits: { requests: false },
 });
 
-export const { Conversation, Agent, Coordinator, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;
 
 /** Conversations that accept three turns, and one more every ten seconds, and whose models are not told everything. */
 export const { Conversation: LimitedConversation } = dramatis({

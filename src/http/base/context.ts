@@ -4,6 +4,7 @@ import type { Hono } from "hono";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
+import type { TriggerDirectory } from "../../d1/triggers.ts";
 import type { LibraryPorts } from "../../library/authoring.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
@@ -17,6 +18,7 @@ export interface RequestPorts {
   location(tenant: string): LocationPolicy;
   directory(): Directory;
   deadLetters(): DeadLetterDirectory;
+  triggers(): TriggerDirectory;
   attachments(): AttachmentStore;
   libraries(tenant: string): LibraryPorts;
   missing(): MissingPart[];

@@ -3,6 +3,7 @@ import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
 import { type CoordinatorApi, startFields } from "../../protocol/coordinator-api.ts";
+import { charactersOf } from "../../protocol/ids.ts";
 import { checkNew, locationFields } from "../../protocol/location-policy.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
@@ -147,14 +148,8 @@ async function runOf(context: Context<HttpEnv>): Promise<CoordinatorApi> {
   return actors.coordinator(principal.tenant, id);
 }
 
-const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-
 /** Returns the id of a new run. A key of a principal has one id for ever, so a repeated request finds the same run. */
 async function runIdOf({ tenant, subject }: Principal, key: string | undefined): Promise<string> {
   if (key === undefined) return `run_${ulid()}`;
-  const hash = await sha256Hex(JSON.stringify([tenant, subject, key]));
-  const digits = Array.from({ length: 26 }, (_, index) =>
-    ALPHABET.charAt(Number.parseInt(hash.slice(2 * index, 2 * index + 2), 16) % ALPHABET.length),
-  );
-  return `run_${digits.join("")}`;
+  return `run_${charactersOf(await sha256Hex(JSON.stringify([tenant, subject, key])))}`;
 }

@@ -94,5 +94,5 @@ const app = dramatis({
   ],
 });
 
-export const { Conversation, Agent, Coordinator, Executor } = app;
+export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;
 export default app.handler;

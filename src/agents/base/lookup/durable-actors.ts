@@ -14,6 +14,7 @@ export function durableActors(env: object): ActorLookup {
       durableActor(env, { kind: "conversation", tenant, id }, "UNAVAILABLE", hint),
     coordinator: (tenant, id, hint) =>
       durableActor(env, { kind: "coordinator", tenant, id }, "UNAVAILABLE", hint),
+    trigger: (tenant, id, hint) => durableActor(env, { kind: "trigger", tenant, id }, "UNAVAILABLE", hint),
     mailbox: (address) => durableActor(env, address),
   };
 }

@@ -1,11 +1,11 @@
 /**
  * The placement of actors: the platform's namespace is asked with the location that an actor's id names.
  *
- * PLACE-1  Every look-up of an agent, a conversation or a run, from whichever actor, route or handle, asks for the jurisdiction that its id
- *          names, and for none otherwise. Ids of other kinds of actors name none.
+ * PLACE-1  Every look-up of an agent, a conversation, a run or a trigger, from whichever actor, route or handle, asks for the
+ *          jurisdiction that its id names, and for none otherwise. Ids of other kinds of actors name none.
  * PLACE-2  workerd outside of the platform has no jurisdictions: there the actor is in the plain namespace, with a warning. Any other
  *          refusal of the platform is an error: no actor is looked for elsewhere.
- * PLACE-3  An agent, a conversation or a run is created only in the jurisdiction that its id names.
+ * PLACE-3  An agent, a conversation, a run or a trigger is created only in the jurisdiction that its id names.
  */
 import { getAgentByName } from "agents";
 import type { ActorAddress } from "../../../protocol/envelope.ts";
@@ -13,7 +13,7 @@ import { DramatisError } from "../../../shared/errors.ts";
 import { type LocationHint, locationOf } from "../../../shared/location.ts";
 
 /** The kinds of actors whose ids name a jurisdiction. */
-const LOCATED = new Set(["agent", "conversation", "coordinator"]);
+const LOCATED = new Set(["agent", "conversation", "coordinator", "trigger"]);
 
 /** The message of workerd, which implements the platform's namespaces without jurisdictions. */
 const NOT_IMPLEMENTED = "Jurisdiction restrictions are not implemented in workerd.";

@@ -1,0 +1,117 @@
+/**
+ * The times of a trigger: which comes next, what is due, and how a start that failed is repeated. Pure.
+ *
+ * FIRE-1  A time is noted as due before its start is attempted, and stays due until the start succeeds or fails for good.
+ * FIRE-2  All attempts of one time make the same request under the same key, so they start one run or one turn.
+ * FIRE-3  After an outage, or a start that took long, the times that were missed fire once, together.
+ * FIRE-4  A start that fails for a passing reason is repeated, after 1 s at first and at most 5 min, for a day. Any other failure is
+ *         kept as `lastError`, and the trigger goes on with its next time.
+ * FIRE-5  A trigger that is not enabled fires nothing. Enabled again, it goes on with the next time from then.
+ */
+import type { TriggerStarted, TriggerWhen } from "../../../protocol/trigger-api.ts";
+import type { ErrorData } from "../../../shared/errors.ts";
+import { toIso } from "../../../shared/time.ts";
+import { parseCron } from "./cron.ts";
+import { GIVE_UP_MS, LOST_ATTEMPT_MS, MAX_PAUSE_MS, MIN_PAUSE_MS } from "./limits.ts";
+import { nextTime } from "./next-time.ts";
+import type { Due, Firing, TriggerRecord } from "./record.ts";
+import { Zone } from "./zone.ts";
+
+/** Codes of errors that pass, whether or not they are marked as retriable. */
+const PASSING = new Set([
+  "UNAVAILABLE",
+  "RATE_LIMITED",
+  "TOO_MANY_TURNS",
+  "QUEUE_OVERFLOW",
+  "INTERNAL_ERROR",
+]);
+
+/** Returns the first time after `after`; `undefined` if there is none. Throws `INVALID_INPUT`. */
+export function timeAfter(when: TriggerWhen, after: number): number | undefined {
+  if ("webhook" in when) return undefined;
+  if ("cron" in when) return nextTime(parseCron(when.cron), new Zone(when.timeZone ?? "UTC"), after);
+  const at = Date.parse(when.at);
+  return at > after ? at : undefined;
+}
+
+/** Returns the trigger with the next time from `now`, as a new or a changed one has it. Throws `INVALID_INPUT`. */
+export function scheduled({ nextAt: _, ...record }: TriggerRecord, now: number): TriggerRecord {
+  const next = record.enabled ? timeAfter(record.when, now) : undefined;
+  return { ...record, ...(next === undefined ? {} : { nextAt: next }) };
+}
+
+/** Returns the trigger disabled, without anything that is due. */
+export function disabled({ nextAt: _, due: __, ...record }: TriggerRecord): TriggerRecord {
+  return { ...record, enabled: false };
+}
+
+/**
+ * Returns what is to be started now, and the trigger with a note of it; `null` if nothing is. `isLost`: no attempt of an earlier life
+ * can report any more.
+ */
+export function takeDue(
+  record: TriggerRecord,
+  now: number,
+  { isLost = false } = {},
+): { record: TriggerRecord; firing: Firing } | null {
+  const { due, nextAt } = record;
+  if (due !== undefined)
+    return isLost || due.retryAt <= now
+      ? attempted(record, { ...due, attempts: due.attempts + 1 }, now)
+      : null;
+  if (nextAt === undefined || nextAt > now) return null;
+  const { starts, actsAs } = record;
+  const noted = { scheduledAt: nextAt, since: now, starts, actsAs, attempts: 1, retryAt: now };
+  return attempted(scheduled(record, now), noted, now);
+}
+
+function attempted(record: TriggerRecord, due: Due, now: number): { record: TriggerRecord; firing: Firing } {
+  const { id, tenant } = record;
+  const { starts, actsAs, scheduledAt } = due;
+  return {
+    record: { ...record, due: { ...due, retryAt: now + LOST_ATTEMPT_MS } },
+    firing: { id, tenant, starts, actsAs, key: toIso(scheduledAt) },
+  };
+}
+
+/** Returns the trigger after a start that succeeded. */
+export function started(
+  record: TriggerRecord,
+  key: string,
+  lastStarted: TriggerStarted,
+  now: number,
+): TriggerRecord {
+  const { lastError: _, ...rest } = without(record, key);
+  return { ...rest, lastFiredAt: now, lastStarted };
+}
+
+/** Returns the trigger after an attempt that failed. */
+export function failed(record: TriggerRecord, key: string, error: ErrorData, now: number): TriggerRecord {
+  const { code, message } = error;
+  const noted = { ...record, lastError: { code, message, at: now } };
+  const { due } = noted;
+  if (due === undefined || keyOf(due) !== key) return noted;
+  const pause = error.retryAfter ?? MIN_PAUSE_MS * 2 ** Math.min(due.attempts - 1, 20);
+  const retryAt = now + Math.min(pause, MAX_PAUSE_MS);
+  if (!mayPass(error) || retryAt > due.since + GIVE_UP_MS) return without(noted, key);
+  return { ...noted, due: { ...due, retryAt } };
+}
+
+/** Returns in how many milliseconds something is to be done; `null` if nothing is. */
+export function dueIn({ due, nextAt }: TriggerRecord, now: number): number | null {
+  const time = due?.retryAt ?? nextAt;
+  return time === undefined ? null : Math.max(0, time - now);
+}
+
+function mayPass({ code, retriable }: ErrorData): boolean {
+  return retriable || PASSING.has(code);
+}
+
+function without(record: TriggerRecord, key: string): TriggerRecord {
+  const { due, ...rest } = record;
+  return due !== undefined && keyOf(due) === key ? rest : record;
+}
+
+function keyOf({ scheduledAt }: Due): string {
+  return toIso(scheduledAt);
+}

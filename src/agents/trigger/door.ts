@@ -1,0 +1,171 @@
+/**
+ * The door of a trigger: its requests, and who may make them.
+ *
+ * TRIGGER-1  A trigger is visible to the subject that it acts as, and to operators and administrators of its tenant. To others it does
+ *            not exist.
+ * TRIGGER-2  Authors and administrators create and change triggers. The subject that a trigger acts as may disable and delete it without
+ *            a role.
+ * TRIGGER-3  Whoever changes a trigger or its secret takes it over: it acts as that subject from then on. Only disabling it does not.
+ * TRIGGER-4  What the trigger starts is checked, as the subject that it will act as, before the trigger is stored.
+ */
+import { z } from "zod";
+import {
+  type ChangeTrigger,
+  type CreateTrigger,
+  type TriggerStarts,
+  type TriggerSummary,
+  type TriggerView,
+  type TriggerWhen,
+  triggerChanges,
+  triggerFields,
+  triggerIdSchema,
+} from "../../protocol/trigger-api.ts";
+import { hookPath } from "../../protocol/trigger-hook.ts";
+import { parseContent } from "../../shared/content.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { jurisdictionOf } from "../../shared/location.ts";
+import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
+import { toIso } from "../../shared/time.ts";
+import { validate } from "../../shared/validation.ts";
+import { disabled, scheduled, timeAfter } from "./core/firing.ts";
+import { MAX_STARTS_LENGTH } from "./core/limits.ts";
+import type { TriggerRecord } from "./core/record.ts";
+import { unknownTrigger } from "./store.ts";
+
+const createSchema = z.strictObject({ id: triggerIdSchema, ...triggerFields });
+const changeSchema = z
+  .strictObject(triggerChanges)
+  .refine((change) => Object.keys(change).length > 0, "Give `when`, `starts` or `enabled`.");
+
+/** Returns a new trigger as its request describes it, without a secret. Throws `INVALID_INPUT`, and `FORBIDDEN` (TRIGGER-2). */
+export function parseCreate(
+  { subject, tenant, roles }: Principal,
+  input: CreateTrigger,
+  now: number,
+): TriggerRecord {
+  requireAuthor({ subject, tenant, roles });
+  const { id, when, starts, enabled = true } = validate(createSchema, input);
+  const record = { id, tenant, when, starts: checkedStarts(starts, when), enabled };
+  checkTime(when, now);
+  return scheduled({ ...record, createdBy: subject, actsAs: subject, createdAt: now, updatedAt: now }, now);
+}
+
+/** Returns a change, checked. Throws `INVALID_INPUT`. */
+export function parseChange(change: ChangeTrigger): ChangeTrigger {
+  return validate(changeSchema, change);
+}
+
+/** Reports whether a change only disables the trigger. */
+export function isStop(change: ChangeTrigger): boolean {
+  return change.enabled === false && change.when === undefined && change.starts === undefined;
+}
+
+/** Returns the trigger with a change by a principal. Throws `INVALID_INPUT`. */
+export function changed(
+  before: TriggerRecord,
+  change: ChangeTrigger,
+  { subject }: Principal,
+  now: number,
+): TriggerRecord {
+  const updatedAt = updateTime(before, now);
+  if (isStop(change)) return disabled({ ...before, updatedAt });
+  const { when = before.when, starts = before.starts, enabled = before.enabled } = change;
+  if (isHook(when) !== isHook(before.when))
+    throw refused("/when", "A webhook cannot become a time, nor a time a webhook. Create another trigger.");
+  if (change.when !== undefined) checkTime(when, now);
+  const next = {
+    ...before,
+    when,
+    starts: checkedStarts(starts, when),
+    enabled,
+    actsAs: subject,
+    updatedAt,
+  };
+  if (!enabled) return disabled(next);
+  return change.when !== undefined || !before.enabled ? scheduled(next, now) : next;
+}
+
+/** Throws `NOT_FOUND` unless the principal may see the trigger (TRIGGER-1). */
+export function checkReader({ tenant, actsAs }: TriggerRecord, principal: Principal): void {
+  if (principal.tenant !== tenant) throw unknownTrigger();
+  if (principal.subject !== actsAs && !mayReadAll(principal)) throw unknownTrigger();
+}
+
+/** Throws as `checkReader`, and `FORBIDDEN` unless the principal may change the trigger (TRIGGER-2). */
+export function checkChanger(record: TriggerRecord, principal: Principal, stops = false): void {
+  checkReader(record, principal);
+  if (!stops || principal.subject !== record.actsAs) requireAuthor(principal);
+}
+
+export function triggerView(record: TriggerRecord): TriggerView {
+  const { id, tenant, when, starts, enabled, createdBy, actsAs, due, lastError, nextAt, lastFiredAt } =
+    record;
+  const iso = (time: number | undefined) => (time === undefined ? undefined : toIso(time));
+  return {
+    id,
+    when,
+    starts,
+    enabled,
+    createdBy,
+    actsAs,
+    createdAt: toIso(record.createdAt),
+    updatedAt: toIso(record.updatedAt),
+    ...defined({
+      jurisdiction: jurisdictionOf(id),
+      nextAt: iso(nextAt),
+      due: due && { scheduledAt: toIso(due.scheduledAt), attempts: due.attempts },
+      lastFiredAt: iso(lastFiredAt),
+      lastStarted: record.lastStarted,
+      lastError: lastError && { ...lastError, at: toIso(lastError.at) },
+      hook: isHook(when) ? hookPath(tenant, id) : undefined,
+    }),
+  };
+}
+
+/** Returns a trigger as a list shows it. */
+export function triggerSummary(record: TriggerRecord): TriggerSummary {
+  const { id, jurisdiction, when, starts, enabled, createdBy, actsAs, createdAt, updatedAt } =
+    triggerView(record);
+  const target =
+    "workflow" in starts ? { workflow: starts.workflow } : { conversationId: starts.conversationId };
+  const facts = { id, when, starts: target, enabled, createdBy, actsAs, createdAt, updatedAt };
+  return { ...facts, ...defined({ jurisdiction }) };
+}
+
+/** Returns the time of a change: updates ascend even if the clock does not. */
+export function updateTime({ updatedAt }: TriggerRecord, now: number): number {
+  return Math.max(now, updatedAt + 1);
+}
+
+export function isHook(when: TriggerWhen): boolean {
+  return "webhook" in when;
+}
+
+function requireAuthor(principal: Principal): void {
+  if (mayAuthor(principal)) return;
+  throw new DramatisError("FORBIDDEN", "Only authors and administrators may create and change triggers.");
+}
+
+function checkTime(when: TriggerWhen, now: number): void {
+  if (isHook(when) || timeAfter(when, now) !== undefined) return;
+  const path = "at" in when ? "/when/at" : "/when/cron";
+  throw refused(path, "Must name a time in the future.");
+}
+
+function checkedStarts(starts: TriggerStarts, when: TriggerWhen): TriggerStarts {
+  const { length } = JSON.stringify(starts);
+  if (length > MAX_STARTS_LENGTH)
+    throw new DramatisError(
+      "TOO_LARGE",
+      `\`starts\` has ${length} characters as JSON. The maximum is ${MAX_STARTS_LENGTH}.`,
+    );
+  if ("workflow" in starts) return starts;
+  if (starts.content !== undefined) parseContent(starts.content, "/starts/content");
+  else if (!isHook(when)) throw refused("/starts/content", "Is required, unless the trigger is a webhook.");
+  return starts;
+}
+
+function refused(path: string, message: string): DramatisError {
+  return new DramatisError("INVALID_INPUT", message, { errors: [{ path, message }] });
+}

@@ -1,0 +1,84 @@
+/**
+ * The webhook of a trigger: its secret, the check of a delivery, and what the body becomes.
+ *
+ * WEBHOOK-1  A delivery is accepted only if it is signed with the secret of this trigger, within 5 minutes of its time. Any other, and one
+ *            to a trigger that does not exist, gets the same answer.
+ * WEBHOOK-2  The secret is shown when it is made, and never again. It is in no entry, view or log.
+ * WEBHOOK-3  The id of a delivery is kept for 14 days, with a hash of its body and not the body. Repeated, it starts nothing; one that was
+ *            refused is free.
+ * WEBHOOK-4  The body is data: `input.body` of the run, beside the trigger's own input, or a text behind the trigger's own content.
+ */
+
+import { toBase64Url } from "../../protocol/operation-handle.ts";
+import type { Delivery, TriggerStarts } from "../../protocol/trigger-api.ts";
+import { MAX_HOOK_BYTES, signedBytes, unknownHook } from "../../protocol/trigger-hook.ts";
+import { type Content, parseContent } from "../../shared/content.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { checkJson, type Json, parseJsonText } from "../../shared/json.ts";
+import { TOLERANCE_MS } from "./core/limits.ts";
+import type { TriggerRecord } from "./core/record.ts";
+
+const SECRET_BYTES = 32;
+const HMAC = { name: "HMAC", hash: "SHA-256" } as const;
+
+/** Returns a new secret. The key of the signature is this text in UTF-8. */
+export function newSecret(): string {
+  return `whsec_${toBase64Url(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)))}`;
+}
+
+/** Throws `NOT_FOUND` unless the delivery is for this trigger (WEBHOOK-1). `now` is in milliseconds. */
+export async function checkSigned(
+  { secret }: Pick<TriggerRecord, "secret">,
+  delivery: Delivery,
+  now: number,
+): Promise<void> {
+  if (secret === undefined || delivery.body.length > MAX_HOOK_BYTES) throw unknownHook();
+  const key = await crypto.subtle.importKey("raw", encoded(secret), HMAC, false, ["verify"]);
+  // `verify` compares in constant time.
+  const isSigned = await crypto.subtle.verify(
+    "HMAC",
+    key,
+    fromHex(delivery.signature),
+    signedBytes(delivery),
+  );
+  const isInTime = Math.abs(now - delivery.time * 1_000) <= TOLERANCE_MS;
+  if (!isSigned || !isInTime) throw unknownHook();
+}
+
+/** Returns what a delivery starts (WEBHOOK-4). Throws `INVALID_JSON`, `INVALID_INPUT` or `TOO_LARGE`. */
+export function startsWith(starts: TriggerStarts, bytes: Uint8Array): TriggerStarts {
+  const body = bytes.length === 0 ? undefined : parsed(bytes);
+  if ("workflow" in starts)
+    return body === undefined ? starts : { ...starts, input: { ...starts.input, body } };
+  const text = typeof body === "string" ? body : body === undefined ? "" : JSON.stringify(body, null, 2);
+  return { ...starts, content: parseContent(joined(starts.content, text)) };
+}
+
+function parsed(bytes: Uint8Array): Json {
+  const value = parseJsonText(decoded(bytes), "The body");
+  checkJson(value, "The body");
+  return value;
+}
+
+function joined(content: Content | undefined, text: string): Content {
+  if (content === undefined || text === "") return content ?? text;
+  return typeof content === "string" ? `${content}\n\n${text}` : [...content, { type: "text", text }];
+}
+
+function decoded(bytes: Uint8Array): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes);
+  } catch (cause) {
+    throw new DramatisError("INVALID_JSON", "The body is not valid UTF-8.", { cause });
+  }
+}
+
+function encoded(text: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(new TextEncoder().encode(text));
+}
+
+function fromHex(digits: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from({ length: digits.length / 2 }, (_, index) =>
+    Number.parseInt(digits.slice(2 * index, 2 * index + 2), 16),
+  );
+}

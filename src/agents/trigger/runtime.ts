@@ -1,0 +1,163 @@
+/**
+ * A trigger at work: notes the times that come, attempts their starts, and keeps what came of them. Runs unchanged in a Durable Object
+ * and in Node.
+ *
+ * FIRE-8  A commit arms the wake-up that its state calls for, in the same transaction. A start begins after the commit that notes it.
+ */
+import { unanswered, withDeadline } from "../../ports/deadline.ts";
+import type { KeyValue } from "../../ports/key-value.ts";
+import type { ActorDatabase } from "../../ports/sql-database.ts";
+import type { TriggerStarted } from "../../protocol/trigger-api.ts";
+import { DramatisError, toErrorData } from "../../shared/errors.ts";
+import { ArmedWakeup, type WakeupPorts } from "../base/runtime/armed-wakeup.ts";
+import { dueIn, failed, started, takeDue } from "./core/firing.ts";
+import { ATTEMPT_MS, DELIVERY_KEPT_MS } from "./core/limits.ts";
+import type { Firing, TriggerRecord } from "./core/record.ts";
+import { TriggerStore } from "./store.ts";
+
+export interface TriggerPorts extends WakeupPorts {
+  database: ActorDatabase;
+  keyValue: KeyValue;
+  /** As `Mirror.note`: publishes a change that somebody made. Called in the transaction that makes it. */
+  note(): Promise<void>;
+  /** Starts a run or a turn, once for each key. Throws what refuses it. */
+  start(firing: Firing): Promise<TriggerStarted>;
+}
+
+export class TriggerRuntime {
+  readonly store: TriggerStore;
+  readonly #wakeup: ArmedWakeup;
+  /** The key of the scheduled start that this life attempts. */
+  #attempted: string | null = null;
+
+  constructor(private readonly ports: TriggerPorts) {
+    this.store = new TriggerStore(ports);
+    this.#wakeup = new ArmedWakeup(ports, () => this.dueIn);
+  }
+
+  /** In how many milliseconds `reconcile` must be called again; `null` if it need not be. */
+  get dueIn(): number | null {
+    const record = this.store.find();
+    return record === undefined ? null : dueIn(record, this.ports.clock.now());
+  }
+
+  /** Resolves when the wake-up of the trigger is armed. */
+  whenArmed(): Promise<void> {
+    return this.#wakeup.whenArmed();
+  }
+
+  /** Creates the trigger. Throws `CONFLICT` if it exists. Resolves when its wake-up is armed. */
+  async create(record: TriggerRecord): Promise<void> {
+    await this.#commit(() => {
+      this.store.create(record);
+      return record;
+    }, true);
+  }
+
+  /** Makes a change that somebody asked for, and that lists show. Throws `NOT_FOUND`. Resolves when its wake-ups are armed. */
+  update(change: (record: TriggerRecord, now: number) => TriggerRecord): Promise<TriggerRecord> {
+    return this.#change(change, true);
+  }
+
+  /** Changes the trigger. Throws `NOT_FOUND` if it does not exist. Resolves when its wake-up is armed. */
+  async #change(
+    change: (record: TriggerRecord, now: number) => TriggerRecord,
+    isListed = false,
+  ): Promise<TriggerRecord> {
+    const now = this.ports.clock.now();
+    let record = this.store.get();
+    await this.#commit(() => {
+      record = change(this.store.get(), now);
+      this.store.put(record);
+      return record;
+    }, isListed);
+    return record;
+  }
+
+  /** Attempts again what an earlier life left. Call it once, when the actor wakes. */
+  wake(): void {
+    this.#begin({ isLost: true });
+    this.#wakeup.doubt();
+  }
+
+  /** Notes what is due, and attempts it. */
+  reconcile(): void {
+    this.#begin();
+  }
+
+  /**
+   * Starts what a delivery calls for. Repeating the delivery returns the same. Throws `IDEMPOTENCY_CONFLICT` for another body under its
+   * id, and what refuses the start: then the id is free.
+   */
+  async deliver(delivery: { id: string; hash: string }, firing: Firing): Promise<TriggerStarted> {
+    const { id, hash } = delivery;
+    const { clock } = this.ports;
+    const before = this.store.delivery(id, clock.now() - DELIVERY_KEPT_MS);
+    if (before !== undefined) {
+      if (before.hash === hash) return before.started;
+      throw new DramatisError(
+        "IDEMPOTENCY_CONFLICT",
+        `The delivery "${id}" has come with another body. Give each delivery an id of its own.`,
+      );
+    }
+    try {
+      const result = await this.#start(firing);
+      await this.#change((record, now) => {
+        this.store.addDelivery(id, { hash, started: result }, now, now - DELIVERY_KEPT_MS);
+        return started(record, firing.key, result, now);
+      });
+      return result;
+    } catch (error) {
+      await this.#change((record, now) => failed(record, firing.key, toErrorData(error), now));
+      throw error;
+    }
+  }
+
+  #begin(options?: { isLost: boolean }): void {
+    const record = this.store.find();
+    if (record === undefined || this.#attempted !== null) return;
+    const taken = takeDue(record, this.ports.clock.now(), options);
+    if (taken === null) return;
+    const armed = this.#commit(() => {
+      this.store.put(taken.record);
+      return taken.record;
+    });
+    armed.catch((error: unknown) => console.error(error));
+    this.#attempted = taken.firing.key;
+    this.#attempt(taken.firing).catch((error: unknown) => console.error(error));
+  }
+
+  async #attempt(firing: Firing): Promise<void> {
+    const { key } = firing;
+    const outcome = await this.#start(firing).then(
+      (result) => (record: TriggerRecord, now: number) => started(record, key, result, now),
+      (error: unknown) => {
+        if (!(error instanceof DramatisError)) console.error(error);
+        return (record: TriggerRecord, now: number) => failed(record, key, toErrorData(error), now);
+      },
+    );
+    this.#attempted = null;
+    // Where this cannot be written, the attempt counts as lost and is repeated.
+    if (this.store.find() !== undefined) await this.#change(outcome);
+    this.#begin();
+  }
+
+  #start(firing: Firing): Promise<TriggerStarted> {
+    const reason = unanswered("What the trigger starts", ATTEMPT_MS);
+    return withDeadline(this.ports.clock, ATTEMPT_MS, () => this.ports.start(firing), { reason });
+  }
+
+  /** Commits what `body` writes, with the wake-up. Throws if either cannot be written; resolves when the wake-up is armed. */
+  async #commit(body: () => TriggerRecord, isListed = false): Promise<void> {
+    const { database, clock } = this.ports;
+    const { armed, noted } = database.transaction(() => {
+      const due = dueIn(body(), clock.now());
+      return {
+        armed: due === null ? null : this.#wakeup.write(due),
+        noted: isListed ? this.ports.note() : null,
+      };
+    });
+    if (armed !== null) this.#wakeup.adopt(armed);
+    await Promise.all([armed, noted]);
+  }
+}

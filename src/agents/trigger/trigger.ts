@@ -1,0 +1,246 @@
+/** The `Trigger` actor: starts a run of a workflow, or a turn of a conversation, at a time, by cron, or by a signed webhook. */
+import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
+import type { TriggerWriter } from "../../d1/triggers.ts";
+import { systemClock } from "../../ports/system.ts";
+import { durableStorage } from "../../ports/workers/durable-storage.ts";
+import type { ActorLookup } from "../../protocol/actor-lookup.ts";
+import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
+import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
+import type {
+  ChangeTrigger,
+  CreateTrigger,
+  Delivery,
+  TriggerApi,
+  TriggerStarted,
+} from "../../protocol/trigger-api.ts";
+import { unknownHook } from "../../protocol/trigger-hook.ts";
+import { asDone, asResult, DramatisError, type Result, unwrap } from "../../shared/errors.ts";
+import type { DefinitionReference } from "../../shared/identifiers.ts";
+import type { JsonObject } from "../../shared/json.ts";
+import type { Principal } from "../../shared/principal.ts";
+import { sha256Hex } from "../../shared/sha256.ts";
+import { Mirror } from "../base/mirror/mirror.ts";
+import { SessionAgent } from "../base/session-agent.ts";
+import { StorageRefusal } from "../base/storage/schema-upgrade.ts";
+import { Wakeups } from "../base/timers/wakeups.ts";
+import type { TriggerRecord } from "./core/record.ts";
+import {
+  changed,
+  checkChanger,
+  checkReader,
+  isHook,
+  isStop,
+  parseChange,
+  parseCreate,
+  triggerSummary,
+  triggerView,
+  updateTime,
+} from "./door.ts";
+import { checkSigned, newSecret, startsWith } from "./hook.ts";
+import { TriggerRuntime } from "./runtime.ts";
+import { actorOf, start } from "./start.ts";
+
+/** Everything that an application provides to its triggers. */
+export interface TriggerClassPorts<Env> {
+  actors(env: Env): ActorLookup;
+  deadLetters(env: Env): DeadLetterWriter | null;
+  /** `null` where there is no directory. */
+  directory(env: Env): TriggerWriter | null;
+  /** Resolves a workflow of a tenant. Throws `NOT_FOUND` or `INVALID_INPUT`. */
+  workflow(env: Env, tenant: string, reference: DefinitionReference): Promise<PinnedWorkflow>;
+  /** Checks an input of the workflow, which is at a path of the request. Throws `INVALID_INPUT`. */
+  checkedInput(workflow: PinnedWorkflow, input: JsonObject, path: string): JsonObject;
+  /** Reports whether a subject may still act in its tenant. Asked before each start. */
+  mayAct(env: Env, principal: Principal): boolean | Promise<boolean>;
+  /** Where the triggers of a tenant may live. */
+  location(tenant: string): LocationPolicy;
+}
+
+/** Milliseconds in which the SDK ends an actor that was destroyed. */
+const DESTROYED_WITHIN_MS = 1_000;
+
+/** Returns the class `Trigger` of an application. */
+export function createTriggerClass<Env extends Cloudflare.Env>(
+  ports: TriggerClassPorts<Env>,
+): new (
+  ctx: DurableObjectState,
+  env: Env,
+) => SessionAgent<Env> & TriggerApi {
+  return class Trigger extends SessionAgent<Env> implements TriggerApi {
+    /** The names are stored with the jobs: never change them. */
+    readonly #wakeups = new Wakeups(
+      {
+        fire: () => {
+          this.#runtime.reconcile();
+          return this.#runtime.dueIn;
+        },
+        directory: () => this.#listing.wake(),
+      },
+      { early: ["fire"] },
+    );
+    readonly #runtime = new TriggerRuntime({
+      ...durableStorage(this.ctx.storage),
+      clock: systemClock,
+      armWakeup: (milliseconds) => this.#wakeups.arm("fire", milliseconds),
+      note: () => this.#listing.note(),
+      start: (firing) =>
+        start(
+          { actors: ports.actors(this.env), mayAct: (principal) => ports.mayAct(this.env, principal) },
+          firing,
+        ),
+    });
+
+    readonly #listing = new Mirror({
+      clock: systemClock,
+      wakeup: this.#wakeups.named("directory"),
+      put: async () => {
+        const record = this.#runtime.store.get();
+        await ports.directory(this.env)?.put(record.tenant, triggerSummary(record));
+      },
+      changedAt: () => this.#runtime.store.get().updatedAt,
+    });
+
+    constructor(ctx: DurableObjectState, env: Env) {
+      super(ctx, env);
+      this.lifecycle.use(this.#wakeups);
+    }
+
+    protected override get mailboxKind() {
+      return "trigger";
+    }
+
+    protected override checkStorage() {
+      super.checkStorage();
+      this.#runtime.store.checkVersion();
+    }
+
+    protected override whenArmed() {
+      return this.#runtime.whenArmed();
+    }
+
+    protected override deadLetterDirectory() {
+      return ports.deadLetters(this.env);
+    }
+
+    override async onStart(): Promise<void> {
+      try {
+        this.#runtime.wake();
+      } catch (error) {
+        // The requests of this life throw the refusal.
+        if (!(error instanceof StorageRefusal)) throw error;
+      }
+    }
+
+    async create(principal: Principal, input: CreateTrigger) {
+      return asResult(async () => {
+        this.checkPlace();
+        const record = parseCreate(principal, input, systemClock.now());
+        const { tenant, id, when } = record;
+        if (this.name !== `${tenant}:${id}`)
+          throw new DramatisError("INVALID_INPUT", `The actor of this trigger is "${tenant}:${id}".`);
+        checkNew(id, ports.location(tenant), "/id");
+        await this.#checkStarts(record);
+        const secret = isHook(when) ? { secret: newSecret() } : {};
+        await this.#runtime.create({ ...record, ...secret });
+        await this.#listing.publish();
+        return { ...triggerView(record), ...secret };
+      });
+    }
+
+    async view(principal: Principal) {
+      return asResult(() => {
+        const record = this.#runtime.store.get();
+        checkReader(record, principal);
+        return triggerView(record);
+      });
+    }
+
+    async update(principal: Principal, input: ChangeTrigger) {
+      return asResult(async () => {
+        const before = this.#runtime.store.get();
+        checkReader(before, principal);
+        const change = parseChange(input);
+        const apply = (record: TriggerRecord, now: number) => {
+          checkChanger(record, principal, isStop(change));
+          return changed(record, change, principal, now);
+        };
+        const wanted = apply(before, systemClock.now());
+        if (!isStop(change)) await this.#checkStarts(wanted);
+        const record = await this.#runtime.update(apply);
+        await this.#listing.publish();
+        return triggerView(record);
+      });
+    }
+
+    async rotate(principal: Principal) {
+      return asResult(async () => {
+        const secret = newSecret();
+        const record = await this.#runtime.update((before, now) => {
+          checkChanger(before, principal);
+          if (!isHook(before.when))
+            throw new DramatisError("CONFLICT", "Only a webhook has a secret. This trigger has a time.");
+          return { ...before, secret, actsAs: principal.subject, updatedAt: updateTime(before, now) };
+        });
+        await this.#listing.publish();
+        return { ...triggerView(record), secret };
+      });
+    }
+
+    async remove(principal: Principal): Promise<Result<null>> {
+      return asDone(async () => {
+        const { tenant, id } = this.#runtime.store.get();
+        checkChanger(this.#runtime.store.get(), principal, true);
+        // A put that runs would bring the row back.
+        await this.#listing.publish();
+        await ports.directory(this.env)?.remove(tenant, id);
+        await this.#destroy();
+      });
+    }
+
+    async deliver(delivery: Delivery): Promise<Result<TriggerStarted>> {
+      return asResult(async () => {
+        const record = this.#runtime.store.find();
+        if (record === undefined) {
+          await this.#destroy(() => this.#runtime.store.find() === undefined);
+          throw unknownHook();
+        }
+        await checkSigned(record, delivery, systemClock.now());
+        const { id, tenant, actsAs, enabled } = record;
+        if (!enabled) throw new DramatisError("CONFLICT", "The trigger is not enabled.");
+        const starts = startsWith(record.starts, delivery.body);
+        const hash = await sha256Hex(new TextDecoder().decode(delivery.body));
+        const firing = { id, tenant, starts, actsAs, key: delivery.id };
+        return this.#runtime.deliver({ id: delivery.id, hash }, firing);
+      });
+    }
+
+    override onRequest(): Response {
+      return new Response("Not found", { status: 404 });
+    }
+
+    /** Throws unless the trigger can start what it should, as the subject that it acts as (TRIGGER-4). */
+    async #checkStarts(record: TriggerRecord): Promise<void> {
+      const { starts, tenant, when } = record;
+      if ("conversationId" in starts) {
+        const conversation = await ports.actors(this.env).conversation(tenant, starts.conversationId);
+        unwrap(await conversation.checkSpeaker(actorOf(record)));
+        return;
+      }
+      const workflow = await ports.workflow(this.env, tenant, starts.workflow);
+      if (!isHook(when)) ports.checkedInput(workflow, starts.input ?? {}, "/starts/input");
+    }
+
+    /**
+     * Removes the storage of the actor. No other request runs meanwhile. Anyone may name a trigger in the address of a webhook, so an
+     * actor without a trigger leaves nothing behind.
+     */
+    async #destroy(mayGo: () => boolean = () => true): Promise<void> {
+      await this.ctx.blockConcurrencyWhile(async () => {
+        if (!mayGo()) return;
+        await this.destroy();
+        // The SDK ends the actor in a moment. Whoever is answered before would reach an actor without tables.
+        await scheduler.wait(DESTROYED_WITHIN_MS);
+      });
+    }
+  };
+}
