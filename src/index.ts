@@ -112,12 +112,14 @@ export type {
   StartTurn,
   SubscribeOptions,
 } from "./protocol/conversation-api.ts";
+export type { CoordinatorApi } from "./protocol/coordinator-api.ts";
 export type { Persona, PersonaSource, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
 export type { TaskErrorApi, TaskExecutor, TaskResultApi, ToolStateApi } from "./protocol/executor-api.ts";
 export type { LocationPolicy } from "./protocol/location-policy.ts";
 export type { DeferApi } from "./protocol/operation-handle.ts";
 export type { ToolOutcome } from "./protocol/requests.ts";
+export type { ChildRunApi } from "./protocol/run-call.ts";
 export type { AcceptedSignal, SignalEnvelope, SignalResult, StartedTurn } from "./protocol/signals.ts";
 export type {
   ActionDefinition,
@@ -129,6 +131,7 @@ export type {
   TaskDefinition,
   TaskRetry,
 } from "./protocol/task-definition.ts";
+export type { CreateTrigger, TriggerApi, TriggerStarted, TriggerView } from "./protocol/trigger-api.ts";
 export type { TurnView } from "./protocol/views.ts";
 export type {
   WorkflowDefinition,
