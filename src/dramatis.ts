@@ -271,6 +271,7 @@ export function dramatis(options: DramatisOptions) {
     }),
     Coordinator: createCoordinatorClass<DramatisEnv & Cloudflare.Env>({
       executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),
+      directory,
       deadLetters,
       location,
       workflow: (env, tenant, reference) =>

@@ -38,8 +38,8 @@ export const startFields = {
   idempotencyKey: z.string().min(1).max(200).exactOptional(),
 };
 
-/** A run. */
-export interface RunView {
+/** The members that a run and its entry in a list share. */
+interface RunMembers {
   id: string;
   workflow: { library: string; id: string; version: number };
   projectId: string;
@@ -48,6 +48,18 @@ export interface RunView {
   startedBy: string;
   /** ISO 8601, UTC. */
   createdAt: string;
+  /** Present once the run is over. */
+  endedAt?: string;
+}
+
+/** A run in a list. */
+export interface RunSummary extends RunMembers {
+  /** The code of the run's error, if it has one. */
+  errorCode?: string;
+}
+
+/** A run. */
+export interface RunView extends RunMembers {
   input: JsonObject;
   /** The area `state` as it is now. */
   state: JsonObject;

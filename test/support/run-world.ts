@@ -57,6 +57,7 @@ export async function runWorkflow(
       executor: crossExecutor(executor, life),
       armWakeup: () => life.cross("window.open", async () => undefined),
       send: async () => undefined,
+      statusChanged: () => life.cross("status.note", async () => undefined),
       publish: () => life.cross("publish", () => undefined),
     });
     door = {

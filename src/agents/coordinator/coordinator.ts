@@ -6,6 +6,7 @@
  * RUNDOOR-2  Repeating a start with its key and content answers the same run; with other content it is `IDEMPOTENCY_CONFLICT`.
  */
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
+import type { Directory } from "../../d1/directory.ts";
 import { withDeadline } from "../../ports/deadline.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
@@ -28,17 +29,20 @@ import type { DefinitionReference } from "../../shared/identifiers.ts";
 import type { Json, JsonObject } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
+import { Mirror } from "../base/mirror/mirror.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
-import { isOver, type RunState } from "./core/state.ts";
+import { isOver } from "./core/state.ts";
 import { checkReader, parseStart, requestHash } from "./door/start-run.ts";
-import { journalPage, runView } from "./reads/run-views.ts";
+import { journalPage, runSummary, runView } from "./reads/run-views.ts";
 import { RunRuntime } from "./run-runtime.ts";
 
 /** Everything that an application provides to its runs. */
 export interface CoordinatorClassPorts<Env> {
   executor(env: Env): TaskExecutor;
   deadLetters(env: Env): DeadLetterWriter | null;
+  /** Returns `null` where there is no directory. */
+  directory(env: Env): Directory | null;
   /** Resolves a workflow of a tenant with all that it runs. Throws `NOT_FOUND` or `INVALID_INPUT`. */
   workflow(env: Env, tenant: string, reference: DefinitionReference): Promise<PinnedWorkflow>;
   /** Returns an input as the workflow takes it. Throws `INVALID_INPUT`. */
@@ -61,13 +65,14 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     extends SessionAgent<Env>
     implements CoordinatorApi, TaskResultApi, TaskErrorApi, ToolStateApi, DeferApi
   {
-    /** The name is stored with the job: never change it. */
+    /** The names are stored with the jobs: never change them. */
     readonly #wakeups = new Wakeups(
       {
         run: () => {
           this.#runtime.reconcile();
           return this.#runtime.dueIn;
         },
+        directory: () => this.#listing.wake(),
       },
       { early: ["run"] },
     );
@@ -77,9 +82,21 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       executor: ports.executor(this.env),
       armWakeup: (milliseconds) => this.#wakeups.arm("run", milliseconds),
       send: (envelope) => this.mailbox.send(envelope, { owed: true }),
-      publish: ({ state }) => {
+      statusChanged: () => this.#listing.note(),
+      publish: ({ before, state }) => {
+        if (before.status !== state.status) void this.#listing.publish();
         if (isOver(state)) for (const end of this.#waiting.splice(0)) end();
       },
+    });
+    /** The run's entry in the directory. */
+    readonly #listing = new Mirror({
+      clock: systemClock,
+      wakeup: this.#wakeups.named("directory"),
+      put: async () => {
+        const { record, seq } = this.#runtime.state;
+        await ports.directory(this.env)?.putRun(record.tenant, { ...runSummary(this.#runtime), seq });
+      },
+      changedAt: () => this.#runtime.endedAt ?? this.#runtime.state.record.createdAt,
     });
     /** Callers that wait for the end of the run. */
     readonly #waiting: (() => void)[] = [];
@@ -140,19 +157,20 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           request,
           createdAt: systemClock.now(),
         });
-        return runView(this.#runtime.state);
+        void this.#listing.publish();
+        return runView(this.#runtime);
       });
     }
 
     async status(principal: Principal) {
-      return this.#read(principal, runView);
+      return this.#read(principal, () => runView(this.#runtime));
     }
 
     async cancel(principal: Principal, { reason }: { reason?: string } = {}) {
       return asResult(async () => {
         checkReader(this.#runtime.state.record, principal);
         await this.#runtime.cancel(principal.subject, reason);
-        return runView(this.#runtime.state);
+        return runView(this.#runtime);
       });
     }
 
@@ -168,7 +186,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           const end = new Promise<void>((resolve) => this.#waiting.push(resolve));
           await withDeadline(systemClock, limit, () => end).catch(() => undefined);
         }
-        return runView(this.#runtime.state);
+        return runView(this.#runtime);
       });
     }
 
@@ -212,17 +230,17 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       checkReader(state.record, principal);
       if (key === undefined)
         throw new DramatisError("CONFLICT", "This run exists already. Start another one under another id.");
-      if (state.record.request === request) return runView(state);
+      if (state.record.request === request) return runView(this.#runtime);
       throw new DramatisError(
         "IDEMPOTENCY_CONFLICT",
         "Another run was started under this key. Repeat that request, or give another key.",
       );
     }
 
-    #read<Value>(principal: Principal, body: (state: RunState) => Value): Promise<Result<Value>> {
+    #read<Value>(principal: Principal, body: () => Value): Promise<Result<Value>> {
       return asResult(() => {
         checkReader(this.#runtime.state.record, principal);
-        return body(this.#runtime.state);
+        return body();
       });
     }
   };

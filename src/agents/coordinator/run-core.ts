@@ -19,10 +19,14 @@ export interface RunCommit extends Commit<RunState>, RunChange {
 export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null, RunCommit, RunEffect> {
   readonly effectsOf = effectsOf;
 
-  /** `wokeAt` is the time at which this life of the actor began. */
+  /**
+   * `wokeAt` is the time at which this life of the actor began. `statusChanged` is called in the transaction of each commit that changes
+   * the status of the run.
+   */
   constructor(
     private readonly store: RunDatabase,
     private readonly wokeAt: number,
+    private readonly statusChanged: () => void,
   ) {}
 
   load(): RunState | null {
@@ -41,7 +45,10 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   }
 
   write(before: RunState, change: RunChange | null, now: number): RunCommit | null {
-    return change === null ? null : { before, ...change, row: this.store.commit(before, change, now) };
+    if (change === null) return null;
+    const row = this.store.commit(before, change, now);
+    if (change.state.status !== before.status) this.statusChanged();
+    return { before, ...change, row };
   }
 
   envelopes(): readonly NewEnvelope[] {

@@ -1,6 +1,6 @@
 /** Schemas of runs of workflows. */
 import { z } from "zod";
-import type { ActiveToken, RunEntryView, RunView } from "../../protocol/coordinator-api.ts";
+import type { ActiveToken, RunEntryView, RunSummary, RunView } from "../../protocol/coordinator-api.ts";
 import { RUN_ENTRY_TYPES, RUN_STATUSES, type RunError } from "../../protocol/workflow-run.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { RUN_ID } from "../../shared/identifiers.ts";
@@ -25,14 +25,27 @@ const activeToken: z.ZodType<ActiveToken> = z.strictObject({
   attempt: z.exactOptional(z.int().min(1)),
 });
 
+const workflow = z.strictObject({ library: ids.library, id: ids.definition, version: count });
+const runMembers = {
+  id: runId,
+  workflow,
+  projectId: definitionIdSchema,
+  status: z.enum(RUN_STATUSES),
+  startedBy: z.string().meta({ description: "The subject that started it." }),
+  createdAt: time,
+  endedAt: z.exactOptional(time).meta({ description: "Absent before the end." }),
+};
+
+export const runSummary: z.ZodType<RunSummary> = z
+  .strictObject({
+    ...runMembers,
+    errorCode: z.exactOptional(z.string()).meta({ description: "The code of the run's error." }),
+  })
+  .meta({ id: "RunSummary", description: "A run in a list." });
+
 export const run: z.ZodType<RunView> = z
   .strictObject({
-    id: runId,
-    workflow: z.strictObject({ library: ids.library, id: ids.definition, version: count }),
-    projectId: definitionIdSchema,
-    status: z.enum(RUN_STATUSES),
-    startedBy: z.string().meta({ description: "The subject that started it." }),
-    createdAt: time,
+    ...runMembers,
     input: area,
     state: area,
     output: z.exactOptional(area),
@@ -43,13 +56,15 @@ export const run: z.ZodType<RunView> = z
   })
   .meta({ id: "Run", description: "A run of a workflow." });
 
+const entryMembers = {
+  seq: z.int().min(1),
+  time,
+  type: z.enum(RUN_ENTRY_TYPES),
+  token: z.exactOptional(count),
+  node: z.exactOptional(nodeRef),
+  data: z.exactOptional(anyJson),
+};
+
 export const runEntry: z.ZodType<RunEntryView> = z
-  .strictObject({
-    seq: z.int().min(1),
-    time,
-    type: z.enum(RUN_ENTRY_TYPES),
-    token: z.exactOptional(count),
-    node: z.exactOptional(nodeRef),
-    data: z.exactOptional(anyJson),
-  })
+  .strictObject(entryMembers)
   .meta({ id: "RunEntry", description: "An entry of the journal of a run." });

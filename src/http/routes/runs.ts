@@ -1,20 +1,23 @@
-/** `/api/runs`: starts runs of workflows, reads and cancels them. */
+/** `/api/runs`: starts runs of workflows, lists, reads and cancels them. */
 import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
+import { parseReference } from "../../library/reference.ts";
 import { type CoordinatorApi, startFields } from "../../protocol/coordinator-api.ts";
 import { checkNew, locationFields } from "../../protocol/location-policy.ts";
+import { RUN_STATUSES } from "../../protocol/workflow-run.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { inJurisdiction } from "../../shared/location.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
+import { validate } from "../../shared/validation.ts";
 import { readBody, readOptionalBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
 import { json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
-import { run, runEntry, runId } from "../openapi/run-views.ts";
+import { run, runEntry, runId, runSummary } from "../openapi/run-views.ts";
 import { stopSchema } from "./conversations.ts";
 
 const RUNS = "/api/runs";
@@ -27,6 +30,17 @@ const startSchema = z.strictObject({
     description: "Repeating the request with this key and the same content answers the same run.",
   }),
   ...locationFields,
+});
+
+const listQuery = pageSchema.extend({
+  status: z.exactOptional(z.enum(RUN_STATUSES).meta({ description: "Runs that have this status now." })),
+  workflow: z.exactOptional(
+    z
+      .string()
+      .max(200)
+      .regex(/^[^/@]+\/[^/@]+(?:@[1-9][0-9]{0,14})?$/, "Must be `library/id` or `library/id@version`.")
+      .meta({ description: "Runs of this workflow, or of one version of it.", example: "demo/summaries" }),
+  ),
 });
 
 const params = z.object({ id: runId });
@@ -45,6 +59,18 @@ export const runOperations: readonly ApiOperation[] = [
     }),
     answers: [{ status: 201, description: "The run.", body: run, location: true }],
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT"],
+  },
+  {
+    id: "listRuns",
+    method: "get",
+    path: RUNS,
+    tag: "runs",
+    summary: "List runs",
+    description:
+      "Your own runs; all of the tenant for operators and administrators. A run appears, and changes its status here, a moment later than in its own view.",
+    query: listQuery,
+    answers: onePage("runs", runSummary),
+    errors: ["INVALID_INPUT"],
   },
   {
     id: "getRun",
@@ -97,6 +123,12 @@ export function runRoutes(app: HttpRoutes): void {
     checkNew(id, policy, "/jurisdiction");
     const coordinator = await actors.coordinator(principal.tenant, id, locationHint ?? policy.locationHint);
     return json(unwrap(await coordinator.start(principal, { id, ...input })), 201, `${RUNS}/${id}`);
+  });
+
+  app.get(RUNS, async ({ req, var: { principal, directory } }) => {
+    const { workflow, ...query } = validate(listQuery, req.query());
+    const filter = defined({ workflow: workflow === undefined ? undefined : parseReference(workflow) });
+    return page("runs", await directory().runs(principal, { ...query, ...filter }));
   });
 
   app.get(RUN, async (context) => json(unwrap(await (await runOf(context)).status(context.var.principal))));

@@ -1,5 +1,5 @@
 /** Runs as callers see them. */
-import type { ActiveToken, RunEntryView, RunView } from "../../../protocol/coordinator-api.ts";
+import type { ActiveToken, RunEntryView, RunSummary, RunView } from "../../../protocol/coordinator-api.ts";
 import { defined } from "../../../shared/defined.ts";
 import { type Page, type PageOptions, pageOf, pageOptionsSchema } from "../../../shared/page.ts";
 import { toIso } from "../../../shared/time.ts";
@@ -11,18 +11,24 @@ import type { RunJournal } from "../store/run-journal.ts";
 /** Tokens of one view. */
 const MAX_ACTIVE = 1_000;
 
+/** A run, and the time of its end in milliseconds since the epoch. */
+interface ViewedRun {
+  state: RunState;
+  endedAt: number | undefined;
+}
+
+/** Returns a run as lists show it. */
+export function runSummary(run: ViewedRun): RunSummary {
+  return { ...members(run), ...defined({ errorCode: run.state.error?.code }) };
+}
+
 /** Returns a run as callers see it. */
-export function runView(state: RunState): RunView {
-  const { record, status, error, output, seq, made } = state;
-  const { library, id, version } = record.workflow;
+export function runView(run: ViewedRun): RunView {
+  const { state } = run;
+  const { record, error, output, seq, made } = state;
   const places = new Draft(state, 0);
   return {
-    id: record.id,
-    workflow: { library, id, version },
-    projectId: record.projectId,
-    status,
-    startedBy: record.startedBy,
-    createdAt: toIso(record.createdAt),
+    ...members(run),
     input: record.input,
     state: state.state,
     ...defined({ output, error }),
@@ -31,6 +37,19 @@ export function runView(state: RunState): RunView {
     active: [...state.tokens.values()]
       .slice(0, MAX_ACTIVE)
       .map((token) => activeToken(token, places.placeOf(token.scope).path)),
+  };
+}
+
+function members({ state: { record, status }, endedAt }: ViewedRun) {
+  const { library, id, version } = record.workflow;
+  return {
+    id: record.id,
+    workflow: { library, id, version },
+    projectId: record.projectId,
+    status,
+    startedBy: record.startedBy,
+    createdAt: toIso(record.createdAt),
+    ...defined({ endedAt: endedAt === undefined ? undefined : toIso(endedAt) }),
   };
 }
 
