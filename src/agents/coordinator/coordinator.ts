@@ -10,7 +10,7 @@ import type { Directory } from "../../d1/directory.ts";
 import { withDeadline } from "../../ports/deadline.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
-import type { CoordinatorApi, RunView, StartRun } from "../../protocol/coordinator-api.ts";
+import type { CoordinatorApi, FollowRun, RunView, StartRun } from "../../protocol/coordinator-api.ts";
 import type {
   TaskError,
   TaskErrorApi,
@@ -33,8 +33,9 @@ import { Mirror } from "../base/mirror/mirror.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { isOver } from "./core/state.ts";
-import { checkReader, parseStart, requestHash } from "./door/start-run.ts";
-import { journalPage, runSummary, runView } from "./reads/run-views.ts";
+import { RunReaders } from "./door/run-readers.ts";
+import { checkReader, parseFollow, parseStart, requestHash } from "./door/start-run.ts";
+import { journalPage, runSummary, runView, runWorkflow } from "./reads/run-views.ts";
 import { RunRuntime } from "./run-runtime.ts";
 
 /** Everything that an application provides to its runs. */
@@ -85,6 +86,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       statusChanged: () => this.#listing.note(),
       publish: ({ before, state }) => {
         if (before.status !== state.status) void this.#listing.publish();
+        this.#readers.wake();
         if (isOver(state)) for (const end of this.#waiting.splice(0)) end();
       },
     });
@@ -97,6 +99,11 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
         await ports.directory(this.env)?.putRun(record.tenant, { ...runSummary(this.#runtime), seq });
       },
       changedAt: () => this.#runtime.endedAt ?? this.#runtime.state.record.createdAt,
+    });
+    readonly #readers = new RunReaders({
+      clock: systemClock,
+      journal: this.#runtime.store.journal,
+      state: () => this.#runtime.state,
     });
     /** Callers that wait for the end of the run. */
     readonly #waiting: (() => void)[] = [];
@@ -176,6 +183,14 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 
     async journal(principal: Principal, options?: PageOptions) {
       return this.#read(principal, () => journalPage(this.#runtime.store.journal, options));
+    }
+
+    async workflow(principal: Principal) {
+      return this.#read(principal, () => runWorkflow(this.#runtime.state));
+    }
+
+    async follow(principal: Principal, options: FollowRun = {}) {
+      return this.#read(principal, () => this.#readers.stream(principal, parseFollow(options)));
     }
 
     async finished(principal: Principal, timeoutMs: number) {

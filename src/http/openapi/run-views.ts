@@ -1,9 +1,20 @@
 /** Schemas of runs of workflows. */
 import { z } from "zod";
-import type { ActiveToken, RunEntryView, RunSummary, RunView } from "../../protocol/coordinator-api.ts";
+import type {
+  ActiveToken,
+  RunEntryView,
+  RunEvent,
+  RunStreamError,
+  RunSummary,
+  RunView,
+  RunWorkflow,
+} from "../../protocol/coordinator-api.ts";
+import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { RUN_ENTRY_TYPES, RUN_STATUSES, type RunError } from "../../protocol/workflow-run.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { RUN_ID } from "../../shared/identifiers.ts";
+import { workflowDefinition } from "./library-views.ts";
+import { wireError } from "./move-views.ts";
 import { anyJson, count, ids, time } from "./scalars.ts";
 
 export const runId = z
@@ -68,3 +79,25 @@ const entryMembers = {
 export const runEntry: z.ZodType<RunEntryView> = z
   .strictObject(entryMembers)
   .meta({ id: "RunEntry", description: "An entry of the journal of a run." });
+
+const entryEvent: z.ZodType<RunEvent> = z.strictObject({ v: z.literal(1), ...entryMembers });
+const streamError: z.ZodType<RunStreamError> = z.strictObject({
+  v: z.literal(1),
+  type: z.literal("error"),
+  data: wireError,
+});
+
+export const runEvent = z.union([entryEvent, streamError]).meta({
+  id: "RunEvent",
+  description:
+    "An entry of the journal of a run as a server-sent event: each `data:` is one, and each `id:` its `seq`. An `error`, which has no `seq`, ends the stream of an expired token.",
+});
+
+export const runWorkflow: z.ZodType<RunWorkflow> = z
+  .strictObject({
+    ...workflow.shape,
+    hash: z.string().meta({ description: "SHA-256 of the definition as canonical JSON, in hex." }),
+    // SAFETY: the schema describes a part of the definition, whose own schema has checked it.
+    definition: workflowDefinition as unknown as z.ZodType<WorkflowDefinition>,
+  })
+  .meta({ id: "RunWorkflow", description: "The workflow of a run, as the run keeps it." });

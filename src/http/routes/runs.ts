@@ -14,10 +14,10 @@ import { sha256Hex } from "../../shared/sha256.ts";
 import { validate } from "../../shared/validation.ts";
 import { readBody, readOptionalBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
-import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
-import { json, page } from "../base/respond.ts";
+import { pageOptions, pageSchema, pathParams, positionSchema, streamPosition } from "../base/query.ts";
+import { events, json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
-import { run, runEntry, runId, runSummary } from "../openapi/run-views.ts";
+import { run, runEntry, runEvent, runId, runSummary, runWorkflow } from "../openapi/run-views.ts";
 import { stopSchema } from "./conversations.ts";
 
 const RUNS = "/api/runs";
@@ -109,6 +109,38 @@ export const runOperations: readonly ApiOperation[] = [
     answers: onePage("entries", runEntry),
     errors: ["NOT_FOUND", "INVALID_INPUT"],
   },
+  {
+    id: "getRunWorkflow",
+    method: "get",
+    path: `${RUN}/workflow`,
+    tag: "runs",
+    summary: "Read the workflow of a run",
+    description: "The version that the run keeps. It never changes, so read it once.",
+    params,
+    answers: ok("The workflow.", runWorkflow),
+    errors: ["NOT_FOUND"],
+  },
+  {
+    id: "followRun",
+    method: "get",
+    path: `${RUN}/events`,
+    tag: "runs",
+    summary: "Follow a run as server-sent events",
+    description:
+      "The entries of the journal after `from`, then new ones as they come. The stream ends after the entry that ends the run. An `EventSource` continues by itself when it reconnects, and the 204 after the end stops it.",
+    params,
+    query: z.object({ from: positionSchema.optional() }),
+    headers: z.object({
+      "Last-Event-ID": positionSchema
+        .optional()
+        .meta({ description: "As `from`. Has precedence over `from`." }),
+    }),
+    answers: [
+      { status: 200, description: "Entries.", type: "text/event-stream", body: runEvent },
+      { status: 204, description: "The run is over, and no entry follows `from`." },
+    ],
+    errors: ["NOT_FOUND", "INVALID_INPUT"],
+  },
 ];
 
 export function runRoutes(app: HttpRoutes): void {
@@ -145,6 +177,19 @@ export function runRoutes(app: HttpRoutes): void {
       "entries",
       unwrap(await coordinator.journal(context.var.principal, pageOptions(context.req.query()))),
     );
+  });
+
+  app.get(`${RUN}/workflow`, async (context) => {
+    const coordinator = await runOf(context);
+    return json(unwrap(await coordinator.workflow(context.var.principal)));
+  });
+
+  app.get(`${RUN}/events`, async (context) => {
+    const { principal } = context.var;
+    const from = streamPosition(context.req.query("from"), context.req.header("last-event-id"));
+    const coordinator = await runOf(context);
+    if (context.req.method === "HEAD") unwrap(await coordinator.status(principal));
+    return events(context, async () => unwrap(await coordinator.follow(principal, defined({ from }))));
   });
 }
 

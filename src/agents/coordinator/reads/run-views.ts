@@ -1,5 +1,11 @@
 /** Runs as callers see them. */
-import type { ActiveToken, RunEntryView, RunSummary, RunView } from "../../../protocol/coordinator-api.ts";
+import type {
+  ActiveToken,
+  RunEntryView,
+  RunSummary,
+  RunView,
+  RunWorkflow,
+} from "../../../protocol/coordinator-api.ts";
 import { defined } from "../../../shared/defined.ts";
 import { type Page, type PageOptions, pageOf, pageOptionsSchema } from "../../../shared/page.ts";
 import { toIso } from "../../../shared/time.ts";
@@ -38,6 +44,12 @@ export function runView(run: ViewedRun): RunView {
       .slice(0, MAX_ACTIVE)
       .map((token) => activeToken(token, places.placeOf(token.scope).path)),
   };
+}
+
+/** Returns the workflow of a run. */
+export function runWorkflow({ record }: RunState): RunWorkflow {
+  const { library, id, version, hash, definition } = record.workflow;
+  return { library, id, version, hash, definition };
 }
 
 function members({ state: { record, status }, endedAt }: ViewedRun) {
