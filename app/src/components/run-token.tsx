@@ -3,6 +3,7 @@ import { momentOf } from "../format.ts";
 import type { RunToken } from "../runs/run-log.ts";
 import { TOKEN_TEXT, tokenLasted } from "../runs/run-texts.ts";
 import { JsonView } from "./json-view.tsx";
+import { TaskSteps } from "./task-steps.tsx";
 
 interface RunTokenProps {
   token: RunToken;
@@ -14,7 +15,7 @@ interface RunTokenProps {
 }
 
 export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProps) {
-  const { id, state, path, createdAt, startedAt, attempts, failures, error, output } = token;
+  const { id, state, path, createdAt, startedAt, attempts, failures, error, output, task } = token;
   const took = tokenLasted(token);
   const hasInput = hasOwner && startedAt !== undefined;
   const last = failures.at(-1)?.error;
@@ -50,6 +51,7 @@ export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProp
           <Failure title="Error" code={error.code} message={error.message} />
         )}
         {hasInput && <JsonView label="Input" value={"input" in token ? token.input : runInput} exact />}
+        {task !== undefined && <TaskSteps task={task} />}
         {output !== undefined && <JsonView label="Output" value={output} exact />}
       </div>
     </details>

@@ -2,7 +2,7 @@
  * What a run did, collected from the entries of its journal: the tokens at each node, and the end of the run. It grows with each entry
  * and is read in place, because a run may have thousands of tokens. Pure.
  */
-import type { RunEntryView, RunError } from "../../../src/client/index.ts";
+import type { OperationState, RunEntryView, RunError } from "../../../src/client/index.ts";
 
 export type TokenState =
   | "ready"
@@ -41,6 +41,8 @@ export interface RunToken {
   /** Absent where it is the input of the run, or the node runs nothing. */
   input?: unknown;
   output?: unknown;
+  /** The steps of a task of steps, once it has ended. */
+  task?: NonNullable<OperationState["task"]>;
   error?: RunError;
 }
 
@@ -130,6 +132,8 @@ export class RunLog {
   #change(token: RunToken, { type, time }: RunEntryView, data: Members): void {
     const attempt = typeof data.attempt === "number" ? data.attempt : token.attempts;
     const error = errorIn(data);
+    // SAFETY: the same definitions type the server's entries.
+    if ("task" in data) token.task = data.task as NonNullable<RunToken["task"]>;
     switch (type) {
       case "task.dispatched":
         token.startedAt = time;
