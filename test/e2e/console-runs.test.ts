@@ -117,6 +117,8 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     const failing = await start("/fails", ["one"]);
     for (let attempt = 1; attempt <= 3; attempt++) await answer("/fails/one", "No.", 500);
     const page = await visit("/");
+    // The composer takes the focus once, when the page is ready.
+    await expect.poll(() => page.getByTestId("composer").isEnabled()).toBe(true);
     await page.getByTestId("runs").press("Enter");
     await page.waitForURL("**/runs");
     const item = (id: string) => page.locator(`[data-testid=run-item][data-run=${id}]`);
@@ -152,6 +154,23 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     expect(await client.runs.get(id)).toMatchObject({ status: "cancelled", error: { code: "CANCELLED" } });
     await page.getByTestId("run-facts").getByText("The run was cancelled. CANCELLED").waitFor();
     expect(await page.getByTestId("cancel-run").count()).toBe(0);
+  });
+
+  it("keeps what it shows while the server cannot be reached, and loads the output later", async () => {
+    const id = await start("/offline", ["one"]);
+    const page = await visit(`/runs/${id}`);
+    await nodeOf(page, "visit").getByText("1 working").waitFor();
+    // The stream of the page stays open, and new requests fail.
+    await page.context().setOffline(true);
+    await answer("/offline/one", "tea");
+    await status(page, "completed").waitFor();
+    await page.getByRole("alert").getByText("The server could not be reached.").waitFor();
+    await nodeOf(page, "visit").getByText("1 completed").waitFor();
+    await page.context().setOffline(false);
+    await page.getByRole("alert").getByRole("button", { name: "Try again" }).press("Enter");
+    await page.getByRole("alert").waitFor({ state: "detached" });
+    await page.getByTestId("run-values").getByText('"tea"').first().waitFor();
+    expect(visitor.complaints.splice(0)).toEqual([expect.stringContaining("ERR_INTERNET_DISCONNECTED")]);
   });
 
   it("starts a run from a form, which says what is wrong", async () => {

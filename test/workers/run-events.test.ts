@@ -1,6 +1,7 @@
 /** Runs that are followed as server-sent events. */
 import { EventSourceParserStream } from "eventsource-parser/stream";
 import { describe, expect, test } from "vitest";
+import { MAX_RUN_READERS } from "../../src/agents/coordinator/door/run-readers.ts";
 import type { RunEntryView, RunView } from "../../src/protocol/coordinator-api.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { openGate, runsOf } from "./provider.ts";
@@ -170,6 +171,20 @@ describe("RUNSTREAM-1 a follower of a run", () => {
     const seqs = [...first.events, ...second.events].map(({ seq }) => seq);
     expect(seqs).toEqual((await journal(id)).map(({ seq }) => seq));
   });
+});
+
+test("RUNSTREAM-5 the number of followers is limited, and those who leave make room", async () => {
+  const { id, key } = await start();
+  await runsOf(key, 1);
+  const followers: Follower[] = [];
+  for (let n = 0; n < MAX_RUN_READERS; n++) followers.push(await Follower.open(id));
+  expect((await request(`/api/runs/${id}/events`)).status).toBe(429);
+  await followers.pop()?.leave();
+  // The next write finds out that its client has left.
+  const next = () => request(`/api/runs/${id}/events`);
+  await expect.poll(async () => (await next()).status).toBe(200);
+  for (const follower of followers) await follower.leave();
+  await openGate(key, "gate");
 });
 
 test("RUNSTREAM-3 the stream of an expired principal ends with an error", async () => {

@@ -30,7 +30,7 @@ interface RunPageProps {
 export function RunPage({ id, onMenu }: RunPageProps) {
   const load = useCallback((signal: AbortSignal) => client.runs.get(id, { signal }), [id]);
   const { value: run, error, reload } = useResource(load);
-  if (run !== undefined) return <LiveRunPage run={run} onEnd={reload} onMenu={onMenu} />;
+  if (run !== undefined) return <LiveRunPage run={run} error={error} reload={reload} onMenu={onMenu} />;
   return (
     <>
       <PageHeader title="Run" subtitle={id} onMenu={onMenu} />
@@ -47,14 +47,15 @@ export function RunPage({ id, onMenu }: RunPageProps) {
 
 interface LiveRunPageProps {
   run: RunView;
-  /** Called when the run is over: its output can be loaded. */
-  onEnd: () => void;
+  /** The error of the last loading of the run, which is loaded again when it is over. */
+  error: unknown;
+  reload: () => void;
   onMenu: (() => void) | undefined;
 }
 
-function LiveRunPage({ run, onEnd, onMenu }: LiveRunPageProps) {
+function LiveRunPage({ run, error, reload, onMenu }: LiveRunPageProps) {
   const { id } = run;
-  const { workflow, follower, version } = useLiveRun(id, onEnd);
+  const { workflow, follower, version } = useLiveRun(id, reload);
   const [cancelError, setCancelError] = useState<unknown>(undefined);
   const isWide = useMediaQuery("(min-width: 64rem)");
   const { log, state } = follower;
@@ -67,16 +68,13 @@ function LiveRunPage({ run, onEnd, onMenu }: LiveRunPageProps) {
         <RunStatusBadge status={status} />
         {!isOver && <CancelRun onCancel={() => client.runs.cancel(id)} onError={setCancelError} />}
       </PageHeader>
-      {workflow.error !== undefined && (
-        <div className="p-4">
+      <div className="space-y-2 px-4 not-empty:py-4">
+        {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
+        {workflow.error !== undefined && (
           <ErrorNote text={messageOf(workflow.error)} onRetry={workflow.reload} />
-        </div>
-      )}
-      {cancelError !== undefined && !isOver && (
-        <div className="p-4">
-          <ErrorNote text={messageOf(cancelError)} />
-        </div>
-      )}
+        )}
+        {cancelError !== undefined && !isOver && <ErrorNote text={messageOf(cancelError)} />}
+      </div>
       {(state === "reconnecting" || state === "closed") && (
         <p role="status" data-testid="offline" className="px-4 py-1 text-xs text-caution">
           Offline. The page follows the run again when you reconnect.
