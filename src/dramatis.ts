@@ -295,6 +295,7 @@ export function dramatis(options: DramatisOptions) {
     }),
     Coordinator: createCoordinatorClass<DramatisEnv & Cloudflare.Env>({
       executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),
+      directory,
       deadLetters,
       location,
       workflow,

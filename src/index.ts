@@ -112,7 +112,18 @@ export type {
   StartTurn,
   SubscribeOptions,
 } from "./protocol/conversation-api.ts";
-export type { CoordinatorApi } from "./protocol/coordinator-api.ts";
+export type {
+  ActiveToken,
+  CoordinatorApi,
+  FollowRun,
+  RunEntryView,
+  RunEvent,
+  RunStreamError,
+  RunSummary,
+  RunView,
+  RunWorkflow,
+  StartRun,
+} from "./protocol/coordinator-api.ts";
 export type { Persona, PersonaSource, ToolDefinition, ToolEffect } from "./protocol/definitions.ts";
 export type { ActorAddress, Envelope, NewEnvelope } from "./protocol/envelope.ts";
 export type { TaskErrorApi, TaskExecutor, TaskResultApi, ToolStateApi } from "./protocol/executor-api.ts";

@@ -11,6 +11,7 @@ import type {
   SubmittedResult,
   UpdateConversation,
 } from "../protocol/conversation-api.ts";
+import type { RunSummary, RunView, RunWorkflow, StartRun } from "../protocol/coordinator-api.ts";
 import type { Frame } from "../protocol/frames.ts";
 import type { NewParticipant, Participant } from "../protocol/participants.ts";
 import type { ToolOutcome } from "../protocol/requests.ts";
@@ -25,6 +26,7 @@ import type {
   TurnOrder,
   TurnView,
 } from "../protocol/views.ts";
+import type { RunStatus } from "../protocol/workflow-run.ts";
 import { defined } from "../shared/defined.ts";
 import type { Jurisdiction, LocationHint } from "../shared/location.ts";
 import type { PageOptions } from "../shared/page.ts";
@@ -68,6 +70,12 @@ export interface ConversationInput {
   /** Earlier messages from elsewhere. They are sent to the model, and are not part of the transcript. */
   history?: ContextMessage[];
 }
+
+/** The request that starts a run. */
+export type RunInput = Omit<StartRun, "id"> & { jurisdiction?: Jurisdiction; locationHint?: LocationHint };
+
+/** `status` and `workflow` filter: `library/id`, or `library/id@version`. */
+export type RunsRequest = PageRequest & { status?: RunStatus; workflow?: string };
 
 export interface UploadOptions extends RequestOptions {
   /** Name of the file; the name of a `File` by default. */
@@ -135,6 +143,22 @@ export interface DramatisClient {
      * with `CONFLICT` if the turn ended by itself.
      */
     cancel(conversationId: string, turnId: string, options?: StopRequest): Promise<TurnView>;
+  };
+  runs: {
+    /** Lists runs of workflows: your own; all of the tenant for operators and administrators. */
+    list(options?: RunsRequest): Promise<{ runs: RunSummary[]; nextCursor?: string }>;
+    /**
+     * Starts a run of a workflow.
+     *
+     * @example
+     * const { id } = await client.runs.start({ workflow: "demo/summaries", input: { documents: ["One."] } });
+     */
+    start(input: RunInput, options?: RequestOptions): Promise<RunView>;
+    get(id: string, options?: RequestOptions): Promise<RunView>;
+    /** Returns the workflow that the run works by. It never changes. */
+    workflow(id: string, options?: RequestOptions): Promise<RunWorkflow>;
+    /** Cancels the run. Cancelling it again changes nothing. Fails with `CONFLICT` if the run ended otherwise. */
+    cancel(id: string, options?: StopRequest): Promise<RunView>;
   };
   attachments: {
     /**
@@ -216,8 +240,11 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
 
   const get = <Value>(path: string, { signal }: RequestOptions = {}) =>
     json<Value>(path, defined({ signal }));
-  const list = <Value>(path: string, { limit, cursor, order, signal }: PageRequest = {}) =>
-    get<Value>(path + query({ limit, cursor, order }), defined({ signal }));
+  const list = <Value>(
+    path: string,
+    { limit, cursor, order, signal }: PageRequest = {},
+    filter: Record<string, string | undefined> = {},
+  ) => get<Value>(path + query({ limit, cursor, order, ...filter }), defined({ signal }));
   const write = <Value>(method: string, path: string, body: unknown, { signal }: RequestOptions = {}) =>
     json<Value>(path, { method, body: JSON.stringify(body), ...defined({ signal }) });
   const post = <Value>(path: string, body: unknown, init?: RequestOptions) =>
@@ -257,6 +284,13 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       get: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId), init),
       trace: (id, turnId, init) => get(pathOf("conversations", id, "turns", turnId, "trace"), init),
       cancel: (id, turnId, options) => stop(pathOf("conversations", id, "turns", turnId, "cancel"), options),
+    },
+    runs: {
+      list: ({ status, workflow, ...page } = {}) => list("runs", page, { status, workflow }),
+      start: (input, init) => post("runs", input, init),
+      get: (id, init) => get(pathOf("runs", id), init),
+      workflow: (id, init) => get(pathOf("runs", id, "workflow"), init),
+      cancel: (id, options) => stop(pathOf("runs", id, "cancel"), options),
     },
     attachments: {
       upload(id, file, { name = nameOf(file), signal } = {}) {

@@ -10,6 +10,15 @@ export type {
   StopOptions,
   UpdateConversation,
 } from "../protocol/conversation-api.ts";
+export type {
+  ActiveToken,
+  RunEntryView,
+  RunEvent,
+  RunStreamError,
+  RunSummary,
+  RunView,
+  RunWorkflow,
+} from "../protocol/coordinator-api.ts";
 export type { Frame, FrameType } from "../protocol/frames.ts";
 export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/requests.ts";
 export type { SpanView, TraceView } from "../protocol/trace.ts";
@@ -29,6 +38,12 @@ export type {
   UsageView,
   WireError,
 } from "../protocol/views.ts";
+export type {
+  WorkflowDefinition,
+  WorkflowNode,
+  WorkflowTransition,
+} from "../protocol/workflow-definition.ts";
+export type { RunEntryType, RunError, RunStatus } from "../protocol/workflow-run.ts";
 export type { Content, MediaPart, TextPart } from "../shared/content.ts";
 export type { Jurisdiction, LocationHint } from "../shared/location.ts";
 export { type AgentAtWork, type AgentTask, agentsAtWork } from "./agents-at-work.ts";
@@ -44,6 +59,8 @@ export {
   type Fetch,
   type PageRequest,
   type RequestOptions,
+  type RunInput,
+  type RunsRequest,
   type StopRequest,
   type UploadOptions,
 } from "./http.ts";

@@ -3,20 +3,26 @@
 import { toDollars } from "../model/cost.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
+import type { RunSummary } from "../protocol/coordinator-api.ts";
 import type { AgentUsage, ConversationSummary, ConversationView } from "../protocol/views.ts";
+import type { RunStatus } from "../protocol/workflow-run.ts";
 import { defined } from "../shared/defined.ts";
 import { jurisdictionOf } from "../shared/location.ts";
 import { encodeCursor, listRange, type Page, type PageOptions, pageOf } from "../shared/page.ts";
 import { mayReadAll, type Principal } from "../shared/principal.ts";
 import { toIso } from "../shared/time.ts";
-import type { ConversationUsage, Directory } from "./directory.ts";
+import type { ConversationUsage, Directory, PublishedRun, RunFilter } from "./directory.ts";
 import { D1Queries } from "./queries.ts";
 import {
   LIST_AGENTS,
   LIST_CONVERSATIONS,
   LIST_CONVERSATIONS_OF_USER,
+  LIST_RUNS,
+  LIST_RUNS_OF_STARTER,
+  LIST_RUNS_OF_STATUS,
   PUT_AGENT,
   PUT_CONVERSATION,
+  PUT_RUN,
   PUT_USAGE,
   PUT_USERS,
   REMOVE_USERS,
@@ -41,6 +47,19 @@ type ConversationRow = {
   project_id: string;
   title: string | null;
   participants: string;
+};
+
+type RunRow = {
+  created_at: number;
+  id: string;
+  started_by: string;
+  library: string;
+  workflow: string;
+  version: number;
+  project_id: string;
+  status: string;
+  ended_at: number | null;
+  error_code: string | null;
 };
 
 type UsageRow = Omit<AgentUsage, "agentId" | "cost"> & { nanoDollars: number };
@@ -82,6 +101,14 @@ export class D1Directory implements Directory {
     await this.#queries.write([PUT_USAGE, tenant, agentId, conversationId, ...totals]);
   }
 
+  async putRun(tenant: string, run: PublishedRun): Promise<void> {
+    const { id, workflow, projectId, status, startedBy, endedAt, errorCode = null, seq } = run;
+    const { library, id: name, version } = workflow;
+    const identity = [tenant, Date.parse(run.createdAt), id, startedBy, library, name, version, projectId];
+    const ended = endedAt === undefined ? null : Date.parse(endedAt);
+    await this.#queries.write([PUT_RUN, ...identity, status, seq, ended, errorCode]);
+  }
+
   async usage(tenant: string, agentId: string): Promise<AgentUsage> {
     // SAFETY: an aggregate has exactly one row.
     const [row] = (await this.#queries.read(SUM_USAGE, tenant, agentId)) as [UsageRow];
@@ -106,6 +133,18 @@ export class D1Directory implements Directory {
     const values = [tenant, after.createdAt, after.id, limit + 1, ...users];
     const rows = await this.#queries.read<ConversationRow>(statements[order], ...values);
     return pageOf(rows, limit, toConversation, cursorOf);
+  }
+
+  async runs(principal: Principal, options: PageOptions & RunFilter = {}): Promise<Page<RunSummary>> {
+    const { order, limit, after } = listRange(options);
+    const { tenant, subject } = principal;
+    const { status = null, workflow } = options;
+    const { library = null, id = null, version = null } = workflow ?? {};
+    const ofAll = status === null ? LIST_RUNS : LIST_RUNS_OF_STATUS;
+    const [statements, starters] = mayReadAll(principal) ? [ofAll, []] : [LIST_RUNS_OF_STARTER, [subject]];
+    const values = [tenant, after.createdAt, after.id, limit + 1, status, library, id, version, ...starters];
+    const rows = await this.#queries.read<RunRow>(statements[order], ...values);
+    return pageOf(rows, limit, toRun, cursorOf);
   }
 }
 
@@ -136,5 +175,21 @@ function toConversation(row: ConversationRow): ConversationSummary {
     // SAFETY: only putConversation writes this column, from a value of this type.
     participants: JSON.parse(row.participants) as ConversationView["participants"],
     createdAt: toIso(row.created_at),
+  };
+}
+
+function toRun(row: RunRow): RunSummary {
+  return {
+    id: row.id,
+    workflow: { library: row.library, id: row.workflow, version: row.version },
+    projectId: row.project_id,
+    // SAFETY: only putRun writes this column, from a value of this type.
+    status: row.status as RunStatus,
+    startedBy: row.started_by,
+    createdAt: toIso(row.created_at),
+    ...defined({
+      endedAt: row.ended_at === null ? undefined : toIso(row.ended_at),
+      errorCode: row.error_code ?? undefined,
+    }),
   };
 }

@@ -1,15 +1,18 @@
 /**
- * The directory: lists of agents and conversations. The actors own the facts and write these rows. An outage of the
+ * The directory: lists of agents, conversations and runs. The actors own the facts and write these rows. An outage of the
  * directory makes lists fail and nothing else.
  *
  * DIR-1  An upsert writes one row (and, once, one more for each user of a conversation), whatever was there before.
- * DIR-2  Every read is limited to one tenant and, without a role that reads all, to the principal's own conversations.
+ * DIR-2  Every read is limited to one tenant and, without a role that reads all, to the principal's own conversations and runs.
  * DIR-3  Lists ascend by creation. They continue after a cursor without loss or repetition while rows are added.
+ * DIR-4  An older state of a run never replaces a newer one, in whatever order they are put.
  */
 
 import type { UsageTotals } from "../model/usage.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
+import type { RunSummary } from "../protocol/coordinator-api.ts";
 import type { AgentUsage, ConversationSummary } from "../protocol/views.ts";
+import type { RunStatus } from "../protocol/workflow-run.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 
@@ -20,15 +23,30 @@ export interface ConversationUsage extends UsageTotals {
   conversationId: string;
 }
 
-/** Every put of an agent or a conversation needs its own time of creation, which is part of the row's key. */
+/** A state of a run. */
+export interface PublishedRun extends RunSummary {
+  /** The number of its newest journal entry. */
+  seq: number;
+}
+
+/** The runs of a list. Absent members do not filter. */
+export interface RunFilter {
+  status?: RunStatus;
+  workflow?: { library: string; id: string; version?: number };
+}
+
+/** Every put of an agent, a conversation or a run needs its own time of creation, which is part of the row's key. */
 export interface Directory {
   putAgent(agent: AgentIdentity): Promise<void>;
   putConversation(tenant: string, conversation: ConversationSummary): Promise<void>;
   putUsage(usage: ConversationUsage): Promise<void>;
+  putRun(tenant: string, run: PublishedRun): Promise<void>;
   /** Returns the published usage of an agent's conversations. Throws `UNAVAILABLE`. */
   usage(tenant: string, agentId: string): Promise<AgentUsage>;
   /** Throws `INVALID_INPUT` for an invalid cursor, `UNAVAILABLE` if the database does not answer. */
   agents(tenant: string, options?: PageOptions): Promise<Page<AgentIdentity>>;
   /** Returns the conversations that the principal may see. Throws as `agents`. */
   conversations(principal: Principal, options?: PageOptions): Promise<Page<ConversationSummary>>;
+  /** Returns the runs that the principal may see. Throws as `agents`. */
+  runs(principal: Principal, options?: PageOptions & RunFilter): Promise<Page<RunSummary>>;
 }

@@ -6,7 +6,8 @@
  * SCHEMA-2  The release before keeps working after a migration, because a deploy runs both: a migration adds tables and
  *           optional columns, and removes nothing that the release before uses.
  *
- * The order of a list is its table's primary key, so a page is one range of the key and needs no index.
+ * The order of a list is its table's primary key, so a page is one range of the key and needs no index. Runs have indexes for the
+ * lists of one starter and of one status.
  */
 
 export interface Migration {
@@ -112,6 +113,28 @@ export const MIGRATIONS: readonly Migration[] = [
         updated_at INTEGER NOT NULL,
         PRIMARY KEY (tenant, id)
       ) STRICT, WITHOUT ROWID`,
+    ],
+  },
+  {
+    name: "0006_runs",
+    statements: [
+      `CREATE TABLE runs (
+        tenant TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        started_by TEXT NOT NULL,
+        library TEXT NOT NULL,
+        workflow TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        project_id TEXT NOT NULL,
+        status TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        ended_at INTEGER,
+        error_code TEXT,
+        PRIMARY KEY (tenant, created_at, id)
+      ) STRICT, WITHOUT ROWID`,
+      "CREATE INDEX runs_by_starter ON runs (tenant, started_by, created_at, id)",
+      "CREATE INDEX runs_by_status ON runs (tenant, status, created_at, id)",
     ],
   },
 ];

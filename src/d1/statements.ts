@@ -66,6 +66,39 @@ WHERE tenant = ?1 AND (created_at, id) ${comparison} (?2, ?3)
 ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
 );
 
+/** The number of a run's newest journal entry only grows, so a late put changes nothing. */
+export const PUT_RUN = `INSERT INTO runs
+  (tenant, created_at, id, started_by, library, workflow, version, project_id, status, seq, ended_at, error_code)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+ON CONFLICT DO UPDATE SET status = excluded.status, seq = excluded.seq, ended_at = excluded.ended_at,
+  error_code = excluded.error_code
+WHERE excluded.seq > runs.seq`;
+
+/** `?6`, `?7` and `?8` are library, id and version of a workflow, or null. */
+const OF_WORKFLOW = "(?6 IS NULL OR (library = ?6 AND workflow = ?7)) AND (?8 IS NULL OR version = ?8)";
+
+/** `?5` is null. */
+export const LIST_RUNS = bothOrders(
+  (comparison, order) => `SELECT * FROM runs
+WHERE tenant = ?1 AND (created_at, id) ${comparison} (?2, ?3) AND ?5 IS NULL AND ${OF_WORKFLOW}
+ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
+);
+
+/** `?5` is the status. */
+export const LIST_RUNS_OF_STATUS = bothOrders(
+  (comparison, order) => `SELECT * FROM runs
+WHERE tenant = ?1 AND status = ?5 AND (created_at, id) ${comparison} (?2, ?3) AND ${OF_WORKFLOW}
+ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
+);
+
+/** `?5` is the status or null, `?9` the starter. */
+export const LIST_RUNS_OF_STARTER = bothOrders(
+  (comparison, order) => `SELECT * FROM runs
+WHERE tenant = ?1 AND started_by = ?9 AND (created_at, id) ${comparison} (?2, ?3)
+  AND (?5 IS NULL OR status = ?5) AND ${OF_WORKFLOW}
+ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
+);
+
 /** `?5` is the user. */
 export const LIST_CONVERSATIONS_OF_USER = bothOrders(
   (comparison, order) => `SELECT conversations.* FROM conversation_users AS member

@@ -1,6 +1,6 @@
 /** The RPC interface of `Coordinator`, the actor of a run, and what it shows. */
 import { z } from "zod";
-import type { Result } from "../shared/errors.ts";
+import type { ErrorData, Result } from "../shared/errors.ts";
 import { definitionIdSchema } from "../shared/id-schemas.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import { RUN_ID } from "../shared/identifiers.ts";
@@ -8,6 +8,7 @@ import type { Json, JsonObject } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type { HUMAN_KINDS } from "./task-definition.ts";
+import type { WorkflowDefinition } from "./workflow-definition.ts";
 import type { RunEntry, RunError, RunStatus } from "./workflow-run.ts";
 
 /** The request that starts a run. */
@@ -39,8 +40,8 @@ export const startFields = {
   idempotencyKey: z.string().min(1).max(200).exactOptional(),
 };
 
-/** A run. */
-export interface RunView {
+/** The members that a run and its entry in a list share. */
+interface RunMembers {
   id: string;
   workflow: { library: string; id: string; version: number };
   projectId: string;
@@ -49,6 +50,18 @@ export interface RunView {
   startedBy: string;
   /** ISO 8601, UTC. */
   createdAt: string;
+  /** Present once the run is over. */
+  endedAt?: string;
+}
+
+/** A run in a list. */
+export interface RunSummary extends RunMembers {
+  /** The code of the run's error, if it has one. */
+  errorCode?: string;
+}
+
+/** A run. */
+export interface RunView extends RunMembers {
   input: JsonObject;
   /** The area `state` as it is now. */
   state: JsonObject;
@@ -116,6 +129,32 @@ export interface RunEntryView extends RunEntry {
   data?: Json;
 }
 
+/** An event of a stream that follows a run. Its `id` is the `seq`. */
+export interface RunEvent extends RunEntryView {
+  v: 1;
+}
+
+/** The last event of a stream whose principal has expired. It has no `id`. */
+export interface RunStreamError {
+  v: 1;
+  type: "error";
+  data: ErrorData;
+}
+
+/** The workflow of a run, as the run keeps it. It never changes. */
+export interface RunWorkflow {
+  library: string;
+  id: string;
+  version: number;
+  hash: string;
+  definition: WorkflowDefinition;
+}
+
+export interface FollowRun {
+  /** The `seq` of the last entry that the reader has; all entries when absent. */
+  from?: number;
+}
+
 export interface CoordinatorApi {
   /**
    * Starts the run. Throws `NOT_FOUND` for a workflow that does not exist, `INVALID_INPUT` for an input that its schema does not accept,
@@ -132,6 +171,13 @@ export interface CoordinatorApi {
   submitHumanInput(principal: Principal, operationId: string, answer: Json): Promise<Result<RunView>>;
   /** Returns a page of the journal, in order. */
   journal(principal: Principal, options?: PageOptions): Promise<Result<Page<RunEntryView>>>;
+  /** Returns the workflow that the run works by. */
+  workflow(principal: Principal): Promise<Result<RunWorkflow>>;
+  /**
+   * Returns the entries of the journal after `from`, and new ones as they come, as server-sent events of `RunEvent`; `null` where none
+   * will come, because the run is over. Throws `RATE_LIMITED` if too many readers follow the run.
+   */
+  follow(principal: Principal, options?: FollowRun): Promise<Result<ReadableStream<Uint8Array> | null>>;
   /** Waits until the run is over, at most `timeoutMs` milliseconds, and returns it as it is then. */
   finished(principal: Principal, timeoutMs: number): Promise<Result<RunView>>;
 }

@@ -17,7 +17,7 @@ import {
   timeInList,
   titleFrom,
 } from "../../app/src/format.ts";
-import { conversationPath, routeOf } from "../../app/src/route.ts";
+import { conversationPath, routeOf, runPath } from "../../app/src/route.ts";
 import { threadsOf, turnsBefore, waitOf, wasStopped } from "../../app/src/turns.ts";
 import type { LiveConversation, MessageView, OperationState, TurnState } from "../../src/client/index.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
@@ -27,11 +27,16 @@ describe("addresses", () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1, unit: "grapheme" }), (id) => {
         expect(routeOf(conversationPath(id))).toEqual({ page: "conversation", id });
+        expect(routeOf(runPath(id))).toEqual({ page: "run", id });
       }),
     );
   });
 
-  it.each(["/", "/c/", "/c/a/b", "/elsewhere", "/c/%E0%A4%A"])(
+  it.each(["/runs", "/runs/"])("%s lists the runs", (path) => {
+    expect(routeOf(path)).toEqual({ page: "runs" });
+  });
+
+  it.each(["/", "/c/", "/c/a/b", "/runs/a/b", "/elsewhere", "/c/%E0%A4%A"])(
     "%s is the beginning of a conversation",
     (path) => {
       expect(routeOf(path)).toEqual({ page: "new" });

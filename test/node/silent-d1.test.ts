@@ -45,6 +45,15 @@ const AGENT = {
   createdAt: AT,
   updatedAt: AT,
 } as unknown as Parameters<D1Directory["putAgent"]>[0];
+const RUN: Parameters<D1Directory["putRun"]>[1] = {
+  id: "r",
+  workflow: { library: "l", id: "w", version: 1 },
+  projectId: "p",
+  status: "running",
+  startedBy: "ada",
+  createdAt: AT,
+  seq: 1,
+};
 const USAGE = { calls: 1, inputTokens: 1, cachedInputTokens: 0, outputTokens: 1, nanoDollars: 0 };
 
 type Ask = (database: D1Database, clock: VirtualClock) => Promise<unknown>;
@@ -68,6 +77,8 @@ const QUERIES: [name: string, ask: Ask][] = [
     "usage is published",
     directory((d1) => d1.putUsage({ tenant: "t", agentId: "a", conversationId: "c", ...USAGE })),
   ],
+  ["a run is published", directory((d1) => d1.putRun("t", RUN))],
+  ["runs are listed", directory((d1) => d1.runs(PRINCIPAL, { status: "failed" }))],
   ["usage is read", directory((d1) => d1.usage("t", "a"))],
   ["agents are listed", directory((d1) => d1.agents("t"))],
   ["conversations are listed", directory((d1) => d1.conversations(PRINCIPAL))],

@@ -60,6 +60,7 @@ export async function runWorkflow(
       ids: seededIds(7, clock),
       send: async () => undefined,
       withdraw: () => undefined,
+      statusChanged: () => life.cross("status.note", async () => undefined),
       publish: () => life.cross("publish", () => undefined),
     });
     door = {

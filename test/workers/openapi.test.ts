@@ -397,6 +397,33 @@ describe("API-1 answers fit the document", () => {
     await ask("listDeadLetters", "/api/dead-letters", {}, MEMBER);
   });
 
+  test("of runs", async () => {
+    const task = { task: "flow/work_once", inputMapping: { key: "input.key", name: "'one'" } };
+    const inputSchema = { type: "object", properties: { key: { type: "string" } }, required: ["key"] };
+    const flow = { inputSchema, initialNode: "one", transitions: [] };
+    const waiting = { ...task, inputMapping: { ...task.inputMapping, wait: "'gate'" } };
+    for (const [id, node] of Object.entries({ quick: task, waiting }))
+      await ask(
+        "createWorkflow",
+        "/api/libraries/run/workflows",
+        body({ ...flow, id, nodes: [{ ref: "one", ...node }] }),
+      );
+    const key = crypto.randomUUID();
+    const start = async (workflow: string) =>
+      idOf(await ask("startRun", "/api/runs", body({ workflow, input: { key } })));
+    const [quick, stopped] = [await start("run/quick"), await start("run/waiting")];
+    const path = `/api/runs/${quick}`;
+    const entries = await ask("followRun", `${path}/events`);
+    await ask("followRun", `${path}/events?from=${Object(entries).length}`);
+    for (const id of [quick, stopped]) await ask("getRun", `/api/runs/${id}`);
+    await ask("cancelRun", `/api/runs/${stopped}/cancel`, body({ reason: "Enough." }));
+    await ask("getRun", `/api/runs/${stopped}`);
+    await ask("listRunEntries", `${path}/journal`);
+    await ask("getRunWorkflow", `${path}/workflow`);
+    const listed = async () => JSON.stringify(await ask("listRuns", "/api/runs?order=desc"));
+    await expect.poll(listed).toContain('"status":"cancelled"');
+  });
+
   test("of the runtime", async () => {
     await ask("getHealth", "/health");
     await ask("getDescription", "/openapi.json");

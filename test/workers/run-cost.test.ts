@@ -88,6 +88,7 @@ async function costOf(workflow: string, input: JsonObject): Promise<Counted> {
       armWakeup: async () => undefined,
       send: async () => undefined,
       withdraw: () => undefined,
+      statusChanged: async () => undefined,
       publish: ({ state }) => {
         if (isOver(state)) resolve();
       },

@@ -7,6 +7,8 @@ import { useRoute } from "../router.ts";
 import { ConversationPage } from "./conversation-page.tsx";
 import { Drawer } from "./drawer.tsx";
 import { NewConversationPage } from "./new-conversation-page.tsx";
+import { RunPage } from "./run-page.tsx";
+import { RunsPage } from "./runs-page.tsx";
 import { Sidebar } from "./sidebar.tsx";
 
 export function App() {
@@ -24,6 +26,7 @@ export function App() {
       agents={agents.value}
       conversations={conversations}
       currentId={route.page === "conversation" ? route.id : null}
+      atRuns={route.page === "runs" || route.page === "run"}
       onNavigate={closeDrawer}
     />
   );
@@ -36,9 +39,12 @@ export function App() {
         drawerOpen && <Drawer onClose={closeDrawer}>{sidebar}</Drawer>
       )}
       <main className="flex min-w-0 flex-1 flex-col">
-        {route.page === "new" ? (
+        {route.page === "new" && (
           <NewConversationPage agents={agents} onCreated={conversations.reload} onMenu={onMenu} />
-        ) : (
+        )}
+        {route.page === "runs" && <RunsPage onMenu={onMenu} />}
+        {route.page === "run" && <RunPage key={route.id} id={route.id} onMenu={onMenu} />}
+        {route.page === "conversation" && (
           <ConversationPage
             key={route.id}
             id={route.id}

@@ -2,6 +2,7 @@
 import type { AgentIdentity } from "../../../src/client/index.ts";
 import { agentName, messageOf, wordsOf } from "../format.ts";
 import type { Conversations } from "../hooks/use-conversations.ts";
+import { RUNS_PATH } from "../route.ts";
 import { ConversationItem } from "./conversation-item.tsx";
 import { Icon } from "./icon.tsx";
 import { Link } from "./link.tsx";
@@ -11,10 +12,12 @@ interface SidebarProps {
   agents: AgentIdentity[] | undefined;
   conversations: Conversations;
   currentId: string | null;
+  /** The page shows runs of workflows. */
+  atRuns: boolean;
   onNavigate: () => void;
 }
 
-export function Sidebar({ agents, conversations, currentId, onNavigate }: SidebarProps) {
+export function Sidebar({ agents, conversations, currentId, atRuns, onNavigate }: SidebarProps) {
   const names = new Map(agents?.map((agent) => [agent.id, agentName(agent)]));
   const { value: list, error, more, loadMore, reload } = conversations;
 
@@ -24,7 +27,7 @@ export function Sidebar({ agents, conversations, currentId, onNavigate }: Sideba
         <Logo />
         <span className="font-semibold tracking-tight">Dramatis</span>
       </div>
-      <div className="px-3 pb-3">
+      <div className="space-y-1 px-3 pb-3">
         <Link
           to="/"
           onNavigate={onNavigate}
@@ -33,6 +36,16 @@ export function Sidebar({ agents, conversations, currentId, onNavigate }: Sideba
         >
           <Icon name="plus" />
           New conversation
+        </Link>
+        <Link
+          to={RUNS_PATH}
+          onNavigate={onNavigate}
+          aria-current={atRuns ? "page" : undefined}
+          data-testid="runs"
+          className="flex items-center gap-2 rounded-lg px-3 py-2 text-sm hover:bg-line/50 aria-[current=page]:bg-line/80"
+        >
+          <Icon name="graph" />
+          Runs
         </Link>
       </div>
       <nav aria-label="Conversations" className="min-h-0 flex-1 overflow-y-auto px-3 pb-4">

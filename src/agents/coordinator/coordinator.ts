@@ -6,11 +6,12 @@
  * RUNDOOR-2  Repeating a start with its key and content answers the same run; with other content it is `IDEMPOTENCY_CONFLICT`.
  */
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
+import type { Directory } from "../../d1/directory.ts";
 import { withDeadline } from "../../ports/deadline.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";
-import type { CoordinatorApi, RunView, StartRun } from "../../protocol/coordinator-api.ts";
+import type { CoordinatorApi, FollowRun, RunView, StartRun } from "../../protocol/coordinator-api.ts";
 import type {
   TaskError,
   TaskErrorApi,
@@ -33,19 +34,23 @@ import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
+import { Mirror } from "../base/mirror/mirror.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { takeAgentAnswers } from "./agent-nodes.ts";
 import { takeChildRuns } from "./child-runs.ts";
-import { isOver, type RunState } from "./core/state.ts";
-import { answerCheck, checkReader, parseStart, requestHash } from "./door/start-run.ts";
-import { journalPage, runView } from "./reads/run-views.ts";
+import { isOver } from "./core/state.ts";
+import { RunReaders } from "./door/run-readers.ts";
+import { answerCheck, checkReader, parseFollow, parseStart, requestHash } from "./door/start-run.ts";
+import { journalPage, runSummary, runView, runWorkflow } from "./reads/run-views.ts";
 import { RunRuntime } from "./run-runtime.ts";
 
 /** Everything that an application provides to its runs. */
 export interface CoordinatorClassPorts<Env> {
   executor(env: Env): TaskExecutor;
   deadLetters(env: Env): DeadLetterWriter | null;
+  /** Returns `null` where there is no directory. */
+  directory(env: Env): Directory | null;
   /** Resolves a workflow of a tenant with all that it runs. Throws `NOT_FOUND` or `INVALID_INPUT`. */
   workflow(env: Env, tenant: string, reference: DefinitionReference): Promise<PinnedWorkflow>;
   /** Returns an input as the workflow takes it. Throws `INVALID_INPUT`. */
@@ -82,13 +87,14 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       ToolStateApi,
       DeferApi
   {
-    /** The name is stored with the job: never change it. */
+    /** The names are stored with the jobs: never change them. */
     readonly #wakeups = new Wakeups(
       {
         run: () => {
           this.#runtime.reconcile();
           return this.#runtime.dueIn;
         },
+        directory: () => this.#listing.wake(),
       },
       { early: ["run"] },
     );
@@ -100,9 +106,27 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       ids: systemIds,
       send: (envelope) => this.mailbox.send(envelope, { owed: true }),
       withdraw: ({ to, type }) => this.mailbox.withdraw(to, type),
-      publish: ({ state }) => {
+      statusChanged: () => this.#listing.note(),
+      publish: ({ before, state }) => {
+        if (before.status !== state.status) void this.#listing.publish();
+        this.#readers.wake();
         if (isOver(state)) for (const end of this.#waiting.splice(0)) end();
       },
+    });
+    /** The run's entry in the directory. */
+    readonly #listing = new Mirror({
+      clock: systemClock,
+      wakeup: this.#wakeups.named("directory"),
+      put: async () => {
+        const { record, seq } = this.#runtime.state;
+        await ports.directory(this.env)?.putRun(record.tenant, { ...runSummary(this.#runtime), seq });
+      },
+      changedAt: () => this.#runtime.endedAt ?? this.#runtime.state.record.createdAt,
+    });
+    readonly #readers = new RunReaders({
+      clock: systemClock,
+      journal: this.#runtime.store.journal,
+      state: () => this.#runtime.state,
     });
     /** Callers that wait for the end of the run. */
     readonly #waiting: (() => void)[] = [];
@@ -172,24 +196,33 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           request,
           createdAt: systemClock.now(),
         });
-        return runView(this.#runtime.state);
+        void this.#listing.publish();
+        return runView(this.#runtime);
       });
     }
 
     async status(principal: Principal) {
-      return this.#read(principal, runView);
+      return this.#read(principal, () => runView(this.#runtime));
     }
 
     async cancel(principal: Principal, { reason }: { reason?: string } = {}) {
       return asResult(async () => {
         checkReader(this.#runtime.state.record, principal);
         await this.#runtime.cancel(principal.subject, reason);
-        return runView(this.#runtime.state);
+        return runView(this.#runtime);
       });
     }
 
     async journal(principal: Principal, options?: PageOptions) {
       return this.#read(principal, () => journalPage(this.#runtime.store.journal, options));
+    }
+
+    async workflow(principal: Principal) {
+      return this.#read(principal, () => runWorkflow(this.#runtime.state));
+    }
+
+    async follow(principal: Principal, options: FollowRun = {}) {
+      return this.#read(principal, () => this.#readers.stream(principal, parseFollow(options)));
     }
 
     async finished(principal: Principal, timeoutMs: number) {
@@ -200,7 +233,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           const end = new Promise<void>((resolve) => this.#waiting.push(resolve));
           await withDeadline(systemClock, limit, () => end).catch(() => undefined);
         }
-        return runView(this.#runtime.state);
+        return runView(this.#runtime);
       });
     }
 
@@ -218,7 +251,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
         checkReader(this.#runtime.state.record, principal);
         const given = validate(answerCheck, answer, "/answer");
         await this.#runtime.answer(operationId, given, principal.subject);
-        return runView(this.#runtime.state);
+        return runView(this.#runtime);
       });
     }
 
@@ -283,17 +316,17 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       checkReader(state.record, principal);
       if (key === undefined)
         throw new DramatisError("CONFLICT", "This run exists already. Start another one under another id.");
-      if (state.record.request === request) return runView(state);
+      if (state.record.request === request) return runView(this.#runtime);
       throw new DramatisError(
         "IDEMPOTENCY_CONFLICT",
         "Another run was started under this key. Repeat that request, or give another key.",
       );
     }
 
-    #read<Value>(principal: Principal, body: (state: RunState) => Value): Promise<Result<Value>> {
+    #read<Value>(principal: Principal, body: () => Value): Promise<Result<Value>> {
       return asResult(() => {
         checkReader(this.#runtime.state.record, principal);
-        return body(this.#runtime.state);
+        return body();
       });
     }
   };

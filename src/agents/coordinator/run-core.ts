@@ -23,11 +23,15 @@ export interface RunCommit extends Commit<RunState>, RunChange {
 export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null, RunCommit, RunEffect> {
   readonly effectsOf = effectsOf;
 
-  /** `wokeAt` is the time at which this life of the actor began. */
+  /**
+   * `wokeAt` is the time at which this life of the actor began. `statusChanged` is called in the transaction of each commit that changes
+   * the status of the run.
+   */
   constructor(
     private readonly store: RunDatabase,
     private readonly ids: Ids,
     private readonly wokeAt: number,
+    private readonly statusChanged: () => void,
   ) {}
 
   load(): RunState | null {
@@ -46,7 +50,10 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   }
 
   write(before: RunState, change: RunChange | null, now: number): RunCommit | null {
-    return change === null ? null : { before, ...change, row: this.store.commit(before, change, now) };
+    if (change === null) return null;
+    const row = this.store.commit(before, change, now);
+    if (change.state.status !== before.status) this.statusChanged();
+    return { before, ...change, row };
   }
 
   withdrawals({ before, ...change }: RunCommit): readonly Withdrawal[] {

@@ -36,6 +36,11 @@ export interface RunPorts extends WakeupPorts {
   send(envelope: NewEnvelope): Promise<void>;
   /** As `Mailbox.withdraw`. */
   withdraw(withdrawal: Withdrawal): void;
+  /**
+   * Called in the transaction that creates the run or changes its status. Throws if the change cannot be noted. Resolves when its wake-up
+   * is armed.
+   */
+  statusChanged(): Promise<void>;
   /** Gets each commit, after it. */
   publish(commit: RunCommit): void;
 }
@@ -49,6 +54,8 @@ export class RunRuntime {
   readonly #shell: ActorShell<RunState, RunSignal, RunChange | null, RunCommit, RunEffect>;
   readonly #effects: RunEffectRunner;
   readonly #toolState: ToolStateStore;
+  /** The newest note of a change of the status. */
+  #noted: Promise<void> = Promise.resolve();
 
   constructor(given: RunPorts) {
     const { database, keyValue } = given;
@@ -63,7 +70,8 @@ export class RunRuntime {
       record: () => this.state.record,
       report: (outcomes) => this.#shell.report(outcomes),
     });
-    this.#shell = new ActorShell(new RunCore(this.store, ports.ids, clock.now()), {
+    const core = new RunCore(this.store, ports.ids, clock.now(), () => this.#noteStatus());
+    this.#shell = new ActorShell(core, {
       clock,
       transaction: (body) => database.transaction(body),
       isInTransaction: () => database.isInTransaction(),
@@ -93,21 +101,29 @@ export class RunRuntime {
     return this.#shell.state !== null;
   }
 
+  /** The time of the run's end, in milliseconds since the epoch; `undefined` before. Throws as `state` does. */
+  get endedAt(): number | undefined {
+    // Nothing is committed after the end.
+    return isOver(this.state) ? this.store.newestAt : undefined;
+  }
+
   /** In how many milliseconds `reconcile` must be called again; `null` if it need not be. */
   get dueIn(): number | null {
     return this.#shell.dueIn;
   }
 
-  /** Resolves when the wake-up of the run is armed. */
-  whenArmed(): Promise<void> {
-    return this.#shell.whenArmed();
+  /** Resolves when the wake-ups of the run are armed. */
+  async whenArmed(): Promise<void> {
+    await this.#shell.whenArmed();
+    await this.#noted;
   }
 
-  /** Creates the run and begins it. Throws `CONFLICT` if it exists. Resolves when its wake-up is armed. */
-  start(record: RunRecord): Promise<void> {
-    return this.#shell.commitBy((unit) => {
+  /** Creates the run and begins it. Throws `CONFLICT` if it exists. Resolves when its wake-ups are armed. */
+  async start(record: RunRecord): Promise<void> {
+    await this.#shell.commitBy((unit) => {
       this.ports.database.transaction(() => this.#stageStart(unit, record));
     });
+    await this.#noted;
   }
 
   /** Creates the run and begins it, as `start` does, in the caller's transaction. Release the unit after it. */
@@ -119,6 +135,7 @@ export class RunRuntime {
 
   #stageStart(unit: RunUnit, record: RunRecord): void {
     unit.create(() => ({ state: this.store.create(newRun(record)), sent: [] }));
+    this.#noteStatus();
     unit.stage([{ type: "run.begin" }]);
   }
 
@@ -148,12 +165,20 @@ export class RunRuntime {
       throw new DramatisError("CONFLICT", `The run is over: it is ${state.status}.`);
     }
     await this.#shell.commit([{ type: "run.cancel", by, ...(reason === undefined ? {} : { reason }) }]);
+    await this.#noted;
   }
 
   /** Takes the result of a task whose caller is lost. Throws `NOT_FOUND` for an operation of no token. */
   async taskResult({ operationId, attempt, ...end }: TaskResult): Promise<void> {
     this.#tokenOf(operationId);
     await this.#shell.commit(endedBy({ operationId, attempt, end }));
+    await this.#noted;
+  }
+
+  #noteStatus(): void {
+    const noted = this.ports.statusChanged();
+    noted.catch((error: unknown) => console.error(error));
+    this.#noted = noted;
   }
 
   /**

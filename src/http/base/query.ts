@@ -36,9 +36,9 @@ export const pageSchema = z.object({
 /** The position from which a stream continues. */
 export const positionSchema = z
   .string()
-  .regex(/^[0-9]{1,15}$/, "Must be the `seq` of a frame: an integer, 0 or more.")
+  .regex(/^[0-9]{1,15}$/, "Must be a `seq`: an integer, 0 or more.")
   .transform(Number)
-  .meta({ description: "The `seq` of the last frame that the client has received.", example: "7" });
+  .meta({ description: "The last `seq` that the client has received.", example: "7" });
 
 /** Reads `limit`, `cursor` and `order`. Throws `INVALID_INPUT`. */
 export function pageOptions(query: Record<string, string>): PageOptions {
@@ -46,7 +46,7 @@ export function pageOptions(query: Record<string, string>): PageOptions {
 }
 
 /**
- * Reads the position from which a stream of events continues; absent = begin with a snapshot. The `Last-Event-ID` of a
+ * Reads the position from which a stream of events continues; absent = begin anew. The `Last-Event-ID` of a
  * reconnecting `EventSource` is later than `from`, so it has precedence. Throws `INVALID_INPUT`.
  */
 export function streamPosition(from: string | undefined, lastEventId?: string): number | undefined {

@@ -20,15 +20,18 @@ export function page<Item>(resource: string, { items, nextCursor }: Page<Item>):
 }
 
 /**
- * Server-sent events, unbuffered by proxies. For `HEAD` only the headers: `open` is not called. The stream of an actor passes
+ * Server-sent events, unbuffered by proxies. For `HEAD` only the headers: `open` is not called. Where it returns `null`, nothing will
+ * come: 204, after which an `EventSource` does not reconnect. The stream of an actor passes
  * as it is, with comments of its own, so that the platform carries it without a script.
  */
 export async function events(
   context: Context<HttpEnv>,
-  open: () => Promise<ReadableStream<Uint8Array>>,
+  open: () => Promise<ReadableStream<Uint8Array> | null>,
   headers: Record<string, string> = {},
 ): Promise<Response> {
-  const body = context.req.method === "HEAD" ? null : await open();
+  const isHead = context.req.method === "HEAD";
+  const body = isHead ? null : await open();
+  if (body === null && !isHead) return empty();
   return new Response(body, {
     headers: { ...HEADERS, "content-type": "text/event-stream", "x-accel-buffering": "no", ...headers },
   });

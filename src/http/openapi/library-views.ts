@@ -103,18 +103,20 @@ const prompt = promptSchema.meta({
   example: { template: "Summarise: {{ text }}" },
 });
 
-const workflow = z.looseObject({ nodes: z.array(z.unknown()), transitions: z.array(z.unknown()) }).meta({
-  id: "Workflow",
-  description: "A graph of tasks, workflows and agents.",
-  example: {
-    inputSchema: { type: "object" },
-    initialNode: "greet",
-    nodes: [{ ref: "greet", task: "demo/greet" }],
-    transitions: [],
-  },
-});
+export const workflowDefinition = z
+  .looseObject({ nodes: z.array(z.unknown()), transitions: z.array(z.unknown()) })
+  .meta({
+    id: "Workflow",
+    description: "A graph of tasks, workflows and agents.",
+    example: {
+      inputSchema: { type: "object" },
+      initialNode: "greet",
+      nodes: [{ ref: "greet", task: "demo/greet" }],
+      transitions: [],
+    },
+  });
 
-export const workflowVersion = versionOf("WorkflowVersion", workflow);
+export const workflowVersion = versionOf("WorkflowVersion", workflowDefinition);
 export const taskVersion = versionOf("TaskVersion", task);
 export const actionVersion = versionOf("ActionVersion", action);
 export const promptVersion = versionOf("PromptVersion", prompt);

@@ -5,11 +5,18 @@ import {
   type ActiveToken,
   type GateView,
   type RunEntryView,
+  type RunEvent,
+  type RunStreamError,
+  type RunSummary,
   type RunView,
+  type RunWorkflow,
 } from "../../protocol/coordinator-api.ts";
 import { HUMAN_KINDS } from "../../protocol/task-definition.ts";
+import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { RUN_ENTRY_TYPES, RUN_STATUSES, type RunError } from "../../protocol/workflow-run.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
+import { workflowDefinition } from "./library-views.ts";
+import { wireError } from "./move-views.ts";
 import { anyJson, count, ids, runId, time } from "./scalars.ts";
 
 const runError: z.ZodType<RunError> = z.strictObject({ code: z.string(), message: z.string() });
@@ -39,14 +46,27 @@ const gate: z.ZodType<GateView> = z.strictObject({
   expiresAt: z.exactOptional(time),
 });
 
+const workflow = z.strictObject({ library: ids.library, id: ids.definition, version: count });
+const runMembers = {
+  id: runId,
+  workflow,
+  projectId: definitionIdSchema,
+  status: z.enum(RUN_STATUSES),
+  startedBy: z.string().meta({ description: "The subject that started it." }),
+  createdAt: time,
+  endedAt: z.exactOptional(time).meta({ description: "Absent before the end." }),
+};
+
+export const runSummary: z.ZodType<RunSummary> = z
+  .strictObject({
+    ...runMembers,
+    errorCode: z.exactOptional(z.string()).meta({ description: "The code of the run's error." }),
+  })
+  .meta({ id: "RunSummary", description: "A run in a list." });
+
 export const run: z.ZodType<RunView> = z
   .strictObject({
-    id: runId,
-    workflow: z.strictObject({ library: ids.library, id: ids.definition, version: count }),
-    projectId: definitionIdSchema,
-    status: z.enum(RUN_STATUSES),
-    startedBy: z.string().meta({ description: "The subject that started it." }),
-    createdAt: time,
+    ...runMembers,
     input: area,
     state: area,
     output: z.exactOptional(area),
@@ -58,13 +78,37 @@ export const run: z.ZodType<RunView> = z
   })
   .meta({ id: "Run", description: "A run of a workflow." });
 
+const entryMembers = {
+  seq: z.int().min(1),
+  time,
+  type: z.enum(RUN_ENTRY_TYPES),
+  token: z.exactOptional(count),
+  node: z.exactOptional(nodeRef),
+  data: z.exactOptional(anyJson),
+};
+
 export const runEntry: z.ZodType<RunEntryView> = z
-  .strictObject({
-    seq: z.int().min(1),
-    time,
-    type: z.enum(RUN_ENTRY_TYPES),
-    token: z.exactOptional(count),
-    node: z.exactOptional(nodeRef),
-    data: z.exactOptional(anyJson),
-  })
+  .strictObject(entryMembers)
   .meta({ id: "RunEntry", description: "An entry of the journal of a run." });
+
+const entryEvent: z.ZodType<RunEvent> = z.strictObject({ v: z.literal(1), ...entryMembers });
+const streamError: z.ZodType<RunStreamError> = z.strictObject({
+  v: z.literal(1),
+  type: z.literal("error"),
+  data: wireError,
+});
+
+export const runEvent = z.union([entryEvent, streamError]).meta({
+  id: "RunEvent",
+  description:
+    "An entry of the journal of a run as a server-sent event: each `data:` is one, and each `id:` its `seq`. An `error`, which has no `seq`, ends the stream of an expired token.",
+});
+
+export const runWorkflow: z.ZodType<RunWorkflow> = z
+  .strictObject({
+    ...workflow.shape,
+    hash: z.string().meta({ description: "SHA-256 of the definition as canonical JSON, in hex." }),
+    // SAFETY: the schema describes a part of the definition, whose own schema has checked it.
+    definition: workflowDefinition as unknown as z.ZodType<WorkflowDefinition>,
+  })
+  .meta({ id: "RunWorkflow", description: "The workflow of a run, as the run keeps it." });

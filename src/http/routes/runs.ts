@@ -1,21 +1,24 @@
-/** `/api/runs`: starts runs of workflows, reads and cancels them. */
+/** `/api/runs`: starts runs of workflows, lists, reads and cancels them. */
 import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
+import { parseReference } from "../../library/reference.ts";
 import { type CoordinatorApi, startFields } from "../../protocol/coordinator-api.ts";
 import { charactersOf } from "../../protocol/ids.ts";
 import { checkNew, locationFields } from "../../protocol/location-policy.ts";
+import { RUN_STATUSES } from "../../protocol/workflow-run.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import { inJurisdiction } from "../../shared/location.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
+import { validate } from "../../shared/validation.ts";
 import { readBody, readOptionalBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
-import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
-import { json, page } from "../base/respond.ts";
+import { pageOptions, pageSchema, pathParams, positionSchema, streamPosition } from "../base/query.ts";
+import { events, json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
-import { run, runEntry } from "../openapi/run-views.ts";
+import { run, runEntry, runEvent, runSummary, runWorkflow } from "../openapi/run-views.ts";
 import { ids, runId } from "../openapi/scalars.ts";
 import { stopSchema } from "./conversations.ts";
 
@@ -30,6 +33,17 @@ const startSchema = z.strictObject({
     description: "Repeating the request with this key and the same content answers the same run.",
   }),
   ...locationFields,
+});
+
+const listQuery = pageSchema.extend({
+  status: z.exactOptional(z.enum(RUN_STATUSES).meta({ description: "Runs that have this status now." })),
+  workflow: z.exactOptional(
+    z
+      .string()
+      .max(200)
+      .regex(/^[^/@]+\/[^/@]+(?:@[1-9][0-9]{0,14})?$/, "Must be `library/id` or `library/id@version`.")
+      .meta({ description: "Runs of this workflow, or of one version of it.", example: "demo/summaries" }),
+  ),
 });
 
 const params = z.object({ id: runId });
@@ -50,6 +64,18 @@ export const runOperations: readonly ApiOperation[] = [
     }),
     answers: [{ status: 201, description: "The run.", body: run, location: true }],
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "IDEMPOTENCY_CONFLICT"],
+  },
+  {
+    id: "listRuns",
+    method: "get",
+    path: RUNS,
+    tag: "runs",
+    summary: "List runs",
+    description:
+      "Your own runs; all of the tenant for operators and administrators. A run appears, and changes its status here, a moment later than in its own view.",
+    query: listQuery,
+    answers: onePage("runs", runSummary),
+    errors: ["INVALID_INPUT"],
   },
   {
     id: "getRun",
@@ -101,6 +127,38 @@ export const runOperations: readonly ApiOperation[] = [
     answers: onePage("entries", runEntry),
     errors: ["NOT_FOUND", "INVALID_INPUT"],
   },
+  {
+    id: "getRunWorkflow",
+    method: "get",
+    path: `${RUN}/workflow`,
+    tag: "runs",
+    summary: "Read the workflow of a run",
+    description: "The version that the run keeps. It never changes, so read it once.",
+    params,
+    answers: ok("The workflow.", runWorkflow),
+    errors: ["NOT_FOUND"],
+  },
+  {
+    id: "followRun",
+    method: "get",
+    path: `${RUN}/events`,
+    tag: "runs",
+    summary: "Follow a run as server-sent events",
+    description:
+      "The entries of the journal after `from`, then new ones as they come. The stream ends after the entry that ends the run. An `EventSource` continues by itself when it reconnects, and the 204 after the end stops it.",
+    params,
+    query: z.object({ from: positionSchema.optional() }),
+    headers: z.object({
+      "Last-Event-ID": positionSchema
+        .optional()
+        .meta({ description: "As `from`. Has precedence over `from`." }),
+    }),
+    answers: [
+      { status: 200, description: "Entries.", type: "text/event-stream", body: runEvent },
+      { status: 204, description: "The run is over, and no entry follows `from`." },
+    ],
+    errors: ["NOT_FOUND", "INVALID_INPUT"],
+  },
 ];
 
 export function runRoutes(app: HttpRoutes): void {
@@ -115,6 +173,12 @@ export function runRoutes(app: HttpRoutes): void {
     checkNew(id, policy, "/jurisdiction");
     const coordinator = await actors.coordinator(principal.tenant, id, locationHint ?? policy.locationHint);
     return json(unwrap(await coordinator.start(principal, { id, ...input })), 201, `${RUNS}/${id}`);
+  });
+
+  app.get(RUNS, async ({ req, var: { principal, directory } }) => {
+    const { workflow, ...query } = validate(listQuery, req.query());
+    const filter = defined({ workflow: workflow === undefined ? undefined : parseReference(workflow) });
+    return page("runs", await directory().runs(principal, { ...query, ...filter }));
   });
 
   app.get(RUN, async (context) => json(unwrap(await (await runOf(context)).status(context.var.principal))));
@@ -138,6 +202,19 @@ export function runRoutes(app: HttpRoutes): void {
       "entries",
       unwrap(await coordinator.journal(context.var.principal, pageOptions(context.req.query()))),
     );
+  });
+
+  app.get(`${RUN}/workflow`, async (context) => {
+    const coordinator = await runOf(context);
+    return json(unwrap(await coordinator.workflow(context.var.principal)));
+  });
+
+  app.get(`${RUN}/events`, async (context) => {
+    const { principal } = context.var;
+    const from = streamPosition(context.req.query("from"), context.req.header("last-event-id"));
+    const coordinator = await runOf(context);
+    if (context.req.method === "HEAD") unwrap(await coordinator.status(principal));
+    return events(context, async () => unwrap(await coordinator.follow(principal, defined({ from }))));
   });
 }
 

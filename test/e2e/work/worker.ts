@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { dramatis } from "../../../src/dramatis.ts";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../../src/library/define.ts";
+import { defineWorkflow, node, transition } from "../../../src/library/workflows/define-workflow.ts";
 
 const input = z.object({ url: z.string(), item: z.string().default("") });
 
@@ -80,12 +81,60 @@ const porter = definePersona("porter", {
   tools: { toolIds: ["transfer"] },
 });
 
+const errand = defineTool({
+  name: "errand",
+  description: "Fetches an item.",
+  input,
+  effect: "idempotent",
+  retry: { maxAttempts: 3, backoffMs: 100 },
+  execute: async ({ url, item }, { signal }) => {
+    const response = await fetch(`${url}/${item}`, { method: "POST", body: item, signal });
+    if (!response.ok) throw new Error(`The desk answered ${response.status}.`);
+    return { found: await response.text() };
+  },
+});
+
+const errands = defineWorkflow("errands", {
+  input: z.object({ url: z.string(), items: z.array(z.string()) }),
+  context: z.object({ found: z.array(z.unknown()) }),
+  initialNode: "start",
+  nodes: [
+    node("start"),
+    node("visit", {
+      name: "Visit the shop",
+      task: "errand",
+      inputMapping: { url: "input.url", item: "item" },
+      outputMapping: { "output.found": "result.found" },
+    }),
+    node("report"),
+  ],
+  transitions: [
+    transition({
+      from: "start",
+      to: "visit",
+      siblingGroup: "items",
+      foreach: { collection: "input.items", itemVar: "item" },
+    }),
+    transition({
+      from: "visit",
+      to: "report",
+      synchronization: {
+        siblingGroup: "items",
+        strategy: "all",
+        merge: { source: "_branch.output.found", target: "state.found", strategy: "collect" },
+      },
+    }),
+  ],
+  outputMapping: { found: "state.found" },
+});
+
 const app = dramatis({
   libraries: [
     defineLibrary("work", {
       personas: [clerk, porter],
-      tools: [pay, research, flaky, transfer, askPorter],
+      tools: [pay, research, flaky, transfer, askPorter, errand],
       modelProfiles: [priced],
+      workflows: [errands],
     }),
   ],
   agents: [

@@ -161,7 +161,7 @@ function followOne(draft: Draft, token: Token, { transition, items }: Firing): n
         type: "token.waiting",
         token: id,
         node: transition.to,
-        data: { transition: transition.ref },
+        data: { transition: transition.ref, fanOut: arrivesAt.fanOut, branch: arrivesAt.branch },
       });
     }
   }

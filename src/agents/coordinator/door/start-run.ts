@@ -1,6 +1,11 @@
-/** Checks the request that starts a run. */
+/** Checks the requests of a run's callers. */
 import { z } from "zod";
-import { runIdSchema, type StartRun, startFields } from "../../../protocol/coordinator-api.ts";
+import {
+  type FollowRun,
+  runIdSchema,
+  type StartRun,
+  startFields,
+} from "../../../protocol/coordinator-api.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
@@ -18,6 +23,13 @@ export function parseStart(input: StartRun): z.output<typeof startSchema> {
 
 /** The answer of a person: JSON. */
 export const answerCheck = z.json();
+
+const followSchema = z.strictObject({ from: z.int().min(0).default(0) });
+
+/** Returns the number of the last entry that a reader has. Throws `INVALID_INPUT`. */
+export function parseFollow(options: FollowRun): number {
+  return validate(followSchema, options, "/options").from;
+}
 
 /** Returns the hash by which a repeated request is recognised. */
 export function requestHash({ workflow, input = {}, projectId }: StartRun): Promise<string> {

@@ -4,7 +4,9 @@ import type {
   ActiveToken,
   GateView,
   RunEntryView,
+  RunSummary,
   RunView,
+  RunWorkflow,
 } from "../../../protocol/coordinator-api.ts";
 import { defined } from "../../../shared/defined.ts";
 import { type Page, type PageOptions, pageOf, pageOptionsSchema } from "../../../shared/page.ts";
@@ -25,19 +27,25 @@ const MAX_ACTIVE = 1_000;
 /** Gates of one view. */
 const MAX_GATES = 100;
 
+/** A run, and the time of its end in milliseconds since the epoch. */
+interface ViewedRun {
+  state: RunState;
+  endedAt: number | undefined;
+}
+
+/** Returns a run as lists show it. */
+export function runSummary(run: ViewedRun): RunSummary {
+  return { ...members(run), ...defined({ errorCode: run.state.error?.code }) };
+}
+
 /** Returns a run as callers see it. */
-export function runView(state: RunState): RunView {
-  const { record, status, error, output, seq, made } = state;
-  const { library, id, version } = record.workflow;
+export function runView(run: ViewedRun): RunView {
+  const { state } = run;
+  const { record, error, output, seq, made } = state;
   const places = new Draft(state, 0);
   const tokens = [...state.tokens.values()];
   return {
-    id: record.id,
-    workflow: { library, id, version },
-    projectId: record.projectId,
-    status: status === "running" && isWaiting(state) ? "waiting" : status,
-    startedBy: record.startedBy,
-    createdAt: toIso(record.createdAt),
+    ...members(run),
     input: record.input,
     state: state.state,
     ...defined({ output, error }),
@@ -50,6 +58,26 @@ export function runView(state: RunState): RunView {
       0,
       MAX_GATES,
     ),
+  };
+}
+
+/** Returns the workflow of a run. */
+export function runWorkflow({ record }: RunState): RunWorkflow {
+  const { library, id, version, hash, definition } = record.workflow;
+  return { library, id, version, hash, definition };
+}
+
+function members({ state, endedAt }: ViewedRun) {
+  const { record, status } = state;
+  const { library, id, version } = record.workflow;
+  return {
+    id: record.id,
+    workflow: { library, id, version },
+    projectId: record.projectId,
+    status: status === "running" && isWaiting(state) ? ("waiting" as const) : status,
+    startedBy: record.startedBy,
+    createdAt: toIso(record.createdAt),
+    ...defined({ endedAt: endedAt === undefined ? undefined : toIso(endedAt) }),
   };
 }
 

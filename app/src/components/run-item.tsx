@@ -1,0 +1,33 @@
+/** One run in the list. */
+import type { RunSummary } from "../../../src/client/index.ts";
+import { momentOf } from "../format.ts";
+import { runPath } from "../route.ts";
+import { lasted, workflowName } from "../runs/run-texts.ts";
+import { Link } from "./link.tsx";
+import { RunStatusBadge } from "./run-status.tsx";
+
+export function RunItem({ run }: { run: RunSummary }) {
+  const { id, workflow, status, startedBy, createdAt, endedAt, errorCode } = run;
+  const took = lasted(createdAt, endedAt);
+  return (
+    <li>
+      <Link
+        to={runPath(id)}
+        data-testid="run-item"
+        data-run={id}
+        className="block rounded-xl border border-line bg-surface px-4 py-3 hover:border-accent"
+      >
+        <span className="flex items-center gap-3">
+          <span className="min-w-0 flex-1 truncate text-sm font-medium">{workflowName(workflow)}</span>
+          <RunStatusBadge status={status} />
+        </span>
+        <span className="mt-1 flex flex-wrap gap-x-3 gap-y-0.5 text-xs text-muted">
+          <time dateTime={createdAt}>{momentOf(createdAt, new Date())}</time>
+          {took !== undefined && <span>took {took}</span>}
+          <span className="min-w-0 truncate">by {startedBy}</span>
+          {errorCode !== undefined && <span className="font-mono text-danger">{errorCode}</span>}
+        </span>
+      </Link>
+    </li>
+  );
+}

@@ -1,0 +1,184 @@
+/** One run: the graph of its workflow with the tokens, and what was chosen beside it. On small screens a list of nodes. */
+import { lazy, Suspense, useCallback, useState } from "react";
+import type { RunView, WorkflowDefinition } from "../../../src/client/index.ts";
+import { client } from "../client.ts";
+import { messageOf } from "../format.ts";
+import { useLiveRun } from "../hooks/use-live-run.ts";
+import { useMediaQuery } from "../hooks/use-media-query.ts";
+import { useResource } from "../hooks/use-resource.ts";
+import { RUNS_PATH } from "../route.ts";
+import type { RunLog } from "../runs/run-log.ts";
+import { workflowName } from "../runs/run-texts.ts";
+import { readingOrder } from "../runs/workflow-graph.ts";
+import { CancelRun } from "./cancel-run.tsx";
+import { ErrorNote } from "./error-note.tsx";
+import { Icon } from "./icon.tsx";
+import { Link } from "./link.tsx";
+import { PageHeader } from "./page-header.tsx";
+import { RunFacts, RunValues } from "./run-facts.tsx";
+import { RunNode } from "./run-node.tsx";
+import { RunNodeDetails } from "./run-node-details.tsx";
+import { RunStatusBadge } from "./run-status.tsx";
+
+const RunGraph = lazy(() => import("./run-graph.tsx"));
+
+interface RunPageProps {
+  id: string;
+  onMenu: (() => void) | undefined;
+}
+
+export function RunPage({ id, onMenu }: RunPageProps) {
+  const load = useCallback((signal: AbortSignal) => client.runs.get(id, { signal }), [id]);
+  const { value: run, error, reload } = useResource(load);
+  if (run !== undefined) return <LiveRunPage run={run} error={error} reload={reload} onMenu={onMenu} />;
+  return (
+    <>
+      <PageHeader title="Run" subtitle={id} onMenu={onMenu} />
+      <div className="space-y-3 p-4">
+        {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
+        {error === undefined && (
+          <div className="skeleton h-16 rounded-xl bg-sunken" role="status" aria-label="Loading the run" />
+        )}
+        <AllRuns />
+      </div>
+    </>
+  );
+}
+
+interface LiveRunPageProps {
+  run: RunView;
+  /** The error of the last loading of the run, which is loaded again when it is over. */
+  error: unknown;
+  reload: () => void;
+  onMenu: (() => void) | undefined;
+}
+
+function LiveRunPage({ run, error, reload, onMenu }: LiveRunPageProps) {
+  const { id } = run;
+  const { workflow, follower, version } = useLiveRun(id, reload);
+  const [cancelError, setCancelError] = useState<unknown>(undefined);
+  const isWide = useMediaQuery("(min-width: 64rem)");
+  const { log, state } = follower;
+  const status = log.end?.status ?? run.status;
+  const isOver = status !== "running" && status !== "waiting";
+  const shown = { run, log, version, definition: workflow.value?.definition };
+  return (
+    <>
+      <PageHeader title={workflowName(run.workflow)} subtitle={id} onMenu={onMenu}>
+        <RunStatusBadge status={status} />
+        {!isOver && <CancelRun onCancel={() => client.runs.cancel(id)} onError={setCancelError} />}
+      </PageHeader>
+      <div className="space-y-2 px-4 not-empty:py-4">
+        {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
+        {workflow.error !== undefined && (
+          <ErrorNote text={messageOf(workflow.error)} onRetry={workflow.reload} />
+        )}
+        {cancelError !== undefined && !isOver && <ErrorNote text={messageOf(cancelError)} />}
+      </div>
+      {(state === "reconnecting" || state === "closed") && (
+        <p role="status" data-testid="offline" className="px-4 py-1 text-xs text-caution">
+          Offline. The page follows the run again when you reconnect.
+        </p>
+      )}
+      {isWide ? <GraphAndDetails {...shown} /> : <NodeList {...shown} />}
+    </>
+  );
+}
+
+interface ShownRun {
+  run: RunView;
+  log: RunLog;
+  /** Changes whenever the log has changed. */
+  version: number;
+  /** Absent until it is loaded. */
+  definition: WorkflowDefinition | undefined;
+}
+
+function GraphAndDetails({ run, log, version, definition }: ShownRun) {
+  const [chosen, setChosen] = useState<string | undefined>(undefined);
+  const node = definition?.nodes.find(({ ref }) => ref === chosen);
+  return (
+    <div className="flex min-h-0 flex-1">
+      <div className="min-w-0 flex-1">
+        {definition !== undefined && (
+          <Suspense fallback={<p className="p-4 text-sm text-muted">Loading the graph…</p>}>
+            <RunGraph
+              definition={definition}
+              log={log}
+              version={version}
+              chosen={chosen}
+              onChoose={setChosen}
+            />
+          </Suspense>
+        )}
+      </div>
+      <aside
+        aria-label="Details"
+        className="w-96 shrink-0 space-y-3 overflow-y-auto border-l border-line p-4"
+      >
+        {node === undefined ? (
+          <>
+            <RunFacts run={run} end={log.end} />
+            <RunValues run={run} />
+          </>
+        ) : (
+          <>
+            <div className="flex items-center gap-2">
+              <h2 className="min-w-0 flex-1 truncate text-sm font-semibold">{node.name ?? node.ref}</h2>
+              <button
+                type="button"
+                onClick={() => setChosen(undefined)}
+                aria-label="Close the node"
+                className="rounded-lg p-1.5 text-muted hover:text-ink"
+              >
+                <Icon name="cross" />
+              </button>
+            </div>
+            <RunNodeDetails key={node.ref} node={node} visits={log.visits(node.ref)} runInput={run.input} />
+          </>
+        )}
+        <AllRuns />
+      </aside>
+    </div>
+  );
+}
+
+function NodeList({ run, log, definition }: ShownRun) {
+  const [chosen, setChosen] = useState<string | undefined>(undefined);
+  return (
+    <div className="min-h-0 flex-1 overflow-y-auto">
+      <div className="mx-auto max-w-3xl space-y-4 px-4 py-4">
+        <RunFacts run={run} end={log.end} />
+        {definition !== undefined && (
+          <ol aria-label="Nodes" className="space-y-2">
+            {readingOrder(definition).map((node) => (
+              <li key={node.ref} className="space-y-2">
+                <RunNode
+                  node={node}
+                  visits={log.visits(node.ref)}
+                  chosen={chosen === node.ref}
+                  onChoose={() => setChosen((now) => (now === node.ref ? undefined : node.ref))}
+                />
+                {chosen === node.ref && (
+                  <div className="pl-3">
+                    <RunNodeDetails node={node} visits={log.visits(node.ref)} runInput={run.input} />
+                  </div>
+                )}
+              </li>
+            ))}
+          </ol>
+        )}
+        <RunValues run={run} />
+        <AllRuns />
+      </div>
+    </div>
+  );
+}
+
+function AllRuns() {
+  return (
+    <Link to={RUNS_PATH} className="inline-block py-1 text-sm text-accent hover:underline">
+      All runs
+    </Link>
+  );
+}

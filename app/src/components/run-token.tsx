@@ -1,0 +1,70 @@
+/** One visit of a node: input, output, attempts, errors and times. */
+import { momentOf } from "../format.ts";
+import type { RunToken } from "../runs/run-log.ts";
+import { TOKEN_TEXT, tokenLasted } from "../runs/run-texts.ts";
+import { JsonView } from "./json-view.tsx";
+import { TaskSteps } from "./task-steps.tsx";
+
+interface RunTokenProps {
+  token: RunToken;
+  /** The node runs a task, a workflow or an agent. */
+  hasOwner: boolean;
+  /** The input of the run, which a node without a mapping gets. */
+  runInput: unknown;
+  isOpen: boolean;
+}
+
+export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProps) {
+  const { id, state, path, createdAt, startedAt, attempts, failures, error, output, task } = token;
+  const took = tokenLasted(token);
+  const hasInput = hasOwner && startedAt !== undefined;
+  const last = failures.at(-1)?.error;
+  const isTold = error !== undefined && last?.code === error.code && last.message === error.message;
+  return (
+    <details
+      open={isOpen}
+      data-testid="run-token"
+      data-token={id}
+      data-state={state}
+      className="rounded-xl border border-line bg-surface text-sm"
+    >
+      <summary className="flex flex-wrap items-baseline gap-x-3 gap-y-0.5 rounded-xl px-3 py-2.5">
+        <span className="font-medium">{TOKEN_TEXT[state]}</span>
+        {path !== undefined && <span className="min-w-0 font-mono text-xs wrap-anywhere">{path}</span>}
+        <span className="text-xs text-muted">
+          {momentOf(startedAt ?? createdAt, new Date())}
+          {took !== undefined && ` · ${took}`}
+          {attempts > 1 && ` · ${attempts} attempts`}
+        </span>
+      </summary>
+      <div className="space-y-3 border-t border-line px-3 py-3">
+        <p className="text-xs text-muted">Token {id}</p>
+        {failures.map(({ attempt, time, error: failure }) => (
+          <Failure
+            key={attempt}
+            title={`Attempt ${attempt} failed, ${momentOf(time, new Date())}`}
+            code={failure.code}
+            message={failure.message}
+          />
+        ))}
+        {error !== undefined && !isTold && (
+          <Failure title="Error" code={error.code} message={error.message} />
+        )}
+        {hasInput && <JsonView label="Input" value={"input" in token ? token.input : runInput} exact />}
+        {task !== undefined && <TaskSteps task={task} />}
+        {output !== undefined && <JsonView label="Output" value={output} exact />}
+      </div>
+    </details>
+  );
+}
+
+export function Failure({ title, code, message }: { title: string; code: string; message: string }) {
+  return (
+    <div>
+      <h4 className="mb-1 text-xs font-medium text-muted">{title}</h4>
+      <p className="text-danger wrap-anywhere">
+        {message} <span className="font-mono text-xs">{code}</span>
+      </p>
+    </div>
+  );
+}

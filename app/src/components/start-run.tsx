@@ -1,0 +1,90 @@
+/** Starts a run of a workflow. */
+import { type FormEvent, useState } from "react";
+import { DramatisClientError } from "../../../src/client/index.ts";
+import { client } from "../client.ts";
+import { messageOf } from "../format.ts";
+import { runPath } from "../route.ts";
+import { navigate } from "../router.ts";
+import { ErrorNote } from "./error-note.tsx";
+
+const FIELD = "block w-full rounded-lg border border-line bg-canvas px-3 py-2 font-mono text-base sm:text-sm";
+
+export function StartRun() {
+  const [workflow, setWorkflow] = useState("");
+  const [text, setText] = useState("{}");
+  const [starting, setStarting] = useState(false);
+  const [error, setError] = useState<string | undefined>(undefined);
+
+  async function start(event: FormEvent) {
+    event.preventDefault();
+    setError(undefined);
+    setStarting(true);
+    try {
+      const { id } = await client.runs.start({ workflow: workflow.trim(), input: inputOf(text) });
+      navigate(runPath(id));
+    } catch (reason) {
+      setError(textOf(reason));
+      setStarting(false);
+    }
+  }
+
+  return (
+    <details data-testid="start-run" className="rounded-xl border border-line bg-surface">
+      <summary className="rounded-xl px-4 py-3 text-sm font-medium">Start a run</summary>
+      <form onSubmit={(event) => void start(event)} className="space-y-3 border-t border-line p-4">
+        <label className="block space-y-1 text-sm">
+          <span>Workflow</span>
+          <input
+            value={workflow}
+            onChange={(event) => setWorkflow(event.target.value)}
+            required
+            placeholder="library/id"
+            autoComplete="off"
+            autoCapitalize="off"
+            spellCheck={false}
+            className={FIELD}
+          />
+        </label>
+        <label className="block space-y-1 text-sm">
+          <span>Input (a JSON object)</span>
+          <textarea
+            value={text}
+            onChange={(event) => setText(event.target.value)}
+            rows={4}
+            spellCheck={false}
+            className={FIELD}
+          />
+        </label>
+        {error !== undefined && <ErrorNote text={error} />}
+        <button
+          type="submit"
+          disabled={starting}
+          className="rounded-lg bg-accent px-4 py-2 text-sm font-medium text-on-accent disabled:bg-line disabled:text-muted"
+        >
+          {starting ? "Starting…" : "Start run"}
+        </button>
+      </form>
+    </details>
+  );
+}
+
+type Input = NonNullable<Parameters<typeof client.runs.start>[0]["input"]>;
+
+/** Parses the input. Throws an error that says what to change. */
+function inputOf(text: string): Input {
+  let value: unknown;
+  try {
+    value = JSON.parse(text.trim() === "" ? "{}" : text);
+  } catch (error) {
+    throw new Error(`The input is not JSON: ${messageOf(error)}`);
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new Error('The input must be a JSON object, such as {"documents": []}.');
+  // SAFETY: parsed JSON, and an object.
+  return value as Input;
+}
+
+function textOf(error: unknown): string {
+  const issues = error instanceof DramatisClientError ? error.errors : [];
+  return [messageOf(error), ...issues.map(({ path, message }) => `${path}: ${message}`)].join("\n");
+}

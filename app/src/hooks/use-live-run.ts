@@ -1,0 +1,26 @@
+/** Loads the workflow of a run, and follows the run live. */
+import { useCallback, useEffect, useState, useSyncExternalStore } from "react";
+import type { RunWorkflow } from "../../../src/client/index.ts";
+import { client } from "../client.ts";
+import { RunFollower } from "../runs/run-follower.ts";
+import { type Resource, useResource } from "./use-resource.ts";
+
+export interface LiveRun {
+  workflow: Resource<RunWorkflow>;
+  follower: RunFollower;
+  /** Changes whenever `follower.log` has changed. */
+  version: number;
+}
+
+/** Calls `onEnd` when the run is over. The caller is mounted anew for another id. */
+export function useLiveRun(id: string, onEnd: () => void): LiveRun {
+  const [follower] = useState(() => new RunFollower(id));
+  const version = useSyncExternalStore(follower.subscribe, follower.snapshot);
+  const load = useCallback((signal: AbortSignal) => client.runs.workflow(id, { signal }), [id]);
+  const workflow = useResource(load);
+  const isOver = follower.log.end !== undefined;
+  useEffect(() => {
+    if (isOver) onEnd();
+  }, [isOver, onEnd]);
+  return { workflow, follower, version };
+}

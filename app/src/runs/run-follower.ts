@@ -1,0 +1,80 @@
+/**
+ * Follows a run live, by an `EventSource`. The browser reconnects after a lost connection and continues at the last entry. A connection
+ * that the server refuses is tried again after `RETRY_MS`.
+ */
+import type { RunEvent, RunStreamError } from "../../../src/client/index.ts";
+import { RunLog } from "./run-log.ts";
+
+export type FollowState = "connecting" | "open" | "reconnecting" | "closed";
+
+const RETRY_MS = 5_000;
+/** Milliseconds between two renderings while entries come. */
+const RENDER_MS = 60;
+
+export class RunFollower {
+  readonly log = new RunLog();
+  state: FollowState = "connecting";
+  /** Changes with each rendering. */
+  version = 0;
+  readonly #id: string;
+  readonly #listeners = new Set<() => void>();
+  #source: EventSource | null = null;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  #rendering: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(id: string) {
+    this.#id = id;
+  }
+
+  /** Begins to follow while anybody listens. */
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    if (this.#listeners.size === 1) this.#connect();
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size === 0) this.#leave();
+    };
+  };
+
+  readonly snapshot = (): number => this.version;
+
+  #connect(): void {
+    if (this.log.end !== undefined) return;
+    const source = new EventSource(`/api/runs/${encodeURIComponent(this.#id)}/events?from=${this.log.seq}`);
+    this.#source = source;
+    source.onopen = () => this.#enter("open");
+    source.onmessage = ({ data }) => this.#take(String(data));
+    source.onerror = () => {
+      if (source.readyState !== EventSource.CLOSED) return this.#enter("reconnecting");
+      this.#enter("closed");
+      this.#retry = setTimeout(() => this.#connect(), RETRY_MS);
+    };
+  }
+
+  #take(text: string): void {
+    // SAFETY: the same definitions type the server's events.
+    const event = JSON.parse(text) as RunEvent | RunStreamError;
+    if (event.type === "error") return;
+    this.log.add(event);
+    if (this.log.end !== undefined) this.#leave();
+    this.#render();
+  }
+
+  #enter(state: FollowState): void {
+    this.state = state;
+    this.#render();
+  }
+
+  #leave(): void {
+    this.#source?.close();
+    clearTimeout(this.#retry);
+  }
+
+  #render(): void {
+    this.#rendering ??= setTimeout(() => {
+      this.#rendering = undefined;
+      this.version += 1;
+      for (const listener of this.#listeners) listener();
+    }, RENDER_MS);
+  }
+}

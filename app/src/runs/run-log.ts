@@ -1,0 +1,208 @@
+/**
+ * What a run did, collected from the entries of its journal: the tokens at each node, and the end of the run. It grows with each entry
+ * and is read in place, because a run may have thousands of tokens. Pure.
+ */
+import type { OperationState, RunEntryView, RunError } from "../../../src/client/index.ts";
+
+export type TokenState =
+  | "ready"
+  | "working"
+  | "retrying"
+  | "lost"
+  | "waiting"
+  /** Its fan-in fired: another token goes on. */
+  | "joined"
+  | "completed"
+  | "failed"
+  | "cancelled";
+
+/** Work that failed and was repeated, or was the last attempt. */
+export interface FailedAttempt {
+  attempt: number;
+  time: string;
+  error: RunError;
+}
+
+/** A token: one visit of a node. */
+export interface RunToken {
+  id: number;
+  /** The `ref` of its node. */
+  node: string;
+  state: TokenState;
+  /** The branches around it, such as `root.start.0`; absent outside branches. */
+  path?: string;
+  createdAt: string;
+  /** The start of the work of the node; absent where it runs nothing. */
+  startedAt?: string;
+  endedAt?: string;
+  /** Attempts that have begun. */
+  attempts: number;
+  failures: FailedAttempt[];
+  /** Absent where it is the input of the run, or the node runs nothing. */
+  input?: unknown;
+  output?: unknown;
+  /** The steps of a task of steps, once it has ended. */
+  task?: NonNullable<OperationState["task"]>;
+  error?: RunError;
+}
+
+export type TokenCounts = Partial<Record<TokenState, number>>;
+
+/** The visits of one node. */
+export interface NodeVisits {
+  tokens: RunToken[];
+  counts: TokenCounts;
+}
+
+/** The end of a run. */
+export interface RunEnd {
+  status: "completed" | "failed" | "cancelled" | "timed_out";
+  time: string;
+  error?: RunError;
+}
+
+const NO_VISITS: NodeVisits = { tokens: [], counts: {} };
+
+export class RunLog {
+  /** The number of the newest entry. */
+  seq = 0;
+  end: RunEnd | undefined;
+  readonly #tokens = new Map<number, RunToken>();
+  readonly #nodes = new Map<string, NodeVisits>();
+  /** Tokens that wait at a fan-in, by the number of their fan-out. */
+  readonly #waiting = new Map<number, RunToken[]>();
+  readonly #fired = new Map<string, number>();
+
+  visits(node: string): NodeVisits {
+    return this.#nodes.get(node) ?? NO_VISITS;
+  }
+
+  /** Returns the number of times that a transition has fired. */
+  fired(transition: string): number {
+    return this.#fired.get(transition) ?? 0;
+  }
+
+  /** Adds an entry. One that was added before changes nothing. */
+  add(entry: RunEntryView): void {
+    if (entry.seq <= this.seq) return;
+    this.seq = entry.seq;
+    const { type, token: id, time } = entry;
+    const data = membersOf(entry.data);
+    if (type === "token.created" || type === "token.waiting") {
+      this.#begin(entry, data);
+      return;
+    }
+    const token = id === undefined ? undefined : this.#tokens.get(id);
+    if (token !== undefined) this.#change(token, entry, data);
+    switch (type) {
+      case "transition.fired": {
+        const transition = String(data.transition);
+        this.#fired.set(transition, this.fired(transition) + 1);
+        break;
+      }
+      case "fan_in.completed":
+      case "sync.failed":
+        this.#release(Number(data.fanOut), type === "sync.failed" ? "cancelled" : "joined", time);
+        break;
+      case "workflow.completed":
+      case "workflow.failed":
+      case "workflow.cancelled":
+      case "workflow.timed_out":
+        this.#finish(type, time, errorIn(data));
+        break;
+    }
+  }
+
+  #begin({ token: id = -1, node = "", type, time }: RunEntryView, { path, fanOut }: Members): void {
+    const state = type === "token.waiting" ? "waiting" : "ready";
+    const place = typeof path === "string" ? { path } : {};
+    const token: RunToken = { id, node, state, ...place, createdAt: time, attempts: 0, failures: [] };
+    this.#tokens.set(id, token);
+    const visits = this.#nodes.get(node) ?? { tokens: [], counts: {} };
+    visits.tokens.push(token);
+    visits.counts[state] = (visits.counts[state] ?? 0) + 1;
+    this.#nodes.set(node, visits);
+    if (state !== "waiting") return;
+    const group = Number(fanOut);
+    const waiting = this.#waiting.get(group) ?? [];
+    waiting.push(token);
+    this.#waiting.set(group, waiting);
+  }
+
+  #change(token: RunToken, { type, time }: RunEntryView, data: Members): void {
+    const attempt = typeof data.attempt === "number" ? data.attempt : token.attempts;
+    const error = errorIn(data);
+    // SAFETY: the same definitions type the server's entries.
+    if ("task" in data) token.task = data.task as NonNullable<RunToken["task"]>;
+    switch (type) {
+      case "task.dispatched":
+        token.startedAt = time;
+        token.attempts = 1;
+        if ("input" in data) token.input = data.input;
+        this.#move(token, "working");
+        break;
+      case "task.retried":
+        if (error !== undefined) token.failures.push({ attempt, time, error });
+        token.attempts = attempt + 1;
+        this.#move(token, "retrying");
+        break;
+      case "task.lost":
+        this.#move(token, "lost");
+        break;
+      case "task.completed":
+        token.attempts = attempt;
+        token.output = data.output;
+        break;
+      case "task.failed":
+        token.attempts = attempt;
+        if (error !== undefined) token.failures.push({ attempt, time, error });
+        break;
+      case "token.completed":
+        this.#close(token, "completed", time);
+        break;
+      case "token.failed":
+        if (error !== undefined) token.error = error;
+        this.#close(token, "failed", time);
+        break;
+      case "token.cancelled":
+        this.#close(token, "cancelled", time);
+        break;
+    }
+  }
+
+  #close(token: RunToken, state: TokenState, time: string): void {
+    token.endedAt = time;
+    this.#move(token, state);
+  }
+
+  #move(token: RunToken, state: TokenState): void {
+    const { counts } = this.visits(token.node);
+    counts[token.state] = (counts[token.state] ?? 0) - 1;
+    counts[state] = (counts[state] ?? 0) + 1;
+    token.state = state;
+  }
+
+  #release(fanOut: number, state: TokenState, time: string): void {
+    for (const token of this.#waiting.get(fanOut) ?? []) this.#close(token, state, time);
+    this.#waiting.delete(fanOut);
+  }
+
+  #finish(type: string, time: string, error: RunError | undefined): void {
+    for (const fanOut of [...this.#waiting.keys()]) this.#release(fanOut, "cancelled", time);
+    // SAFETY: the caller passes the types of these four entries.
+    const status = type.slice("workflow.".length) as RunEnd["status"];
+    this.end = { status, time, ...(error === undefined ? {} : { error }) };
+  }
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+function membersOf(data: unknown): Members {
+  // SAFETY: an object that is not null has members, whose values are not known.
+  return typeof data === "object" && data !== null ? (data as Members) : {};
+}
+
+function errorIn({ error }: Members): RunError | undefined {
+  const { code, message } = membersOf(error);
+  return typeof code === "string" && typeof message === "string" ? { code, message } : undefined;
+}

@@ -1,0 +1,75 @@
+/** Display texts of runs. Pure. */
+import type { RunStatus, RunSummary } from "../../../src/client/index.ts";
+import { durationText } from "../format.ts";
+import type { NodeVisits, RunToken, TokenState } from "./run-log.ts";
+
+export const STATUS_TEXT: Record<RunStatus, string> = {
+  running: "Running",
+  waiting: "Waiting",
+  completed: "Completed",
+  failed: "Failed",
+  timed_out: "Timed out",
+  cancelled: "Cancelled",
+};
+
+export const TOKEN_TEXT: Record<TokenState, string> = {
+  failed: "Failed",
+  lost: "Interrupted",
+  retrying: "Waiting for another attempt",
+  working: "Working",
+  waiting: "Waiting at the fan-in",
+  ready: "Ready",
+  cancelled: "Cancelled",
+  joined: "Joined at the fan-in",
+  completed: "Completed",
+};
+
+const COUNT_TEXT: Record<TokenState, string> = {
+  failed: "failed",
+  lost: "interrupted",
+  retrying: "to be repeated",
+  working: "working",
+  waiting: "waiting",
+  ready: "ready",
+  cancelled: "cancelled",
+  joined: "joined",
+  completed: "completed",
+};
+
+// SAFETY: `keys` returns the keys of the record, in the order in which they are written: the most important state first.
+const STATES = Object.keys(TOKEN_TEXT) as TokenState[];
+
+/** States in which a node has something to do. */
+const BUSY: ReadonlySet<TokenState> = new Set(["lost", "retrying", "working", "waiting", "ready"]);
+
+/** The state that a node shows: what it does now, otherwise the worst end; `idle` where no token has come. */
+export type NodeState = TokenState | "idle";
+
+export function nodeState({ counts }: NodeVisits): NodeState {
+  const present = STATES.filter((state) => (counts[state] ?? 0) > 0);
+  return present.find((state) => BUSY.has(state)) ?? present[0] ?? "idle";
+}
+
+/** Returns the tokens of a node as text, such as "2 working, 3 completed". */
+export function countsText({ counts }: NodeVisits): string {
+  const parts = STATES.flatMap((state) => {
+    const count = counts[state] ?? 0;
+    return count === 0 ? [] : [`${count} ${COUNT_TEXT[state]}`];
+  });
+  return parts.length === 0 ? "No token yet" : parts.join(", ");
+}
+
+/** Returns `library/id@version`. */
+export function workflowName({ library, id, version }: RunSummary["workflow"]): string {
+  return `${library}/${id}@${version}`;
+}
+
+/** Returns how long something took; `undefined` before its end. */
+export function lasted(from: string, to: string | undefined): string | undefined {
+  return to === undefined ? undefined : durationText(Math.max(0, Date.parse(to) - Date.parse(from)));
+}
+
+/** Returns how long the work of a token took, or the token stood there; `undefined` before its end. */
+export function tokenLasted({ startedAt, createdAt, endedAt }: RunToken): string | undefined {
+  return lasted(startedAt ?? createdAt, endedAt);
+}

@@ -1,0 +1,71 @@
+/**
+ * The readers that follow a run.
+ *
+ * RUNSTREAM-5  At most `MAX_RUN_READERS` readers follow a run at once.
+ */
+import type { Clock } from "../../../ports/clock.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import type { Principal } from "../../../shared/principal.ts";
+import { isOver, type RunState } from "../core/state.ts";
+import { RunEvents } from "../reads/run-events.ts";
+import type { RunJournal } from "../store/run-journal.ts";
+import { RunStream } from "./run-stream.ts";
+
+export const MAX_RUN_READERS = 256;
+
+export interface RunReadersPorts {
+  clock: Pick<Clock, "now" | "timer">;
+  journal: Pick<RunJournal, "forward">;
+  /** Returns the committed state. */
+  state(): Pick<RunState, "seq" | "status">;
+}
+
+export class RunReaders {
+  readonly #readers = new Set<RunStream>();
+  readonly #events: RunEvents;
+
+  constructor(private readonly ports: RunReadersPorts) {
+    this.#events = new RunEvents(ports.journal);
+  }
+
+  /**
+   * Returns the entries after `from` as server-sent events; `null` where none will come. Throws `RATE_LIMITED` if the run has
+   * `MAX_RUN_READERS` readers.
+   */
+  stream(principal: Principal, from: number): ReadableStream<Uint8Array> | null {
+    const { clock, state } = this.ports;
+    if (isOver(state()) && from >= state().seq) return null;
+    this.#checkRoom();
+    const stream = new RunStream(
+      {
+        clock,
+        events: this.#events,
+        newest: () => state().seq,
+        isOver: () => isOver(state()),
+        onEnd: () => {
+          this.#readers.delete(stream);
+          if (this.#readers.size === 0) this.#events.forget();
+        },
+      },
+      principal,
+      from,
+    );
+    this.#readers.add(stream);
+    return stream.open();
+  }
+
+  /** Passes new entries to the readers. Call it after each commit. */
+  wake(): void {
+    for (const reader of this.#readers) reader.advance();
+  }
+
+  #checkRoom(): void {
+    if (this.#readers.size >= MAX_RUN_READERS) for (const reader of this.#readers) reader.probe();
+    if (this.#readers.size < MAX_RUN_READERS) return;
+    throw new DramatisError(
+      "RATE_LIMITED",
+      `At most ${MAX_RUN_READERS} readers may follow a run at once. Try again later.`,
+      { retriable: true },
+    );
+  }
+}

@@ -1,0 +1,201 @@
+/**
+ * A reader that follows the journal of a run, as a stream of bytes.
+ *
+ * RUNSTREAM-1  A stream has each entry after its position once and in order: first those of the store, then new ones as they are
+ *              committed. It ends after the entry that ends the run.
+ * RUNSTREAM-2  A stream holds its place in the journal and about `HIGH_WATER_MARK` bytes that its reader has not taken. It reads on when
+ *              the reader has taken them. A reader that takes nothing for `STALL_MS` while entries wait is cut off, and resumes from its
+ *              last `seq`.
+ * RUNSTREAM-3  The stream of a principal ends when that expires, with an event of the type `error`.
+ * RUNSTREAM-4  After `SILENCE_MS` without bytes a stream gets a comment, between two events. The write fails if the client has left.
+ */
+import type { Clock } from "../../../ports/clock.ts";
+import { KEEP_ALIVE, SILENCE_MS } from "../../../protocol/event-stream.ts";
+import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
+import { hasExpired, type Principal } from "../../../shared/principal.ts";
+import type { RunEvents } from "../reads/run-events.ts";
+
+export interface RunStreamPorts {
+  clock: Pick<Clock, "now" | "timer">;
+  events: RunEvents;
+  /** Returns the number of the newest entry. */
+  newest(): number;
+  /** Reports whether no entry can follow the newest one. */
+  isOver(): boolean;
+  /** Called once, when the stream has ended or its client has left. */
+  onEnd(): void;
+}
+
+type Controller = ReadableStreamDefaultController<Uint8Array>;
+
+/** Bytes in a stream that its reader has not taken. */
+export const HIGH_WATER_MARK = 32 * 1024;
+/** Bytes that are written at once: parts of several events, or of a long one. */
+const CHUNK = 16 * 1024;
+/** Milliseconds after which a reader that takes nothing is cut off. */
+export const STALL_MS = 60_000;
+
+/** The source of a stream: `start`, `pull` and `cancel` are called by `ReadableStream`. */
+export class RunStream {
+  /** The number of the next entry, and the bytes of its event that are written. */
+  #next: number;
+  #offset = 0;
+  #controller: Controller | undefined;
+  #isWriting = false;
+  #writtenAt: number;
+  #takenAt: number;
+  #stopTimer: (() => void) | undefined;
+
+  /** `from` is the number of the last entry that the reader has. */
+  constructor(
+    private readonly ports: RunStreamPorts,
+    private readonly principal: Principal,
+    from: number,
+  ) {
+    this.#next = from + 1;
+    this.#writtenAt = this.#takenAt = ports.clock.now();
+  }
+
+  /** Returns the stream. Call it once. */
+  open(): ReadableStream<Uint8Array> {
+    const size = ({ byteLength }: Uint8Array) => byteLength;
+    return new ReadableStream(this, { highWaterMark: HIGH_WATER_MARK, size });
+  }
+
+  start(controller: Controller): void {
+    this.#controller = controller;
+    this.#watch();
+    this.advance();
+  }
+
+  pull(): void {
+    this.#takenAt = this.ports.clock.now();
+    this.advance();
+  }
+
+  cancel(): void {
+    this.#leave();
+  }
+
+  /** Writes what the stream has room for, and ends it behind the last entry. */
+  advance(): void {
+    this.#attempt(() => {
+      if (this.#hasExpired()) return;
+      while (this.#room > 0 && this.#next <= this.ports.newest()) this.#write(this.#chunk());
+      if (this.#next > this.ports.newest() && this.ports.isOver())
+        this.#end((controller) => controller.close());
+    });
+  }
+
+  /** Ends the stream if its principal has expired, and finds out whether its client has left. */
+  probe(): void {
+    this.#attempt(() => {
+      if (!this.#hasExpired() && this.#offset === 0 && this.#room > 0) this.#write(KEEP_ALIVE);
+    });
+  }
+
+  #attempt(write: () => void): void {
+    // A write may call `pull` before it returns.
+    if (this.#isWriting) return;
+    this.#isWriting = true;
+    try {
+      write();
+    } catch (error) {
+      // The client has left, and the stream is closed. Otherwise the entries cannot be read: the stream ends.
+      this.#leave();
+      this.#controller?.error(error);
+    } finally {
+      this.#isWriting = false;
+    }
+  }
+
+  /** Returns the next bytes of the events that are committed: at most `CHUNK`. */
+  #chunk(): Uint8Array {
+    const parts: Uint8Array[] = [];
+    let left = CHUNK;
+    while (left > 0 && this.#next <= this.ports.newest()) {
+      const event = this.ports.events.event(this.#next);
+      const part = event.subarray(this.#offset, this.#offset + left);
+      parts.push(part);
+      left -= part.length;
+      this.#offset += part.length;
+      if (this.#offset < event.length) break;
+      this.#next += 1;
+      this.#offset = 0;
+    }
+    return joined(parts, CHUNK - left);
+  }
+
+  #write(bytes: Uint8Array): void {
+    this.#writtenAt = this.ports.clock.now();
+    this.#controller?.enqueue(bytes);
+  }
+
+  get #room(): number {
+    return this.#controller?.desiredSize ?? 0;
+  }
+
+  /** Looks after the stream now and then: for its expiry, its silence, and a reader that takes nothing. */
+  #watch(): void {
+    const { clock } = this.ports;
+    const { expiresAt = Number.POSITIVE_INFINITY } = this.principal;
+    const silentIn = this.#writtenAt + SILENCE_MS - clock.now();
+    const wait = Math.min(silentIn > 0 ? silentIn : SILENCE_MS, Math.max(0, expiresAt - clock.now()));
+    this.#stopTimer = clock.timer(wait, () => {
+      const now = clock.now();
+      if (this.#room <= 0 && now - this.#takenAt > STALL_MS) {
+        const error = new Error("The reader fell behind; resume from the last sequence number.");
+        this.#end((controller) => controller.error(error));
+        return;
+      }
+      if (now >= this.#writtenAt + SILENCE_MS) this.probe();
+      else this.advance();
+      if (this.#stopTimer !== undefined) this.#watch();
+    });
+  }
+
+  #leave(): void {
+    if (this.#stopTimer === undefined) return;
+    this.#stopTimer();
+    this.#stopTimer = undefined;
+    this.ports.onEnd();
+  }
+
+  #end(close: (controller: Controller) => void): void {
+    this.#leave();
+    if (this.#controller !== undefined) close(this.#controller);
+  }
+
+  /** Ends the stream if its principal has expired. */
+  #hasExpired(): boolean {
+    if (!hasExpired(this.principal, this.ports.clock.now())) return false;
+    // An event of which only a part is sent cannot be followed by another.
+    if (this.#offset === 0) this.#write(EXPIRED);
+    this.#end((controller) => controller.close());
+    return true;
+  }
+}
+
+const EXPIRED = new TextEncoder().encode(
+  `data: ${JSON.stringify({
+    v: PROTOCOL_VERSION,
+    type: "error",
+    data: {
+      code: "UNAUTHENTICATED",
+      message: "Your token has expired. Connect again with a new token and the last `seq`.",
+      retriable: false,
+    },
+  })}\n\n`,
+);
+
+function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
+  const [only] = parts;
+  if (parts.length === 1 && only !== undefined) return only;
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}

@@ -1,0 +1,233 @@
+/** Runs of workflows in the console: the list, the graph while tasks wait, its nodes, and the end, in a real browser. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { buildConsole, CONSOLE } from "../../scripts/console.ts";
+import { type Server, startServer } from "../../scripts/server.ts";
+import { createClient, type DramatisClient } from "../../src/client/index.ts";
+import { hasChromium, launchChromium, NO_CHROMIUM, sidewaysScrollers, Visitor } from "../support/browser.ts";
+import { Desk } from "../support/desk.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "dramatis-console-runs-"));
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+
+describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : NO_CHROMIUM})`, () => {
+  let server: Server;
+  let browser: Browser;
+  let desk: Desk;
+  let client: DramatisClient;
+  let visitor: Visitor;
+
+  beforeAll(async () => {
+    buildConsole();
+    [server, browser, desk] = await Promise.all([
+      startServer({
+        port: 0,
+        persist: join(folder, "state"),
+        config: join(import.meta.dirname, "work/wrangler.jsonc"),
+        assets: CONSOLE,
+        onLine: () => undefined,
+      }),
+      launchChromium(),
+      Desk.open(),
+    ]);
+    await server.ready;
+    client = createClient({ baseUrl: server.url });
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+    await desk?.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  afterEach(async () => {
+    await visitor.leave();
+    expect(visitor.complaints).toEqual([]);
+  });
+
+  /** Starts a run whose visits wait at the desk, each at `PATH/ITEM`. */
+  async function start(path: string, items: string[]): Promise<string> {
+    const { id } = await client.runs.start({
+      workflow: "work/errands",
+      input: { url: desk.url(path), items },
+    });
+    return id;
+  }
+
+  const visit = (path: string, options?: BrowserContextOptions): Promise<Page> => {
+    visitor = new Visitor(browser, server.url, options);
+    return visitor.open(path);
+  };
+
+  const answer = (path: string, text: string, status = 200) =>
+    expect.poll(() => desk.answer(path, text, status), { message: path }).toBe(true);
+
+  const status = (page: Page, value: string) =>
+    page.locator(`[data-testid=run-status][data-status=${value}]`);
+  const nodeOf = (page: Page, ref: string) => page.locator(`[data-testid=run-node][data-node=${ref}]`);
+
+  it("shows the tokens at the nodes of the graph live, and each visit of a node with what went in and came out", async () => {
+    const id = await start("/graph", ["one", "two", "three"]);
+    const page = await visit(`/runs/${id}`);
+    await nodeOf(page, "visit").getByText("3 working").waitFor();
+    await status(page, "running").waitFor();
+    expect(await page.locator(".react-flow__edge").count()).toBe(2);
+    await page.getByText("each item").waitFor();
+    await nodeOf(page, "report").getByText("No token yet").waitFor();
+
+    await answer("/graph/two", "No.", 500);
+    await answer("/graph/one", "bread");
+    await nodeOf(page, "visit").getByText("1 completed").waitFor();
+    await nodeOf(page, "report").getByText("1 waiting").waitFor();
+    await answer("/graph/two", "milk");
+    await page.getByTestId("run-values").getByText('"three"').waitFor();
+    await nodeOf(page, "visit").click();
+    const details = page.getByTestId("node-details");
+    await details.getByText("1 working, 2 completed").waitFor();
+    const tokens = details.getByTestId("run-token");
+    expect(await tokens.count()).toBe(3);
+    const second = tokens.nth(1);
+    await second.getByText("2 attempts").waitFor();
+    await second.locator("summary").press("Enter");
+    await second.getByText("Attempt 1 failed").waitFor();
+    await second.getByText("The desk answered 500. EXECUTION_FAILED").waitFor();
+    await second.getByText('"item": "two"').waitFor();
+    await second.getByText('"found": "milk"').waitFor();
+    expect(await second.locator("summary").textContent()).toMatch(
+      /root\.start\.1.*\d+:\d\d.* · [\d.]+ m?s · 2 attempts/,
+    );
+
+    await answer("/graph/three", "salt");
+    await status(page, "completed").waitFor();
+    await details.getByText("3 completed").waitFor();
+    await page.getByRole("button", { name: "Close the node" }).press("Enter");
+    await page.getByTestId("run-values").getByText('"salt"').first().waitFor();
+    expect(await page.getByTestId("cancel-run").count(), "nothing is left to cancel").toBe(0);
+    await page.reload();
+    await nodeOf(page, "visit").getByText("3 completed").waitFor();
+    await nodeOf(page, "report").getByText("3 joined, 1 completed").waitFor();
+  });
+
+  it("lists the runs, filters them by status, and follows links by keyboard", async () => {
+    const running = await start("/list", ["one"]);
+    const failing = await start("/fails", ["one"]);
+    for (let attempt = 1; attempt <= 3; attempt++) await answer("/fails/one", "No.", 500);
+    const page = await visit("/");
+    // The composer takes the focus once, when the page is ready.
+    await expect.poll(() => page.getByTestId("composer").isEnabled()).toBe(true);
+    await page.getByTestId("runs").press("Enter");
+    await page.waitForURL("**/runs");
+    const item = (id: string) => page.locator(`[data-testid=run-item][data-run=${id}]`);
+    await item(failing).getByText("Failed").waitFor();
+    await item(failing).getByText("SYNC_UNSATISFIABLE").waitFor();
+    await item(running).getByText("Running").waitFor();
+    expect(await item(running).textContent()).toContain("work/errands@1");
+    await page.getByLabel("Status").selectOption("Failed");
+    await expect.poll(() => item(running).count()).toBe(0);
+    await item(failing).press("Enter");
+    await page.waitForURL(`**/runs/${failing}`);
+    await nodeOf(page, "visit").press("Enter");
+    await page.getByTestId("node-details").getByText("Attempt 3 failed").waitFor();
+    await page.goBack();
+    await page.getByLabel("Status").selectOption("Timed out");
+    await page.getByText("No runs have this status.").waitFor();
+    await page.getByLabel("Status").selectOption("Running");
+    await item(running).waitFor();
+    await answer("/list/one", "done");
+    await expect.poll(() => item(running).count(), { message: "the list renews itself" }).toBe(0);
+  });
+
+  it("cancels a run after a second press, and shows the cancelled visit", async () => {
+    const id = await start("/cancel", ["one"]);
+    const page = await visit(`/runs/${id}`);
+    await nodeOf(page, "visit").getByText("1 working").waitFor();
+    await page.getByTestId("cancel-run").press("Enter");
+    await page.getByTestId("cancel-run").getByText("Cancel it for good?").waitFor();
+    expect(await client.runs.get(id)).toMatchObject({ status: "running" });
+    await page.getByTestId("cancel-run").press("Enter");
+    await status(page, "cancelled").waitFor();
+    await nodeOf(page, "visit").getByText("1 cancelled").waitFor();
+    expect(await client.runs.get(id)).toMatchObject({ status: "cancelled", error: { code: "CANCELLED" } });
+    await page.getByTestId("run-facts").getByText("The run was cancelled. CANCELLED").waitFor();
+    expect(await page.getByTestId("cancel-run").count()).toBe(0);
+  });
+
+  it("keeps what it shows while the server cannot be reached, and loads the output later", async () => {
+    const id = await start("/offline", ["one"]);
+    const page = await visit(`/runs/${id}`);
+    await nodeOf(page, "visit").getByText("1 working").waitFor();
+    // The stream of the page stays open, and new requests fail.
+    await page.context().setOffline(true);
+    await answer("/offline/one", "tea");
+    await status(page, "completed").waitFor();
+    await page.getByRole("alert").getByText("The server could not be reached.").waitFor();
+    await nodeOf(page, "visit").getByText("1 completed").waitFor();
+    await page.context().setOffline(false);
+    await page.getByRole("alert").getByRole("button", { name: "Try again" }).press("Enter");
+    await page.getByRole("alert").waitFor({ state: "detached" });
+    await page.getByTestId("run-values").getByText('"tea"').first().waitFor();
+    expect(visitor.complaints.splice(0)).toEqual([expect.stringContaining("ERR_INTERNET_DISCONNECTED")]);
+  });
+
+  it("starts a run from a form, which says what is wrong", async () => {
+    const page = await visit("/runs");
+    const form = page.getByTestId("start-run");
+    await form.locator("summary").press("Enter");
+    await form.getByLabel("Workflow").fill("work/errands");
+    await form.getByLabel("Input").fill("{");
+    await form.getByRole("button", { name: "Start run" }).press("Enter");
+    await form.getByRole("alert").getByText("The input is not JSON").waitFor();
+    await form.getByLabel("Input").fill("{}");
+    await form.getByRole("button", { name: "Start run" }).press("Enter");
+    await form.getByRole("alert").getByText("url").waitFor();
+    await form.getByLabel("Input").fill(JSON.stringify({ url: desk.url("/form"), items: [] }));
+    await form.getByRole("button", { name: "Start run" }).press("Enter");
+    await page.waitForURL("**/runs/run_*");
+    await status(page, "completed").waitFor();
+    expect(visitor.complaints.splice(0)).toEqual([expect.stringContaining("422")]);
+  });
+
+  it("says that a run does not exist", async () => {
+    const page = await visit("/runs/run_01JD0000000000000000000000");
+    await page.getByRole("alert").getByText("This run does not exist.").waitFor();
+    expect(visitor.complaints.splice(0)).toEqual([expect.stringContaining("404")]);
+    await page.getByRole("link", { name: "All runs" }).click();
+    await page.waitForURL("**/runs");
+  });
+
+  it("fits 390 pixels: the list, and a run as a list of its nodes, live, by touch", async () => {
+    const long = `a-${"very-".repeat(20)}long-item`;
+    const id = await start("/phone", [long, "two"]);
+    const page = await visit("/runs", PHONE);
+    const fits = async (name: string) => expect(await sidewaysScrollers(page), name).toEqual([]);
+    await page.locator(`[data-run=${id}]`).waitFor();
+    await page.getByTestId("start-run").locator("summary").tap();
+    await fits("list");
+    await page.locator(`[data-run=${id}]`).tap();
+    const nodes = page.getByRole("list", { name: "Nodes" }).getByTestId("run-node");
+    await nodeOf(page, "visit").getByText("2 working").waitFor();
+    expect(await nodes.evaluateAll((all) => all.map((one) => one.getAttribute("data-node")))).toEqual([
+      "start",
+      "visit",
+      "report",
+    ]);
+    expect(await page.locator(".react-flow").count()).toBe(0);
+    await nodeOf(page, "visit").tap();
+    await page.getByTestId("run-token").first().locator("summary").tap();
+    await page.getByTestId("run-token").first().getByText(long).waitFor();
+    await fits("node");
+    await answer(`/phone/${long}`, "found");
+    await answer("/phone/two", "found, too");
+    await status(page, "completed").waitFor();
+    await page.getByTestId("run-token").first().getByText('"found": "found"').waitFor();
+    await fits("end");
+    await page.getByRole("button", { name: "Conversations" }).tap();
+    await page.getByRole("dialog").getByTestId("runs").tap();
+    await page.locator(`[data-run=${id}]`).getByText("Completed").waitFor();
+    await fits("list again");
+  });
+});

@@ -1,0 +1,137 @@
+/** The console's pure parts for runs: what a journal tells of each node, and the graph of a workflow. */
+import { describe, expect, it } from "vitest";
+import { NODE_HEIGHT, NODE_WIDTH, placesOf } from "../../app/src/runs/graph-layout.ts";
+import { RunLog } from "../../app/src/runs/run-log.ts";
+import { countsText, nodeState, tokenLasted, workflowName } from "../../app/src/runs/run-texts.ts";
+import { kindOf, readingOrder, transitionText } from "../../app/src/runs/workflow-graph.ts";
+import type { RunEntryView, WorkflowDefinition } from "../../src/client/index.ts";
+
+type Entry = Omit<RunEntryView, "seq" | "time">;
+
+/** A log of entries that come a second apart. */
+function logOf(...entries: Entry[]): RunLog {
+  const log = new RunLog();
+  for (const [index, entry] of entries.entries())
+    log.add({ seq: index + 1, time: new Date(1_700_000_000_000 + index * 1_000).toISOString(), ...entry });
+  return log;
+}
+
+const at = (token: number, type: RunEntryView["type"], data?: RunEntryView["data"]): Entry => ({
+  type,
+  token,
+  node: "a",
+  ...(data === undefined ? {} : { data }),
+});
+const error = { code: "TIMEOUT", message: "Too late." };
+
+describe("the log of a run", () => {
+  it("has each visit with its input, output, attempts, failures and times", () => {
+    const log = logOf(
+      { type: "workflow.started" },
+      at(0, "token.created", { group: "g", branch: 1, path: "root.s.1" }),
+      at(0, "task.dispatched", { input: { x: 1 } }),
+      at(0, "task.retried", { attempt: 1, error }),
+      at(0, "task.completed", { attempt: 2, output: null }),
+      at(0, "token.completed"),
+    );
+    const { tokens, counts } = log.visits("a");
+    expect(tokens).toMatchObject([
+      { id: 0, state: "completed", path: "root.s.1", attempts: 2, input: { x: 1 }, output: null },
+    ]);
+    expect(tokens[0]?.failures).toMatchObject([{ attempt: 1, error }]);
+    expect(tokenLasted(tokens[0] as never)).toBe("3.0 s");
+    expect(countsText({ tokens, counts })).toBe("1 completed");
+    expect(log.visits("b")).toEqual({ tokens: [], counts: {} });
+  });
+
+  it("says what a node does now before what it did, and its worst end when nothing is left", () => {
+    const created = [0, 1, 2].flatMap((token) => [at(token, "token.created"), at(token, "task.dispatched")]);
+    const failed = [at(0, "task.failed", { attempt: 1, error }), at(0, "token.failed", { error })];
+    const log = logOf(...created, ...failed, at(1, "token.completed"));
+    expect(nodeState(log.visits("a"))).toBe("working");
+    expect(countsText(log.visits("a"))).toBe("1 failed, 1 working, 1 completed");
+    const over = logOf(...created, ...failed, at(1, "token.completed"), at(2, "token.cancelled"));
+    expect(nodeState(over.visits("a"))).toBe("failed");
+    expect(nodeState(over.visits("b"))).toBe("idle");
+  });
+
+  it("releases the tokens that wait at a fan-in when that fires, fails, or the run ends", () => {
+    const waits = [at(0, "token.waiting", { fanOut: 0 }), at(1, "token.waiting", { fanOut: 1 })];
+    const log = logOf(...waits, { type: "fan_in.completed", node: "a", data: { fanOut: 0 } });
+    expect(countsText(log.visits("a"))).toBe("1 waiting, 1 joined");
+    const failed = logOf(...waits, { type: "sync.failed", node: "s", data: { fanOut: 1, error } });
+    expect(countsText(failed.visits("a"))).toBe("1 waiting, 1 cancelled");
+    const over = logOf(...waits, { type: "workflow.failed", data: { error } });
+    expect(countsText(over.visits("a"))).toBe("2 cancelled");
+    expect(over.end).toMatchObject({ status: "failed", error });
+  });
+
+  it("ignores entries that it has, after a reconnection", () => {
+    const log = logOf(at(0, "token.created"));
+    log.add({ seq: 1, time: "", type: "token.created", token: 0, node: "a" });
+    expect(log.visits("a").tokens).toHaveLength(1);
+  });
+});
+
+const workflow: WorkflowDefinition = {
+  inputSchema: {},
+  initialNode: "start",
+  nodes: [
+    { ref: "last", agent: "clerk" },
+    { ref: "work", task: "lib/work" },
+    { ref: "start" },
+    { ref: "other", workflow: "lib/other" },
+  ],
+  transitions: [
+    {
+      ref: "1",
+      from: "start",
+      to: "work",
+      priority: 0,
+      siblingGroup: "g",
+      foreach: { collection: "input.l", itemVar: "item" },
+    },
+    { ref: "2", from: "start", to: "other", priority: 0, siblingGroup: "g", spawnCount: 3 },
+    {
+      ref: "3",
+      from: "work",
+      to: "last",
+      priority: 0,
+      synchronization: { siblingGroup: "g", strategy: { mOfN: 2 }, onTimeout: "fail" },
+    },
+    {
+      ref: "4",
+      from: "last",
+      to: "start",
+      priority: 0,
+      condition: "size(state.results) < 10 && true",
+      loopConfig: { maxIterations: 5 },
+    },
+  ],
+};
+
+describe("the graph of a workflow", () => {
+  it("lists nodes in the order in which tokens reach them", () => {
+    expect(readingOrder(workflow).map(({ ref }) => ref)).toEqual(["start", "work", "other", "last"]);
+    expect(workflow.nodes.map(kindOf)).toEqual(["agent", "task", "pass", "workflow"]);
+  });
+
+  it("names what a transition does", () => {
+    expect(workflow.transitions.map(transitionText)).toEqual([
+      "each item",
+      "× 3",
+      "when 2 arrived",
+      "if size(state.results) < 10 &&… · at most 5 times",
+    ]);
+    expect(workflowName({ library: "l", id: "w", version: 2 })).toBe("l/w@2");
+  });
+
+  it("places nodes in layers, without overlaps, with loops", () => {
+    const places = placesOf(workflow);
+    const y = (ref: string) => places.get(ref)?.y ?? Number.NaN;
+    expect(y("work")).toBeGreaterThan(y("start") + NODE_HEIGHT);
+    expect(y("last")).toBeGreaterThan(y("work") + NODE_HEIGHT);
+    const [work, other] = [places.get("work"), places.get("other")];
+    expect(Math.abs((work?.x ?? 0) - (other?.x ?? 0))).toBeGreaterThan(NODE_WIDTH);
+  });
+});

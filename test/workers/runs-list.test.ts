@@ -1,0 +1,199 @@
+/** The history of runs: what lists show, to whom, and when the directory does not answer. */
+import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { D1Directory } from "../../src/d1/d1-directory.ts";
+import type { PublishedRun } from "../../src/d1/directory.ts";
+import type { RunSummary, RunView } from "../../src/protocol/coordinator-api.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import { openGate, runsOf } from "./provider.ts";
+import { request } from "./world.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
+
+const member = (tenant: string, subject: string): Principal => ({ tenant, subject, roles: ["member"] });
+const operator = (tenant: string): Principal => ({ tenant, subject: "op", roles: ["operator"] });
+const admin = (tenant: string): Principal => ({ tenant, subject: "ada", roles: ["admin"] });
+
+async function call<Body>(
+  method: string,
+  path: string,
+  status: number,
+  principal: Principal,
+  body?: object,
+): Promise<Body> {
+  const init = body === undefined ? { method } : { method, body: JSON.stringify(body) };
+  const response = await request(path, init, principal);
+  const text = await response.text();
+  expect(response.status, text).toBe(status);
+  // SAFETY: what the API answers; tests assert the rest.
+  return JSON.parse(text) as Body;
+}
+
+const list = (principal: Principal, query = "") =>
+  call<{ runs: RunSummary[]; nextCursor?: string }>("GET", `/api/runs?${query}`, 200, principal);
+
+/** Posts workflows of one node that waits at a gate, or fails. */
+async function postFlows(principal: Principal): Promise<void> {
+  for (const [id, more] of [
+    ["waits", { wait: "'gate'" }],
+    ["fails", { fails: "true" }],
+  ] as const) {
+    const node = {
+      ref: "one",
+      task: "flow/work_once",
+      inputMapping: { key: "input.key", name: "'one'", ...more },
+    };
+    const inputSchema = { type: "object", properties: { key: { type: "string" } }, required: ["key"] };
+    const body = { id, inputSchema, initialNode: "one", nodes: [node], transitions: [] };
+    await call("POST", "/api/libraries/flows/workflows", 201, principal, body);
+  }
+}
+
+async function start(principal: Principal, flow: string): Promise<{ id: string; key: string }> {
+  const key = crypto.randomUUID();
+  const body = { workflow: `flows/${flow}`, input: { key } };
+  const { id } = await call<RunView>("POST", "/api/runs", 201, principal, body);
+  return { id, key };
+}
+
+describe("the list of runs", () => {
+  test("RUNDOOR-1 DIR-2 shows a run's states to its starter and to operators, and filters by status and workflow", async () => {
+    const tenant = `list-${crypto.randomUUID()}`;
+    const [ada, bob] = [admin(tenant), member(tenant, "bob")];
+    await postFlows(ada);
+    const waiting = await start(ada, "waits");
+    const failing = await start(ada, "fails");
+    const own = await start(bob, "waits");
+    const shown = async (principal: Principal, query = "") =>
+      (await list(principal, query)).runs.map(({ id }) => id);
+    await expect.poll(() => shown(operator(tenant), "status=running")).toEqual([waiting.id, own.id]);
+    expect(await shown(bob)).toEqual([own.id]);
+    expect(await shown(member(tenant, "eve"))).toEqual([]);
+    expect(await shown(operator("elsewhere"))).toEqual([]);
+    await expect.poll(() => shown(ada, "status=failed")).toEqual([failing.id]);
+    const { runs } = await list(ada, "status=failed");
+    const { input, state, error, seq, tokens, active, ...members } = await call<RunView>(
+      "GET",
+      `/api/runs/${failing.id}`,
+      200,
+      ada,
+    );
+    expect(runs).toEqual([{ ...members, errorCode: "EXECUTION_FAILED" }]);
+    expect(members.endedAt).toMatch(/Z$/);
+    expect(await shown(bob, "status=running&workflow=flows/waits")).toEqual([own.id]);
+    expect(await shown(ada, "workflow=flows/fails")).toEqual([failing.id]);
+    expect(await shown(ada, "workflow=flows/fails@1")).toEqual([failing.id]);
+    expect(await shown(ada, "workflow=flows/fails@2")).toEqual([]);
+    await openGate(waiting.key, "gate");
+    await expect.poll(() => shown(ada, "status=completed")).toEqual([waiting.id]);
+    await call("POST", `/api/runs/${own.id}/cancel`, 200, bob);
+    await expect.poll(() => shown(bob, "status=cancelled")).toEqual([own.id]);
+    expect((await list(bob)).runs[0]).toMatchObject({ errorCode: "CANCELLED" });
+  });
+
+  test.each(["status=over", "workflow=fails", "workflow=flows/fails@0", "limit=0", "cursor=nonsense"])(
+    "refuses ?%s",
+    (query) => call("GET", `/api/runs?${query}`, 422, admin("test")),
+  );
+
+  test("DIR-3 comes in pages in both orders, with every filter", async () => {
+    const directory = new D1Directory(env.DB);
+    const tenant = `pages-${crypto.randomUUID()}`;
+    const rows = Array.from({ length: 7 }, (_, n) => rowOf(n));
+    for (const row of rows) await directory.putRun(tenant, row);
+    for (const order of ["asc", "desc"] as const)
+      for (const principal of [operator(tenant), member(tenant, "u0")])
+        for (const filter of [{}, { status: "running" }, { workflow: { library: "l", id: "w0" } }] as const) {
+          const expected = rows.filter(
+            ({ startedBy, status, workflow }) =>
+              (principal.subject === "op" || startedBy === "u0") &&
+              (!("status" in filter) || status === filter.status) &&
+              (!("workflow" in filter) || workflow.id === filter.workflow.id),
+          );
+          if (order === "desc") expected.reverse();
+          const found: string[] = [];
+          let cursor: string | undefined;
+          do {
+            const options = { limit: 2, order, ...filter, ...(cursor === undefined ? {} : { cursor }) };
+            const { items, nextCursor } = await directory.runs(principal, options);
+            expect(items.length).toBeLessThanOrEqual(2);
+            found.push(...items.map(({ id }) => id));
+            cursor = nextCursor;
+          } while (cursor !== undefined);
+          expect(found).toEqual(expected.map(({ id }) => id));
+        }
+  });
+
+  test("DIR-4 an older state never replaces a newer one", async () => {
+    const directory = new D1Directory(env.DB);
+    const tenant = `late-${crypto.randomUUID()}`;
+    const first = rowOf(0);
+    const over = {
+      ...first,
+      status: "failed",
+      seq: 9,
+      endedAt: first.createdAt,
+      errorCode: "TIMEOUT",
+    } as const;
+    for (const row of [first, over, over, first]) await directory.putRun(tenant, row);
+    const { seq, ...expected } = over;
+    expect((await directory.runs(operator(tenant))).items).toEqual([expected]);
+  });
+});
+
+function rowOf(n: number): PublishedRun {
+  return {
+    id: `run_${n}`,
+    workflow: { library: "l", id: `w${n % 3}`, version: 1 },
+    projectId: "default",
+    status: n % 2 === 0 ? "running" : "completed",
+    startedBy: `u${n % 4 === 3 ? 1 : 0}`,
+    createdAt: new Date(1_700_000_000_000 + Math.floor(n / 2)).toISOString(),
+    seq: 1,
+  };
+}
+
+/** Makes D1 accept statements without an answer. */
+function silenceD1(): void {
+  const never = () => new Promise<never>(() => undefined);
+  vi.spyOn(Object.getPrototypeOf(env.DB), "batch").mockImplementation(never);
+}
+
+const jobs = (stub: DurableObjectStub) =>
+  runInDurableObject(stub, (_, { storage }) =>
+    storage.sql.exec("SELECT time FROM cf_agents_jobs WHERE fn = 'directory'").toArray(),
+  ).then(({ length }) => length);
+
+describe("PUB-1 runs while D1 does not answer", () => {
+  test("are started, end, and are listed in the end, although their actors die meanwhile", async () => {
+    const tenant = `outage-${crypto.randomUUID()}`;
+    const ada = admin(tenant);
+    await postFlows(ada);
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const { Coordinator } = exports as unknown as { Coordinator: DurableObjectNamespace };
+    const stub = (id: string) => Coordinator.getByName(`${tenant}:${id}`);
+    // Reads of the workflow come before the outage.
+    const { id, key } = await start(ada, "waits");
+    await expect.poll(() => jobs(stub(id))).toBe(0);
+    silenceD1();
+    await runsOf(key, 1);
+    await openGate(key, "gate");
+    await expect.poll(() => jobs(stub(id))).toBe(1);
+    expect(await call("GET", `/api/runs/${id}`, 200, ada)).toMatchObject({ status: "completed" });
+    await abortAllDurableObjects();
+    vi.setSystemTime(Date.now() + 20_000);
+    await runDurableObjectAlarm(stub(id));
+    expect(await jobs(stub(id)), "armed still").toBe(1);
+    await abortAllDurableObjects();
+    vi.restoreAllMocks();
+    expect((await list(ada)).runs).toMatchObject([{ id, status: "running" }]);
+    vi.setSystemTime(Date.now() + 60_000);
+    expect(await runDurableObjectAlarm(stub(id))).toBe(true);
+    await expect.poll(async () => (await list(ada)).runs).toMatchObject([{ id, status: "completed" }]);
+    await expect.poll(() => jobs(stub(id))).toBe(0);
+  });
+});
