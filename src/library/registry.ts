@@ -27,7 +27,6 @@ import type {
   PinnedHook,
   PinnedTool,
   ToolDefinition,
-  ToolEffect,
   WorkflowTarget,
 } from "../protocol/definitions.ts";
 import type { ActionDefinition, PinnedTask, TaskDefinition } from "../protocol/task-definition.ts";

@@ -4,6 +4,8 @@
  * RUNDOOR-1  A run is visible to the principal that started it, and to operators and administrators of its tenant. To others it does not
  *            exist.
  * RUNDOOR-2  Repeating a start with its key and content answers the same run; with other content it is `IDEMPOTENCY_CONFLICT`.
+ * RUNDOOR-3  A run never asks an agent that waits for it: a workflow with such a node is refused. The agents that it asks count those above, so
+ *            calls and runs that start each other have a bound.
  */
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import { withDeadline } from "../../ports/deadline.ts";
@@ -38,7 +40,7 @@ import { Wakeups } from "../base/timers/wakeups.ts";
 import { takeAgentAnswers } from "./agent-nodes.ts";
 import { takeChildRuns } from "./child-runs.ts";
 import { isOver, type RunState } from "./core/state.ts";
-import { answerCheck, checkReader, parseStart, requestHash } from "./door/start-run.ts";
+import { answerCheck, checkReader, parseStart, refuseWaiting, requestHash } from "./door/start-run.ts";
 import { journalPage, runView } from "./reads/run-views.ts";
 import { RunRuntime } from "./run-runtime.ts";
 
@@ -151,6 +153,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           input = {},
           projectId = "default",
           idempotencyKey,
+          path = [],
         } = parseStart(given);
         const { tenant, subject } = principal;
         if (this.name !== `${tenant}:${id}`)
@@ -159,6 +162,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
         if (this.#runtime.exists) return this.#repeated(principal, request, idempotencyKey);
         checkNew(id, ports.location(tenant), "/id");
         const workflow = await ports.workflow(this.env, tenant, reference);
+        refuseWaiting(workflow, path);
         // Another request may have started the run meanwhile.
         if (this.#runtime.exists) return this.#repeated(principal, request, idempotencyKey);
         await this.#runtime.start({
@@ -170,6 +174,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           input: ports.checkedInput(workflow, input),
           startedBy: subject,
           request,
+          ...(path.length === 0 ? {} : { path }),
           createdAt: systemClock.now(),
         });
         return runView(this.#runtime.state);
