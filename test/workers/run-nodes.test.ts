@@ -69,7 +69,7 @@ describe("F9 a node with a sub-workflow", () => {
   });
 });
 
-describe("F11 GATE-1 GATE-2 a node that asks a person", () => {
+describe("F11 RUNGATE-1 RUNGATE-2 a node that asks a person", () => {
   const library = async (action: object) => {
     const id = `ask_${crypto.randomUUID().slice(0, 8)}`;
     const inputSchema = { type: "object", properties: { order: { type: "string" } } };
