@@ -342,14 +342,14 @@ function extendPartial(turn: TurnState, { messageId, data, time }: FrameOf<"mess
 
 function requestTool(turn: TurnState, { operationId: id, data }: FrameOf<"tool.requested">): TurnState {
   if (id === undefined) return turn;
-  const { name, input, client, agent, async: isAsync } = data;
+  const { name, input, client, agent, runId, async: isAsync } = data;
   const operation = {
     id,
     turnId: turn.id,
     name,
     input,
     state: "running",
-    ...defined({ client, agent }),
+    ...defined({ client, agent, runId }),
     ...(isAsync ? { async: true as const } : {}),
   } as const;
   return putItem(turn, { type: "tool", id, operation });
@@ -371,9 +371,9 @@ function noteError(state: LiveConversation, frame: FrameOf<"error">): LiveConver
   return rejected ?? refuseStop(state, ref, error) ?? { ...state, error };
 }
 
-/** Shows the next attempt of a tool call, which has reported no progress. */
+/** Shows the next attempt of a tool call, which has reported no progress, and whose run of a workflow has another id. */
 function nextAttempt(item: TurnItem): TurnItem {
   if (item.type !== "tool") return item;
-  const { progress: _before, attempt = 1, ...operation } = item.operation;
+  const { progress: _before, runId: _run, attempt = 1, ...operation } = item.operation;
   return { ...item, operation: { ...operation, attempt: attempt + 1 } };
 }

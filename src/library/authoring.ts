@@ -3,7 +3,7 @@
  *
  * AUTHOR-1  Everything that a definition refers to exists when it is added. In a persona, a bare id means a definition of
  *           the persona's own library.
- * AUTHOR-2  A tool by API is data over the code of a deployed tool, or over an agent. It cannot promise more about repeating it than the
+ * AUTHOR-2  A tool by API is data over the code of a deployed tool, a task, a workflow, or over an agent. It cannot promise more about repeating it than the
  *           deployed tool does.
  * AUTHOR-3  A model profile by API can send a key only to hosts that the deployer trusts, and can name only keys that the
  *           deployer allows.
@@ -20,6 +20,7 @@ import type {
   ToolDefinition,
   ToolEffect,
   ToolTarget,
+  WorkflowTarget,
 } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError, type InputIssue } from "../shared/errors.ts";
@@ -29,14 +30,16 @@ import { Patterns } from "../shared/json-schema/pattern.ts";
 import { isPlainUrl } from "../shared/text.ts";
 import { issuesText } from "../shared/validation.ts";
 import { agentDefaults, agentTarget, RESERVED, reservedMember } from "./agent-tool.ts";
+import { strictest } from "./effects.ts";
 import { inputSchemaIssues } from "./input-schema.ts";
 import { completePersona } from "./persona.ts";
 import { isWrongReference } from "./placed.ts";
-import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
-import { type Registry, type Runnable, strictest } from "./registry.ts";
+import { type DefinitionKey, formatReference, parseReference } from "./reference.ts";
+import type { Registry, Runnable } from "./registry.ts";
 import { refuseEqualNames, resolveFallbacks } from "./resolve.ts";
 import { timeoutProblem } from "./schemas.ts";
 import { completeRetry } from "./tool-forms.ts";
+import { WORKFLOW_DEFAULTS } from "./workflow-tool.ts";
 
 /** The libraries of one tenant. */
 export interface LibraryPorts {
@@ -51,7 +54,7 @@ export interface LibraryPorts {
 export interface PostedTool {
   name: string;
   description: string;
-  /** The task, or the deployed tool whose code runs, or the agent that answers. */
+  /** The task, or the deployed tool whose code runs, or the workflow, or the agent that answers. */
   target: ToolTarget;
   inputSchema?: JsonObject;
   effect?: ToolEffect;
@@ -117,10 +120,12 @@ export async function checkedTool(
   }: PostedTool,
 ): Promise<ToolDefinition> {
   const agent = agentTarget(target);
-  const { reference, code } =
+  const { bound, code } =
     "task" in target
       ? await taskOf(registry, target, library)
-      : { reference: undefined, code: agentTool(target) };
+      : "workflow" in target
+        ? await workflowOf(registry, target, library)
+        : { bound: target, code: agentTool(target) };
   const { retry: ofCode, ...usual } = code;
   if (effect !== undefined && agent === undefined && strictest(effect, code.effect) !== effect)
     throw invalid("/effect", `Must not promise more than the target, which is ${code.effect}.`);
@@ -149,7 +154,7 @@ export async function checkedTool(
     name,
     description,
     ...defined({ inputSchema, effect, timeoutMs, inputMapping, retry: attempts, async: isAsync, approval }),
-    target: reference === undefined ? target : { task: formatReference(reference) },
+    target: bound,
   };
 }
 
@@ -163,11 +168,24 @@ async function taskOf(
   registry: Registry,
   { task }: TaskTarget,
   library: string,
-): Promise<{ reference: LibraryReference; code: Runnable["definition"] }> {
+): Promise<{ bound: TaskTarget; code: Runnable["definition"] }> {
   return resolving("/target/task", async () => {
     const reference = parseReference(task, library);
     const { definition } = await registry.runnable(reference);
-    return { reference, code: definition };
+    return { bound: { task: formatReference(reference) }, code: definition };
+  });
+}
+
+/** Returns the target of a posted tool over a workflow, and what the tool has where its author gives nothing. Throws `INVALID_INPUT`. */
+async function workflowOf(
+  registry: Registry,
+  { workflow }: WorkflowTarget,
+  library: string,
+): Promise<{ bound: WorkflowTarget; code: Runnable["definition"] }> {
+  return resolving("/target/workflow", async () => {
+    const reference = parseReference(workflow, library);
+    const { inputSchema } = (await registry.workflow(reference)).definition;
+    return { bound: { workflow: formatReference(reference) }, code: { ...WORKFLOW_DEFAULTS, inputSchema } };
   });
 }
 

@@ -13,10 +13,10 @@ import type { DefinitionReference } from "../shared/identifiers.ts";
 import { findTool } from "./find-tool.ts";
 import { listIds } from "./known-ids.ts";
 import { parseReference } from "./reference.ts";
-import { type LibraryAction, madeAs, type Task } from "./tasks/built.ts";
+import { type LibraryAction, madeAs, type Task, type Tool, type Workflow } from "./tasks/built.ts";
 import { refersTo } from "./tasks/kinds.ts";
 import { isReference } from "./tasks/steps-schema.ts";
-import type { Workflow } from "./workflows/define-workflow.ts";
+import { workflowTarget } from "./workflow-tool.ts";
 import { checkNesting } from "./workflows/nesting.ts";
 
 interface Identified {
@@ -27,7 +27,7 @@ interface Identified {
 interface Contents {
   id: string;
   personas: readonly (Identified & { definition: Persona })[];
-  tools: readonly Identified[];
+  tools: readonly Pick<Tool, "id" | "definition">[];
   modelProfiles: readonly (Identified & { definition: ModelProfile })[];
   tasks: readonly Task[];
   actions: readonly LibraryAction[];
@@ -117,6 +117,10 @@ export function checkLibrary(library: Contents): void {
       if (node.workflow !== undefined)
         check(`Workflow "${id}"`, `/nodes/${index}/workflow`, node.workflow, workflow);
     }
+  }
+  for (const { id, definition } of tools) {
+    const target = workflowTarget(definition.target);
+    if (target !== undefined) check(`Tool "${id}"`, "/target/workflow", target.workflow, workflow);
   }
   const sources = workflows.map((each) => ({
     library: library.id,

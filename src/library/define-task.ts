@@ -12,7 +12,7 @@ import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { inputIssues, issuesText, validate } from "../shared/validation.ts";
-import { checkedId, defineTool, withId } from "./define.ts";
+import { defineTool } from "./define.ts";
 import { dataSchemaOf } from "./json-schema-of.ts";
 import { actionIssues, effectOfAction, normalAction } from "./tasks/actions-schema.ts";
 import type { CodeAction, Embedded, NamedAction, Prompt, Task } from "./tasks/built.ts";
@@ -21,6 +21,7 @@ import { type Action, actionData, type Step, stepsData } from "./tasks/step.ts";
 import { againIssues, type EffectLookup, effectOfSteps, isReference } from "./tasks/steps-schema.ts";
 import { completeTask, taskSchema } from "./tasks/task-schema.ts";
 import type { Run, ToolContext } from "./tool.ts";
+import { checkedId, withId } from "./tool-definition.ts";
 import { ToolError } from "./tool-error.ts";
 
 /** The fields of both kinds of tasks. */

@@ -21,9 +21,8 @@ import type { DefinitionStore, PublishedVersion, UnversionedDefinition } from ".
 import { findTool } from "./find-tool.ts";
 import { completePersona } from "./persona.ts";
 import { type DefinitionKey, formatReference, parseReference } from "./reference.ts";
-import type { LibraryAction, Prompt, Task } from "./tasks/built.ts";
+import type { LibraryAction, Prompt, Task, Workflow } from "./tasks/built.ts";
 import type { Run } from "./tool.ts";
-import type { Workflow } from "./workflows/define-workflow.ts";
 import { checkNesting, type Source } from "./workflows/nesting.ts";
 
 /** A function of the deployed code, behind the checks of its input and output. */

@@ -9,6 +9,7 @@
  *        the number was unknown; the hash identifies the content.
  * REG-6  A tool never promises more about repeating it, and about the hosts that it reaches, than its deployed code does, even if an older
  *        version did.
+ * REG-9  A tool over a workflow is pinned with the version of the workflow: later versions do not reach the conversation.
  * REG-8  A hook runs nothing that a person must approve.
  * LIBAPI-1  A tenant sees the deployed libraries and its own, and no library of another tenant.
  * LIBAPI-2  A library belongs to the author of its first definition. Only this author and administrators add to it. Only a
@@ -25,7 +26,8 @@ import type {
   Pin,
   PinnedHook,
   PinnedTool,
-  ToolEffect,
+  ToolDefinition,
+  WorkflowTarget,
 } from "../protocol/definitions.ts";
 import type { ActionDefinition, PinnedTask, TaskDefinition } from "../protocol/task-definition.ts";
 import type { WorkflowDefinition } from "../protocol/workflow-definition.ts";
@@ -44,11 +46,13 @@ import type {
 } from "./definition-source.ts";
 import type { DeployedCode, DeployedFunction } from "./deployed-code.ts";
 import { DeployedDefinitions } from "./deployed-definitions.ts";
+import { strictest } from "./effects.ts";
 import { foldedId, listIds } from "./known-ids.ts";
 import { MissingDefinitions, notFound } from "./missing-definitions.ts";
 import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
 import { hostsOf, pinTask, questionOf, type TaskParts, type TaskSource } from "./tasks/pin.ts";
 import { attemptsOf } from "./tasks/task-schema.ts";
+import { WORKFLOW_DEFAULTS, workflowTarget } from "./workflow-tool.ts";
 
 /** A definition that was found, and its exact origin. */
 export type Resolved<Definition> = Pin & { library: string; definition: Definition };
@@ -99,6 +103,9 @@ export class Registry {
   async tool(reference: LibraryReference): Promise<PinnedTool & { library: string }> {
     const { definition, ...pin } = await this.#copy("tool", reference);
     if (agentTarget(definition.target) !== undefined) return { ...pin, definition };
+    const flow = workflowTarget(definition.target);
+    if (flow !== undefined)
+      return { ...pin, definition: await this.#overWorkflow(definition, flow, pin.library) };
     const target = taskTarget(definition.target);
     const { library, id } = reference;
     const runs = await this.#found(
@@ -114,6 +121,25 @@ export class Registry {
     const hosts = runs === undefined ? _declared : runs.definition.hosts;
     const changed = { ...rest, effect, ...defined({ approval, hosts }) };
     return { ...pin, definition: changed, ...defined({ task: runs?.task }) };
+  }
+
+  /**
+   * Returns a tool with the version of its workflow, which is the latest one where the target names none (REG-9). What a run reaches is not
+   * known, so it declares no hosts.
+   */
+  async #overWorkflow(
+    { hosts: _hosts, ...definition }: ToolDefinition,
+    target: WorkflowTarget,
+    home: string,
+  ): Promise<ToolDefinition> {
+    const { library, id, version } = await this.#resolve("workflow", parseReference(target.workflow, home));
+    // The number is unknown while the database does not answer (REG-5): the run then begins with the latest version.
+    const workflow = formatReference({ library, id, ...(version === 0 ? {} : { version }) });
+    return {
+      ...structuredClone(definition),
+      effect: strictest(definition.effect, WORKFLOW_DEFAULTS.effect),
+      target: { workflow },
+    };
   }
 
   /** As `persona`. */
@@ -368,14 +394,6 @@ export class Registry {
     if (this.#authored !== null) return this.#authored;
     throw this.#absent.library(library);
   }
-}
-
-/** Effects by what they allow: the first may be repeated freely, the last must not be repeated. */
-const EFFECTS: readonly ToolEffect[] = ["pure", "idempotent", "once"];
-
-/** Returns the effect that allows less. */
-export function strictest(one: ToolEffect, other: ToolEffect): ToolEffect {
-  return EFFECTS.indexOf(one) < EFFECTS.indexOf(other) ? other : one;
 }
 
 /** Throws `INVALID_INPUT` for a task that asks a person. */

@@ -58,7 +58,7 @@ const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
 const hook = z.exactOptional(
   z.strictObject({
     task: referenceSchema,
-    workflow: refused("Workflows do not exist yet: name a task of a deployed library."),
+    workflow: refused("A hook runs a task: name one in `task`."),
   }),
 );
 
@@ -173,10 +173,17 @@ export const toolDefinitionSchema = z.strictObject({
   async: z.exactOptional(z.boolean()),
   approval: z.exactOptional(z.enum(["always", "never"])),
   target: z.exactOptional(
-    z.union([z.strictObject({ task: referenceSchema }), agentTargetSchema], {
-      error:
-        "Must be {agent, mode?, modes?, handoff?}, with the id of an agent, or {task}, with a reference to a tool in code.",
-    }),
+    z.union(
+      [
+        z.strictObject({ task: referenceSchema }),
+        z.strictObject({ workflow: referenceSchema }),
+        agentTargetSchema,
+      ],
+      {
+        error:
+          "Must be {agent, mode?, modes?, handoff?}, with the id of an agent, {task}, with a reference to a task or a tool in code, or {workflow}, with a reference to a workflow.",
+      },
+    ),
   ),
   inputMapping: z.exactOptional(z.record(z.string().min(1).max(200), z.string().min(1))),
 }) satisfies z.ZodType<ToolDefinition>;

@@ -7,10 +7,12 @@
  *          It does not get the others, and a call of one is refused with this reason. Where a declared agent shows it, the start reports it.
  * SPAWN-3  The bounds hold for all agents that it calls, and those that they call. A template below can only narrow them.
  * SPAWN-5  A sub-agent runs no hooks of its persona: the template cannot name their code, so no bound would hold for it.
+ * SPAWN-6  A sub-agent never has a tool that runs a workflow: the tasks and agents of the run would work outside the bounds.
  */
 import type { ToolDefinition, VersionChain } from "../protocol/definitions.ts";
 import type { NetworkPolicy, SubAgentBounds, SubAgentTemplate } from "../protocol/sub-agent.ts";
 import { DramatisError } from "../shared/errors.ts";
+import { workflowTarget } from "./workflow-tool.ts";
 
 /** Returns the bounds of a call by a conversation with `outer` ones; `undefined` where it has none (SPAWN-3). */
 export function boundsOf(
@@ -72,6 +74,8 @@ export function networkProblem(
   { hosts, target }: Pick<ToolDefinition, "hosts" | "target">,
   network: NetworkPolicy,
 ): string | null {
+  if (workflowTarget(target) !== undefined)
+    return "it runs a workflow, for whose tasks and agents no bounds hold";
   if (network === "any" || (target !== undefined && "agent" in target)) return null;
   const allowed = network === "none" ? [] : network;
   const outside = hosts?.find((host) => !allowed.includes(host));

@@ -1,9 +1,9 @@
 /**
  * Other forms of a tool's `target` and `timeoutMs`, and the full form of its `retry`.
  *
- * TOOLFORM-1  `task`, `taskId`, and `targetType: "task"` with `targetId` mean `target: {task}`. `agentId`, and `targetType: "agent"`
- *             with `targetId`, mean `target: {agent}`, with `invocationMode` as its mode. A tool that names more than one target is
- *             refused, and the message lists the fields.
+ * TOOLFORM-1  `task`, `taskId`, and `targetType: "task"` with `targetId` mean `target: {task}`. `workflowId`, and `targetType: "workflow"`
+ *             with `targetId`, mean `target: {workflow}`. `agentId`, and `targetType: "agent"` with `targetId`, mean `target: {agent}`, with
+ *             `invocationMode` as its mode. A tool that names more than one target is refused, and the message lists the fields.
  * TOOLFORM-2  `retry: {timeoutMs}` means `timeoutMs`. A tool that gives both is refused.
  * TOOLFORM-3  A `once` tool with more than one attempt is refused, and the message says what to change.
  */
@@ -108,11 +108,11 @@ function readTarget(tool: Fields, report: Report): unknown {
   if (field === "target") return id;
   const kind = field === "targetId" ? tool.targetType : KINDS[field];
   if (kind === "task") return { task: id };
+  if (kind === "workflow") return { workflow: id };
   if (kind === "agent") return { agent: id, ...defined({ mode: tool.invocationMode }) };
-  const kinds = field === "targetId" ? ["targetType"] : [field];
   report(
-    kinds,
-    "Only tasks and agents can be targets: give `target: {task}` with the reference of a deployed tool, or `target: {agent}` with an agent's id.",
+    ["targetType"],
+    "Only tasks, workflows and agents can be targets: `task`, `workflow` or `agent`, with the reference or the agent's id in `targetId`.",
   );
   return undefined;
 }

@@ -101,7 +101,7 @@ export interface AgentCallBody extends CallAddress {
   content: string;
   /** The projects in which both may work, the caller's own first. */
   projectIds: string[];
-  /** The agents that called each other, the first one first, the caller last; none where a run calls. */
+  /** The agents that called each other, the first one first, the caller last. Of a run: those that wait for it. */
   path: string[];
   /** Users who may read the conversation that the call opens. */
   readers: string[];

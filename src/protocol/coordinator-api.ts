@@ -21,6 +21,8 @@ export interface StartRun {
   projectId?: string;
   /** Repeating a request with this key and the same content starts nothing. */
   idempotencyKey?: string;
+  /** The agents that wait for the run, the first one first; none when absent. Its nodes ask none of them. No request over HTTP has it. */
+  path?: string[];
 }
 
 export const runIdSchema = z.string().regex(RUN_ID, "Must be `run_` and a ULID, as `newRunId()` returns.");

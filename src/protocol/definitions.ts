@@ -79,17 +79,22 @@ export interface ToolDefinition {
   async?: boolean;
   /** `always`: no call runs before a person has approved it. `never` when absent. */
   approval?: ApprovalNeed;
-  /** The code that a call runs, or the agent that answers it; the tool's own code when absent. */
+  /** The code or the workflow that a call runs, or the agent that answers it; the tool's own code when absent. */
   target?: ToolTarget;
   /** The members of the target's input, as expressions over `input`; the target gets the model's input when absent. */
   inputMapping?: Mapping;
 }
 
-/** The target of a tool's calls: a task or the code of a deployed tool, or an agent. */
-export type ToolTarget = TaskTarget | AgentTarget;
+/** The target of a tool's calls: a task or the code of a deployed tool, a workflow, or an agent. */
+export type ToolTarget = TaskTarget | WorkflowTarget | AgentTarget;
 
 export interface TaskTarget {
   task: DefinitionReference;
+}
+
+/** A workflow, of which each call starts a run. A conversation pins its version. */
+export interface WorkflowTarget {
+  workflow: DefinitionReference;
 }
 
 /** An agent of the tenant. */

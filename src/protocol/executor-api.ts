@@ -23,11 +23,23 @@ export interface ToolInvocation {
   tool: { library: string; id: string; version: number };
   /** The steps of a task, which run in the place of the tool's code. */
   task?: PinnedTask;
+  /** The run of a workflow, which takes the place of the tool's code. */
+  workflow?: CalledWorkflow;
   input: JsonObject;
   /** The most that the models of the task may use up (LLM-5); absent where no budget limits them. */
   allowance?: Allowance;
   timeoutMs: number;
   context: CallContext;
+}
+
+/** The workflow that a call runs. */
+export interface CalledWorkflow {
+  /** `library/id@version`, as the conversation has pinned it. */
+  reference: string;
+  /** The user whom the run belongs to. */
+  startedBy: string;
+  /** The agents that wait for the run: those that called each other, the first one first. */
+  path: string[];
 }
 
 export const TOOL_ERROR_CODES = [

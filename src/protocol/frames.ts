@@ -92,6 +92,8 @@ interface FrameData {
     client?: true;
     /** The agent that answers the call. */
     agent?: AgentCallView;
+    /** As in `OperationView`. */
+    runId?: string;
   };
   "tool.progress": { progress: unknown };
   /** Answers `tool.claim`: whether this connection may run the call of a client's tool. */
@@ -115,8 +117,8 @@ interface FrameData {
     };
   /** The result comes later, by a handle: until `expiresAt` (ISO 8601 UTC), when the call fails. */
   "tool.deferred": { expiresAt: string };
-  "tool.completed": { result: unknown; agent?: AgentCallView; task?: TaskView };
-  "tool.failed": { error: WireError; agent?: AgentCallView; task?: TaskView };
+  "tool.completed": { result: unknown; agent?: AgentCallView; runId?: string; task?: TaskView };
+  "tool.failed": { error: WireError; agent?: AgentCallView; runId?: string; task?: TaskView };
   "tool.cancelled": { error: WireError };
   error: { code: string; message: string; retriable?: boolean; ref?: string };
   pong: Record<string, never>;

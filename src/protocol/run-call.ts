@@ -67,6 +67,8 @@ export interface ChildRun {
   startedBy: string;
   /** The first run above. */
   rootRunId: string;
+  /** The agents that wait for the first run; absent where none does. */
+  path?: string[];
   workflow: PinnedWorkflow;
   input: JsonObject;
 }

@@ -205,6 +205,8 @@ export interface MoveView {
     client?: true;
     /** The agent that answers the call. */
     agent?: AgentCallView;
+    /** The run of a workflow that the call has started. */
+    runId?: string;
     /** Number of the present or last attempt; 1 when absent. */
     attempt?: number;
     /** The call runs in the background. */
@@ -241,12 +243,14 @@ export interface OperationView {
   input: unknown;
   /** The model's own input of such a call; absent where the tool does not map it. */
   modelInput?: unknown;
-  /** The task that such a call runs, as `library/id`; absent where the tool names none. */
+  /** The task or the workflow that such a call runs, as `library/id`; absent where the tool names none. */
   target?: string;
   /** A client runs the tool: the turn waits for its result. */
   client?: true;
   /** The agent that answers the call. */
   agent?: AgentCallView;
+  /** The run of a workflow that the call has started, in its present or last attempt. Its starter, and operators, may read it. */
+  runId?: string;
   /** The operation runs in the background: the agent goes on meanwhile. */
   async?: true;
   /** The result comes later, by a handle: until this time, ISO 8601 UTC. Absent unless the call is deferred now. */

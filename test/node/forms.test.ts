@@ -36,6 +36,7 @@ describe("a tool's target and timeout", () => {
       target: z.exactOptional(
         z.union([
           z.strictObject({ task: z.string() }),
+          z.strictObject({ workflow: z.string() }),
           z.strictObject({ agent: z.string(), mode: z.exactOptional(z.string()) }),
         ]),
       ),
@@ -63,11 +64,18 @@ describe("a tool's target and timeout", () => {
   });
 
   test.each([
+    { target: { workflow: "a/b" } },
+    { workflowId: "a/b" },
+    { targetType: "workflow", targetId: "a/b" },
+  ])("TOOLFORM-1 %j is the same workflow", (fields) => {
+    expect(read(fields)).toEqual({ name: "t", target: { workflow: "a/b" } });
+  });
+
+  test.each([
     [{ taskId: "a", workflowId: "b" }, "", /more than one target: `taskId` and `workflowId`/],
     [{ target: { task: "a" }, targetType: "task", targetId: "a" }, "", /`target` and `targetId`/],
     [{ targetId: "a", agentId: "b" }, "", /`targetId` and `agentId`/],
     [{ task: "a", taskId: "a" }, "", /`task` and `taskId`/],
-    [{ workflowId: "a" }, "/workflowId", /Only tasks/],
     [{ targetType: "robot", targetId: "a" }, "/targetType", /Only tasks/],
     [{ task: "a", invocationMode: "delegate" }, "/invocationMode", /Belongs to/],
     [{ targetId: "a" }, "/targetType", /Only tasks/],

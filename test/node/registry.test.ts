@@ -10,9 +10,10 @@ import { defineLibrary, defineModelProfile, definePersona, defineTool } from "..
 import { contentHash } from "../../src/library/definition.ts";
 import { CODE_TENANT } from "../../src/library/definition-source.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { strictest } from "../../src/library/effects.ts";
 import { inputSchemaIssues } from "../../src/library/input-schema.ts";
 import { completePersona } from "../../src/library/persona.ts";
-import { Registry, strictest } from "../../src/library/registry.ts";
+import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import type { Persona, ToolEffect } from "../../src/protocol/definitions.ts";

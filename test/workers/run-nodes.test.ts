@@ -114,7 +114,7 @@ describe("SUBRUN-4 RUNCALL-1 envelopes that no run above has sent", () => {
   });
 });
 
-describe("F11 HUMAN-1 HUMAN-2 a node that asks a person", () => {
+describe("F11 RUNGATE-1 RUNGATE-2 a node that asks a person", () => {
   const library = async (action: object) => {
     const id = `ask_${crypto.randomUUID().slice(0, 8)}`;
     const inputSchema = { type: "object", properties: { order: { type: "string" } } };

@@ -29,7 +29,7 @@ interface ToolCardProps {
 
 export function ToolCard({ operation, active }: ToolCardProps) {
   const { name, input, modelInput, state, result, error, progress, agent, task } = operation;
-  const { approval = {}, attempt = 1 } = operation;
+  const { approval = {}, attempt = 1, runId } = operation;
   const [open, setOpen] = useState(false);
   const shown = lookOf(operation, active);
   const { text, icon, className } = looks[shown];
@@ -79,6 +79,11 @@ export function ToolCard({ operation, active }: ToolCardProps) {
         {!hasConversation && <JsonView label="Input" value={input} />}
         {modelInput !== undefined && <JsonView label="Input as the model wrote it" value={modelInput} />}
         {attempt > 1 && <p className="text-xs text-muted">Attempt {attempt}</p>}
+        {runId !== undefined && (
+          <p data-testid="run" className="text-xs text-muted">
+            Run <span className="font-mono wrap-anywhere">{runId}</span>
+          </p>
+        )}
         {task !== undefined && <TaskSteps task={task} />}
         {state === "running" && hasMoreToShow(progress) && <JsonView label="Progress" value={progress} />}
         {state === "completed" && !hasConversation && <JsonView label="Result" value={result} />}

@@ -21,6 +21,7 @@ import {
   runEndedSchema,
   runStartSchema,
 } from "../../protocol/run-call.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
@@ -56,7 +57,7 @@ export function takeChildRuns(
       if (runtime.exists || keyValue.get<boolean>(OVER) === true) return null;
       if (!found.ok && found.error.code === "NOT_FOUND") return null;
       const child = unwrap(found);
-      const { projectId, startedBy, rootRunId, workflow } = child;
+      const { projectId, startedBy, rootRunId, workflow, path } = child;
       const { operationId, attempt } = address;
       const unit = runtime.stageStart({
         id: to.id,
@@ -68,6 +69,7 @@ export function takeChildRuns(
         startedBy,
         request: "",
         parent: { runId: from.id, rootRunId, operationId, attempt },
+        ...defined({ path }),
         createdAt: clock.now(),
       });
       afterCommit(() => unit.release());

@@ -4,6 +4,8 @@
  * RUNDOOR-1  A run is visible to the principal that started it, and to operators and administrators of its tenant. To others it does not
  *            exist.
  * RUNDOOR-2  Repeating a start with its key and content answers the same run; with other content it is `IDEMPOTENCY_CONFLICT`.
+ * RUNDOOR-3  A run never asks an agent that waits for it: a workflow with such a node is refused. The agents that it asks count those above, so
+ *            calls and runs that start each other have a bound.
  */
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
@@ -41,7 +43,14 @@ import { takeAgentAnswers } from "./agent-nodes.ts";
 import { takeChildRuns } from "./child-runs.ts";
 import { isOver } from "./core/state.ts";
 import { RunReaders } from "./door/run-readers.ts";
-import { answerCheck, checkReader, parseFollow, parseStart, requestHash } from "./door/start-run.ts";
+import {
+  answerCheck,
+  checkReader,
+  parseFollow,
+  parseStart,
+  refuseWaiting,
+  requestHash,
+} from "./door/start-run.ts";
 import { journalPage, runSummary, runView, runWorkflow } from "./reads/run-views.ts";
 import { RunRuntime } from "./run-runtime.ts";
 
@@ -175,6 +184,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           input = {},
           projectId = "default",
           idempotencyKey,
+          path = [],
         } = parseStart(given);
         const { tenant, subject } = principal;
         if (this.name !== `${tenant}:${id}`)
@@ -183,6 +193,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
         if (this.#runtime.exists) return this.#repeated(principal, request, idempotencyKey);
         checkNew(id, ports.location(tenant), "/id");
         const workflow = await ports.workflow(this.env, tenant, reference);
+        refuseWaiting(workflow, path);
         // Another request may have started the run meanwhile.
         if (this.#runtime.exists) return this.#repeated(principal, request, idempotencyKey);
         await this.#runtime.start({
@@ -194,6 +205,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           input: ports.checkedInput(workflow, input),
           startedBy: subject,
           request,
+          ...(path.length === 0 ? {} : { path }),
           createdAt: systemClock.now(),
         });
         void this.#listing.publish();

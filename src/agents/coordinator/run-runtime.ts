@@ -225,8 +225,12 @@ export class RunRuntime {
         "NOT_FOUND",
         "The run above waits for no sub-workflow of this attempt any more.",
       );
-    const { projectId, startedBy, parent, id } = record;
-    return { projectId, startedBy, rootRunId: parent?.rootRunId ?? id, workflow, input: phase.input };
+    const { projectId, startedBy, parent, path = [], id } = record;
+    const rootRunId = parent?.rootRunId ?? id;
+    return {
+      ...{ projectId, startedBy, rootRunId, workflow, input: phase.input },
+      ...(path.length === 0 ? {} : { path: [...path] }),
+    };
   }
 
   #tokenOf(operationId: string): number {

@@ -5,7 +5,7 @@ import { ToolError } from "../../library/tool-error.ts";
 import type { ExecutorReport, ToolInvocation } from "../../protocol/executor-api.ts";
 import { identifier } from "../../protocol/requests.ts";
 import type { PinnedTask } from "../../protocol/task-definition.ts";
-import { definitionIdSchema } from "../../shared/id-schemas.ts";
+import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
@@ -53,6 +53,13 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   toolCallId: z.string(),
   tool: z.object({ library: definitionIdSchema, id: definitionIdSchema, version: z.int().min(0) }),
   task: z.exactOptional(z.custom<PinnedTask>(isPinnedTask, "A task of steps as it was pinned")),
+  workflow: z.exactOptional(
+    z.object({
+      reference: z.string().min(1).max(200),
+      startedBy: identifier,
+      path: z.array(agentIdSchema).max(100),
+    }),
+  ),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
   allowance: z.exactOptional(
     z.object({

@@ -6,6 +6,7 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import type { ToolCodes } from "../../library/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { type CallerApi, callerOf } from "../../protocol/caller.ts";
+import type { CoordinatorApi } from "../../protocol/coordinator-api.ts";
 import type { BatchCaller, TaskExecutor } from "../../protocol/executor-api.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
@@ -13,6 +14,7 @@ import { durableActor } from "../base/lookup/durable-actors.ts";
 import { readCalls } from "./calls.ts";
 import { deliverResult } from "./deliver.ts";
 import { runCalls } from "./run-calls.ts";
+import { runWorkflow } from "./run-workflow.ts";
 import type { ActionPorts } from "./steps/run-action.ts";
 import { callerToolState } from "./tool-state.ts";
 
@@ -48,6 +50,16 @@ export function createExecutorClass<Env>({
           defer: async ({ operationId, attempt, context }, options) =>
             unwrap(await (await connect(context)).deferOperation({ operationId, attempt, ...options })),
           state: (context) => callerToolState(() => connect(context)),
+          runWorkflow: (call, signal) =>
+            runWorkflow(
+              {
+                clock,
+                coordinator: (address) => durableActor<CoordinatorApi>(this.env as object, address),
+                waitUntil: (more) => this.ctx.waitUntil(more),
+              },
+              call,
+              signal,
+            ),
           deliver: ({ operationId, attempt, context }, result) =>
             deliverResult(clock, () => connect(context), { operationId, attempt, ...result }),
           waitUntil: (more) => this.ctx.waitUntil(more),

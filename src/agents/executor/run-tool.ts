@@ -46,7 +46,12 @@ export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   defer(call: ToolInvocation, options: DeferOptions): Promise<GivenHandle>;
   /** The address of the Worker; `undefined` where it is not known. */
   baseUrl: string | undefined;
+  /** Runs the workflow of a call; absent where no call has one. */
+  runWorkflow?(call: WorkflowCall, signal: AbortSignal): Promise<Json>;
 }
+
+/** A call that runs a workflow. */
+export type WorkflowCall = ToolInvocation & Required<Pick<ToolInvocation, "workflow">>;
 
 const MAX_MESSAGE_LENGTH = 4_000;
 const NO_MESSAGE = "The tool failed without a message.";
@@ -78,7 +83,7 @@ export async function runTool(
   };
   try {
     const run = async (ended: AbortSignal) => {
-      const { effect, execute } = codeOf(ports, call, record);
+      const { effect, execute } = isWorkflowCall(call) ? runOf(ports, call) : codeOf(ports, call, record);
       const context: ToolContext = {
         operationId: call.operationId,
         signal: ended,
@@ -152,6 +157,19 @@ function errorOf(thrown: unknown): NonNullable<ToolResult["error"]> {
 
 function knownCode(code: unknown): ToolErrorCode {
   return TOOL_ERROR_CODES.find((known) => known === code) ?? "EXECUTION_FAILED";
+}
+
+function isWorkflowCall(call: ToolInvocation): call is WorkflowCall {
+  return call.workflow !== undefined;
+}
+
+/** Returns the run of a call's workflow. */
+function runOf(
+  { runWorkflow }: ToolPorts,
+  call: WorkflowCall,
+): { effect?: ToolEffect; execute: Tool["run"] } {
+  if (runWorkflow === undefined) throw new ToolError("This executor runs no workflows.");
+  return { execute: (_input, { signal }) => runWorkflow(call, signal) };
 }
 
 /** Returns what a call runs: the steps of its task, or deployed code. */

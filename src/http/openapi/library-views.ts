@@ -174,7 +174,7 @@ export const toolBody = withToolForms(
     description,
     target: target.unwrap().meta({
       description:
-        "`task` is the deployed tool whose code runs; `agent` is the id of the agent that answers, with the usual `mode` of a call, or with the `template` of the sub-agents that calls spawn.",
+        "`task` is the task or the deployed tool whose code runs; `workflow` is the workflow of which each call starts a run; `agent` is the id of the agent that answers, with the usual `mode` of a call, or with the `template` of the sub-agents that calls spawn.",
     }),
     inputSchema: z.exactOptional(inputSchema),
     effect: z.exactOptional(effect),

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { taskViewSchema } from "../../protocol/task-summary.ts";
 import type { ApprovalView } from "../../protocol/views.ts";
 import { turnCaller } from "./callers.ts";
-import { anyJson, ids, time } from "./scalars.ts";
+import { anyJson, ids, runId, time } from "./scalars.ts";
 import { spending } from "./usage-views.ts";
 
 export const wireError = z
@@ -33,7 +33,8 @@ const runs = {
   ),
   target: z.exactOptional(
     z.string().meta({
-      description: "Of a call that needs an approval: the task that runs, where the tool names one.",
+      description:
+        "Of a call that needs an approval: the task or the workflow that runs, where the tool names one.",
     }),
   ),
 };
@@ -90,6 +91,12 @@ export const move = z
         ...runs,
         client: z.exactOptional(z.literal(true).meta({ description: "The client runs the call." })),
         agent: z.exactOptional(calledAgent),
+        runId: z.exactOptional(
+          runId.meta({
+            description:
+              "The run of a workflow that the call has started. Its starter, and operators, may read it.",
+          }),
+        ),
         attempt: z.exactOptional(
           z.int().min(2).meta({ description: "Number of the present or last attempt; 1 when absent." }),
         ),

@@ -72,7 +72,7 @@ export const DEFINITIONS = {
     body: toolBody,
     maxBytes: MAX_SMALL_BYTES,
     about:
-      "The tool runs the task, or the code of the deployed tool, that `target.task` names. `task`, `taskId`, `targetType` with `targetId`, and `retry.timeoutMs` are accepted, too. With `target: {agent}` an agent answers: `modes` lists the modes among which the model may choose, both when absent, and `mode` is the usual one. Absent fields have the values of the target. `effect` cannot promise more than the target does; a `once` tool takes no `retry`. `inputMapping` makes the deployed tool's input from the model's.",
+      "The tool runs the task, or the code of the deployed tool, that `target.task` names. With `target: {workflow}` each call runs a workflow, and its output is the result. `task`, `taskId`, `workflowId`, `targetType` with `targetId`, and `retry.timeoutMs` are accepted, too. With `target: {agent}` an agent answers: `modes` lists the modes among which the model may choose, both when absent, and `mode` is the usual one. Absent fields have the values of the target. `effect` cannot promise more than the target does; a `once` tool takes no `retry`. `inputMapping` makes the deployed tool's input from the model's.",
   },
   "model-profile": {
     name: "ModelProfile",

@@ -1,4 +1,4 @@
-/** The results of `defineTool`, `defineTask`, `defineAction` and `definePrompt`. */
+/** The results of `defineTool`, `defineTask`, `defineAction`, `definePrompt` and `defineWorkflow`. */
 import type { ModelProfile } from "../../model/profile.ts";
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
 import type { ToolDefinition } from "../../protocol/definitions.ts";
@@ -8,12 +8,15 @@ import type {
   PromptDefinition,
   TaskDefinition,
 } from "../../protocol/task-definition.ts";
+import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import type { Defined, Run } from "../tool.ts";
 
 /** A tool: the definition that the model sees, and its code. */
 export interface Tool extends Defined<ToolDefinition> {
-  /** The task that the tool runs; absent where it runs code, names a task by reference, or an agent answers. */
+  /** The task that the tool runs; absent where it runs something else, or names a task by reference. */
   readonly task?: Task;
+  /** The workflow that its calls run; absent where they run something else, or it names a workflow by reference. */
+  readonly workflow?: Workflow;
   readonly run: Run;
 }
 
@@ -57,6 +60,17 @@ export interface Task extends Defined<TaskDefinition>, Made<"task"> {
   readonly run?: Run;
 }
 
+/** The tasks and workflows that stand in a workflow's nodes. */
+export interface EmbeddedInWorkflow {
+  readonly tasks: readonly Task[];
+  readonly workflows: readonly Workflow[];
+}
+
+/** A workflow in code. */
+export interface Workflow extends Defined<WorkflowDefinition>, Made<"workflow"> {
+  readonly embedded: EmbeddedInWorkflow;
+}
+
 /** Returns what a builder made a value as; `undefined` for references, data, and what is nothing of this project. */
 export function madeAs(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null || !("definition" in value) || !("made" in value))
@@ -70,6 +84,10 @@ export function isTask(value: unknown): value is Task {
 
 export function isLibraryAction(value: unknown): value is LibraryAction {
   return madeAs(value) === "action";
+}
+
+export function isWorkflow(value: unknown): value is Workflow {
+  return madeAs(value) === "workflow";
 }
 
 /** Joins embedded definitions, each once. */

@@ -9,7 +9,6 @@ import type { AgentMode } from "../../protocol/definitions.ts";
 import type {
   MergeStrategy,
   SynchronizationStrategy,
-  WorkflowDefinition,
   WorkflowForeach,
   WorkflowTimeout,
 } from "../../protocol/workflow-definition.ts";
@@ -22,11 +21,19 @@ import { utf8Length } from "../../shared/utf8.ts";
 import { issuesText, validate } from "../../shared/validation.ts";
 import { MAX_DEFINITION_BYTES } from "../definition.ts";
 import { dataSchemaOf } from "../json-schema-of.ts";
-import { isTask, madeAs, type Task } from "../tasks/built.ts";
-import type { Defined } from "../tool.ts";
+import {
+  type EmbeddedInWorkflow as Embedded,
+  isTask,
+  isWorkflow,
+  madeAs,
+  type Task,
+  type Workflow,
+} from "../tasks/built.ts";
 import { checkWorkflow } from "./check-workflow.ts";
 import { workflowSchema } from "./schema.ts";
 import type { Lookup } from "./soundness/schemas.ts";
+
+export type { EmbeddedInWorkflow as Embedded, Workflow } from "../tasks/built.ts";
 
 /** The second argument of `node`. It names a task, a workflow or an agent; without one, tokens pass through the node. */
 export interface NodeOptions {
@@ -112,18 +119,6 @@ export interface WorkflowOptions {
   timeoutMs?: number;
   /** The reaction to the end of the time: `human_gate` when absent. */
   onTimeout?: WorkflowTimeout;
-}
-
-/** The tasks and workflows that stand in a workflow's nodes. */
-export interface Embedded {
-  readonly tasks: readonly Task[];
-  readonly workflows: readonly Workflow[];
-}
-
-/** A workflow in code. */
-export interface Workflow extends Defined<WorkflowDefinition> {
-  readonly made: "workflow";
-  readonly embedded: Embedded;
 }
 
 /**
@@ -217,10 +212,6 @@ function embeddedOf(nodes: readonly NodeInCode[]): Embedded {
     tasks: [...new Set(nodes.flatMap(({ task }) => (isTask(task) ? [task] : [])))],
     workflows: [...new Set(nodes.flatMap(({ workflow }) => (isWorkflow(workflow) ? [workflow] : [])))],
   };
-}
-
-function isWorkflow(value: unknown): value is Workflow {
-  return madeAs(value) === "workflow";
 }
 
 /** Throws `INVALID_INPUT` where a member has what another member takes. */

@@ -13,6 +13,7 @@ import { defined } from "../../../shared/defined.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import { isJsonObject } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
+import { runMark } from "./called-workflow.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
 import { spendingView, turnSpending } from "./ledger.ts";
 import type { Operation, OperationTarget } from "./operation.ts";
@@ -31,7 +32,7 @@ export type TurnLookup = (n: number) => Turn | undefined;
 export function framesOf(
   row: JournalRow,
   after: number,
-  record: Pick<ConversationIdentity, "agents">,
+  record: Pick<ConversationIdentity, "id" | "agents">,
   turnOf: TurnLookup,
   keyOf: (n: number) => TurnKey | undefined = turnOf,
 ): Frame[] {
@@ -123,7 +124,7 @@ function leftOf(data: JournalEntry["data"]): { budgetLeft?: Budget } {
 function frameOf(
   entry: JournalEntry,
   turn: Turn,
-  record: Pick<ConversationIdentity, "agents">,
+  record: Pick<ConversationIdentity, "id" | "agents">,
   base: { v: 1; seq: number; time: string },
 ): Frame | null {
   const { type, item, data } = entry;
@@ -135,7 +136,7 @@ function frameOf(
   const did = () => taskMark(operation() ?? {});
   const called = () => {
     const found = operation();
-    return found === undefined ? {} : agentMark(turn, found);
+    return found === undefined ? {} : { ...agentMark(turn, found), ...runMark(record, turn, found) };
   };
   switch (type) {
     case "turn.started":

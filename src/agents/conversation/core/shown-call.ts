@@ -1,12 +1,13 @@
 /**
  * Calls as they are shown to a person who is to approve them. Pure.
  *
- * APPROVE-8  A request for approval shows what runs: the input after the mapping of the tool, and the task that the tool names as its target.
+ * APPROVE-8  A request for approval shows what runs: the input after the mapping of the tool, and the task or the workflow that the tool names as its target.
  *            Where the tool maps its input, the model's own stands beside it. Both are pinned, so what runs later is the same.
  */
 import { taskTarget } from "../../../library/agent-tool.ts";
 import { parseReference } from "../../../library/reference.ts";
 import { fromStored } from "../../../library/stored-tool.ts";
+import { workflowTarget } from "../../../library/workflow-tool.ts";
 import type { ToolDefinition, VersionChain } from "../../../protocol/definitions.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
@@ -18,7 +19,7 @@ export interface ShownCall {
   input: JsonObject;
   /** The model's own input; absent where the tool does not map it. */
   modelInput?: JsonObject;
-  /** The task that runs, as `library/id`; absent where the tool names none. */
+  /** The task or the workflow that runs, as `library/id`; absent where the tool names none. */
   target?: string;
 }
 
@@ -38,14 +39,14 @@ export function shownCall(chain: Pick<VersionChain, "tools">, operation: Operati
   return shown;
 }
 
-/** Returns the task that a tool names as its target, as a member; nothing for other tools. */
+/** Returns the task or the workflow that a tool names as its target, as a member; nothing for other tools. */
 function targetOf(
   definition: ToolDefinition | undefined,
   home: string | undefined,
 ): Pick<ShownCall, "target"> {
-  const target = taskTarget(definition?.target);
-  if (target === undefined) return {};
-  const { library, id } = parseReference(target.task, home);
+  const reference = taskTarget(definition?.target)?.task ?? workflowTarget(definition?.target)?.workflow;
+  if (reference === undefined) return {};
+  const { library, id } = parseReference(reference, home);
   return { target: `${library}/${id}` };
 }
 

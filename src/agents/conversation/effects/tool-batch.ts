@@ -1,6 +1,6 @@
 /** Operations of one turn that run in one call of the Executor: a batch of calls, whose ends become signals. */
 import { taskTarget } from "../../../library/agent-tool.ts";
-import { parseReference } from "../../../library/reference.ts";
+import { formatReference, parseReference } from "../../../library/reference.ts";
 import { fromStored } from "../../../library/stored-tool.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
@@ -10,8 +10,10 @@ import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { type BatchCall, CallBatch, type CallEnd } from "../../base/calls/call-batch.ts";
+import { userOf, workflowOf } from "../core/called-workflow.ts";
 import { HOOK_REPLY } from "../core/hooks.ts";
 import type { Operation } from "../core/operation.ts";
+import { pathTo } from "../core/planning/call-guards.ts";
 import { targetInput } from "../core/planning/tool-call.ts";
 import type { ToolEnded } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
@@ -63,7 +65,7 @@ export class ToolBatch {
       ...{ attempt, toolCallId, name, effect },
       invocation: () => ({
         ...invocationOf(chainOf(record, turn.agentId), operation),
-        ...defined({ allowance }),
+        ...defined({ allowance, workflow: calledWorkflow(record, turn, operation) }),
         timeoutMs,
         context: { ...callContext(record, turn), traceparent: operationTraceparent(turn, item) },
       }),
@@ -84,6 +86,20 @@ export class ToolBatch {
     const { result, transient, task } = end;
     return { type: "conversation.tool.completed", ...address, result, ...defined({ transient, task, lost }) };
   }
+}
+
+/** Returns the workflow that a call runs, with the user of the run; `undefined` for other calls. Throws where planning should have refused the call. */
+function calledWorkflow(
+  record: ConversationIdentity,
+  turn: Turn,
+  operation: Pick<Operation, "tool" | "reply">,
+): ToolInvocation["workflow"] {
+  const { agentId } = turn;
+  const workflow = workflowOf(chainOf(record, agentId), operation);
+  if (workflow === undefined) return undefined;
+  const startedBy = userOf(record, turn);
+  if (startedBy === undefined) throw new Error("The run of a workflow would belong to nobody.");
+  return { reference: formatReference(parseReference(workflow)), startedBy, path: pathTo(record, agentId) };
 }
 
 const NOWHERE: ToolInvocation["tool"] = { library: "", id: "", version: 0 };

@@ -18,6 +18,7 @@ import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { toIso } from "../../../shared/time.ts";
+import { runMark } from "../core/called-workflow.ts";
 import { correlationOf } from "../core/correlation.ts";
 import { agentMark, clientMark, idsOf, isInterim, taskMark, wireError } from "../core/frames.ts";
 import type { JournalEntry } from "../core/journal-entry.ts";
@@ -31,8 +32,8 @@ import { outputOf } from "../core/turn-events.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
 import { callViews, turnCost, turnUsage } from "./call-views.ts";
 
-/** The agents of a conversation, with the versions that it has pinned. */
-type Agents = Pick<ConversationIdentity, "agents">;
+/** A conversation and its agents, with the versions that it has pinned. */
+type Agents = Pick<ConversationIdentity, "id" | "agents">;
 
 export function conversationView(
   state: Pick<
@@ -190,6 +191,7 @@ function toolParts(
     ...inputOf(record, turn, operation),
     ...clientMark(target),
     ...agentMark(turn, operation),
+    ...runMark(record, turn, operation),
     ...(attempt === 1 ? {} : { attempt }),
     ...asyncMark(mode),
     ...approvalMark(operation),
@@ -224,6 +226,7 @@ export function operationView(record: Agents, turn: Turn, operation: Operation):
     ...inputOf(record, turn, operation),
     ...clientMark(target),
     ...agentMark(turn, operation),
+    ...runMark(record, turn, operation),
     ...asyncMark(mode),
     ...approvalMark(operation),
     ...taskMark(operation),

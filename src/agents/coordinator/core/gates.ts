@@ -1,8 +1,8 @@
 /**
  * Gates: nodes that ask a person. Pure.
  *
- * HUMAN-1  A gate waits until its answer fits its schema, or its time is over. An answer that does not fit is refused, and changes nothing.
- * HUMAN-2  The first answer is kept, with its author. The same answer again changes nothing; any other one is a `CONFLICT`.
+ * RUNGATE-1  A gate waits until its answer fits its schema, or its time is over. An answer that does not fit is refused, and changes nothing.
+ * RUNGATE-2  The first answer is kept, with its author. The same answer again changes nothing; any other one is a `CONFLICT`.
  */
 import type { HumanAction } from "../../../protocol/task-definition.ts";
 import { DramatisError } from "../../../shared/errors.ts";

@@ -26,6 +26,8 @@ export interface RunRecord {
   readonly startedBy: string;
   /** The node that started it; absent where a principal did. */
   readonly parent?: RunParent;
+  /** The agents that wait for the run, or for one above it; absent where none does. */
+  readonly path?: readonly string[];
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
 }

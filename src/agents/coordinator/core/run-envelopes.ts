@@ -93,7 +93,7 @@ function start(record: RunRecord, started: Started): RunEnvelope {
     caller: { runId: record.id },
     content: shortenToJson(callMessage(work.input), MAX_CALL_BYTES).slice(0, MAX_CALL_LENGTH),
     projectIds: [record.projectId],
-    path: [],
+    path: [...(record.path ?? [])],
     readers: [record.startedBy],
     deadline: token.createdAt + AGENT_NODE_MS,
     correlationId: record.id,

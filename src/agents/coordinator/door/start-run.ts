@@ -6,15 +6,21 @@ import {
   type StartRun,
   startFields,
 } from "../../../protocol/coordinator-api.ts";
+import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import { agentIdSchema } from "../../../shared/id-schemas.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
 import { mayReadAll, type Principal } from "../../../shared/principal.ts";
 import { sha256Hex } from "../../../shared/sha256.ts";
 import { validate } from "../../../shared/validation.ts";
 import type { RunRecord } from "../core/record.ts";
 
-const startSchema = z.strictObject({ id: runIdSchema, ...startFields });
+const startSchema = z.strictObject({
+  id: runIdSchema,
+  ...startFields,
+  path: z.array(agentIdSchema).max(100).exactOptional(),
+});
 
 /** Returns the request, checked. Throws `INVALID_INPUT`. */
 export function parseStart(input: StartRun): z.output<typeof startSchema> {
@@ -35,6 +41,21 @@ export function parseFollow(options: FollowRun): number {
 export function requestHash({ workflow, input = {}, projectId }: StartRun): Promise<string> {
   // SAFETY: the request has passed its schema, which admits only JSON values.
   return sha256Hex(canonicalJson({ workflow, input, ...defined({ projectId }) } as unknown as Json));
+}
+
+/**
+ * Throws `FORBIDDEN` for a workflow that asks an agent which waits for the run (RUNDOOR-3). The nodes of its sub-workflows count, too, and so
+ * does a node that the run may never reach.
+ */
+export function refuseWaiting(workflow: PinnedWorkflow, path: readonly string[]): void {
+  for (const { ref, agent } of workflow.definition.nodes) {
+    if (agent !== undefined && path.includes(agent))
+      throw new DramatisError(
+        "FORBIDDEN",
+        `The workflow "${workflow.library}/${workflow.id}" asks "${agent}" in its node "${ref}", and this agent waits for the run. Let another agent run the workflow.`,
+      );
+  }
+  for (const inner of Object.values(workflow.workflows)) refuseWaiting(inner, path);
 }
 
 /** Throws `NOT_FOUND` unless the principal may see the run: its own ones, and all of its tenant with the role of an operator. */

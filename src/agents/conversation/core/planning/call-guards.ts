@@ -8,11 +8,13 @@
 import { agentTarget } from "../../../../library/agent-tool.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
 import { SUB_AGENT_QUOTA, type SubAgentTemplate } from "../../../../protocol/sub-agent.ts";
+import { userOf, workflowOf } from "../called-workflow.ts";
 import { lengthOf } from "../content-size.ts";
 import type { CallLimits } from "../decisions.ts";
 import { MAX_CALL_DEPTH, MAX_CALLS_LENGTH, MAX_OPEN_CALLS, MAX_TREE_CALLS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import { type ConversationIdentity, chainOf } from "../state.ts";
+import type { Turn } from "../turn.ts";
 import { callsAllowed } from "./call-tree.ts";
 import { failure } from "./tool-call.ts";
 
@@ -35,6 +37,28 @@ export function templateOf(
 ): SubAgentTemplate | undefined {
   const pinned = chainOf(record, agentId).tools.find(({ definition }) => definition.name === tool);
   return agentTarget(pinned?.definition.target)?.template;
+}
+
+/** Returns the result of a call that may start no run of a workflow; `null` for all others. */
+export function runRefusal(
+  record: ConversationIdentity,
+  turn: Pick<Turn, "n" | "agentId" | "caller" | "exchange">,
+  operation: Omit<Operation, "item" | "reply">,
+  limits: CallLimits = USUAL_LIMITS,
+): ToolResult | null {
+  const { tool, result, toolCallId } = operation;
+  const { agentId } = turn;
+  // The reply is not that of a hook: a model made the call.
+  const workflow = workflowOf(chainOf(record, agentId), { tool, reply: 0 });
+  if (workflow === undefined || result !== undefined) return null;
+  const refuse = (message: string) => failure(toolCallId, "PERMISSION_DENIED", message);
+  if (userOf(record, turn) === undefined)
+    return refuse("The run would belong to nobody: no user takes part here. Answer without this call.");
+  if (pathTo(record, agentId).length > limits.depth)
+    return refuse(
+      `At most ${limits.depth} calls of agents may be below each other, and the run of a workflow below them. Answer without this call.`,
+    );
+  return null;
 }
 
 /** Returns the result of a call that is not allowed; `null` where it is. `open` are the calls that are open. */

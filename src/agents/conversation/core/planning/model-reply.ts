@@ -32,7 +32,7 @@ import { type CallingTurn, openCalls, type Turn } from "../turn.ts";
 import { declineIn, emptyAnswer, planDecline } from "./agent-call.ts";
 import { endOfCycle } from "./background.ts";
 import { toolCallsLeft } from "./budget.ts";
-import { callRefusal } from "./call-guards.ts";
+import { callRefusal, runRefusal } from "./call-guards.ts";
 import { heardOf, newerMessages } from "./newer.ts";
 import { isStuck, type RepeatableCall } from "./repeats.ts";
 import { planNext } from "./results.ts";
@@ -83,7 +83,10 @@ export function planModelReply(
     const id = unusedId(toolCall.id, used);
     const checked = checkToolCall(state.record, turn, toolCall, id, input, budget);
     const isBeyond = checked.result === undefined && ran >= left;
-    const refusal = isBeyond ? null : callRefusal(state.record, turn.agentId, checked, open, input.calls);
+    const refusal = isBeyond
+      ? null
+      : (callRefusal(state.record, turn.agentId, checked, open, input.calls) ??
+        runRefusal(state.record, turn, checked, input.calls));
     const allowed = refusal === null ? checked : refusedCall(checked, refusal);
     const operation = isBeyond ? overBudget(checked) : allowed;
     if (operation.result === undefined) ran += 1;

@@ -1,0 +1,69 @@
+/**
+ * The runs of workflows that tool calls start, as their conversation knows them. Pure.
+ *
+ * FLOWRUN-1  A run belongs to one person: the user whose message began the exchange of the turn; in a conversation that a call opened, the first of
+ *            those who may read it. Without such a person the call is refused.
+ */
+import { workflowTarget } from "../../../library/workflow-tool.ts";
+import type { VersionChain } from "../../../protocol/definitions.ts";
+import type { ToolErrorCode } from "../../../protocol/executor-api.ts";
+import { calledRunId, operationId } from "../../../protocol/ids.ts";
+import type { DefinitionReference } from "../../../shared/identifiers.ts";
+import { jurisdictionOf } from "../../../shared/location.ts";
+import { exchangeOf } from "./exchange.ts";
+import { HOOK_REPLY } from "./hooks.ts";
+import { awaitsApproval, type Operation } from "./operation.ts";
+import { type ConversationIdentity, chainOf } from "./state.ts";
+import type { Turn } from "./turn.ts";
+
+/** Returns the workflow that the calls of a pinned tool run; `undefined` for other tools. */
+export function workflowOf(
+  { tools }: Pick<VersionChain, "tools">,
+  { tool, reply }: Pick<Operation, "tool" | "reply">,
+): DefinitionReference | undefined {
+  if (tool === null || reply === HOOK_REPLY) return undefined;
+  const pinned = tools.find(
+    ({ library, id, version }) => library === tool.library && id === tool.id && version === tool.version,
+  );
+  return workflowTarget(pinned?.definition.target)?.workflow;
+}
+
+/**
+ * Returns the user whom the runs of a turn belong to (FLOWRUN-1).
+ *
+ * The user may read such a run, stop it and answer its gates, and may read the conversations of its agents. All of this they may do with a run that
+ * they start themselves, of any workflow of the tenant, so a tool gives them nothing new. Other people of the conversation see the result
+ * of the call and nothing else of the run, for what its gates ask is asked of the one who wanted it. The subject comes from the record of the
+ * turn, where its message was authenticated, and from nothing that a model or a client writes. The id of the run, which derives from the
+ * operation, opens nothing: the run's actor checks the subject of whoever asks.
+ */
+export function userOf(
+  { call }: Pick<ConversationIdentity, "call">,
+  turn: Pick<Turn, "n" | "caller" | "exchange">,
+): string | undefined {
+  const { by } = exchangeOf(turn);
+  return by.type === "user" ? by.userId : call?.readers[0];
+}
+
+/** The errors of calls that never started a run. Those of runs have other codes. */
+const NO_RUN: ReadonlySet<ToolErrorCode> = new Set([
+  "INVALID_INPUT",
+  "PERMISSION_DENIED",
+  "APPROVAL_DENIED",
+  "BUDGET_EXCEEDED",
+  "NOT_FOUND",
+]);
+
+/** Returns the id of the run of an operation, as a member; nothing for other operations, and before a person has approved it. */
+export function runMark(
+  record: Pick<ConversationIdentity, "id" | "agents">,
+  turn: Pick<Turn, "n" | "stem" | "agentId">,
+  operation: Operation,
+): { runId?: string } {
+  const { item, attempt, result } = operation;
+  if (workflowOf(chainOf(record, turn.agentId), operation) === undefined || awaitsApproval(operation))
+    return {};
+  const { error } = result ?? {};
+  if (error !== undefined && NO_RUN.has(error.code)) return {};
+  return { runId: calledRunId(operationId(turn, item), attempt, jurisdictionOf(record.id)) };
+}

@@ -1,0 +1,100 @@
+/**
+ * Runs the workflow of a tool call: starts its run, waits for the end, and cancels the run that nobody waits for.
+ *
+ * FLOWCALL-1  An attempt of a call has one run. Its id derives from the operation and the attempt, and lies in the jurisdiction of the caller, so a
+ *             start that is repeated finds the run. The run outlives the Executor: a repeated call waits for the same one.
+ * FLOWCALL-2  The output of the run is the tool's result. A run that ended otherwise is a failure, with the run's own code in the message.
+ * FLOWCALL-3  A run whose call was cancelled, or ran out of time, is cancelled, once its start is known.
+ * FLOWCALL-4  A connection to the run that breaks is made anew, with a pause. After `MAX_BREAKS` in a row the call fails for a reason that may
+ *             pass.
+ */
+import { ToolError } from "../../library/tool-error.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { CoordinatorApi, RunView } from "../../protocol/coordinator-api.ts";
+import type { ActorAddress } from "../../protocol/envelope.ts";
+import { calledRunId } from "../../protocol/ids.ts";
+import { DramatisError, type Result, unwrap } from "../../shared/errors.ts";
+import type { Json } from "../../shared/json.ts";
+import { jurisdictionOf } from "../../shared/location.ts";
+import type { Principal } from "../../shared/principal.ts";
+import type { WorkflowCall } from "./run-tool.ts";
+
+export interface WorkflowRunPorts {
+  clock: Pick<Clock, "sleep">;
+  /** Finds the actor of a run. */
+  coordinator(address: ActorAddress): Promise<CoordinatorApi>;
+  /** Keeps the executor alive for a cancellation. */
+  waitUntil(work: Promise<unknown>): void;
+}
+
+/** Milliseconds of one question for the end of a run. A run that goes on is asked again. */
+const ASK_MS = 60_000;
+
+/** Connections to a run that may break one after the other. */
+const MAX_BREAKS = 20;
+
+/** Milliseconds before the first new connection. The pause doubles up to `MAX_PAUSE_MS`. */
+const PAUSE_MS = 100;
+const MAX_PAUSE_MS = 5_000;
+
+/** Returns the output of the run. Throws `ToolError`, and what the coordinator throws at a start that it refuses. */
+export async function runWorkflow(
+  ports: WorkflowRunPorts,
+  call: WorkflowCall,
+  signal: AbortSignal,
+): Promise<Json> {
+  const { context, operationId, attempt, workflow, input } = call;
+  const { reference, startedBy, path } = workflow;
+  const { tenant, projectId } = context;
+  // The conversation vouches for the subject. It gives the call no role: the run is that of a plain user.
+  const principal: Principal = { subject: startedBy, tenant, roles: [] };
+  const id = calledRunId(operationId, attempt, jurisdictionOf(context.conversationId ?? context.runId));
+  const request = { id, workflow: reference, input, projectId, path, idempotencyKey: operationId };
+  const connect = () => ports.coordinator({ kind: "coordinator", tenant, id });
+  const begun = persist(ports, async () => (await connect()).start(principal, request));
+  const cancel = async () => {
+    if (isOver(await begun)) return;
+    const reason = "The call that started it was stopped.";
+    await persist(ports, async () => (await connect()).cancel(principal, { reason }));
+  };
+  // A run that was refused, or has ended meanwhile, needs no cancellation.
+  const stop = () => ports.waitUntil(cancel().catch(() => undefined));
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    let run = await begun;
+    while (!isOver(run))
+      run = await persist(ports, async () => (await connect()).finished(principal, ASK_MS));
+    return outputOf(run, signal);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+function isOver({ status }: RunView): boolean {
+  return status !== "running" && status !== "waiting";
+}
+
+/** Returns the answer of the run's actor. Repeats the request while its connection breaks (FLOWCALL-4). Throws the errors that the actor answers. */
+async function persist<Value>(
+  { clock }: Pick<WorkflowRunPorts, "clock">,
+  ask: () => Promise<Result<Value>>,
+): Promise<Value> {
+  for (let breaks = 1; ; breaks++) {
+    try {
+      return unwrap(await ask());
+    } catch (error) {
+      if (error instanceof DramatisError || breaks > MAX_BREAKS) throw error;
+      await clock.sleep(Math.min(MAX_PAUSE_MS, PAUSE_MS * 2 ** (breaks - 1)));
+    }
+  }
+}
+
+/** Returns the output of a run that is over (FLOWCALL-2). */
+function outputOf({ status, output, error, id }: RunView, signal: AbortSignal): Json {
+  if (status === "completed") return output ?? {};
+  if (signal.aborted) throw new ToolError("The call was cancelled.", { code: "CANCELLED" });
+  const { code = "EXECUTION_FAILED", message = "" } = error ?? {};
+  throw new ToolError(`The run "${id}" of the workflow is ${status}: ${code}: ${message}`, {
+    code: status === "timed_out" ? "TIMEOUT" : "EXECUTION_FAILED",
+  });
+}

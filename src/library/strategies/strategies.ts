@@ -1,0 +1,16 @@
+/**
+ * Strategies of thinking, ready to use or to copy: workflows over models, each with a tool that runs it. Their tasks name no model, so they ask the
+ * default one of the deployment.
+ *
+ * @example
+ * const app = dramatis({ libraries: [strategies.library, library] });
+ * definePersona("guide", { identity: { systemPrompt: "You weigh questions." }, tools: { toolIds: ["strategies/debate"] } });
+ */
+import { defineLibrary } from "../define.ts";
+import { chainOfVerification, chainOfVerificationTool } from "./chain-of-verification.ts";
+import { debate, debateTool } from "./debate.ts";
+
+export { chainOfVerification, chainOfVerificationTool, debate, debateTool };
+
+/** The library `strategies`. */
+export const library = defineLibrary("strategies", { tools: [debateTool, chainOfVerificationTool] });

@@ -1,0 +1,177 @@
+/** The library `strategies`: its workflows, run over a scripted model behind the real adapter. */
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createEmbeddingGateway } from "../../src/adapters/gateway/embeddings.ts";
+import { adapterFor, createModelGateway, type ModelProfile, trustedHosts } from "../../src/adapters/index.ts";
+import type { RunState } from "../../src/agents/coordinator/core/state.ts";
+import { isOver } from "../../src/agents/coordinator/core/state.ts";
+import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
+import { defineLibrary, definePersona } from "../../src/library/define.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
+import { resolveChain } from "../../src/library/resolve.ts";
+import { library } from "../../src/library/strategies/strategies.ts";
+import { pinWorkflow } from "../../src/library/workflows/pin.ts";
+import { checkedRunInput } from "../../src/library/workflows/run-input.ts";
+import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { systemClock, systemIds } from "../../src/ports/system.ts";
+import { stemOf } from "../../src/protocol/ids.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
+import { localExecutor, noHandles } from "../support/local-executor.ts";
+import { type OpenAIServer, startOpenAIServer, textReply } from "../support/openai-server.ts";
+
+/** The instructions and the message of a request. */
+interface Asked {
+  system: string;
+  user: string;
+}
+
+let server: OpenAIServer;
+/** Answers the model's requests. */
+let answer: (asked: Asked) => string;
+const asked: Asked[] = [];
+
+beforeAll(async () => {
+  server = await startOpenAIServer({
+    script(request) {
+      // SAFETY: the adapter sends texts only.
+      const messages = request.body.messages as { role: string; content: string }[];
+      const textOf = (role: string) => messages.find((message) => message.role === role)?.content ?? "";
+      const one = { system: textOf("system"), user: textOf("user") };
+      asked.push(one);
+      return textReply(answer(one));
+    },
+  });
+});
+afterAll(() => server.close());
+beforeEach(() => void asked.splice(0));
+
+/** Runs a workflow of the library to its end. */
+async function run(id: string, given: JsonObject): Promise<RunState> {
+  const defaultProfile: ModelProfile = { provider: "openai", modelId: "gpt-test", baseUrl: server.baseUrl };
+  const code = new DeployedCode([library]);
+  const workflow = await pinWorkflow(new Registry(code), `strategies/${id}`, { defaultProfile });
+  const gatewayPorts = { secret: () => undefined, fetch, clock: systemClock, trustedHosts: trustedHosts() };
+  const executor = localExecutor(code, systemClock, undefined, undefined, noHandles, {
+    gateway: createModelGateway(gatewayPorts),
+    adapters: adapterFor,
+    embeddings: createEmbeddingGateway(gatewayPorts),
+    defaultProfile,
+  });
+  const database = new NodeSqlDatabase();
+  return new Promise((resolve, reject) => {
+    const runtime = new RunRuntime({
+      database,
+      keyValue: new NodeKeyValue(database),
+      clock: systemClock,
+      executor,
+      armWakeup: async () => undefined,
+      ids: systemIds,
+      send: async () => undefined,
+      withdraw: () => undefined,
+      publish: ({ state }) => {
+        if (isOver(state)) resolve(state);
+      },
+    });
+    runtime
+      .start({
+        id: `run_${systemIds.ulid()}`,
+        tenant: "test",
+        projectId: "default",
+        stem: stemOf(systemIds.ulid()),
+        workflow,
+        input: checkedRunInput(workflow.definition, given),
+        startedBy: "ada",
+        request: "",
+        createdAt: systemClock.now(),
+      })
+      .catch(reject);
+  });
+}
+
+test("both sides of a debate argue in parallel, see the rounds before, and a judge decides", async () => {
+  answer = ({ system, user }) => {
+    if (system.includes("You judge"))
+      return JSON.stringify({ winner: "against", reasoning: "Its points were not answered." });
+    const side = /Your side: (\w+)/.exec(user)?.[1];
+    const round = /Round 1/.test(user) ? 2 : 1;
+    return `${side} ${round}`;
+  };
+  const said = (round: number) => ["for", "against"].map((side) => ({ side, text: `${side} ${round}` }));
+  const { status, output, error } = await run("debate", { topic: "Is tea better than coffee?" });
+  expect(error).toBeUndefined();
+  expect({ status, output }).toEqual({
+    status: "completed",
+    output: { winner: "against", reasoning: "Its points were not answered.", rounds: [said(1), said(2)] },
+  });
+  expect(asked).toHaveLength(5);
+  const [first, other, third] = asked;
+  for (const { user } of [first, other] as Asked[]) expect(user).not.toContain("The debate so far");
+  expect(third?.user).toMatch(/Round 1\s+\[for\] for 1\s+\[against\] against 1/);
+  expect(third?.user).not.toContain("Round 2");
+  expect(asked.at(-1)?.user).toMatch(
+    /Is tea better than coffee\?[\s\S]*Round 1[\s\S]*Round 2\s+\[for\] for 2/,
+  );
+});
+
+test.each([1, 5])("a debate has %d rounds where that is wanted", async (rounds) => {
+  answer = ({ system }) =>
+    system.includes("You judge") ? JSON.stringify({ winner: "draw", reasoning: "Both." }) : "Because.";
+  const { output } = await run("debate", { topic: "Tea?", rounds });
+  expect(output).toMatchObject({ winner: "draw", rounds: { length: rounds } });
+  expect(asked).toHaveLength(2 * rounds + 1);
+});
+
+test("a debate takes no sixth round", async () => {
+  await expect(run("debate", { topic: "Tea?", rounds: 6 })).rejects.toThrow(/\/rounds/);
+});
+
+test("a chain of verification answers its checks without the draft, and corrects it by them", async () => {
+  answer = ({ system, user }) => {
+    if (system.startsWith("You plan"))
+      return JSON.stringify({ questions: ["Where was Ada born?", "When was Ada born?"] });
+    if (system.startsWith("You correct")) return "London, 1815.";
+    if (user === "Where was Ada born?") return "London.";
+    return user === "When was Ada born?" ? "1815." : "Paris, 1815.";
+  };
+  const { output, error } = await run("chain_of_verification", { question: "Who was Ada?" });
+  expect(error).toBeUndefined();
+  expect(output).toEqual({
+    answer: "London, 1815.",
+    draft: "Paris, 1815.",
+    checks: [
+      { question: "Where was Ada born?", answer: "London." },
+      { question: "When was Ada born?", answer: "1815." },
+    ],
+  });
+  const [, plan, ...rest] = asked;
+  expect(plan?.user).toMatch(/Paris, 1815\.\s+Write at most 4 questions/);
+  for (const { user } of rest.slice(0, 2)) expect(user).not.toContain("Paris");
+  expect(rest.at(-1)?.user).toMatch(/Paris, 1815[\s\S]*Q: Where was Ada born\?\s+A: London\./);
+});
+
+test("a chain of verification keeps a draft that claims no facts", async () => {
+  answer = ({ system }) => (system.startsWith("You plan") ? JSON.stringify({ questions: [] }) : "Hello!");
+  const { output } = await run("chain_of_verification", { question: "Say hello." });
+  expect(output).toEqual({ answer: "Hello!", draft: "Hello!", checks: [] });
+  expect(asked).toHaveLength(2);
+});
+
+test("a persona names the strategies as tools, with the input of their workflows", async () => {
+  const toolIds = ["strategies/debate", "strategies/chain_of_verification"];
+  const guide = definePersona("guide", { identity: { systemPrompt: "You weigh." }, tools: { toolIds } });
+  const code = new DeployedCode([library, defineLibrary("my", { personas: [guide] })]);
+  const { tools } = await resolveChain(new Registry(code), "my/guide", {
+    provider: "offline",
+    modelId: "default",
+  });
+  expect(tools.map(({ definition }) => definition)).toMatchObject([
+    {
+      name: "debate",
+      effect: "idempotent",
+      target: { workflow: "strategies/debate@1" },
+      inputSchema: { required: ["topic"] },
+    },
+    { name: "chain_of_verification", inputSchema: { required: ["question"] } },
+  ]);
+});
