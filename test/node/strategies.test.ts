@@ -69,6 +69,7 @@ async function run(id: string, given: JsonObject): Promise<RunState> {
       ids: systemIds,
       send: async () => undefined,
       withdraw: () => undefined,
+      statusChanged: async () => undefined,
       publish: ({ state }) => {
         if (isOver(state)) resolve(state);
       },

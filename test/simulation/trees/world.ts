@@ -325,7 +325,7 @@ export class TreeWorld {
     // SAFETY: a conversation wrote the body.
     const { caller, budget } = body as unknown as AgentCallBody;
     const { active, record } = runtime.state;
-    const turn = [...active.values()].find((one) => turnId(one) === caller.turnId);
+    const turn = [...active.values()].find((one) => "turnId" in caller && turnId(one) === caller.turnId);
     const limit = turn?.budget?.tokens;
     if (turn === undefined || limit === undefined || !budget?.tokens) return;
     const spent = spentByTurn(turn, chainOf(record, turn.agentId)).tokens;
