@@ -8,6 +8,7 @@ import { runBusy } from "./busy/case.ts";
 import { correctionsVerdict, runCorrections } from "./corrections/case.ts";
 import { decodeVerdict, runDecode } from "./decode/case.ts";
 import { delegationVerdict, runDelegation } from "./delegation/case.ts";
+import { fanoutVerdict, runFanout } from "./fanout/case.ts";
 import { formatTable, type ResultRow, replaceResults } from "./harness/results.ts";
 import { hostileVerdict, runHostile } from "./hostile/case.ts";
 import { runKills } from "./kills/case.ts";
@@ -31,6 +32,7 @@ const CASES: Record<string, Case> = {
   corrections: { run: runCorrections, verdict: correctionsVerdict },
   decode: { run: runDecode, verdict: decodeVerdict },
   delegation: { run: runDelegation, verdict: delegationVerdict },
+  fanout: { run: runFanout, verdict: fanoutVerdict },
   kills: { run: runKills },
   aborts: { run: runAborts },
   hostile: { run: runHostile, verdict: hostileVerdict },

@@ -56,7 +56,7 @@ export async function runDelegation(directory: string): Promise<ResultRow[]> {
   const site = join(directory, "site");
   await mkdir(site, { recursive: true });
   const bundle = await buildBundle(join(directory, "bundle"), join(BENCH_DIR, CASE, "wrangler.jsonc"));
-  const mastra = await serveMastra(directory, model.baseUrl);
+  const mastra = await serveMastra("server.ts", [model.baseUrl, join(directory, "mastra.db")]);
   const workerd = await serve(bundle, site, { variables: { OPENAI_BASE_URL: model.baseUrl } });
   const clients = { mastra: new Client(mastra.port), workerd: new Client(workerd.port) };
   try {

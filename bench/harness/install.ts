@@ -1,12 +1,16 @@
 /** Installs compared systems once. They have lockfiles of their own. */
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { runCommand } from "./command.ts";
 import { BENCH_DIR } from "./paths.ts";
 
-/** Installs the packages of a folder, by default of most compared systems. */
+/** Installs the packages of a folder, by default of most compared systems, unless all of them are there. */
 export async function ensureInstalled(folder = BENCH_DIR): Promise<void> {
-  if (existsSync(join(folder, "node_modules"))) return;
+  // SAFETY: our own file, which has dependencies.
+  const { dependencies } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+    dependencies: Record<string, string>;
+  };
+  if (Object.keys(dependencies).every((name) => existsSync(join(folder, "node_modules", name)))) return;
   console.log("Installing the compared systems …");
   const npm = process.env.npm_execpath;
   const [file, args] = npm === undefined ? ["npm", ["ci"]] : [process.execPath, [npm, "ci"]];

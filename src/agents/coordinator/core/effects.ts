@@ -56,22 +56,19 @@ export function endedBy(changes: readonly (RunChange & { before: RunState })[], 
 export function dueIn(state: RunState, now: number, wokeAt: number): number | null {
   if (isOver(state)) return null;
   const graph = graphOf(definitionOf(state));
-  const times = [...state.fanOuts.values()].flatMap(
-    (fanOut) => timeOutAt(fanOut, graph.meeting(fanOut.origin, fanOut.group)) ?? [],
-  );
-  times.push(...[runDueAt(state)].filter((time) => time !== null));
-  for (const token of state.tokens.values()) {
-    const { phase } = token;
-    if (phase.kind !== "working") times.push(now);
-    else {
-      const { lostUntil, deadline } = phase;
-      const until = lostUntil ?? deadline;
-      if (until !== undefined) times.push(until);
-      else if (effectOf(state, token).length > 0)
-        times.push(Math.max(phase.notBefore ?? 0, now + heartbeatIn(now - wokeAt)));
-    }
+  let at = runDueAt(state) ?? Number.POSITIVE_INFINITY;
+  for (const fanOut of state.fanOuts.values())
+    at = Math.min(at, timeOutAt(fanOut, graph.meeting(fanOut.origin, fanOut.group)) ?? at);
+  const heartbeat = now + heartbeatIn(now - wokeAt);
+  // A commit asks this twice, and a run may have thousands of tokens.
+  for (const { node, phase } of state.tokens.values()) {
+    if (at <= now || phase.kind !== "working") return 0;
+    const until = phase.lostUntil ?? phase.deadline;
+    if (until !== undefined) at = Math.min(at, until);
+    else if (workOf(state.record, node)?.kind === "task")
+      at = Math.min(at, Math.max(phase.notBefore ?? 0, heartbeat));
   }
-  return times.length === 0 ? null : Math.max(0, Math.min(...times) - now);
+  return at === Number.POSITIVE_INFINITY ? null : Math.max(0, at - now);
 }
 
 /** Returns the wait for the next heartbeat, which starts lost effects again: the longer, the older this life of the actor is. */

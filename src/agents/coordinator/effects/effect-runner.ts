@@ -33,6 +33,8 @@ const MAX_BATCH_LENGTH = 4 * 1024 * 1024;
 
 export class RunEffectRunner {
   readonly #running = new RunningEffects();
+  /** The keys of the tasks whose ends are being committed: an abort would find nothing of them. */
+  #ended: ReadonlySet<string> = new Set();
 
   constructor(private readonly ports: RunEffectPorts) {}
 
@@ -53,7 +55,7 @@ export class RunEffectRunner {
 
   /** Aborts the effects of these keys that run. */
   abort(keys: Iterable<string>): void {
-    for (const key of keys) this.#running.abort(key);
+    for (const key of keys) if (!this.#ended.has(key)) this.#running.abort(key);
   }
 
   /** Lets tokens go on after others of the isolate came between. */
@@ -64,13 +66,24 @@ export class RunEffectRunner {
 
   #runTasks(effects: readonly TaskEffect[], startAt: number): void {
     const { clock, executor, record } = this.ports;
+    const keys = new Map(effects.map(({ token, key }) => [operationOf(record(), token.id), key]));
     const batch = new CallBatch({
-      onEnds: (ends) => this.ports.report(ends.flatMap(endedBy)),
+      onEnds: (ends) => this.#commit(ends, keys),
       onProgress: () => undefined,
     });
     for (const effect of effects)
       void this.#running.run(effect.key, (signal) => batch.follow(callOf(record(), effect), signal));
     void batch.run(executor, clock, startAt);
+  }
+
+  /** Commits the ends of tasks, whose effects have these keys by operation. Reports as `RunEffectPorts.report`. */
+  #commit(ends: readonly CallEnd[], keys: ReadonlyMap<string, string>): boolean {
+    this.#ended = new Set(ends.flatMap(({ operationId }) => keys.get(operationId) ?? []));
+    try {
+      return this.ports.report(ends.flatMap(endedBy));
+    } finally {
+      this.#ended = new Set();
+    }
   }
 }
 

@@ -1,0 +1,187 @@
+/**
+ * Dramatis: an application with the graphs as workflows. `POST /run/GRAPH` starts a run and answers with its output at its end;
+ * `POST /cost/GRAPH` counts the storage operations of one.
+ */
+import { DurableObject, exports } from "cloudflare:workers";
+import { getAgentByName } from "agents";
+import { ulid } from "ulid";
+import { z } from "zod";
+import { isOver } from "../../src/agents/coordinator/core/state.ts";
+import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
+import { dramatis } from "../../src/dramatis.ts";
+import { defineLibrary } from "../../src/library/define.ts";
+import { defineTask } from "../../src/library/define-task.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
+import { defineWorkflow, node, transition } from "../../src/library/workflows/define-workflow.ts";
+import { pinWorkflow } from "../../src/library/workflows/pin.ts";
+import { systemClock, systemIds } from "../../src/ports/system.ts";
+import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
+import type { CoordinatorApi } from "../../src/protocol/coordinator-api.ts";
+import { unwrap } from "../../src/shared/errors.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import { CostCounter } from "../../test/support/counting.ts";
+import { countingStorage } from "../../test/support/counting-storage.ts";
+import { localExecutor } from "../../test/support/local-executor.ts";
+import type { RunCost } from "./protocol.ts";
+import { CHAIN, type Graph, next, type RunInput } from "./workload.ts";
+
+type Shape = Parameters<typeof defineWorkflow>[1];
+
+const task = defineTask({
+  id: "next",
+  input: z.object({ value: z.number() }),
+  effect: "pure",
+  execute: ({ value }) => ({ value: next(value) }),
+});
+
+/** A branch hands on its result, and the fan-in collects the results in order. */
+const work = (ref: string, item: string) =>
+  node(ref, { task, inputMapping: { value: item }, outputMapping: { "output.value": "result.value" } });
+
+const each = (from: string, to: string, collection: string, itemVar: string) =>
+  transition({ from, to, siblingGroup: to, foreach: { collection, itemVar } });
+
+const joined = (from: string, to: string, siblingGroup: string, source: string, target: string) =>
+  transition({
+    ...{ from, to },
+    synchronization: { siblingGroup, strategy: "all", merge: { source, target, strategy: "collect" } },
+  });
+
+function chainOf(length: number): Shape {
+  const names = Array.from({ length }, (_, n) => `n${n}`);
+  return {
+    input: z.object({ input: z.number() }),
+    context: z.object({ value: z.number() }),
+    initialNode: "n0",
+    nodes: names.map((name, n) =>
+      node(name, {
+        task,
+        inputMapping: { value: n === 0 ? "input.input" : "state.value" },
+        outputMapping: { "state.value": "result.value" },
+      }),
+    ),
+    transitions: names.slice(1).map((to, n) => transition({ from: `n${n}`, to })),
+    outputMapping: { output: "state.value" },
+  };
+}
+
+const SHAPES: Readonly<Record<Graph, Shape>> = {
+  single: chainOf(1),
+  chain: chainOf(CHAIN),
+  "fan-out": {
+    input: z.object({ input: z.array(z.number()) }),
+    context: z.object({ all: z.array(z.number()) }),
+    initialNode: "start",
+    nodes: [node("start"), work("work", "item"), node("merge")],
+    transitions: [
+      each("start", "work", "input.input", "item"),
+      joined("work", "merge", "work", "_branch.output.value", "state.all"),
+    ],
+    outputMapping: { output: "state.all" },
+  },
+  nested: {
+    input: z.object({ input: z.array(z.array(z.number())) }),
+    context: z.object({ all: z.array(z.array(z.number())) }),
+    initialNode: "start",
+    nodes: [
+      node("start"),
+      node("row", { outputMapping: { "output.items": "items" } }),
+      work("work", "item"),
+      node("merge-row"),
+      node("merge"),
+    ],
+    transitions: [
+      each("start", "row", "input.input", "items"),
+      each("row", "work", "output.items", "item"),
+      joined("work", "merge-row", "work", "_branch.output.value", "output.values"),
+      joined("merge-row", "merge", "row", "_branch.output.values", "state.all"),
+    ],
+    outputMapping: { output: "state.all" },
+  },
+};
+
+const library = defineLibrary("bench", {
+  tasks: [task],
+  workflows: Object.entries(SHAPES).map(([id, shape]) => defineWorkflow(id, shape)),
+});
+
+const app = dramatis({ libraries: [library], limits: { requests: false, turns: false } });
+
+export const { Conversation, Agent, Coordinator, Executor } = app;
+
+declare global {
+  namespace Cloudflare {
+    interface GlobalProps {
+      mainModule: typeof import("./worker.ts");
+      durableNamespaces: "Agent" | "Conversation" | "Coordinator" | "Costs";
+    }
+  }
+}
+
+const principal: Principal = { subject: "visitor", tenant: "bench", roles: ["admin"] };
+
+/** Milliseconds in which every run ends. */
+const LIMIT_MS = 60_000;
+
+async function run(graph: Graph, input: RunInput): Promise<unknown> {
+  const id = `run_${ulid()}`;
+  // SAFETY: the exported class is `Coordinator`, which implements this.
+  const coordinator = (await getAgentByName(
+    exports.Coordinator as never,
+    `${principal.tenant}:${id}`,
+  )) as unknown as CoordinatorApi;
+  const workflow = { library: library.id, id: graph };
+  unwrap(await coordinator.start(principal, { id, workflow, input: { input } }));
+  const { status, output, error } = unwrap(await coordinator.finished(principal, LIMIT_MS));
+  if (status !== "completed") throw new Error(`The run is ${status}: ${error?.message ?? ""}`);
+  return output?.output;
+}
+
+/** Counts the storage operations of runs, as test/workers/run-cost.test.ts does: those of a run without its actor. */
+export class Costs extends DurableObject {
+  async costOf(graph: Graph, input: RunInput): Promise<RunCost> {
+    const code = new DeployedCode([library]);
+    const workflow = await pinWorkflow(
+      new Registry(code),
+      { library: library.id, id: graph },
+      { defaultProfile: { provider: "offline", modelId: "offline" } },
+    );
+    const counter = new CostCounter();
+    const { storage } = this.ctx;
+    const counted = countingStorage(storage, counter);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const runtime = new RunRuntime({
+      database: new DurableSqlDatabase(counted),
+      keyValue: new DurableKeyValue(counted),
+      clock: systemClock,
+      ids: systemIds,
+      executor: localExecutor(code, systemClock),
+      armWakeup: async () => undefined,
+      send: async () => undefined,
+      withdraw: () => undefined,
+      publish: ({ state }) => {
+        if (isOver(state)) resolve();
+      },
+    });
+    await runtime.start({
+      ...{ id: `run_${ulid()}`, tenant: principal.tenant, projectId: "default", stem: ulid().slice(7) },
+      ...{ workflow, input: { input }, startedBy: principal.subject, request: "" },
+      createdAt: systemClock.now(),
+    });
+    await promise;
+    const { statements, rowsWritten: rows } = counter.cost;
+    return { statements, rows, bytes: storage.sql.databaseSize };
+  }
+}
+
+export default {
+  async fetch(request: Request): Promise<Response> {
+    const [, door, graph] = new URL(request.url).pathname.split("/");
+    // SAFETY: only the runner of the benchmark calls this Worker.
+    const [name, input] = [graph as Graph, await request.json<RunInput>()];
+    if (door === "none") return Response.json(null);
+    if (door === "run") return Response.json(await run(name, input));
+    return Response.json(await exports.Costs.getByName(crypto.randomUUID()).costOf(name, input));
+  },
+};
