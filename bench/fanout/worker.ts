@@ -160,6 +160,7 @@ export class Costs extends DurableObject {
       armWakeup: async () => undefined,
       send: async () => undefined,
       withdraw: () => undefined,
+      statusChanged: async () => undefined,
       publish: ({ state }) => {
         if (isOver(state)) resolve();
       },

@@ -65,8 +65,10 @@ export interface RunSummary extends RunMembers {
 /** A run. */
 export interface RunView extends RunMembers {
   input: JsonObject;
-  /** The area `state` as it is now. */
+  /** The area `state` as it is now. The values behind the first 4 Mi characters are `null`; `omitted` has their names. */
   state: JsonObject;
+  /** Absent where `state` is whole. */
+  omitted?: string[];
   /** Present once the run completed. */
   output?: JsonObject;
   error?: RunError;
@@ -76,7 +78,7 @@ export interface RunView extends RunMembers {
   tokens: number;
   /** What the run works on, or waits for. */
   active: ActiveToken[];
-  /** The questions that wait for a person; the first 100. */
+  /** The questions that wait for a person: the first 100, and as many as have 4 Mi characters. Others follow as these are answered. */
   gates: GateView[];
 }
 

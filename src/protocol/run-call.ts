@@ -21,6 +21,9 @@ export const RUN_CANCEL = "run.cancel";
 /** Bytes of the output of a run that another run has started, as JSON. It fits into an envelope. */
 export const MAX_CHILD_OUTPUT_BYTES = 640 * 1024;
 
+/** Runs below one first run, over all its depths. */
+export const MAX_TREE_RUNS = 10_000;
+
 /** The operation of a node, and its attempt. */
 export interface RunCallAddress {
   operationId: string;
@@ -77,4 +80,9 @@ export interface ChildRun {
 export interface ChildRunApi {
   /** Returns what the run of an attempt works with. `NOT_FOUND` where the attempt waits for no run any more. */
   childRun(address: RunCallAddress): Promise<Result<ChildRun>>;
+  /**
+   * Counts a run that is about to start below this first run, whatever the depth. `BUDGET_EXCEEDED` beyond `MAX_TREE_RUNS`. A start that
+   * arrives twice may count twice.
+   */
+  admitRun(): Promise<Result<null>>;
 }

@@ -15,18 +15,15 @@ function world() {
   const clock = new VirtualClock();
   const rows: RunJournalRow[] = [];
   const state: { seq: number; status: RunStatus } = { seq: 0, status: "running" };
-  const forward = vi.fn((from: number, limit: number) => {
-    const first = rows.findLastIndex(({ seq }) => seq <= from);
-    return rows.slice(Math.max(0, first), Math.max(0, first) + limit);
-  });
-  const readers = new RunReaders({ clock, journal: { forward }, state: () => state });
+  const holding = vi.fn((entry: number) => rows.findLast(({ seq }) => seq <= entry));
+  const readers = new RunReaders({ clock, journal: { holding }, state: () => state });
   const commit = (entries: number, text = "", status: RunStatus = "running") => {
     const entry = { type: "token.created", data: text } as const;
     rows.push({ seq: state.seq + 1, at: clock.now(), entries: Array.from({ length: entries }, () => entry) });
     Object.assign(state, { seq: state.seq + entries, status });
     readers.wake();
   };
-  return { clock, readers, commit, forward };
+  return { clock, readers, commit, holding };
 }
 
 /** Lets the reactions of streams run. */
@@ -55,14 +52,14 @@ function opened(stream: ReadableStream<Uint8Array> | null) {
 
 describe("RUNSTREAM-2 a reader that takes nothing", () => {
   test("makes the stream hold a bounded number of bytes, however long the journal and its entries are", async () => {
-    const { readers, commit, forward } = world();
+    const { readers, commit, holding } = world();
     commit(3, "x".repeat(1_000_000));
     const slow = opened(readers.stream(ADA, 0));
     await settle();
-    const asked = forward.mock.calls.length;
+    const asked = holding.mock.calls.length;
     for (let n = 0; n < 200; n++) commit(50, "y".repeat(100));
     await settle();
-    expect(forward.mock.calls.length, "nothing is read for a reader that is behind").toBe(asked);
+    expect(holding.mock.calls.length, "nothing is read for a reader that is behind").toBe(asked);
     await slow.reader.cancel();
     const other = opened(readers.stream(ADA, 0));
     let largest = 0;
@@ -91,11 +88,11 @@ describe("RUNSTREAM-2 a reader that takes nothing", () => {
 });
 
 test("RUNEVENT-1 readers at the same place share what is read", async () => {
-  const { readers, commit, forward } = world();
+  const { readers, commit, holding } = world();
   const all = Array.from({ length: 20 }, () => opened(readers.stream(ADA, 0)));
   commit(5, "text");
   await Promise.all(all.map(({ read }) => read()));
-  expect(forward).toHaveBeenCalledTimes(1);
+  expect(holding).toHaveBeenCalledTimes(1);
   for (const { seqs } of all) expect(seqs).toEqual([1, 2, 3, 4, 5]);
 });
 

@@ -1,8 +1,9 @@
 /** A run of a workflow in Node that can be killed at any crossing of a port and wakes on the same database. */
+import { expect } from "vitest";
 import type { RunRecord } from "../../src/agents/coordinator/core/record.ts";
 import { isOver, type RunState } from "../../src/agents/coordinator/core/state.ts";
 import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
-import { lastSeq } from "../../src/agents/coordinator/store/run-journal.ts";
+import { RunDatabase } from "../../src/agents/coordinator/store/run-database.ts";
 import { deliverResult } from "../../src/agents/executor/deliver.ts";
 import type { Library } from "../../src/library/define.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
@@ -61,7 +62,10 @@ export async function runWorkflow(
       send: async () => undefined,
       withdraw: () => undefined,
       statusChanged: () => life.cross("status.note", async () => undefined),
-      publish: () => life.cross("publish", () => undefined),
+      publish: (commit) => {
+        checkStored(new RunDatabase(database, keyValue).load(), commit.state);
+        life.cross("publish", () => undefined);
+      },
     });
     door = {
       handleTaskResult: (result) => asDone(() => life.cross("task.result", () => runtime.taskResult(result))),
@@ -108,12 +112,28 @@ export async function runWorkflow(
   }
   crossings.disarm();
   const { store, state } = runtime;
-  const rows = store.journal.forward(1, 100_000);
-  const entries = rows.flatMap((row) => row.entries);
-  const newest = rows.at(-1);
-  if (newest === undefined || lastSeq(newest) !== state.seq || entries.length !== state.seq)
-    throw new Error("The journal has a gap.");
+  const entries: RunEntry[] = [];
+  for (;;) {
+    const row = store.journal.holding(entries.length + 1);
+    if (row === undefined) break;
+    if (row.seq !== entries.length + 1) throw new Error("The journal has a gap.");
+    entries.push(...row.entries);
+  }
+  if (entries.length !== state.seq) throw new Error("The journal ends too early.");
   return { state, entries, lives };
+}
+
+/** Fails the test unless the database has the state that was committed (RUNSTORE-3). */
+function checkStored(loaded: RunState | null, committed: RunState): void {
+  expect(loaded === null ? null : plain(loaded)).toEqual(plain(committed));
+}
+
+/** The order of tokens and of fan-outs is that of their numbers. */
+function plain(state: RunState): unknown {
+  const sorted = (entries: ReadonlyMap<number, unknown>) => [...entries].toSorted(([a], [b]) => a - b);
+  return JSON.parse(
+    JSON.stringify({ ...state, tokens: sorted(state.tokens), fanOuts: sorted(state.fanOuts) }),
+  );
 }
 
 /** Runs all promise reactions that are ready. */

@@ -416,6 +416,19 @@ describe("API-1 answers fit the document", () => {
     const entries = await ask("followRun", `${path}/events`);
     await ask("followRun", `${path}/events?from=${Object(entries).length}`);
     for (const id of [quick, stopped]) await ask("getRun", `/api/runs/${id}`);
+    const steps = [{ ref: "ask", action: { kind: "human.approve", prompt: "May it go on?" } }];
+    const own = { inputSchema: { type: "object" } };
+    await ask("createTask", "/api/libraries/run/tasks", body({ ...own, id: "ask", steps }));
+    const nodes = [{ ref: "one", task: "run/ask" }];
+    await ask(
+      "createWorkflow",
+      "/api/libraries/run/workflows",
+      body({ ...flow, ...own, id: "gated", nodes }),
+    );
+    const gated = `/api/runs/${await start("run/gated")}`;
+    // SAFETY: the document describes it.
+    const { gates } = (await ask("getRun", gated)) as { gates: { operationId: string }[] };
+    await ask("answerGate", `${gated}/gates/${gates[0]?.operationId}`, body({ answer: { approved: true } }));
     await ask("cancelRun", `/api/runs/${stopped}/cancel`, body({ reason: "Enough." }));
     await ask("getRun", `/api/runs/${stopped}`);
     await ask("listRunEntries", `${path}/journal`);

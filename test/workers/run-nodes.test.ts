@@ -182,6 +182,22 @@ describe("F11 RUNGATE-1 RUNGATE-2 a node that asks a person", () => {
     expect(await ended(id)).toMatchObject({ output: { answer: { approved: false, comment: "Not yet." } } });
   });
 
+  test("a review takes changes whose schema refers to its own parts", async () => {
+    const schema = {
+      type: "object",
+      properties: { name: { $ref: "#/$defs/name" }, inner: { $ref: "#" } },
+      $defs: { name: { type: "string" } },
+    };
+    const { id } = await start(await flow({ kind: "human.review", prompt: "Is it right?", schema }));
+    const { gates } = await until(id, isWaiting);
+    const path = `/${id}/gates/${gates[0]?.operationId}`;
+    expect(
+      await call<object>("POST", path, 422, { answer: { approved: true, changes: { inner: { name: 1 } } } }),
+    ).toMatchObject({ errors: [{ path: "/answer/changes/inner/name" }] });
+    await call("POST", path, 200, { answer: { approved: true, changes: { inner: { name: "A" } } } });
+    expect(await ended(id)).toMatchObject({ output: { answer: { changes: { inner: { name: "A" } } } } });
+  });
+
   test("ends with TIMEOUT when its time is over", async () => {
     const { id } = await start(await flow({ kind: "human.input", prompt: "Quick!", timeoutMs: 1_000 }));
     const { gates } = await until(id, isWaiting);

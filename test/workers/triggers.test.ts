@@ -366,6 +366,43 @@ describe("G13 TRIGGER-1 TRIGGER-2 TRIGGER-3 TRIGGER-4 the door of triggers", () 
     expect(await call("POST", `/${hook.id}/rotate`, 200)).toMatchObject({ actsAs: "ada" });
   });
 
+  test("TRIGGER-4 a change that was checked beside another one is refused", async () => {
+    let deep = "triggered/triggered";
+    for (let level = 0; level < 7; level++) {
+      const id = `deep_${level}_${crypto.randomUUID().slice(0, 8)}`;
+      const inner = { ref: "one", workflow: deep, inputMapping: { key: "input.key" } };
+      const body = JSON.stringify({ ...FLOW, id, nodes: [inner] });
+      expect((await request("/api/libraries/triggered/workflows", { method: "POST", body })).status).toBe(
+        201,
+      );
+      deep = `triggered/${id}`;
+    }
+    const { id } = await create(FAR, { workflow: deep, input: { key: "own" } }, AUTHOR);
+    const patch = (body: object, principal: Principal) =>
+      request(`/api/triggers/${id}`, { method: "PATCH", body: JSON.stringify(body) }, principal);
+    const answers = await Promise.all([
+      patch({ when: { at: "2099-02-10T00:00:00Z" } }, ADA),
+      patch({ starts: flow("other") }, AUTHOR),
+    ]);
+    const refused = answers.filter(({ status }) => status !== 200);
+    expect(refused).toHaveLength(1);
+    expect(await call("GET", `/${id}`, 200)).not.toMatchObject({
+      actsAs: "ada",
+      starts: { input: { key: "other" } },
+    });
+  });
+
+  test("TRIGGER-4 a new secret is given only to a subject that may start what the trigger starts", async () => {
+    const agentId = await createAgent({ identity: { systemPrompt: "Be brief." } });
+    const body = JSON.stringify({ agentId });
+    const created = await request("/api/conversations", { method: "POST", body }, AUTHOR);
+    const { id: conversationId } = await created.json<{ id: string }>();
+    const { id } = await create(HOOK, { conversationId, content: "Hello." }, AUTHOR);
+    const admin: Principal = { subject: "root", tenant: "test", roles: ["admin"] };
+    await call("PATCH", `/${id}`, 404, { enabled: true }, admin);
+    await call("POST", `/${id}/rotate`, 404, undefined, admin);
+  });
+
   test("TRIGGERS-1 lists have the triggers that act as the caller, and all for operators", async () => {
     const reader: Principal = { subject: "lea", tenant: "listed", roles: ["author"] };
     const other: Principal = { ...reader, subject: "leo" };

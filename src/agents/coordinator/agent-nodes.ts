@@ -21,6 +21,7 @@ import { jurisdictionOf } from "../../shared/location.ts";
 import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
+import { undelivered } from "./core/signals.ts";
 import type { NodeOutcome } from "./core/state.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 
@@ -49,10 +50,8 @@ export function takeAgentAnswers(
     return null;
   });
   mailbox.outcomes(AGENT_CALL, ({ envelope, outcome, afterCommit }) => {
-    // Where it is unknown if the call arrived, its answer may still come: the time limit of the call decides.
-    if (outcome.status !== "failed") return;
-    const { code, message } = outcome.error;
-    end(validate(agentCallSchema, envelope.body), { error: { code, message } }, afterCommit);
+    if (outcome.status === "delivered") return;
+    end(validate(agentCallSchema, envelope.body), { error: undelivered(outcome) }, afterCommit);
   });
 }
 

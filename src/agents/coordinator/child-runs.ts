@@ -3,6 +3,7 @@
  *
  * SUBRUN-4  A start that arrives again begins nothing, and one that arrives after its cancellation begins nothing either. An end counts only if
  *           it comes from the run that the attempt has started, a cancellation only from the run above.
+ * SUBRUN-5  A first run admits at most `MAX_TREE_RUNS` runs below it, whatever their depths. A node whose run is not admitted fails.
  */
 
 import type { Clock } from "../../ports/clock.ts";
@@ -25,6 +26,7 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
+import { undelivered } from "./core/signals.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 
 export interface ChildRunPorts {
@@ -51,7 +53,13 @@ export function takeChildRuns(
     runStartSchema,
     async (address, { from, to }): Promise<Result<ChildRun>> => {
       checkChild(address, from, to);
-      return (await parent(from.tenant, from.id)).childRun(address);
+      const above = await parent(from.tenant, from.id);
+      const found = await above.childRun(address);
+      if (!found.ok) return found;
+      const { rootRunId } = found.value;
+      const root = rootRunId === from.id ? above : await parent(from.tenant, rootRunId);
+      const admitted = await root.admitRun();
+      return admitted.ok ? found : admitted;
     },
     (address, { envelope: { from, to }, afterCommit }, found) => {
       if (runtime.exists || keyValue.get<boolean>(OVER) === true) return null;
@@ -79,10 +87,8 @@ export function takeChildRuns(
   mailbox.outcomes(RUN_START, ({ envelope: { body }, outcome, afterCommit }) => {
     if (outcome.status === "delivered") return;
     const { operationId, attempt } = runStartSchema.parse(body);
-    const { message } = outcome.error;
-    const code = outcome.status === "unknown" ? "OUTCOME_UNKNOWN" : outcome.error.code;
     const unit = runtime.begin();
-    unit.stage(runtime.endSignals({ operationId, attempt }, { error: { code, message } }));
+    unit.stage(runtime.endSignals({ operationId, attempt }, { error: undelivered(outcome) }));
     afterCommit(() => unit.release());
   });
   mailbox.receives(

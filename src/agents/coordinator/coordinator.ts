@@ -119,7 +119,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       publish: ({ before, state }) => {
         if (before.status !== state.status) void this.#listing.publish();
         this.#readers.wake();
-        if (isOver(state)) for (const end of this.#waiting.splice(0)) end();
+        if (isOver(state)) for (const end of this.#waiting) end();
       },
     });
     /** The run's entry in the directory. */
@@ -138,7 +138,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       state: () => this.#runtime.state,
     });
     /** Callers that wait for the end of the run. */
-    readonly #waiting: (() => void)[] = [];
+    readonly #waiting = new Set<() => void>();
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
@@ -242,8 +242,10 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
         checkReader(this.#runtime.state.record, principal);
         const limit = Math.min(timeoutMs, MAX_WAIT_MS);
         if (!isOver(this.#runtime.state)) {
-          const end = new Promise<void>((resolve) => this.#waiting.push(resolve));
+          const { promise: end, resolve } = Promise.withResolvers<void>();
+          this.#waiting.add(resolve);
           await withDeadline(systemClock, limit, () => end).catch(() => undefined);
+          this.#waiting.delete(resolve);
         }
         return runView(this.#runtime);
       });
@@ -295,6 +297,10 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 
     async childRun(address: RunCallAddress): Promise<Result<ChildRun>> {
       return asResult(() => this.#runtime.childRun(address));
+    }
+
+    async admitRun(): Promise<Result<null>> {
+      return asDone(() => this.#runtime.admitRun());
     }
 
     async toolStateGet(key: string): Promise<Result<Json>> {

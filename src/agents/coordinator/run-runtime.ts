@@ -6,7 +6,7 @@ import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
-import type { ChildRun, RunCallAddress } from "../../protocol/run-call.ts";
+import { type ChildRun, MAX_TREE_RUNS, type RunCallAddress } from "../../protocol/run-call.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { ToolStateStore } from "../base/calls/tool-state-store.ts";
@@ -20,6 +20,7 @@ import type { RunChange } from "./core/draft.ts";
 import type { RunEffect } from "./core/effects.ts";
 import { tokenOf } from "./core/operations.ts";
 import type { RunRecord } from "./core/record.ts";
+import { unknownRun } from "./core/record.ts";
 import { RUN_GATE } from "./core/run-time.ts";
 import type { RunSignal } from "./core/signals.ts";
 import { isOver, type NodeOutcome, type RunState } from "./core/state.ts";
@@ -44,6 +45,9 @@ export interface RunPorts extends WakeupPorts {
   /** Gets each commit, after it. */
   publish(commit: RunCommit): void;
 }
+
+/** The key of the number of the runs that were admitted below this one. */
+const ADMITTED = "run:admitted";
 
 /** A unit of work of a run. */
 export type RunUnit = UnitOfWork<RunState, RunSignal, RunChange | null, RunCommit, RunEffect>;
@@ -87,7 +91,7 @@ export class RunRuntime {
   /** The state, loaded on first use. Throws `NOT_FOUND` before the run was created. */
   get state(): RunState {
     const { state } = this.#shell;
-    if (state === null) throw new DramatisError("NOT_FOUND", "This run does not exist.");
+    if (state === null) throw unknownRun();
     return state;
   }
 
@@ -231,6 +235,19 @@ export class RunRuntime {
       ...{ projectId, startedBy, rootRunId, workflow, input: phase.input },
       ...(path.length === 0 ? {} : { path: [...path] }),
     };
+  }
+
+  /** Counts a run that is about to start below this one. Throws `BUDGET_EXCEEDED` beyond `MAX_TREE_RUNS`, and as `state` does. */
+  admitRun(): void {
+    void this.state;
+    const { keyValue } = this.ports;
+    const admitted = keyValue.get<number>(ADMITTED) ?? 0;
+    if (admitted >= MAX_TREE_RUNS)
+      throw new DramatisError(
+        "BUDGET_EXCEEDED",
+        `A run may start at most ${MAX_TREE_RUNS} runs below it, over all depths.`,
+      );
+    keyValue.put(ADMITTED, admitted + 1);
   }
 
   #tokenOf(operationId: string): number {

@@ -164,24 +164,20 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
           checkChanger(record, principal, isStop(change));
           return changed(record, change, principal, now);
         };
-        const wanted = apply(before, systemClock.now());
-        if (!isStop(change)) await this.#checkStarts(wanted);
-        const record = await this.#runtime.update(apply);
-        await this.#listing.publish();
-        return triggerView(record);
+        if (isStop(change)) return triggerView(await this.#changed(apply));
+        return triggerView(await this.#checked(before, apply));
       });
     }
 
     async rotate(principal: Principal) {
       return asResult(async () => {
         const secret = newSecret();
-        const record = await this.#runtime.update((before, now) => {
+        const record = await this.#checked(this.#runtime.store.get(), (before, now) => {
           checkChanger(before, principal);
           if (!isHook(before.when))
             throw new DramatisError("CONFLICT", "Only a webhook has a secret. This trigger has a time.");
           return { ...before, secret, actsAs: principal.subject, updatedAt: updateTime(before, now) };
         });
-        await this.#listing.publish();
         return { ...triggerView(record), secret };
       });
     }
@@ -216,6 +212,29 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
 
     override onRequest(): Response {
       return new Response("Not found", { status: 404 });
+    }
+
+    /** Commits and publishes a change. Throws what `apply` throws. */
+    async #changed(apply: (record: TriggerRecord, now: number) => TriggerRecord): Promise<TriggerRecord> {
+      const record = await this.#runtime.update(apply);
+      await this.#listing.publish();
+      return record;
+    }
+
+    /** Makes a change after a check of what it would start. Throws `CONFLICT` if somebody else changed the trigger meanwhile (TRIGGER-4). */
+    async #checked(
+      before: TriggerRecord,
+      apply: (record: TriggerRecord, now: number) => TriggerRecord,
+    ): Promise<TriggerRecord> {
+      await this.#checkStarts(apply(before, systemClock.now()));
+      return this.#changed((record, now) => {
+        if (record.updatedAt !== before.updatedAt)
+          throw new DramatisError(
+            "CONFLICT",
+            "The trigger was changed meanwhile. Read it, and make your change again.",
+          );
+        return apply(record, now);
+      });
     }
 
     /** Throws unless the trigger can start what it should, as the subject that it acts as (TRIGGER-4). */

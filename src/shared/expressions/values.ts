@@ -145,7 +145,10 @@ export function compare(one: Value, other: Value, meter: Meter): number {
  * for each number up to it.
  */
 export function objectOf(entries: readonly (readonly [string, Json])[], meter: Meter): JsonObject {
-  for (const [name] of entries) meter.spend(/^[0-9]{1,10}$/.test(name) ? STEPS_OF_NUMBERED_MEMBER : 1);
+  for (const [name] of entries) {
+    meter.spend(/^[0-9]{1,10}$/.test(name) ? STEPS_OF_NUMBERED_MEMBER : 1);
+    spendText(meter, name.length);
+  }
   return Object.fromEntries(entries);
 }
 

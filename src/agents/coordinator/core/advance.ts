@@ -3,6 +3,7 @@
  *
  * STEPS-1  A commit takes a bounded number of steps. Tokens that could go on wait for the next commit then.
  * STEPS-2  A run has at most `MAX_TOKENS` tokens: then it fails with `RUN_TOO_LONG`, and what it has written stays readable.
+ * CALLS-1  A run waits for at most `MAX_OPEN_CALLS` sub-workflows and agents at once: a node beyond them fails. So a run can always end.
  * STEPS-3  A node without an `outputMapping` makes its result the output of its branch. Outside branches it writes nothing.
  */
 import type { WorkflowTransition } from "../../../protocol/workflow-definition.ts";
@@ -14,7 +15,14 @@ import { endRun } from "./end.ts";
 import { areas, evaluatedMapping, failureOf, nodeVariables, TokenFailure } from "./evaluation.ts";
 import { consider, fail, fanOut, release, write } from "./fan-in.ts";
 import { opened } from "./gates.ts";
-import { MAX_COMMIT_STEPS, MAX_INPUT_LENGTH, MAX_TOKEN_STEPS, MAX_TOKENS, STEPS_OF_TOKEN } from "./limits.ts";
+import {
+  MAX_COMMIT_STEPS,
+  MAX_INPUT_LENGTH,
+  MAX_OPEN_CALLS,
+  MAX_TOKEN_STEPS,
+  MAX_TOKENS,
+  STEPS_OF_TOKEN,
+} from "./limits.ts";
 import { countedWith, type Firing, firingBehind } from "./routing.ts";
 import type { Token } from "./state.ts";
 import { workOf } from "./work.ts";
@@ -70,6 +78,32 @@ function failToken(draft: Draft, token: Token, error: RunError): void {
   fail(draft, token.scope, error);
 }
 
+/** Lengths of inputs as JSON: many tokens may have that of the run. */
+const lengths = new WeakMap<JsonObject, number>();
+
+function lengthOf(input: JsonObject): number {
+  const length = lengths.get(input) ?? JSON.stringify(input).length;
+  lengths.set(input, length);
+  return length;
+}
+
+/** Calls of other actors that wait, and those that a change has begun. */
+const calls = new WeakMap<Draft, number>();
+
+/** Counts a node that works in another actor. The end of the run cancels them all in one commit. Throws `TokenFailure` (CALLS-1). */
+function countCall(draft: Draft): void {
+  const { record } = draft.before;
+  const isCall = ({ node, phase }: Token) =>
+    phase.kind === "working" && ["workflow", "agent"].includes(workOf(record, node)?.kind ?? "");
+  const before = calls.get(draft) ?? [...draft.tokens.values()].filter(isCall).length;
+  if (before >= MAX_OPEN_CALLS)
+    throw new TokenFailure({
+      code: "BUDGET_EXCEEDED",
+      message: `A run waits for at most ${MAX_OPEN_CALLS} sub-workflows and agents at once. Fan out over fewer.`,
+    });
+  calls.set(draft, before + 1);
+}
+
 /** Begins the work of a node. Returns whether it has any. Throws `TokenFailure`. */
 function begin(draft: Draft, token: Token, meter: Meter): boolean {
   const { task, workflow, agent, mode, inputMapping } = draft.graph.node(token.node);
@@ -78,7 +112,12 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
   const given =
     inputMapping === undefined
       ? own
-      : evaluatedMapping(inputMapping, nodeVariables(draft, token), meter, `The input of "${token.node}"`);
+      : evaluatedMapping(
+          inputMapping,
+          nodeVariables(draft, token, meter),
+          meter,
+          `The input of "${token.node}"`,
+        );
   if (mode === "loop_in")
     throw new TokenFailure({
       code: "UNSUPPORTED",
@@ -87,12 +126,13 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
   const work = workOf(draft.before.record, token.node);
   const gate = work?.kind === "gate" ? opened(draft, token.node, work.question, given, meter) : undefined;
   const { input } = gate ?? { input: given };
-  const { length } = JSON.stringify(input);
+  const length = lengthOf(input);
   if (length > MAX_INPUT_LENGTH)
     throw new TokenFailure({
       code: "TOO_LARGE",
       message: `The input of "${token.node}" has ${length} characters as JSON. The maximum is ${MAX_INPUT_LENGTH}.`,
     });
+  if (work?.kind === "workflow" || work?.kind === "agent") countCall(draft);
   draft.change(token.id, { phase: { kind: "working", attempt: 1, ...(gate ?? { input }) } });
   const data = input === own ? {} : { data: { input } };
   draft.note({ type: "task.dispatched", token: token.id, node: token.node, ...data });
@@ -111,12 +151,15 @@ function writeResult(draft: Draft, token: Token, result: Json | undefined, meter
     return;
   }
   const hasOwner = ownerOf(draft, token) !== undefined;
-  const variables = { ...nodeVariables(draft, token), ...(hasOwner ? { result: result ?? null } : {}) };
+  const variables = {
+    ...nodeVariables(draft, token, meter),
+    ...(hasOwner ? { result: result ?? null } : {}),
+  };
   const values = evaluatedMapping(outputMapping, variables, meter, `The output of "${node}"`);
   for (const [path, value] of Object.entries(values)) {
     // A result that was no object gives way to what is written into the output.
     if (path.startsWith("output.") && !isJsonObject(draft.scope(scope).output)) draft.setOutput(scope, {});
-    write(draft, scope, path, value);
+    write(draft, { scope, path, value }, meter);
   }
   if (Object.keys(values).length > 0)
     draft.note({ type: "context.updated", token: token.id, node, data: { paths: Object.keys(values) } });
@@ -179,7 +222,7 @@ function completeRun(draft: Draft): void {
   let output: JsonObject;
   try {
     const meter = new Meter(MAX_TOKEN_STEPS);
-    output = evaluatedMapping(outputMapping, areas(draft, null), meter, "The output of the workflow");
+    output = evaluatedMapping(outputMapping, areas(draft, null, meter), meter, "The output of the workflow");
   } catch (error) {
     draft.error = failureOf(error);
     endRun(draft, "failed");

@@ -32,27 +32,36 @@ export function invalid(message: string): RunError {
   return { code: "INVALID_INPUT", message };
 }
 
-/** Returns the variables that expressions see from a scope. */
-export function areas(draft: Draft, scope: ScopeKey): { input: Json; state: Json; output: Json } {
+/** Returns the variables that expressions see from a scope. Throws `Spent` if the steps are used up. */
+export function areas(
+  draft: Draft,
+  scope: ScopeKey,
+  meter: Meter,
+): { input: Json; state: Json; output: Json } {
   const outputs = [...draft.around(scope)].map((key) => draft.scope(key).output);
   return {
     input: draft.before.record.input,
     state: draft.state,
-    output: outputs.reduceRight((outer, own) => overlaid(outer, own)),
+    output: outputs.reduceRight((outer, own) => overlaid(outer, own, meter)),
   };
 }
 
 /** Returns the variables of the transitions of a token. */
-export function variablesOf(draft: Draft, { scope, fanIn }: Token): Variables {
-  return { ...areas(draft, scope), fanIn };
+export function variablesOf(draft: Draft, { scope, fanIn }: Token, meter: Meter): Variables {
+  return { ...areas(draft, scope, meter), fanIn };
 }
 
 /** Returns the variables of the mappings of a token's node: those of its transitions, and its items. */
-export function nodeVariables(draft: Draft, token: Token): Variables {
+export function nodeVariables(draft: Draft, token: Token, meter: Meter): Variables {
   const names = draft.graph.items(token.node);
   // A mapping is compiled once, so each token has the same names.
-  const items = [...names].map((name) => [name, token.items[name] ?? null] as const);
-  return { ...variablesOf(draft, token), ...Object.fromEntries(items) };
+  const items = [...names].map((name) => [name, ownMember(token.items, name)] as const);
+  return { ...variablesOf(draft, token, meter), ...Object.fromEntries(items) };
+}
+
+/** Returns a member of an object, and `null` for one that every object inherits. */
+function ownMember(object: JsonObject, name: string): Json {
+  return Object.hasOwn(object, name) ? (object[name] ?? null) : null;
 }
 
 /** Returns a mapped object. Throws `TokenFailure`. */

@@ -14,9 +14,10 @@
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
+import { Meter } from "../../../shared/json-schema/meter.ts";
 import type { Draft } from "./draft.ts";
 import { failureOf, invalid, TokenFailure } from "./evaluation.ts";
-import { MAX_MERGED_LENGTH } from "./limits.ts";
+import { MAX_MERGED_LENGTH, MAX_TOKEN_STEPS, STEPS_OF_BRANCH } from "./limits.ts";
 import { countedWith, type Firing } from "./routing.ts";
 import type { Branch, FanOut, Meeting, ScopeKey, Token } from "./state.ts";
 import { merged, written } from "./values.ts";
@@ -124,8 +125,10 @@ function fire(draft: Draft, fanOut: FanOut, meeting: Meeting): void {
   });
   if (merge !== undefined) {
     try {
+      const meter = new Meter(MAX_TOKEN_STEPS);
       const value = checkedMerge(merged(merge.strategy, merge.source, completed), group);
-      write(draft, outer, merge.target, value);
+      write(draft, { scope: outer, path: merge.target, value }, meter);
+      draft.steps += meter.spent + completed.length * STEPS_OF_BRANCH;
     } catch (error) {
       giveUp(draft, fanOut, failureOf(error));
       return;
@@ -150,17 +153,21 @@ function checkedMerge(value: Json, group: string): Json {
   });
 }
 
-/** Writes a value by its path, below `state` or `output`. Throws `TokenFailure` and `ExpressionError`. */
-export function write(draft: Draft, scope: ScopeKey, path: string, value: Json): void {
+/** Writes a value by its path, below `state` or `output`. Throws `TokenFailure`, `ExpressionError` and `Spent`. */
+export function write(
+  draft: Draft,
+  { scope, path, value }: { scope: ScopeKey; path: string; value: Json },
+  meter: Meter,
+): void {
   const [area, ...names] = path.split(".");
   if (area === "state") {
     if (scope !== null)
       throw new TokenFailure(invalid(`"${path}" is shared. A branch writes below "output" only.`));
     // SAFETY: the path has a name below the area, so an object stays one.
-    draft.state = written(draft.state, names, value) as typeof draft.state;
+    draft.state = written(draft.state, names, value, meter) as typeof draft.state;
     return;
   }
-  draft.setOutput(scope, written(draft.scope(scope).output, names, value));
+  draft.setOutput(scope, written(draft.scope(scope).output, names, value, meter));
 }
 
 function giveUp(draft: Draft, { id, outer, group, origin }: FanOut, error: RunError): void {

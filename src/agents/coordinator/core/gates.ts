@@ -5,7 +5,7 @@
  * RUNGATE-2  The first answer is kept, with its author. The same answer again changes nothing; any other one is a `CONFLICT`.
  */
 import type { HumanAction } from "../../../protocol/task-definition.ts";
-import { DramatisError } from "../../../shared/errors.ts";
+import { DramatisError, type InputIssue } from "../../../shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { Meter } from "../../../shared/json-schema/meter.ts";
 import { misfits } from "../../../shared/json-schema/violations.ts";
@@ -27,17 +27,22 @@ export function answerSchema({ kind, schema = {} }: HumanAction): JsonObject {
     case "human.input":
       return schema;
     case "human.approve":
-      return verdict({});
+      return verdict();
     case "human.review":
-      return verdict({ changes: schema });
+      return verdict(schema, true);
     default:
       return kind satisfies never;
   }
 }
 
-function verdict(more: JsonObject): JsonObject {
-  const properties = { approved: APPROVED, comment: COMMENT, ...more };
-  return { type: "object", properties, required: ["approved"], additionalProperties: false };
+/** References of the schema of `changes` lead to its definitions, which are shown at the top. */
+function verdict(
+  { $defs, ...changes }: JsonObject | { $defs?: undefined } = {},
+  isReview = false,
+): JsonObject {
+  const properties = { approved: APPROVED, comment: COMMENT, ...(isReview && { changes }) };
+  const definitions = $defs === undefined ? {} : { $defs };
+  return { type: "object", properties, required: ["approved"], additionalProperties: false, ...definitions };
 }
 
 /** Returns what a gate shows: the input of its step, and its question. Throws `TokenFailure` and `ExpressionError`. */
@@ -85,13 +90,23 @@ export function answerGate(draft: Draft, { token: id, answer, by }: GateAnswered
 }
 
 function checkAnswer(question: HumanAction, answer: Json): void {
-  const errors = misfits(answerSchema(question), answer, new Meter(MAX_TOKEN_STEPS)) ?? [
-    { path: "", message: "cannot be checked" },
-  ];
+  const { kind, schema = {} } = question;
+  // References inside the schema of `changes` mean that schema, so the changes are checked alone.
+  const isReview = kind === "human.review";
+  const errors = checked(isReview ? verdict({}, true) : answerSchema(question), answer);
+  if (isReview && isJsonObject(answer) && answer.changes !== undefined)
+    errors.push(...checked(schema, answer.changes, "/changes"));
   if (errors.length > 0)
     throw new DramatisError("INVALID_INPUT", "The answer does not fit the schema of the gate.", {
       errors: errors.map(({ path, message }) => ({ path: `/answer${path}`, message })),
     });
+}
+
+function checked(schema: JsonObject, value: Json, path = ""): InputIssue[] {
+  const errors = misfits(schema, value, new Meter(MAX_TOKEN_STEPS)) ?? [
+    { path: "", message: "cannot be checked" },
+  ];
+  return errors.map((error) => ({ path: `${path}${error.path}`, message: error.message }));
 }
 
 /** Ends the gates whose time is over. */

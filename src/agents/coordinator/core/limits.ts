@@ -8,6 +8,10 @@ export const MAX_TOKEN_STEPS = 200_000;
 export const MAX_COMMIT_STEPS = 250_000;
 /** Steps of a token beside its expressions. */
 export const STEPS_OF_TOKEN = 100;
+/** Steps of a branch that is merged. */
+export const STEPS_OF_BRANCH = 10;
+/** Sub-workflows and agents that one run waits for at once. Their cancellations have room in one outbox, beside their starts. */
+export const MAX_OPEN_CALLS = 1_000;
 /** Milliseconds in which the result of a lost attempt may come. The Executor sends it by name meanwhile. */
 export const LOST_RESULT_MS = 30_000;
 /** Wakes without progress, after which a run fails. */

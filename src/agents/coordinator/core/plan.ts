@@ -27,7 +27,8 @@ export function plan(state: RunState, signals: readonly RunSignal[], now: number
   for (const signal of signals) {
     if (isOver(draft)) break;
     apply(draft, signal);
-    if (!isOver(draft)) advance(draft);
+    // What has killed the actor may do so again: a recovery is stored before anything goes on.
+    if (!isOver(draft) && signal.type !== "run.recover") advance(draft);
   }
   return draft.finish();
 }
@@ -109,8 +110,9 @@ function expire(draft: Draft): void {
 
 /** Takes what ran when the actor died for lost. What may run twice begins again. */
 function recover(draft: Draft): void {
-  const interrupted = [...draft.tokens.values()].filter((token) => hasBegun(draft, token));
-  if (interrupted.length === 0) return;
+  const tokens = [...draft.tokens.values()];
+  const interrupted = tokens.filter((token) => hasBegun(draft, token));
+  if (interrupted.length === 0 && tokens.every(({ phase }) => phase.kind === "working")) return;
   draft.recoveries += 1;
   draft.note({ type: "workflow.recovered", data: { recoveries: draft.recoveries } });
   if (draft.recoveries > MAX_RECOVERIES) {

@@ -1,5 +1,6 @@
 /** The identity of a run, which never changes. */
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
+import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 
 /** The operation of a node that started a run. */
@@ -30,4 +31,12 @@ export interface RunRecord {
   readonly path?: readonly string[];
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
+}
+
+/** What does not exist, and what belongs to others, is answered alike (RUNDOOR-1). */
+export function unknownRun(): DramatisError {
+  return new DramatisError(
+    "NOT_FOUND",
+    "There is no such run. What belongs to others is answered as not found.",
+  );
 }

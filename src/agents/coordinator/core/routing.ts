@@ -23,7 +23,7 @@ export interface Firing {
 export function firingBehind(draft: Draft, token: Token, meter: Meter): Firing[] {
   const tiers = draft.graph.tiers(token.node);
   if (tiers.length === 0) return [];
-  const variables = variablesOf(draft, token);
+  const variables = variablesOf(draft, token, meter);
   for (const tier of tiers) {
     const firing = tier.filter((transition) => fires(draft, token, transition, variables, meter));
     if (firing.length > 0)
@@ -36,7 +36,11 @@ export function firingBehind(draft: Draft, token: Token, meter: Meter): Firing[]
 export function countedWith(counts: Counts, transitions: readonly WorkflowTransition[]): Counts {
   const bounded = transitions.filter(({ loopConfig }) => loopConfig !== undefined);
   if (bounded.length === 0) return counts;
-  return { ...counts, ...Object.fromEntries(bounded.map(({ ref }) => [ref, (counts[ref] ?? 0) + 1])) };
+  return { ...counts, ...Object.fromEntries(bounded.map(({ ref }) => [ref, countOf(counts, ref) + 1])) };
+}
+
+function countOf(counts: Counts, ref: string): number {
+  return Object.hasOwn(counts, ref) ? (counts[ref] ?? 0) : 0;
 }
 
 function fires(
@@ -48,7 +52,7 @@ function fires(
 ): boolean {
   const { condition, loopConfig, ref } = transition;
   if (condition !== undefined && !holds(transition, condition, variables, meter)) return false;
-  if (loopConfig === undefined || (counts[ref] ?? 0) < loopConfig.maxIterations) return true;
+  if (loopConfig === undefined || countOf(counts, ref) < loopConfig.maxIterations) return true;
   draft.note({ type: "loop_limit_reached", token: id, node, data: { transition: ref } });
   return false;
 }

@@ -2,7 +2,8 @@
  * The envelopes that a commit of a run owes, derived from the states around it: none can be decided without being sent. Pure.
  *
  * SUBRUN-1  A node with a sub-workflow starts one run for each of its attempts. What became of it comes back once, as the result of the node.
- * SUBRUN-2  A run that nobody waits for any more is cancelled: its token was cancelled, or the run above it has ended.
+ * SUBRUN-2  A run that nobody waits for any more is cancelled: its token was cancelled, the run above it has ended, or nobody knows whether
+ *           its start has arrived. So is the call of an agent.
  * AGENTNODE-1  A node with an agent asks it for one turn, in a conversation of its own. The answer is the node's result, `{text}`.
  * SUBRUN-3  A run that another one started tells it its end, once. An output that fits into no envelope is a failure there.
  */
@@ -26,7 +27,7 @@ import {
   type RunEndedBody,
   type RunStartBody,
 } from "../../../protocol/run-call.ts";
-import type { Json } from "../../../shared/json.ts";
+import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { shortenToJson } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
@@ -51,8 +52,8 @@ interface Started {
 export function runEnvelopes(before: RunState, { state, tokens, entries }: RunChange): RunEnvelope[] {
   const { record } = state;
   const ended = new Set(
-    entries.flatMap(({ type, token }) =>
-      type === "task.completed" || type === "task.failed" ? [token] : [],
+    entries.flatMap(({ type, token, data }) =>
+      type === "task.completed" || (type === "task.failed" && !isUnknown(data)) ? [token] : [],
     ),
   );
   const envelopes: RunEnvelope[] = [];
@@ -66,6 +67,12 @@ export function runEnvelopes(before: RunState, { state, tokens, entries }: RunCh
   if (record.parent !== undefined && isOver(state) && !isOver(before))
     envelopes.push(endOf(state, record.parent));
   return envelopes;
+}
+
+/** Reports whether what a node has started may go on, although the node has failed. */
+function isUnknown(data: Json | undefined): boolean {
+  const error = isJsonObject(data) ? data.error : undefined;
+  return isJsonObject(error) && error.code === "OUTCOME_UNKNOWN";
 }
 
 /** Returns the id of the run that an attempt of a token starts. */

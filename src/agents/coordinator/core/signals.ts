@@ -1,5 +1,6 @@
 /** What happens to a run from outside. */
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
+import type { RunError } from "../../../protocol/workflow-run.ts";
 import type { Json } from "../../../shared/json.ts";
 import type { NodeOutcome } from "./state.ts";
 
@@ -34,4 +35,14 @@ export interface NodeEnded {
   /** The attempt failed for a reason that may pass. */
   readonly transient?: true;
   readonly task?: TaskSummary;
+}
+
+/** Returns the error of a node whose envelope was not delivered, or of which nobody knows whether it was. */
+export function undelivered({ status, error: { code, message } }: Undelivered): RunError {
+  return { code: status === "unknown" ? "OUTCOME_UNKNOWN" : code, message };
+}
+
+interface Undelivered {
+  readonly status: "failed" | "unknown";
+  readonly error: RunError;
 }

@@ -1,27 +1,38 @@
 /**
  * Values of a run: areas, paths and merges. Pure.
  *
+ * AREA-1  What reading and writing an area costs is taken from the steps of its token: by the members that are copied, not by those that
+ *         are named.
  * MERGE-1  Branches are merged in the order of their indexes, whatever the order in which they ended.
  */
 import type { MergeStrategy, WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
 import { ExpressionError } from "../../../shared/expressions/values.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import type { Meter } from "../../../shared/json-schema/meter.ts";
 
-/** Returns a value with another one at a path. Objects on the way are made. Throws `ExpressionError` for anything else there. */
-export function written(value: Json, [name, ...names]: readonly string[], by: Json): Json {
+/**
+ * Returns a value with another one at a path. Objects on the way are made. Throws `ExpressionError` for anything else there, and `Spent`
+ * if the steps are used up.
+ */
+export function written(value: Json, [name, ...names]: readonly string[], by: Json, meter: Meter): Json {
   if (name === undefined) return by;
   if (!isJsonObject(value))
     throw new ExpressionError("Type", `There is no object to write the member "${name}" to.`);
+  meter.spend(Object.keys(value).length);
   const member = Object.hasOwn(value, name) ? (value[name] ?? {}) : {};
-  return { ...value, [name]: written(member, names, by) };
+  return { ...value, [name]: written(member, names, by, meter) };
 }
 
-/** Returns an outer output with what a branch has written over it, member by member. */
-export function overlaid(outer: Json, own: Json): Json {
+/** Returns an outer output with what a branch has written over it, member by member. Throws `Spent` if the steps are used up. */
+export function overlaid(outer: Json, own: Json, meter: Meter): Json {
   if (!isJsonObject(outer) || !isJsonObject(own)) return own;
+  const [names, before] = [Object.keys(own), Object.keys(outer)];
+  if (names.length === 0) return outer;
+  if (before.length === 0) return own;
+  meter.spend(names.length + before.length);
   const both = Object.entries(own).map(([name, value]): [string, Json] => [
     name,
-    Object.hasOwn(outer, name) ? overlaid(outer[name] ?? null, value) : value,
+    Object.hasOwn(outer, name) ? overlaid(outer[name] ?? null, value, meter) : value,
   ]);
   return Object.fromEntries([...Object.entries(outer), ...both]);
 }

@@ -15,7 +15,7 @@ export const MAX_RUN_READERS = 256;
 
 export interface RunReadersPorts {
   clock: Pick<Clock, "now" | "timer">;
-  journal: Pick<RunJournal, "forward">;
+  journal: Pick<RunJournal, "holding">;
   /** Returns the committed state. */
   state(): Pick<RunState, "seq" | "status">;
 }

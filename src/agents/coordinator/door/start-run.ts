@@ -14,7 +14,7 @@ import { canonicalJson, type Json } from "../../../shared/json.ts";
 import { mayReadAll, type Principal } from "../../../shared/principal.ts";
 import { sha256Hex } from "../../../shared/sha256.ts";
 import { validate } from "../../../shared/validation.ts";
-import type { RunRecord } from "../core/record.ts";
+import { type RunRecord, unknownRun } from "../core/record.ts";
 
 const startSchema = z.strictObject({
   id: runIdSchema,
@@ -61,8 +61,5 @@ export function refuseWaiting(workflow: PinnedWorkflow, path: readonly string[])
 /** Throws `NOT_FOUND` unless the principal may see the run: its own ones, and all of its tenant with the role of an operator. */
 export function checkReader({ tenant, startedBy }: RunRecord, principal: Principal): void {
   if (principal.tenant === tenant && (principal.subject === startedBy || mayReadAll(principal))) return;
-  throw new DramatisError(
-    "NOT_FOUND",
-    "There is no such run. What belongs to others is answered as not found.",
-  );
+  throw unknownRun();
 }

@@ -14,7 +14,7 @@ export class RunEvents {
   #row: RunJournalRow | null = null;
   #event: { seq: number; bytes: Uint8Array } | null = null;
 
-  constructor(private readonly journal: Pick<RunJournal, "forward">) {}
+  constructor(private readonly journal: Pick<RunJournal, "holding">) {}
 
   /** Returns the bytes of an entry. Throws for one that does not exist. */
   event(seq: number): Uint8Array {
@@ -30,7 +30,7 @@ export class RunEvents {
 
   #rowWith(seq: number): RunJournalRow {
     if (this.#row !== null && this.#row.seq <= seq && seq <= lastSeq(this.#row)) return this.#row;
-    const [row] = this.journal.forward(seq, 1);
+    const row = this.journal.holding(seq);
     if (row === undefined) throw new Error(`The journal has no entry ${seq}.`);
     this.#row = row;
     return row;

@@ -1,4 +1,8 @@
-/** Runs as callers see them. */
+/**
+ * Runs as callers see them.
+ *
+ * RUNVIEW-1  No view and no page has more than an actor can send, whatever the run has: what is left out is named, or follows later.
+ */
 import type {
   ActiveStatus,
   ActiveToken,
@@ -9,7 +13,8 @@ import type {
   RunWorkflow,
 } from "../../../protocol/coordinator-api.ts";
 import { defined } from "../../../shared/defined.ts";
-import { type Page, type PageOptions, pageOf, pageOptionsSchema } from "../../../shared/page.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import { type Page, type PageOptions, pageOptionsSchema } from "../../../shared/page.ts";
 import { toIso } from "../../../shared/time.ts";
 import { validate } from "../../../shared/validation.ts";
 import { Draft } from "../core/draft.ts";
@@ -26,6 +31,8 @@ import type { RunJournal } from "../store/run-journal.ts";
 const MAX_ACTIVE = 1_000;
 /** Gates of one view. */
 const MAX_GATES = 100;
+/** Characters of the state of one view, of its gates, and of a page of the journal, as JSON. An answer over RPC has at most 32 MiB. */
+const MAX_PART = 4 * 1024 * 1024;
 
 /** A run, and the time of its end in milliseconds since the epoch. */
 interface ViewedRun {
@@ -47,18 +54,46 @@ export function runView(run: ViewedRun): RunView {
   return {
     ...members(run),
     input: record.input,
-    state: state.state,
+    ...boundedState(state.state),
     ...defined({ output, error }),
     seq,
     tokens: made.tokens,
     active: tokens
       .slice(0, MAX_ACTIVE)
       .map((token) => activeToken(state.record, token, places.placeOf(token.scope).path)),
-    gates: [...overtimeGate(state), ...tokens.flatMap((token) => gateView(state.record, token))].slice(
-      0,
-      MAX_GATES,
-    ),
+    gates: gatesOf(state, tokens),
   };
+}
+
+function boundedState(state: JsonObject): Pick<RunView, "state" | "omitted"> {
+  let left = MAX_PART;
+  const omitted = Object.keys(state).filter((name) => {
+    left -= JSON.stringify(state[name]).length;
+    return left < 0;
+  });
+  if (omitted.length === 0) return { state };
+  const hidden = new Set(omitted);
+  return {
+    state: Object.fromEntries(
+      Object.entries(state).map(([name, value]) => [name, hidden.has(name) ? null : value]),
+    ),
+    omitted,
+  };
+}
+
+function gatesOf(state: RunState, tokens: readonly Token[]): GateView[] {
+  const gates = overtimeGate(state);
+  let length = 0;
+  for (const token of tokens) {
+    if (gates.length >= MAX_GATES) break;
+    const gate = gateView(state.record, token);
+    if (gate === undefined) continue;
+    length += JSON.stringify(gate).length;
+    // The first is shown whatever its length: its input has a limit of its own.
+    if (length > MAX_PART && gates.length > 0) break;
+    gates.push(gate);
+  }
+  return gates;
 }
 
 /** Returns the workflow of a run. */
@@ -114,34 +149,41 @@ function overtimeGate({ record, time, ...state }: RunState): GateView[] {
   ];
 }
 
-function gateView(record: RunRecord, { id: token, node, phase }: Token): GateView[] {
+function gateView(record: RunRecord, { id: token, node, phase }: Token): GateView | undefined {
   const work = workOf(record, node);
-  if (phase.kind !== "working" || work?.kind !== "gate") return [];
+  if (phase.kind !== "working" || work?.kind !== "gate") return undefined;
   const { prompt = "", input, deadline } = phase;
   const { question } = work;
   const expiresAt = deadline === undefined ? undefined : toIso(deadline);
   const operationId = operationOf(record, token);
   const schema = answerSchema(question);
-  return [
-    { operationId, token, node, kind: question.kind, prompt, input, schema, ...defined({ expiresAt }) },
-  ];
+  return { operationId, token, node, kind: question.kind, prompt, input, schema, ...defined({ expiresAt }) };
 }
 
 const optionsSchema = pageOptionsSchema((cursor) => /^[0-9]{1,15}$/.test(cursor));
 
-/** Returns a page of the journal, ascending. Throws `INVALID_INPUT`. */
+/**
+ * Returns a page of the journal, ascending. It ends before the entry with which it would have more than `MAX_PART` characters. Throws
+ * `INVALID_INPUT`.
+ */
 export function journalPage(journal: RunJournal, options: PageOptions = {}): Page<RunEntryView> {
   const { limit, cursor } = validate(optionsSchema, options, "/options");
-  const from = cursor === undefined ? 1 : Number(cursor) + 1;
-  const rows = journal.forward(from, limit + 1);
-  const entries = rows.flatMap(({ seq, at, entries }) =>
-    entries.map((entry, index): RunEntryView => ({ seq: seq + index, time: toIso(at), ...entry })),
-  );
-  const left = entries.filter(({ seq }) => seq >= from).slice(0, limit + 1);
-  return pageOf(
-    left,
-    limit,
-    (entry) => entry,
-    ({ seq }) => String(seq),
-  );
+  const items: RunEntryView[] = [];
+  let length = 0;
+  let next = cursor === undefined ? 1 : Number(cursor) + 1;
+  for (;;) {
+    // One commit at a time: a hundred of them may have more than the memory of an actor.
+    const row = journal.holding(next);
+    if (row === undefined) return { items };
+    for (const [index, entry] of row.entries.entries()) {
+      const seq = row.seq + index;
+      if (seq < next) continue;
+      const view: RunEntryView = { seq, time: toIso(row.at), ...entry };
+      length += JSON.stringify(view).length;
+      if (items.length === limit || (items.length > 0 && length > MAX_PART))
+        return { items, nextCursor: String(seq - 1) };
+      items.push(view);
+      next = seq + 1;
+    }
+  }
 }

@@ -23,8 +23,7 @@ const INSERT = "INSERT INTO run_journal (seq, at, body) VALUES (?, ?, ?)";
 const NEWEST = "SELECT seq, at, body FROM run_journal ORDER BY seq DESC LIMIT 1";
 const ONE = "SELECT seq, at, body FROM run_journal WHERE seq = ?";
 /** The row with an entry is the last one that begins at or before it. */
-const FORWARD = `SELECT seq, at, body FROM run_journal
-  WHERE seq >= coalesce((SELECT max(seq) FROM run_journal WHERE seq <= ?), 0) ORDER BY seq LIMIT ?`;
+const HOLDING = "SELECT seq, at, body FROM run_journal WHERE seq <= ? ORDER BY seq DESC LIMIT 1";
 
 type Row = { seq: number; at: number; body: PackedText };
 type PackedEntry = [type: RunEntryType, token?: number | null, node?: string | null, data?: Json];
@@ -53,9 +52,11 @@ export class RunJournal {
     return this.#unpack(stored).row;
   }
 
-  /** Returns at most `limit` rows, ascending, from the row with entry `from` on. */
-  forward(from: number, limit: number): RunJournalRow[] {
-    return this.database.all<Row>(FORWARD, from, limit).map((stored) => this.#unpack(stored).row);
+  /** Returns the row with an entry; `undefined` if there is none. */
+  holding(seq: number): RunJournalRow | undefined {
+    const [stored] = this.database.all<Row>(HOLDING, seq);
+    const row = stored && this.#unpack(stored).row;
+    return row !== undefined && lastSeq(row) >= seq ? row : undefined;
   }
 
   #unpack({ seq, at, body }: Row): { row: RunJournalRow; head: Head } {
