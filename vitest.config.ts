@@ -7,16 +7,22 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 /** What is polled comes, but on a busy machine it may take longer than the second that is usual. */
 const POLL = { poll: { timeout: 10_000 } };
 
-/** Spreads end-to-end tests over the others: they wait for processes of their own, and the others compute meanwhile. */
+/** The part of the other tests that end-to-end tests are spread over, so that none of these is left for the end. */
+const SPREAD_OVER = 0.6;
+
+/** Spreads end-to-end tests over the first of the others: they wait for processes of their own, and the others compute meanwhile. */
 class Spread extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
     const isLong = ({ project }: TestSpecification) => project.name === "e2e";
     const [long, short] = [sorted.filter(isLong), sorted.filter((file) => !isLong(file))];
-    const share = Math.ceil(short.length / Math.max(1, long.length));
+    const share = Math.floor((short.length * SPREAD_OVER) / Math.max(1, long.length));
     return long.length === 0
       ? short
-      : long.flatMap((file, index) => [file, ...short.slice(index * share, (index + 1) * share)]);
+      : long.flatMap((file, index) => [
+          file,
+          ...short.slice(index * share, index + 1 < long.length ? (index + 1) * share : undefined),
+        ]);
   }
 }
 

@@ -36,29 +36,29 @@ describe.concurrent("A72 H1 kill -9 under load", () => {
     remove();
   });
 
-  it("A72 H1 at any moment of six conversations: nothing acknowledged is lost, no `once` tool runs twice, no text stands twice", async () => {
-    const options = { kills: 5, conversations: 6, seed: 72, patienceMs: PATIENCE_MS };
+  it("A72 H1 at any moment of five conversations: nothing acknowledged is lost, no `once` tool runs twice, no text stands twice", async () => {
+    const options = { kills: 3, conversations: 5, seed: 72, patienceMs: PATIENCE_MS };
     const history = await onSite(bundle, join(folder, "storm"), (site) => storm(site, options));
     expect(check(history)).toEqual([]);
     expect(missing(history)).toEqual([]);
-    expect(history.kills).toHaveLength(5);
+    expect(history.kills).toHaveLength(3);
   });
 
   it("A72 H1 E24 between batches of signals and work in the background: each message has one turn, each operation one outcome that the agent knows", async () => {
-    const options = { kills: 4, conversations: 3, seed: 12, patienceMs: PATIENCE_MS };
+    const options = { kills: 3, conversations: 2, seed: 12, patienceMs: PATIENCE_MS };
     const history = await background(bundle, join(folder, "background"), options);
     expect(checkBackground(history)).toEqual([]);
-    expect(history.kills).toHaveLength(4);
+    expect(history.kills).toHaveLength(3);
     expect(missingIn(history)).toEqual([]);
   });
 
   it("A72 H1 H4 over trees of agents: each operation has one outcome, and nobody outlives a stop", async () => {
-    const options = { kills: 3, users: 2, seed: 7, patienceMs: ONE_TURN_MS, settleMs: 5_000 };
+    const options = { kills: 2, users: 2, seed: 7, patienceMs: ONE_TURN_MS, settleMs: 5_000 };
     const history = await trees(bundle, join(folder, "trees"), options);
     // Amounts may come later than the test waits for: `npm run bench -- kills` checks them.
     const isInTime = (violation: string) => !violation.startsWith("KILLTREE-4");
     expect(checkTrees(history).filter(isInTime)).toEqual([]);
-    expect(history.kills).toHaveLength(3);
+    expect(history.kills).toHaveLength(2);
     expect(history.trees.length).toBeGreaterThan(1);
   }, 210_000);
 
