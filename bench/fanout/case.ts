@@ -117,6 +117,13 @@ async function measure(clients: ReadonlyMap<SystemName, Client>): Promise<Result
       ),
     ),
   );
+  for (const system of SYSTEMS) {
+    const single = samples.get(`single ${system}`) ?? [];
+    const more = (samples.get(`${JUDGED} ${system}`) ?? []).map(
+      (time, n) => time - (single[n] ?? Number.NaN),
+    );
+    rows.push(row(system, `${JUDGED} beyond single`, "ms", more));
+  }
   for (const metric of METRICS) {
     const times = samples.get(`${metric.name} dramatis`) ?? [];
     if (metric.graph === "fan-out") {
