@@ -50,7 +50,7 @@ import { strictest } from "./effects.ts";
 import { foldedId, listIds } from "./known-ids.ts";
 import { MissingDefinitions, notFound } from "./missing-definitions.ts";
 import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
-import { hostsOf, pinTask, questionOf, type TaskParts, type TaskSource } from "./tasks/pin.ts";
+import { hostsOf, pinTask, refuseQuestion, type TaskParts, type TaskSource } from "./tasks/pin.ts";
 import { attemptsOf } from "./tasks/task-schema.ts";
 import { WORKFLOW_DEFAULTS, workflowTarget } from "./workflow-tool.ts";
 
@@ -394,14 +394,4 @@ export class Registry {
     if (this.#authored !== null) return this.#authored;
     throw this.#absent.library(library);
   }
-}
-
-/** Throws `INVALID_INPUT` for a task that asks a person. */
-function refuseQuestion(runnable: Runnable | undefined): void {
-  if (questionOf(runnable?.task) === undefined) return;
-  const { library, id } = runnable ?? {};
-  throw new DramatisError(
-    "INVALID_INPUT",
-    `The task "${library}/${id}" asks a person. Only a node of a workflow runs such a task.`,
-  );
 }

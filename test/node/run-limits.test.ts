@@ -91,7 +91,7 @@ describe("the calls of a run", () => {
     return state;
   };
 
-  test("CALLS-1 have a limit: the node beyond it fails, and the run can end", () => {
+  test("OPENCALLS-1 have a limit: the node beyond it fails, and the run can end", () => {
     expect(begun(MAX_OPEN_CALLS)).toMatchObject({ status: "running" });
     expect(begun(MAX_OPEN_CALLS, 1)).toMatchObject({
       status: "failed",

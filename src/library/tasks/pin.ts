@@ -170,6 +170,18 @@ export function questionOf(task: PinnedTask | undefined): HumanAction | undefine
   return first !== undefined && asksPerson(first.action) ? (first.action as HumanAction) : undefined;
 }
 
+/** Throws `INVALID_INPUT` for a task that asks a person. */
+export function refuseQuestion(
+  runnable: { library: string; id: string; task?: PinnedTask } | undefined,
+): void {
+  if (runnable === undefined || questionOf(runnable.task) === undefined) return;
+  const { library, id } = runnable;
+  throw new DramatisError(
+    "INVALID_INPUT",
+    `The task "${library}/${id}" asks a person. Only a node of a workflow runs such a task.`,
+  );
+}
+
 /** Returns the hosts that a pinned task reaches; `undefined` where it runs code, which may reach any. */
 export function hostsOf({ steps }: PinnedTask): string[] | undefined {
   if (steps.some(({ action }) => action.kind === "code")) return undefined;

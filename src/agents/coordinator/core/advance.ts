@@ -3,7 +3,7 @@
  *
  * STEPS-1  A commit takes a bounded number of steps. Tokens that could go on wait for the next commit then.
  * STEPS-2  A run has at most `MAX_TOKENS` tokens: then it fails with `RUN_TOO_LONG`, and what it has written stays readable.
- * CALLS-1  A run waits for at most `MAX_OPEN_CALLS` sub-workflows and agents at once: a node beyond them fails. So a run can always end.
+ * OPENCALLS-1  A run waits for at most `MAX_OPEN_CALLS` sub-workflows and agents at once: a node beyond them fails. So a run can always end.
  * STEPS-3  A node without an `outputMapping` makes its result the output of its branch. Outside branches it writes nothing.
  */
 import type { WorkflowTransition } from "../../../protocol/workflow-definition.ts";
@@ -90,7 +90,7 @@ function lengthOf(input: JsonObject): number {
 /** Calls of other actors that wait, and those that a change has begun. */
 const calls = new WeakMap<Draft, number>();
 
-/** Counts a node that works in another actor. The end of the run cancels them all in one commit. Throws `TokenFailure` (CALLS-1). */
+/** Counts a node that works in another actor. The end of the run cancels them all in one commit. Throws `TokenFailure` (OPENCALLS-1). */
 function countCall(draft: Draft): void {
   const { record } = draft.before;
   const isCall = ({ node, phase }: Token) =>
