@@ -165,7 +165,12 @@ describe("G2 the README's example, as printed, after `npm init -y` and the print
   });
 
   it("compiles: no package.json needs a change, and no further compiler option", () => {
-    expect(readdirSync(join(project, "src"))).toEqual(["library.ts", "two-agents.ts", "words.ts", "worker.ts"]);
+    expect(readdirSync(join(project, "src"))).toEqual([
+      "library.ts",
+      "two-agents.ts",
+      "words.ts",
+      "worker.ts",
+    ]);
     const { type } = JSON.parse(readFileSync(join(project, "package.json"), "utf8"));
     expect(type).not.toBe("module");
     const init = readFileSync(join(project, "tsconfig.json"), "utf8");
