@@ -87,6 +87,7 @@ describe.each(
   async function check(bytes: Uint8Array): Promise<void> {
     const target = path
       .replace(":library", "target")
+      .replace(":tenant", principal.tenant)
       .replace(
         ":id",
         path.startsWith("/api/agents") ? agent : path.endsWith("/complete") ? ending : conversation,

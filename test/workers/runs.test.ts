@@ -192,6 +192,7 @@ describe("RUNDOOR-1 RUNDOOR-2 the door of runs", () => {
       error: { code: "CANCELLED", message: "Enough." },
       active: [],
     });
+    expect((await journal(other)).at(-1)).toMatchObject({ type: "workflow.cancelled", data: { by: "ada" } });
     expect(await call("POST", `/${other}/cancel`, 200)).toEqual(cancelled);
   });
 });

@@ -1,8 +1,9 @@
 /** The end of a run before its tokens have ended. Pure. */
+import { defined } from "../../../shared/defined.ts";
 import type { Draft } from "./draft.ts";
 
-/** Ends a run before its tokens have: they are cancelled. */
-export function endRun(draft: Draft, status: "failed" | "cancelled" | "timed_out"): void {
+/** Ends a run before its tokens have: they are cancelled. `by` is whoever asked for it. */
+export function endRun(draft: Draft, status: "failed" | "cancelled" | "timed_out", by?: string): void {
   for (const { id, node } of [...draft.tokens.values()]) {
     draft.remove(id);
     draft.note({ type: "token.cancelled", token: id, node });
@@ -11,5 +12,8 @@ export function endRun(draft: Draft, status: "failed" | "cancelled" | "timed_out
   draft.root = { ...draft.root, active: 0 };
   draft.status = status;
   const { error } = draft;
-  draft.note({ type: `workflow.${status}`, ...(error && { data: { error: { ...error } } }) });
+  draft.note({
+    type: `workflow.${status}`,
+    ...(error && { data: { error: { ...error }, ...defined({ by }) } }),
+  });
 }

@@ -54,7 +54,7 @@ function apply(draft: Draft, signal: RunSignal): void {
       break;
     case "run.cancel":
       draft.error = { code: "CANCELLED", message: signal.reason ?? "The run was cancelled." };
-      endRun(draft, "cancelled");
+      endRun(draft, "cancelled", signal.by);
       break;
     default:
       signal satisfies never;
