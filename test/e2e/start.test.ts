@@ -356,7 +356,11 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
         const before = lookAtTree();
         const server = before.filter((process) => isServer(before, process));
         await killInMidTurn(find(before, kind));
-        await waitUntilGone(server.map(({ pid }) => pid));
+        // Wrangler notices after some seconds that its own server is gone, and later beside other work.
+        await waitUntilGone(
+          server.map(({ pid }) => pid),
+          20_000,
+        );
         await expectAnswers();
         expect(start.output()).toMatch(/^Dramatis stopped: .*\. Restarting\.$/m);
       },
