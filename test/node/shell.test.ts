@@ -385,6 +385,13 @@ describe("the shell of an actor", () => {
     expect([rows(), shell.unsaved]).toEqual([["lost send", "a"], []]);
   });
 
+  test("RUN-4 outcomes that are reported with one that has no room are committed without it", () => {
+    const { shell, rows, platform } = open();
+    platform.isFull = true;
+    expect(shell.report([{ add: "a" }, { add: "send" }, { add: "b" }])).toBe(true);
+    expect([rows(), shell.unsaved]).toEqual([["a", "lost send", "b"], []]);
+  });
+
   test("MAIL-22 a commit withdraws before it sends: the room is that of what it sends", () => {
     const { shell, platform } = open();
     shell.report([{ add: "send" }]);

@@ -9,7 +9,7 @@
  * EFFECT-5  A commit aborts the effects that run and that its state no longer calls for.
  * RUN-4  The outcome of an effect whose commit failed is kept and committed later; the effect does not run again. An
  *        outcome that can never be planned or committed is abandoned, as the core decides. So is one whose envelopes find no room
- *        in the outbox: its work ends with that error, and not in silence.
+ *        in the outbox: its work ends with that error, and not in silence. Outcomes that were reported with it are committed without it.
  * RUN-7  Signals that are due but cannot be committed are tried once a second at most.
  * STAGE-3  A release replaces memory before anything that can throw. If another change was released since the unit began,
  *          memory is read from the store again.
@@ -126,7 +126,7 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
       return true;
     } catch (error) {
       console.error(error);
-      if (isFinal(error)) return this.#abandon(outcomes, toErrorData(error));
+      if (isFinal(error)) return this.#reportAlone(outcomes, toErrorData(error));
       this.#unsaved.push(outcomes);
       return false;
     }
@@ -238,6 +238,12 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     const isRepeated = (kept: readonly Signal[]) => kept.every((outcome) => outcomes.includes(outcome));
     const left = this.#unsaved.filter((kept) => !isRepeated(kept));
     this.#unsaved.splice(0, this.#unsaved.length, ...left);
+  }
+
+  /** Commits outcomes one by one, and gives up one that cannot be committed alone. */
+  #reportAlone(outcomes: readonly Signal[], error: ErrorData): boolean {
+    if (outcomes.length === 1) return this.#abandon(outcomes, error);
+    return outcomes.map((outcome) => this.report([outcome])).every(Boolean);
   }
 
   #abandon(outcomes: readonly Signal[], error: ErrorData): boolean {
