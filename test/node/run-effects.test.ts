@@ -85,3 +85,30 @@ test("results that come together are committed together, and one that is not sto
   await caller?.report(last);
   expect(reports[2]?.[0]).toBe(reports[1]?.[0]);
 });
+
+test("RUNEFFECT-2 a commit that leaves tokens which can go on is followed by another one, without a wake-up", async () => {
+  const { spawned, reports, clock } = looping();
+  spawned.start([{ kind: "advance", key: "advance" }]);
+  for (let turn = 0; turn < 10 && clock.nextDue !== undefined; turn++) {
+    await clock.runNext();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(reports).toEqual(Array.from({ length: 3 }, () => [{ type: "run.advance" }]));
+});
+
+/** A runner whose first two commits leave tokens that can go on. */
+function looping() {
+  const clock = new VirtualClock();
+  const reports: RunSignal[][] = [];
+  const spawned: RunEffectRunner = new RunEffectRunner({
+    clock,
+    executor: { run: () => new Promise(() => undefined) },
+    record: () => wide(1, "").state.record,
+    report(signals) {
+      reports.push([...signals]);
+      if (reports.length < 3) spawned.start([{ kind: "advance", key: "advance" }]);
+      return true;
+    },
+  });
+  return { spawned, reports, clock };
+}

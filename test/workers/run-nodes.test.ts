@@ -280,6 +280,7 @@ describe("F6 RUNTIME-1 the time limit of a run", () => {
     const path = `/${id}/gates/${gate?.operationId}`;
     const more = await call("POST", path, 200, { answer: { approved: true } });
     expect(more).toMatchObject({ status: "running", gates: [] });
+    await call("POST", path, 200, { answer: { approved: true } });
     await until(id, asked);
     await call("POST", path, 200, { answer: { approved: false } });
     expect(await ended(id)).toMatchObject({ status: "timed_out" });

@@ -8,7 +8,7 @@ import type { ActorCore, Commit, Withdrawal } from "../base/runtime/actor-core.t
 import type { RunChange } from "./core/draft.ts";
 import { dueIn, effectsAfter, effectsOf, endedBy, type RunEffect } from "./core/effects.ts";
 import { plan } from "./core/plan.ts";
-import { runEnvelopes } from "./core/run-envelopes.ts";
+import { type RunEnvelope, runEnvelopes } from "./core/run-envelopes.ts";
 import type { RunSignal } from "./core/signals.ts";
 import type { RunState } from "./core/state.ts";
 import type { RunDatabase } from "./store/run-database.ts";
@@ -18,6 +18,8 @@ import type { RunJournalRow } from "./store/run-journal.ts";
 export interface RunCommit extends Commit<RunState>, RunChange {
   readonly state: RunState;
   readonly row: RunJournalRow;
+  /** The envelopes that it owes. */
+  readonly owed: readonly RunEnvelope[];
 }
 
 export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null, RunCommit, RunEffect> {
@@ -53,11 +55,11 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
     if (change === null) return null;
     const row = this.store.commit(before, change, now);
     if (change.state.status !== before.status) this.statusChanged();
-    return { before, ...change, row };
+    return { before, ...change, row, owed: runEnvelopes(before, change) };
   }
 
-  withdrawals({ before, ...change }: RunCommit): readonly Withdrawal[] {
-    return runEnvelopes(before, change).flatMap(({ to, type }) =>
+  withdrawals({ owed }: RunCommit): readonly Withdrawal[] {
+    return owed.flatMap(({ to, type }) =>
       type === RUN_CANCEL
         ? [{ to, type: RUN_START }]
         : type === AGENT_CANCEL
@@ -66,11 +68,8 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
     );
   }
 
-  envelopes({ before, ...change }: RunCommit): readonly NewEnvelope[] {
-    return runEnvelopes(before, change).map((envelope) => ({
-      operationId: `op_${this.ids.ulid()}`,
-      ...envelope,
-    }));
+  envelopes({ owed }: RunCommit): readonly NewEnvelope[] {
+    return owed.map((envelope) => ({ operationId: `op_${this.ids.ulid()}`, ...envelope }));
   }
 
   dueIn(state: RunState, now: number): number | null {

@@ -195,8 +195,9 @@ export class RunRuntime {
     const token = gate === RUN_GATE ? gate : this.#tokenOf(operationId);
     const [key, text] = [`answer:${token}`, canonicalJson(answer)];
     this.#shell.tick([{ type: "run.expire" }]);
-    // The question for more time may come again.
-    const before = gate === RUN_GATE ? undefined : keyValue.get<string>(key);
+    // The question for more time may come again: then it has no answer yet.
+    const isAskedAgain = gate === RUN_GATE && this.state.time?.isAsked === true;
+    const before = isAskedAgain ? undefined : keyValue.get<string>(key);
     if (before === text) return this.whenArmed();
     if (before !== undefined) throw new DramatisError("CONFLICT", "This gate has another answer already.");
     if (isOver(this.state)) throw new DramatisError("CONFLICT", "This gate waits for no answer any more.");

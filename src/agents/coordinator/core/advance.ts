@@ -87,23 +87,6 @@ function lengthOf(input: JsonObject): number {
   return length;
 }
 
-/** Calls of other actors that wait, and those that a change has begun. */
-const calls = new WeakMap<Draft, number>();
-
-/** Counts a node that works in another actor. The end of the run cancels them all in one commit. Throws `TokenFailure` (OPENCALLS-1). */
-function countCall(draft: Draft): void {
-  const { record } = draft.before;
-  const isCall = ({ node, phase }: Token) =>
-    phase.kind === "working" && ["workflow", "agent"].includes(workOf(record, node)?.kind ?? "");
-  const before = calls.get(draft) ?? [...draft.tokens.values()].filter(isCall).length;
-  if (before >= MAX_OPEN_CALLS)
-    throw new TokenFailure({
-      code: "BUDGET_EXCEEDED",
-      message: `A run waits for at most ${MAX_OPEN_CALLS} sub-workflows and agents at once. Fan out over fewer.`,
-    });
-  calls.set(draft, before + 1);
-}
-
 /** Begins the work of a node. Returns whether it has any. Throws `TokenFailure`. */
 function begin(draft: Draft, token: Token, meter: Meter): boolean {
   const { task, workflow, agent, mode, inputMapping } = draft.graph.node(token.node);
@@ -132,7 +115,11 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
       code: "TOO_LARGE",
       message: `The input of "${token.node}" has ${length} characters as JSON. The maximum is ${MAX_INPUT_LENGTH}.`,
     });
-  if (work?.kind === "workflow" || work?.kind === "agent") countCall(draft);
+  if ((workflow ?? agent) !== undefined && draft.openCalls >= MAX_OPEN_CALLS)
+    throw new TokenFailure({
+      code: "BUDGET_EXCEEDED",
+      message: `A run waits for at most ${MAX_OPEN_CALLS} sub-workflows and agents at once. Fan out over fewer.`,
+    });
   draft.change(token.id, { phase: { kind: "working", attempt: 1, ...(gate ?? { input }) } });
   const data = input === own ? {} : { data: { input } };
   draft.note({ type: "task.dispatched", token: token.id, node: token.node, ...data });

@@ -18,7 +18,7 @@ import {
   type Token,
 } from "./state.ts";
 
-/** What a commit of a run changes, and the state after it. */
+/** The change of a commit of a run, and the state after it. */
 export interface RunChange {
   readonly state: RunState;
   readonly entries: readonly RunEntry[];
@@ -45,6 +45,8 @@ export class Draft {
   output: JsonObject | undefined;
   time: RunTime | undefined;
   recoveries: number;
+  /** Tokens that wait for a sub-workflow or an agent. */
+  openCalls: number;
   /** Steps that the commit has taken. */
   steps = 0;
   #made: { tokens: number; fanOuts: number };
@@ -74,6 +76,7 @@ export class Draft {
     this.time = before.time;
     this.recoveries = before.recoveries ?? 0;
     this.#made = before.made;
+    this.openCalls = [...before.tokens.values()].filter((token) => this.#isCall(token)).length;
     this.#pending = [...before.tokens.values()]
       .filter(({ phase }) => phase.kind !== "working")
       .map(({ id }) => id);
@@ -131,7 +134,9 @@ export class Draft {
   change(id: number, change: Pick<Token, "phase">): void {
     const token = this.tokens.get(id);
     if (token === undefined) return;
-    this.tokens.set(id, { ...token, ...change });
+    const after = { ...token, ...change };
+    this.tokens.set(id, after);
+    this.openCalls += Number(this.#isCall(after)) - Number(this.#isCall(token));
     this.#touched.tokens.add(id);
     if (change.phase.kind !== "working") this.#pending.push(id);
   }
@@ -144,7 +149,10 @@ export class Draft {
 
   /** Removes a token without counting it. */
   remove(id: number): boolean {
-    if (!this.tokens.delete(id)) return false;
+    const token = this.tokens.get(id);
+    if (token === undefined) return false;
+    this.tokens.delete(id);
+    this.openCalls -= Number(this.#isCall(token));
     this.#touched.tokens.add(id);
     return true;
   }
@@ -253,6 +261,10 @@ export class Draft {
       ...(this.recoveries > 0 && { recoveries: this.recoveries }),
     };
     return { state, entries, tokens, fanOuts, branches };
+  }
+
+  #isCall({ node, phase }: Token): boolean {
+    return phase.kind === "working" && this.graph.calls.has(node);
   }
 
   #count(key: ScopeKey, by: number): void {

@@ -12,6 +12,8 @@ export interface Graph {
   readonly definition: WorkflowDefinition;
   /** Returns a node. Throws for a `ref` of another workflow. */
   node(ref: string): WorkflowNode;
+  /** The nodes that work in other actors: with a sub-workflow or an agent. */
+  readonly calls: ReadonlySet<string>;
   /** Returns the transitions of a node, those of the lowest priority first. */
   tiers(ref: string): readonly (readonly WorkflowTransition[])[];
   /** Returns the names of the items that a node sees. */
@@ -40,6 +42,11 @@ function makeGraph(definition: WorkflowDefinition): Graph {
   const meetings = findMeetings(definition);
   return {
     definition,
+    calls: new Set(
+      definition.nodes.flatMap(({ ref, workflow, agent }) =>
+        (workflow ?? agent) === undefined ? [] : [ref],
+      ),
+    ),
     node(ref) {
       const node = nodes.get(ref);
       if (node === undefined) throw new Error(`The workflow has no node "${ref}".`);

@@ -1,5 +1,5 @@
 /**
- * What signals do to a run. Pure.
+ * The decisions of a run: applies signals to its state. Pure.
  *
  * RUNSIGNAL-1  A signal for a token that has ended, for another attempt than the one that works, or for a run that is over changes nothing.
  * RUNSIGNAL-3  After a crash, work that may run twice begins again, as the same operation. The outcome of a `once` task is unknown unless

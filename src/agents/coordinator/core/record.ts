@@ -33,7 +33,7 @@ export interface RunRecord {
   readonly createdAt: number;
 }
 
-/** What does not exist, and what belongs to others, is answered alike (RUNDOOR-1). */
+/** Returns the error for a run that does not exist, and for one that belongs to others (RUNDOOR-1). */
 export function unknownRun(): DramatisError {
   return new DramatisError(
     "NOT_FOUND",

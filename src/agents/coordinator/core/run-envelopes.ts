@@ -32,6 +32,7 @@ import { jurisdictionOf } from "../../../shared/location.ts";
 import { shortenToJson } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import type { RunChange } from "./draft.ts";
+import { graphOf } from "./graph.ts";
 import { AGENT_NODE_MS } from "./limits.ts";
 import { operationOf } from "./operations.ts";
 import type { RunRecord } from "./record.ts";
@@ -94,7 +95,7 @@ function startedBy(record: RunRecord, token: Token | undefined): Started | undef
 function start(record: RunRecord, started: Started): RunEnvelope {
   if (started.kind === "workflow") return toChild<RunStartBody>(record, started, RUN_START, {});
   const { token, work } = started;
-  const { agent = "" } = record.workflow.definition.nodes.find(({ ref }) => ref === token.node) ?? {};
+  const { agent = "" } = graphOf(record.workflow.definition).node(token.node);
   return toChild<AgentCallBody>(record, started, AGENT_CALL, {
     agentId: agent,
     caller: { runId: record.id },

@@ -1,4 +1,4 @@
-/** What happens to a run from outside. */
+/** The signals of a run: events from outside that its decisions take. */
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import type { Json } from "../../../shared/json.ts";

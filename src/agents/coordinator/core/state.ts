@@ -92,7 +92,7 @@ export interface Token {
   readonly counts: Counts;
   /** Items of a `foreach`, by name. */
   readonly items: JsonObject;
-  /** What the fan-in before this token has joined; `null` where there was none. */
+  /** The branches that the fan-in before this token has joined; `null` where there was none. */
   readonly fanIn: Json;
   readonly phase: Phase;
   /** Milliseconds since the epoch. */

@@ -1,7 +1,8 @@
-/** What the nodes of a run do. Pure. */
+/** The work of the nodes of a run. Pure. */
 import { questionOf } from "../../../library/tasks/pin.ts";
 import type { PinnedNodeTask } from "../../../protocol/pinned-workflow.ts";
 import type { HumanAction } from "../../../protocol/task-definition.ts";
+import { graphOf } from "./graph.ts";
 import type { RunRecord } from "./record.ts";
 
 /** The work of a node: a task in the Executor, a question to a person, a run of its own, or an agent. */
@@ -18,6 +19,5 @@ export function workOf({ workflow }: Pick<RunRecord, "workflow">, ref: string): 
   const question = questionOf(task?.task);
   if (question !== undefined) return { kind: "gate", question };
   if (task !== undefined) return { kind: "task", task };
-  const { agent } = workflow.definition.nodes.find((node) => node.ref === ref) ?? {};
-  return agent === undefined ? undefined : { kind: "agent" };
+  return graphOf(workflow.definition).calls.has(ref) ? { kind: "agent" } : undefined;
 }

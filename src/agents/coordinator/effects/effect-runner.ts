@@ -2,6 +2,7 @@
  * Performs the effects of a run, each at most once at a time, and reports their outcomes. Tasks that begin together go to the Executor in
  * batches.
  *
+ * RUNEFFECT-2  A commit that leaves tokens which can go on is followed by another one, without a wake-up.
  * RUNBATCH-1  The calls of one batch have at most `MAX_BATCH_CALLS` calls, and about `MAX_BATCH_LENGTH` characters of input.
  */
 import type { Clock } from "../../../ports/clock.ts";
@@ -35,14 +36,19 @@ export class RunEffectRunner {
   readonly #running = new RunningEffects();
   /** The keys of the tasks whose ends are being committed: an abort would find nothing of them. */
   #ended: ReadonlySet<string> = new Set();
+  /** Tokens can go on. */
+  #isBehind = false;
 
   constructor(private readonly ports: RunEffectPorts) {}
 
   /** Starts the effects that do not run. */
   start(effects: readonly RunEffect[]): void {
     const idle = effects.filter(({ key }) => !this.#running.has(key));
-    for (const { kind, key } of idle)
-      if (kind === "advance") void this.#running.run(key, () => this.#advance());
+    const advance = effects.find(({ kind }) => kind === "advance");
+    if (advance !== undefined) {
+      this.#isBehind = true;
+      void this.#running.run(advance.key, () => this.#advance());
+    }
     const { clock } = this.ports;
     const now = clock.now();
     const byStart = Map.groupBy(
@@ -60,8 +66,12 @@ export class RunEffectRunner {
 
   /** Lets tokens go on after others of the isolate came between. */
   async #advance(): Promise<void> {
-    await new Promise<void>((resolve) => void this.ports.clock.timer(0, resolve));
-    this.ports.report([{ type: "run.advance" }]);
+    while (this.#isBehind) {
+      this.#isBehind = false;
+      await new Promise<void>((resolve) => void this.ports.clock.timer(0, resolve));
+      // The commit may leave tokens that can go on, and ask for another one.
+      this.ports.report([{ type: "run.advance" }]);
+    }
   }
 
   #runTasks(effects: readonly TaskEffect[], startAt: number): void {

@@ -19,7 +19,7 @@ const DELETE_BRANCHES = "DELETE FROM run_branches WHERE fan_out = ?";
 /** A fan-out as stored: what its branches do is counted anew. */
 type StoredFanOut = Omit<FanOut, "id" | "branches" | "finished" | "failed"> & { total: number };
 
-/** What a commit changed of a branch; absent members stay. */
+/** The members of a branch that a commit changed; absent ones stay. */
 type BranchChange = [index: number, change: Partial<Pick<Branch, "output" | "arrived" | "failure">>];
 
 const NEW_BRANCH: Branch = { active: 0, output: {}, arrived: [] };
