@@ -27,7 +27,7 @@ export interface ToolOptions<Input extends z.ZodType> {
   input: Input;
   /** Effect of running the tool twice; `once` when absent. */
   effect?: ToolEffect;
-  /** The hosts that the tool's code reaches, as `host` or `host:port`; `[]` for none. Absent: any host, so that a sub-agent needs `network: "any"` to have it. */
+  /** The hosts that the tool's code reaches, as `host` or `host:port`; `[]` for none. Without it the code may reach every host, so that a sub-agent needs `network: "any"` to have it. */
   hosts?: string[];
   /** Runs calls in the background: the model goes on at once, and gets the result later in the same turn. `false` when absent. */
   async?: boolean;

@@ -76,7 +76,7 @@ export interface RunView extends RunMembers {
   seq: number;
   /** Tokens that were made. */
   tokens: number;
-  /** What the run works on, or waits for. */
+  /** The tokens that have not ended: the run works on them, or waits for others. The first 1 000. */
   active: ActiveToken[];
   /** The questions that wait for a person: the first 100, and as many as have 4 Mi characters. Others follow as these are answered. */
   gates: GateView[];
@@ -91,7 +91,7 @@ export interface GateView {
   node?: string;
   kind: (typeof HUMAN_KINDS)[number];
   prompt: string;
-  /** What the question is about. */
+  /** The input of the node: the question is about it. */
   input: JsonObject;
   /** JSON Schema of the answer. */
   schema: JsonObject;

@@ -7,9 +7,9 @@ import type { WorkflowDefinition } from "./workflow-definition.ts";
 export interface PinnedWorkflow extends Pin {
   library: string;
   definition: WorkflowDefinition;
-  /** What the nodes with a task run, by the `ref` of the node. Read it with `Object.hasOwn`: a node may be named `toString`. */
+  /** The tasks of the nodes, by the `ref` of the node. Read it with `Object.hasOwn`: a node may be named `toString`. */
   tasks: Readonly<Record<string, PinnedNodeTask>>;
-  /** What the nodes with a sub-workflow run, by the `ref` of the node, likewise. Nodes with the same sub-workflow share one object. */
+  /** The sub-workflows of the nodes, by the `ref` of the node, likewise. Nodes with the same sub-workflow share one object. */
   workflows: Readonly<Record<string, PinnedWorkflow>>;
 }
 

@@ -64,7 +64,7 @@ export const runCancelSchema: z.ZodType<RunCancelBody> = z.object({
   reason: z.string().max(2_000),
 });
 
-/** What a node's run works with. */
+/** The workflow, the input and the origin of a run that a node starts. */
 export interface ChildRun {
   projectId: string;
   startedBy: string;

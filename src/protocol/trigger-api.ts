@@ -17,13 +17,13 @@ export type TriggerWhen =
   | { cron: string; timeZone?: string }
   | { webhook: true };
 
-/** What a trigger starts: a run of a workflow, or a turn of a conversation. */
+/** The target of a trigger: it starts a run of a workflow, or a turn of a conversation. */
 export type TriggerStarts =
   | { workflow: DefinitionReference; input?: JsonObject; projectId?: string }
   /** Only a webhook may leave out `content`. `to` is as in a request for a turn. */
   | { conversationId: string; content?: Content; to?: string };
 
-/** What a trigger has started. */
+/** The run or the turn that a trigger has started. */
 export type TriggerStarted = { runId: string } | { conversationId: string; turnId: string };
 
 export interface CreateTrigger {

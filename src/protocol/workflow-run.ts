@@ -11,7 +11,7 @@ export interface RunError {
   message: string;
 }
 
-/** What happens in a run, in its journal. `node` and `token` name where. */
+/** The types of the entries in the journal of a run. `node` and `token` of an entry name its place. */
 export const RUN_ENTRY_TYPES = [
   "workflow.started",
   "workflow.recovered",

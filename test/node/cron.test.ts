@@ -118,7 +118,7 @@ describe("G13 ZONE-1 CRONTIME-1 a change of the clock", () => {
   });
 });
 
-/** What a clock on the wall shows, read with another function of the platform than the code under test. */
+/** Reads a clock on the wall, with another function of the platform than the code under test. */
 function clockOf(timeZone: string): (instant: number) => number {
   const format = new Intl.DateTimeFormat("en-US", {
     timeZone,

@@ -1,4 +1,4 @@
-/** What bounds a run, whatever its workflow and its input: steps, lengths, calls and runs below. */
+/** The bounds of a run, whatever its workflow and its input: steps, lengths, calls and runs below. */
 import { describe, expect, test } from "vitest";
 import { newRun } from "../../src/agents/coordinator/core/begin.ts";
 import { MAX_OPEN_CALLS } from "../../src/agents/coordinator/core/limits.ts";

@@ -26,7 +26,7 @@ class World {
   readonly keyValue = new NodeKeyValue(this.database);
   /** The keys of attempts, in order. */
   readonly attempts: string[] = [];
-  /** What was started: the platform starts once for each key. */
+  /** The starts so far: the platform starts once for each key. */
   readonly started = new Map<string, Firing>();
   runtime: TriggerRuntime;
   #life: MortalClock;

@@ -1,4 +1,4 @@
-/** What a trigger asks the actors to start. */
+/** The starts that a trigger asks of the actors. */
 import { describe, expect, test } from "vitest";
 import type { Firing } from "../../src/agents/trigger/core/record.ts";
 import { type StartPorts, start } from "../../src/agents/trigger/start.ts";

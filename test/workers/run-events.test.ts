@@ -54,7 +54,7 @@ class Follower {
 
   constructor(body: ReadableStream<Uint8Array>) {
     this.#reader = body
-      // SAFETY: the platform types this transform's input as any buffer source; bytes are one.
+      // SAFETY: the platform takes buffer sources of all kinds here; bytes are one.
       .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
       .pipeThrough(new EventSourceParserStream())
       .getReader();

@@ -1,4 +1,4 @@
-/** What readers of large runs get: no answer has more than an actor can send. */
+/** The views of large runs: no answer has more than an actor can send. */
 import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";

@@ -397,7 +397,7 @@ export class SseReader {
 
   constructor(body: ReadableStream<Uint8Array>) {
     this.#reader = body
-      // SAFETY: the platform types this transform's input as any buffer source; bytes are one.
+      // SAFETY: the platform takes buffer sources of all kinds here; bytes are one.
       .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
       .pipeThrough(new EventSourceParserStream())
       .getReader();

@@ -1,5 +1,5 @@
 /**
- * What a run did, collected from the entries of its journal: the tokens at each node, and the end of the run. It grows with each entry
+ * The course of a run, collected from the entries of its journal: the tokens at each node, and the end of the run. It grows with each entry
  * and is read in place, because a run may have thousands of tokens. Pure.
  */
 import type { OperationState, RunEntryView, RunError } from "../../../src/client/index.ts";

@@ -9,7 +9,7 @@ import { defineWorkflow, node, transition } from "../workflows/define-workflow.t
 /** Rounds of a debate at most. */
 const MAX_ROUNDS = 5;
 
-/** What one side said in one round. */
+/** The argument of one side in one round. */
 const argument = z.object({ side: z.enum(["for", "against"]), text: z.string() });
 const rounds = z.array(z.array(argument));
 const verdict = z.object({ winner: z.enum(["for", "against", "draw"]), reasoning: z.string() });
