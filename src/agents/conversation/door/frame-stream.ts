@@ -12,6 +12,7 @@ import type { SubscribeOptions } from "../../../protocol/conversation-api.ts";
 import { KEEP_ALIVE, SILENCE_MS } from "../../../protocol/event-stream.ts";
 import type { Frame } from "../../../protocol/frames.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
+import { ByteSink } from "../../base/streams/byte-sink.ts";
 import { ephemeralFrame } from "../core/frames.ts";
 import type { FrameCursor, Take } from "../reads/frame-cursor.ts";
 import { FrameText } from "../reads/frame-texts.ts";
@@ -45,11 +46,9 @@ export function frameStream(readers: StreamReaders, options: StreamOptions): Rea
 class FrameSource implements StreamedReader {
   readonly expiresAt: number | undefined;
   readonly #stall: Stall;
-  #controller: Controller | undefined;
+  readonly #sink: ByteSink;
   /** The pieces of a long frame that are not in the stream yet. */
   #rest: Iterator<Uint8Array> | undefined;
-  #isWriting = false;
-  #writtenAt = 0;
   #stopSilence: (() => void) | undefined;
 
   constructor(
@@ -57,21 +56,21 @@ class FrameSource implements StreamedReader {
     private readonly options: StreamOptions,
   ) {
     this.expiresAt = options.principal.expiresAt;
+    this.#sink = new ByteSink({ clock: options.clock, leave: () => this.#leave() });
     this.#stall = new Stall(this, options, {
-      held: () => Math.max(0, HIGH_WATER_MARK - this.#room),
-      advance: () => this.#attempt(() => this.#advance()),
+      held: () => Math.max(0, HIGH_WATER_MARK - this.#sink.room),
+      advance: () => this.#sink.attempt(() => this.#advance()),
       cut: () => {
-        const message = "The reader fell behind; resume from the last sequence number.";
-        this.#end(() => this.#controller?.error(new Error(message)));
+        this.#sink.end(new Error("The reader fell behind; resume from the last sequence number."));
       },
     });
   }
 
   start(controller: Controller): void {
     const { cursor, frames = [], encoding } = this.options;
-    this.#controller = controller;
+    this.#sink.open(controller);
     this.readers.add(this);
-    this.#attempt(() => {
+    this.#sink.attempt(() => {
       if (this.#hasExpired()) return;
       if (encoding === "sse") this.#awaitSilence(SILENCE_MS);
       cursor.offer(frames, this.#take);
@@ -81,7 +80,7 @@ class FrameSource implements StreamedReader {
 
   pull(): void {
     this.#stall.progress();
-    this.#attempt(() => this.#advance());
+    this.#sink.attempt(() => this.#advance());
   }
 
   cancel(): void {
@@ -89,7 +88,7 @@ class FrameSource implements StreamedReader {
   }
 
   publish(frames: readonly Frame[]): void {
-    this.#attempt(() => {
+    this.#sink.attempt(() => {
       if (this.#hasExpired()) return;
       this.options.cursor.offer(frames, this.#take);
       this.#advance();
@@ -97,43 +96,29 @@ class FrameSource implements StreamedReader {
   }
 
   sweep(): void {
-    this.#attempt(() => {
+    this.#sink.attempt(() => {
       if (this.#hasExpired()) return;
       // A write fails if the client has left. Without frames, a comment is the only possible write.
-      if (this.options.encoding === "sse" && this.#rest === undefined && this.#room > 0) this.#write(PROBE);
+      if (this.options.encoding === "sse" && this.#rest === undefined && this.#sink.room > 0)
+        this.#sink.write(PROBE);
     });
   }
 
   expel(mayRead: (principal: Principal) => boolean): void {
-    this.#attempt(() => {
+    this.#sink.attempt(() => {
       if (mayRead(this.options.principal)) return;
       this.#refuse("NOT_FOUND", "You do not take part in this conversation any more.");
     });
-  }
-
-  #attempt(write: () => void): void {
-    // A write may call `pull` before it returns.
-    if (this.#isWriting) return;
-    this.#isWriting = true;
-    try {
-      write();
-    } catch (error) {
-      // The client has left, and the stream is closed. Otherwise the frames cannot be read: the stream ends.
-      this.#leave();
-      this.#controller?.error(error);
-    } finally {
-      this.#isWriting = false;
-    }
   }
 
   /** Fills the stream, and closes it behind its last frame. */
   #advance(): void {
     const { cursor } = this.options;
     this.#writeRest();
-    const mayTake = this.#rest === undefined && this.#room > 0 && this.#stall.hasRoom();
-    if (mayTake) cursor.catchUp(this.#take, () => this.#room);
+    const mayTake = this.#rest === undefined && this.#sink.room > 0 && this.#stall.hasRoom();
+    if (mayTake) cursor.catchUp(this.#take, () => this.#sink.room);
     this.#stall.note();
-    if (this.#rest === undefined && cursor.isOver) this.#end(() => this.#controller?.close());
+    if (this.#rest === undefined && cursor.isOver) this.#sink.end();
     else this.#stall.watch(this.#rest !== undefined || cursor.isBehind);
   }
 
@@ -147,29 +132,20 @@ class FrameSource implements StreamedReader {
   };
 
   #writeRest(): void {
-    while (this.#rest !== undefined && this.#room > 0) {
+    while (this.#rest !== undefined && this.#sink.room > 0) {
       const { done, value } = this.#rest.next();
       if (done) this.#rest = undefined;
-      else this.#write(value);
+      else this.#sink.write(value);
     }
-  }
-
-  #write(bytes: Uint8Array): void {
-    this.#writtenAt = this.options.clock.now();
-    this.#controller?.enqueue(bytes);
-  }
-
-  get #room(): number {
-    return this.#controller?.desiredSize ?? 0;
   }
 
   #awaitSilence(milliseconds: number): void {
     const { clock } = this.options;
     this.#stopSilence = clock.timer(milliseconds, () =>
-      this.#attempt(() => {
-        const left = this.#writtenAt + SILENCE_MS - clock.now();
-        const isSilent = left <= 0 && this.#rest === undefined && this.#room > 0;
-        if (isSilent) this.#write(KEEP_ALIVE);
+      this.#sink.attempt(() => {
+        const left = this.#sink.writtenAt + SILENCE_MS - clock.now();
+        const isSilent = left <= 0 && this.#rest === undefined && this.#sink.room > 0;
+        if (isSilent) this.#sink.write(KEEP_ALIVE);
         this.#awaitSilence(left > 0 ? left : SILENCE_MS);
       }),
     );
@@ -179,11 +155,6 @@ class FrameSource implements StreamedReader {
     this.#stall.end(true);
     this.#stopSilence?.();
     this.readers.remove(this);
-  }
-
-  #end(close: () => void): void {
-    this.#leave();
-    close();
   }
 
   /** Ends the stream if its principal has expired. */
@@ -203,8 +174,8 @@ class FrameSource implements StreamedReader {
     const error = { code, message, retriable: false };
     const frame = new FrameText(JSON.stringify(ephemeralFrame("error", error, {}, clock.now())), undefined);
     // A frame of which only a part is sent cannot be followed by another.
-    if (this.#rest === undefined) this.#write(frame.bytes(encoding));
-    this.#end(() => this.#controller?.close());
+    if (this.#rest === undefined) this.#sink.write(frame.bytes(encoding));
+    this.#sink.end();
   }
 }
 

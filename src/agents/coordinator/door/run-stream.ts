@@ -13,6 +13,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import { KEEP_ALIVE, SILENCE_MS } from "../../../protocol/event-stream.ts";
 import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
+import { ByteSink } from "../../base/streams/byte-sink.ts";
 import type { RunEvents } from "../reads/run-events.ts";
 
 export interface RunStreamPorts {
@@ -40,9 +41,7 @@ export class RunStream {
   /** The number of the next entry, and the bytes of its event that are written. */
   #next: number;
   #offset = 0;
-  #controller: Controller | undefined;
-  #isWriting = false;
-  #writtenAt: number;
+  readonly #sink: ByteSink;
   #takenAt: number;
   #stopTimer: (() => void) | undefined;
 
@@ -53,7 +52,8 @@ export class RunStream {
     from: number,
   ) {
     this.#next = from + 1;
-    this.#writtenAt = this.#takenAt = ports.clock.now();
+    this.#takenAt = ports.clock.now();
+    this.#sink = new ByteSink({ clock: ports.clock, leave: () => this.#leave() });
   }
 
   /** Returns the stream. Call it once. */
@@ -63,7 +63,7 @@ export class RunStream {
   }
 
   start(controller: Controller): void {
-    this.#controller = controller;
+    this.#sink.open(controller);
     this.#watch();
     this.advance();
   }
@@ -79,34 +79,18 @@ export class RunStream {
 
   /** Writes what the stream has room for, and ends it behind the last entry. */
   advance(): void {
-    this.#attempt(() => {
+    this.#sink.attempt(() => {
       if (this.#hasExpired()) return;
-      while (this.#room > 0 && this.#next <= this.ports.newest()) this.#write(this.#chunk());
-      if (this.#next > this.ports.newest() && this.ports.isOver())
-        this.#end((controller) => controller.close());
+      while (this.#sink.room > 0 && this.#next <= this.ports.newest()) this.#sink.write(this.#chunk());
+      if (this.#next > this.ports.newest() && this.ports.isOver()) this.#sink.end();
     });
   }
 
   /** Ends the stream if its principal has expired, and finds out whether its client has left. */
   probe(): void {
-    this.#attempt(() => {
-      if (!this.#hasExpired() && this.#offset === 0 && this.#room > 0) this.#write(KEEP_ALIVE);
+    this.#sink.attempt(() => {
+      if (!this.#hasExpired() && this.#offset === 0 && this.#sink.room > 0) this.#sink.write(KEEP_ALIVE);
     });
-  }
-
-  #attempt(write: () => void): void {
-    // A write may call `pull` before it returns.
-    if (this.#isWriting) return;
-    this.#isWriting = true;
-    try {
-      write();
-    } catch (error) {
-      // The client has left, and the stream is closed. Otherwise the entries cannot be read: the stream ends.
-      this.#leave();
-      this.#controller?.error(error);
-    } finally {
-      this.#isWriting = false;
-    }
   }
 
   /** Returns the next bytes of the events that are committed: at most `CHUNK`. */
@@ -126,29 +110,19 @@ export class RunStream {
     return joined(parts, CHUNK - left);
   }
 
-  #write(bytes: Uint8Array): void {
-    this.#writtenAt = this.ports.clock.now();
-    this.#controller?.enqueue(bytes);
-  }
-
-  get #room(): number {
-    return this.#controller?.desiredSize ?? 0;
-  }
-
   /** Looks after the stream now and then: for its expiry, its silence, and a reader that takes nothing. */
   #watch(): void {
     const { clock } = this.ports;
     const { expiresAt = Number.POSITIVE_INFINITY } = this.principal;
-    const silentIn = this.#writtenAt + SILENCE_MS - clock.now();
+    const silentIn = this.#sink.writtenAt + SILENCE_MS - clock.now();
     const wait = Math.min(silentIn > 0 ? silentIn : SILENCE_MS, Math.max(0, expiresAt - clock.now()));
     this.#stopTimer = clock.timer(wait, () => {
       const now = clock.now();
-      if (this.#room <= 0 && now - this.#takenAt > STALL_MS) {
-        const error = new Error("The reader fell behind; resume from the last sequence number.");
-        this.#end((controller) => controller.error(error));
+      if (this.#sink.room <= 0 && now - this.#takenAt > STALL_MS) {
+        this.#sink.end(new Error("The reader fell behind; resume from the last sequence number."));
         return;
       }
-      if (now >= this.#writtenAt + SILENCE_MS) this.probe();
+      if (now >= this.#sink.writtenAt + SILENCE_MS) this.probe();
       else this.advance();
       if (this.#stopTimer !== undefined) this.#watch();
     });
@@ -161,17 +135,12 @@ export class RunStream {
     this.ports.onEnd();
   }
 
-  #end(close: (controller: Controller) => void): void {
-    this.#leave();
-    if (this.#controller !== undefined) close(this.#controller);
-  }
-
   /** Ends the stream if its principal has expired. */
   #hasExpired(): boolean {
     if (!hasExpired(this.principal, this.ports.clock.now())) return false;
     // An event of which only a part is sent cannot be followed by another.
-    if (this.#offset === 0) this.#write(EXPIRED);
-    this.#end((controller) => controller.close());
+    if (this.#offset === 0) this.#sink.write(EXPIRED);
+    this.#sink.end();
     return true;
   }
 }
