@@ -6,23 +6,14 @@ import { DurableObject, exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { ulid } from "ulid";
 import { z } from "zod";
-import { isOver } from "../../src/agents/coordinator/core/state.ts";
-import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
 import { dramatis } from "../../src/dramatis.ts";
 import { defineLibrary } from "../../src/library/define.ts";
 import { defineTask } from "../../src/library/define-task.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { Registry } from "../../src/library/registry.ts";
 import { defineWorkflow, node, transition } from "../../src/library/workflows/define-workflow.ts";
-import { pinWorkflow } from "../../src/library/workflows/pin.ts";
-import { systemClock, systemIds } from "../../src/ports/system.ts";
-import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
 import type { CoordinatorApi } from "../../src/protocol/coordinator-api.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
-import { CostCounter } from "../../test/support/counting.ts";
-import { countingStorage } from "../../test/support/counting-storage.ts";
-import { localExecutor } from "../../test/support/local-executor.ts";
+import { countedRun } from "../../test/support/counted-run.ts";
 import type { RunCost } from "./protocol.ts";
 import { CHAIN, type Graph, next, type RunInput } from "./workload.ts";
 
@@ -141,38 +132,9 @@ async function run(graph: Graph, input: RunInput): Promise<unknown> {
 /** Counts the storage operations of runs, as test/workers/run-cost.test.ts does: those of a run without its actor. */
 export class Costs extends DurableObject {
   async costOf(graph: Graph, input: RunInput): Promise<RunCost> {
-    const code = new DeployedCode([library]);
-    const workflow = await pinWorkflow(
-      new Registry(code),
-      { library: library.id, id: graph },
-      { defaultProfile: { provider: "offline", modelId: "offline" } },
-    );
-    const counter = new CostCounter();
-    const { storage } = this.ctx;
-    const counted = countingStorage(storage, counter);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const runtime = new RunRuntime({
-      database: new DurableSqlDatabase(counted),
-      keyValue: new DurableKeyValue(counted),
-      clock: systemClock,
-      ids: systemIds,
-      executor: localExecutor(code, systemClock),
-      armWakeup: async () => undefined,
-      send: async () => undefined,
-      withdraw: () => undefined,
-      statusChanged: async () => undefined,
-      publish: ({ state }) => {
-        if (isOver(state)) resolve();
-      },
-    });
-    await runtime.start({
-      ...{ id: `run_${ulid()}`, tenant: principal.tenant, projectId: "default", stem: ulid().slice(7) },
-      ...{ workflow, input: { input }, startedBy: principal.subject, request: "" },
-      createdAt: systemClock.now(),
-    });
-    await promise;
-    const { statements, rowsWritten: rows } = counter.cost;
-    return { statements, rows, bytes: storage.sql.databaseSize };
+    const cost = await countedRun(this.ctx.storage, library, graph, { input });
+    const { statements, rowsWritten: rows, bytes } = cost;
+    return { statements, rows, bytes };
   }
 }
 

@@ -1,70 +1,30 @@
 /** Runs of workflows in the console: the list, the graph while tasks wait, its nodes, and the end, in a real browser. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { buildConsole, CONSOLE } from "../../scripts/console.ts";
-import { type Server, startServer } from "../../scripts/server.ts";
-import { createClient, type DramatisClient } from "../../src/client/index.ts";
-import { hasChromium, launchChromium, NO_CHROMIUM, sidewaysScrollers, Visitor } from "../support/browser.ts";
-import { Desk } from "../support/desk.ts";
+import type { BrowserContextOptions, Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { hasChromium, NO_CHROMIUM, sidewaysScrollers, Visitor } from "../support/browser.ts";
+import { workConsole } from "../support/work-console.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "dramatis-console-runs-"));
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
 describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : NO_CHROMIUM})`, () => {
-  let server: Server;
-  let browser: Browser;
-  let desk: Desk;
-  let client: DramatisClient;
-  let visitor: Visitor;
-
-  beforeAll(async () => {
-    buildConsole();
-    [server, browser, desk] = await Promise.all([
-      startServer({
-        port: 0,
-        persist: join(folder, "state"),
-        config: join(import.meta.dirname, "work/wrangler.jsonc"),
-        assets: CONSOLE,
-        onLine: () => undefined,
-      }),
-      launchChromium(),
-      Desk.open(),
-    ]);
-    await server.ready;
-    client = createClient({ baseUrl: server.url });
-  });
-
-  afterAll(async () => {
-    await browser?.close();
-    await server?.stop();
-    await desk?.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
-
-  afterEach(async () => {
-    await visitor.leave();
-    expect(visitor.complaints).toEqual([]);
-  });
+  const world = workConsole();
 
   /** Starts a run whose visits wait at the desk, each at `PATH/ITEM`. */
   async function start(path: string, items: string[]): Promise<string> {
-    const { id } = await client.runs.start({
+    const { id } = await world.client.runs.start({
       workflow: "work/errands",
-      input: { url: desk.url(path), items },
+      input: { url: world.desk.url(path), items },
     });
     return id;
   }
 
   const visit = (path: string, options?: BrowserContextOptions): Promise<Page> => {
-    visitor = new Visitor(browser, server.url, options);
-    return visitor.open(path);
+    world.visitor = new Visitor(world.browser, world.server.url, options);
+    return world.visitor.open(path);
   };
 
   const answer = (path: string, text: string, status = 200) =>
-    expect.poll(() => desk.answer(path, text, status), { message: path }).toBe(true);
+    expect.poll(() => world.desk.answer(path, text, status), { message: path }).toBe(true);
 
   const status = (page: Page, value: string) =>
     page.locator(`[data-testid=run-status][data-status=${value}]`);
@@ -147,11 +107,14 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await nodeOf(page, "visit").getByText("1 working").waitFor();
     await page.getByTestId("cancel-run").press("Enter");
     await page.getByTestId("cancel-run").getByText("Cancel it for good?").waitFor();
-    expect(await client.runs.get(id)).toMatchObject({ status: "running" });
+    expect(await world.client.runs.get(id)).toMatchObject({ status: "running" });
     await page.getByTestId("cancel-run").press("Enter");
     await status(page, "cancelled").waitFor();
     await nodeOf(page, "visit").getByText("1 cancelled").waitFor();
-    expect(await client.runs.get(id)).toMatchObject({ status: "cancelled", error: { code: "CANCELLED" } });
+    expect(await world.client.runs.get(id)).toMatchObject({
+      status: "cancelled",
+      error: { code: "CANCELLED" },
+    });
     await page.getByTestId("run-facts").getByText("The run was cancelled. CANCELLED").waitFor();
     expect(await page.getByTestId("cancel-run").count()).toBe(0);
   });
@@ -170,7 +133,9 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await page.getByRole("alert").getByRole("button", { name: "Try again" }).press("Enter");
     await page.getByRole("alert").waitFor({ state: "detached" });
     await page.getByTestId("run-values").getByText('"tea"').first().waitFor();
-    expect(visitor.complaints.splice(0)).toEqual([expect.stringContaining("ERR_INTERNET_DISCONNECTED")]);
+    expect(world.visitor.complaints.splice(0)).toEqual([
+      expect.stringContaining("ERR_INTERNET_DISCONNECTED"),
+    ]);
   });
 
   it("starts a run from a form, which says what is wrong", async () => {
@@ -184,17 +149,17 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     await form.getByLabel("Input").fill("{}");
     await form.getByRole("button", { name: "Start run" }).press("Enter");
     await form.getByRole("alert").getByText("url").waitFor();
-    await form.getByLabel("Input").fill(JSON.stringify({ url: desk.url("/form"), items: [] }));
+    await form.getByLabel("Input").fill(JSON.stringify({ url: world.desk.url("/form"), items: [] }));
     await form.getByRole("button", { name: "Start run" }).press("Enter");
     await page.waitForURL("**/runs/run_*");
     await status(page, "completed").waitFor();
-    expect(visitor.complaints.splice(0)).toEqual([expect.stringContaining("422")]);
+    expect(world.visitor.complaints.splice(0)).toEqual([expect.stringContaining("422")]);
   });
 
   it("says that a run does not exist", async () => {
     const page = await visit("/runs/run_01JD0000000000000000000000");
     await page.getByRole("alert").getByText("There is no such run.").waitFor();
-    expect(visitor.complaints.splice(0)).toEqual([expect.stringContaining("404")]);
+    expect(world.visitor.complaints.splice(0)).toEqual([expect.stringContaining("404")]);
     await page.getByRole("link", { name: "All runs" }).click();
     await page.waitForURL("**/runs");
   });

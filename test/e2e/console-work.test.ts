@@ -1,73 +1,24 @@
 /** The console while a conversation works: waits, background work, and turns beside each other, in a real browser. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { Browser, BrowserContextOptions, Locator, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { buildConsole, CONSOLE } from "../../scripts/console.ts";
-import { type Server, startServer } from "../../scripts/server.ts";
-import { createClient, type DramatisClient } from "../../src/client/index.ts";
-import {
-  answers,
-  hasChromium,
-  launchChromium,
-  NO_CHROMIUM,
-  say,
-  sidewaysScrollers,
-  Visitor,
-} from "../support/browser.ts";
-import { Desk } from "../support/desk.ts";
-
-const folder = mkdtempSync(join(tmpdir(), "dramatis-console-work-"));
+import type { BrowserContextOptions, Locator, Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { answers, hasChromium, NO_CHROMIUM, say, sidewaysScrollers, Visitor } from "../support/browser.ts";
+import { workConsole } from "../support/work-console.ts";
 
 describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : NO_CHROMIUM})`, () => {
-  let server: Server;
-  let browser: Browser;
-  let desk: Desk;
-  let client: DramatisClient;
-  let visitor: Visitor;
-
-  beforeAll(async () => {
-    buildConsole();
-    [server, browser, desk] = await Promise.all([
-      startServer({
-        port: 0,
-        persist: join(folder, "state"),
-        config: join(import.meta.dirname, "work/wrangler.jsonc"),
-        assets: CONSOLE,
-        onLine: () => undefined,
-      }),
-      launchChromium(),
-      Desk.open(),
-    ]);
-    await server.ready;
-    client = createClient({ baseUrl: server.url });
-  });
-
-  afterAll(async () => {
-    await browser?.close();
-    await server?.stop();
-    await desk?.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
-
-  afterEach(async () => {
-    await visitor.leave();
-    expect(visitor.complaints).toEqual([]);
-  });
+  const world = workConsole();
 
   /** Opens a new conversation. */
   async function visit(
     options?: BrowserContextOptions,
     agentId = "clerk",
   ): Promise<{ id: string; page: Page }> {
-    const { id } = await client.conversations.create({ agentId });
-    visitor = new Visitor(browser, server.url, options);
-    return { id, page: await visitor.open(`/c/${id}`) };
+    const { id } = await world.client.conversations.create({ agentId });
+    world.visitor = new Visitor(world.browser, world.server.url, options);
+    return { id, page: await world.visitor.open(`/c/${id}`) };
   }
 
   const call = (tool: string, path: string, item = "") =>
-    `!tool ${tool} ${JSON.stringify({ url: desk.url(path), item })}`;
+    `!tool ${tool} ${JSON.stringify({ url: world.desk.url(path), item })}`;
 
   it("START-6 offers the examples of the agent's persona, and its tools the address of the server", async () => {
     const { page } = await visit();
@@ -76,12 +27,12 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await answers(page, "Good morning.", false).waitFor();
     await say(page, call("pay", "/now/url"));
     await page.locator("[data-testid=tool-card][data-state=deferred]").waitFor();
-    const { url } = JSON.parse(desk.bodiesOf("/now/url")[0] ?? "{}");
-    expect(new URL(url).origin).toBe(server.url);
+    const { url } = JSON.parse(world.desk.bodiesOf("/now/url")[0] ?? "{}");
+    expect(new URL(url).origin).toBe(world.server.url);
     expect((await fetch(url, { method: "POST", body: '{"result": "paid"}' })).status).toBe(200);
     await answers(page, "pay answered paid", false).waitFor();
 
-    await page.goto(server.url);
+    await page.goto(world.server.url);
     await page.getByTestId("agent-picker").getByText("Clerk", { exact: true }).click();
     await examples.waitFor();
     await page.getByTestId("agent-picker").getByText("Porter", { exact: true }).click();
@@ -90,14 +41,14 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
 
   it("DEFER-5 ORDER-1 G18 Stop and Escape leave a payment alone that waits for its webhook; it has a Stop of its own and holds no queue", async () => {
     const { id, page } = await visit();
-    await client.conversations.update(id, { turns: "queued" });
+    await world.client.conversations.update(id, { turns: "queued" });
     await say(page, call("pay", "/now/pay"));
     const card = page.locator("[data-testid=tool-card][data-state=deferred]");
     await card.getByText("Waiting for a result").waitFor();
     expect(await card.getByTestId("tool-progress").textContent()).toMatch(/^until (?:\w+ \d+, )?\d/);
     await page.getByTestId("result").getByText("Waits for a result").waitFor();
     const paying = (await page.locator("[data-turn]").getAttribute("data-turn")) ?? "";
-    expect(await client.turns.get(id, paying)).toMatchObject({ status: "active", phase: "waiting" });
+    expect(await world.client.turns.get(id, paying)).toMatchObject({ status: "active", phase: "waiting" });
 
     expect(await page.getByTestId("stop").count(), "nothing is being answered").toBe(0);
     await page.getByTestId("composer").press("Escape");
@@ -105,12 +56,12 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await answers(page, "word-3 ", true).waitFor();
     await page.getByTestId("composer").press("Escape");
     await page.getByTestId("turn-stopped").waitFor();
-    expect(await client.turns.get(id, paying)).toMatchObject({ status: "active" });
+    expect(await world.client.turns.get(id, paying)).toMatchObject({ status: "active" });
     await page.reload();
     await card.getByText("Waiting for a result").waitFor();
 
-    const [body = "{}"] = desk.bodiesOf("/now/pay");
-    await client.operations.complete(JSON.parse(body).handle, { result: { paid: true } });
+    const [body = "{}"] = world.desk.bodiesOf("/now/pay");
+    await world.client.operations.complete(JSON.parse(body).handle, { result: { paid: true } });
     await answers(page, "pay answered", false).waitFor();
 
     await say(page, call("pay", "/now/again"));
@@ -126,14 +77,14 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await card.waitFor();
     await page.getByTestId("approval").getByText("5 € to \\u202eeve").waitFor();
     await page.locator("p[data-testid=approval]").getByText("Waits for approval").waitFor();
-    expect(desk.bodiesOf("/bank/one")).toEqual([]);
+    expect(world.desk.bodiesOf("/bank/one")).toEqual([]);
     await say(page, "!say Yes, go on.");
     await answers(page, "Yes, go on.", false).waitFor();
     await page.reload();
     await card.getByRole("button", { name: "Approve" }).focus();
-    expect(desk.bodiesOf("/bank/one"), "text never approves").toEqual([]);
+    expect(world.desk.bodiesOf("/bank/one"), "text never approves").toEqual([]);
     await page.keyboard.press("Enter");
-    await expect.poll(() => desk.answer("/bank/one", "Sent")).toBe(true);
+    await expect.poll(() => world.desk.answer("/bank/one", "Sent")).toBe(true);
     await answers(page, "transfer answered Sent", false).waitFor();
     expect(await card.count()).toBe(0);
     const answered = page.getByTestId("approval-outcome");
@@ -147,10 +98,10 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await page.keyboard.press("Space");
     await page.locator("[data-testid=tool-card][data-state=failed]").waitFor();
     const denied = (await page.locator("[data-turn]").last().getAttribute("data-turn")) ?? "";
-    const { moves } = await client.turns.get(id, denied);
+    const { moves } = await world.client.turns.get(id, denied);
     expect(moves[0]?.toolCall?.approval).toMatchObject({ outcome: "denied", reason: "Too much." });
     expect(await answered.last().textContent()).toMatch(/^Denied by \S+, \d.*: “Too much.”$/);
-    expect(desk.bodiesOf("/bank/two")).toEqual([]);
+    expect(world.desk.bodiesOf("/bank/two")).toEqual([]);
 
     await say(page, call("transfer", "/bank/three", "1 €"));
     await page.getByRole("button", { name: "Stop waiting for this approval" }).press("Enter");
@@ -166,12 +117,14 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await card.getByRole("alert").waitFor({ state: "detached" });
     await card.getByRole("button", { name: "Deny" }).press("Enter");
     await card.waitFor({ state: "detached" });
-    expect(visitor.complaints.splice(0)).toEqual([expect.stringContaining("ERR_INTERNET_DISCONNECTED")]);
+    expect(world.visitor.complaints.splice(0)).toEqual([
+      expect.stringContaining("ERR_INTERNET_DISCONNECTED"),
+    ]);
   });
 
   it("shows turns beside each other as threads, with progress and attempts on closed cards, and what a turn cost", async () => {
     const { id, page } = await visit();
-    await client.conversations.update(id, { budget: { tokens: 100_000 } });
+    await world.client.conversations.update(id, { budget: { tokens: 100_000 } });
     await page.getByTestId("budget").getByText("Budget left: 100,000 tokens").waitFor();
     await say(page, call("research", "/desk/research", "cities"));
     const row = page.locator("[data-tool=research] summary");
@@ -181,16 +134,16 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
 
     await say(page, call("flaky", "/desk/flaky"));
     for (const attempt of [2, 3]) {
-      await expect.poll(() => desk.answer("/desk/flaky", "No.", 500)).toBe(true);
+      await expect.poll(() => world.desk.answer("/desk/flaky", "No.", 500)).toBe(true);
       await page.locator("[data-tool=flaky] summary").getByText(`Attempt ${attempt}`).waitFor();
     }
     await say(page, "!slow 60 30");
     const threads = page.locator("[data-turn][data-thread=true]");
     await expect.poll(() => threads.count()).toBe(2);
-    await expect.poll(() => desk.answer("/desk/flaky", "At last")).toBe(true);
+    await expect.poll(() => world.desk.answer("/desk/flaky", "At last")).toBe(true);
     await answers(page, "flaky answered At last", false).waitFor();
     await answers(page, "word-60", false).waitFor();
-    await expect.poll(() => desk.answer("/desk/research", "Found")).toBe(true);
+    await expect.poll(() => world.desk.answer("/desk/research", "Found")).toBe(true);
     await answers(page, "Found", false).waitFor();
     await expect.poll(() => threads.count()).toBe(3);
     const shown = await page.getByTestId("turn-notes").allTextContents();
@@ -209,7 +162,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
 
   it("shows a stop in the other tab, where the message can be sent again", async () => {
     const { id, page } = await visit();
-    const other = await visitor.open(`/c/${id}`);
+    const other = await world.visitor.open(`/c/${id}`);
     await say(page, "!slow 400 30");
     await answers(other, "word-3 ", true).waitFor();
     await other.getByTestId("stop").click();
@@ -219,7 +172,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     }
     const texts = await Promise.all([page, other].map((tab) => tab.locator("[data-turn]").allTextContents()));
     expect(texts[0]).toEqual(texts[1]);
-    await client.conversations.cancel(id);
+    await world.client.conversations.cancel(id);
     for (const tab of [page, other]) await tab.getByTestId("resume").waitFor();
     await page.getByTestId("resume").click();
     await expect.poll(() => other.getByTestId("resume").count()).toBe(0);
@@ -231,7 +184,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
 
   it("LIFE-3 ends a conversation for good after a second click, in every tab, and lists it by its first message", async () => {
     const { id, page } = await visit();
-    const other = await visitor.open(`/c/${id}`);
+    const other = await world.visitor.open(`/c/${id}`);
     await say(page, "!slow 400 30");
     for (const tab of [page, other]) {
       await answers(tab, "word-3 ", true).waitFor();
@@ -241,7 +194,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await page.getByRole("button", { name: "Order of answers" }).click();
     await page.getByTestId("end").click();
     await page.getByTestId("end").getByText("End it for good?").waitFor();
-    expect(await client.conversations.get(id)).toMatchObject({ status: "active" });
+    expect(await world.client.conversations.get(id)).toMatchObject({ status: "active" });
     await page.getByTestId("end").click();
     for (const tab of [page, other]) {
       await tab.getByTestId("ended").waitFor();
@@ -249,7 +202,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
       expect(await tab.getByTestId("composer").isDisabled()).toBe(true);
       expect(await tab.getByTestId("resume").count()).toBe(0);
     }
-    expect(await client.conversations.get(id)).toMatchObject({ status: "completed" });
+    expect(await world.client.conversations.get(id)).toMatchObject({ status: "completed" });
     await page.reload();
     await page.getByTestId("ended").waitFor();
   });
@@ -307,7 +260,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
       await button.press("Enter");
       await clerk.getByText("Takes part").waitFor();
       await porter.getByText("Helped").waitFor();
-      const { spent } = await client.turns.get(id, turn);
+      const { spent } = await world.client.turns.get(id, turn);
       const used = await Promise.all([clerk, porter].map(tokensOf));
       expect(used[0], visit).toBeGreaterThan(0);
       expect(used[1], visit).toBeGreaterThan(0);
@@ -340,13 +293,13 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
 
     await page.getByRole("button", { name: "Approve" }).press("Enter");
     await opener.press("Enter");
-    await expect.poll(() => desk.answer("/bank/traced", "Sent")).toBe(true);
+    await expect.poll(() => world.desk.answer("/bank/traced", "Sent")).toBe(true);
     await trace.locator("[data-kind=tool]").getByText("transfer").waitFor();
     await trace.getByText("The turn goes on.").waitFor({ state: "detached" });
     const turnId = (await turn.getAttribute("data-turn")) ?? "";
-    const { spans } = await client.turns.trace(id, turnId);
+    const { spans } = await world.client.turns.trace(id, turnId);
     await expect.poll(() => steps.count()).toBe(spans.length);
-    const { spent } = await client.turns.get(id, turnId);
+    const { spent } = await world.client.turns.get(id, turnId);
     const facts = (await trace.getByTestId("trace-facts").textContent()) ?? "";
     expect(facts).toContain(`2 agents · ${spent.modelCalls} model calls`);
 
@@ -370,7 +323,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
 
   it("APPROVE-8 shows the task and the input that run, beside the input as the model wrote it", async () => {
     const post = (path: string, body: object) =>
-      fetch(new URL(path, server.url), {
+      fetch(new URL(path, world.server.url), {
         method: "POST",
         headers: { "content-type": "application/json" },
         body: JSON.stringify(body),
@@ -399,8 +352,8 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await card.getByRole("figure", { name: "Input", exact: true }).getByText("500 € to Mallory").waitFor();
     await card.getByRole("figure", { name: "Input as the model wrote it" }).getByText("5 € to Ann").waitFor();
     await card.getByRole("button", { name: "Approve" }).press("Enter");
-    await expect.poll(() => desk.answer("/bank/tip", "Sent")).toBe(true);
-    expect(desk.bodiesOf("/bank/tip")).toEqual(["500 € to Mallory"]);
+    await expect.poll(() => world.desk.answer("/bank/tip", "Sent")).toBe(true);
+    expect(world.desk.bodiesOf("/bank/tip")).toEqual(["500 € to Mallory"]);
     const tool = page.locator("[data-testid=tool-card][data-state=completed]");
     await tool.locator("summary").press("Enter");
     await tool.getByRole("figure", { name: "Input as the model wrote it" }).waitFor();
@@ -425,12 +378,12 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
       });
       await card.getByRole("button", { name: "Deny" }).press("Enter");
       await page.getByRole("alert").getByText("Your denial came too late and changed nothing.").waitFor();
-      await expect.poll(() => desk.answer(`/bank/late/${tool}`, "Sent")).toBe(true);
+      await expect.poll(() => world.desk.answer(`/bank/late/${tool}`, "Sent")).toBe(true);
       await answers(page, "transfer answered Sent", false).waitFor();
       expect(await card.count()).toBe(0);
       expect(await page.getByRole("alert").getByText("it was approved before").count()).toBe(1);
-      expect(await client.conversations.get(id)).toMatchObject({ status: "active" });
-      expect(visitor.complaints.splice(0)).toEqual([expect.stringContaining("409")]);
+      expect(await world.client.conversations.get(id)).toMatchObject({ status: "active" });
+      expect(world.visitor.complaints.splice(0)).toEqual([expect.stringContaining("409")]);
     },
   );
 
@@ -453,7 +406,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     expect(await page.locator("fieldset[data-testid=approval]").count()).toBe(1);
     await opener.press("Enter");
     await card.getByRole("button", { name: "Approve" }).press("Enter");
-    await expect.poll(() => desk.answer("/bank/below", "Sent")).toBe(true);
+    await expect.poll(() => world.desk.answer("/bank/below", "Sent")).toBe(true);
     await answers(page, "transfer answered Sent", false).waitFor();
     expect(await card.count()).toBe(0);
     // The card inside an open one is closed, and looks so.
@@ -474,7 +427,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     const fits = async (name: string) => expect(await sidewaysScrollers(page), name).toEqual([]);
     await page.getByText("Start a conversation with Clerk").waitFor();
     await fits("empty");
-    await client.conversations.update(id, {
+    await world.client.conversations.update(id, {
       turns: "queued",
       budget: { tokens: 100_000, usd: 90, modelCalls: 40, toolCalls: 30 },
     });
@@ -492,7 +445,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await page.getByTestId("stop").click();
     await page.getByTestId("turn-stopped").nth(1).waitFor();
     await fits("stopped-turns");
-    await client.conversations.cancel(id);
+    await world.client.conversations.cancel(id);
     await page.getByTestId("resume").waitFor();
     await fits("stopped");
     await page.getByTestId("resume").click();

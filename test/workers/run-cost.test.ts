@@ -3,20 +3,11 @@ import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { isOver } from "../../src/agents/coordinator/core/state.ts";
-import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
 import { defineLibrary } from "../../src/library/define.ts";
 import { defineTask } from "../../src/library/define-task.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { Registry } from "../../src/library/registry.ts";
 import { defineWorkflow, node, transition } from "../../src/library/workflows/define-workflow.ts";
-import { pinWorkflow } from "../../src/library/workflows/pin.ts";
-import { systemClock, systemIds } from "../../src/ports/system.ts";
-import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
-import { type Cost, CostCounter } from "../support/counting.ts";
-import { countingStorage } from "../support/counting-storage.ts";
-import { localExecutor } from "../support/local-executor.ts";
+import { type CountedRun, countedRun } from "../support/counted-run.ts";
 
 const echo = defineTask({
   id: "echo",
@@ -62,46 +53,13 @@ const chain = defineWorkflow("chain", {
   nodes: Array.from({ length: 50 }, (_, n) => node(`n${n}`, { task: echo, inputMapping: { value: `${n}` } })),
   transitions: Array.from({ length: 49 }, (_, n) => transition({ from: `n${n}`, to: `n${n + 1}` })),
 });
-const code = new DeployedCode([defineLibrary("cost", { tasks: [echo], workflows: [fan, chain] })]);
-
-interface Counted extends Cost {
-  /** Bytes of all rows at the end, as the database has them. */
-  bytes: number;
-  output: JsonObject | undefined;
-}
+const library = defineLibrary("cost", { tasks: [echo], workflows: [fan, chain] });
 
 /** Runs a workflow to its end in a Durable Object nobody used before; what it cost beyond its creation. */
-async function costOf(workflow: string, input: JsonObject): Promise<Counted> {
-  const pinned = await pinWorkflow(new Registry(code), `cost/${workflow}`, {
-    defaultProfile: { provider: "offline", modelId: "offline" },
-  });
-  return runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), async (_, { storage }) => {
-    const counter = new CostCounter();
-    const counted = countingStorage(storage, counter);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const runtime = new RunRuntime({
-      database: new DurableSqlDatabase(counted),
-      keyValue: new DurableKeyValue(counted),
-      clock: systemClock,
-      ids: systemIds,
-      executor: localExecutor(code, systemClock),
-      armWakeup: async () => undefined,
-      send: async () => undefined,
-      withdraw: () => undefined,
-      statusChanged: async () => undefined,
-      publish: ({ state }) => {
-        if (isOver(state)) resolve();
-      },
-    });
-    await runtime.start({
-      ...{ id: "run_cost", tenant: "test", projectId: "default", stem: "01ARZ3NDEKTSV4RRFFQ" },
-      ...{ workflow: pinned, input, startedBy: "ada", request: "", createdAt: systemClock.now() },
-    });
-    await promise;
-    const { cost } = counter;
-    return { ...cost, bytes: storage.sql.databaseSize, output: runtime.state.output };
-  });
-}
+const costOf = (workflow: string, input: JsonObject): Promise<CountedRun> =>
+  runInDurableObject(exports.PortHost.getByName(crypto.randomUUID()), (_, { storage }) =>
+    countedRun(storage, library, workflow, input),
+  );
 
 describe("H5 the cost of a run", () => {
   test("F2 RUNSTORE-2 a branch writes at most three rows, deletions included, however many there are", async () => {

@@ -1,10 +1,10 @@
 /** The strategy `chain_of_verification`: a draft is checked by questions that are answered without it, and then revised. */
 import { z } from "zod";
 import { defineTool } from "../define.ts";
-import { definePrompt, defineTask } from "../define-task.ts";
+import { definePrompt } from "../define-task.ts";
 import { dataSchemaOf } from "../json-schema-of.ts";
-import { step } from "../tasks/step.ts";
 import { defineWorkflow, node, transition } from "../workflows/define-workflow.ts";
+import { askModel } from "./ask-model.ts";
 
 /** Questions that check a draft at most. */
 const MAX_QUESTIONS = 8;
@@ -52,62 +52,40 @@ A: {{ one.answer }}
 Write the corrected answer.`,
 });
 
-const TIMEOUT_MS = 120_000;
-
-const draft = defineTask({
+const draft = askModel({
   id: "verification_draft",
   description: "Answers a question without checks.",
   input: z.object({ question: z.string() }),
   output: z.object({ text: z.string() }),
-  timeoutMs: TIMEOUT_MS,
-  steps: [
-    step("draft", {
-      action: { kind: "llm", prompt: draftPrompt },
-      outputMapping: { "output.text": "result.response" },
-    }),
-  ],
+  prompt: draftPrompt,
+  outputMapping: { "output.text": "result.response" },
 });
 
-const planTask = defineTask({
+const planTask = askModel({
   id: "verification_plan",
   description: "Writes questions that check the facts of an answer.",
   input: z.object({ question: z.string(), draft: z.string(), most: z.int() }),
   output: plan,
-  timeoutMs: TIMEOUT_MS,
-  steps: [
-    step("plan", {
-      action: { kind: "llm", prompt: planPrompt },
-      outputMapping: { "output.questions": "result.response.questions" },
-    }),
-  ],
+  prompt: planPrompt,
+  outputMapping: { "output.questions": "result.response.questions" },
 });
 
-const verify = defineTask({
+const verify = askModel({
   id: "verification_verify",
   description: "Answers one question that checks a fact.",
   input: z.object({ question: z.string() }),
   output: check,
-  timeoutMs: TIMEOUT_MS,
-  steps: [
-    step("verify", {
-      action: { kind: "llm", prompt: verifyPrompt },
-      outputMapping: { "output.question": "input.question", "output.answer": "result.response" },
-    }),
-  ],
+  prompt: verifyPrompt,
+  outputMapping: { "output.question": "input.question", "output.answer": "result.response" },
 });
 
-const revise = defineTask({
+const revise = askModel({
   id: "verification_revise",
   description: "Corrects an answer by checks of its facts.",
   input: z.object({ question: z.string(), draft: z.string(), checks }),
   output: z.object({ text: z.string() }),
-  timeoutMs: TIMEOUT_MS,
-  steps: [
-    step("revise", {
-      action: { kind: "llm", prompt: revisePrompt },
-      outputMapping: { "output.text": "result.response" },
-    }),
-  ],
+  prompt: revisePrompt,
+  outputMapping: { "output.text": "result.response" },
 });
 
 /** The workflow `chain_of_verification`. A check that fails is left out; a draft without checks is the answer. */

@@ -1,10 +1,10 @@
 /** The strategy `debate`: two sides argue in parallel, round by round, and a judge decides. */
 import { z } from "zod";
 import { defineTool } from "../define.ts";
-import { definePrompt, defineTask } from "../define-task.ts";
+import { definePrompt } from "../define-task.ts";
 import { dataSchemaOf } from "../json-schema-of.ts";
-import { step } from "../tasks/step.ts";
 import { defineWorkflow, node, transition } from "../workflows/define-workflow.ts";
+import { askModel } from "./ask-model.ts";
 
 /** Rounds of a debate at most. */
 const MAX_ROUNDS = 5;
@@ -41,35 +41,25 @@ Which side has the better arguments? Give the winner, and your reasoning in a fe
   produces: dataSchemaOf("The verdict of a debate", verdict),
 });
 
-const argue = defineTask({
+const argue = askModel({
   id: "debate_argue",
   description: "Writes the argument of one side in one round of a debate.",
   input: z.object({ topic: z.string(), side: z.string(), rounds }),
   output: argument,
-  timeoutMs: 120_000,
-  steps: [
-    step("argue", {
-      action: { kind: "llm", prompt: arguePrompt },
-      outputMapping: { "output.side": "input.side", "output.text": "result.response" },
-    }),
-  ],
+  prompt: arguePrompt,
+  outputMapping: { "output.side": "input.side", "output.text": "result.response" },
 });
 
-const judge = defineTask({
+const judge = askModel({
   id: "debate_judge",
   description: "Decides who has won a debate.",
   input: z.object({ topic: z.string(), rounds }),
   output: verdict,
-  timeoutMs: 120_000,
-  steps: [
-    step("judge", {
-      action: { kind: "llm", prompt: judgePrompt },
-      outputMapping: {
-        "output.winner": "result.response.winner",
-        "output.reasoning": "result.response.reasoning",
-      },
-    }),
-  ],
+  prompt: judgePrompt,
+  outputMapping: {
+    "output.winner": "result.response.winner",
+    "output.reasoning": "result.response.reasoning",
+  },
 });
 
 /** The workflow `debate`. In each round, both sides see the rounds before, and neither sees the other's new argument. */

@@ -1,0 +1,57 @@
+/** A run on counted storage of a Durable Object, for tests and measurements of what it costs. */
+import { isOver } from "../../src/agents/coordinator/core/state.ts";
+import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
+import type { Library } from "../../src/library/define.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
+import { pinWorkflow } from "../../src/library/workflows/pin.ts";
+import { systemClock, systemIds } from "../../src/ports/system.ts";
+import { DurableKeyValue, DurableSqlDatabase } from "../../src/ports/workers/durable-storage.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
+import { type Cost, CostCounter } from "./counting.ts";
+import { countingStorage } from "./counting-storage.ts";
+import { localExecutor } from "./local-executor.ts";
+
+export interface CountedRun extends Cost {
+  /** Bytes of all rows at the end, as the database has them. */
+  bytes: number;
+  output: JsonObject | undefined;
+}
+
+/** Runs a workflow of a library to its end in the storage of an object nobody used before. Returns what it cost beyond its creation. */
+export async function countedRun(
+  storage: DurableObjectStorage,
+  library: Library,
+  id: string,
+  input: JsonObject,
+): Promise<CountedRun> {
+  const code = new DeployedCode([library]);
+  const workflow = await pinWorkflow(
+    new Registry(code),
+    { library: library.id, id },
+    { defaultProfile: { provider: "offline", modelId: "offline" } },
+  );
+  const counter = new CostCounter();
+  const counted = countingStorage(storage, counter);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const runtime = new RunRuntime({
+    database: new DurableSqlDatabase(counted),
+    keyValue: new DurableKeyValue(counted),
+    clock: systemClock,
+    ids: systemIds,
+    executor: localExecutor(code, systemClock),
+    armWakeup: async () => undefined,
+    send: async () => undefined,
+    withdraw: () => undefined,
+    statusChanged: async () => undefined,
+    publish: ({ state }) => {
+      if (isOver(state)) resolve();
+    },
+  });
+  await runtime.start({
+    ...{ id: "run_cost", tenant: "test", projectId: "default", stem: "01ARZ3NDEKTSV4RRFFQ" },
+    ...{ workflow, input, startedBy: "ada", request: "", createdAt: systemClock.now() },
+  });
+  await promise;
+  return { ...counter.cost, bytes: storage.sql.databaseSize, output: runtime.state.output };
+}
