@@ -281,8 +281,11 @@ describe("F6 RUNTIME-1 the time limit of a run", () => {
     const more = await call("POST", path, 200, { answer: { approved: true } });
     expect(more).toMatchObject({ status: "running", gates: [] });
     await call("POST", path, 200, { answer: { approved: true } });
-    await until(id, asked);
-    await call("POST", path, 200, { answer: { approved: false } });
+    const [again] = (await until(id, asked)).gates;
+    await call("POST", path, 200, { answer: { approved: true } });
+    expect((await call("GET", `/${id}`, 200)).gates, "an old answer counts once").toEqual([again]);
+    await call("POST", path, 409, { answer: { approved: false } });
+    await call("POST", `/${id}/gates/${again?.operationId}`, 200, { answer: { approved: false } });
     expect(await ended(id)).toMatchObject({ status: "timed_out" });
     expect(await runsOf(key)).toHaveLength(1);
   });

@@ -95,6 +95,40 @@ describe("the list of runs", () => {
     expect((await list(bob)).runs[0]).toMatchObject({ errorCode: "CANCELLED" });
   });
 
+  test("DIR-2 PUB-1 shows whether a run waits for a person or works", async () => {
+    const tenant = `list-${crypto.randomUUID()}`;
+    const ada = admin(tenant);
+    const steps = [{ ref: "ask", action: { kind: "human.approve", prompt: "Shall it go on?" } }];
+    await call("POST", "/api/libraries/flows/tasks", 201, ada, {
+      id: "ask",
+      inputSchema: { type: "object" },
+      steps,
+    });
+    await call("POST", "/api/libraries/flows/workflows", 201, ada, {
+      id: "gated",
+      inputSchema: { type: "object", properties: { key: { type: "string" } }, required: ["key"] },
+      initialNode: "ask",
+      nodes: [
+        { ref: "ask", task: "flows/ask" },
+        {
+          ref: "work",
+          task: "flow/work_once",
+          inputMapping: { key: "input.key", name: "'one'", wait: "'gate'" },
+        },
+      ],
+      transitions: [{ from: "ask", to: "work" }],
+    });
+    const { id } = await start(ada, "gated");
+    const shown = async (query: string) => (await list(ada, query)).runs.map(({ id: own }) => own);
+    await expect.poll(() => shown("status=waiting")).toEqual([id]);
+    const { gates } = await call<RunView>("GET", `/api/runs/${id}`, 200, ada);
+    const path = `/api/runs/${id}/gates/${gates[0]?.operationId}`;
+    await call("POST", path, 200, ada, { answer: { approved: true } });
+    await expect.poll(() => shown("status=running")).toEqual([id]);
+    expect(await shown("status=waiting")).toEqual([]);
+    await call("POST", `/api/runs/${id}/cancel`, 200, ada);
+  });
+
   test.each(["status=over", "workflow=fails", "workflow=flows/fails@0", "limit=0", "cursor=nonsense"])(
     "refuses ?%s",
     (query) => call("GET", `/api/runs?${query}`, 422, admin("test")),

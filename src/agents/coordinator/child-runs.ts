@@ -42,17 +42,28 @@ export interface ChildRunPorts {
 
 /** The key of the mark that a run is not to be started any more. */
 const OVER = "run:over";
+const NOT_WANTED: Result<never> = {
+  ok: false,
+  error: {
+    code: "NOT_FOUND",
+    message: "The run has begun already, or is not to begin any more.",
+    retriable: false,
+  },
+};
 
 /** Registers the handlers of starts, ends and cancellations. Each stages its change in the transaction of the receipt. */
 export function takeChildRuns(
   mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">,
   { clock, ids, keyValue, runtime, parent, checked }: ChildRunPorts,
 ): void {
+  /** Reports whether the run has begun, or is not to begin any more. */
+  const isBeyond = () => runtime.exists || keyValue.get<boolean>(OVER) === true;
   mailbox.receivesAfter(
     RUN_START,
     runStartSchema,
     async (address, { from, to }): Promise<Result<ChildRun>> => {
       checkChild(address, from, to);
+      if (isBeyond()) return NOT_WANTED;
       const above = await parent(from.tenant, from.id);
       const found = await above.childRun(address);
       if (!found.ok) return found;
@@ -62,7 +73,7 @@ export function takeChildRuns(
       return admitted.ok ? found : admitted;
     },
     (address, { envelope: { from, to }, afterCommit }, found) => {
-      if (runtime.exists || keyValue.get<boolean>(OVER) === true) return null;
+      if (isBeyond()) return null;
       if (!found.ok && found.error.code === "NOT_FOUND") return null;
       const child = unwrap(found);
       const { projectId, startedBy, rootRunId, workflow, path } = child;

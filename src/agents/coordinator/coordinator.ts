@@ -12,7 +12,12 @@ import type { Directory } from "../../d1/directory.ts";
 import { withDeadline } from "../../ports/deadline.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
-import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";
+import {
+  AGENT_CALL,
+  type AgentError,
+  type AgentResult,
+  type AgentResultApi,
+} from "../../protocol/agent-call.ts";
 import type { CoordinatorApi, FollowRun, RunView, StartRun } from "../../protocol/coordinator-api.ts";
 import type {
   TaskError,
@@ -27,7 +32,7 @@ import { stemOf } from "../../protocol/ids.ts";
 import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
 import type { DeferApi, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
-import type { ChildRun, ChildRunApi, RunCallAddress } from "../../protocol/run-call.ts";
+import { type ChildRun, type ChildRunApi, RUN_START, type RunCallAddress } from "../../protocol/run-call.ts";
 import type { RunError } from "../../protocol/workflow-run.ts";
 import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
@@ -42,6 +47,7 @@ import { Wakeups } from "../base/timers/wakeups.ts";
 import { takeAgentAnswers } from "./agent-nodes.ts";
 import { takeChildRuns } from "./child-runs.ts";
 import { isOver } from "./core/state.ts";
+import { shownStatus } from "./core/work.ts";
 import { RunReaders } from "./door/run-readers.ts";
 import {
   answerCheck,
@@ -68,6 +74,8 @@ export interface CoordinatorClassPorts<Env> {
   location(tenant: string): LocationPolicy;
 }
 
+/** The types of the envelopes that begin work of others. */
+const STARTS: ReadonlySet<string> = new Set([RUN_START, AGENT_CALL]);
 /** Milliseconds that `finished` waits at most. */
 const MAX_WAIT_MS = 15 * 60_000;
 
@@ -113,11 +121,12 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       executor: ports.executor(this.env),
       armWakeup: (milliseconds) => this.#wakeups.arm("run", milliseconds),
       ids: systemIds,
-      send: (envelope) => this.mailbox.send(envelope, { owed: true }),
+      // Starts keep to the room for what begins work (MAIL-20).
+      send: (envelope) => this.mailbox.send(envelope, { owed: !STARTS.has(envelope.type) }),
       withdraw: ({ to, type }) => this.mailbox.withdraw(to, type),
       statusChanged: () => this.#listing.note(),
       publish: ({ before, state }) => {
-        if (before.status !== state.status) void this.#listing.publish();
+        if (shownStatus(before) !== shownStatus(state)) void this.#listing.publish();
         this.#readers.wake();
         if (isOver(state)) for (const end of this.#waiting) end();
       },

@@ -11,6 +11,7 @@ import { plan } from "./core/plan.ts";
 import { type RunEnvelope, runEnvelopes } from "./core/run-envelopes.ts";
 import type { RunSignal } from "./core/signals.ts";
 import type { RunState } from "./core/state.ts";
+import { shownStatus } from "./core/work.ts";
 import type { RunDatabase } from "./store/run-database.ts";
 import type { RunJournalRow } from "./store/run-journal.ts";
 
@@ -27,7 +28,7 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
 
   /**
    * `wokeAt` is the time at which this life of the actor began. `statusChanged` is called in the transaction of each commit that changes
-   * the status of the run.
+   * the status of the run as others see it.
    */
   constructor(
     private readonly store: RunDatabase,
@@ -54,7 +55,7 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   write(before: RunState, change: RunChange | null, now: number): RunCommit | null {
     if (change === null) return null;
     const row = this.store.commit(before, change, now);
-    if (change.state.status !== before.status) this.statusChanged();
+    if (shownStatus(change.state) !== shownStatus(before)) this.statusChanged();
     return { before, ...change, row, owed: runEnvelopes(before, change) };
   }
 
@@ -92,8 +93,9 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
     return outcome.type === "node.ended" && effect.kind === "task" && effect.token.id === outcome.token;
   }
 
-  /** Fails the tokens of outcomes that can never be committed. */
+  /** Fails the tokens of outcomes that can never be committed. Those whose successors find no room are stored without them (RUNSIGNAL-5). */
   abandon(outcomes: readonly RunSignal[], { code, message }: ErrorData): readonly RunSignal[] {
+    if (code === "QUEUE_OVERFLOW") return [{ type: "run.hold" }, ...outcomes];
     return outcomes.flatMap((outcome) =>
       outcome.type === "node.ended"
         ? [

@@ -21,7 +21,7 @@ import type { RunEffect } from "./core/effects.ts";
 import { tokenOf } from "./core/operations.ts";
 import type { RunRecord } from "./core/record.ts";
 import { unknownRun } from "./core/record.ts";
-import { RUN_GATE } from "./core/run-time.ts";
+import { wasAsked } from "./core/run-time.ts";
 import type { RunSignal } from "./core/signals.ts";
 import { isOver, type NodeOutcome, type RunState } from "./core/state.ts";
 import { endedBy, RunEffectRunner } from "./effects/effect-runner.ts";
@@ -191,13 +191,10 @@ export class RunRuntime {
    */
   async answer(operationId: string, answer: Json, by: string): Promise<void> {
     const { database, keyValue } = this.ports;
-    const gate = tokenOf(this.state.record, operationId);
-    const token = gate === RUN_GATE ? gate : this.#tokenOf(operationId);
+    const token = this.#tokenOf(operationId);
     const [key, text] = [`answer:${token}`, canonicalJson(answer)];
     this.#shell.tick([{ type: "run.expire" }]);
-    // The question for more time may come again: then it has no answer yet.
-    const isAskedAgain = gate === RUN_GATE && this.state.time?.isAsked === true;
-    const before = isAskedAgain ? undefined : keyValue.get<string>(key);
+    const before = keyValue.get<string>(key);
     if (before === text) return this.whenArmed();
     if (before !== undefined) throw new DramatisError("CONFLICT", "This gate has another answer already.");
     if (isOver(this.state)) throw new DramatisError("CONFLICT", "This gate waits for no answer any more.");
@@ -207,6 +204,7 @@ export class RunRuntime {
         keyValue.put(key, text);
       }),
     );
+    await this.#noted;
   }
 
   /** Returns the signals of the end of what a node has started. Throws `NOT_FOUND` for an operation of no token. */
@@ -217,6 +215,7 @@ export class RunRuntime {
   /** Commits the end of what a node has started. Throws as `endSignals` does. */
   async end(address: RunCallAddress, outcome: NodeOutcome): Promise<void> {
     await this.#shell.commit(this.endSignals(address, outcome));
+    await this.#noted;
   }
 
   /** Returns what the run of an attempt works with. Throws `NOT_FOUND` where the attempt waits for no run any more. */
@@ -252,9 +251,9 @@ export class RunRuntime {
   }
 
   #tokenOf(operationId: string): number {
-    const { record, made } = this.state;
-    const token = tokenOf(record, operationId);
-    if (token !== undefined && token < made.tokens) return token;
+    const { state } = this;
+    const token = tokenOf(state.record, operationId);
+    if (token !== undefined && (token < state.made.tokens || wasAsked(state, token))) return token;
     throw new DramatisError("NOT_FOUND", `The run has no operation "${operationId}".`);
   }
 }

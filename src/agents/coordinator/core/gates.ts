@@ -13,7 +13,7 @@ import { render } from "../../../shared/templates/template.ts";
 import type { Draft } from "./draft.ts";
 import { evaluatedMapping } from "./evaluation.ts";
 import { MAX_TOKEN_STEPS } from "./limits.ts";
-import { answerOvertime, OVERTIME, RUN_GATE } from "./run-time.ts";
+import { answerOvertime, OVERTIME, openGate } from "./run-time.ts";
 import type { GateAnswered } from "./signals.ts";
 import type { Working } from "./state.ts";
 import { workOf } from "./work.ts";
@@ -74,7 +74,7 @@ export function opened(
 
 /** Takes the answer of a person. Throws `CONFLICT` for a token that asks nobody, and `INVALID_INPUT`. */
 export function answerGate(draft: Draft, { token: id, answer, by }: GateAnswered): void {
-  if (id === RUN_GATE && draft.time?.isAsked === true) {
+  if (id === openGate(draft)) {
     checkAnswer(OVERTIME, answer);
     draft.note({ type: "gate.answered", data: { by, answer } });
     answerOvertime(draft, isJsonObject(answer) && answer.approved === true);

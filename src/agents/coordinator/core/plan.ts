@@ -5,6 +5,7 @@
  * RUNSIGNAL-3  After a crash, work that may run twice begins again, as the same operation. The outcome of a `once` task is unknown unless
  *              its result comes within `LOST_RESULT_MS`; then it fails with `OUTCOME_UNKNOWN`, which the graph may handle.
  * RUNSIGNAL-4  A run that is interrupted more than `MAX_RECOVERIES` times while no node ends fails with `RECOVERY_EXHAUSTED`.
+ * RUNSIGNAL-5  Where what comes next finds no room in the outbox, the end of a node is stored nevertheless, and the run goes on later.
  * RUNSIGNAL-2  The failure of an attempt that may pass is followed by another attempt, as the task's policy says; of a `once` task it is not.
  */
 import type { RunError } from "../../../protocol/workflow-run.ts";
@@ -24,11 +25,12 @@ import { workOf } from "./work.ts";
 export function plan(state: RunState, signals: readonly RunSignal[], now: number): RunChange | null {
   if (isOver(state)) return null;
   const draft = new Draft(state, now);
+  const isHeld = signals.some(({ type }) => type === "run.hold");
   for (const signal of signals) {
     if (isOver(draft)) break;
     apply(draft, signal);
     // What has killed the actor may do so again: a recovery is stored before anything goes on.
-    if (!isOver(draft) && signal.type !== "run.recover") advance(draft);
+    if (!isOver(draft) && !isHeld && signal.type !== "run.recover") advance(draft);
   }
   return draft.finish();
 }
@@ -39,6 +41,7 @@ function apply(draft: Draft, signal: RunSignal): void {
       begin(draft);
       break;
     case "run.advance":
+    case "run.hold":
       break;
     case "node.ended":
       endNode(draft, signal);

@@ -8,10 +8,10 @@ import type { HumanAction } from "../../../protocol/task-definition.ts";
 import type { Draft } from "./draft.ts";
 import { endRun } from "./end.ts";
 import { graphOf } from "./graph.ts";
-import { definitionOf, type RunState } from "./state.ts";
+import { definitionOf, type RunState, type RunTime } from "./state.ts";
 
-/** The number of the gate of the run itself, in the place of a token's. */
-export const RUN_GATE = 4_000_000;
+/** The number of the first gate of the run itself, in the place of a token's. Each question for more time has the next one. */
+const RUN_GATES = 4_000_000;
 
 /** The question of that gate. */
 export const OVERTIME: HumanAction = {
@@ -27,13 +27,23 @@ export function runDueAt(state: Pick<RunState, "record" | "time">): number | nul
   return (time?.since ?? record.createdAt) + timeoutMs;
 }
 
+/** Returns the number of the question for more time that waits for an answer; `undefined` where none does. */
+export function openGate({ time }: { time?: RunTime | undefined }): number | undefined {
+  return time?.isAsked === true ? RUN_GATES + time.asked : undefined;
+}
+
+/** Reports whether a number is that of a question that the run has asked. */
+export function wasAsked({ time }: Pick<RunState, "time">, gate: number): boolean {
+  return gate > RUN_GATES && gate <= RUN_GATES + (time?.asked ?? 0);
+}
+
 /** Reacts to the end of a run's time, if it is over. */
 export function checkTime(draft: Draft): void {
   const due = runDueAt({ record: draft.before.record, ...(draft.time && { time: draft.time }) });
   if (due === null || due > draft.now) return;
   const { onTimeout = "human_gate", timeoutMs } = graphOf(definitionOf(draft.before)).definition;
   if (onTimeout === "human_gate") {
-    draft.time = { ...draft.time, isAsked: true };
+    draft.time = { ...draft.time, asked: (draft.time?.asked ?? 0) + 1, isAsked: true };
     draft.note({ type: "gate.opened", data: { prompt: OVERTIME.prompt, deadline: null } });
     return;
   }
@@ -44,7 +54,7 @@ export function checkTime(draft: Draft): void {
 /** Takes the answer to the question whether a run may go on. */
 export function answerOvertime(draft: Draft, isApproved: boolean): void {
   if (isApproved) {
-    draft.time = { since: draft.now };
+    draft.time = { asked: draft.time?.asked ?? 0, since: draft.now };
     return;
   }
   draft.error = { code: "TIMEOUT", message: "The time of the run was over, and nobody wanted it to go on." };

@@ -15,6 +15,8 @@ export type RunSignal =
   | { readonly type: "run.recover" }
   /** A person answers a gate. */
   | GateAnswered
+  /** The outbox has no room: tokens do not go on in this commit. */
+  | { readonly type: "run.hold" }
   /** Something may be due. */
   | { readonly type: "run.expire" }
   | { readonly type: "run.cancel"; readonly reason?: string; readonly by: string };

@@ -30,9 +30,13 @@ export interface RunState {
   readonly output?: JsonObject;
 }
 
-/** When the time of a run began, in milliseconds since the epoch, and whether a person is asked for more. */
+/** The time of a run, where it was extended or is over. */
 export interface RunTime {
+  /** The beginning of its newest extension, in milliseconds since the epoch. */
   readonly since?: number;
+  /** Questions for more time so far. */
+  readonly asked: number;
+  /** The last question has no answer yet. */
   readonly isAsked?: true;
 }
 

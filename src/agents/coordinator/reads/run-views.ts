@@ -22,9 +22,9 @@ import { answerSchema } from "../core/gates.ts";
 import { operationOf } from "../core/operations.ts";
 import type { RunRecord } from "../core/record.ts";
 import { calledBy, childRunId } from "../core/run-envelopes.ts";
-import { OVERTIME, RUN_GATE } from "../core/run-time.ts";
+import { OVERTIME, openGate } from "../core/run-time.ts";
 import { isOver, type RunState, type Token } from "../core/state.ts";
-import { type NodeWork, workOf } from "../core/work.ts";
+import { type NodeWork, shownStatus, workOf } from "../core/work.ts";
 import type { RunJournal } from "../store/run-journal.ts";
 
 /** Tokens of one view. */
@@ -103,24 +103,17 @@ export function runWorkflow({ record }: RunState): RunWorkflow {
 }
 
 function members({ state, endedAt }: ViewedRun) {
-  const { record, status } = state;
+  const { record } = state;
   const { library, id, version } = record.workflow;
   return {
     id: record.id,
     workflow: { library, id, version },
     projectId: record.projectId,
-    status: status === "running" && isWaiting(state) ? ("waiting" as const) : status,
+    status: shownStatus(state),
     startedBy: record.startedBy,
     createdAt: toIso(record.createdAt),
     ...defined({ endedAt: endedAt === undefined ? undefined : toIso(endedAt) }),
   };
-}
-
-/** Reports whether a run works on nothing itself: it waits for people, other runs or agents. */
-function isWaiting({ record, tokens }: RunState): boolean {
-  return [...tokens.values()].every(
-    ({ node, phase }) => phase.kind === "working" && workOf(record, node)?.kind !== "task",
-  );
 }
 
 function activeToken(record: RunRecord, { id: token, node, phase }: Token, path: string): ActiveToken {
@@ -142,10 +135,11 @@ const STATUSES: Readonly<Record<NodeWork["kind"], ActiveStatus>> = {
 
 /** Returns the question whether the run may go on, while it waits for a person. */
 function overtimeGate({ record, time, ...state }: RunState): GateView[] {
-  if (time?.isAsked !== true || isOver(state)) return [];
+  const gate = openGate({ time });
+  if (gate === undefined || isOver(state)) return [];
   const { kind, prompt } = OVERTIME;
   return [
-    { operationId: operationOf(record, RUN_GATE), kind, prompt, input: {}, schema: answerSchema(OVERTIME) },
+    { operationId: operationOf(record, gate), kind, prompt, input: {}, schema: answerSchema(OVERTIME) },
   ];
 }
 
