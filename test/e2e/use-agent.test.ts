@@ -89,7 +89,8 @@ describe.runIf(hasChromium)(`a page with a hook (${hasChromium ? "Chromium" : NO
     await page.getByText(/^Again\.$/).waitFor();
     expect(await shown(page)).toEqual(["!slow 120 30", words(120), "!say Again.", "Again."]);
     expect(new Set(sockets)).toEqual(new Set([`/agents/conversation/${id}`]));
-    expect(sockets).toHaveLength(3);
+    // One for each load. A slow machine may need more: the SDK's socket connects again after four seconds without an answer.
+    expect(sockets.length).toBeGreaterThanOrEqual(3);
     expect(complaints).toEqual([]);
     await page.close();
   });
