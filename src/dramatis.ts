@@ -19,7 +19,7 @@ import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
 import { exporterOf, type TelemetryEnvironment } from "./adapters/telemetry/otlp-exporter.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
-import { checkExports, classesWithoutStorage, entrypointOf } from "./agents/base/lookup/exported-classes.ts";
+import { checkExports, entrypointOf } from "./agents/base/lookup/exported-classes.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { createCoordinatorClass } from "./agents/coordinator/coordinator.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
@@ -243,7 +243,6 @@ export function dramatis(options: DramatisOptions) {
         missingParts(
           env,
           options.authorize !== undefined || isJwtConfigured(env) || env.DRAMATIS_LOCAL === "1",
-          classesWithoutStorage(),
         ),
     }),
     async seed(env) {

@@ -1,6 +1,7 @@
 /** The checks of a runtime and the declaration of its first agents, reported by `/health`. */
 
-import { withoutStorage } from "./agents/base/lookup/class-problems.ts";
+import { notExported, withoutStorage } from "./agents/base/lookup/class-problems.ts";
+import { classesWithoutStorage, hasClass } from "./agents/base/lookup/exported-classes.ts";
 import type { MissingPart } from "./http/base/context.ts";
 import { agentTarget } from "./library/agent-tool.ts";
 import type { Library } from "./library/define.ts";
@@ -23,16 +24,12 @@ export interface FirstAgent extends CreateAgent {
   tenant?: string;
 }
 
-/**
- * Returns the parts of a configuration that the runtime serves without.
- *
- * @param classes Exported Durable Object classes without storage.
- */
+/** Returns the parts of a configuration that the runtime serves without. */
 export function missingParts(
-  { DB, BUCKET }: { DB?: unknown; BUCKET?: unknown },
+  env: { DB?: unknown; BUCKET?: unknown },
   canAuthenticate: boolean,
-  classes: readonly string[],
 ): MissingPart[] {
+  const { DB, BUCKET } = env;
   const parts: (MissingPart & { isThere: boolean })[] = [
     {
       name: "DB",
@@ -50,10 +47,20 @@ export function missingParts(
         "The API answers 401. Set `AUTH_SECRET` or `AUTH_JWKS_URL`, pass `authorize`, or, on your own machine, set `DRAMATIS_LOCAL=1`.",
       isThere: canAuthenticate,
     },
+    {
+      name: "Coordinator",
+      message: `Runs of workflows answer 503. ${notExported("Coordinator")}`,
+      isThere: hasClass(env, "Coordinator"),
+    },
+    {
+      name: "Trigger",
+      message: `Triggers answer 503. ${notExported("Trigger")}`,
+      isThere: hasClass(env, "Trigger"),
+    },
   ];
   return [
     ...parts.filter(({ isThere }) => !isThere).map(({ name, message }) => ({ name, message })),
-    ...classes.map((name) => ({ name, message: withoutStorage(name) })),
+    ...classesWithoutStorage().map((name) => ({ name, message: withoutStorage(name) })),
   ];
 }
 

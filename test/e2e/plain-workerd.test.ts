@@ -110,7 +110,14 @@ it("EXPORT-3 a class of the application without storage is in /health, and in th
      export default app.handler;`,
   );
   const baseUrl = await start(await build("forgetful", main));
-  const missing = [{ name: "Shelf", message: expect.stringContaining("add it to `new_sqlite_classes`") }];
+  const line = expect.stringContaining(
+    "export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;",
+  );
+  const missing = [
+    { name: "Coordinator", message: line },
+    { name: "Trigger", message: line },
+    { name: "Shelf", message: expect.stringContaining("add it to `new_sqlite_classes`") },
+  ];
   expect(await (await fetch(`${baseUrl}/health`)).json()).toMatchObject({
     missing: [{ name: "DB" }, { name: "BUCKET" }, ...missing],
   });

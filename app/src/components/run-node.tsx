@@ -16,6 +16,7 @@ const looks: Record<NodeState, string> = {
   idle: "border-line bg-surface",
   ready: "border-accent bg-tint",
   working: "border-accent bg-tint",
+  asking: "border-caution bg-caution-tint",
   waiting: "border-caution bg-caution-tint",
   retrying: "border-caution bg-caution-tint",
   lost: "border-caution bg-caution-tint",

@@ -15,7 +15,7 @@ interface RunTokenProps {
 }
 
 export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProps) {
-  const { id, state, path, createdAt, startedAt, attempts, failures, error, output, task } = token;
+  const { id, state, path, createdAt, startedAt, attempts, failures, error, output, task, prompt } = token;
   const took = tokenLasted(token);
   const hasInput = hasOwner && startedAt !== undefined;
   const last = failures.at(-1)?.error;
@@ -39,6 +39,11 @@ export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProp
       </summary>
       <div className="space-y-3 border-t border-line px-3 py-3">
         <p className="text-xs text-muted">Token {id}</p>
+        {prompt !== undefined && (
+          <p className="whitespace-pre-wrap wrap-anywhere" data-testid="question">
+            {prompt}
+          </p>
+        )}
         {failures.map(({ attempt, time, error: failure }) => (
           <Failure
             key={attempt}

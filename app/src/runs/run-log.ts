@@ -7,6 +7,8 @@ import type { OperationState, RunEntryView, RunError } from "../../../src/client
 export type TokenState =
   | "ready"
   | "working"
+  /** A person must answer. */
+  | "asking"
   | "retrying"
   | "lost"
   | "waiting"
@@ -40,6 +42,8 @@ export interface RunToken {
   failures: FailedAttempt[];
   /** Absent where it is the input of the run, or the node runs nothing. */
   input?: unknown;
+  /** The question to a person. */
+  prompt?: string;
   output?: unknown;
   /** The steps of a task of steps, once it has ended. */
   task?: NonNullable<OperationState["task"]>;
@@ -139,6 +143,13 @@ export class RunLog {
         token.startedAt = time;
         token.attempts = 1;
         if ("input" in data) token.input = data.input;
+        this.#move(token, "working");
+        break;
+      case "gate.opened":
+        if (typeof data.prompt === "string") token.prompt = data.prompt;
+        this.#move(token, "asking");
+        break;
+      case "gate.answered":
         this.#move(token, "working");
         break;
       case "task.retried":

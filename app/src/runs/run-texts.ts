@@ -16,6 +16,7 @@ export const TOKEN_TEXT: Record<TokenState, string> = {
   failed: "Failed",
   lost: "Interrupted",
   retrying: "Waiting for another attempt",
+  asking: "Waiting for a person",
   working: "Working",
   waiting: "Waiting at the fan-in",
   ready: "Ready",
@@ -28,6 +29,7 @@ const COUNT_TEXT: Record<TokenState, string> = {
   failed: "failed",
   lost: "interrupted",
   retrying: "to be repeated",
+  asking: "waiting for a person",
   working: "working",
   waiting: "waiting",
   ready: "ready",
@@ -40,7 +42,7 @@ const COUNT_TEXT: Record<TokenState, string> = {
 const STATES = Object.keys(TOKEN_TEXT) as TokenState[];
 
 /** States in which a node has something to do. */
-const BUSY: ReadonlySet<TokenState> = new Set(["lost", "retrying", "working", "waiting", "ready"]);
+const BUSY: ReadonlySet<TokenState> = new Set(["lost", "retrying", "asking", "working", "waiting", "ready"]);
 
 /** The state that a node shows: what it does now, otherwise the worst end; `idle` where no token has come. */
 export type NodeState = TokenState | "idle";

@@ -2,12 +2,12 @@
 
 /** Explains a class that the Worker does not export. */
 export function notExported(name: string): string {
-  return `The Worker does not export a class named "${name}": export it under this name from the main module, as in \`export const { Conversation, Agent, Executor } = app;\`.`;
+  return `The Worker does not export a class named "${name}": export it under this name from the main module, as in \`export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;\`.`;
 }
 
 /** Explains an exported class that the configuration does not declare. */
 export function withoutStorage(name: string): string {
-  return `"${name}" is exported, but is no Durable Object class with storage: add it to \`new_sqlite_classes\` in the \`migrations\` of the Worker's configuration.`;
+  return `"${name}" is exported, but is no Durable Object class with storage: add it to \`new_sqlite_classes\` in the \`migrations\` of the Worker's configuration, after the first deploy in a migration with a new tag.`;
 }
 
 /**

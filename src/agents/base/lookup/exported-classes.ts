@@ -32,6 +32,11 @@ export function namespaceOf(env: object, name: string, code: ErrorCode): unknown
   throw new DramatisError(code, exported === undefined ? notExported(name) : withoutStorage(name));
 }
 
+/** Reports whether the Worker binds or exports a class of this name. */
+export function hasClass(env: object, name: string): boolean {
+  return ownMember(env, name) !== undefined || ownMember(exports, name) !== undefined;
+}
+
 /** Returns the names of exported Durable Object classes that have no storage, in the order of their names. */
 export function classesWithoutStorage(): string[] {
   const hasNoStorage = (name: string) => tagOf(ownMember(exports, name)).endsWith("DurableObjectClass]");

@@ -41,7 +41,7 @@ export function advance(draft: Draft): void {
     if (!(error instanceof TooLong)) throw error;
     draft.error = {
       code: "RUN_TOO_LONG",
-      message: `The run has more than ${MAX_TOKENS} tokens. Let its loops end earlier, or split it into sub-workflows.`,
+      message: `The run has more than ${MAX_TOKENS} tokens. Let its loops end earlier, fan out over fewer items, or split it into sub-workflows.`,
     };
   }
   if (draft.error !== undefined) endRun(draft, "failed");

@@ -80,7 +80,12 @@ function verdictOf(
   if (!isOver) return "wait";
   return completed > 0 || onTimeout === "proceed_with_available"
     ? "fire"
-    : unsatisfiable("No branch completed.");
+    : unsatisfiable(`No branch completed.${firstFailure(branches)}`);
+}
+
+function firstFailure(branches: readonly Branch[]): string {
+  const { code, message } = branches.find(({ failure }) => failure !== undefined)?.failure ?? {};
+  return code === undefined ? "" : ` The first failure: ${code}: ${message}`;
 }
 
 function unsatisfiable(message: string): RunError {
