@@ -39,6 +39,7 @@ export {
   defineAction,
   definePrompt,
   defineTask,
+  type FunctionTaskOptions,
   type NamedActionOptions,
   type StepsTaskOptions,
   type TaskOptions,

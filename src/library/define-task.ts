@@ -4,6 +4,7 @@
  * TASKDEF-1  A task gets only input that its schema accepted, and only output that its schema accepts is used.
  * TASKDEF-2  A task of steps, an action without code and a prompt that are built here equal those that are posted as JSON: they have the
  *            same hash.
+ * TASKDEF-3  The attempts of a task of a function have the form of those of a task of steps. A `once` task has one.
  */
 import { z } from "zod";
 import type { ToolEffect } from "../protocol/definition-parts.ts";
@@ -19,7 +20,7 @@ import type { CodeAction, Embedded, NamedAction, Prompt, Task } from "./tasks/bu
 import { promptSchema } from "./tasks/prompt.ts";
 import { type Action, actionData, type Step, stepsData } from "./tasks/step.ts";
 import { againIssues, type EffectLookup, effectOfSteps, isReference } from "./tasks/steps-schema.ts";
-import { completeTask, taskSchema } from "./tasks/task-schema.ts";
+import { completeTask, taskRetrySchema, taskSchema } from "./tasks/task-schema.ts";
 import type { Run, ToolContext } from "./tool.ts";
 import { checkedId, withId } from "./tool-definition.ts";
 import { ToolError } from "./tool-error.ts";
@@ -38,12 +39,19 @@ interface CommonOptions<Input extends z.ZodType, Output extends z.ZodType> {
   timeoutMs?: number;
 }
 
-/** The argument of `defineTask`, and of `defineAction`. */
+/** A function with its input and output: what tasks and actions of functions share. */
 export interface TaskOptions<Input extends z.ZodType, Output extends z.ZodType>
   extends CommonOptions<Input, Output> {
   /** Effect of running the task twice; `once` when absent. A `once` task is never repeated, not even after an error. */
   effect?: ToolEffect;
   execute(input: z.output<Input>, context: ToolContext): z.input<Output> | Promise<z.input<Output>>;
+}
+
+/** The argument of `defineTask` for a task of a function. */
+export interface FunctionTaskOptions<Input extends z.ZodType, Output extends z.ZodType>
+  extends TaskOptions<Input, Output> {
+  /** Attempts while its error may pass; one when absent. Not for a `once` task. */
+  retry?: TaskRetry;
 }
 
 /** The argument of `defineTask` for a task of steps. Its effect is the weakest of its actions' (STEP-2). */
@@ -71,7 +79,7 @@ const NOTHING: Embedded = { actions: [], prompts: [], modelProfiles: [] };
  * });
  */
 export function defineTask<Input extends z.ZodType, Output extends z.ZodType = z.ZodType>(
-  options: TaskOptions<Input, Output>,
+  options: FunctionTaskOptions<Input, Output>,
 ): Task;
 /**
  * Defines a task of steps. Throws `INVALID_INPUT`.
@@ -89,18 +97,32 @@ export function defineTask<Input extends z.ZodType, Output extends z.ZodType = z
   options: StepsTaskOptions<Input, Output>,
 ): Task;
 export function defineTask<Input extends z.ZodType, Output extends z.ZodType>(
-  options: TaskOptions<Input, Output> | StepsTaskOptions<Input, Output>,
+  options: FunctionTaskOptions<Input, Output> | StepsTaskOptions<Input, Output>,
 ): Task {
   if ("steps" in options) return stepsTask(options);
-  const { description, retry: _, ...code } = codeOf(options);
+  const { retry, ...own } = options;
+  const { description, ...code } = codeOf(own);
   const { inputSchema, outputSchema, effect, timeoutMs } = code.definition;
   const definition: TaskDefinition = {
     inputSchema,
     timeoutMs,
     effect,
-    ...defined({ outputSchema, description }),
+    ...defined({ outputSchema, description, retry: checkedAttempts(code.id, retry, effect) }),
   };
   return { ...withId(code.id, definition), made: "task", embedded: NOTHING, effect, run: code.run };
+}
+
+/** Returns the attempts of a task of a function in their stored form. Throws `INVALID_INPUT`. */
+function checkedAttempts(id: string, given: unknown, effect: ToolEffect): TaskRetry | undefined {
+  if (given === undefined) return undefined;
+  const retry = validate(taskRetrySchema, given, "/retry", `Task "${id}"`);
+  if (retry.maxAttempts === 1) return undefined;
+  if (effect === "once")
+    throw new DramatisError(
+      "INVALID_INPUT",
+      `Task "${id}": /retry: A \`once\` task has one attempt, because a failed one may have taken effect. Declare \`effect: "idempotent"\` if it may run twice under one operation id, or remove \`retry\`.`,
+    );
+  return retry;
 }
 
 function stepsTask<Input extends z.ZodType, Output extends z.ZodType>({
@@ -197,7 +219,6 @@ function codeOf<Input extends z.ZodType, Output extends z.ZodType>({
 }: TaskOptions<Input, Output>): {
   id: string;
   description: string | undefined;
-  retry?: never;
   definition: Omit<CodeActionDefinition, "kind" | "description">;
   run: Run;
 } {

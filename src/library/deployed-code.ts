@@ -22,6 +22,7 @@ import { findTool } from "./find-tool.ts";
 import { completePersona } from "./persona.ts";
 import { type DefinitionKey, formatReference, parseReference } from "./reference.ts";
 import type { LibraryAction, Prompt, Task, Workflow } from "./tasks/built.ts";
+import { attemptsOf } from "./tasks/task-schema.ts";
 import type { Run } from "./tool.ts";
 import { checkNesting, type Source } from "./workflows/nesting.ts";
 
@@ -205,9 +206,10 @@ function functionOf({ id, definition, run }: Task, needsApproval: boolean): Depl
   const { inputSchema, outputSchema, effect, timeoutMs } = definition;
   if (run === undefined || effect === undefined) return undefined;
   const approval = needsApproval ? "always" : undefined;
+  const retry = attemptsOf(definition.retry);
   return {
     id,
-    definition: { inputSchema, effect, timeoutMs, ...defined({ approval }) },
+    definition: { inputSchema, effect, timeoutMs, ...defined({ approval, retry }) },
     run,
     ...defined({ outputSchema }),
   };

@@ -298,3 +298,19 @@ describe("F10 what a task reads and writes is checked where it is defined", () =
     );
   });
 });
+
+describe("TASKDEF-3 the attempts of a task of a function", () => {
+  const define = (more: object) =>
+    defineTask({ id: "work", input: z.object({}), execute: () => null, ...more });
+
+  test("are stored as those of a task of steps, and one attempt is none", () => {
+    const retry = { maxAttempts: 3, backoff: "linear", initialDelayMs: 5 };
+    expect(define({ effect: "idempotent", retry }).definition.retry).toEqual(retry);
+    expect(define({ effect: "once", retry: { maxAttempts: 1 } }).definition).not.toHaveProperty("retry");
+  });
+
+  test("are refused in another form, and where a second attempt could repeat an effect", () => {
+    expect(() => define({ effect: "pure", retry: { maxAttempts: 3, backoffMs: 5 } })).toThrow(/backoffMs/);
+    expect(() => define({ retry: { maxAttempts: 2 } })).toThrow(/`once` task has one attempt/);
+  });
+});

@@ -13,8 +13,13 @@ const input = z.object({
   /** A gate. */
   wait: z.string().optional(),
   fails: z.boolean().default(false),
+  /** How many attempts fail for a reason that passes. */
+  flaky: z.number().default(0),
   value: z.unknown().optional(),
 });
+
+/** The attempts of each operation in this process. */
+const attempts = new Map<string, number>();
 
 const work = (effect: ToolEffect) =>
   defineTask({
@@ -22,9 +27,12 @@ const work = (effect: ToolEffect) =>
     input,
     effect,
     timeoutMs: 60_000,
-    ...(effect === "once" ? {} : { retry: { maxAttempts: 3, backoffMs: 10 } }),
-    async execute({ key, name, wait, fails, value }, { operationId, signal }) {
+    ...(effect === "once" ? {} : { retry: { maxAttempts: 3, initialDelayMs: 10 } }),
+    async execute({ key, name, wait, fails, flaky, value }, { operationId, signal }) {
       await reportRun(key, { tool: name, operationId, input: value ?? null });
+      const attempt = (attempts.get(operationId) ?? 0) + 1;
+      attempts.set(operationId, attempt);
+      if (attempt <= flaky) throw new Error("An attempt fails.");
       if (wait !== undefined) await passGate(key, wait, signal);
       if (fails) throw new ToolError(`"${name}" fails.`);
       return { name, value: value ?? null };

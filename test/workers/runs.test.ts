@@ -101,6 +101,20 @@ describe("a run", () => {
     const completed = (await journal(id)).find(({ type }) => type === "task.completed");
     expect(completed?.data).toMatchObject({ output: { body: "open" } });
   });
+
+  test("F10 so is a task of a function, as often as its `retry` says and under one operation id", async () => {
+    const flow = (flaky: string): Flow => ({
+      initialNode: "one",
+      nodes: [task("one", "idempotent", {}, { flaky })],
+    });
+    const passing = await start(flow("2"));
+    expect(await ended(passing.id)).toMatchObject({ status: "completed" });
+    const operations = (await runsOf(passing.key, 3)).map(({ operationId }) => operationId);
+    expect(operations).toEqual([operations[0], operations[0], operations[0]]);
+    const failing = await start(flow("3"));
+    expect(await ended(failing.id)).toMatchObject({ status: "failed", error: { code: "EXECUTION_FAILED" } });
+    expect(await runsOf(failing.key, 3)).toHaveLength(3);
+  });
 });
 
 describe("A72 H1 a run whose actor dies", () => {

@@ -39,6 +39,14 @@ beforeAll(async () => {
   expect((await request("/api/libraries/triggered/workflows", init)).status).toBe(201);
 });
 
+/** Posts the workflow with another input; returns its reference. */
+async function postFlow(input: object): Promise<string> {
+  const id = `flow_${crypto.randomUUID().slice(0, 8)}`;
+  const body = JSON.stringify({ ...FLOW, inputSchema: { ...FLOW.inputSchema, ...input }, id });
+  expect((await request("/api/libraries/triggered/workflows", { method: "POST", body })).status).toBe(201);
+  return `triggered/${id}`;
+}
+
 const flow = (key: string) => ({ workflow: "triggered/triggered", input: { key } });
 
 /** Sends a request about triggers; fails the test unless the status is the expected one. */
@@ -258,7 +266,8 @@ describe("G13 WEBHOOK-1 WEBHOOK-4 a webhook", () => {
     });
     expect((await deliver(trigger, '{"n":1}', { id: "two" })).body).not.toEqual(first.body);
     await runsOf(key, 2);
-    await call("PATCH", `/${trigger.id}`, 200, { starts: { workflow: "triggered/triggered" } });
+    const strict = await postFlow({ properties: { key: { type: "string" }, body: { type: "string" } } });
+    await call("PATCH", `/${trigger.id}`, 200, { starts: { workflow: strict, input: { key } } });
     expect(await deliver(trigger, "{}", { id: "three" })).toMatchObject({ status: 422 });
     expect(await call("GET", `/${trigger.id}`, 200)).toMatchObject({ lastError: { code: "INVALID_INPUT" } });
     await call("PATCH", `/${trigger.id}`, 200, { starts: flow(key) });
@@ -364,6 +373,22 @@ describe("G13 TRIGGER-1 TRIGGER-2 TRIGGER-3 TRIGGER-4 the door of triggers", () 
     await call("GET", `/${id}`, 404, undefined, AUTHOR);
     const hook = await create(HOOK, flow("k"), AUTHOR);
     expect(await call("POST", `/${hook.id}/rotate`, 200)).toMatchObject({ actsAs: "ada" });
+  });
+
+  test("TRIGGER-4 WEBHOOK-5 a webhook whose input no body makes fit is refused, and one that needs a body is not", async () => {
+    const workflow = await postFlow({ required: ["key", "body"] });
+    for (const input of [{}, { key: 1 }, { key: "own", more: 1 }]) {
+      const refused = await call<{ errors: object[] }>("POST", "", 422, {
+        when: HOOK,
+        starts: { workflow, input },
+      });
+      expect(refused).toMatchObject({
+        code: "INVALID_INPUT",
+        errors: [{ path: expect.stringMatching(/^\/starts\/input/) }],
+      });
+    }
+    await create(HOOK, { workflow, input: { key: "own" } });
+    await call("POST", "", 422, { when: FAR, starts: { workflow, input: { key: "own" } } });
   });
 
   test("TRIGGER-4 a change that was checked beside another one is refused", async () => {

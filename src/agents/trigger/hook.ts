@@ -7,14 +7,16 @@
  * WEBHOOK-3  The id of a delivery is kept for 14 days, with a hash of its body and not the body. Repeated, it starts nothing; one that was
  *            refused is free.
  * WEBHOOK-4  The body is data: `input.body` of the run, beside the trigger's own input, or a text behind the trigger's own content.
+ * WEBHOOK-5  A webhook is refused where no body makes its input fit: all members but `body` are checked when it is created or changed.
  */
 
 import { toBase64Url } from "../../protocol/operation-handle.ts";
+import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import type { Delivery, TriggerStarts } from "../../protocol/trigger-api.ts";
 import { MAX_HOOK_BYTES, signedBytes, unknownHook } from "../../protocol/trigger-hook.ts";
 import { type Content, parseContent } from "../../shared/content.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { checkJson, type Json, parseJsonText } from "../../shared/json.ts";
+import { checkJson, isJsonObject, type Json, parseJsonText } from "../../shared/json.ts";
 import { TOLERANCE_MS } from "./core/limits.ts";
 import type { TriggerRecord } from "./core/record.ts";
 
@@ -52,6 +54,18 @@ export function startsWith(starts: TriggerStarts, bytes: Uint8Array): TriggerSta
     return body === undefined ? starts : { ...starts, input: { ...starts.input, body } };
   const text = typeof body === "string" ? body : body === undefined ? "" : JSON.stringify(body, null, 2);
   return { ...starts, content: parseContent(joined(starts.content, text)) };
+}
+
+/** Returns the workflow with the schema of an input whose `body` is not there yet (WEBHOOK-5). */
+export function beforeBody(workflow: PinnedWorkflow): PinnedWorkflow {
+  const { definition } = workflow;
+  const { required, properties } = definition.inputSchema;
+  const inputSchema = {
+    ...definition.inputSchema,
+    ...(Array.isArray(required) ? { required: required.filter((name) => name !== "body") } : {}),
+    ...(isJsonObject(properties) ? { properties: { ...properties, body: {} } } : {}),
+  };
+  return { ...workflow, definition: { ...definition, inputSchema } };
 }
 
 function parsed(bytes: Uint8Array): Json {

@@ -36,7 +36,7 @@ import {
   triggerView,
   updateTime,
 } from "./door.ts";
-import { checkSigned, newSecret, startsWith } from "./hook.ts";
+import { beforeBody, checkSigned, newSecret, startsWith } from "./hook.ts";
 import { TriggerRuntime } from "./runtime.ts";
 import { actorOf, start } from "./start.ts";
 
@@ -246,7 +246,8 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
         return;
       }
       const workflow = await ports.workflow(this.env, tenant, starts.workflow);
-      if (!isHook(when)) ports.checkedInput(workflow, starts.input ?? {}, "/starts/input");
+      const asked = isHook(when) ? beforeBody(workflow) : workflow;
+      ports.checkedInput(asked, starts.input ?? {}, "/starts/input");
     }
 
     /**

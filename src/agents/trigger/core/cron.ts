@@ -56,7 +56,20 @@ export function parseCron(text: string, path = "/when/cron"): Cron {
 
 class Unreadable extends Error {}
 
+/** Short forms that other systems accept, and what they mean. */
+const ALIASES: Record<string, string> = {
+  "@yearly": "0 0 1 1 *",
+  "@annually": "0 0 1 1 *",
+  "@monthly": "0 0 1 * *",
+  "@weekly": "0 0 * * 0",
+  "@daily": "0 0 * * *",
+  "@midnight": "0 0 * * *",
+  "@hourly": "0 * * * *",
+};
+
 function parsed(text: string): Cron {
+  const alias = ALIASES[text.trim().toLowerCase()];
+  if (alias !== undefined) throw new Unreadable(`Write \`${alias}\`.`);
   const fields = text.trim().split(/\s+/);
   if (fields.length !== 5)
     throw new Unreadable(
