@@ -11,11 +11,9 @@
 import type { TriggerStarted, TriggerWhen } from "../../../protocol/trigger-api.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import { toIso } from "../../../shared/time.ts";
-import { parseCron } from "./cron.ts";
+import { nextTime, parseCron } from "./cron.ts";
 import { GIVE_UP_MS, LOST_ATTEMPT_MS, MAX_PAUSE_MS, MIN_PAUSE_MS } from "./limits.ts";
-import { nextTime } from "./next-time.ts";
 import type { Due, Firing, TriggerRecord } from "./record.ts";
-import { Zone } from "./zone.ts";
 
 /** Codes of errors that pass, whether or not they are marked as retriable. */
 const PASSING = new Set([
@@ -29,7 +27,7 @@ const PASSING = new Set([
 /** Returns the first time after `after`; `undefined` if there is none. Throws `INVALID_INPUT`. */
 export function timeAfter(when: TriggerWhen, after: number): number | undefined {
   if ("webhook" in when) return undefined;
-  if ("cron" in when) return nextTime(parseCron(when.cron), new Zone(when.timeZone ?? "UTC"), after);
+  if ("cron" in when) return nextTime(parseCron(when.cron, when.timeZone), after);
   const at = Date.parse(when.at);
   return at > after ? at : undefined;
 }
