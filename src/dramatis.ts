@@ -19,7 +19,7 @@ import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
 import { exporterOf, type TelemetryEnvironment } from "./adapters/telemetry/otlp-exporter.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
-import { checkExports, entrypointOf } from "./agents/base/lookup/exported-classes.ts";
+import { checkExports, entrypointOf, workerClasses } from "./agents/base/lookup/exported-classes.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { createCoordinatorClass } from "./agents/coordinator/coordinator.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
@@ -225,6 +225,9 @@ export function dramatis(options: DramatisOptions) {
   const checkedInput = ({ definition }: PinnedWorkflow, input: JsonObject, path = "/input") =>
     checkedRunInput(definition, input, path);
 
+  const canAuthenticate = (env: DramatisEnv) =>
+    options.authorize !== undefined || isJwtConfigured(env) || env.DRAMATIS_LOCAL === "1";
+
   const http = createHttpApp<DramatisEnv>({
     authorize: options.authorize ?? defaultAuthorize,
     requestPorts: (env) => ({
@@ -239,11 +242,7 @@ export function dramatis(options: DramatisOptions) {
         mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
         mayReach: mayReach(env),
       }),
-      missing: () =>
-        missingParts(
-          env,
-          options.authorize !== undefined || isJwtConfigured(env) || env.DRAMATIS_LOCAL === "1",
-        ),
+      missing: () => missingParts(env, canAuthenticate(env), workerClasses(env)),
     }),
     async seed(env) {
       if (options.authorize === undefined && isJwtConfigured(env)) checkJwtConfiguration(env);

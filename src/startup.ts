@@ -1,7 +1,6 @@
 /** The checks of a runtime and the declaration of its first agents, reported by `/health`. */
 
-import { notExported, withoutStorage } from "./agents/base/lookup/class-problems.ts";
-import { classesWithoutStorage, hasClass } from "./agents/base/lookup/exported-classes.ts";
+import { notExported, type WorkerClasses, withoutStorage } from "./agents/base/lookup/class-problems.ts";
 import type { MissingPart } from "./http/base/context.ts";
 import { agentTarget } from "./library/agent-tool.ts";
 import type { Library } from "./library/define.ts";
@@ -26,10 +25,10 @@ export interface FirstAgent extends CreateAgent {
 
 /** Returns the parts of a configuration that the runtime serves without. */
 export function missingParts(
-  env: { DB?: unknown; BUCKET?: unknown },
+  { DB, BUCKET }: { DB?: unknown; BUCKET?: unknown },
   canAuthenticate: boolean,
+  classes: WorkerClasses,
 ): MissingPart[] {
-  const { DB, BUCKET } = env;
   const parts: (MissingPart & { isThere: boolean })[] = [
     {
       name: "DB",
@@ -50,17 +49,17 @@ export function missingParts(
     {
       name: "Coordinator",
       message: `Runs of workflows answer 503. ${notExported("Coordinator")}`,
-      isThere: hasClass(env, "Coordinator"),
+      isThere: classes.has("Coordinator"),
     },
     {
       name: "Trigger",
       message: `Triggers answer 503. ${notExported("Trigger")}`,
-      isThere: hasClass(env, "Trigger"),
+      isThere: classes.has("Trigger"),
     },
   ];
   return [
     ...parts.filter(({ isThere }) => !isThere).map(({ name, message }) => ({ name, message })),
-    ...classesWithoutStorage().map((name) => ({ name, message: withoutStorage(name) })),
+    ...classes.withoutStorage.map((name) => ({ name, message: withoutStorage(name) })),
   ];
 }
 

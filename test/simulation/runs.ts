@@ -41,7 +41,7 @@ export async function simulateRun(seed: number): Promise<SimulatedRun | null> {
     input: z.looseObject({}),
     effect,
     timeoutMs: 60_000,
-    ...(effect === "once" ? {} : { retry: { maxAttempts: 4, backoffMs: 50 } }),
+    ...(effect === "once" ? {} : { retry: { maxAttempts: 4, initialDelayMs: 50 } }),
     async execute(_, { operationId }) {
       const times = (ran.get(operationId) ?? 0) + 1;
       ran.set(operationId, times);

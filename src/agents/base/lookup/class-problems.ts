@@ -1,5 +1,13 @@
 /** Explanations for classes of actors that cannot be reached: the fault, and the line to change. */
 
+/** The actor classes of a Worker. */
+export interface WorkerClasses {
+  /** Reports whether the Worker binds or exports a class of this name. */
+  has(name: string): boolean;
+  /** The names of exported classes that have no storage. */
+  withoutStorage: readonly string[];
+}
+
 /** Explains a class that the Worker does not export. */
 export function notExported(name: string): string {
   return `The Worker does not export a class named "${name}": export it under this name from the main module, as in \`export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;\`.`;

@@ -8,7 +8,7 @@
  */
 import { exports } from "cloudflare:workers";
 import { DramatisError, type ErrorCode } from "../../../shared/errors.ts";
-import { notExported, withoutStorage } from "./class-problems.ts";
+import { notExported, type WorkerClasses, withoutStorage } from "./class-problems.ts";
 
 /** The actors of `dramatis()`, which every application exports. */
 const ACTORS = ["Conversation", "Agent"];
@@ -32,13 +32,16 @@ export function namespaceOf(env: object, name: string, code: ErrorCode): unknown
   throw new DramatisError(code, exported === undefined ? notExported(name) : withoutStorage(name));
 }
 
-/** Reports whether the Worker binds or exports a class of this name. */
-export function hasClass(env: object, name: string): boolean {
-  return ownMember(env, name) !== undefined || ownMember(exports, name) !== undefined;
+/** Returns the actor classes of the Worker. */
+export function workerClasses(env: object): WorkerClasses {
+  return {
+    has: (name) => ownMember(env, name) !== undefined || ownMember(exports, name) !== undefined,
+    withoutStorage: classesWithoutStorage(),
+  };
 }
 
 /** Returns the names of exported Durable Object classes that have no storage, in the order of their names. */
-export function classesWithoutStorage(): string[] {
+function classesWithoutStorage(): string[] {
   const hasNoStorage = (name: string) => tagOf(ownMember(exports, name)).endsWith("DurableObjectClass]");
   return Object.keys(exports).filter(hasNoStorage).sort();
 }
