@@ -9,14 +9,14 @@
  * WEBHOOK-4  The body is data: `input.body` of the run, beside the trigger's own input, or a text behind the trigger's own content.
  */
 
-import { toBase64Url } from "../../protocol/operation-handle.ts";
-import type { Delivery, TriggerStarts } from "../../protocol/trigger-api.ts";
-import { MAX_HOOK_BYTES, signedBytes, unknownHook } from "../../protocol/trigger-hook.ts";
-import { type Content, parseContent } from "../../shared/content.ts";
-import { DramatisError } from "../../shared/errors.ts";
-import { checkJson, type Json, parseJsonText } from "../../shared/json.ts";
-import { TOLERANCE_MS } from "./core/limits.ts";
-import type { TriggerRecord } from "./core/record.ts";
+import { toBase64Url } from "../../../protocol/operation-handle.ts";
+import type { Delivery, TriggerStarts } from "../../../protocol/trigger-api.ts";
+import { MAX_HOOK_BYTES, signedBytes, unknownHook } from "../../../protocol/trigger-hook.ts";
+import { type Content, parseContent } from "../../../shared/content.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { checkJson, type Json, parseJsonText } from "../../../shared/json.ts";
+import { TOLERANCE_MS } from "../core/limits.ts";
+import type { TriggerRecord } from "../core/record.ts";
 
 const SECRET_BYTES = 32;
 const HMAC = { name: "HMAC", hash: "SHA-256" } as const;
