@@ -108,7 +108,7 @@ const ALLOWED: readonly [from: string, to: string][] = [
   ["agents/conversation/store/turns.ts", `${CORE}/state.ts`],
   [`${CORE}/plan.ts`, "memory/session/events.ts"],
   ["agents/coordinator/coordinator.ts", "agents/coordinator/door/start-run.ts"],
-  ["agents/coordinator/reads/run-views.ts", "agents/coordinator/store/run-journal.ts"],
+  ["agents/coordinator/reads/pages.ts", "agents/coordinator/store/schema.ts"],
   ["agents/trigger/trigger.ts", "agents/trigger/door/requests.ts"],
   ["ports/node/virtual-clock.ts", "node:timers"],
   ["http/routes/sockets.ts", "protocol/upgrade-request.ts"],
