@@ -30,15 +30,33 @@ const CLIENT_MAY_IMPORT = [
   "^src/model/(?:context|messages)\\.ts$",
 ];
 
-/** The folders of a conversation, and what each imports of the others. The shell, in the files beside them, imports all. */
 const CONVERSATION = "agents/conversation";
+const COORDINATOR = "agents/coordinator";
+const TRIGGER = "agents/trigger";
+
+/** The folders of an actor, and what each imports of the others. The shell, in the files beside them, imports all. */
 const PARTS = {
-  core: [],
-  effects: ["core"],
-  store: ["core"],
-  reads: ["core", "store"],
-  door: ["core", "store", "reads"],
-  mirror: ["core", "reads"],
+  [CONVERSATION]: {
+    core: [],
+    effects: ["core"],
+    store: ["core"],
+    reads: ["core", "store"],
+    door: ["core", "store", "reads"],
+    mirror: ["core", "reads"],
+  },
+  [COORDINATOR]: {
+    core: [],
+    effects: ["core"],
+    store: ["core"],
+    reads: ["core", "store"],
+    door: ["core", "store", "reads"],
+  },
+  [TRIGGER]: {
+    core: [],
+    effects: ["core"],
+    store: ["core"],
+    door: ["core", "store"],
+  },
 };
 
 /** Folders without I/O: they get times, ids and data. */
@@ -49,8 +67,8 @@ const PURE = [
   "policy",
   "adapters/formats",
   `${CONVERSATION}/core`,
-  "agents/coordinator/core",
-  "agents/trigger/core",
+  `${COORDINATOR}/core`,
+  `${TRIGGER}/core`,
   "compat",
 ];
 
@@ -61,7 +79,7 @@ const DOES_IO = [
   "adapters/gateway",
   "adapters/resilience",
   "agents/(?:base|executor|agent)",
-  "agents/trigger/(?:hook|runtime|start|store|trigger)",
+  `${TRIGGER}/(?:door/hook|effects|runtime|store|trigger)`,
   "memory/session/(?:session-store|session-table|event-store|long-text)",
   "http",
 ];
@@ -78,8 +96,8 @@ const USES_PLATFORM = [
   "agents/base/",
   "agents/agent/agent\\.ts",
   `${CONVERSATION}/conversation\\.ts`,
-  "agents/coordinator/coordinator\\.ts",
-  "agents/trigger/trigger\\.ts",
+  `${COORDINATOR}/coordinator\\.ts`,
+  `${TRIGGER}/trigger\\.ts`,
   `${CONVERSATION}/door/session-guard\\.ts`,
 ];
 
@@ -96,30 +114,35 @@ const layerRules = LAYERS.flatMap((layer, index) =>
   })),
 );
 
-const partRules = Object.entries(PARTS).map(([part, above]) => ({
-  name: `conversation-${part}`,
-  comment: `The conversation's ${part} imports of the conversation only ${[part, ...above].join(", ")}.`,
-  severity: "error",
-  from: { path: under([`${CONVERSATION}/${part}`]) },
-  to: {
-    path: under([CONVERSATION]),
-    pathNot: under([part, ...above].map((folder) => `${CONVERSATION}/${folder}`)),
-  },
-}));
+const partRules = Object.entries(PARTS).flatMap(([actor, parts]) =>
+  Object.entries(parts).map(([part, above]) => ({
+    name: `${actor.replace("agents/", "")}-${part}`,
+    comment: `The ${part} of ${actor} imports of it only ${[part, ...above].join(", ")}.`,
+    severity: "error",
+    from: { path: under([`${actor}/${part}`]) },
+    to: {
+      path: under([actor]),
+      pathNot: under([part, ...above].map((folder) => `${actor}/${folder}`)),
+    },
+  })),
+);
 
-/** Everything with a place: the root, the client, and the layers, of which the conversation has parts. */
+/** Everything with a place: the root, the client, and the layers, of which some actors have parts. */
 const PLACED = [
   ROOT,
-  under(["client", ...LAYERS.flat().filter((folder) => folder !== CONVERSATION)]),
-  under(Object.keys(PARTS).map((part) => `${CONVERSATION}/${part}`)),
-  `^src/${CONVERSATION}/[^/]+$`,
+  under(["client", ...LAYERS.flat().filter((folder) => !Object.hasOwn(PARTS, folder))]),
+  ...Object.entries(PARTS).flatMap(([actor, parts]) => [
+    under(Object.keys(parts).map((part) => `${actor}/${part}`)),
+    `^src/${actor}/[^/]+$`,
+  ]),
 ];
 
 export default {
   forbidden: [
     {
       name: "not-in-a-layer",
-      comment: "Every folder of src has a layer in this file, and every folder of the conversation a part.",
+      comment:
+        "Every folder of src has a layer in this file, and every folder of an actor with parts a part.",
       severity: "error",
       from: { path: "^src/", pathNot: PLACED },
       to: {},

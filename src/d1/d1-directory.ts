@@ -17,9 +17,7 @@ import {
   LIST_AGENTS,
   LIST_CONVERSATIONS,
   LIST_CONVERSATIONS_OF_USER,
-  LIST_RUNS,
-  LIST_RUNS_OF_STARTER,
-  LIST_RUNS_OF_STATUS,
+  listRuns,
   PUT_AGENT,
   PUT_CONVERSATION,
   PUT_RUN,
@@ -138,12 +136,11 @@ export class D1Directory implements Directory {
   async runs(principal: Principal, options: PageOptions & RunFilter = {}): Promise<Page<RunSummary>> {
     const { order, limit, after } = listRange(options);
     const { tenant, subject } = principal;
-    const { status = null, workflow } = options;
-    const { library = null, id = null, version = null } = workflow ?? {};
-    const ofAll = status === null ? LIST_RUNS : LIST_RUNS_OF_STATUS;
-    const [statements, starters] = mayReadAll(principal) ? [ofAll, []] : [LIST_RUNS_OF_STARTER, [subject]];
-    const values = [tenant, after.createdAt, after.id, limit + 1, status, library, id, version, ...starters];
-    const rows = await this.#queries.read<RunRow>(statements[order], ...values);
+    const { status, workflow } = options;
+    const starter = mayReadAll(principal) ? undefined : subject;
+    const [statement, filters] = listRuns(order, defined({ starter, status, workflow }));
+    const values = [tenant, after.createdAt, after.id, limit + 1, ...filters];
+    const rows = await this.#queries.read<RunRow>(statement, ...values);
     return pageOf(rows, limit, toRun, cursorOf);
   }
 }

@@ -5,6 +5,8 @@
  * DIR-1  An upsert writes one row (and, once, one more for each user of a conversation), whatever was there before.
  * DIR-2  Every read is limited to one tenant and, without a role that reads all, to the principal's own conversations and runs.
  * DIR-3  Lists ascend by creation. They continue after a cursor without loss or repetition while rows are added.
+ * DIR-5  A page of runs reads about as many rows as it has when one filter applies: the starter of a principal without a role, a workflow or
+ *        a status.
  * DIR-4  An older state of a run never replaces a newer one, in whatever order they are put.
  */
 

@@ -7,7 +7,7 @@
  *           optional columns, and removes nothing that the release before uses.
  *
  * The order of a list is its table's primary key, so a page is one range of the key and needs no index. Runs have indexes for the
- * lists of one starter and of one status.
+ * lists of one starter, of one status and of one workflow, and triggers one for those that act as one subject.
  */
 
 export interface Migration {
@@ -113,6 +113,7 @@ export const MIGRATIONS: readonly Migration[] = [
         updated_at INTEGER NOT NULL,
         PRIMARY KEY (tenant, id)
       ) STRICT, WITHOUT ROWID`,
+      "CREATE INDEX triggers_by_subject ON triggers (tenant, acts_as, id)",
     ],
   },
   {
@@ -135,6 +136,7 @@ export const MIGRATIONS: readonly Migration[] = [
       ) STRICT, WITHOUT ROWID`,
       "CREATE INDEX runs_by_starter ON runs (tenant, started_by, created_at, id)",
       "CREATE INDEX runs_by_status ON runs (tenant, status, created_at, id)",
+      "CREATE INDEX runs_by_workflow ON runs (tenant, library, workflow, created_at, id)",
     ],
   },
 ];

@@ -74,30 +74,48 @@ ON CONFLICT DO UPDATE SET status = excluded.status, seq = excluded.seq, ended_at
   error_code = excluded.error_code
 WHERE excluded.seq > runs.seq`;
 
-/** `?6`, `?7` and `?8` are library, id and version of a workflow, or null. */
-const OF_WORKFLOW = "(?6 IS NULL OR (library = ?6 AND workflow = ?7)) AND (?8 IS NULL OR version = ?8)";
+/** The runs of a list. Absent members do not filter. */
+export interface RunsOf {
+  starter?: string;
+  status?: string;
+  workflow?: { library: string; id: string; version?: number };
+}
 
-/** `?5` is null. */
-export const LIST_RUNS = bothOrders(
-  (comparison, order) => `SELECT * FROM runs
-WHERE tenant = ?1 AND (created_at, id) ${comparison} (?2, ?3) AND ?5 IS NULL AND ${OF_WORKFLOW}
+/**
+ * Returns the statement of a list of runs, and the values from `?5` on. The list reads one index: of its starter, otherwise of its
+ * workflow, otherwise of its status. The other filters leave out rows of that.
+ */
+export function listRuns(
+  orderName: "asc" | "desc",
+  { starter, status, workflow }: RunsOf,
+): [statement: string, values: (string | number)[]] {
+  const values: (string | number)[] = [];
+  const filters: string[] = [];
+  const add = (column: string, value: string | number | undefined) => {
+    if (value === undefined) return;
+    values.push(value);
+    filters.push(` AND ${column} = ?${values.length + 4}`);
+  };
+  add("started_by", starter);
+  add("status", status);
+  add("library", workflow?.library);
+  add("workflow", workflow?.id);
+  add("version", workflow?.version);
+  const index =
+    starter !== undefined
+      ? " INDEXED BY runs_by_starter"
+      : workflow !== undefined
+        ? " INDEXED BY runs_by_workflow"
+        : status !== undefined
+          ? " INDEXED BY runs_by_status"
+          : "";
+  const statement = bothOrders(
+    (comparison, order) => `SELECT * FROM runs${index}
+WHERE tenant = ?1 AND (created_at, id) ${comparison} (?2, ?3)${filters.join("")}
 ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
-);
-
-/** `?5` is the status. */
-export const LIST_RUNS_OF_STATUS = bothOrders(
-  (comparison, order) => `SELECT * FROM runs
-WHERE tenant = ?1 AND status = ?5 AND (created_at, id) ${comparison} (?2, ?3) AND ${OF_WORKFLOW}
-ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
-);
-
-/** `?5` is the status or null, `?9` the starter. */
-export const LIST_RUNS_OF_STARTER = bothOrders(
-  (comparison, order) => `SELECT * FROM runs
-WHERE tenant = ?1 AND started_by = ?9 AND (created_at, id) ${comparison} (?2, ?3)
-  AND (?5 IS NULL OR status = ?5) AND ${OF_WORKFLOW}
-ORDER BY created_at ${order}, id ${order} LIMIT ?4`,
-);
+  );
+  return [statement[orderName], values];
+}
 
 /** `?5` is the user. */
 export const LIST_CONVERSATIONS_OF_USER = bothOrders(

@@ -3,6 +3,7 @@
  * somebody changes them.
  *
  * TRIGGERS-1  A list has the triggers that the principal may see (TRIGGER-1), in the order of their creation.
+ * TRIGGERS-2  A page reads about as many rows as it has, however many triggers others have.
  */
 import type { Clock } from "../ports/clock.ts";
 import type { TriggerSummary } from "../protocol/trigger-api.ts";
@@ -29,10 +30,14 @@ const PUT = `INSERT INTO triggers (tenant, id, acts_as, summary, updated_at) VAL
 ON CONFLICT DO UPDATE SET acts_as = excluded.acts_as, summary = excluded.summary, updated_at = excluded.updated_at
 WHERE excluded.updated_at >= triggers.updated_at`;
 const REMOVE = "DELETE FROM triggers WHERE tenant = ?1 AND id = ?2";
-/** `?4` is the subject, or null for all. */
-const LIST = bothOrders(
+const LIST_ALL = bothOrders(
   (comparison, order) => `SELECT summary FROM triggers
-WHERE tenant = ?1 AND id ${comparison} ?2 AND acts_as = COALESCE(?4, acts_as) ORDER BY id ${order} LIMIT ?3`,
+WHERE tenant = ?1 AND id ${comparison} ?2 ORDER BY id ${order} LIMIT ?3`,
+);
+/** `?4` is the subject. */
+const LIST_OF_SUBJECT = bothOrders(
+  (comparison, order) => `SELECT summary FROM triggers INDEXED BY triggers_by_subject
+WHERE tenant = ?1 AND acts_as = ?4 AND id ${comparison} ?2 ORDER BY id ${order} LIMIT ?3`,
 );
 
 const optionsSchema = pageOptionsSchema((cursor) => TRIGGER_ID.test(cursor));
@@ -59,9 +64,11 @@ export class D1Triggers implements TriggerDirectory {
   async list(principal: Principal, options: PageOptions = {}): Promise<Page<TriggerSummary>> {
     const { limit, cursor, order } = validate(optionsSchema, options, "");
     const start = cursor ?? (order === "asc" ? "" : AFTER_ALL);
-    const subject = mayReadAll(principal) ? null : principal.subject;
-    const values = [principal.tenant, start, limit + 1, subject];
-    const rows = await this.#queries.read<TriggerRow>(LIST[order], ...values);
+    const [statements, subjects] = mayReadAll(principal)
+      ? [LIST_ALL, []]
+      : [LIST_OF_SUBJECT, [principal.subject]];
+    const values = [principal.tenant, start, limit + 1, ...subjects];
+    const rows = await this.#queries.read<TriggerRow>(statements[order], ...values);
     return pageOf(rows, limit, toSummary, (row) => toSummary(row).id);
   }
 }

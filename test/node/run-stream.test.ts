@@ -2,6 +2,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { MAX_RUN_READERS, RunReaders } from "../../src/agents/coordinator/door/run-readers.ts";
 import { HIGH_WATER_MARK, STALL_MS } from "../../src/agents/coordinator/door/run-stream.ts";
+import { MAX_KEPT_BYTES, RunEvents } from "../../src/agents/coordinator/reads/run-events.ts";
 import type { RunJournalRow } from "../../src/agents/coordinator/store/run-journal.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import { SILENCE_MS } from "../../src/protocol/event-stream.ts";
@@ -94,6 +95,33 @@ test("RUNEVENT-1 readers at the same place share what is read", async () => {
   await Promise.all(all.map(({ read }) => read()));
   expect(holding).toHaveBeenCalledTimes(1);
   for (const { seqs } of all) expect(seqs).toEqual([1, 2, 3, 4, 5]);
+});
+
+test("RUNEVENT-1 readers at several places of long entries read each entry once", async () => {
+  const { readers, commit, holding } = world();
+  for (let n = 0; n < 4; n++) commit(1, "x".repeat(300_000));
+  const ahead = opened(readers.stream(ADA, 2));
+  const behind = opened(readers.stream(ADA, 0));
+  commit(1, "", "completed");
+  while ((await Promise.all([ahead.read(), behind.read()])).some((length) => length >= 0));
+  expect([ahead.seqs, behind.seqs]).toEqual([
+    [3, 4, 5],
+    [1, 2, 3, 4, 5],
+  ]);
+  expect(holding).toHaveBeenCalledTimes(5);
+});
+
+test("RUNEVENT-1 the events that are kept have a bound: the oldest are read again", () => {
+  const length = 100_000;
+  const entries = [{ type: "token.created", data: "x".repeat(length) } as const];
+  const holding = vi.fn((seq: number) => ({ seq, at: 0, entries }));
+  const events = new RunEvents({ holding });
+  const count = Math.ceil(MAX_KEPT_BYTES / length) + 1;
+  for (let seq = 1; seq <= count; seq++) events.event(seq);
+  events.event(count);
+  expect(holding).toHaveBeenCalledTimes(count);
+  events.event(1);
+  expect(holding).toHaveBeenCalledTimes(count + 1);
 });
 
 test("RUNSTREAM-4 a silent stream gets comments between events", async () => {

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { disabled, scheduled } from "../../src/agents/trigger/core/firing.ts";
 import type { Firing, TriggerRecord } from "../../src/agents/trigger/core/record.ts";
 import { TriggerRuntime } from "../../src/agents/trigger/runtime.ts";
-import { TriggerStore } from "../../src/agents/trigger/store.ts";
+import { TriggerStore } from "../../src/agents/trigger/store/trigger-store.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";

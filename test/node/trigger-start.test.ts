@@ -1,7 +1,7 @@
 /** The starts that a trigger asks of the actors. */
 import { describe, expect, test } from "vitest";
 import type { Firing } from "../../src/agents/trigger/core/record.ts";
-import { type StartPorts, start } from "../../src/agents/trigger/start.ts";
+import { type StartPorts, start } from "../../src/agents/trigger/effects/start.ts";
 import type { ConversationActor } from "../../src/protocol/actor-lookup.ts";
 import type { CoordinatorApi } from "../../src/protocol/coordinator-api.ts";
 

@@ -53,7 +53,47 @@ const chain = defineWorkflow("chain", {
   nodes: Array.from({ length: 50 }, (_, n) => node(`n${n}`, { task: echo, inputMapping: { value: `${n}` } })),
   transitions: Array.from({ length: 49 }, (_, n) => transition({ from: `n${n}`, to: `n${n + 1}` })),
 });
-const library = defineLibrary("cost", { tasks: [echo], workflows: [fan, chain] });
+/** Branches of `length` nodes in a row, each of which writes a member of its branch's output. */
+const rows = (length: number) =>
+  defineWorkflow(`rows_${length}`, {
+    input: z.object({ items: z.array(z.unknown()) }),
+    context: z.object({ all: z.array(z.unknown()) }),
+    initialNode: "start",
+    nodes: [
+      node("start"),
+      ...Array.from({ length }, (_, n) =>
+        node(`n${n}`, {
+          task: echo,
+          inputMapping: { value: n === 0 ? "item" : `output.m${n - 1}` },
+          outputMapping: { [`output.m${n}`]: "result.value" },
+        }),
+      ),
+      node("end"),
+    ],
+    transitions: [
+      transition({
+        from: "start",
+        to: "n0",
+        siblingGroup: "all",
+        foreach: { collection: "input.items", itemVar: "item" },
+      }),
+      ...Array.from({ length: length - 1 }, (_, n) => transition({ from: `n${n}`, to: `n${n + 1}` })),
+      transition({
+        from: `n${length - 1}`,
+        to: "end",
+        synchronization: {
+          siblingGroup: "all",
+          strategy: "all",
+          merge: { source: "_branch.output", target: "state.all", strategy: "collect" },
+        },
+      }),
+    ],
+    outputMapping: { size: "size(state.all)" },
+  });
+const library = defineLibrary("cost", {
+  tasks: [echo],
+  workflows: [fan, chain, rows(1), rows(10), rows(50)],
+});
 
 /** Runs a workflow to its end in a Durable Object nobody used before; what it cost beyond its creation. */
 const costOf = (workflow: string, input: JsonObject): Promise<CountedRun> =>
@@ -80,12 +120,20 @@ describe("H5 the cost of a run", () => {
     expect(rowsRead / 50).toBeLessThanOrEqual(4);
   });
 
-  test("G4 the database of a run has at most 2.5 times the bytes of its content, and a part for each commit", async () => {
-    const item = "x".repeat(20_000);
-    const items = Array.from({ length: 100 }, () => item);
-    const { bytes } = await costOf("fan", { items });
-    // The list, the inputs and the outputs of its nodes, and the merge.
-    const content = 4 * 100 * item.length;
-    expect(bytes).toBeLessThanOrEqual(2.5 * content);
-  });
+  test.each([
+    [1, 100],
+    [10, 20],
+    [50, 5],
+  ])(
+    "G4 RUNSTORE-4 the database of a run has at most 2.5 times the bytes of its content, with branches of %i nodes",
+    async (nodes, branches) => {
+      const item = "x".repeat(20_000);
+      const items = Array.from({ length: branches }, () => item);
+      const { bytes, output } = await costOf(`rows_${nodes}`, { items });
+      expect(output).toEqual({ size: branches });
+      // The list, the inputs and the outputs of its nodes, and the merge.
+      const content = (1 + 3 * nodes) * branches * item.length;
+      expect(bytes / content).toBeLessThanOrEqual(2.5);
+    },
+  );
 });

@@ -1,12 +1,14 @@
 /** Triggers on the real Worker: times, cron, crashes, webhooks, and who may do what. */
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
-import { exports } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { TriggerRecord } from "../../src/agents/trigger/core/record.ts";
+import { D1Triggers } from "../../src/d1/triggers.ts";
 import type { RunView } from "../../src/protocol/coordinator-api.ts";
 import type { TriggerWithSecret } from "../../src/protocol/trigger-api.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { runsOf } from "./provider.ts";
+import { rowsRead } from "./rows-read.ts";
 import { ADA, crash, createAgent, createConversation, request } from "./world.ts";
 
 const AUTHOR: Principal = { subject: "ann", tenant: "test", roles: ["author"] };
@@ -452,6 +454,30 @@ describe("G13 TRIGGER-1 TRIGGER-2 TRIGGER-3 TRIGGER-4 the door of triggers", () 
     expect(await idsOf(reader)).toEqual([]);
     expect(await idsOf(admin)).toEqual(made.slice(0, 2));
     await call("GET", "?cursor=x", 422);
+  });
+
+  test("TRIGGERS-2 a page of one subject reads its own rows, whatever others have", async () => {
+    const triggers = new D1Triggers(env.DB);
+    const tenant = `read-${crypto.randomUUID()}`;
+    const [time, starts] = ["2026-01-01T00:00:00.000Z", { workflow: { library: "l", id: "w" } }];
+    for (let n = 0; n < 200; n++)
+      await triggers.put(tenant, {
+        ...{
+          id: `trig_${String(n).padStart(26, "0")}`,
+          actsAs: n % 10 === 0 ? "lea" : "leo",
+          createdBy: "root",
+        },
+        ...{ enabled: true, when: { at: time }, starts, createdAt: time, updatedAt: time },
+      });
+    for (const order of ["asc", "desc"] as const)
+      for (const [subject, roles] of [
+        ["lea", []],
+        ["root", ["admin"]],
+      ] as const) {
+        const page = () => triggers.list({ tenant, subject, roles: [...roles] }, { limit: 10, order });
+        expect((await page()).items).toHaveLength(10);
+        expect(await rowsRead(page)).toBeLessThanOrEqual(2 * 11);
+      }
   });
 
   test("FIRE-7 it speaks only where its subject is a participant, whatever roles that has", async () => {

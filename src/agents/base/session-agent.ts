@@ -33,7 +33,7 @@ import { checkActorPlace, kindOf } from "./lookup/durable-actors.ts";
 import { actorMailbox } from "./mailbox/actor-mailbox.ts";
 import { checkOperator } from "./mailbox/dead-letter.ts";
 import type { Mailbox } from "./mailbox/mailbox.ts";
-import { openOrRefuse } from "./storage/schema-upgrade.ts";
+import { openOrRefuse, StorageRefusal } from "./storage/schema-upgrade.ts";
 import { openSessionTables } from "./storage/session-tables.ts";
 
 /** Returns a number of events that fills any context of the budget: a message has at least four tokens. */
@@ -57,6 +57,8 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
   /** Sends envelopes to other actors, and passes incoming ones to the handlers that a subclass registers. */
   protected readonly mailbox: Mailbox;
   private readonly openSessionStore: () => SessionStore;
+  /** The error of every entrance while the storage is of a newer release; `null` otherwise. */
+  #refusal: StorageRefusal | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
@@ -83,6 +85,26 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
    */
   protected checkStorage(): void {
     this.openSessionStore();
+    if (this.#refusal !== null) throw this.#refusal;
+  }
+
+  /** Reports whether the start of this life was refused. */
+  protected get isRefused(): boolean {
+    return this.#refusal !== null;
+  }
+
+  /**
+   * Runs the start of a subclass. If it refuses the storage, the actor lives on, so that its entrances answer with the refusal and its wake-up
+   * jobs try again (UPGRADE-4). Other errors are thrown.
+   */
+  protected async startUnlessRefused(start: () => void | Promise<void>): Promise<void> {
+    try {
+      await start();
+    } catch (error) {
+      if (!(error instanceof StorageRefusal)) throw error;
+      this.#refusal = error;
+      console.error(error);
+    }
   }
 
   /** The kind in this actor's address: the name of its export, by default that of its class, in kebab case. */

@@ -45,7 +45,6 @@ import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
-import { StorageRefusal } from "../base/storage/schema-upgrade.ts";
 import { takeAgentCalls } from "./agent-calls.ts";
 import { spendingView } from "./core/ledger.ts";
 import { checkOpen } from "./core/life.ts";
@@ -124,9 +123,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       isPlain: (client) => !this.isConnectionProtocolEnabled(client),
     });
 
-    /** The error of every entrance while the storage is of a newer release; `null` otherwise. */
-    #refusal: StorageRefusal | null = null;
-
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
       this.lifecycle.use(this.#parts.wakeups);
@@ -143,11 +139,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return "conversation";
     }
 
-    protected override checkStorage() {
-      super.checkStorage();
-      if (this.#refusal !== null) throw this.#refusal;
-    }
-
     protected override whenArmed() {
       return this.#runtime.whenArmed();
     }
@@ -157,18 +148,13 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     }
 
     override async onStart(): Promise<void> {
-      try {
+      await this.startUnlessRefused(async () => {
         if (this.#runtime.exists) {
           this.#readers.sockets.restore(this.#runtime.state.seq);
           this.#entrance.expel();
         }
         await this.#runtime.wake();
-      } catch (error) {
-        // Every entrance answers with this error, and the wake-up job tries again.
-        if (!(error instanceof StorageRefusal)) throw error;
-        this.#refusal = error;
-        console.error(error);
-      }
+      });
     }
 
     async create(principal: Principal, input: CreateConversation) {
@@ -376,7 +362,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
      */
     async #removeEmpty(): Promise<void> {
       await this.ctx.blockConcurrencyWhile(async () => {
-        if (this.#runtime.exists || this.#refusal !== null) return;
+        if (this.#runtime.exists || this.isRefused) return;
         await this.destroy();
         // The SDK ends the actor in a moment. Whoever is answered before would reach an actor without tables.
         await scheduler.wait(DESTROYED_WITHIN_MS);

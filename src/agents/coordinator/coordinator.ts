@@ -181,7 +181,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     override async onStart(): Promise<void> {
-      await this.#runtime.wake();
+      await this.startUnlessRefused(() => this.#runtime.wake());
     }
 
     async start(principal: Principal, given: StartRun): Promise<Result<RunView>> {

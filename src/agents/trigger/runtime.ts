@@ -13,7 +13,7 @@ import { ArmedWakeup, type WakeupPorts } from "../base/runtime/armed-wakeup.ts";
 import { dueIn, failed, started, takeDue } from "./core/firing.ts";
 import { ATTEMPT_MS, DELIVERY_KEPT_MS } from "./core/limits.ts";
 import type { Firing, TriggerRecord } from "./core/record.ts";
-import { TriggerStore } from "./store.ts";
+import { TriggerStore } from "./store/trigger-store.ts";
 
 export interface TriggerPorts extends WakeupPorts {
   database: ActorDatabase;

@@ -21,9 +21,9 @@ import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
 import { SessionAgent } from "../base/session-agent.ts";
-import { StorageRefusal } from "../base/storage/schema-upgrade.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import type { TriggerRecord } from "./core/record.ts";
+import { beforeBody, checkSigned, newSecret, startsWith } from "./door/hook.ts";
 import {
   changed,
   checkChanger,
@@ -35,10 +35,9 @@ import {
   triggerSummary,
   triggerView,
   updateTime,
-} from "./door.ts";
-import { beforeBody, checkSigned, newSecret, startsWith } from "./hook.ts";
+} from "./door/requests.ts";
+import { actorOf, start } from "./effects/start.ts";
 import { TriggerRuntime } from "./runtime.ts";
-import { actorOf, start } from "./start.ts";
 
 /** Everything that an application provides to its triggers. */
 export interface TriggerClassPorts<Env> {
@@ -123,12 +122,7 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
     }
 
     override async onStart(): Promise<void> {
-      try {
-        this.#runtime.wake();
-      } catch (error) {
-        // The requests of this life throw the refusal.
-        if (!(error instanceof StorageRefusal)) throw error;
-      }
+      await this.startUnlessRefused(() => this.#runtime.wake());
     }
 
     async create(principal: Principal, input: CreateTrigger) {

@@ -1,39 +1,67 @@
 /**
  * The journal of a run as server-sent events, made when a reader needs them.
  *
- * RUNEVENT-1  All readers share one row of the journal and the bytes of one event: those that were read last. So what readers hold does
- *             not grow with their number, and readers that are at the same place share the work.
+ * RUNEVENT-1  All readers share what is read: the bytes of the events that were needed last, at most `MAX_KEPT_BYTES` or one longer event. So
+ *             what readers hold does not grow with their number, and readers at several places do not read a row again for each part of it.
  */
 import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import { toIso } from "../../../shared/time.ts";
 import { lastSeq, type RunJournal, type RunJournalRow } from "../store/run-journal.ts";
 
+/** Bytes of events that are kept for the readers of one run. */
+export const MAX_KEPT_BYTES = 2 * 1024 * 1024;
+/** Bytes of events that one reading of a row makes ahead, besides the first. */
+const AHEAD_BYTES = 128 * 1024;
+
 const encoder = new TextEncoder();
 
 export class RunEvents {
-  #row: RunJournalRow | null = null;
-  #event: { seq: number; bytes: Uint8Array } | null = null;
+  /** The bytes of events by number, those needed last at the end. */
+  readonly #kept = new Map<number, Uint8Array>();
+  #keptBytes = 0;
 
   constructor(private readonly journal: Pick<RunJournal, "holding">) {}
 
   /** Returns the bytes of an entry. Throws for one that does not exist. */
   event(seq: number): Uint8Array {
-    if (this.#event?.seq !== seq) this.#event = { seq, bytes: bytesOf(this.#rowWith(seq), seq) };
-    return this.#event.bytes;
+    const kept = this.#kept.get(seq);
+    if (kept === undefined) return this.#read(seq);
+    this.#kept.delete(seq);
+    this.#kept.set(seq, kept);
+    return kept;
   }
 
   /** Frees what the last reader needed. */
   forget(): void {
-    this.#row = null;
-    this.#event = null;
+    this.#kept.clear();
+    this.#keptBytes = 0;
   }
 
-  #rowWith(seq: number): RunJournalRow {
-    if (this.#row !== null && this.#row.seq <= seq && seq <= lastSeq(this.#row)) return this.#row;
+  #read(seq: number): Uint8Array {
     const row = this.journal.holding(seq);
     if (row === undefined) throw new Error(`The journal has no entry ${seq}.`);
-    this.#row = row;
-    return row;
+    const first = bytesOf(row, seq);
+    const ahead: [number, Uint8Array][] = [];
+    let left = AHEAD_BYTES;
+    for (let next = seq + 1; next <= lastSeq(row) && !this.#kept.has(next); next++) {
+      const bytes = bytesOf(row, next);
+      left -= bytes.length;
+      if (left < 0) break;
+      ahead.push([next, bytes]);
+    }
+    for (const [next, bytes] of ahead) this.#keep(next, bytes);
+    this.#keep(seq, first);
+    return first;
+  }
+
+  #keep(seq: number, bytes: Uint8Array): void {
+    this.#kept.set(seq, bytes);
+    this.#keptBytes += bytes.length;
+    for (const [oldest, { length }] of this.#kept) {
+      if (this.#keptBytes <= MAX_KEPT_BYTES || oldest === seq) break;
+      this.#kept.delete(oldest);
+      this.#keptBytes -= length;
+    }
   }
 }
 

@@ -1,10 +1,16 @@
-/** The tables `run_fan_outs` and `run_branches`: fan-outs that are open, and what their branches have done. */
+/**
+ * The tables `run_fan_outs` and `run_branches`: fan-outs that are open, and what their branches have done.
+ *
+ * RUNSTORE-4  A row of branches has the members of their outputs that its commit changed, and the tokens that arrived with it. So a branch of
+ *             many nodes stores each of their outputs once.
+ */
 import type { LongText, PackedText } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { RunChange } from "../core/draft.ts";
 import type { Branch, FanOut, RunState, ScopeKey, Token } from "../core/state.ts";
 import { CREATE_BRANCHES, CREATE_FAN_OUTS } from "./schema.ts";
+import { type Assignment, patched, patchOf } from "./value-patch.ts";
 
 const PUT =
   "INSERT INTO run_fan_outs (id, body) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET body = excluded.body";
@@ -19,8 +25,16 @@ const DELETE_BRANCHES = "DELETE FROM run_branches WHERE fan_out = ?";
 /** A fan-out as stored: what its branches do is counted anew. */
 type StoredFanOut = Omit<FanOut, "id" | "branches" | "finished" | "failed"> & { total: number };
 
-/** The members of a branch that a commit changed; absent ones stay. */
-type BranchChange = [index: number, change: Partial<Pick<Branch, "output" | "arrived" | "failure">>];
+/** The part of a branch that a commit changed; absent members stay. */
+type BranchChange = readonly [
+  index: number,
+  change: {
+    output?: readonly Assignment[];
+    /** Tokens that arrived earlier and stay, and the numbers of those that arrived with this commit. */
+    arrived?: readonly [kept: number, ...added: number[]];
+    failure?: Branch["failure"];
+  },
+];
 
 const NEW_BRANCH: Branch = { active: 0, output: {}, arrived: [] };
 
@@ -70,7 +84,7 @@ export class BranchTable {
       for (const [index, change] of JSON.parse(
         this.texts.unpack(keyOf(fan_out, seq), body),
       ) as BranchChange[])
-        own[index] = { ...(own[index] ?? NEW_BRANCH), ...change };
+        own[index] = changed(own[index] ?? NEW_BRANCH, change);
     }
     let rootActive = 0;
     const count = (scope: ScopeKey) => {
@@ -116,20 +130,34 @@ function stored({
 }
 
 function changeOf(index: number, before: Branch = NEW_BRANCH, after: Branch = NEW_BRANCH): BranchChange[] {
-  const { output, arrived, failure } = after;
+  const output = patchOf(before.output, after.output);
   const change = defined({
-    output: output === before.output || (before === NEW_BRANCH && isEmpty(output)) ? undefined : output,
-    arrived:
-      arrived === before.arrived || (arrived.length === 0 && before.arrived.length === 0)
-        ? undefined
-        : arrived,
-    failure: failure === before.failure ? undefined : failure,
+    output: output.length === 0 ? undefined : output,
+    arrived: arrivalsOf(before.arrived, after.arrived),
+    failure: after.failure === before.failure ? undefined : after.failure,
   });
   return Object.keys(change).length === 0 ? [] : [[index, change]];
 }
 
-function isEmpty(output: Branch["output"]): boolean {
-  return typeof output === "object" && output !== null && Object.keys(output).length === 0;
+function arrivalsOf(
+  before: Branch["arrived"],
+  after: Branch["arrived"],
+): BranchChange[1]["arrived"] | undefined {
+  const first = before === after ? -1 : before.findIndex((token, index) => after[index] !== token);
+  const kept = first < 0 ? before.length : first;
+  return kept === before.length && kept === after.length ? undefined : [kept, ...after.slice(kept)];
+}
+
+function changed(before: Branch, { output, arrived, failure }: BranchChange[1]): Branch {
+  const [kept = 0, ...added] = arrived ?? [];
+  return {
+    ...before,
+    ...defined({
+      output: output && patched(before.output, output),
+      arrived: arrived && [...before.arrived.slice(0, kept), ...added],
+      failure,
+    }),
+  };
 }
 
 function keyOf(fanOut: number, seq: number): string {

@@ -15,7 +15,7 @@ export const CREATE_TOKENS =
 /** Fan-outs that are open. */
 export const CREATE_FAN_OUTS =
   "CREATE TABLE IF NOT EXISTS run_fan_outs (id INTEGER PRIMARY KEY, body TEXT NOT NULL)";
-/** One row for each commit that changes branches of a fan-out: the newest row with a branch counts. */
+/** One row for each commit that changes branches of a fan-out: its changes, in the order of the commits. */
 export const CREATE_BRANCHES = `CREATE TABLE IF NOT EXISTS run_branches (
   fan_out INTEGER NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (fan_out, seq)) WITHOUT ROWID`;
 /** Members of the areas, and what a run begins with. */

@@ -7,15 +7,15 @@
  *         that the subject loses never lives on in a trigger. `triggers.mayAct` of the application is asked before each start.
  */
 
-import type { ActorLookup } from "../../protocol/actor-lookup.ts";
-import { charactersOf } from "../../protocol/ids.ts";
-import type { TriggerStarted } from "../../protocol/trigger-api.ts";
-import { defined } from "../../shared/defined.ts";
-import { DramatisError, unwrap } from "../../shared/errors.ts";
-import { inJurisdiction, jurisdictionOf } from "../../shared/location.ts";
-import type { Principal } from "../../shared/principal.ts";
-import { sha256Hex } from "../../shared/sha256.ts";
-import type { Firing, TriggerRecord } from "./core/record.ts";
+import type { ActorLookup } from "../../../protocol/actor-lookup.ts";
+import { charactersOf } from "../../../protocol/ids.ts";
+import type { TriggerStarted } from "../../../protocol/trigger-api.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import { inJurisdiction, jurisdictionOf } from "../../../shared/location.ts";
+import type { Principal } from "../../../shared/principal.ts";
+import { sha256Hex } from "../../../shared/sha256.ts";
+import type { Firing, TriggerRecord } from "../core/record.ts";
 
 export interface StartPorts {
   actors: Pick<ActorLookup, "coordinator" | "conversation">;

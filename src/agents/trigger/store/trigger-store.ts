@@ -1,8 +1,8 @@
 /** The storage of a trigger in its actor's database: the trigger, and one row for each delivery of the last 14 days. */
-import type { TriggerStarted } from "../../protocol/trigger-api.ts";
-import { DramatisError } from "../../shared/errors.ts";
-import { type ActorSchema, type ActorStores, VersionedRecord } from "../base/storage/schema-upgrade.ts";
-import type { TriggerRecord } from "./core/record.ts";
+import type { TriggerStarted } from "../../../protocol/trigger-api.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { type ActorSchema, type ActorStores, VersionedRecord } from "../../base/storage/schema-upgrade.ts";
+import type { TriggerRecord } from "../core/record.ts";
 
 const TRIGGER_SCHEMA: ActorSchema = { of: "trigger", first: 1, steps: [] };
 const TRIGGER_KEY = "trigger";

@@ -10,15 +10,15 @@
  * WEBHOOK-5  A webhook is refused where no body makes its input fit: all members but `body` are checked when it is created or changed.
  */
 
-import { toBase64Url } from "../../protocol/operation-handle.ts";
-import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
-import type { Delivery, TriggerStarts } from "../../protocol/trigger-api.ts";
-import { MAX_HOOK_BYTES, signedBytes, unknownHook } from "../../protocol/trigger-hook.ts";
-import { type Content, parseContent } from "../../shared/content.ts";
-import { DramatisError } from "../../shared/errors.ts";
-import { checkJson, isJsonObject, type Json, parseJsonText } from "../../shared/json.ts";
-import { TOLERANCE_MS } from "./core/limits.ts";
-import type { TriggerRecord } from "./core/record.ts";
+import { toBase64Url } from "../../../protocol/operation-handle.ts";
+import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
+import type { Delivery, TriggerStarts } from "../../../protocol/trigger-api.ts";
+import { MAX_HOOK_BYTES, signedBytes, unknownHook } from "../../../protocol/trigger-hook.ts";
+import { type Content, parseContent } from "../../../shared/content.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { checkJson, isJsonObject, type Json, parseJsonText } from "../../../shared/json.ts";
+import { TOLERANCE_MS } from "../core/limits.ts";
+import type { TriggerRecord } from "../core/record.ts";
 
 const SECRET_BYTES = 32;
 const HMAC = { name: "HMAC", hash: "SHA-256" } as const;

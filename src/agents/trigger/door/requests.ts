@@ -19,19 +19,19 @@ import {
   triggerChanges,
   triggerFields,
   triggerIdSchema,
-} from "../../protocol/trigger-api.ts";
-import { hookPath } from "../../protocol/trigger-hook.ts";
-import { parseContent } from "../../shared/content.ts";
-import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
-import { jurisdictionOf } from "../../shared/location.ts";
-import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
-import { toIso } from "../../shared/time.ts";
-import { validate } from "../../shared/validation.ts";
-import { disabled, scheduled, timeAfter } from "./core/firing.ts";
-import { MAX_STARTS_LENGTH } from "./core/limits.ts";
-import type { TriggerRecord } from "./core/record.ts";
-import { unknownTrigger } from "./store.ts";
+} from "../../../protocol/trigger-api.ts";
+import { hookPath } from "../../../protocol/trigger-hook.ts";
+import { parseContent } from "../../../shared/content.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { jurisdictionOf } from "../../../shared/location.ts";
+import { mayAuthor, mayReadAll, type Principal } from "../../../shared/principal.ts";
+import { toIso } from "../../../shared/time.ts";
+import { validate } from "../../../shared/validation.ts";
+import { disabled, scheduled, timeAfter } from "../core/firing.ts";
+import { MAX_STARTS_LENGTH } from "../core/limits.ts";
+import type { TriggerRecord } from "../core/record.ts";
+import { unknownTrigger } from "../store/trigger-store.ts";
 
 const createSchema = z.strictObject({ id: triggerIdSchema, ...triggerFields });
 const changeSchema = z
