@@ -113,6 +113,7 @@ function GraphAndDetails(shown: ShownRun) {
   const { run, log, version, definition } = shown;
   const [chosen, setChosen] = useState<string | undefined>(undefined);
   const node = definition?.nodes.find(({ ref }) => ref === chosen);
+  const aside = useRef<HTMLElement>(null);
   const close = useCallback(() => setChosen(undefined), []);
   useEscape(chosen === undefined ? undefined : close);
   return (
@@ -125,22 +126,20 @@ function GraphAndDetails(shown: ShownRun) {
               log={log}
               version={version}
               chosen={chosen}
-              onChoose={setChosen}
+              onChoose={(ref) => {
+                setChosen(ref);
+                aside.current?.scrollTo({ top: 0 });
+              }}
             />
           </Suspense>
         )}
       </div>
       <aside
+        ref={aside}
         aria-label="Details"
         className="w-96 shrink-0 space-y-3 overflow-y-auto border-l border-line p-4"
       >
-        <Questions {...shown} />
-        {node === undefined ? (
-          <>
-            <RunFacts run={run} end={log.end} answers={log.answers} />
-            <RunValues run={run} />
-          </>
-        ) : (
+        {node !== undefined && (
           <>
             <div className="flex items-center gap-2">
               <h2 className="min-w-0 flex-1 truncate text-sm font-semibold">{node.name ?? node.ref}</h2>
@@ -154,6 +153,13 @@ function GraphAndDetails(shown: ShownRun) {
               </button>
             </div>
             <RunNodeDetails key={node.ref} node={node} visits={log.visits(node.ref)} runInput={run.input} />
+          </>
+        )}
+        <Questions {...shown} />
+        {node === undefined && (
+          <>
+            <RunFacts run={run} end={log.end} answers={log.answers} />
+            <RunValues run={run} />
           </>
         )}
         <AllRuns />

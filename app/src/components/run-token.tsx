@@ -59,6 +59,7 @@ export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProp
         )}
         {hasInput && <JsonView label="Input" value={"input" in token ? token.input : runInput} exact />}
         {task !== undefined && <TaskSteps task={task} />}
+        {answer !== undefined && <JsonView label="Answer" value={answer.value} exact />}
         {output !== undefined && <JsonView label="Output" value={output} exact />}
       </div>
     </details>

@@ -56,6 +56,7 @@ export interface GateAnswer {
   /** The subject that answered. */
   by: string;
   time: string;
+  value: unknown;
   /** Absent where the question was no request for approval. */
   approved?: boolean;
 }
@@ -232,7 +233,7 @@ function membersOf(data: unknown): Members {
 
 function answerIn({ by, answer }: Members, time: string): GateAnswer {
   const { approved } = membersOf(answer);
-  return { by: String(by), time, ...(typeof approved === "boolean" ? { approved } : {}) };
+  return { by: String(by), time, value: answer, ...(typeof approved === "boolean" ? { approved } : {}) };
 }
 
 function errorIn({ error }: Members): RunError | undefined {
