@@ -1,8 +1,8 @@
 /**
- * The journal of a run as server-sent events, made when a reader needs them.
+ * The journal of a run as events, made when a reader needs them.
  *
- * RUNEVENT-1  All readers share one row of the journal and the bytes of one event: those that were read last. So what readers hold does
- *             not grow with their number, and readers that are at the same place share the work.
+ * RUNEVENT-1  All readers share one row of the journal and one event: those that were read last. So what readers hold does not grow with their
+ *             number, and readers that are at the same place share the work.
  */
 import { PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import { toIso } from "../../../shared/time.ts";
@@ -10,22 +10,46 @@ import { lastSeq, type RunJournal, type RunJournalRow } from "../store/run-journ
 
 const encoder = new TextEncoder();
 
+interface Event {
+  readonly seq: number;
+  /** JSON. */
+  readonly text: string;
+  /** The server-sent event, once a reader has needed it. */
+  bytes?: Uint8Array;
+}
+
 export class RunEvents {
   #row: RunJournalRow | null = null;
-  #event: { seq: number; bytes: Uint8Array } | null = null;
+  #event: Event | null = null;
 
   constructor(private readonly journal: Pick<RunJournal, "holding">) {}
 
-  /** Returns the bytes of an entry. Throws for one that does not exist. */
+  /** Returns the bytes of an entry as a server-sent event. Throws for one that does not exist. */
   event(seq: number): Uint8Array {
-    if (this.#event?.seq !== seq) this.#event = { seq, bytes: bytesOf(this.#rowWith(seq), seq) };
-    return this.#event.bytes;
+    const event = this.#at(seq);
+    event.bytes ??= encoder.encode(`id: ${seq}\ndata: ${event.text}\n\n`);
+    return event.bytes;
+  }
+
+  /** Returns an entry as JSON. Throws for one that does not exist. */
+  text(seq: number): string {
+    return this.#at(seq).text;
   }
 
   /** Frees what the last reader needed. */
   forget(): void {
     this.#row = null;
     this.#event = null;
+  }
+
+  #at(seq: number): Event {
+    if (this.#event?.seq === seq) return this.#event;
+    const { seq: first, at, entries } = this.#rowWith(seq);
+    const entry = entries[seq - first];
+    if (entry === undefined) throw new Error(`The journal has no entry ${seq}.`);
+    const text = JSON.stringify({ v: PROTOCOL_VERSION, seq, time: toIso(at), ...entry });
+    this.#event = { seq, text };
+    return this.#event;
   }
 
   #rowWith(seq: number): RunJournalRow {
@@ -35,11 +59,4 @@ export class RunEvents {
     this.#row = row;
     return row;
   }
-}
-
-function bytesOf({ seq: first, at, entries }: RunJournalRow, seq: number): Uint8Array {
-  const entry = entries[seq - first];
-  if (entry === undefined) throw new Error(`The journal has no entry ${seq}.`);
-  const event = { v: PROTOCOL_VERSION, seq, time: toIso(at), ...entry };
-  return encoder.encode(`id: ${seq}\ndata: ${JSON.stringify(event)}\n\n`);
 }
