@@ -66,7 +66,7 @@ export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProp
   );
 }
 
-export function AnswerNote({ answer }: { answer: GateAnswer }) {
+function AnswerNote({ answer }: { answer: GateAnswer }) {
   return (
     <p className="wrap-anywhere" data-testid="answer">
       {answerText(answer)}, <time dateTime={answer.time}>{momentOf(answer.time, new Date())}</time>

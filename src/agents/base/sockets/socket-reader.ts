@@ -13,6 +13,7 @@
  * READER-3  An eviction of the actor loses neither the place of a reader nor its marks.
  * READER-4  What the server answers to a client's own frames counts as frames do. Beside a full window a client gets
  *           `MAX_ANSWERS` of it, and is then closed with 1013.
+ * READER-5  Behind the last frame that can come a connection is closed with 1000.
  */
 
 import { CONTINUE_LATER_CLOSE, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
