@@ -28,6 +28,7 @@ import type {
 } from "../protocol/views.ts";
 import type { RunStatus } from "../protocol/workflow-run.ts";
 import { defined } from "../shared/defined.ts";
+import type { Json } from "../shared/json.ts";
 import type { Jurisdiction, LocationHint } from "../shared/location.ts";
 import type { PageOptions } from "../shared/page.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
@@ -157,6 +158,16 @@ export interface DramatisClient {
     get(id: string, options?: RequestOptions): Promise<RunView>;
     /** Returns the workflow that the run works by. It never changes. */
     workflow(id: string, options?: RequestOptions): Promise<RunWorkflow>;
+    /**
+     * Answers a question of `gates`. The answer must fit the `schema` of the gate, otherwise it fails with `INVALID_INPUT` and changes nothing. The
+     * same answer again changes nothing. Fails with `CONFLICT` if somebody gave another answer, or the gate waits no more.
+     *
+     * @example
+     * const { gates } = await client.runs.get(id);
+     * for (const { operationId, kind } of gates)
+     *   if (kind === "human.approve") await client.runs.answer(id, operationId, { approved: true });
+     */
+    answer(id: string, operationId: string, answer: Json, options?: RequestOptions): Promise<RunView>;
     /** Cancels the run. Cancelling it again changes nothing. Fails with `CONFLICT` if the run ended otherwise. */
     cancel(id: string, options?: StopRequest): Promise<RunView>;
   };
@@ -290,6 +301,8 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       start: (input, init) => post("runs", input, init),
       get: (id, init) => get(pathOf("runs", id), init),
       workflow: (id, init) => get(pathOf("runs", id, "workflow"), init),
+      answer: (id, operationId, answer, init) =>
+        post(pathOf("runs", id, "gates", operationId), { answer }, init),
       cancel: (id, options) => stop(pathOf("runs", id, "cancel"), options),
     },
     attachments: {

@@ -12,6 +12,7 @@ export type {
 } from "../protocol/conversation-api.ts";
 export type {
   ActiveToken,
+  GateView,
   RunEntryView,
   RunEvent,
   RunStreamError,

@@ -13,6 +13,11 @@ export interface ConversationActor extends ConversationApi {
   fetch(request: Request): Promise<Response>;
 }
 
+/** A run's actor: its RPC interface, and the entrance of its WebSocket connections. */
+export interface RunActor extends CoordinatorApi {
+  fetch(request: Request): Promise<Response>;
+}
+
 /** The mailbox of an actor of any kind. */
 export interface MailboxActor extends MailboxPeer, DeadLetterApi {}
 
@@ -24,7 +29,7 @@ export interface ActorLookup {
   agent(tenant: string, id: string, hint?: LocationHint): Promise<AgentApi>;
   conversation(tenant: string, id: string, hint?: LocationHint): Promise<ConversationActor>;
   /** Throws `UNAVAILABLE` where this runtime has no runs of workflows. */
-  coordinator(tenant: string, id: string, hint?: LocationHint): Promise<CoordinatorApi>;
+  coordinator(tenant: string, id: string, hint?: LocationHint): Promise<RunActor>;
   /** Throws `UNAVAILABLE` where this runtime has no triggers. */
   trigger(tenant: string, id: string, hint?: LocationHint): Promise<TriggerApi>;
   /** Throws `NOT_FOUND` where this runtime has no actors of the address's kind. */

@@ -1,4 +1,4 @@
-/** The internal request with which the Worker passes a WebSocket upgrade to a conversation. */
+/** The internal request with which the Worker passes a WebSocket upgrade to an actor. */
 import type { Principal } from "../shared/principal.ts";
 
 /** `plain` connections get our frames only; `sdk` connections may get the SDK's own messages first. */
@@ -10,7 +10,7 @@ const HANDSHAKE_HEADERS = ["sec-websocket-key", "sec-websocket-version", "sec-we
 
 /** The options of a WebSocket, as its client sets them. */
 export interface SocketOptions {
-  /** Number of the last entry whose frames the client has; absent for a snapshot. */
+  /** Number of the last entry whose frames the client has. Absent: a conversation begins with a snapshot, a run with its first entry. */
   from?: number;
   /** The client answers each `mark` with an `ack`. */
   acks: boolean;
@@ -33,7 +33,7 @@ export function entranceRequest(
     const value = request.headers.get(name);
     if (value !== null) headers.set(name, value);
   }
-  const url = new URL(`http://actor/conversations/${id}`);
+  const url = new URL(`http://actor/${id}`);
   if (from !== undefined) url.searchParams.set("from", String(from));
   if (acks) url.searchParams.set("acks", "1");
   return new Request(url, { headers });

@@ -1,8 +1,7 @@
 /** How much a connection may send, as numbers. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Allowance, spend } from "../../src/agents/conversation/door/flood.ts";
-import { FLOOD } from "../../src/agents/conversation/door/limits.ts";
+import { type Allowance, FLOOD, spend } from "../../src/agents/base/sockets/flood.ts";
 
 const steps = fc.array(
   fc.record({

@@ -1,13 +1,13 @@
 /** Readers that do not read: what they hold, when they are cut off, and that nothing is lost to them. */
 import { describe, expect, test, vi } from "vitest";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import type { Client, ConnectionMemory } from "../../src/agents/conversation/door/client.ts";
+import type { Client, ConnectionMemory } from "../../src/agents/base/sockets/client.ts";
+import { createOutflows, Outflow, stallMs } from "../../src/agents/base/sockets/outflow.ts";
+import { Stall } from "../../src/agents/base/sockets/stall.ts";
 import { type ConnectionPorts, receiveFrame } from "../../src/agents/conversation/door/connections.ts";
 import { MAX_READERS } from "../../src/agents/conversation/door/limits.ts";
-import { createOutflows, Outflow, stallMs } from "../../src/agents/conversation/door/outflow.ts";
 import { ConversationReaders } from "../../src/agents/conversation/door/readers.ts";
 import { messageOf } from "../../src/agents/conversation/door/requests.ts";
-import { Stall } from "../../src/agents/conversation/door/stall.ts";
 import type { CursorStart, FrameCursor, Take } from "../../src/agents/conversation/reads/frame-cursor.ts";
 import type { FrameText } from "../../src/agents/conversation/reads/frame-texts.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";

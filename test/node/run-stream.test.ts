@@ -1,4 +1,5 @@
 /** Streams of a run's journal: what they hold for slow readers, and when they end. */
+
 import { describe, expect, test, vi } from "vitest";
 import { MAX_RUN_READERS, RunReaders } from "../../src/agents/coordinator/door/run-readers.ts";
 import { HIGH_WATER_MARK, STALL_MS } from "../../src/agents/coordinator/door/run-stream.ts";
@@ -17,7 +18,7 @@ function world() {
   const rows: RunJournalRow[] = [];
   const state: { seq: number; status: RunStatus } = { seq: 0, status: "running" };
   const holding = vi.fn((entry: number) => rows.findLast(({ seq }) => seq <= entry));
-  const readers = new RunReaders({ clock, journal: { holding }, state: () => state });
+  const readers = new RunReaders({ clock, events: new RunEvents({ holding }), state: () => state });
   const commit = (entries: number, text = "", status: RunStatus = "running") => {
     const entry = { type: "token.created", data: text } as const;
     rows.push({ seq: state.seq + 1, at: clock.now(), entries: Array.from({ length: entries }, () => entry) });

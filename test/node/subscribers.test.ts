@@ -1,6 +1,6 @@
 /** Frames on their way to readers: text in pieces, and connections that cannot be opened. */
 import { describe, expect, test } from "vitest";
-import type { Client } from "../../src/agents/conversation/door/client.ts";
+import type { Client } from "../../src/agents/base/sockets/client.ts";
 import { type ConnectionPorts, openConnection } from "../../src/agents/conversation/door/connections.ts";
 import { DeltaBuffer } from "../../src/agents/conversation/effects/delta-buffer.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";

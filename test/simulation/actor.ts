@@ -4,8 +4,8 @@
  * a wake-up that is set in the current transaction.
  */
 import type { Connection } from "agents";
+import type { ConnectionMemory } from "../../src/agents/base/sockets/client.ts";
 import type { ConversationState } from "../../src/agents/conversation/core/state.ts";
-import type { ConnectionMemory } from "../../src/agents/conversation/door/client.ts";
 import { openConnection, receiveFrame } from "../../src/agents/conversation/door/connections.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";

@@ -3,12 +3,12 @@
 import type { Connection } from "agents";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import { createModelGateway } from "../../src/adapters/gateway/gateway.ts";
+import type { ConnectionMemory } from "../../src/agents/base/sockets/client.ts";
+import { createOutflows } from "../../src/agents/base/sockets/outflow.ts";
 import { effectsOf } from "../../src/agents/conversation/core/effects.ts";
 import type { ConversationIdentity } from "../../src/agents/conversation/core/state.ts";
-import type { ConnectionMemory } from "../../src/agents/conversation/door/client.ts";
 import type { ConnectionPorts } from "../../src/agents/conversation/door/connections.ts";
 import { Ingress } from "../../src/agents/conversation/door/ingress.ts";
-import { createOutflows } from "../../src/agents/conversation/door/outflow.ts";
 import { ConversationReaders } from "../../src/agents/conversation/door/readers.ts";
 import { Stops } from "../../src/agents/conversation/door/stops.ts";
 import type { ConversationMedia } from "../../src/agents/conversation/effects/media.ts";

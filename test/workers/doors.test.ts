@@ -4,7 +4,8 @@
  */
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { FLOOD, MAX_FRAME_LENGTH, MAX_READERS } from "../../src/agents/conversation/door/limits.ts";
+import { FLOOD } from "../../src/agents/base/sockets/flood.ts";
+import { MAX_FRAME_LENGTH, MAX_READERS } from "../../src/agents/conversation/door/limits.ts";
 import protocolV1 from "../fixtures/protocol-v1.json";
 import { Play } from "./provider.ts";
 import { actorOf, sign, TokenServer } from "./token-server.ts";

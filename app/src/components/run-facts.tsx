@@ -1,12 +1,19 @@
 /** The run as a whole: its times and its error, and its input, state and output. */
 import type { RunView } from "../../../src/client/index.ts";
 import { momentOf } from "../format.ts";
-import type { RunEnd } from "../runs/run-log.ts";
-import { lasted, workflowName } from "../runs/run-texts.ts";
+import type { GateAnswer, RunEnd } from "../runs/run-log.ts";
+import { answerText, lasted, workflowName } from "../runs/run-texts.ts";
 import { JsonView } from "./json-view.tsx";
 import { Failure } from "./run-token.tsx";
 
-export function RunFacts({ run, end }: { run: RunView; end: RunEnd | undefined }) {
+interface RunFactsProps {
+  run: RunView;
+  end: RunEnd | undefined;
+  /** The answers to the run's own questions for more time. */
+  answers: readonly GateAnswer[];
+}
+
+export function RunFacts({ run, end, answers }: RunFactsProps) {
   const { id, workflow, startedBy, createdAt } = run;
   const endedAt = end?.time ?? run.endedAt;
   const error = end?.error ?? run.error;
@@ -14,13 +21,17 @@ export function RunFacts({ run, end }: { run: RunView; end: RunEnd | undefined }
     ["Run", id],
     ["Workflow", workflowName(workflow)],
     ["Started", `${momentOf(createdAt, new Date())} by ${startedBy}`],
+    ...answers.map((answer): [string, string] => [
+      "More time",
+      `${answerText(answer)}, ${momentOf(answer.time, new Date())}`,
+    ]),
     ...(endedAt === undefined ? [] : [["Took", lasted(createdAt, endedAt) ?? ""] satisfies [string, string]]),
   ];
   return (
     <section aria-label="The run" data-testid="run-facts" className="space-y-3 text-sm">
       <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-3 gap-y-0.5 text-xs">
         {facts.map(([label, value]) => (
-          <div key={label} className="contents">
+          <div key={`${label} ${value}`} className="contents">
             <dt className="text-muted">{label}</dt>
             <dd className="wrap-anywhere">{value}</dd>
           </div>

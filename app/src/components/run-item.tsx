@@ -15,7 +15,9 @@ export function RunItem({ run }: { run: RunSummary }) {
         to={runPath(id)}
         data-testid="run-item"
         data-run={id}
-        className="block rounded-xl border border-line bg-surface px-4 py-3 hover:border-accent"
+        className={`block rounded-xl border px-4 py-3 hover:border-accent ${
+          status === "waiting" ? "border-caution bg-caution-tint" : "border-line bg-surface"
+        }`}
       >
         <span className="flex items-center gap-3">
           <span className="min-w-0 flex-1 truncate text-sm font-medium">{workflowName(workflow)}</span>

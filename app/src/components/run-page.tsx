@@ -1,14 +1,16 @@
 /** One run: the graph of its workflow with the tokens, and what was chosen beside it. On small screens a list of nodes. */
-import { lazy, Suspense, useCallback, useState } from "react";
+import { lazy, type RefObject, Suspense, useCallback, useRef, useState } from "react";
 import type { RunView, WorkflowDefinition } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
 import { messageOf } from "../format.ts";
+import { useEscape } from "../hooks/use-escape.ts";
 import { useLiveRun } from "../hooks/use-live-run.ts";
 import { useMediaQuery } from "../hooks/use-media-query.ts";
+import { usePageTitle } from "../hooks/use-page-title.ts";
 import { useResource } from "../hooks/use-resource.ts";
 import { RUNS_PATH } from "../route.ts";
 import type { RunLog } from "../runs/run-log.ts";
-import { workflowName } from "../runs/run-texts.ts";
+import { STATUS_TEXT, workflowName } from "../runs/run-texts.ts";
 import { readingOrder } from "../runs/workflow-graph.ts";
 import { CancelRun } from "./cancel-run.tsx";
 import { ErrorNote } from "./error-note.tsx";
@@ -16,6 +18,7 @@ import { Icon } from "./icon.tsx";
 import { Link } from "./link.tsx";
 import { PageHeader } from "./page-header.tsx";
 import { RunFacts, RunValues } from "./run-facts.tsx";
+import { type GateDrafts, GatesBanner, RunGates, showQuestion } from "./run-gates.tsx";
 import { RunNode } from "./run-node.tsx";
 import { RunNodeDetails } from "./run-node-details.tsx";
 import { RunStatusBadge } from "./run-status.tsx";
@@ -55,13 +58,22 @@ interface LiveRunPageProps {
 
 function LiveRunPage({ run, error, reload, onMenu }: LiveRunPageProps) {
   const { id } = run;
-  const { workflow, follower, version } = useLiveRun(id, reload);
+  const { workflow, follower, version } = useLiveRun(id, run.seq, reload);
+  usePageTitle(`${workflowName(run.workflow)} · ${STATUS_TEXT[follower.log.end?.status ?? run.status]}`);
   const [cancelError, setCancelError] = useState<unknown>(undefined);
   const isWide = useMediaQuery("(min-width: 64rem)");
   const { log, state } = follower;
   const status = log.end?.status ?? run.status;
   const isOver = status !== "running" && status !== "waiting";
-  const shown = { run, log, version, definition: workflow.value?.definition };
+  const drafts = useRef<GateDrafts>(new Map());
+  const shown = {
+    run,
+    log,
+    version,
+    definition: workflow.value?.definition,
+    drafts,
+    reload,
+  };
   return (
     <>
       <PageHeader title={workflowName(run.workflow)} subtitle={id} onMenu={onMenu}>
@@ -80,6 +92,7 @@ function LiveRunPage({ run, error, reload, onMenu }: LiveRunPageProps) {
           Offline. The page follows the run again when you reconnect.
         </p>
       )}
+      <GatesBanner count={isOver ? 0 : run.gates.length} onAnswer={showQuestion} />
       {isWide ? <GraphAndDetails {...shown} /> : <NodeList {...shown} />}
     </>
   );
@@ -92,11 +105,17 @@ interface ShownRun {
   version: number;
   /** Absent until it is loaded. */
   definition: WorkflowDefinition | undefined;
+  drafts: RefObject<GateDrafts>;
+  reload: () => void;
 }
 
-function GraphAndDetails({ run, log, version, definition }: ShownRun) {
+function GraphAndDetails(shown: ShownRun) {
+  const { run, log, version, definition } = shown;
   const [chosen, setChosen] = useState<string | undefined>(undefined);
   const node = definition?.nodes.find(({ ref }) => ref === chosen);
+  const aside = useRef<HTMLElement>(null);
+  const close = useCallback(() => setChosen(undefined), []);
+  useEscape(chosen === undefined ? undefined : close);
   return (
     <div className="flex min-h-0 flex-1">
       <div className="min-w-0 flex-1">
@@ -107,27 +126,26 @@ function GraphAndDetails({ run, log, version, definition }: ShownRun) {
               log={log}
               version={version}
               chosen={chosen}
-              onChoose={setChosen}
+              onChoose={(ref) => {
+                setChosen(ref);
+                aside.current?.scrollTo({ top: 0 });
+              }}
             />
           </Suspense>
         )}
       </div>
       <aside
+        ref={aside}
         aria-label="Details"
         className="w-96 shrink-0 space-y-3 overflow-y-auto border-l border-line p-4"
       >
-        {node === undefined ? (
-          <>
-            <RunFacts run={run} end={log.end} />
-            <RunValues run={run} />
-          </>
-        ) : (
+        {node !== undefined && (
           <>
             <div className="flex items-center gap-2">
               <h2 className="min-w-0 flex-1 truncate text-sm font-semibold">{node.name ?? node.ref}</h2>
               <button
                 type="button"
-                onClick={() => setChosen(undefined)}
+                onClick={close}
                 aria-label="Close the node"
                 className="rounded-lg p-1.5 text-muted hover:text-ink"
               >
@@ -137,18 +155,29 @@ function GraphAndDetails({ run, log, version, definition }: ShownRun) {
             <RunNodeDetails key={node.ref} node={node} visits={log.visits(node.ref)} runInput={run.input} />
           </>
         )}
+        <Questions {...shown} />
+        {node === undefined && (
+          <>
+            <RunFacts run={run} end={log.end} answers={log.answers} />
+            <RunValues run={run} />
+          </>
+        )}
         <AllRuns />
       </aside>
     </div>
   );
 }
 
-function NodeList({ run, log, definition }: ShownRun) {
+function NodeList(shown: ShownRun) {
+  const { run, log, definition } = shown;
   const [chosen, setChosen] = useState<string | undefined>(undefined);
+  const close = useCallback(() => setChosen(undefined), []);
+  useEscape(chosen === undefined ? undefined : close);
   return (
     <div className="min-h-0 flex-1 overflow-y-auto">
       <div className="mx-auto max-w-3xl space-y-4 px-4 py-4">
-        <RunFacts run={run} end={log.end} />
+        <Questions {...shown} />
+        <RunFacts run={run} end={log.end} answers={log.answers} />
         {definition !== undefined && (
           <ol aria-label="Nodes" className="space-y-2">
             {readingOrder(definition).map((node) => (
@@ -173,6 +202,10 @@ function NodeList({ run, log, definition }: ShownRun) {
       </div>
     </div>
   );
+}
+
+function Questions({ run, log, definition, drafts, reload }: ShownRun) {
+  return <RunGates run={run} log={log} definition={definition} drafts={drafts} onAnswered={reload} />;
 }
 
 function AllRuns() {

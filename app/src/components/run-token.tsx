@@ -1,7 +1,7 @@
 /** One visit of a node: input, output, attempts, errors and times. */
 import { momentOf } from "../format.ts";
-import type { RunToken } from "../runs/run-log.ts";
-import { TOKEN_TEXT, tokenLasted } from "../runs/run-texts.ts";
+import type { GateAnswer, RunToken } from "../runs/run-log.ts";
+import { answerText, TOKEN_TEXT, tokenLasted } from "../runs/run-texts.ts";
 import { JsonView } from "./json-view.tsx";
 import { TaskSteps } from "./task-steps.tsx";
 
@@ -15,7 +15,8 @@ interface RunTokenProps {
 }
 
 export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProps) {
-  const { id, state, path, createdAt, startedAt, attempts, failures, error, output, task, prompt } = token;
+  const { id, state, path, createdAt, startedAt, attempts, failures, error, output, task, prompt, answer } =
+    token;
   const took = tokenLasted(token);
   const hasInput = hasOwner && startedAt !== undefined;
   const last = failures.at(-1)?.error;
@@ -44,6 +45,7 @@ export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProp
             {prompt}
           </p>
         )}
+        {answer !== undefined && <AnswerNote answer={answer} />}
         {failures.map(({ attempt, time, error: failure }) => (
           <Failure
             key={attempt}
@@ -57,9 +59,18 @@ export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProp
         )}
         {hasInput && <JsonView label="Input" value={"input" in token ? token.input : runInput} exact />}
         {task !== undefined && <TaskSteps task={task} />}
+        {answer !== undefined && <JsonView label="Answer" value={answer.value} exact />}
         {output !== undefined && <JsonView label="Output" value={output} exact />}
       </div>
     </details>
+  );
+}
+
+function AnswerNote({ answer }: { answer: GateAnswer }) {
+  return (
+    <p className="wrap-anywhere" data-testid="answer">
+      {answerText(answer)}, <time dateTime={answer.time}>{momentOf(answer.time, new Date())}</time>
+    </p>
   );
 }
 

@@ -2,6 +2,7 @@
 import { useId, useState } from "react";
 import type { RunStatus } from "../../../src/client/index.ts";
 import { messageOf } from "../format.ts";
+import { usePageTitle } from "../hooks/use-page-title.ts";
 import { useRuns } from "../hooks/use-runs.ts";
 import { STATUS_TEXT } from "../runs/run-texts.ts";
 import { ErrorNote } from "./error-note.tsx";
@@ -11,6 +12,7 @@ import { StartRun } from "./start-run.tsx";
 
 export function RunsPage({ onMenu }: { onMenu: (() => void) | undefined }) {
   const [status, setStatus] = useState<RunStatus | undefined>(undefined);
+  usePageTitle("Runs");
   return (
     <>
       <PageHeader title="Runs" onMenu={onMenu}>

@@ -1,8 +1,9 @@
 /** Starts a run of a workflow. */
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useId, useState } from "react";
 import { DramatisClientError } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
 import { messageOf } from "../format.ts";
+import { useWorkflowNames } from "../hooks/use-workflow-names.ts";
 import { runPath } from "../route.ts";
 import { navigate } from "../router.ts";
 import { ErrorNote } from "./error-note.tsx";
@@ -14,6 +15,9 @@ export function StartRun() {
   const [text, setText] = useState("{}");
   const [starting, setStarting] = useState(false);
   const [error, setError] = useState<string | undefined>(undefined);
+  const [isOpen, setOpen] = useState(false);
+  const names = useWorkflowNames(isOpen);
+  const suggestions = useId();
 
   async function start(event: FormEvent) {
     event.preventDefault();
@@ -29,13 +33,18 @@ export function StartRun() {
   }
 
   return (
-    <details data-testid="start-run" className="rounded-xl border border-line bg-surface">
+    <details
+      data-testid="start-run"
+      onToggle={({ currentTarget }) => setOpen(currentTarget.open)}
+      className="rounded-xl border border-line bg-surface"
+    >
       <summary className="rounded-xl px-4 py-3 text-sm font-medium">Start a run</summary>
       <form onSubmit={(event) => void start(event)} className="space-y-3 border-t border-line p-4">
         <label className="block space-y-1 text-sm">
           <span>Workflow</span>
           <input
             value={workflow}
+            list={suggestions}
             onChange={(event) => setWorkflow(event.target.value)}
             required
             placeholder="library/id"
@@ -45,6 +54,11 @@ export function StartRun() {
             className={FIELD}
           />
         </label>
+        <datalist id={suggestions}>
+          {names.map((name) => (
+            <option key={name} value={name} />
+          ))}
+        </datalist>
         <label className="block space-y-1 text-sm">
           <span>Input (a JSON object)</span>
           <textarea

@@ -12,15 +12,22 @@ export interface LiveRun {
   version: number;
 }
 
-/** Calls `onEnd` when the run is over. The caller is mounted anew for another id. */
-export function useLiveRun(id: string, onEnd: () => void): LiveRun {
+/**
+ * Calls `onChange` when the run is over, and when a question to a person comes or goes behind the entry `seq`, at which the caller has loaded
+ * the run. The caller is mounted anew for another id.
+ */
+export function useLiveRun(id: string, seq: number, onChange: () => void): LiveRun {
   const [follower] = useState(() => new RunFollower(id));
   const version = useSyncExternalStore(follower.subscribe, follower.snapshot);
   const load = useCallback((signal: AbortSignal) => client.runs.workflow(id, { signal }), [id]);
   const workflow = useResource(load);
   const isOver = follower.log.end !== undefined;
   useEffect(() => {
-    if (isOver) onEnd();
-  }, [isOver, onEnd]);
+    if (isOver) onChange();
+  }, [isOver, onChange]);
+  const { gatesAt } = follower.log;
+  useEffect(() => {
+    if (gatesAt > seq) onChange();
+  }, [gatesAt, seq, onChange]);
   return { workflow, follower, version };
 }

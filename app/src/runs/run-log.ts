@@ -44,10 +44,21 @@ export interface RunToken {
   input?: unknown;
   /** The question to a person. */
   prompt?: string;
+  answer?: GateAnswer;
   output?: unknown;
   /** The steps of a task of steps, once it has ended. */
   task?: NonNullable<OperationState["task"]>;
   error?: RunError;
+}
+
+/** The answer of a person to a question. */
+export interface GateAnswer {
+  /** The subject that answered. */
+  by: string;
+  time: string;
+  value: unknown;
+  /** Absent where the question was no request for approval. */
+  approved?: boolean;
 }
 
 export type TokenCounts = Partial<Record<TokenState, number>>;
@@ -71,6 +82,10 @@ export class RunLog {
   /** The number of the newest entry. */
   seq = 0;
   end: RunEnd | undefined;
+  /** The number of the newest entry that opened or closed a question to a person. */
+  gatesAt = 0;
+  /** The answers to the run's own questions for more time. */
+  readonly answers: GateAnswer[] = [];
   readonly #tokens = new Map<number, RunToken>();
   readonly #nodes = new Map<string, NodeVisits>();
   /** Tokens that wait at a fan-in, by the number of their fan-out. */
@@ -97,6 +112,8 @@ export class RunLog {
       return;
     }
     const token = id === undefined ? undefined : this.#tokens.get(id);
+    if (type.startsWith("gate.") || token?.state === "asking") this.gatesAt = this.seq;
+    if (type === "gate.answered" && token === undefined) this.answers.push(answerIn(data, time));
     if (token !== undefined) this.#change(token, entry, data);
     switch (type) {
       case "transition.fired": {
@@ -150,6 +167,7 @@ export class RunLog {
         this.#move(token, "asking");
         break;
       case "gate.answered":
+        token.answer = answerIn(data, time);
         this.#move(token, "working");
         break;
       case "task.retried":
@@ -211,6 +229,11 @@ type Members = Readonly<Record<string, unknown>>;
 function membersOf(data: unknown): Members {
   // SAFETY: an object that is not null has members, whose values are not known.
   return typeof data === "object" && data !== null ? (data as Members) : {};
+}
+
+function answerIn({ by, answer }: Members, time: string): GateAnswer {
+  const { approved } = membersOf(answer);
+  return { by: String(by), time, value: answer, ...(typeof approved === "boolean" ? { approved } : {}) };
 }
 
 function errorIn({ error }: Members): RunError | undefined {

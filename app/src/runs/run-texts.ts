@@ -1,7 +1,7 @@
 /** Display texts of runs. Pure. */
 import type { RunStatus, RunSummary } from "../../../src/client/index.ts";
 import { durationText } from "../format.ts";
-import type { NodeVisits, RunToken, TokenState } from "./run-log.ts";
+import type { GateAnswer, NodeVisits, RunToken, TokenState } from "./run-log.ts";
 
 export const STATUS_TEXT: Record<RunStatus, string> = {
   running: "Running",
@@ -59,6 +59,12 @@ export function countsText({ counts }: NodeVisits): string {
     return count === 0 ? [] : [`${count} ${COUNT_TEXT[state]}`];
   });
   return parts.length === 0 ? "No token yet" : parts.join(", ");
+}
+
+/** Returns who answered a question, such as "Approved by ada". */
+export function answerText({ by, approved }: GateAnswer): string {
+  const verb = approved === undefined ? "Answered" : approved ? "Approved" : "Denied";
+  return `${verb} by ${by}`;
 }
 
 /** Returns `library/id@version`. */

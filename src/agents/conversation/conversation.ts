@@ -45,15 +45,16 @@ import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
+import type { Client, ConnectionMemory } from "../base/sockets/client.ts";
+import { ConnectionGuard } from "../base/sockets/connection-guard.ts";
+import { createOutflows } from "../base/sockets/outflow.ts";
 import { takeAgentCalls } from "./agent-calls.ts";
 import { spendingView } from "./core/ledger.ts";
 import { checkOpen } from "./core/life.ts";
 import type { ConversationState } from "./core/state.ts";
 import { CallEnds } from "./door/call-ends.ts";
-import type { Client, ConnectionMemory } from "./door/client.ts";
-import { ConnectionGuard } from "./door/connection-guard.ts";
-import { openConnection, receiveFrame } from "./door/connections.ts";
-import { createOutflows } from "./door/outflow.ts";
+import { isReadable } from "./door/client-frames.ts";
+import { admit, openConnection, receiveFrame } from "./door/connections.ts";
 import { deferSchema, parseOutcome, subscribeSchema, updateSchema } from "./door/requests.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
 import { Entrance } from "./entrance.ts";
@@ -118,9 +119,11 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       clients: () => this.#clients(),
     });
     readonly #guard = new ConnectionGuard({
-      ...this.#entrance.connections,
       connectionOf: (socket) => this.#connectionOf(socket),
       isPlain: (client) => !this.isConnectionProtocolEnabled(client),
+      isReadable,
+      admit: (client, message) => admit(this.#entrance.connections, client, message),
+      receive: (client, message) => receiveFrame(this.#entrance.connections, client, message),
     });
 
     constructor(ctx: DurableObjectState, env: Env) {

@@ -17,11 +17,11 @@ import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
+import type { Client } from "../base/sockets/client.ts";
 import type { ConversationState } from "./core/state.ts";
 import { checkReader, checkSpeaker, mayRead, noConversationAt } from "./door/access.ts";
 import { approveBelow } from "./door/approve-below.ts";
 import { Claims } from "./door/claims.ts";
-import type { Client } from "./door/client.ts";
 import type { ConnectionPorts } from "./door/connections.ts";
 import {
   agentPart,

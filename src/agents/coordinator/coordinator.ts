@@ -7,6 +7,7 @@
  * RUNDOOR-3  A run never asks an agent that waits for it: a workflow with such a node is refused. The agents that it asks count those above, so
  *            calls and runs that start each other have a bound.
  */
+import type { ConnectionContext } from "agents";
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
 import { withDeadline } from "../../ports/deadline.ts";
@@ -28,11 +29,13 @@ import type {
   ToolStateApi,
   ToolStateEntry,
 } from "../../protocol/executor-api.ts";
+import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import { stemOf } from "../../protocol/ids.ts";
 import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
 import type { DeferApi, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import { type ChildRun, type ChildRunApi, RUN_START, type RunCallAddress } from "../../protocol/run-call.ts";
+import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { RunError } from "../../protocol/workflow-run.ts";
 import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
@@ -43,12 +46,16 @@ import { validate } from "../../shared/validation.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
 import { SessionAgent } from "../base/session-agent.ts";
+import type { Client, ConnectionMemory } from "../base/sockets/client.ts";
+import { ConnectionGuard } from "../base/sockets/connection-guard.ts";
+import { createOutflows } from "../base/sockets/outflow.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { takeAgentAnswers } from "./agent-nodes.ts";
 import { takeChildRuns } from "./child-runs.ts";
 import { isOver } from "./core/state.ts";
 import { shownStatus } from "./core/work.ts";
 import { RunReaders } from "./door/run-readers.ts";
+import { RunSockets } from "./door/run-sockets.ts";
 import {
   answerCheck,
   checkReader,
@@ -57,6 +64,7 @@ import {
   refuseWaiting,
   requestHash,
 } from "./door/start-run.ts";
+import { RunEvents } from "./reads/run-events.ts";
 import { journalPage, runSummary, runView, runWorkflow } from "./reads/run-views.ts";
 import { RunRuntime } from "./run-runtime.ts";
 
@@ -93,6 +101,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
   ChildRunApi &
   ToolStateApi &
   DeferApi {
+  const outflows = createOutflows();
   return class Coordinator
     extends SessionAgent<Env>
     implements
@@ -112,6 +121,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           return this.#runtime.dueIn;
         },
         directory: () => this.#listing.wake(),
+        expiry: () => this.#sockets.expire(),
       },
       { early: ["run"] },
     );
@@ -128,6 +138,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       publish: ({ before, state }) => {
         if (shownStatus(before) !== shownStatus(state)) void this.#listing.publish();
         this.#readers.wake();
+        this.#sockets.wake();
         if (isOver(state)) for (const end of this.#waiting) end();
       },
     });
@@ -141,10 +152,19 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       },
       changedAt: () => this.#runtime.endedAt ?? this.#runtime.state.record.createdAt,
     });
+    readonly #events = new RunEvents(this.#runtime.store.journal);
     readonly #readers = new RunReaders({
       clock: systemClock,
-      journal: this.#runtime.store.journal,
+      events: this.#events,
       state: () => this.#runtime.state,
+    });
+    readonly #sockets = new RunSockets({
+      clock: systemClock,
+      events: this.#events,
+      outflows,
+      clients: () => this.getConnections<ConnectionMemory>(),
+      state: () => this.#runtime.state,
+      expireAt: (time) => this.#wakeups.arm("expiry", Math.max(0, time - systemClock.now())),
     });
     /** Callers that wait for the end of the run. */
     readonly #waiting = new Set<() => void>();
@@ -152,6 +172,15 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
       this.lifecycle.use(this.#wakeups);
+      this.lifecycle.use(
+        new ConnectionGuard({
+          // The SDK tags each socket with its connection's id.
+          connectionOf: (socket) => this.getConnection<ConnectionMemory>(this.ctx.getTags(socket)[0] ?? ""),
+          isPlain: () => true,
+          admit: (client, message) => this.#sockets.admit(client, message),
+          receive: (client, message) => this.#sockets.receive(client, message),
+        }),
+      );
       takeAgentAnswers(this.mailbox, this.#runtime);
       takeChildRuns(this.mailbox, {
         clock: systemClock,
@@ -181,7 +210,10 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     override async onStart(): Promise<void> {
-      await this.startUnlessRefused(() => this.#runtime.wake());
+      await this.startUnlessRefused(async () => {
+        if (this.#runtime.exists) this.#sockets.restore();
+        await this.#runtime.wake();
+      });
     }
 
     async start(principal: Principal, given: StartRun): Promise<Result<RunView>> {
@@ -331,6 +363,21 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           "A task of a run cannot defer its result. Let a node wait for a person, or return the result.",
         );
       });
+    }
+
+    /** Followers of a run get its frames only. */
+    override shouldSendProtocolMessages(): boolean {
+      return false;
+    }
+
+    override async onConnect(connection: Client, { request }: ConnectionContext): Promise<void> {
+      const entrance = readEntrance(request);
+      if (entrance === null) connection.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
+      else await this.#sockets.open(connection, entrance.principal, entrance.options);
+    }
+
+    override onClose(connection: Client): void {
+      this.#sockets.closed(connection);
     }
 
     override onRequest(): Response {

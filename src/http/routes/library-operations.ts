@@ -119,7 +119,7 @@ export const DEFINITIONS = {
     body: workflowBody,
     maxBytes: MAX_DEFINITION_BYTES,
     about:
-      "Every task and workflow that its nodes name must exist, and every run of it must be able to go on and end. Runs come with a later release.",
+      "Every task and workflow that its nodes name must exist, and every run of it must be able to go on and end.",
   },
 } as const satisfies Record<DefinitionKind, Resource>;
 

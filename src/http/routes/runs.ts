@@ -6,6 +6,7 @@ import { parseReference } from "../../library/reference.ts";
 import { type CoordinatorApi, startFields } from "../../protocol/coordinator-api.ts";
 import { charactersOf } from "../../protocol/ids.ts";
 import { checkNew, locationFields } from "../../protocol/location-policy.ts";
+import { entranceRequest } from "../../protocol/upgrade-request.ts";
 import { RUN_STATUSES } from "../../protocol/workflow-run.ts";
 import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
@@ -13,14 +14,17 @@ import { inJurisdiction } from "../../shared/location.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { validate } from "../../shared/validation.ts";
+import { isUpgrade, legibleRefusal, withProtocol } from "../auth/bearer.ts";
 import { readBody, readOptionalBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
+import { problemOf } from "../base/problem.ts";
 import { pageOptions, pageSchema, pathParams, positionSchema, streamPosition } from "../base/query.ts";
-import { events, json, page } from "../base/respond.ts";
+import { events, json, nothingNamed, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { run, runEntry, runEvent, runSummary, runWorkflow } from "../openapi/run-views.ts";
 import { ids, runId } from "../openapi/scalars.ts";
 import { stopSchema } from "./conversations.ts";
+import { acksSchema } from "./sockets.ts";
 
 const RUNS = "/api/runs";
 const RUN = `${RUNS}/:id` as const;
@@ -143,21 +147,22 @@ export const runOperations: readonly ApiOperation[] = [
     method: "get",
     path: `${RUN}/events`,
     tag: "runs",
-    summary: "Follow a run as server-sent events",
+    summary: "Follow a run as server-sent events, or over a WebSocket",
     description:
-      "The entries of the journal after `from`, then new ones as they come. The stream ends after the entry that ends the run. An `EventSource` continues by itself when it reconnects, and the 204 after the end stops it.",
+      "The entries of the journal after `from`, then new ones as they come. The stream ends after the entry that ends the run. An `EventSource` continues by itself when it reconnects, and the 204 after the end stops it. An upgrade gets a WebSocket with the same events, each as a frame of JSON; it is closed with 1000 behind the last one. Its client may send `ping`, which is answered with `pong`, and `ack`.",
     params,
-    query: z.object({ from: positionSchema.optional() }),
+    query: z.object({ from: positionSchema.optional(), acks: acksSchema.optional() }),
     headers: z.object({
       "Last-Event-ID": positionSchema
         .optional()
         .meta({ description: "As `from`. Has precedence over `from`." }),
     }),
     answers: [
+      { status: 101, description: "The connection is a WebSocket." },
       { status: 200, description: "Entries.", type: "text/event-stream", body: runEvent },
       { status: 204, description: "The run is over, and no entry follows `from`." },
     ],
-    errors: ["NOT_FOUND", "INVALID_INPUT"],
+    errors: ["FORBIDDEN", "NOT_FOUND", "INVALID_INPUT"],
   },
 ];
 
@@ -211,11 +216,25 @@ export function runRoutes(app: HttpRoutes): void {
 
   app.get(`${RUN}/events`, async (context) => {
     const { principal } = context.var;
+    if (isUpgrade(context.req.raw)) return connect(context);
     const from = streamPosition(context.req.query("from"), context.req.header("last-event-id"));
     const coordinator = await runOf(context);
     if (context.req.method === "HEAD") unwrap(await coordinator.status(principal));
     return events(context, async () => unwrap(await coordinator.follow(principal, defined({ from }))));
   });
+}
+
+/** Passes an upgrade to the actor of the run (DOOR-1). */
+async function connect({ req, var: { principal, actors } }: Context<HttpEnv>): Promise<Response> {
+  const id = req.param("id") ?? "";
+  if (!runId.safeParse(id).success) return legibleRefusal(req.raw, problemOf(nothingNamed("run", id), ""));
+  const options = {
+    ...defined({ from: streamPosition(req.query("from")) }),
+    acks: req.query("acks") === "1",
+  };
+  const coordinator = await actors.coordinator(principal.tenant, id);
+  const response = await coordinator.fetch(entranceRequest(req.raw, principal, id, "plain", options));
+  return withProtocol(req.raw, response);
 }
 
 /** Returns the actor of the run in the path. Throws `NOT_FOUND` for an id that cannot exist. */

@@ -4,7 +4,7 @@
  *
  * DOOR-1  The actor gets a request built here, with the handshake headers, the principal and checked options only. A
  *         client cannot send headers or query parameters that the SDK acts on, and its token never reaches the actor.
- * DOOR-2  Only these two paths lead to an actor, and only as WebSocket upgrades.
+ * DOOR-2  Only these two paths, and `/api/runs/:id/events`, lead to an actor, and only as WebSocket upgrades.
  * DOOR-3  A principal that may not read a conversation gets the same refusal on both paths as for one that does not
  *         exist, and no frames.
  */
@@ -22,7 +22,7 @@ import { nothingNamed } from "../base/respond.ts";
 import type { ApiOperation } from "../openapi/operation.ts";
 import { conversationParams } from "./conversations.ts";
 
-const acksSchema = z.literal("1").meta({
+export const acksSchema = z.literal("1").meta({
   description: "The client answers each `mark` with an `ack`, and so gets any amount over one connection.",
 });
 

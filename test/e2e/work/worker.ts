@@ -2,7 +2,10 @@
 import { z } from "zod";
 import { dramatis } from "../../../src/dramatis.ts";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../../src/library/define.ts";
+import { defineTask } from "../../../src/library/define-task.ts";
+import { step } from "../../../src/library/tasks/step.ts";
 import { defineWorkflow, node, transition } from "../../../src/library/workflows/define-workflow.ts";
+import type { JsonObject } from "../../../src/shared/json.ts";
 
 const input = z.object({ url: z.string(), item: z.string().default("") });
 
@@ -128,13 +131,119 @@ const errands = defineWorkflow("errands", {
   outputMapping: { found: "state.found" },
 });
 
+/** Asks whether something may be done. */
+const askRefund = defineTask({
+  id: "ask_refund",
+  input: z.object({ order: z.string() }),
+  steps: [step("ask", { action: { kind: "human.approve", prompt: "Refund the order {{ order }}?" } })],
+});
+
+/** Asks for each item. */
+const refunds = defineWorkflow("refunds", {
+  input: z.object({ orders: z.array(z.string()) }),
+  initialNode: "start",
+  nodes: [
+    node("start"),
+    node("ask", { name: "Ask the shop", task: askRefund, inputMapping: { order: "item" } }),
+    node("done"),
+  ],
+  transitions: [
+    transition({
+      from: "start",
+      to: "ask",
+      siblingGroup: "orders",
+      foreach: { collection: "input.orders", itemVar: "item" },
+    }),
+    transition({ from: "ask", to: "done", synchronization: { siblingGroup: "orders", strategy: "all" } }),
+  ],
+});
+
+const letter = z.object({ subject: z.string().min(3), urgent: z.boolean().optional() });
+
+const reviewLetter = defineTask({
+  id: "review_letter",
+  input: z.object({ subject: z.string() }),
+  steps: [
+    step("ask", {
+      action: { kind: "human.review", prompt: "Send this letter?", schema: schemaOf(letter) },
+    }),
+  ],
+});
+
+const askAddress = defineTask({
+  id: "ask_address",
+  input: z.object({ name: z.string() }),
+  steps: [
+    step("ask", {
+      action: {
+        kind: "human.input",
+        prompt: "Where does {{ name }} live?",
+        schema: schemaOf(
+          z.object({
+            street: z.string().min(3).meta({ description: "With the number of the house." }),
+            zip: z.string().regex(/^[0-9]{5}$/),
+            floor: z.int().min(0).optional(),
+            lift: z.boolean(),
+            kind: z.enum(["home", "office"]),
+            people: z.array(z.object({ name: z.string() })).optional(),
+          }),
+        ),
+      },
+    }),
+  ],
+});
+
+const letters = defineWorkflow("letters", {
+  input: z.object({ name: z.string(), subject: z.string() }),
+  context: z.object({ address: z.unknown(), verdict: z.unknown() }),
+  initialNode: "address",
+  nodes: [
+    node("address", {
+      task: askAddress,
+      inputMapping: { name: "input.name" },
+      outputMapping: { "state.address": "result" },
+    }),
+    node("review", {
+      task: reviewLetter,
+      inputMapping: { subject: "input.subject" },
+      outputMapping: { "state.verdict": "result" },
+    }),
+  ],
+  transitions: [transition({ from: "address", to: "review" })],
+  outputMapping: { address: "state.address", verdict: "state.verdict" },
+});
+
+/** Takes longer than its time, and asks for more. */
+const slowErrand = defineWorkflow("slow_errand", {
+  input: z.object({ url: z.string() }),
+  timeoutMs: 1_000,
+  initialNode: "visit",
+  nodes: [node("visit", { task: "errand", inputMapping: { url: "input.url", item: "'one'" } })],
+  transitions: [],
+});
+
+/** Asks an agent that does not exist. */
+const haunted = defineWorkflow("haunted", {
+  input: z.object({}),
+  initialNode: "ask",
+  nodes: [node("ask", { agent: "ghost", inputMapping: { message: "'Boo.'" } })],
+  transitions: [],
+});
+
+function schemaOf(schema: z.ZodType): JsonObject {
+  const { $schema: _, ...members } = z.toJSONSchema(schema);
+  // SAFETY: a JSON Schema is JSON.
+  return members as JsonObject;
+}
+
 const app = dramatis({
   libraries: [
     defineLibrary("work", {
       personas: [clerk, porter],
       tools: [pay, research, flaky, transfer, askPorter, errand],
       modelProfiles: [priced],
-      workflows: [errands],
+      tasks: [askRefund, reviewLetter, askAddress],
+      workflows: [errands, refunds, letters, slowErrand, haunted],
     }),
   ],
   agents: [

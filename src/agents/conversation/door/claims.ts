@@ -6,7 +6,7 @@
  * CLAIM-2  Nothing is stored of a claim, and a result needs none: the first valid one counts, whoever sends it.
  */
 import type { Principal } from "../../../shared/principal.ts";
-import type { Client } from "./client.ts";
+import type { Client } from "../../base/sockets/client.ts";
 import { MAX_CLAIMS } from "./limits.ts";
 
 export interface ClaimsPorts {

@@ -16,7 +16,7 @@
 import type { WSMessage } from "agents";
 import type { Clock } from "../../../ports/clock.ts";
 import type { StartTurn, StopOptions } from "../../../protocol/conversation-api.ts";
-import { CONTINUE_LATER_CLOSE, FLOOD_CLOSE, NOT_FOUND_CLOSE } from "../../../protocol/frames.ts";
+import { CONTINUE_LATER_CLOSE, FLOOD_CLOSE, type Frame, NOT_FOUND_CLOSE } from "../../../protocol/frames.ts";
 import type { ClientFrame } from "../../../protocol/requests.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
 import type { WireError } from "../../../protocol/views.ts";
@@ -24,21 +24,21 @@ import { defined } from "../../../shared/defined.ts";
 import { DramatisError, toErrorData } from "../../../shared/errors.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
 import { returnToken } from "../../../shared/token-bucket.ts";
+import { type Client, closeUnauthorized } from "../../base/sockets/client.ts";
+import { type Allowance, spend } from "../../base/sockets/flood.ts";
+import type { SocketReaders } from "../../base/sockets/socket-readers.ts";
 import { ephemeralFrame, wireError } from "../core/frames.ts";
 import type { CursorStart, FrameCursor } from "../reads/frame-cursor.ts";
 import type { Claims } from "./claims.ts";
-import { type Client, closeUnauthorized } from "./client.ts";
 import { messageLength, parseClientFrame, parseMessage, refInHead, refOf } from "./client-frames.ts";
-import { type Allowance, spend } from "./flood.ts";
 import { MAX_READERS } from "./limits.ts";
-import type { SocketReaders } from "./socket-readers.ts";
 import type { Stops } from "./stops.ts";
 import { tooManyReaders } from "./stream-readers.ts";
 
 export interface ConnectionPorts {
   /** Returns the place at which a reader begins. Throws `NOT_FOUND` for a principal that may not read. */
   cursor(principal: Principal, start: CursorStart): FrameCursor;
-  readers: Pick<SocketReaders, "open" | "answer" | "acknowledge" | "closed">;
+  readers: Pick<SocketReaders<Frame>, "open" | "answer" | "acknowledge" | "closed">;
   startTurn(principal: Principal, input: StartTurn): Promise<StartedTurn>;
   /** Resolves when the result is recorded, now or before. */
   submitResult(principal: Principal, frame: Extract<ClientFrame, { type: "tool.result" }>): Promise<void>;

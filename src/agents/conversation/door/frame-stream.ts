@@ -12,11 +12,11 @@ import type { SubscribeOptions } from "../../../protocol/conversation-api.ts";
 import { KEEP_ALIVE, SILENCE_MS } from "../../../protocol/event-stream.ts";
 import type { Frame } from "../../../protocol/frames.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
+import { Stall, type StallPorts } from "../../base/sockets/stall.ts";
 import { ByteSink } from "../../base/streams/byte-sink.ts";
 import { ephemeralFrame } from "../core/frames.ts";
 import type { FrameCursor, Take } from "../reads/frame-cursor.ts";
 import { FrameText } from "../reads/frame-texts.ts";
-import { Stall, type StallPorts } from "./stall.ts";
 import type { StreamedReader, StreamReaders } from "./stream-readers.ts";
 
 export interface StreamOptions extends StallPorts {

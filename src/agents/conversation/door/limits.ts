@@ -2,14 +2,6 @@
 
 /** Length of a frame from a client. */
 export const MAX_FRAME_LENGTH = 2 * 1024 * 1024;
-/**
- * Rates of one connection: frames, and their length. Both buckets fill up within the ten idle seconds that pass before an
- * actor hibernates.
- */
-export const FLOOD = {
-  frames: { burst: 100, perMinute: 600 },
-  length: { burst: 8 * 1024 * 1024, perMinute: 60 * 1024 * 1024 },
-} as const;
 /** Calls of clients' tools that one connection may have claimed: two replies of the most calls. The oldest are given up. */
 export const MAX_CLAIMS = 128;
 /** Open WebSockets of a conversation; also its open streams of server-sent events. */

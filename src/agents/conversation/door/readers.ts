@@ -3,12 +3,12 @@ import type { Clock } from "../../../ports/clock.ts";
 import type { Frame } from "../../../protocol/frames.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
 import type { Principal } from "../../../shared/principal.ts";
+import { type Client, closeUnauthorized } from "../../base/sockets/client.ts";
+import type { Outflows } from "../../base/sockets/outflow.ts";
+import { SocketReaders } from "../../base/sockets/socket-readers.ts";
 import { type CursorPorts, type CursorStart, FrameCursor } from "../reads/frame-cursor.ts";
 import { FrameTexts } from "../reads/frame-texts.ts";
-import type { Client } from "./client.ts";
 import { frameStream, type StreamOptions } from "./frame-stream.ts";
-import type { Outflows } from "./outflow.ts";
-import { SocketReaders } from "./socket-readers.ts";
 import { StreamReaders } from "./stream-readers.ts";
 
 export interface ReadersPorts extends Omit<CursorPorts, "texts" | "clock"> {
@@ -23,14 +23,18 @@ export interface ReadersPorts extends Omit<CursorPorts, "texts" | "clock"> {
 type StreamTarget = Pick<StreamOptions, "principal" | "encoding">;
 
 export class ConversationReaders {
-  readonly sockets: SocketReaders;
+  readonly sockets: SocketReaders<Frame>;
   readonly #streams: StreamReaders;
   /** The frames since each turn whose stream begins in a moment. */
   readonly #starting = new Set<Frame[]>();
   readonly #texts = new FrameTexts();
 
   constructor(private readonly ports: ReadersPorts) {
-    this.sockets = new SocketReaders({ ...ports, cursor: (start) => this.cursor(start) });
+    this.sockets = new SocketReaders({
+      ...ports,
+      cursor: (place) => this.cursor(place),
+      refuse: closeUnauthorized,
+    });
     this.#streams = new StreamReaders(ports.onExpiring);
   }
 

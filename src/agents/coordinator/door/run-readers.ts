@@ -7,44 +7,40 @@ import type { Clock } from "../../../ports/clock.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Principal } from "../../../shared/principal.ts";
 import { isOver, type RunState } from "../core/state.ts";
-import { RunEvents } from "../reads/run-events.ts";
-import type { RunJournal } from "../store/run-journal.ts";
+import type { RunEvents } from "../reads/run-events.ts";
 import { RunStream } from "./run-stream.ts";
 
 export const MAX_RUN_READERS = 256;
 
 export interface RunReadersPorts {
   clock: Pick<Clock, "now" | "timer">;
-  journal: Pick<RunJournal, "holding">;
+  events: RunEvents;
   /** Returns the committed state. */
   state(): Pick<RunState, "seq" | "status">;
 }
 
 export class RunReaders {
   readonly #readers = new Set<RunStream>();
-  readonly #events: RunEvents;
 
-  constructor(private readonly ports: RunReadersPorts) {
-    this.#events = new RunEvents(ports.journal);
-  }
+  constructor(private readonly ports: RunReadersPorts) {}
 
   /**
    * Returns the entries after `from` as server-sent events; `null` where none will come. Throws `RATE_LIMITED` if the run has
    * `MAX_RUN_READERS` readers.
    */
   stream(principal: Principal, from: number): ReadableStream<Uint8Array> | null {
-    const { clock, state } = this.ports;
+    const { clock, events, state } = this.ports;
     if (isOver(state()) && from >= state().seq) return null;
     this.#checkRoom();
     const stream = new RunStream(
       {
         clock,
-        events: this.#events,
+        events,
         newest: () => state().seq,
         isOver: () => isOver(state()),
         onEnd: () => {
           this.#readers.delete(stream);
-          if (this.#readers.size === 0) this.#events.forget();
+          if (this.#readers.size === 0) events.forget();
         },
       },
       principal,
@@ -62,10 +58,15 @@ export class RunReaders {
   #checkRoom(): void {
     if (this.#readers.size >= MAX_RUN_READERS) for (const reader of this.#readers) reader.probe();
     if (this.#readers.size < MAX_RUN_READERS) return;
-    throw new DramatisError(
-      "RATE_LIMITED",
-      `At most ${MAX_RUN_READERS} readers may follow a run at once. Try again later.`,
-      { retriable: true },
-    );
+    throw tooManyReaders();
   }
+}
+
+/** The refusal of a reader beyond `MAX_RUN_READERS`. */
+export function tooManyReaders(): DramatisError {
+  return new DramatisError(
+    "RATE_LIMITED",
+    `At most ${MAX_RUN_READERS} readers may follow a run at once. Try again later.`,
+    { retriable: true },
+  );
 }

@@ -1,5 +1,5 @@
 /**
- * The journal of a run as server-sent events, made when a reader needs them.
+ * The journal of a run as events, made when a reader needs them.
  *
  * RUNEVENT-1  All readers share what is read: the bytes of the events that were needed last, at most `MAX_KEPT_BYTES` or one longer event. So
  *             what readers hold does not grow with their number, and readers at several places do not read a row again for each part of it.
@@ -14,6 +14,7 @@ export const MAX_KEPT_BYTES = 2 * 1024 * 1024;
 const AHEAD_BYTES = 128 * 1024;
 
 const encoder = new TextEncoder();
+const decoder = new TextDecoder();
 
 export class RunEvents {
   /** The bytes of events by number, those needed last at the end. */
@@ -22,13 +23,18 @@ export class RunEvents {
 
   constructor(private readonly journal: Pick<RunJournal, "holding">) {}
 
-  /** Returns the bytes of an entry. Throws for one that does not exist. */
+  /** Returns the bytes of an entry as a server-sent event. Throws for one that does not exist. */
   event(seq: number): Uint8Array {
     const kept = this.#kept.get(seq);
     if (kept === undefined) return this.#read(seq);
     this.#kept.delete(seq);
     this.#kept.set(seq, kept);
     return kept;
+  }
+
+  /** Returns an entry as JSON. Throws for one that does not exist. */
+  text(seq: number): string {
+    return decoder.decode(this.event(seq).subarray(prefixOf(seq).length, -END.length));
   }
 
   /** Frees what the last reader needed. */
@@ -69,5 +75,12 @@ function bytesOf({ seq: first, at, entries }: RunJournalRow, seq: number): Uint8
   const entry = entries[seq - first];
   if (entry === undefined) throw new Error(`The journal has no entry ${seq}.`);
   const event = { v: PROTOCOL_VERSION, seq, time: toIso(at), ...entry };
-  return encoder.encode(`id: ${seq}\ndata: ${JSON.stringify(event)}\n\n`);
+  return encoder.encode(`${prefixOf(seq)}${JSON.stringify(event)}${END}`);
+}
+
+const END = "\n\n";
+
+/** Returns what is before the JSON of an event, in ASCII. */
+function prefixOf(seq: number): string {
+  return `id: ${seq}\ndata: `;
 }

@@ -8,6 +8,7 @@
  */
 
 import type { ActorLookup } from "../../../protocol/actor-lookup.ts";
+import type { CoordinatorApi } from "../../../protocol/coordinator-api.ts";
 import { charactersOf } from "../../../protocol/ids.ts";
 import type { TriggerStarted } from "../../../protocol/trigger-api.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -18,7 +19,9 @@ import { sha256Hex } from "../../../shared/sha256.ts";
 import type { Firing, TriggerRecord } from "../core/record.ts";
 
 export interface StartPorts {
-  actors: Pick<ActorLookup, "coordinator" | "conversation">;
+  actors: Pick<ActorLookup, "conversation"> & {
+    coordinator(...address: Parameters<ActorLookup["coordinator"]>): Promise<CoordinatorApi>;
+  };
   /** Reports whether a subject may still act in its tenant. */
   mayAct(principal: Principal): boolean | Promise<boolean>;
 }

@@ -8,13 +8,18 @@
 import type { WSMessage } from "agents";
 import { LifecycleCapability } from "agents/lifecycle";
 import type { Client } from "./client.ts";
-import { isReadable } from "./client-frames.ts";
-import { admit, type ConnectionPorts, receiveFrame } from "./connections.ts";
 
-export interface ConnectionGuardPorts extends ConnectionPorts {
+export interface ConnectionGuardPorts {
   /** Returns the connection of a socket; `undefined` for one that is closed or not the SDK's. */
   connectionOf(socket: WebSocket): Client | undefined;
+  /** Reports whether a connection gets our frames only. */
   isPlain(client: Client): boolean;
+  /** Reports whether a message is small enough to be parsed. Absent where every connection is plain. */
+  isReadable?(message: WSMessage): boolean;
+  /** Reports whether a message may be read: it closes a connection that has expired or exceeds its allowance. */
+  admit(client: Client, message: WSMessage): boolean;
+  /** Handles a message that was admitted. */
+  receive(client: Client, message: WSMessage): void | Promise<void>;
 }
 
 export class ConnectionGuard extends LifecycleCapability {
@@ -28,9 +33,9 @@ export class ConnectionGuard extends LifecycleCapability {
     if (client === undefined) return true;
     // First, because it makes the SDK hide its own marks in a connection's state after a wake.
     const isPlain = this.ports.isPlain(client);
-    if (!admit(this.ports, client, message)) return true;
-    const isOurs = isPlain || !isReadable(message);
-    if (isOurs) await receiveFrame(this.ports, client, message);
+    if (!this.ports.admit(client, message)) return true;
+    const isOurs = isPlain || this.ports.isReadable?.(message) !== true;
+    if (isOurs) await this.ports.receive(client, message);
     return isOurs;
   }
 }

@@ -1,24 +1,26 @@
-/** The WebSockets of a conversation as readers of its frames. */
+/** The WebSockets of an actor as readers of what it publishes. */
 import type { Clock } from "../../../ports/clock.ts";
-import { CONTINUE_LATER_CLOSE, type Frame } from "../../../protocol/frames.ts";
+import { CONTINUE_LATER_CLOSE } from "../../../protocol/frames.ts";
 import { hasExpired, type Principal } from "../../../shared/principal.ts";
-import type { CursorStart, FrameCursor } from "../reads/frame-cursor.ts";
-import { type Client, closeUnauthorized } from "./client.ts";
+import type { Client } from "./client.ts";
 import type { Outflows } from "./outflow.ts";
+import type { ReaderCursor, ReaderPlace } from "./reader-cursor.ts";
 import { type Flow, NEW_FLOW, SocketReader } from "./socket-reader.ts";
 
-export interface SocketReadersPorts {
+export interface SocketReadersPorts<Published> {
   /** Returns the open connections. */
   clients(): Iterable<Client>;
-  cursor(start: CursorStart): FrameCursor;
+  cursor(place: ReaderPlace): ReaderCursor<Published>;
   outflows: Outflows;
   clock: Pick<Clock, "now" | "timer">;
+  /** Closes the connection of a principal that has expired or may not read any more. */
+  refuse(client: Client): void;
 }
 
-export class SocketReaders {
-  readonly #readers = new WeakMap<Client, SocketReader>();
+export class SocketReaders<Published> {
+  readonly #readers = new WeakMap<Client, SocketReader<Published>>();
 
-  constructor(private readonly ports: SocketReadersPorts) {}
+  constructor(private readonly ports: SocketReadersPorts<Published>) {}
 
   /** The next expiry of a connection; `Infinity` if none expires. */
   get nextExpiry(): number {
@@ -26,7 +28,7 @@ export class SocketReaders {
   }
 
   /** Begins to send frames to a new connection. */
-  open(client: Client, principal: Principal, cursor: FrameCursor, acks: boolean): void {
+  open(client: Client, principal: Principal, cursor: ReaderCursor<Published>, acks: boolean): void {
     this.#add(client, principal, cursor, { ...NEW_FLOW, acks }, false).advance();
   }
 
@@ -46,7 +48,7 @@ export class SocketReaders {
   }
 
   /** Sends frames to every connection that has not expired, and closes the others. */
-  publish(frames: readonly Frame[]): void {
+  publish(frames: readonly Published[]): void {
     for (const client of this.expire()) this.#attempt(client, (reader) => reader.publish(frames));
   }
 
@@ -58,7 +60,7 @@ export class SocketReaders {
       if (client.state === null) continue;
       (hasExpired(client.state.principal, now) ? expired : others).push(client);
     }
-    for (const client of expired) closeUnauthorized(client);
+    for (const client of expired) this.ports.refuse(client);
     return others;
   }
 
@@ -66,12 +68,12 @@ export class SocketReaders {
   expel(mayRead: (principal: Principal) => boolean): void {
     for (const client of this.ports.clients()) {
       // SAFETY: `#add` wrote this state; the SDK's type only makes it readonly.
-      if (client.state !== null && !mayRead(client.state.principal as Principal)) closeUnauthorized(client);
+      if (client.state !== null && !mayRead(client.state.principal as Principal)) this.ports.refuse(client);
     }
   }
 
   /** Sends the answer to a frame of a client; closes a connection that has no reader. */
-  answer(client: Client, frame: Frame): void {
+  answer(client: Client, frame: object): void {
     if (!this.#readers.has(client)) client.close(CONTINUE_LATER_CLOSE, "Connect again.");
     this.#attempt(client, (reader) => reader.answer(JSON.stringify(frame)));
   }
@@ -93,10 +95,10 @@ export class SocketReaders {
   #add(
     client: Client,
     principal: Principal,
-    cursor: FrameCursor,
+    cursor: ReaderCursor<Published>,
     flow: Flow,
     isRestored: boolean,
-  ): SocketReader {
+  ): SocketReader<Published> {
     const { outflows, clock } = this.ports;
     const outflow = flow.acks ? outflows.confirmed : outflows.unconfirmed;
     const keep = (kept: Flow) => void client.setState({ ...client.state, principal, flow: kept });
@@ -107,7 +109,7 @@ export class SocketReaders {
   }
 
   /** A reader whose frames cannot be read for now delays no other. Its client connects again. */
-  #attempt(client: Client, act: (reader: SocketReader) => void): void {
+  #attempt(client: Client, act: (reader: SocketReader<Published>) => void): void {
     const reader = this.#readers.get(client);
     if (reader === undefined) return;
     try {

@@ -13,14 +13,15 @@
  * READER-3  An eviction of the actor loses neither the place of a reader nor its marks.
  * READER-4  What the server answers to a client's own frames counts as frames do. Beside a full window a client gets
  *           `MAX_ANSWERS` of it, and is then closed with 1013.
+ * READER-5  Behind the last frame that can come a connection is closed with 1000.
  */
 
-import { CONTINUE_LATER_CLOSE, type Frame } from "../../../protocol/frames.ts";
+import { CONTINUE_LATER_CLOSE, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import { toBase64 } from "../../../shared/base64.ts";
 import { defined } from "../../../shared/defined.ts";
-import { ephemeralFrame } from "../core/frames.ts";
-import type { FrameCursor, Take } from "../reads/frame-cursor.ts";
+import { toIso } from "../../../shared/time.ts";
 import { countedMs, GUARANTEED } from "./outflow.ts";
+import type { ReaderCursor, Take } from "./reader-cursor.ts";
 import { Stall, type StallPorts } from "./stall.ts";
 
 /** Length of frames between two marks, in UTF-16 units. */
@@ -31,6 +32,8 @@ const WAKE_LENGTH = 4 * 1024;
 const MAX_ANSWERS = 32 * 1024;
 /** Random bytes of a mark; a multiple of three, so that Base64 needs no padding. */
 const MARK_BYTES = 9;
+/** The close code behind the last frame. */
+const OVER_CLOSE = 1000;
 
 /** The facts of a reader that outlive the actor's memory. */
 export interface Flow {
@@ -64,7 +67,7 @@ interface Stretch {
 
 const NOTHING: Stretch = { length: 0, answers: 0 };
 
-export class SocketReader {
+export class SocketReader<Published> {
   #flow: Flow;
   /** The frames before each mark that is not acknowledged. */
   readonly #marked: Stretch[];
@@ -78,7 +81,7 @@ export class SocketReader {
   /** `flow` is that of an earlier life of the actor if `isRestored`, otherwise a new one. */
   constructor(
     private readonly socket: Socket,
-    private readonly cursor: FrameCursor,
+    private readonly cursor: ReaderCursor<Published>,
     private readonly ports: ReaderPorts,
     flow: Flow,
     isRestored: boolean,
@@ -100,7 +103,7 @@ export class SocketReader {
   }
 
   /** Sends published frames, or notes that the reader is behind. */
-  publish(frames: readonly Frame[]): void {
+  publish(frames: readonly Published[]): void {
     if (this.#isClosed) return;
     this.cursor.offer(frames, this.#take);
     this.advance();
@@ -139,6 +142,10 @@ export class SocketReader {
     if (this.#isClosed) return;
     if (cursor.isBehind && this.#stall.hasRoom()) cursor.catchUp(this.#take, () => this.#room);
     if (this.#isClosed) return;
+    if (cursor.isOver) {
+      this.#end();
+      return;
+    }
     // Without a mark under way, no acknowledgement would make room.
     if (cursor.isBehind && this.#unmarked.length > 0 && this.#marked.length === 0) this.#mark();
     this.#stall.watch(cursor.isBehind);
@@ -200,13 +207,20 @@ export class SocketReader {
     this.socket.close(CONTINUE_LATER_CLOSE, `${reason} Connect again with the last seq.`);
   }
 
+  /** Ends the connection of a reader that has everything. */
+  #end(): void {
+    this.leave(true);
+    this.socket.close(OVER_CLOSE, "Nothing follows.");
+  }
+
   #mark(): void {
     const { acks, marks, spent } = this.#flow;
     if (acks) {
       const mark = toBase64(crypto.getRandomValues(new Uint8Array(MARK_BYTES)));
       this.#flow = { ...this.#flow, marks: [...marks, mark] };
       this.#marked.push(this.#unmarked);
-      this.#send(JSON.stringify(ephemeralFrame("mark", { mark }, {}, this.ports.clock.now())));
+      const time = toIso(this.ports.clock.now());
+      this.#send(JSON.stringify({ v: PROTOCOL_VERSION, type: "mark", time, data: { mark } }));
     } else this.#flow = { ...this.#flow, spent: spent + this.#unmarked.length };
     this.#unmarked = NOTHING;
     this.#keep();

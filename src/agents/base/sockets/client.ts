@@ -1,4 +1,4 @@
-/** A WebSocket of a conversation, and what outlives a hibernation with it. */
+/** A WebSocket of an actor, and what outlives a hibernation with it. */
 import type { Connection } from "agents";
 import { UNAUTHORIZED_CLOSE } from "../../../protocol/frames.ts";
 import type { Principal } from "../../../shared/principal.ts";

@@ -4,7 +4,15 @@
  * FLOOD-1  In any span of time a connection may send at most the burst plus the refill of that time.
  */
 import { type TokenBucket, takeToken, tokenBucket } from "../../../shared/token-bucket.ts";
-import { FLOOD } from "./limits.ts";
+
+/**
+ * Rates of one connection: frames, and their length in UTF-16 units. Both buckets fill up within the ten idle seconds that pass before an
+ * actor hibernates.
+ */
+export const FLOOD = {
+  frames: { burst: 100, perMinute: 600 },
+  length: { burst: 8 * 1024 * 1024, perMinute: 60 * 1024 * 1024 },
+} as const;
 
 /** The remaining allowance of a connection. */
 export interface Allowance {

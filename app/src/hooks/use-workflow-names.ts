@@ -1,0 +1,35 @@
+/** Loads the names of the workflows of the first libraries, as suggestions: without them a name can still be typed. */
+import { useEffect, useState } from "react";
+
+/** Libraries whose workflows are suggested. */
+const MAX_LIBRARIES = 20;
+
+/** Returns names such as `demo/summaries`; none before `isWanted`. */
+export function useWorkflowNames(isWanted: boolean): string[] {
+  const [names, setNames] = useState<string[]>([]);
+  useEffect(() => {
+    if (!isWanted) return;
+    const controller = new AbortController();
+    load(controller.signal).then(setNames, () => undefined);
+    return () => controller.abort();
+  }, [isWanted]);
+  return names;
+}
+
+async function load(signal: AbortSignal): Promise<string[]> {
+  const { libraries } = await read<{ libraries: { id: string }[] }>("", signal);
+  const names = await Promise.all(
+    libraries.slice(0, MAX_LIBRARIES).map(async ({ id: library }) => {
+      const { workflows } = await read<{ workflows: { id: string }[] }>(`/${library}/workflows`, signal);
+      return workflows.map(({ id }) => `${library}/${id}`);
+    }),
+  );
+  return names.flat();
+}
+
+async function read<Value>(path: string, signal: AbortSignal): Promise<Value> {
+  const response = await fetch(`/api/libraries${path}`, { signal });
+  if (!response.ok) throw new Error(`The server answered ${response.status}.`);
+  // SAFETY: the API's description types its answers.
+  return (await response.json()) as Value;
+}

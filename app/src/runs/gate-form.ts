@@ -1,0 +1,182 @@
+/** The form of a question to a person, made from the JSON Schema of its answer, and the answer that was typed in. Pure. */
+import type { GateView } from "../../../src/client/index.ts";
+import type { InputIssue } from "../../../src/shared/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../src/shared/json.ts";
+import { jsonPointer } from "../../../src/shared/validation.ts";
+import { messageOf, wordsOf } from "../format.ts";
+
+/** `json` takes any value as JSON. */
+export type FieldKind = "line" | "text" | "date" | "number" | "boolean" | "choice" | "json";
+
+export interface GateField {
+  /** The members that lead to the value in the answer; none for the answer itself. */
+  path: readonly string[];
+  /** `path` as JSON pointer. */
+  pointer: string;
+  label: string;
+  description?: string;
+  kind: FieldKind;
+  /** The values of a `choice`, as JSON. */
+  options: readonly string[];
+  isRequired: boolean;
+  /** The text that stands there at first. */
+  initial: string;
+  maxLength?: number;
+}
+
+/** Texts of fields, by pointer. */
+export type GateTexts = Readonly<Record<string, string>>;
+
+/** Messages by the pointer of their field; those that belong to no field have the key `FORM`. */
+export type GateErrors = ReadonlyMap<string, string>;
+
+/** The key of errors of the whole form: no pointer begins so. */
+export const FORM = "form";
+
+/** Length of a text that a field of one line takes. */
+const MAX_LINE = 200;
+
+/** Returns the fields of a question. Its verdict has none: buttons give it. */
+export function fieldsOf({ kind, schema }: Pick<GateView, "kind" | "schema">): GateField[] {
+  if (kind === "human.input") return fieldsAt(schema, [], true);
+  const { comment, changes } = membersOf(schema.properties);
+  const fields = comment === undefined ? [] : [fieldAt(comment, ["comment"], false)];
+  return kind === "human.review" ? [...fields, ...fieldsAt(changes, ["changes"], false)] : fields;
+}
+
+/** Returns the answer that the texts of the fields mean, or what is wrong with them. */
+export function answerOf(
+  fields: readonly GateField[],
+  texts: GateTexts,
+  start: JsonObject = {},
+): { answer: Json } | { errors: GateErrors } {
+  const errors = new Map<string, string>();
+  let answer: Json = start;
+  for (const field of fields) {
+    const { path, pointer, isRequired } = field;
+    const text = texts[pointer] ?? field.initial;
+    if (text.trim() === "") {
+      if (isRequired) errors.set(pointer, "Enter a value.");
+      continue;
+    }
+    try {
+      answer = withValue(answer, path, fieldValue(field, text));
+    } catch (error) {
+      errors.set(pointer, messageOf(error));
+    }
+  }
+  return errors.size > 0 ? { errors } : { answer };
+}
+
+/** Returns the problems that the server found, each at its field. */
+export function errorsAt(fields: readonly GateField[], issues: readonly InputIssue[]): GateErrors {
+  const errors = new Map<string, string>();
+  for (const { path, message } of issues) {
+    const place = path.replace(/^\/answer/, "");
+    const holders = fields.filter(({ pointer }) => place === pointer || place.startsWith(`${pointer}/`));
+    const holder = holders.toSorted((one, other) => other.path.length - one.path.length)[0];
+    const rest = place.slice(holder?.pointer.length ?? 0);
+    const text = rest === "" ? message : `${rest}: ${message}`;
+    const key = holder?.pointer ?? FORM;
+    const before = errors.get(key);
+    errors.set(key, before === undefined ? text : `${before}\n${text}`);
+  }
+  return errors;
+}
+
+/** Returns the fields of a value: those of the members of an object, or one for all of it. */
+function fieldsAt(schema: Json | undefined, path: readonly string[], isRequired: boolean): GateField[] {
+  const { type, properties, required } = membersOf(schema);
+  const members = Object.entries(membersOf(properties));
+  if (type !== "object" || members.length === 0) return [fieldAt(schema, path, isRequired)];
+  const needed = Array.isArray(required) && isRequired ? required : [];
+  return members.map(([name, member]) => fieldAt(member, [...path, name], needed.includes(name)));
+}
+
+function fieldAt(given: Json | undefined, path: readonly string[], isRequired: boolean): GateField {
+  const schema = membersOf(given);
+  const { title, description, default: initial, maxLength } = schema;
+  const options = choicesOf(schema);
+  const kind = options.length > 0 ? "choice" : kindOf(schema);
+  return {
+    path,
+    pointer: jsonPointer(path),
+    label: typeof title === "string" ? title : wordsOf(path.at(-1) ?? "answer"),
+    ...(typeof description === "string" ? { description } : {}),
+    kind,
+    options,
+    isRequired,
+    initial: initial === undefined ? "" : textOf(kind, initial),
+    ...(typeof maxLength === "number" ? { maxLength } : {}),
+  };
+}
+
+function choicesOf({ enum: values }: JsonObject): string[] {
+  return Array.isArray(values) ? values.map((value) => JSON.stringify(value)) : [];
+}
+
+function kindOf({ type, format, pattern, maxLength, $ref, anyOf, oneOf, allOf }: JsonObject): FieldKind {
+  if ([$ref, anyOf, oneOf, allOf].some((part) => part !== undefined)) return "json";
+  switch (type) {
+    case "string":
+      if (format === "date") return "date";
+      return [format, pattern].some((part) => part !== undefined) ||
+        (typeof maxLength === "number" && maxLength <= MAX_LINE)
+        ? "line"
+        : "text";
+    case "number":
+    case "integer":
+      return "number";
+    case "boolean":
+      return "boolean";
+    default:
+      return "json";
+  }
+}
+
+function textOf(kind: FieldKind, value: Json): string {
+  if (kind === "json") return JSON.stringify(value, null, 2);
+  return typeof value === "string" && kind !== "choice" ? value : JSON.stringify(value);
+}
+
+/** Throws an error that says what to enter. */
+function fieldValue({ kind }: GateField, text: string): Json {
+  switch (kind) {
+    case "line":
+    case "text":
+    case "date":
+      return text;
+    case "number": {
+      const value = Number(text);
+      if (!Number.isFinite(value)) throw new Error("Enter a number, such as 12.5.");
+      return value;
+    }
+    case "boolean":
+    case "choice":
+    case "json":
+      return parsed(text);
+    default:
+      return kind satisfies never;
+  }
+}
+
+function parsed(text: string): Json {
+  try {
+    // SAFETY: parsed JSON.
+    return JSON.parse(text) as Json;
+  } catch (error) {
+    throw new Error(`This is not JSON: ${messageOf(error)}`);
+  }
+}
+
+/** Returns a value with another one at a path. */
+function withValue(whole: Json, path: readonly string[], value: Json): Json {
+  const [name, ...rest] = path;
+  if (name === undefined) return value;
+  const members = membersOf(whole);
+  return { ...members, [name]: withValue(members[name] ?? {}, rest, value) };
+}
+
+function membersOf(value: Json | undefined): JsonObject {
+  return isJsonObject(value) ? value : {};
+}

@@ -1,0 +1,192 @@
+/**
+ * The WebSockets that follow a run. They hibernate, so each keeps what it needs after a wake in its own state.
+ *
+ * RUNSOCKET-1  A WebSocket gets the entries that a stream gets, each as a frame of JSON, also over a hibernation. Behind the entry that ends the
+ *              run it is closed with 1000.
+ * RUNSOCKET-2  A WebSocket that does not read costs the run nothing, and is closed with 1013 (READER-1, READER-2). Its client connects again
+ *              with the last `seq`.
+ * RUNSOCKET-3  When its principal expires a WebSocket gets a frame of the type `error` and is closed with 4401, idle or not. Nothing is accepted
+ *              from it after that moment.
+ * RUNSOCKET-4  A client sends `ping` and `ack`, nothing else: any other message is answered with `error`, and changes nothing. One that sends
+ *              too much is closed with 4429.
+ * RUNSOCKET-5  At most `MAX_RUN_READERS` WebSockets follow a run at once; another one is closed with 4429. A principal that may not see the run
+ *              gets no frame of it, and is closed with 4404.
+ */
+import type { WSMessage } from "agents";
+import { z } from "zod";
+import type { Clock } from "../../../ports/clock.ts";
+import {
+  FLOOD_CLOSE,
+  NOT_FOUND_CLOSE,
+  PROTOCOL_VERSION,
+  UNAUTHORIZED_CLOSE,
+} from "../../../protocol/frames.ts";
+import type { SocketOptions } from "../../../protocol/upgrade-request.ts";
+import { DramatisError, toErrorData } from "../../../shared/errors.ts";
+import { parseJsonText } from "../../../shared/json.ts";
+import { hasExpired, type Principal } from "../../../shared/principal.ts";
+import { toIso } from "../../../shared/time.ts";
+import { returnToken } from "../../../shared/token-bucket.ts";
+import { validate } from "../../../shared/validation.ts";
+import type { Client } from "../../base/sockets/client.ts";
+import { type Allowance, spend } from "../../base/sockets/flood.ts";
+import type { Outflows } from "../../base/sockets/outflow.ts";
+import { SocketReaders } from "../../base/sockets/socket-readers.ts";
+import { isOver, type RunState } from "../core/state.ts";
+import { RunCursor } from "../reads/run-cursor.ts";
+import type { RunEvents } from "../reads/run-events.ts";
+import { MAX_RUN_READERS, tooManyReaders } from "./run-readers.ts";
+import { checkReader } from "./start-run.ts";
+
+export interface RunSocketsPorts {
+  clock: Pick<Clock, "now" | "timer">;
+  events: RunEvents;
+  outflows: Outflows;
+  /** Returns the open connections, a new one included. */
+  clients(): Iterable<Client>;
+  /** Returns the committed state. Throws `NOT_FOUND` before the run was started. */
+  state(): RunState;
+  /** Calls `expire` at a time, in milliseconds since the epoch. Resolves when that is durable. */
+  expireAt(time: number): Promise<void>;
+}
+
+/** Length of a message of a client, in UTF-16 units. */
+const MAX_MESSAGE = 1_024;
+
+const version = z.literal(PROTOCOL_VERSION).optional();
+const messageSchema = z.discriminatedUnion("type", [
+  z.strictObject({ v: version, type: z.literal("ping") }),
+  z.strictObject({ v: version, type: z.literal("ack"), mark: z.string().max(100) }),
+]);
+
+export class RunSockets {
+  readonly #readers: SocketReaders<never>;
+  /** Remaining allowances. Hibernation clears them; by then each has refilled. */
+  readonly #allowances = new WeakMap<Client, Allowance>();
+  /** There was a connection in this life of the actor. */
+  #isUsed = false;
+
+  constructor(private readonly ports: RunSocketsPorts) {
+    const { clock, outflows, clients } = ports;
+    this.#readers = new SocketReaders({
+      clock,
+      outflows,
+      clients,
+      cursor: ({ from }) => this.#cursor(from),
+      refuse: (client) => this.#refuse(client, expired(), UNAUTHORIZED_CLOSE),
+    });
+  }
+
+  /** Continues with the connections that an earlier life of the actor left. Call it before anything is committed. */
+  restore(): void {
+    this.#isUsed = [...this.ports.clients()].length > 0;
+    if (this.#isUsed) this.#readers.restore(this.ports.state().seq);
+  }
+
+  /** Begins to send the entries after `from` to a new connection, or closes it. */
+  async open(client: Client, principal: Principal, { from = 0, acks }: SocketOptions): Promise<void> {
+    const { clients, clock, state } = this.ports;
+    this.#isUsed = true;
+    try {
+      checkReader(state().record, principal);
+    } catch (error) {
+      return this.#refuse(client, error, NOT_FOUND_CLOSE);
+    }
+    if ([...clients()].length > MAX_RUN_READERS) return this.#refuse(client, tooManyReaders(), FLOOD_CLOSE);
+    if (hasExpired(principal, clock.now())) return this.#refuse(client, expired(), UNAUTHORIZED_CLOSE);
+    this.#readers.open(client, principal, this.#cursor(from), acks);
+    if (principal.expiresAt !== undefined) await this.ports.expireAt(principal.expiresAt);
+  }
+
+  /** Passes new entries to the connections. Call it after each commit. */
+  wake(): void {
+    if (this.#isUsed) this.#readers.publish([]);
+  }
+
+  /** Closes the connections that have expired. Returns the milliseconds until the next expiry; `null` if none expires. */
+  expire(): number | null {
+    this.#readers.expire();
+    const next = this.#readers.nextExpiry;
+    return next === Number.POSITIVE_INFINITY ? null : Math.max(0, next - this.ports.clock.now());
+  }
+
+  /** Reports whether a message may be read. Closes a connection that has expired or exceeds its allowance. */
+  admit(client: Client, message: WSMessage): boolean {
+    // Messages that were sent before the connection was closed may still arrive.
+    if (client.readyState !== WebSocket.OPEN) return false;
+    const now = this.ports.clock.now();
+    if (client.state !== null && hasExpired(client.state.principal, now)) {
+      this.#refuse(client, expired(), UNAUTHORIZED_CLOSE);
+      return false;
+    }
+    const length = typeof message === "string" ? message.length : message.byteLength;
+    const left = spend(this.#allowances.get(client), length, now);
+    if (left !== null) {
+      this.#allowances.set(client, left);
+      return true;
+    }
+    const tooMuch = "The connection sent too much at once. Connect again in a moment.";
+    this.#refuse(client, new DramatisError("RATE_LIMITED", tooMuch, { retriable: true }), FLOOD_CLOSE);
+    return false;
+  }
+
+  /** Handles a message that was admitted. */
+  receive(client: Client, message: WSMessage): void {
+    try {
+      const frame = parsed(message);
+      if (frame.type === "ping") {
+        const time = toIso(this.ports.clock.now());
+        this.#readers.answer(client, { v: PROTOCOL_VERSION, type: "pong", time, data: {} });
+      } else if (this.#readers.acknowledge(client, frame.mark)) this.#giveBack(client);
+    } catch (error) {
+      this.#readers.answer(client, errorFrame(error));
+    }
+  }
+
+  /** Forgets a connection that is closed. */
+  closed(client: Client): void {
+    this.#readers.closed(client);
+    this.ports.events.forget();
+  }
+
+  #cursor(from: number): RunCursor {
+    const { events, state } = this.ports;
+    return new RunCursor({ events, newest: () => state().seq, isOver: () => isOver(state()) }, from);
+  }
+
+  /** Gives the allowance of one message back: the server has asked for it. */
+  #giveBack(client: Client): void {
+    const left = this.#allowances.get(client);
+    if (left !== undefined) this.#allowances.set(client, { ...left, frames: returnToken(left.frames) });
+  }
+
+  /** Sends an error, and closes the connection. */
+  #refuse(client: Client, error: unknown, closeCode: number): void {
+    const frame = errorFrame(error);
+    try {
+      client.send(JSON.stringify(frame));
+    } catch {
+      // The socket closed a moment ago.
+    }
+    client.close(closeCode, frame.data.code);
+  }
+}
+
+function parsed(message: WSMessage): z.output<typeof messageSchema> {
+  if (typeof message !== "string") throw new DramatisError("INVALID_JSON", "Send frames as JSON text.");
+  if (message.length > MAX_MESSAGE)
+    throw new DramatisError("TOO_LARGE", `A frame may have at most ${MAX_MESSAGE} characters.`);
+  return validate(messageSchema, parseJsonText(message, "The frame"));
+}
+
+function errorFrame(error: unknown) {
+  if (!(error instanceof DramatisError)) console.error(error);
+  return { v: PROTOCOL_VERSION, type: "error", data: toErrorData(error) };
+}
+
+function expired(): DramatisError {
+  return new DramatisError(
+    "UNAUTHENTICATED",
+    "Your token has expired. Connect again with a new token and the last `seq`.",
+  );
+}

@@ -1,0 +1,50 @@
+/**
+ * The place of one reader in the journal of a run.
+ *
+ * RUNCURSOR-1  A reader gets each entry behind its place once and in order. Nothing is queued for it: what it cannot take now is read from the
+ *              journal when it can.
+ */
+import type { ReaderCursor, Take } from "../../base/sockets/reader-cursor.ts";
+import type { RunEvents } from "./run-events.ts";
+
+export interface RunCursorPorts {
+  events: Pick<RunEvents, "text">;
+  /** Returns the number of the newest entry. */
+  newest(): number;
+  /** Reports whether no entry can follow the newest one. */
+  isOver(): boolean;
+}
+
+export class RunCursor implements ReaderCursor<never> {
+  #seq: number;
+
+  /** `from` is the number of the last entry that the reader has. */
+  constructor(
+    private readonly ports: RunCursorPorts,
+    from: number,
+  ) {
+    this.#seq = from;
+  }
+
+  get seq(): number {
+    return this.#seq;
+  }
+
+  get isBehind(): boolean {
+    return this.#seq < this.ports.newest();
+  }
+
+  get isOver(): boolean {
+    return !this.isBehind && this.ports.isOver();
+  }
+
+  /** Does nothing: an entry is in the journal before a reader hears of it. */
+  offer(): void {}
+
+  catchUp(take: Take, room: () => number): void {
+    while (this.isBehind && room() > 0) {
+      if (!take({ text: this.ports.events.text(this.#seq + 1) })) return;
+      this.#seq += 1;
+    }
+  }
+}

@@ -1,0 +1,237 @@
+/** Questions of runs in the console: their forms, who answered, answers that come too late, and lost connections, in a real browser. */
+import type { BrowserContextOptions, Page } from "playwright-core";
+import { describe, expect, it } from "vitest";
+import { hasChromium, NO_CHROMIUM, sidewaysScrollers, Visitor } from "../support/browser.ts";
+import { workConsole } from "../support/work-console.ts";
+
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+
+describe.runIf(hasChromium)(
+  `questions of runs in the console (${hasChromium ? "Chromium" : NO_CHROMIUM})`,
+  () => {
+    const world = workConsole();
+
+    const visit = (path: string, options?: BrowserContextOptions): Promise<Page> => {
+      world.visitor = new Visitor(world.browser, world.server.url, options);
+      return world.visitor.open(path);
+    };
+
+    async function start(workflow: string, input: Record<string, unknown>): Promise<string> {
+      // SAFETY: the tests give JSON.
+      const { id } = await world.client.runs.start({ workflow, input: input as Record<string, string> });
+      return id;
+    }
+
+    const gates = (page: Page) => page.getByTestId("gate");
+    const status = (page: Page, value: string) =>
+      page.locator(`[data-testid=run-status][data-status=${value}]`);
+    const focused = (page: Page) =>
+      page.evaluate<string>("document.activeElement?.textContent?.slice(0, 60) ?? ''");
+
+    it("leads to the questions, takes a denial with its comment and an approval by keyboard, and shows who answered", async () => {
+      const id = await start("work/refunds", { orders: ["A1", "B2"] });
+      const page = await visit("/runs");
+      const item = page.locator(`[data-testid=run-item][data-run=${id}]`);
+      await item.getByText("Waiting").waitFor();
+      await item.press("Enter");
+      await page.waitForURL(`**/runs/${id}`);
+      await expect.poll(() => page.title()).toBe("work/refunds@1 · Waiting · Dramatis");
+      const banner = page.getByTestId("gates-banner");
+      await banner.getByText("2 questions wait for your answer.").waitFor();
+      await banner.getByRole("button", { name: "Show questions" }).press("Enter");
+      expect(await focused(page)).toBe("Refund the order A1?");
+      const first = page.getByRole("form", { name: "Refund the order A1?" });
+      await first.getByText("Ask the shop").waitFor();
+      await first.getByText('"order": "A1"').waitFor();
+      await first.getByLabel("Comment").fill("Used already.");
+      // Enter in the only field decides nothing.
+      await first.getByRole("button", { name: "Deny" }).press("Enter");
+      await first.waitFor({ state: "detached" });
+      await page.getByTestId("gates-note").getByText("Denied.").waitFor();
+      await banner.getByText("A question waits for your answer.").waitFor();
+      expect(await page.evaluate("document.activeElement?.ariaLabel"), "the focus stays").toBe("Questions");
+      await gates(page).getByRole("button", { name: "Approve" }).press("Enter");
+      await status(page, "completed").waitFor();
+      await expect.poll(() => gates(page).count()).toBe(0);
+      expect(await banner.textContent()).toBe("");
+
+      const node = page.locator("[data-testid=run-node][data-node=ask]");
+      await node.press("Enter");
+      const tokens = page.getByTestId("node-details").getByTestId("run-token");
+      await tokens.first().locator("summary").press("Enter");
+      expect(await tokens.first().getByTestId("answer").textContent()).toMatch(/^Denied by local, \d+:\d\d/);
+      await tokens.first().getByText("Used already.").waitFor();
+      await tokens.last().locator("summary").press("Enter");
+      expect(await tokens.last().getByTestId("answer").textContent()).toMatch(/^Approved by local, /);
+      await page.keyboard.press("Escape");
+      await expect.poll(() => page.getByTestId("node-details").count(), { message: "Escape closes" }).toBe(0);
+      expect(await page.evaluate("document.activeElement?.dataset.node"), "and returns the focus").toBe(
+        "ask",
+      );
+    });
+
+    it("takes an answer by a form of its schema, shows each error at its field, and reviews with changes, on a phone", async () => {
+      const id = await start("work/letters", { name: "Ada", subject: `Bill ${"very-".repeat(30)}long` });
+      const page = await visit(`/runs/${id}`, PHONE);
+      const fits = async (name: string) => expect(await sidewaysScrollers(page), name).toEqual([]);
+      await page.getByRole("button", { name: "Show question" }).tap();
+      const form = page.getByRole("form", { name: "Where does Ada live?" });
+      await fits("form");
+      const send = form.getByRole("button", { name: "Send answer" });
+      await send.tap();
+      const field = (label: string | RegExp) => form.getByLabel(label);
+      const errorOf = (label: string | RegExp) =>
+        field(label).evaluate((element) =>
+          [
+            ...element.ownerDocument.querySelectorAll(
+              `[id="${element.getAttribute("aria-describedby")?.split(" ").at(-1)}"]`,
+            ),
+          ]
+            .map(({ textContent }) => textContent)
+            .join(),
+        );
+      await expect.poll(() => errorOf("Zip")).toBe("Enter a value.");
+      expect(await errorOf("Lift")).toBe("Enter a value.");
+      expect(
+        await field("Street").evaluate((element) => element === element.ownerDocument.activeElement),
+      ).toBe(true);
+      await field("Street").fill("Oak Road 1");
+      await field("Zip").fill("123");
+      await field("Floor").fill("two");
+      await field("Lift").selectOption("No");
+      await field("Kind").selectOption("office");
+      await field("People").fill("[{");
+      await send.tap();
+      await expect.poll(() => errorOf("Floor")).toContain("Enter a number");
+      expect(await errorOf("People")).toContain("This is not JSON");
+      await field("Floor").fill("-1");
+      await field("People").fill('[{"name": 1}]');
+      await send.tap();
+      await expect.poll(() => errorOf("Zip"), { message: "the server's errors" }).toContain("pattern");
+      expect(await errorOf("Floor")).toContain("-1");
+      expect(await errorOf("People")).toMatch(/^\/0\/name: /);
+      await fits("errors");
+      await field("Zip").fill("12345");
+      await field("Floor").fill("2");
+      await field("People").fill('[{"name": "Bob"}]');
+      await send.tap();
+
+      const review = page.getByRole("form", { name: "Send this letter?" });
+      await review.waitFor();
+      await fits("review");
+      await review.getByLabel("Subject").fill("Bi");
+      await review.getByRole("button", { name: "Approve" }).tap();
+      await review.locator("[aria-invalid=true]").waitFor();
+      await review.getByLabel("Subject").fill("Your bill");
+      await review.getByLabel("Urgent").selectOption("Yes");
+      await review.getByLabel("Comment").fill("Shorter.");
+      await review.getByRole("button", { name: "Approve" }).tap();
+      await status(page, "completed").waitFor();
+      expect((await world.client.runs.get(id)).output).toEqual({
+        address: {
+          street: "Oak Road 1",
+          zip: "12345",
+          floor: 2,
+          lift: false,
+          kind: "office",
+          people: [{ name: "Bob" }],
+        },
+        verdict: {
+          approved: true,
+          comment: "Shorter.",
+          changes: { subject: "Your bill", urgent: true },
+        },
+      });
+      expect(world.visitor.complaints.splice(0)).toEqual(Array(2).fill(expect.stringContaining("422")));
+    });
+
+    it("asks for more time, and shows who gave it", async () => {
+      const id = await start("work/slow_errand", { url: world.desk.url("/slow") });
+      const page = await visit(`/runs/${id}`);
+      const question = page.getByRole("form", { name: /^The time of this run is over/ });
+      await question.getByText("The run", { exact: true }).waitFor();
+      await question.getByRole("button", { name: "Approve" }).click();
+      await page.getByTestId("run-facts").getByText("Approved by local").first().waitFor();
+      await expect.poll(() => world.desk.answer("/slow/one", "tea")).toBe(true);
+      await status(page, "completed").waitFor();
+      await expect.poll(() => gates(page).count()).toBe(0);
+    });
+
+    it("says that somebody else was faster, and keeps what was typed", async () => {
+      const id = await start("work/refunds", { orders: ["A1", "B2"] });
+      const page = await visit(`/runs/${id}`);
+      const first = page.getByRole("form", { name: "Refund the order A1?" });
+      await first.getByLabel("Comment").fill("Let us wait.");
+      const [gate] = (await world.client.runs.get(id)).gates;
+      await world.client.runs.answer(id, gate?.operationId ?? "", { approved: true });
+      const lost = page.getByTestId("lost-draft");
+      await lost.getByText("Approved by local: Refund the order A1? Your text was not sent.").waitFor();
+      await lost.getByText("Let us wait.").waitFor();
+      await first.waitFor({ state: "detached" });
+      await lost.getByRole("button", { name: "Discard text" }).press("Enter");
+      await lost.waitFor({ state: "detached" });
+
+      // An answer that is on its way when another one arrives is refused.
+      const second = page.getByRole("form", { name: "Refund the order B2?" });
+      await page.route("**/gates/*", async (route) => {
+        const [open] = (await world.client.runs.get(id)).gates;
+        if (open !== undefined) await world.client.runs.answer(id, open.operationId, { approved: true });
+        await route.continue();
+      });
+      await second.getByRole("button", { name: "Deny" }).press("Enter");
+      await page
+        .getByTestId("gates-note")
+        .getByText("Your answer came too late and changed nothing.")
+        .waitFor();
+      await status(page, "completed").waitFor();
+      expect(world.visitor.complaints.splice(0)).toEqual([expect.stringContaining("409")]);
+    });
+
+    it("keeps the text while the server cannot be reached, and sends it with Try again", async () => {
+      const id = await start("work/refunds", { orders: ["A1"] });
+      const page = await visit(`/runs/${id}`);
+      const question = page.getByRole("form", { name: "Refund the order A1?" });
+      await question.getByLabel("Comment").fill("Fine.");
+      await page.context().setOffline(true);
+      await question.getByRole("button", { name: "Approve" }).press("Enter");
+      await question.getByRole("alert").getByText("The server could not be reached.").waitFor();
+      expect(await question.getByLabel("Comment").inputValue()).toBe("Fine.");
+      await page.context().setOffline(false);
+      await question.getByRole("button", { name: "Try again" }).press("Enter");
+      await status(page, "completed").waitFor();
+      await expect.poll(() => gates(page).count()).toBe(0);
+      expect(world.visitor.complaints.splice(0)).toEqual([
+        expect.stringContaining("ERR_INTERNET_DISCONNECTED"),
+      ]);
+    });
+
+    it("asks nothing any more when the run is cancelled", async () => {
+      const id = await start("work/refunds", { orders: ["A1"] });
+      const page = await visit(`/runs/${id}`);
+      await gates(page).waitFor();
+      await world.client.runs.cancel(id);
+      await status(page, "cancelled").waitFor();
+      await expect.poll(() => gates(page).count()).toBe(0);
+    });
+
+    it("suggests the workflows that exist, and names an agent that does not", async () => {
+      const page = await visit("/runs");
+      const form = page.getByTestId("start-run");
+      await form.locator("summary").press("Enter");
+      const suggestions = () =>
+        form.locator("datalist option").evaluateAll((all) => all.map((one) => one.getAttribute("value")));
+      await expect.poll(suggestions).toContain("work/refunds");
+      await form.getByLabel("Workflow").fill("work/haunted");
+      await form.getByRole("button", { name: "Start run" }).press("Enter");
+      await page.waitForURL("**/runs/run_*");
+      await status(page, "failed").waitFor();
+      const node = page.locator("[data-testid=run-node][data-node=ask]");
+      await node.press("Enter");
+      await page
+        .getByTestId("node-details")
+        .getByText(/ghost.*NOT_FOUND/)
+        .first()
+        .waitFor();
+    });
+  },
+);
