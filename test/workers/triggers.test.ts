@@ -1,5 +1,5 @@
 /** Triggers on the real Worker: times, cron, crashes, webhooks, and who may do what. */
-import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { TriggerRecord } from "../../src/agents/trigger/core/record.ts";
@@ -489,6 +489,30 @@ describe("G13 TRIGGER-1 TRIGGER-2 TRIGGER-3 TRIGGER-4 the door of triggers", () 
     await call("POST", "", 404, { when: FAR, starts }, admin);
     const { id } = await create(HOOK, starts);
     await call("PATCH", `/${id}`, 404, { enabled: true }, admin);
+  });
+
+  test("UPGRADE-3 UPGRADE-4 a trigger and a run of a newer version answer 503, and serve again", async () => {
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    onTestFinished(() => log.mockRestore());
+    const { id } = await create(FAR, flow("k"));
+    const body = JSON.stringify(flow(crypto.randomUUID()));
+    const { id: runId } = await (await request("/api/runs", { method: "POST", body })).json<RunView>();
+    // SAFETY: the classes of the application are among the exports.
+    const { Coordinator } = exports as unknown as { Coordinator: DurableObjectNamespace };
+    for (const [stub, key, path] of [
+      [stubOf(id), "trigger", `/api/triggers/${id}`],
+      [Coordinator.getByName(`test:${runId}`), "run", `/api/runs/${runId}`],
+    ] as const)
+      for (const [schema, status] of [
+        [1_000, 503],
+        [1, 200],
+      ]) {
+        await runInDurableObject(stub, (_, { storage }) => {
+          storage.kv.put(key, { ...storage.kv.get<object>(key), schema });
+        });
+        await evictDurableObject(stub);
+        expect((await request(path)).status).toBe(status);
+      }
   });
 
   test("what cannot be is refused, and says what to change", async () => {
