@@ -57,7 +57,7 @@ interface FrameData {
   };
   "participant.joined": { participant: Participant };
   "participant.left": { participant: Participant };
-  /** `caller` is the agent that started the turn; absent where a user did. */
+  /** `caller` is the agent or the run that started the turn; absent where a user did. */
   "turn.started": { clientId?: string; agentId: string; caller?: Caller };
   /** The turn waits for those before it. `position` is 1 for the next one to begin. */
   "turn.queued": { position: number };

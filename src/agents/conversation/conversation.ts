@@ -46,7 +46,6 @@ import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import { StorageRefusal } from "../base/storage/schema-upgrade.ts";
-import { takeAgentCalls } from "./agent-calls.ts";
 import { spendingView } from "./core/ledger.ts";
 import { checkOpen } from "./core/life.ts";
 import type { ConversationState } from "./core/state.ts";
@@ -58,7 +57,6 @@ import { createOutflows } from "./door/outflow.ts";
 import { deferSchema, parseOutcome, subscribeSchema, updateSchema } from "./door/requests.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
 import { Entrance } from "./entrance.ts";
-import { takeLeaseAnswers } from "./lease-answers.ts";
 import { ConversationParts } from "./parts.ts";
 import type { ConversationClassPorts } from "./ports.ts";
 import { usageView } from "./reads/call-views.ts";
@@ -131,12 +129,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       super(ctx, env);
       this.lifecycle.use(this.#parts.wakeups);
       this.lifecycle.use(this.#guard);
-      takeLeaseAnswers(this.mailbox, () => this.#runtime.begin());
-      takeAgentCalls(this.mailbox, {
-        opening: this.#parts.opening,
-        begin: () => this.#runtime.begin(),
-        turn: (n) => this.#runtime.turn(n),
-      });
+      this.#parts.takeEnvelopes(this.mailbox);
     }
 
     protected override get mailboxKind() {

@@ -30,7 +30,7 @@ import type {
 import { contentSchema } from "../../shared/content.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
-import { agentCaller, turnCaller, turnIssues } from "./callers.ts";
+import { startingCaller, turnCaller, turnIssues } from "./callers.ts";
 import { approval, move, wireError } from "./move-views.ts";
 import { anyJson, count, ids, runId, time } from "./scalars.ts";
 import { dollars, providerCall, spending, turnTokens, usage } from "./usage-views.ts";
@@ -194,7 +194,7 @@ const turnFields = {
   issues: z.exactOptional(turnIssues),
 };
 export const turnSummary: z.ZodType<Omit<TurnSummary, "output">> = z
-  .strictObject({ ...turnFields, caller: z.exactOptional(agentCaller) })
+  .strictObject({ ...turnFields, caller: z.exactOptional(startingCaller) })
   .meta({ id: "TurnSummary" });
 
 export const turn: z.ZodType<TurnView> = z

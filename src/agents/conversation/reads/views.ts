@@ -108,7 +108,7 @@ export function turnSummaryView(turn: TurnFacts): TurnSummary {
     id: turnId(turn),
     status,
     agentId,
-    ...(caller.type === "agent" ? { caller } : {}),
+    ...(caller.type === "user" ? {} : { caller }),
     createdAt: toIso(createdAt),
     completedAt: completedAt === undefined ? null : toIso(completedAt),
     ...(phase === undefined ? {} : { phase }),

@@ -4,6 +4,7 @@
  * STEPS-1  A commit takes a bounded number of steps. Tokens that could go on wait for the next commit then.
  * STEPS-2  A run has at most `MAX_TOKENS` tokens: then it fails with `RUN_TOO_LONG`, and what it has written stays readable.
  * OPENCALLS-1  A run waits for at most `MAX_OPEN_CALLS` sub-workflows and agents at once: a node beyond them fails. So a run can always end.
+ * AGENTNODE-3  In a run that no conversation has started, a node in the mode `loop_in` fails with `INVALID_INPUT`, and nobody is asked.
  * STEPS-3  A node without an `outputMapping` makes its result the output of its branch. Outside branches it writes nothing.
  */
 import type { WorkflowTransition } from "../../../protocol/workflow-definition.ts";
@@ -101,10 +102,10 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
           meter,
           `The input of "${token.node}"`,
         );
-  if (mode === "loop_in")
+  if (mode === "loop_in" && draft.before.record.origin === undefined)
     throw new TokenFailure({
-      code: "UNSUPPORTED",
-      message: `"${token.node}" invites its agent into a conversation, and no conversation started this run. Use the mode "delegate".`,
+      code: "INVALID_INPUT",
+      message: `"${token.node}" invites its agent into the conversation that has started the run, and none has: a request or a trigger did. Let an agent start it, with a tool over the workflow, or use the mode "delegate".`,
     });
   const work = workOf(draft.before.record, token.node);
   const gate = work?.kind === "gate" ? opened(draft, token.node, work.question, given, meter) : undefined;
