@@ -77,7 +77,7 @@ interface FrameData {
   "turn.failed": { error: WireError; spent?: SpendingView; budgetLeft?: Budget };
   "turn.finalized": { memoryExtractionStatus: "completed" | "failed" | "skipped" };
   /** `agentId` is the agent that wrote it; absent where a user did. Without `content` and `seq` it answers the sender of a message that was recorded before. */
-  "message.user": { clientId?: string; content?: Content; agentId?: string };
+  "message.user": { clientId?: string; content?: Content; agentId?: string; runId?: string };
   /** The next model call did not fit a budget, and was not made: the turn fails. */
   "budget.exceeded": BudgetExcess;
   "message.started": { agentId: string };

@@ -98,6 +98,8 @@ export interface MessageView {
   createdAt: string;
   agentId?: string;
   clientId?: string;
+  /** The run that sent the message, with the role `user`. */
+  runId?: string;
   /** The turn ended while the message streamed; `content` is what was shown. */
   stopped?: true;
 }

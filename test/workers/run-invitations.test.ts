@@ -1,7 +1,7 @@
 /** Agents that runs invite into the conversation which has started them, on the real Worker. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { calledRunId } from "../../src/protocol/ids.ts";
 import type { RunView } from "../../src/protocol/coordinator-api.ts";
+import { calledRunId } from "../../src/protocol/ids.ts";
 import type { TurnSummary } from "../../src/protocol/views.ts";
 import { Play } from "./provider.ts";
 import { call, ended, type Flow, post } from "./run-helpers.ts";
@@ -61,7 +61,7 @@ async function tool(id: string, target: object, more: object = {}): Promise<stri
 beforeAll(async () => {
   architect = await createAgent({
     identity: identity("You are the architect."),
-    tools: { toolIds: ["test/later"] },
+    tools: { toolIds: ["test/research"] },
   });
   const asks = await post(inviting(architect));
   const nested = await tool("nested_invite", { workflow: asks });
@@ -94,10 +94,13 @@ const turnOf = (
   agentId: string,
   isSo: (turn: TurnSummary) => boolean = () => true,
 ): Promise<TurnSummary> =>
-  vi.waitUntil(async () => (await turnsOf(conversation)).find((one) => one.agentId === agentId && isSo(one)), {
-    timeout: 20_000,
-    interval: 20,
-  });
+  vi.waitUntil(
+    async () => (await turnsOf(conversation)).find((one) => one.agentId === agentId && isSo(one)),
+    {
+      timeout: 20_000,
+      interval: 20,
+    },
+  );
 
 /** The results that the model of a request got. */
 const resultsIn = (asked: Awaited<ReturnType<Play["requests"]>>[number] | undefined): unknown[] =>
@@ -122,7 +125,7 @@ async function runOf(conversation: TestConversation, turnId: string): Promise<st
 describe("A51 A28 AGENTNODE-4 RUNINVITE-1 RUNINVITE-2 a node in the mode loop_in", () => {
   test("invites its agent, shows the conversation while it waits, and has the answer as its result", async () => {
     const conversation = await createConversation(manager);
-    const invited = new Play({ replies: [[{ wait: "answer" }, { text: "Mind the sessions." }]] });
+    const invited = new Play({ replies: [[{ gate: "answer" }, { text: "Mind the sessions." }]] });
     const { play, turnId } = await invites(conversation, "invite", invited);
     const turn = await turnOf(conversation, architect);
     const id = await runOf(conversation, turnId);
@@ -151,13 +154,17 @@ describe("A51 A28 AGENTNODE-4 RUNINVITE-1 RUNINVITE-2 a node in the mode loop_in
       body: JSON.stringify({ turns: "queued" }),
     });
     expect(changed.status).toBe(200);
-    const invited = new Play({
-      replies: [[{ call: "later", input: {} }], [{ text: "Wait." }], [{ wait: "answer" }, { text: "It is safe." }]],
-    });
+    const invited = new Play((key) => ({
+      replies: [
+        [{ call: "research", input: { key, gate: "found" } }],
+        [{ text: "Wait." }],
+        [{ text: "It is safe." }],
+      ],
+    }));
     const { play, turnId } = await invites(conversation, "invite", invited);
-    await invited.requests(1);
+    await invited.requests(2);
     const other = await conversation.play({ replies: [[{ text: "Next." }]] });
-    await invited.open("answer");
+    await invited.open("found");
     await conversation.ended(turnId);
     expect(resultsIn((await play.requests(2))[1])).toEqual([{ said: "It is safe." }]);
     expect(await conversation.ended(other.turnId)).toMatchObject({ answer: "Next." });
@@ -165,7 +172,11 @@ describe("A51 A28 AGENTNODE-4 RUNINVITE-1 RUNINVITE-2 a node in the mode loop_in
 
   test("INVITE-1 a sub-workflow, and a run in the background, have the conversation, too", async () => {
     const conversation = await createConversation(manager);
-    const below = await invites(conversation, "invite_below", new Play({ replies: [[{ text: "From below." }]] }));
+    const below = await invites(
+      conversation,
+      "invite_below",
+      new Play({ replies: [[{ text: "From below." }]] }),
+    );
     await conversation.ended(below.turnId);
     expect(resultsIn((await below.play.requests(2))[1])).toEqual([{ said: "From below." }]);
     const later = new Play({ replies: [[{ text: "Later." }]] });
@@ -182,7 +193,7 @@ describe("A51 A28 AGENTNODE-4 RUNINVITE-1 RUNINVITE-2 a node in the mode loop_in
 
   test("RUNINVITE-5 a crash of all actors leaves one turn and one result", async () => {
     const conversation = await createConversation(manager);
-    const invited = new Play({ replies: [[{ wait: "answer" }, { text: "After all." }]] });
+    const invited = new Play({ replies: [[{ gate: "answer" }, { text: "After all." }]] });
     const { play, turnId } = await invites(conversation, "invite", invited);
     await invited.requests(1);
     await crash();
@@ -197,7 +208,7 @@ describe("A51 A28 AGENTNODE-4 RUNINVITE-1 RUNINVITE-2 a node in the mode loop_in
 describe("A51 RUNINVITE-2 RUNINVITE-5 a node whose agent does not answer", () => {
   const begun = async () => {
     const conversation = await createConversation(manager);
-    const invited = new Play({ replies: [[{ wait: "never" }, { text: "Never." }]] });
+    const invited = new Play({ replies: [[{ gate: "never" }, { text: "Never." }]] });
     const { play, turnId } = await invites(conversation, "invite", invited);
     await invited.requests(1);
     const turn = await turnOf(conversation, architect);
@@ -227,7 +238,10 @@ describe("A51 RUNINVITE-2 RUNINVITE-5 a node whose agent does not answer", () =>
     const second = await begun();
     expect((await second.conversation.stop(second.turnId))[0]).toBe(200);
     for (const { conversation, turn, runId } of [first, second]) {
-      expect(await conversation.ended(turn.id)).toMatchObject({ status: "failed", error: { code: "CANCELLED" } });
+      expect(await conversation.ended(turn.id)).toMatchObject({
+        status: "failed",
+        error: { code: "CANCELLED" },
+      });
       expect(await ended(runId)).toMatchObject({ status: "cancelled" });
     }
     await first.conversation.ended(first.turnId);
@@ -259,6 +273,8 @@ describe("A51 A28 RUNINVITE-4 an agent that may not join", () => {
       replies: [[{ call: "ask_colleague", input: { message: colleague.content } }], [{ text: "Well." }]],
     });
     await conversation.ended(turnId);
-    expect(JSON.stringify(resultsIn((await colleague.requests(2))[1]))).toMatch(/PERMISSION_DENIED.*works alone/);
+    expect(JSON.stringify(resultsIn((await colleague.requests(2))[1]))).toMatch(
+      /PERMISSION_DENIED.*works alone/,
+    );
   });
 });

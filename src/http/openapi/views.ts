@@ -123,7 +123,7 @@ const summary = {
     z
       .union([
         z.strictObject({ agentId: ids.agent, turnId: ids.turn, conversationId: ids.conversation }),
-        z.strictObject({ runId }),
+        z.strictObject({ runId, node: z.exactOptional(z.string()) }),
       ])
       .meta({
         description:
@@ -169,6 +169,7 @@ export const message: z.ZodType<MessageView> = z
     createdAt: time,
     agentId: z.exactOptional(ids.agent),
     clientId: z.exactOptional(z.string().meta({ description: "The sender's idempotency key." })),
+    runId: z.exactOptional(runId.meta({ description: "The run that sent the message." })),
     stopped: z.exactOptional(
       z.literal(true).meta({
         description: "The turn ended while the message streamed; `content` is what was shown.",

@@ -175,6 +175,7 @@ function frameOf(
           ...client,
           content: turn.input,
           ...(caller.type === "agent" ? { agentId: caller.agentId } : {}),
+          ...(caller.type === "workflow" ? { runId: caller.runId } : {}),
         },
       };
     case "message.started":
