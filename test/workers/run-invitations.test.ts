@@ -1,7 +1,5 @@
 /** Agents that runs invite into the conversation which has started them, on the real Worker. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import type { RunView } from "../../src/protocol/coordinator-api.ts";
-import { calledRunId } from "../../src/protocol/ids.ts";
 import type { TurnSummary } from "../../src/protocol/views.ts";
 import { Play } from "./provider.ts";
 import { call, ended, type Flow, post } from "./run-helpers.ts";
@@ -180,14 +178,15 @@ describe("A51 A28 AGENTNODE-4 RUNINVITE-1 RUNINVITE-2 a node in the mode loop_in
     await conversation.ended(below.turnId);
     expect(resultsIn((await below.play.requests(2))[1])).toEqual([{ said: "From below." }]);
     const later = new Play({ replies: [[{ text: "Later." }]] });
-    const { play, turnId } = await conversation.play((key) => ({
+    const other = await createConversation(manager);
+    const { play, turnId } = await other.play((key) => ({
       replies: [
         [{ call: "invite_later", input: { key, items: [later.content] } }],
         [{ text: "It runs." }],
         [{ text: "It has run." }],
       ],
     }));
-    expect(await conversation.ended(turnId)).toMatchObject({ answer: expect.stringContaining("It") });
+    expect(await other.ended(turnId)).toMatchObject({ status: "completed", answer: "It has run." });
     expect(JSON.stringify((await play.requests(3))[2]?.body.messages)).toContain("Later.");
   });
 
@@ -245,6 +244,30 @@ describe("A51 RUNINVITE-2 RUNINVITE-5 a node whose agent does not answer", () =>
       expect(await ended(runId)).toMatchObject({ status: "cancelled" });
     }
     await first.conversation.ended(first.turnId);
+  });
+});
+
+test("A28 A51 the turns of the three callers, a user, a run and an agent, carry the right ids", async () => {
+  const conversation = await createConversation(manager);
+  const invited = new Play({ replies: [[{ text: `@${manager} what do you think?` }]] });
+  const { turnId } = await invites(conversation, "invite", invited);
+  const isOfAgent = ({ caller, status }: TurnSummary) => caller?.type === "agent" && status !== "active";
+  await turnOf(conversation, manager, isOfAgent);
+  await conversation.ended(turnId);
+  const runId = await runOf(conversation, turnId);
+  const turns = await Promise.all((await turnsOf(conversation)).map(({ id }) => conversation.turn(id)));
+  const its = turns.find(({ agentId }) => agentId === architect);
+  expect(turns.map(({ caller }) => caller)).toEqual(
+    expect.arrayContaining([
+      { type: "user", userId: "ada" },
+      { type: "workflow", runId, node: "ask" },
+      { type: "agent", agentId: architect, turnId: its?.id },
+    ]),
+  );
+  expect(turns).toHaveLength(3);
+  expect((await conversation.messages()).find(({ turnId: of }) => of === its?.id)).toMatchObject({
+    ...{ role: "user", runId },
+    content: invited.content,
   });
 });
 
