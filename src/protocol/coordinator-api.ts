@@ -7,7 +7,7 @@ import { RUN_ID } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
-import type { RunOrigin } from "./run-invitation.ts";
+import type { RunOrigin } from "./run-origin.ts";
 import type { HUMAN_KINDS } from "./task-definition.ts";
 import type { WorkflowDefinition } from "./workflow-definition.ts";
 import type { RunEntry, RunError, RunStatus } from "./workflow-run.ts";

@@ -9,7 +9,7 @@ import type { Allowance } from "../model/spending.ts";
 import type { Result } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
-import type { RunOrigin } from "./run-invitation.ts";
+import type { RunOrigin } from "./run-origin.ts";
 import type { PinnedTask } from "./task-definition.ts";
 import type { TaskSummary } from "./task-summary.ts";
 

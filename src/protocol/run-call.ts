@@ -9,7 +9,7 @@ import type { Result } from "../shared/errors.ts";
 import { isOperationId } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import type { PinnedWorkflow } from "./pinned-workflow.ts";
-import type { RunOrigin } from "./run-invitation.ts";
+import type { RunOrigin } from "./run-origin.ts";
 import type { RunError } from "./workflow-run.ts";
 
 /** Asks a coordinator to start the sub-workflow of a node. */

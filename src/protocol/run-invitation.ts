@@ -1,30 +1,16 @@
 /**
  * Agents that runs invite into the conversation which has started them: the envelopes between the coordinator of a node and that
  * conversation, with the schemas for both sides.
- *
- * INVITE-1  Only a conversation says that it has started a run: no request over HTTP and no trigger has an origin, and the id of the run must
- *           derive from the operation that the origin names. What a run starts has the origin of the run above.
  */
 import { z } from "zod";
 import { agentIdSchema } from "../shared/id-schemas.ts";
-import { isConversationId, isOperationId } from "../shared/identifiers.ts";
+import { isOperationId } from "../shared/identifiers.ts";
 import { MAX_CALL_LENGTH } from "./agent-call.ts";
 
 /** Asks for one turn of an agent, in the conversation that has started the run. */
 export const AGENT_INVITE = "agent.invite";
 /** Stops that turn. */
 export const AGENT_UNINVITE = "agent.uninvite";
-
-/** The call of a tool that started a run. The conversation is one of the run's tenant. */
-export interface RunOrigin {
-  conversationId: string;
-  turnId: string;
-  operationId: string;
-  /** From 1. */
-  attempt: number;
-  /** The agent that called the tool. */
-  agentId: string;
-}
 
 /** The operation of a node, and its attempt. */
 interface NodeAddress {
@@ -58,13 +44,6 @@ const address = {
   attempt: z.int().min(1),
 };
 const label = z.string().min(1).max(200);
-
-export const runOriginSchema: z.ZodType<RunOrigin> = z.strictObject({
-  conversationId: z.string().refine(isConversationId, "Must be the id of a conversation."),
-  turnId: label,
-  ...address,
-  agentId: agentIdSchema,
-});
 
 export const agentInviteSchema: z.ZodType<AgentInviteBody> = z.object({
   ...address,

@@ -299,7 +299,7 @@ describe("F6 RUNTIME-1 the time limit of a run", () => {
     });
     const origin = { conversationId: `conv_${"0".repeat(26)}`, turnId: "turn_1", agentId: "clerk" };
     const body = { workflow: await post(flow), input: { key: "k" }, origin };
-    const refused = await call<{ code: string; message: string }>("POST", "", 422, body);
-    expect(refused).toMatchObject({ code: "INVALID_INPUT", message: expect.stringContaining("origin") });
+    const refused = await call<{ code: string; detail: string }>("POST", "", 422, body);
+    expect(refused).toMatchObject({ code: "INVALID_INPUT", detail: expect.stringContaining("origin") });
   });
 });

@@ -25,6 +25,7 @@ import {
   STEPS_OF_TOKEN,
 } from "./limits.ts";
 import { countedWith, type Firing, firingBehind } from "./routing.ts";
+import { calledBy } from "./run-envelopes.ts";
 import type { Token } from "./state.ts";
 import { workOf } from "./work.ts";
 
@@ -122,8 +123,14 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
       message: `A run waits for at most ${MAX_OPEN_CALLS} sub-workflows and agents at once. Fan out over fewer.`,
     });
   draft.change(token.id, { phase: { kind: "working", attempt: 1, ...(gate ?? { input }) } });
-  const data = input === own ? {} : { data: { input } };
-  draft.note({ type: "task.dispatched", token: token.id, node: token.node, ...data });
+  const data = {
+    ...(input === own ? {} : { input }),
+    ...(agent === undefined ? {} : { conversationId: calledBy(draft.before.record, token, 1) }),
+  };
+  draft.note({
+    ...{ type: "task.dispatched", token: token.id, node: token.node },
+    ...(Object.keys(data).length === 0 ? {} : { data }),
+  });
   if (gate !== undefined) {
     const { prompt = "", deadline = null } = gate;
     draft.note({ type: "gate.opened", token: token.id, node: token.node, data: { prompt, deadline } });

@@ -1,6 +1,6 @@
 /** The identity of a run, which never changes. */
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
-import type { RunOrigin } from "../../../protocol/run-invitation.ts";
+import type { RunOrigin } from "../../../protocol/run-origin.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 

@@ -34,8 +34,8 @@ import {
   AGENT_UNINVITE,
   type AgentInviteBody,
   type AgentUninviteBody,
-  type RunOrigin,
 } from "../../../protocol/run-invitation.ts";
+import type { RunOrigin } from "../../../protocol/run-origin.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { shortenToJson } from "../../../shared/text.ts";

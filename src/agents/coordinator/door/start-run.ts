@@ -8,7 +8,7 @@ import {
 } from "../../../protocol/coordinator-api.ts";
 import { calledRunId } from "../../../protocol/ids.ts";
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
-import { runOriginSchema } from "../../../protocol/run-invitation.ts";
+import { runOriginSchema } from "../../../protocol/run-origin.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { agentIdSchema } from "../../../shared/id-schemas.ts";
