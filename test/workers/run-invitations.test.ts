@@ -1,6 +1,10 @@
 /** Agents that runs invite into the conversation which has started them, on the real Worker. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
+import { calledRunId } from "../../src/protocol/ids.ts";
+import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
 import type { TurnSummary } from "../../src/protocol/views.ts";
+import type { Json } from "../../src/shared/json.ts";
 import { Play } from "./provider.ts";
 import { call, ended, type Flow, post } from "./run-helpers.ts";
 import {
@@ -268,6 +272,40 @@ test("A28 A51 the turns of the three callers, a user, a run and an agent, carry 
   expect((await conversation.messages()).find(({ turnId: of }) => of === its?.id)).toMatchObject({
     ...{ role: "user", runId },
     content: invited.content,
+  });
+});
+
+describe("A51 RUNINVITE-5 RUNINVITE-6 envelopes of runs", () => {
+  const receive = (conversation: TestConversation, type: string, from: string, body: Json) => {
+    // SAFETY: every actor has this method; the type of a stub wraps what it returns.
+    const stub = conversation.stub as unknown as MailboxPeer;
+    const address = (kind: string, id: string) => ({ kind, tenant: "test", id });
+    const envelope = {
+      operationId: newOperationId(),
+      ...{ from: address("coordinator", from), to: address("conversation", conversation.id) },
+      ...{ type, sentAt: Date.now(), body },
+    };
+    return stub.receive(envelope, { number: 1, last: true });
+  };
+
+  test("a run that no call has started is refused; one that took its invitation back before, and one that comes late, start nothing", async () => {
+    const conversation = await createConversation(manager);
+    const { turnId } = await conversation.play({ replies: [[{ text: "Hello." }]] });
+    await conversation.ended(turnId);
+    const origin = { operationId: `op_${turnId.slice("turn_".length)}`, attempt: 1 };
+    const run = calledRunId(origin.operationId, 1);
+    const node = { operationId: newOperationId(), attempt: 1 };
+    const invitation = { ...node, agentId: architect, node: "ask", content: "Hi.", path: [], origin };
+    const forged = "run_01JD0000000000000000000000";
+    expect(
+      await receive(conversation, "agent.invite", forged, { ...invitation, rootRunId: forged }),
+    ).toMatchObject({ type: "refused", error: { code: "FORBIDDEN" } });
+    const whole = { ...invitation, rootRunId: run };
+    expect(await receive(conversation, "agent.invite", run, whole)).toMatchObject({ type: "done" });
+    expect(await receive(conversation, "agent.uninvite", run, node)).toMatchObject({ type: "done" });
+    expect(await receive(conversation, "agent.invite", run, whole)).toMatchObject({ type: "done" });
+    expect(await turnsOf(conversation)).toHaveLength(1);
+    expect((await conversation.view()).participants).not.toContainEqual({ type: "agent", id: architect });
   });
 });
 
