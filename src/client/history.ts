@@ -66,7 +66,7 @@ function turnFromHistory(id: string, added: readonly MessageView[], view?: TurnV
     ...defined({
       error: view?.error,
       issues: view?.issues,
-      caller: agentOf(view),
+      caller: starterOf(view),
       silent: view?.silent,
       output: view?.output,
       spent: view?.spent,
@@ -101,7 +101,7 @@ function itemsOfMove({ id, reasoning, toolCall, toolResult }: MoveView, turnId: 
   return reasoning ? [{ type: "thought", id, text: reasoning }, tool] : [tool];
 }
 
-/** Returns the agent that started a turn; `undefined` where a user did. */
-function agentOf(view: TurnView | undefined): TurnState["caller"] {
-  return view?.caller.type === "agent" ? view.caller : undefined;
+/** Returns the agent or the run that started a turn; `undefined` where a user did. */
+function starterOf(view: TurnView | undefined): TurnState["caller"] {
+  return view?.caller.type === "user" ? undefined : view?.caller;
 }

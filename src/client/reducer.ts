@@ -286,11 +286,12 @@ function recordUserMessage(before: LiveConversation, frame: FrameOf<"message.use
   if (id === undefined || turnId === undefined) return before;
   const state = data.clientId === undefined ? before : dropPending(before, data.clientId);
   // A frame without `seq` only confirms an earlier recording, whose place in the transcript may not be loaded.
-  const { content, clientId, agentId } = data;
+  const { content, clientId, agentId, runId } = data;
   if (frame.seq === undefined || content === undefined) return state;
   if (agentId !== undefined)
     return addMessage(state, frame, { id, turnId, role: "agent", createdAt, content, agentId });
-  return addMessage(state, frame, { id, turnId, role: "user", createdAt, content, ...defined({ clientId }) });
+  const who = defined({ clientId, runId });
+  return addMessage(state, frame, { id, turnId, role: "user", createdAt, content, ...who });
 }
 
 function completeMessage(state: LiveConversation, frame: FrameOf<"message.completed">): LiveConversation {

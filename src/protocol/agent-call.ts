@@ -80,7 +80,9 @@ export interface AskView extends Omit<CallAsk, "expiresAt" | "input" | "modelInp
 }
 
 /** The call that opened a conversation, as clients see it. */
-export type CalledByView = { agentId: string; turnId: string; conversationId: string } | { runId: string };
+export type CalledByView =
+  | { agentId: string; turnId: string; conversationId: string }
+  | { runId: string; node?: string };
 
 /** The operation that a call or its result belongs to. */
 interface CallAddress {
@@ -90,7 +92,7 @@ interface CallAddress {
 }
 
 /** The caller of an agent: an agent in one of its turns, or a node of a run. */
-export type AgentCaller = { agentId: string; turnId: string } | { runId: string };
+export type AgentCaller = { agentId: string; turnId: string } | { runId: string; node?: string };
 
 /** The body of `agent.call`. */
 export interface AgentCallBody extends CallAddress {
@@ -181,7 +183,10 @@ const error = z.object({ code: z.enum(TOOL_ERROR_CODES), message: z.string(), re
 export const agentCallSchema: z.ZodType<AgentCallBody> = z.object({
   ...address,
   agentId: agentIdSchema,
-  caller: z.union([z.object({ agentId: agentIdSchema, turnId: label }), z.object({ runId: label })]),
+  caller: z.union([
+    z.object({ agentId: agentIdSchema, turnId: label }),
+    z.object({ runId: label, node: label.exactOptional() }),
+  ]),
   content: z.string().min(1).max(MAX_CALL_LENGTH),
   projectIds: z.array(definitionIdSchema).min(1).max(100),
   path: z.array(agentIdSchema).max(100),

@@ -7,6 +7,7 @@ import { RUN_ID } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { RunOrigin } from "./run-origin.ts";
 import type { HUMAN_KINDS } from "./task-definition.ts";
 import type { WorkflowDefinition } from "./workflow-definition.ts";
 import type { RunEntry, RunError, RunStatus } from "./workflow-run.ts";
@@ -23,6 +24,8 @@ export interface StartRun {
   idempotencyKey?: string;
   /** The agents that wait for the run, the first one first; none when absent. Its nodes ask none of them. No request over HTTP has it. */
   path?: string[];
+  /** The call of a tool that starts the run; absent where a principal or a trigger does. No request over HTTP has it (INVITE-1). */
+  origin?: RunOrigin;
 }
 
 export const runIdSchema = z.string().regex(RUN_ID, "Must be `run_` and a ULID, as `newRunId()` returns.");
@@ -121,7 +124,7 @@ export interface ActiveToken {
   attempt?: number;
   /** The run of its sub-workflow. */
   runId?: string;
-  /** The conversation in which its agent works. */
+  /** The conversation in which its agent works: one of its own, or with `loop_in` the one that has started the run. */
   conversationId?: string;
 }
 

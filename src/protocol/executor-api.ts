@@ -9,6 +9,7 @@ import type { Allowance } from "../model/spending.ts";
 import type { Result } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
+import type { RunOrigin } from "./run-origin.ts";
 import type { PinnedTask } from "./task-definition.ts";
 import type { TaskSummary } from "./task-summary.ts";
 
@@ -40,6 +41,8 @@ export interface CalledWorkflow {
   startedBy: string;
   /** The agents that wait for the run: those that called each other, the first one first. */
   path: string[];
+  /** The call that starts the run. */
+  origin: RunOrigin;
 }
 
 export const TOOL_ERROR_CODES = [

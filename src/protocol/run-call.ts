@@ -9,6 +9,7 @@ import type { Result } from "../shared/errors.ts";
 import { isOperationId } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import type { PinnedWorkflow } from "./pinned-workflow.ts";
+import type { RunOrigin } from "./run-origin.ts";
 import type { RunError } from "./workflow-run.ts";
 
 /** Asks a coordinator to start the sub-workflow of a node. */
@@ -72,6 +73,8 @@ export interface ChildRun {
   rootRunId: string;
   /** The agents that wait for the first run; absent where none does. */
   path?: string[];
+  /** The call of a tool that started the first run; absent where none did. */
+  origin?: RunOrigin;
   workflow: PinnedWorkflow;
   input: JsonObject;
 }

@@ -98,21 +98,23 @@ export interface MessageView {
   createdAt: string;
   agentId?: string;
   clientId?: string;
+  /** The run that sent the message, with the role `user`. */
+  runId?: string;
   /** The turn ended while the message streamed; `content` is what was shown. */
   stopped?: true;
 }
 
-/** The caller that started a turn: a user, another agent in one of its turns, or a workflow run. Workflow runs start none yet. */
+/** The caller that started a turn: a user, another agent in one of its turns, or a node of a run. `node` is absent in turns of 0.3. */
 export type Caller =
   | { type: "user"; userId: string }
   | { type: "agent"; agentId: string; turnId: string }
-  | { type: "workflow"; runId: string };
+  | { type: "workflow"; runId: string; node?: string };
 
 export interface TurnSummary {
   id: string;
   status: "active" | "completed" | "failed";
   agentId: string;
-  /** The agent that started the turn; absent where a user did. A `TurnView` has the caller of every turn. */
+  /** The agent or the run that started the turn; absent where a user did. A `TurnView` has the caller of every turn. */
   caller?: Caller;
   createdAt: string;
   completedAt: string | null;

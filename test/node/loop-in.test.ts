@@ -247,7 +247,7 @@ describe("a call in the mode loop_in", () => {
       callRefusal(
         // SAFETY: only its presence is read.
         recordOf(undefined, { call: {} as never }),
-        "tester",
+        { agentId: "tester" },
         { toolCallId: "c", name: "ask_cook", agent: { id: "cook", mode: "loop_in" }, input: {} },
         [],
       )?.error?.code,

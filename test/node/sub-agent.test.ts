@@ -226,7 +226,7 @@ test("SPAWN-4 E25 the fourth sub-agent of a template is refused, those of other 
   });
   const readers = Array.from({ length: 3 }, () => spawn("reader"));
   const refused = (template: string, open: typeof readers) =>
-    callRefusal(record, record.agents[0].id, spawn(template), open)?.error;
+    callRefusal(record, { agentId: record.agents[0].id }, spawn(template), open)?.error;
   expect(refused("reader", readers.slice(1))).toBeUndefined();
   expect(refused("reader", readers)).toMatchObject({
     code: "EXECUTION_FAILED",

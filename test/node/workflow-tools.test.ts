@@ -183,8 +183,13 @@ describe("FLOWRUN-1 a call that may start no run", () => {
   });
 });
 
-const called = { reference: "a/b@1", startedBy: "ada", path: ["guide"] };
-const call = { ...callOf("review", { document: "x" }), workflow: called } satisfies ToolInvocation;
+const reviewed = callOf("review", { document: "x" });
+const origin = {
+  ...{ conversationId: `conv_${"0".repeat(26)}`, turnId: "turn_1", agentId: "guide" },
+  ...{ operationId: `op_${"0".repeat(26)}`, attempt: 1 },
+};
+const called = { reference: "a/b@1", startedBy: "ada", path: ["guide"], origin };
+const call = { ...reviewed, workflow: called } satisfies ToolInvocation;
 
 test("readCalls takes a workflow, and refuses one that is not whole", () => {
   const without = (name: keyof typeof called) => {
@@ -196,10 +201,11 @@ test("readCalls takes a workflow, and refuses one that is not whole", () => {
     without("reference"),
     without("startedBy"),
     without("path"),
+    without("origin"),
     { ...call, operationId: "op_empty", workflow: { ...called, startedBy: "" } },
   ]);
   expect(calls).toEqual([call]);
-  expect(refused).toHaveLength(4);
+  expect(refused).toHaveLength(5);
 });
 
 /** A run as its actor answers it. */
@@ -247,7 +253,13 @@ describe("the run of a call", () => {
     expect(asked[0]).toEqual({ kind: "coordinator", tenant: call.context.tenant, id });
     expect(start).toHaveBeenCalledWith(
       { subject: "ada", tenant: call.context.tenant, roles: [] },
-      expect.objectContaining({ id, workflow: "a/b@1", idempotencyKey: call.operationId, path: ["guide"] }),
+      expect.objectContaining({
+        id,
+        workflow: "a/b@1",
+        idempotencyKey: call.operationId,
+        path: ["guide"],
+        origin,
+      }),
     );
   });
 

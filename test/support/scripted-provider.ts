@@ -172,7 +172,7 @@ function parseScript(content: unknown): Script | null {
   const scripts = texts.map((text) =>
     scriptIn(
       String(text)
-        .replace(/^(?:user|agent) "[^"]*": /, "")
+        .replace(/^(?:user|agent|workflow) "[^"]*": /, "")
         .replace(/^(?:@[a-z0-9-]+ )+/, ""),
     ),
   );

@@ -290,11 +290,16 @@ describe("F6 RUNTIME-1 the time limit of a run", () => {
     expect(await runsOf(key)).toHaveLength(1);
   });
 
-  test("a node that invites its agent has no conversation to do so", async () => {
-    const { id } = await start({
-      initialNode: "ask",
-      nodes: [{ ref: "ask", agent: "clerk", mode: "loop_in" }],
+  test("A51 AGENTNODE-3 a node that invites its agent has no conversation to do so, and no request gives it one", async () => {
+    const flow = { initialNode: "ask", nodes: [{ ref: "ask", agent: "clerk", mode: "loop_in" }] };
+    const { id } = await start(flow);
+    expect(await ended(id)).toMatchObject({
+      status: "failed",
+      error: { code: "INVALID_INPUT", message: expect.stringContaining('use the mode "delegate"') },
     });
-    expect(await ended(id)).toMatchObject({ status: "failed", error: { code: "UNSUPPORTED" } });
+    const origin = { conversationId: `conv_${"0".repeat(26)}`, turnId: "turn_1", agentId: "clerk" };
+    const body = { workflow: await post(flow), input: { key: "k" }, origin };
+    const refused = await call<{ code: string; detail: string }>("POST", "", 422, body);
+    expect(refused).toMatchObject({ code: "INVALID_INPUT", detail: expect.stringContaining("origin") });
   });
 });

@@ -71,7 +71,7 @@ export async function checkInvariants(): Promise<void> {
       const roles = messages.filter((message) => message.turnId === turnId).map(({ role }) => role);
       const { caller } = await call<TurnView>("GET", `${conversation.path}/turns/${turnId}`, 200);
       // The message that starts a turn of an agent's is an agent's.
-      const first = caller.type === "user" ? ["user"] : [];
+      const first = caller.type === "agent" ? [] : ["user"];
       expect(roles, "A29: a user's turn has one user message, then agent messages").toEqual([
         ...first,
         ...roles.slice(first.length).fill("agent"),

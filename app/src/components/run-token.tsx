@@ -1,8 +1,10 @@
 /** One visit of a node: input, output, attempts, errors and times. */
 import { momentOf } from "../format.ts";
+import { conversationPath } from "../route.ts";
 import type { GateAnswer, RunToken } from "../runs/run-log.ts";
 import { answerText, TOKEN_TEXT, tokenLasted } from "../runs/run-texts.ts";
 import { JsonView } from "./json-view.tsx";
+import { Link } from "./link.tsx";
 import { TaskSteps } from "./task-steps.tsx";
 
 interface RunTokenProps {
@@ -17,6 +19,7 @@ interface RunTokenProps {
 export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProps) {
   const { id, state, path, createdAt, startedAt, attempts, failures, error, output, task, prompt, answer } =
     token;
+  const { conversationId } = token;
   const took = tokenLasted(token);
   const hasInput = hasOwner && startedAt !== undefined;
   const last = failures.at(-1)?.error;
@@ -40,6 +43,14 @@ export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProp
       </summary>
       <div className="space-y-3 border-t border-line px-3 py-3">
         <p className="text-xs text-muted">Token {id}</p>
+        {conversationId !== undefined && (
+          <Link
+            to={conversationPath(conversationId)}
+            className="inline-block py-1 text-accent underline pointer-coarse:py-2.5"
+          >
+            Conversation of its agent
+          </Link>
+        )}
         {prompt !== undefined && (
           <p className="whitespace-pre-wrap wrap-anywhere" data-testid="question">
             {prompt}

@@ -89,13 +89,15 @@ interface ItemProps {
 const Item = memo(function Item({ item, nameOf, isCompany, agentId, active }: ItemProps) {
   switch (item.type) {
     case "message":
-      return item.message.role === "user" ? (
+      return item.message.role === "user" && item.message.runId === undefined ? (
         <UserMessage content={item.message.content} createdAt={item.message.createdAt} />
       ) : (
         <AgentMessage
           content={item.message.content}
-          agentName={nameOf(item.message.agentId ?? agentId)}
-          isNamed={isCompany}
+          agentName={
+            item.message.runId === undefined ? nameOf(item.message.agentId ?? agentId) : "A workflow"
+          }
+          isNamed={isCompany || item.message.runId !== undefined}
           createdAt={item.message.createdAt}
         />
       );

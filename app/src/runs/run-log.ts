@@ -42,6 +42,8 @@ export interface RunToken {
   failures: FailedAttempt[];
   /** Absent where it is the input of the run, or the node runs nothing. */
   input?: unknown;
+  /** The conversation in which its agent works. */
+  conversationId?: string;
   /** The question to a person. */
   prompt?: string;
   answer?: GateAnswer;
@@ -160,6 +162,7 @@ export class RunLog {
         token.startedAt = time;
         token.attempts = 1;
         if ("input" in data) token.input = data.input;
+        if (typeof data.conversationId === "string") token.conversationId = data.conversationId;
         this.#move(token, "working");
         break;
       case "gate.opened":

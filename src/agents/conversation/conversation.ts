@@ -48,7 +48,6 @@ import type { SessionAgent } from "../base/session-agent.ts";
 import type { Client, ConnectionMemory } from "../base/sockets/client.ts";
 import { ConnectionGuard } from "../base/sockets/connection-guard.ts";
 import { createOutflows } from "../base/sockets/outflow.ts";
-import { takeAgentCalls } from "./agent-calls.ts";
 import { spendingView } from "./core/ledger.ts";
 import { checkOpen } from "./core/life.ts";
 import type { ConversationState } from "./core/state.ts";
@@ -58,7 +57,6 @@ import { admit, openConnection, receiveFrame } from "./door/connections.ts";
 import { deferSchema, parseOutcome, subscribeSchema, updateSchema } from "./door/requests.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
 import { Entrance } from "./entrance.ts";
-import { takeLeaseAnswers } from "./lease-answers.ts";
 import { ConversationParts } from "./parts.ts";
 import type { ConversationClassPorts } from "./ports.ts";
 import { usageView } from "./reads/call-views.ts";
@@ -130,12 +128,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       super(ctx, env);
       this.lifecycle.use(this.#parts.wakeups);
       this.lifecycle.use(this.#guard);
-      takeLeaseAnswers(this.mailbox, () => this.#runtime.begin());
-      takeAgentCalls(this.mailbox, {
-        opening: this.#parts.opening,
-        begin: () => this.#runtime.begin(),
-        turn: (n) => this.#runtime.turn(n),
-      });
+      this.#parts.takeEnvelopes(this.mailbox);
     }
 
     protected override get mailboxKind() {

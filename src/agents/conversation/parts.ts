@@ -5,18 +5,22 @@ import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { Directory } from "../../d1/directory.ts";
 import type { SpanExporter } from "../../model/span.ts";
 import { endsTurn } from "../../protocol/frames.ts";
+import type { Mailbox } from "../base/mailbox/mailbox.ts";
 import type { Client } from "../base/sockets/client.ts";
 import type { Outflows } from "../base/sockets/outflow.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
+import { takeAgentCalls } from "./agent-calls.ts";
 import { mayRead } from "./door/access.ts";
 import { broughtBy } from "./door/participants.ts";
 import { ConversationReaders } from "./door/readers.ts";
 import { conversationMedia } from "./effects/media.ts";
+import { takeLeaseAnswers } from "./lease-answers.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsageMirror } from "./mirror/usage-mirror.ts";
 import { Opening, type OpeningPorts } from "./opening.ts";
 import { type Outbound, type OutgoingPorts, outgoing } from "./outgoing.ts";
 import { ConversationQueries } from "./reads/queries.ts";
+import { takeRunInvitations } from "./run-invitations.ts";
 import { type ConversationPorts, ConversationRuntime } from "./runtime.ts";
 
 /** The ports of the runtime that the parts provide themselves. */
@@ -120,6 +124,21 @@ export class ConversationParts {
       clients,
       onExpiring: (at) => ports.waitUntil(this.expireAt(at)),
       clock,
+    });
+  }
+
+  /** Registers the handlers of envelopes from other actors. */
+  takeEnvelopes(mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">): void {
+    const { runtime, opening, ports } = this;
+    const { keyValue, ids, database } = ports;
+    takeLeaseAnswers(mailbox, () => runtime.begin());
+    takeAgentCalls(mailbox, { opening, begin: () => runtime.begin(), turn: (n) => runtime.turn(n) });
+    takeRunInvitations(mailbox, {
+      ...{ keyValue, ids, runtime },
+      transaction: (body) => database.transaction(body),
+      invite: (record, id) => broughtBy(ports, record, id),
+      relist: () => this.announcement.listing.note(),
+      send: outgoing(() => ports.mailbox()).send,
     });
   }
 

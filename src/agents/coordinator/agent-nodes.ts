@@ -1,7 +1,7 @@
 /**
  * The envelopes of the agents that a run asks.
  *
- * AGENTNODE-2  An answer counts only if it comes from the conversation that the attempt has opened. A request for approval waits in that
+ * AGENTNODE-2  An answer counts only if it comes from the conversation that the attempt has opened, or that has started the run. A request for approval waits in that
  *              conversation, which the principal who started the run may read and answer.
  */
 import {
@@ -16,11 +16,13 @@ import {
 import type { Envelope } from "../../protocol/envelope.ts";
 import { calledConversationId } from "../../protocol/ids.ts";
 import type { RunCallAddress } from "../../protocol/run-call.ts";
+import { AGENT_INVITE, agentInviteSchema } from "../../protocol/run-invitation.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
+import type { RunRecord } from "./core/record.ts";
 import { undelivered } from "./core/signals.ts";
 import type { NodeOutcome } from "./core/state.ts";
 import type { RunRuntime } from "./run-runtime.ts";
@@ -28,7 +30,7 @@ import type { RunRuntime } from "./run-runtime.ts";
 /** Registers the handlers of answers. Each stages its change in the transaction of the receipt. */
 export function takeAgentAnswers(
   mailbox: Pick<Mailbox, "receives" | "outcomes">,
-  runtime: Pick<RunRuntime, "begin" | "endSignals">,
+  runtime: Pick<RunRuntime, "begin" | "endSignals" | "state">,
 ): void {
   const end = (
     address: RunCallAddress,
@@ -40,18 +42,22 @@ export function takeAgentAnswers(
     afterCommit(() => unit.release());
   };
   mailbox.receives(AGENT_RESULT, agentResultSchema, ({ outcome, ...address }, { envelope, afterCommit }) => {
-    checkSender(address, envelope);
+    checkSender(address, envelope, runtime.state.record);
     // A later report brings what calls below have used up.
     if (outcome !== undefined) end(address, outcomeOf(outcome), afterCommit);
     return null;
   });
   mailbox.receives(AGENT_ASK, agentAskSchema, (ask, { envelope }) => {
-    checkSender(ask, envelope);
+    checkSender(ask, envelope, {});
     return null;
   });
   mailbox.outcomes(AGENT_CALL, ({ envelope, outcome, afterCommit }) => {
     if (outcome.status === "delivered") return;
     end(validate(agentCallSchema, envelope.body), { error: undelivered(outcome) }, afterCommit);
+  });
+  mailbox.outcomes(AGENT_INVITE, ({ envelope, outcome, afterCommit }) => {
+    if (outcome.status === "delivered") return;
+    end(validate(agentInviteSchema, envelope.body), { error: undelivered(outcome) }, afterCommit);
   });
 }
 
@@ -61,9 +67,13 @@ function outcomeOf(outcome: AgentOutcome): NodeOutcome {
   return { error: { code, message } };
 }
 
-/** Throws `FORBIDDEN` unless the conversation that an attempt opened has sent an envelope. */
-function checkSender({ operationId, attempt }: RunCallAddress, { from, to }: Envelope): void {
+/** Throws `FORBIDDEN` unless an envelope comes from a conversation in which an agent of the run works (AGENTNODE-2). */
+function checkSender(
+  { operationId, attempt }: RunCallAddress,
+  { from, to }: Envelope,
+  { origin }: Pick<RunRecord, "origin">,
+): void {
   const opened = calledConversationId(operationId, attempt, jurisdictionOf(to.id));
-  if (from.kind === "conversation" && from.id === opened) return;
+  if (from.kind === "conversation" && (from.id === opened || from.id === origin?.conversationId)) return;
   throw new DramatisError("FORBIDDEN", "Only the conversation of a call may answer it.");
 }

@@ -76,7 +76,7 @@ export function takeChildRuns(
       if (isBeyond()) return null;
       if (!found.ok && found.error.code === "NOT_FOUND") return null;
       const child = unwrap(found);
-      const { projectId, startedBy, rootRunId, workflow, path } = child;
+      const { projectId, startedBy, rootRunId, workflow, path, origin } = child;
       const { operationId, attempt } = address;
       const unit = runtime.stageStart({
         id: to.id,
@@ -88,7 +88,7 @@ export function takeChildRuns(
         startedBy,
         request: "",
         parent: { runId: from.id, rootRunId, operationId, attempt },
-        ...defined({ path }),
+        ...defined({ path, origin }),
         createdAt: clock.now(),
       });
       afterCommit(() => unit.release());

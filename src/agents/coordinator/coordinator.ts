@@ -37,6 +37,7 @@ import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import { type ChildRun, type ChildRunApi, RUN_START, type RunCallAddress } from "../../protocol/run-call.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { RunError } from "../../protocol/workflow-run.ts";
+import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import type { Json, JsonObject } from "../../shared/json.ts";
@@ -226,6 +227,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           projectId = "default",
           idempotencyKey,
           path = [],
+          origin,
         } = parseStart(given);
         const { tenant, subject } = principal;
         if (this.name !== `${tenant}:${id}`)
@@ -247,6 +249,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           startedBy: subject,
           request,
           ...(path.length === 0 ? {} : { path }),
+          ...defined({ origin }),
           createdAt: systemClock.now(),
         });
         void this.#listing.publish();

@@ -7,6 +7,7 @@ import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
 import { type ChildRun, MAX_TREE_RUNS, type RunCallAddress } from "../../protocol/run-call.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { ToolStateStore } from "../base/calls/tool-state-store.ts";
@@ -229,11 +230,12 @@ export class RunRuntime {
         "NOT_FOUND",
         "The run above waits for no sub-workflow of this attempt any more.",
       );
-    const { projectId, startedBy, parent, path = [], id } = record;
+    const { projectId, startedBy, parent, path = [], origin, id } = record;
     const rootRunId = parent?.rootRunId ?? id;
     return {
       ...{ projectId, startedBy, rootRunId, workflow, input: phase.input },
       ...(path.length === 0 ? {} : { path: [...path] }),
+      ...defined({ origin }),
     };
   }
 

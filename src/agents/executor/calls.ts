@@ -4,6 +4,7 @@ import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { ExecutorReport, ToolInvocation } from "../../protocol/executor-api.ts";
 import { identifier } from "../../protocol/requests.ts";
+import { runOriginSchema } from "../../protocol/run-origin.ts";
 import type { PinnedTask } from "../../protocol/task-definition.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
@@ -57,6 +58,7 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
     z.object({
       reference: z.string().min(1).max(200),
       startedBy: identifier,
+      origin: runOriginSchema,
       path: z.array(agentIdSchema).max(100),
     }),
   ),

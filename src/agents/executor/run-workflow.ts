@@ -44,12 +44,12 @@ export async function runWorkflow(
   signal: AbortSignal,
 ): Promise<Json> {
   const { context, operationId, attempt, workflow, input } = call;
-  const { reference, startedBy, path } = workflow;
+  const { reference, startedBy, path, origin } = workflow;
   const { tenant, projectId } = context;
   // The conversation vouches for the subject. It gives the call no role: the run is that of a plain user.
   const principal: Principal = { subject: startedBy, tenant, roles: [] };
   const id = calledRunId(operationId, attempt, jurisdictionOf(context.conversationId ?? context.runId));
-  const request = { id, workflow: reference, input, projectId, path, idempotencyKey: operationId };
+  const request = { id, workflow: reference, input, projectId, path, origin, idempotencyKey: operationId };
   const connect = () => ports.coordinator({ kind: "coordinator", tenant, id });
   const begun = persist(ports, async () => (await connect()).start(principal, request));
   const cancel = async () => {

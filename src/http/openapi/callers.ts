@@ -2,15 +2,25 @@
 import { z } from "zod";
 import type { Caller, TurnIssues } from "../../protocol/views.ts";
 
-/** The agent that started a turn, in one of its own. */
-export const agentCaller = z
-  .strictObject({ type: z.literal("agent"), agentId: z.string(), turnId: z.string() })
-  .meta({ description: "The agent that started the turn, and its own turn. Absent where a user did." });
+const agent = z.strictObject({ type: z.literal("agent"), agentId: z.string(), turnId: z.string() });
+const workflow = z.strictObject({
+  type: z.literal("workflow"),
+  runId: z.string(),
+  node: z.exactOptional(
+    z.string().meta({ description: "The `ref` of the node. Absent in turns of release 0.3." }),
+  ),
+});
+
+/** The agent that started a turn, in one of its own, or the run. */
+export const startingCaller = z.discriminatedUnion("type", [agent, workflow]).meta({
+  description:
+    "The agent that started the turn, with its own turn, or the run that did, with the node. Absent where a user did.",
+});
 
 export const turnCaller: z.ZodType<Caller> = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("user"), userId: z.string() }),
-  z.strictObject({ type: z.literal("agent"), agentId: z.string(), turnId: z.string() }),
-  z.strictObject({ type: z.literal("workflow"), runId: z.string() }),
+  agent,
+  workflow,
 ]);
 
 export const turnIssues: z.ZodType<TurnIssues> = z.strictObject({

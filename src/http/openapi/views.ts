@@ -30,7 +30,7 @@ import type {
 import { contentSchema } from "../../shared/content.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
-import { agentCaller, turnCaller, turnIssues } from "./callers.ts";
+import { startingCaller, turnCaller, turnIssues } from "./callers.ts";
 import { approval, move, wireError } from "./move-views.ts";
 import { anyJson, count, ids, runId, time } from "./scalars.ts";
 import { dollars, providerCall, spending, turnTokens, usage } from "./usage-views.ts";
@@ -123,7 +123,7 @@ const summary = {
     z
       .union([
         z.strictObject({ agentId: ids.agent, turnId: ids.turn, conversationId: ids.conversation }),
-        z.strictObject({ runId }),
+        z.strictObject({ runId, node: z.exactOptional(z.string()) }),
       ])
       .meta({
         description:
@@ -169,6 +169,7 @@ export const message: z.ZodType<MessageView> = z
     createdAt: time,
     agentId: z.exactOptional(ids.agent),
     clientId: z.exactOptional(z.string().meta({ description: "The sender's idempotency key." })),
+    runId: z.exactOptional(runId.meta({ description: "The run that sent the message." })),
     stopped: z.exactOptional(
       z.literal(true).meta({
         description: "The turn ended while the message streamed; `content` is what was shown.",
@@ -194,7 +195,7 @@ const turnFields = {
   issues: z.exactOptional(turnIssues),
 };
 export const turnSummary: z.ZodType<Omit<TurnSummary, "output">> = z
-  .strictObject({ ...turnFields, caller: z.exactOptional(agentCaller) })
+  .strictObject({ ...turnFields, caller: z.exactOptional(startingCaller) })
   .meta({ id: "TurnSummary" });
 
 export const turn: z.ZodType<TurnView> = z

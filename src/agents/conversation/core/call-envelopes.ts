@@ -95,6 +95,9 @@ export function callEnvelopes(
       for (const operation of openCalls(turn))
         if (isUnderWay(operation)) envelopes.push(readersEnvelope(after, turn, operation));
   }
+  for (const turn of touched)
+    if (turn.status !== "active" && (before.active.has(turn.n) || turn.n > before.turns))
+      envelopes.push(...invitationResult(record, turn));
   const { call: origin } = record;
   if (origin !== undefined) envelopes.push(...askEnvelopes(record, origin, before, { touched, entries }));
   if (origin !== undefined && after.status !== "active") {
@@ -200,7 +203,7 @@ function call({ record, seq }: Owing, turn: Turn, operation: Operation): CallEnv
     caller: { agentId, turnId: turnId(turn) },
     content: callMessageOf(record, turn, operation),
     projectIds: [...new Set([record.projectId, ...(caller?.projectIds ?? [])])],
-    path: pathTo(record, agentId),
+    path: pathTo(record, turn),
     readers: readersOf(record),
     readersSeq: seq,
     deadline: deadline - CALL_GRACE_MS,
@@ -220,6 +223,16 @@ function cancellation(record: ConversationIdentity, turn: Turn, operation: Opera
   const reason = turn.error?.message.slice(0, 500);
   const body: AgentCancelBody = { operationId: operationId(turn, item), attempt, ...defined({ reason }) };
   return { ...toCalled(record, turn, operation), type: AGENT_CANCEL, body: jsonOf(body) };
+}
+
+/** Returns the result of a turn that a run waits for, to the run (RUNINVITE-2); nothing for other turns. */
+function invitationResult({ tenant }: ConversationIdentity, turn: Turn): CallEnvelope[] {
+  const { invited, caller } = turn;
+  if (invited === undefined || caller.type !== "workflow") return [];
+  const { runId } = caller;
+  // The conversation keeps what the turn has used up.
+  const ended = { outcome: outcomeOf(turn), spent: NOTHING };
+  return [resultEnvelope(tenant, { ...invited, from: runId, caller: { runId } }, ended)];
 }
 
 /** Returns the result of a call, to its caller. */

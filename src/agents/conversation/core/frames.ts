@@ -143,7 +143,7 @@ function frameOf(
       return {
         ...common,
         type,
-        data: { ...client, agentId, ...(caller.type === "agent" ? { caller } : {}) },
+        data: { ...client, agentId, ...(caller.type === "user" ? {} : { caller }) },
       };
     case "turn.queued":
       // SAFETY: the reducer wrote the entry's data.
@@ -175,6 +175,7 @@ function frameOf(
           ...client,
           content: turn.input,
           ...(caller.type === "agent" ? { agentId: caller.agentId } : {}),
+          ...(caller.type === "workflow" ? { runId: caller.runId } : {}),
         },
       };
     case "message.started":

@@ -150,6 +150,19 @@ export interface AgentInvited {
   outcome: (Invitation & { error?: never }) | { error: ErrorData };
 }
 
+/** A node of a run invites an agent. What the agent brings came before. */
+export interface RunInvited extends Invitation {
+  type: "conversation.run.invited";
+  /** The agent that is invited. */
+  agentId: string;
+  by: Extract<Caller, { type: "workflow" }>;
+  content: string;
+  /** The operation of the node, its attempt, and the agents that wait for the run. */
+  invited: { operationId: string; attempt: number; path: readonly string[] };
+  /** The operation that started the run: its turn, its item and its attempt. */
+  origin: { turn: number; item: number; attempt: number };
+}
+
 /** The answer of an agent to a request for its budget, or the failure to deliver it. */
 export interface BudgetLeased {
   type: "conversation.budget.leased";
@@ -354,6 +367,7 @@ export type Signal =
   | AgentEnded
   | AgentAsked
   | ReadersChanged
+  | RunInvited
   | BudgetLeased
   | CompactionSignal
   | ClientResult

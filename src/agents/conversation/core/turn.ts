@@ -20,8 +20,10 @@ export interface Turn {
   readonly stem: string;
   readonly agentId: string;
   readonly caller: Caller;
-  /** Present where an agent started the turn. */
+  /** Present where an agent or a run started the turn. */
   readonly exchange?: Exchange;
+  /** Present where a node of a run started the turn: its caller. */
+  readonly invited?: RunInvitation;
   /** The client's idempotency key, as supplied. */
   readonly clientId?: string;
   /** The correlation id of its message, as supplied. `correlationOf` has that of every turn. */
@@ -122,6 +124,17 @@ export interface Exchange {
   readonly message?: string;
 }
 
+/** The operation of a node that waits for a turn. */
+export interface RunInvitation {
+  readonly operationId: string;
+  /** From 1. */
+  readonly attempt: number;
+  /** The agents that wait for the run, the first one first. */
+  readonly path: readonly string[];
+  /** Another turn waits for the run, and so for this one: this one waits for none (RUNINVITE-3). */
+  readonly passes?: true;
+}
+
 /** A message that another one replies to. */
 export interface RepliedMessage {
   readonly role: "user" | "agent";
@@ -138,6 +151,7 @@ export type TurnRequest = Pick<
   | "agentId"
   | "caller"
   | "exchange"
+  | "invited"
   | "clientId"
   | "correlationId"
   | "traceparent"

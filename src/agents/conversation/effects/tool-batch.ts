@@ -5,7 +5,7 @@ import { fromStored } from "../../../library/stored-tool.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { TaskExecutor, ToolInvocation } from "../../../protocol/executor-api.ts";
-import { operationId } from "../../../protocol/ids.ts";
+import { operationId, turnId } from "../../../protocol/ids.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
@@ -92,14 +92,23 @@ export class ToolBatch {
 function calledWorkflow(
   record: ConversationIdentity,
   turn: Turn,
-  operation: Pick<Operation, "tool" | "reply">,
+  operation: Pick<Operation, "tool" | "reply" | "item" | "attempt">,
 ): ToolInvocation["workflow"] {
   const { agentId } = turn;
   const workflow = workflowOf(chainOf(record, agentId), operation);
   if (workflow === undefined) return undefined;
   const startedBy = userOf(record, turn);
   if (startedBy === undefined) throw new Error("The run of a workflow would belong to nobody.");
-  return { reference: formatReference(parseReference(workflow)), startedBy, path: pathTo(record, agentId) };
+  const { item, attempt } = operation;
+  return {
+    reference: formatReference(parseReference(workflow)),
+    startedBy,
+    path: pathTo(record, turn),
+    origin: {
+      ...{ conversationId: record.id, turnId: turnId(turn), agentId },
+      ...{ operationId: operationId(turn, item), attempt },
+    },
+  };
 }
 
 const NOWHERE: ToolInvocation["tool"] = { library: "", id: "", version: 0 };

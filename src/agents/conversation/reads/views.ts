@@ -89,7 +89,8 @@ export function messageView(turn: Turn, item: number, at: number): MessageView |
   const { input, clientId, agentId, caller } = turn;
   if (item === 0 && caller.type === "agent")
     return { ...base, role: "agent", content: input, agentId: caller.agentId };
-  if (item === 0) return { ...base, role: "user", content: input, ...defined({ clientId }) };
+  const runId = caller.type === "workflow" ? caller.runId : undefined;
+  if (item === 0) return { ...base, role: "user", content: input, ...defined({ clientId, runId }) };
   const reply = turn.replies.find((candidate) => candidate.item === item);
   if (reply === undefined) return null;
   const { text: content, stopped } = reply;
@@ -108,7 +109,7 @@ export function turnSummaryView(turn: TurnFacts): TurnSummary {
     id: turnId(turn),
     status,
     agentId,
-    ...(caller.type === "agent" ? { caller } : {}),
+    ...(caller.type === "user" ? {} : { caller }),
     createdAt: toIso(createdAt),
     completedAt: completedAt === undefined ? null : toIso(completedAt),
     ...(phase === undefined ? {} : { phase }),

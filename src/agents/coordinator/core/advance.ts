@@ -4,6 +4,7 @@
  * STEPS-1  A commit takes a bounded number of steps. Tokens that could go on wait for the next commit then.
  * STEPS-2  A run has at most `MAX_TOKENS` tokens: then it fails with `RUN_TOO_LONG`, and what it has written stays readable.
  * OPENCALLS-1  A run waits for at most `MAX_OPEN_CALLS` sub-workflows and agents at once: a node beyond them fails. So a run can always end.
+ * AGENTNODE-3  In a run that no conversation has started, a node in the mode `loop_in` fails with `INVALID_INPUT`, and nobody is asked.
  * STEPS-3  A node without an `outputMapping` makes its result the output of its branch. Outside branches it writes nothing.
  */
 import type { WorkflowTransition } from "../../../protocol/workflow-definition.ts";
@@ -24,6 +25,7 @@ import {
   STEPS_OF_TOKEN,
 } from "./limits.ts";
 import { countedWith, type Firing, firingBehind } from "./routing.ts";
+import { calledBy } from "./run-envelopes.ts";
 import type { Token } from "./state.ts";
 import { workOf } from "./work.ts";
 
@@ -101,10 +103,10 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
           meter,
           `The input of "${token.node}"`,
         );
-  if (mode === "loop_in")
+  if (mode === "loop_in" && draft.before.record.origin === undefined)
     throw new TokenFailure({
-      code: "UNSUPPORTED",
-      message: `"${token.node}" invites its agent into a conversation, and no conversation started this run. Use the mode "delegate".`,
+      code: "INVALID_INPUT",
+      message: `"${token.node}" invites its agent into the conversation that has started the run, and none has: a request or a trigger did. Let an agent start it, with a tool over the workflow, or use the mode "delegate".`,
     });
   const work = workOf(draft.before.record, token.node);
   const gate = work?.kind === "gate" ? opened(draft, token.node, work.question, given, meter) : undefined;
@@ -121,8 +123,14 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
       message: `A run waits for at most ${MAX_OPEN_CALLS} sub-workflows and agents at once. Fan out over fewer.`,
     });
   draft.change(token.id, { phase: { kind: "working", attempt: 1, ...(gate ?? { input }) } });
-  const data = input === own ? {} : { data: { input } };
-  draft.note({ type: "task.dispatched", token: token.id, node: token.node, ...data });
+  const data = {
+    ...(input === own ? {} : { input }),
+    ...(agent === undefined ? {} : { conversationId: calledBy(draft.before.record, token, 1) }),
+  };
+  draft.note({
+    ...{ type: "task.dispatched", token: token.id, node: token.node },
+    ...(Object.keys(data).length === 0 ? {} : { data }),
+  });
   if (gate !== undefined) {
     const { prompt = "", deadline = null } = gate;
     draft.note({ type: "gate.opened", token: token.id, node: token.node, data: { prompt, deadline } });

@@ -1,5 +1,6 @@
 /** The identity of a run, which never changes. */
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
+import type { RunOrigin } from "../../../protocol/run-origin.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 
@@ -29,6 +30,8 @@ export interface RunRecord {
   readonly parent?: RunParent;
   /** The agents that wait for the run, or for one above it; absent where none does. */
   readonly path?: readonly string[];
+  /** The call of a tool that started the run, or the first one above it; absent where none did. */
+  readonly origin?: RunOrigin;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
 }

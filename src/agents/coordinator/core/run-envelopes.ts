@@ -5,6 +5,8 @@
  * SUBRUN-2  A run that nobody waits for any more is cancelled: its token was cancelled, the run above it has ended, or nobody knows whether
  *           its start has arrived. So is the call of an agent.
  * AGENTNODE-1  A node with an agent asks it for one turn, in a conversation of its own. The answer is the node's result, `{text}`.
+ * AGENTNODE-4  In the mode `loop_in` the agent is asked for one turn in the conversation that has started the run. The end of this turn is the
+ *              end of the node, and the token of a node that nobody waits for takes it back.
  * SUBRUN-3  A run that another one started tells it its end, once. An output that fits into no envelope is a failure there.
  */
 import { callMessage } from "../../../library/agent-tool.ts";
@@ -27,6 +29,13 @@ import {
   type RunEndedBody,
   type RunStartBody,
 } from "../../../protocol/run-call.ts";
+import {
+  AGENT_INVITE,
+  AGENT_UNINVITE,
+  type AgentInviteBody,
+  type AgentUninviteBody,
+} from "../../../protocol/run-invitation.ts";
+import type { RunOrigin } from "../../../protocol/run-origin.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { shortenToJson } from "../../../shared/text.ts";
@@ -82,8 +91,16 @@ export function childRunId({ id, stem }: RunRecord, token: number, attempt: numb
 }
 
 /** Returns the id of the conversation in which the agent of a token works. */
-export function calledBy({ id, stem }: RunRecord, token: number, attempt: number): string {
+export function calledBy(record: RunRecord, { id: token, node }: Token, attempt: number): string {
+  const { id, stem } = record;
+  const inviting = invitingOrigin(record, node);
+  if (inviting !== undefined) return inviting.conversationId;
   return calledConversationId(operationOf({ stem }, token), attempt, jurisdictionOf(id));
+}
+
+/** Returns the call to whose conversation a node invites its agent; `undefined` for other nodes. */
+function invitingOrigin({ workflow, origin }: RunRecord, ref: string): RunOrigin | undefined {
+  return graphOf(workflow.definition).node(ref).mode === "loop_in" ? origin : undefined;
 }
 
 function startedBy(record: RunRecord, token: Token | undefined): Started | undefined {
@@ -95,13 +112,22 @@ function startedBy(record: RunRecord, token: Token | undefined): Started | undef
 function start(record: RunRecord, started: Started): RunEnvelope {
   if (started.kind === "workflow") return toChild<RunStartBody>(record, started, RUN_START, {});
   const { token, work } = started;
-  const { agent = "" } = graphOf(record.workflow.definition).node(token.node);
+  const { agent: agentId = "" } = graphOf(record.workflow.definition).node(token.node);
+  const content = shortenToJson(callMessage(work.input), MAX_CALL_BYTES).slice(0, MAX_CALL_LENGTH);
+  const path = [...(record.path ?? [])];
+  const inviting = invitingOrigin(record, token.node);
+  if (inviting !== undefined) {
+    const { operationId, attempt } = inviting;
+    return toChild<AgentInviteBody>(record, started, AGENT_INVITE, {
+      ...{ agentId, node: token.node, content, path },
+      rootRunId: record.parent?.rootRunId ?? record.id,
+      origin: { operationId, attempt },
+    });
+  }
   return toChild<AgentCallBody>(record, started, AGENT_CALL, {
-    agentId: agent,
-    caller: { runId: record.id },
-    content: shortenToJson(callMessage(work.input), MAX_CALL_BYTES).slice(0, MAX_CALL_LENGTH),
+    ...{ agentId, content, path },
+    caller: { runId: record.id, node: token.node },
     projectIds: [record.projectId],
-    path: [...(record.path ?? [])],
     readers: [record.startedBy],
     deadline: token.createdAt + AGENT_NODE_MS,
     correlationId: record.id,
@@ -109,9 +135,11 @@ function start(record: RunRecord, started: Started): RunEnvelope {
 }
 
 function cancellation(record: RunRecord, started: Started, reason: string): RunEnvelope {
-  return started.kind === "workflow"
-    ? toChild<RunCancelBody>(record, started, RUN_CANCEL, { reason })
-    : toChild<AgentCancelBody>(record, started, AGENT_CANCEL, { reason: reason.slice(0, 500) });
+  if (started.kind === "workflow") return toChild<RunCancelBody>(record, started, RUN_CANCEL, { reason });
+  const short = { reason: reason.slice(0, 500) };
+  return invitingOrigin(record, started.token.node) === undefined
+    ? toChild<AgentCancelBody>(record, started, AGENT_CANCEL, short)
+    : toChild<AgentUninviteBody>(record, started, AGENT_UNINVITE, short);
 }
 
 function toChild<Body extends object>(
@@ -123,7 +151,7 @@ function toChild<Body extends object>(
   const to =
     kind === "workflow"
       ? { kind: "coordinator", tenant: record.tenant, id: childRunId(record, token.id, attempt) }
-      : { kind: "conversation", tenant: record.tenant, id: calledBy(record, token.id, attempt) };
+      : { kind: "conversation", tenant: record.tenant, id: calledBy(record, token, attempt) };
   const operationId = operationOf(record, token.id);
   // SAFETY: the bodies are plain data.
   return { to, type, body: { operationId, attempt, ...body } as unknown as Json };

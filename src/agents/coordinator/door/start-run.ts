@@ -1,4 +1,4 @@
-/** Checks the requests of a run's callers. */
+/** Checks the requests of a run's callers: their forms, and the origin that only a conversation gives (INVITE-1). */
 import { z } from "zod";
 import {
   type FollowRun,
@@ -6,11 +6,14 @@ import {
   type StartRun,
   startFields,
 } from "../../../protocol/coordinator-api.ts";
+import { calledRunId } from "../../../protocol/ids.ts";
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
+import { runOriginSchema } from "../../../protocol/run-origin.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { agentIdSchema } from "../../../shared/id-schemas.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
+import { jurisdictionOf } from "../../../shared/location.ts";
 import { mayReadAll, type Principal } from "../../../shared/principal.ts";
 import { sha256Hex } from "../../../shared/sha256.ts";
 import { validate } from "../../../shared/validation.ts";
@@ -20,11 +23,17 @@ const startSchema = z.strictObject({
   id: runIdSchema,
   ...startFields,
   path: z.array(agentIdSchema).max(100).exactOptional(),
+  origin: runOriginSchema.exactOptional(),
 });
 
 /** Returns the request, checked. Throws `INVALID_INPUT`. */
 export function parseStart(input: StartRun): z.output<typeof startSchema> {
-  return validate(startSchema, input);
+  const request = validate(startSchema, input);
+  const { id, origin } = request;
+  if (origin === undefined) return request;
+  const { operationId, attempt, conversationId } = origin;
+  if (calledRunId(operationId, attempt, jurisdictionOf(conversationId)) === id) return request;
+  throw new DramatisError("INVALID_INPUT", "Only the run of an operation has this operation as its origin.");
 }
 
 /** The answer of a person: JSON. */

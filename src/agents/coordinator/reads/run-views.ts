@@ -116,13 +116,14 @@ function members({ state, endedAt }: ViewedRun) {
   };
 }
 
-function activeToken(record: RunRecord, { id: token, node, phase }: Token, path: string): ActiveToken {
+function activeToken(record: RunRecord, shown: Token, path: string): ActiveToken {
+  const { id: token, node, phase } = shown;
   if (phase.kind !== "working") return { token, node, status: "pending", path };
   const { attempt, lostUntil } = phase;
   const work = workOf(record, node)?.kind ?? "task";
   const status = lostUntil === undefined ? STATUSES[work] : "lost";
   const runId = work === "workflow" ? childRunId(record, token, attempt) : undefined;
-  const conversationId = work === "agent" ? calledBy(record, token, attempt) : undefined;
+  const conversationId = work === "agent" ? calledBy(record, shown, attempt) : undefined;
   return { token, node, status, path, attempt, ...defined({ runId, conversationId }) };
 }
 

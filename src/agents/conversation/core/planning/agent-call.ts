@@ -115,13 +115,13 @@ export function callerOf({ caller }: Pick<CallOrigin, "caller">): Caller {
   return "runId" in caller ? { type: "workflow", ...caller } : { type: "agent", ...caller };
 }
 
-/** Returns the error of an answer of a called agent without text; `null` for any other answer (DELEGATE-4). */
+/** Returns the error of an answer without text of an agent whose caller waits for it; `null` for any other answer (DELEGATE-4). */
 export function emptyAnswer(
   { record }: Pick<ConversationState, "record">,
-  { call }: CallingTurn,
+  { call, invited }: CallingTurn,
   { text }: ModelReply,
 ): ErrorData | null {
-  if (record.call === undefined || text.trim() !== "") return null;
+  if ((record.call ?? invited) === undefined || text.trim() !== "") return null;
   const why = call.final ? "used up its steps before reaching an answer" : "ended without an answer";
   return { code: "EXECUTION_FAILED", message: `The agent ${why}.`, retriable: true };
 }

@@ -44,11 +44,13 @@ export function planCycle(state: ConversationState, input: Pick<PlanInput, "turn
   return [{ type: "BEGIN_CYCLE", turn: first.n, final, ...notesOf(state, first, input) }];
 }
 
-function isHeld({ order, active }: ConversationState, { n }: Turn): boolean {
+function isHeld({ order, active }: ConversationState, { n, invited }: Turn): boolean {
+  if (invited?.passes) return false;
   return order !== "parallel" && [...active.values()].some((turn) => turn.n !== n && works(turn));
 }
 
 /** Reports whether the next cycle of an earlier turn comes first. */
-function isBehind({ order, active }: ConversationState, { n }: Turn): boolean {
+function isBehind({ order, active }: ConversationState, { n, invited }: Turn): boolean {
+  if (invited?.passes) return false;
   return order !== "parallel" && [...active.values()].some((turn) => turn.n < n && waitOf(turn) === "cycle");
 }

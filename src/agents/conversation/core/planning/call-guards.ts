@@ -24,9 +24,12 @@ export const USUAL_LIMITS: CallLimits = {
   tree: MAX_TREE_CALLS,
 };
 
-/** Returns the agents that called each other up to an agent of the conversation, the first one first. */
-export function pathTo({ call }: Pick<ConversationIdentity, "call">, agentId: string): string[] {
-  return [...(call?.path ?? []), agentId];
+/** Returns the agents that called each other up to that of a turn, the first one first. Those that wait for the run which has started it count. */
+export function pathTo(
+  { call }: Pick<ConversationIdentity, "call">,
+  { agentId, invited }: Pick<Turn, "agentId" | "invited">,
+): string[] {
+  return [...(invited?.path ?? call?.path ?? []), agentId];
 }
 
 /** Returns the template of the sub-agents that a tool of an agent spawns; `undefined` for other tools. */
@@ -42,7 +45,7 @@ export function templateOf(
 /** Returns the result of a call that may start no run of a workflow; `null` for all others. */
 export function runRefusal(
   record: ConversationIdentity,
-  turn: Pick<Turn, "n" | "agentId" | "caller" | "exchange">,
+  turn: Pick<Turn, "n" | "agentId" | "caller" | "exchange" | "invited">,
   operation: Omit<Operation, "item" | "reply">,
   limits: CallLimits = USUAL_LIMITS,
 ): ToolResult | null {
@@ -54,7 +57,7 @@ export function runRefusal(
   const refuse = (message: string) => failure(toolCallId, "PERMISSION_DENIED", message);
   if (userOf(record, turn) === undefined)
     return refuse("The run would belong to nobody: no user takes part here. Answer without this call.");
-  if (pathTo(record, agentId).length > limits.depth)
+  if (pathTo(record, turn).length > limits.depth)
     return refuse(
       `At most ${limits.depth} calls of agents may be below each other, and the run of a workflow below them. Answer without this call.`,
     );
@@ -64,13 +67,14 @@ export function runRefusal(
 /** Returns the result of a call that is not allowed; `null` where it is. `open` are the calls that are open. */
 export function callRefusal(
   record: ConversationIdentity,
-  agentId: string,
+  turn: Pick<Turn, "agentId" | "invited">,
   { toolCallId, name, agent, input }: Pick<Operation, "toolCallId" | "name" | "agent" | "input">,
   open: readonly Pick<Operation, "input" | "agent">[],
   limits: CallLimits = USUAL_LIMITS,
 ): ToolResult | null {
   if (agent === undefined) return null;
-  const path = pathTo(record, agentId);
+  const { agentId } = turn;
+  const path = pathTo(record, turn);
   const refuse = (code: ToolErrorCode, message: string, retriable = false) =>
     failure(toolCallId, code, message, retriable);
   if (agent.mode === "loop_in" && record.call !== undefined)

@@ -19,7 +19,7 @@ import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import { callMessageOf } from "../call-envelopes.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { Operation } from "../operation.ts";
-import type { AgentInvited } from "../signals.ts";
+import type { AgentInvited, Join } from "../signals.ts";
 import { type ConversationState, chainOf, takesPart } from "../state.ts";
 import { operationTraceparent } from "../trace.ts";
 import { joiningOperations, type Turn } from "../turn.ts";
@@ -27,7 +27,7 @@ import { planJoin } from "./participants.ts";
 import { resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
 import { nextAttemptAt } from "./tool-retry.ts";
-import { startTurns, turnBudgetLeft, without } from "./turn-taking.ts";
+import { type Call, startTurns, turnBudgetLeft, without } from "./turn-taking.ts";
 
 /** Plans after the versions of an agent that is to join have come, or the reason why they have not. */
 export function planInvited(
@@ -60,22 +60,45 @@ function join(
   const participant = { type: "agent", id: agentId } as const;
   const caller = { type: "agent", agentId: turn.agentId, turnId: turnId(turn) } as const;
   const fail = (result: ToolResult) => resume(state, turn, [{ item, result }]);
-  let joins: AgentDecision[];
+  const handoff = handoffOf(record, turn, operation);
+  const content = callMessageOf(record, turn, operation);
+  const traceparent = operationTraceparent(turn, item);
   try {
-    const handoff = handoffOf(record, turn, operation);
-    const signal = {
-      type: "conversation.participant.add",
-      caller,
-      participant,
-      ...invitation,
-      handoff,
-    } as const;
-    joins = planJoin(state, signal, input);
+    const { joined, joins, starts } = bringIn(
+      state,
+      turn,
+      { type: "conversation.participant.add", caller, participant, ...invitation, handoff },
+      { agentId, content, traceparent },
+      input,
+    );
+    return [
+      ...joins,
+      ...resume(joined, turn, [
+        { item, result: { tool_call_id: toolCallId, success: true, result: { joined: agentId } } },
+      ]),
+      ...starts,
+    ];
   } catch (error) {
     if (error instanceof DramatisError) return fail(refused(operation, error));
     throw error;
   }
-  const isNew = !record.agents.some(({ id }) => id === agentId);
+}
+
+/**
+ * Adds an agent, and starts its turn, which belongs to the exchange of `turn` and gets half of what is left of its budget. Throws as
+ * `planJoin` does, and `TOO_MANY_TURNS` where the turn may not start. `joined` is the state with the agent.
+ */
+export function bringIn(
+  state: ConversationState,
+  turn: Turn,
+  join: Join,
+  call: Omit<Call, "budget">,
+  input: PlanInput,
+): { joined: ConversationState; joins: AgentDecision[]; starts: AgentDecision[] } {
+  const { record } = state;
+  const { participant, agent } = join;
+  const joins = planJoin(state, join, input);
+  const isNew = !record.agents.some(({ id }) => id === participant.id);
   const joined: ConversationState = {
     ...state,
     record: {
@@ -83,26 +106,22 @@ function join(
       participants: takesPart(record, participant)
         ? record.participants
         : [...record.participants, participant],
-      agents: isNew && invitation.agent !== undefined ? [...record.agents, invitation.agent] : record.agents,
+      agents: isNew && agent !== undefined ? [...record.agents, agent] : record.agents,
     },
   };
   const budget = turnBudgetLeft(state, turn, 2);
-  const content = callMessageOf(record, turn, operation);
-  const traceparent = operationTraceparent(turn, item);
-  const call = { agentId, content, traceparent, ...defined({ budget }) };
-  const { before, after } = startTurns(joined, turn, [call], { ...input, isCallerOver: false });
+  const { before, after } = startTurns(joined, turn, [{ ...call, ...defined({ budget }) }], {
+    ...input,
+    isCallerOver: false,
+  });
   const [refusal] = before;
-  if (refusal?.type === "LEAVE_UNASKED") return fail(beyond(operation, refusal.reason));
-  return [
-    ...joins,
-    ...(turn.budget === undefined || budget === undefined
+  if (refusal?.type === "LEAVE_UNASKED")
+    throw new DramatisError("TOO_MANY_TURNS", BEYOND[refusal.reason], { retriable: false });
+  const lowered: AgentDecision[] =
+    turn.budget === undefined || budget === undefined
       ? []
-      : [{ type: "LOWER_BUDGET" as const, turn: turn.n, budget: without(turn.budget, budget) }]),
-    ...resume(joined, turn, [
-      { item, result: { tool_call_id: toolCallId, success: true, result: { joined: agentId } } },
-    ]),
-    ...after,
-  ];
+      : [{ type: "LOWER_BUDGET", turn: turn.n, budget: without(turn.budget, budget) }];
+  return { joined, joins: [...joins, ...lowered], starts: after };
 }
 
 /** Returns the past that the agent of a call is told of. */
@@ -127,17 +146,12 @@ function refused(
   { toolCallId }: Operation,
   { code, message, retriable }: Pick<ErrorData, "code" | "message" | "retriable">,
 ): ToolResult {
-  return failure(toolCallId, CODES[code] ?? "EXECUTION_FAILED", message, retriable);
+  const advice = code === "TOO_MANY_TURNS" ? " Answer yourself." : "";
+  return failure(toolCallId, CODES[code] ?? "EXECUTION_FAILED", `${message}${advice}`, retriable);
 }
 
 const BEYOND = {
-  bound:
-    "The message of the user has had all turns of agents that it may have, so nobody joined. Answer yourself.",
-  busy: "Too many turns are active, so nobody joined. Answer yourself.",
-  budget:
-    "The budget is in dollars, and a model of this agent has no price, so it did not join. Answer yourself.",
+  bound: "The message of the user has had all turns of agents that it may have, so nobody joined.",
+  busy: "Too many turns are active, so nobody joined.",
+  budget: "The budget is in dollars, and a model of this agent has no price, so it did not join.",
 } as const;
-
-function beyond({ toolCallId }: Operation, reason: keyof typeof BEYOND): ToolResult {
-  return failure(toolCallId, "EXECUTION_FAILED", BEYOND[reason]);
-}

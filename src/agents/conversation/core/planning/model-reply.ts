@@ -85,7 +85,7 @@ export function planModelReply(
     const isBeyond = checked.result === undefined && ran >= left;
     const refusal = isBeyond
       ? null
-      : (callRefusal(state.record, turn.agentId, checked, open, input.calls) ??
+      : (callRefusal(state.record, turn, checked, open, input.calls) ??
         runRefusal(state.record, turn, checked, input.calls));
     const allowed = refusal === null ? checked : refusedCall(checked, refusal);
     const operation = isBeyond ? overBudget(checked) : allowed;

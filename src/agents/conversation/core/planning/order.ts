@@ -69,9 +69,13 @@ export function planQueue(
   state: ConversationState,
   input: Pick<PlanInput, "turns" | "ended">,
 ): AgentDecision[] {
-  const [first] = queuedTurns(state);
+  const queued = queuedTurns(state);
+  const passing = queued.find(({ invited }) => invited?.passes);
   const isHeld =
-    state.order === "queued" && [...state.active.values()].some((turn) => !turn.queued && holdsQueue(turn));
+    passing === undefined &&
+    state.order === "queued" &&
+    [...state.active.values()].some((turn) => !turn.queued && holdsQueue(turn));
+  const first = passing ?? queued[0];
   return first === undefined || isHeld ? [] : [begin(state, first.n, first.agentId, input)];
 }
 

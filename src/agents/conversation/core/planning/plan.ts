@@ -33,6 +33,7 @@ import { withOrigin } from "./origin.ts";
 import { planJoin, planLeave } from "./participants.ts";
 import { planAbandon, planExpiry, planRecovery } from "./recovery.ts";
 import { planClientResult, planStoppedTask, planToolResult } from "./results.ts";
+import { planRunInvited } from "./run-invitation.ts";
 import { planDrained, planIngest } from "./signal-queue.ts";
 import { planUpdate } from "./update.ts";
 import { planUserMessage } from "./user-message.ts";
@@ -83,6 +84,8 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       return planAgentEnded(state, signal, input);
     case "conversation.agent.invited":
       return planInvited(state, signal, input);
+    case "conversation.run.invited":
+      return planRunInvited(state, signal, input);
     case "conversation.budget.leased":
       return planLeased(state, signal);
     case "conversation.compaction.completed":

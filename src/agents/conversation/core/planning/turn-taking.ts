@@ -14,6 +14,7 @@ import { checkPrices } from "../../../../library/prices.ts";
 import { addAmounts } from "../../../../model/spending.ts";
 import { AMOUNT, amountOf, BUDGET_LIMITS, type Budget, inUnits } from "../../../../protocol/budget.ts";
 import { MAX_TURN_NUMBER, messageId, turnId } from "../../../../protocol/ids.ts";
+import type { Caller } from "../../../../protocol/views.ts";
 import type { Content } from "../../../../shared/content.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { withAttempt } from "../calls.ts";
@@ -25,7 +26,7 @@ import { reservedByCalls, spentByTurn } from "../ledger.ts";
 import { MAX_ACTIVE_CONTENT, MAX_ACTIVE_TURNS, MAX_AGENT_TURNS } from "../limits.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { turnTraceparent } from "../trace.ts";
-import { backgroundOperations, type CallingTurn, type Turn } from "../turn.ts";
+import { backgroundOperations, type CallingTurn, type RunInvitation, type Turn } from "../turn.ts";
 import { holdsQueue } from "../waits.ts";
 import { mentionedIn, presentAgents } from "./address.ts";
 
@@ -83,17 +84,23 @@ function askedIn({ record }: ConversationState, { agentId }: Turn, text: string)
   return [...new Set(mentionedIn(text))].filter((id) => others.has(id));
 }
 
-/** A turn that an agent starts: `message` is the id of its message where that is in the transcript. */
-interface Call {
+/** A turn that an agent or a run starts: `message` is the id of its message where that is in the transcript. */
+export interface Call {
   agentId: string;
   content: Content;
   message?: string;
   budget?: Budget;
   /** The place in the trace that the turn has; that of the turn which calls when absent. */
   traceparent?: string;
+  /** The node of a run that starts the turn. */
+  by?: Extract<Caller, { type: "workflow" }>;
+  invited?: RunInvitation;
 }
 
-/** Starts turns of agents that take part. `isCallerOver`: the cycle of the turn that calls them ends in this step. */
+/**
+ * Starts turns of agents that take part, called by the agent of a turn unless `by` names a run that this turn has started. `isCallerOver`: the
+ * cycle of the turn that calls them ends in this step.
+ */
 export function startTurns(
   state: ConversationState,
   turn: Turn,
@@ -107,7 +114,7 @@ export function startTurns(
   let length = activeLength(state);
   let n = state.turns;
   let isHeld = isQueueHeld(state, isCallerOver ? turn.n : undefined);
-  for (const { agentId, content, message, budget, traceparent } of calls) {
+  for (const { agentId, content, message, budget, traceparent, by: run, invited } of calls) {
     const reason = refusal(state, { agentId, left, length: length + lengthOf(content), n, budget });
     if (reason !== null) {
       started.before.push({ type: "LEAVE_UNASKED", turn: turn.n, agentId, reason });
@@ -116,20 +123,21 @@ export function startTurns(
     n += 1;
     left -= 1;
     length += lengthOf(content);
+    const isQueued = isHeld && invited?.passes === undefined;
     started.after.push({
       type: "START_TURN",
       turn: n,
       stem: newStem(input),
       agentId,
-      caller,
+      caller: run ?? caller,
       correlationId: correlationOf(turn),
       input: content,
       exchange: { of, by, ...defined({ message }) },
       traceparent: traceparent ?? turnTraceparent(turn),
-      ...defined({ budget }),
-      ...(isHeld ? {} : { begins: "at once" as const }),
+      ...defined({ budget, invited }),
+      ...(isQueued ? {} : { begins: "at once" as const }),
     });
-    if (isHeld) started.after.push({ type: "QUEUE_TURN", turn: n });
+    if (isQueued) started.after.push({ type: "QUEUE_TURN", turn: n });
     isHeld ||= state.order === "queued";
   }
   return started;

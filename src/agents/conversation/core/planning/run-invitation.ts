@@ -1,0 +1,64 @@
+/**
+ * Agents that runs bring into the conversation which has started them. Pure.
+ *
+ * RUNINVITE-1  A node in the mode `loop_in` adds its agent to the participants, as a user would, and in the same commit a turn of the agent
+ *              starts: its message is that of the node, its caller the node of the run. The turn belongs to the exchange of the turn that
+ *              called the tool, so it counts among the turns of the user's message and shares the budget, as after LOOPIN-4.
+ * RUNINVITE-2  The end of that turn is sent to the run once, in the commit that ends it: the answer, or the error of a turn that failed, was
+ *              stopped, whose agent left, or that ended without text.
+ * RUNINVITE-3  Where a turn waits for the run, what the run invites waits for no other turn, whatever the order of turns: neither to begin nor for
+ *              its next cycle. So a run in a conversation with `turns: "queued"` does not wait for itself. A run in the background takes
+ *              its place in the queue.
+ * RUNINVITE-4  Only a run that an open call of this conversation has started, or one below it, invites: for any other it is `NOT_FOUND`. The
+ *              agent that called the tool, and any agent in a conversation that a call opened, are `FORBIDDEN`.
+ */
+import { defined } from "../../../../shared/defined.ts";
+import { DramatisError } from "../../../../shared/errors.ts";
+import type { AgentDecision, PlanInput } from "../decisions.ts";
+import { isOpen } from "../operation.ts";
+import type { RunInvited } from "../signals.ts";
+import type { ConversationState } from "../state.ts";
+import { operationTraceparent } from "../trace.ts";
+import { bringIn } from "./loop-in.ts";
+
+/** Adds the agent that a run invites, and starts its turn. Throws what RUNINVITE-4 refuses, and as `bringIn` does. */
+export function planRunInvited(
+  state: ConversationState,
+  { agentId, agent, announcement, by, content, invited, origin }: RunInvited,
+  input: PlanInput,
+): AgentDecision[] {
+  const turn = state.active.get(origin.turn);
+  const operation = turn?.operations.find(({ item }) => item === origin.item);
+  if (
+    turn === undefined ||
+    operation === undefined ||
+    !isOpen(operation) ||
+    operation.attempt !== origin.attempt
+  )
+    throw new DramatisError("NOT_FOUND", "The call that has started the run is over, so nobody joined.");
+  if (state.record.call !== undefined)
+    throw new DramatisError(
+      "FORBIDDEN",
+      `"${agentId}" cannot join: another agent called "${turn.agentId}", which works alone. Use the mode "delegate".`,
+    );
+  if (agentId === turn.agentId)
+    throw new DramatisError("FORBIDDEN", `"${agentId}" waits for the run, so it cannot be invited by it.`);
+  const { joins, starts } = bringIn(
+    state,
+    turn,
+    {
+      type: "conversation.participant.add",
+      caller: by,
+      participant: { type: "agent", id: agentId },
+      handoff: "recent",
+      ...defined({ agent, announcement }),
+    },
+    {
+      ...{ agentId, content, by },
+      traceparent: operationTraceparent(turn, origin.item),
+      invited: { ...invited, ...(operation.mode === "sync" ? { passes: true } : {}) },
+    },
+    input,
+  );
+  return [...joins, ...starts];
+}
