@@ -7,6 +7,7 @@ import { RUN_ID } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { HUMAN_KINDS } from "./task-definition.ts";
 import type { WorkflowDefinition } from "./workflow-definition.ts";
 import type { RunEntry, RunError, RunStatus } from "./workflow-run.ts";
@@ -23,6 +24,8 @@ export interface StartRun {
   idempotencyKey?: string;
   /** The agents that wait for the run, the first one first; none when absent. Its nodes ask none of them. No request over HTTP has it. */
   path?: string[];
+  /** The workflow with all that it runs, where the caller has pinned it before; resolved from `workflow` when absent. No request over HTTP has it. */
+  pinned?: PinnedWorkflow;
 }
 
 export const runIdSchema = z.string().regex(RUN_ID, "Must be `run_` and a ULID, as `newRunId()` returns.");

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { ExecutorReport, ToolInvocation } from "../../protocol/executor-api.ts";
+import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import { identifier } from "../../protocol/requests.ts";
 import type { PinnedTask } from "../../protocol/task-definition.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
@@ -58,6 +59,7 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
       reference: z.string().min(1).max(200),
       startedBy: identifier,
       path: z.array(agentIdSchema).max(100),
+      pinned: z.exactOptional(z.custom<PinnedWorkflow>(isJsonObject, "A workflow as it was pinned")),
     }),
   ),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
