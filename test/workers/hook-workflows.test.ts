@@ -334,7 +334,7 @@ describe("a persona is refused", () => {
           ),
         },
       }),
-      /"topic", which is required/,
+      /topic.*, which is required/,
     ],
     [
       "HOOKFIT-2 with a workflow that returns no operations",
