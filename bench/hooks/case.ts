@@ -43,6 +43,7 @@ export async function runHooks(directory: string): Promise<ResultRow[]> {
 
 async function measure(client: Client): Promise<ResultRow[]> {
   const samples = new Map<Variant, number[]>(VARIANTS.map((variant) => [variant, []]));
+  const runs: number[] = [];
   let actors = 0;
   for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round += 1) {
     const first = (round + WARM_UP_ROUNDS) % VARIANTS.length;
@@ -52,6 +53,8 @@ async function measure(client: Client): Promise<ResultRow[]> {
       if (round >= 0) samples.get(variant)?.push(time);
       await pause(SETTLE_MS);
     }
+    const time = await runTime(client);
+    if (round >= 0) runs.push(time);
     process.stdout.write(round < 0 ? "warm-up " : `${round + 1} `);
   }
   const [load = 0] = loadavg();
@@ -63,6 +66,7 @@ async function measure(client: Client): Promise<ResultRow[]> {
     row("turn without a hook", timesOf("none")),
     row("turn with a task", timesOf("task")),
     row("turn with a workflow", timesOf("workflow")),
+    row("run of the workflow by itself", runs),
     row("added by the task", added("task")),
     row(ADDED, added("workflow")),
   ];
@@ -76,6 +80,16 @@ async function batch(client: Client, variant: Variant, actor: number): Promise<n
     const answer = await client.post(`/${variant}/${actor}${done === 0 ? "?first" : ""}`, TEXT);
     const expected = `(${2 * done + 2} messages, seed ${variant === "none" ? 0 : 1}).`;
     if (!answer.endsWith(expected)) throw new Error(`${variant}: expected ${expected}, got ${answer}`);
+  }
+  return (performance.now() - begin) / TURNS;
+}
+
+/** Returns the milliseconds of a run without a turn. */
+async function runTime(client: Client): Promise<number> {
+  const begin = performance.now();
+  for (let run = 0; run < TURNS; run += 1) {
+    const status = await client.post("/run", TEXT);
+    if (status !== "completed") throw new Error(`A run is ${status}.`);
   }
   return (performance.now() - begin) / TURNS;
 }

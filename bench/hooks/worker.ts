@@ -1,9 +1,11 @@
 /**
  * Dramatis: an application with an agent for each kind of context hook, whose model is scripted and answers in the process.
- * `POST /VARIANT/ACTOR` runs a turn and answers with its answer; `?first` creates the conversation before.
+ * `POST /VARIANT/ACTOR` runs a turn and answers with its answer; `?first` creates the conversation before. `POST /run` starts the workflow
+ * of the hook by itself, and answers at its end.
  */
 import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
+import { ulid } from "ulid";
 import { z } from "zod";
 import { openaiAdapter } from "../../src/adapters/index.ts";
 import { dramatis } from "../../src/dramatis.ts";
@@ -13,6 +15,7 @@ import { defineWorkflow, node } from "../../src/library/workflows/define-workflo
 import type { ModelGateway } from "../../src/model/gateway.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
+import type { CoordinatorApi } from "../../src/protocol/coordinator-api.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { VARIANTS, type Variant } from "./workload.ts";
@@ -102,6 +105,9 @@ declare global {
 
 const principal: Principal = { subject: "visitor", tenant: "bench", roles: ["admin"] };
 
+/** Milliseconds in which every run ends. */
+const LIMIT_MS = 60_000;
+
 async function turn(variant: Variant, actor: string, content: string, isFirst: boolean): Promise<string> {
   const id = `conv_${actor.padStart(26, "0")}`;
   // SAFETY: the exported class is `Conversation`, which implements this.
@@ -116,6 +122,22 @@ async function turn(variant: Variant, actor: string, content: string, isFirst: b
   );
   if (status === "completed" && answer !== null) return answer;
   throw new Error(`The turn is ${status}: ${error?.message ?? ""}`);
+}
+
+/** Runs the workflow by itself, from its start to its end. */
+async function run(content: string): Promise<string> {
+  const id = `run_${ulid()}`;
+  // SAFETY: the exported class is `Coordinator`, which implements this.
+  const coordinator = (await getAgentByName(
+    exports.Coordinator as never,
+    `${principal.tenant}:${id}`,
+  )) as unknown as CoordinatorApi;
+  const workflow = { library: library.id, id: assembly.id };
+  const input = { user_message: content, recent_turns: [], system_instructions: [SYSTEM_PROMPT] };
+  unwrap(await coordinator.start(principal, { id, workflow, input }));
+  const { status, error } = unwrap(await coordinator.finished(principal, LIMIT_MS));
+  if (status !== "completed") throw new Error(`The run is ${status}: ${error?.message ?? ""}`);
+  return status;
 }
 
 async function prepare(): Promise<void> {
@@ -135,6 +157,7 @@ export default {
     const [, name, actor = ""] = pathname.split("/");
     const content = await request.text();
     if (name === "prepare") await prepare();
+    if (name === "run") return new Response(await run(content));
     const variant = VARIANTS.find((known) => known === name);
     return new Response(variant && (await turn(variant, actor, content, searchParams.has("first"))));
   },
