@@ -1,9 +1,15 @@
 /** Hooks that run workflows, on the real Worker: each attempt of a hook starts a run, and its output is what the hook gives. */
 import { runInDurableObject } from "cloudflare:test";
-import { exports } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
+import { ulid } from "ulid";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { durableActor } from "../../src/agents/base/lookup/durable-actors.ts";
+import { runWorkflow } from "../../src/agents/executor/run-workflow.ts";
+import { systemClock } from "../../src/ports/system.ts";
+import type { CoordinatorApi } from "../../src/protocol/coordinator-api.ts";
 import type { JournalEntryView } from "../../src/protocol/views.ts";
 import { expectProblem, post as postTo } from "./http-client.ts";
+import { Play } from "./provider.ts";
 import { call, ended, post } from "./run-helpers.ts";
 import {
   ADA,
@@ -120,6 +126,34 @@ describe("scenario 09: a context hook that is a workflow", () => {
     expect(await conversation.turn(turnId)).toMatchObject({ status: "failed", error: { code: "CANCELLED" } });
     expect(await play.requests()).toEqual([]);
   });
+});
+
+test("FLOWCALL-1 a start that is repeated with another input finds the run", async () => {
+  const play = new Play(script());
+  const operation = `op_${ulid()}`;
+  const run = (more: object) =>
+    runWorkflow(
+      {
+        clock: systemClock,
+        coordinator: (address) => durableActor<CoordinatorApi>(env, address),
+        waitUntil: () => undefined,
+      },
+      {
+        ...{ operationId: operation, attempt: 1, toolCallId: operation, timeoutMs: 30_000 },
+        tool: { library: "hookflows", id: "assembly_works", version: 0 },
+        workflow: { reference: "hookflows/assembly_works", startedBy: "ada", path: [] },
+        input: { user_message: play.content, ...more },
+        context: {
+          ...{ tenant: ADA.tenant, projectId: "default", agentId: "agent" },
+          ...{ conversationId: `conv_${ulid()}`, turnId: `turn_${ulid()}` },
+        },
+      },
+      new AbortController().signal,
+    );
+  const first = await run({ summary: "Before." });
+  expect(first).toMatchObject({ seed: 7 });
+  expect(await run({ summary: "After." })).toEqual(first);
+  expect(await play.runs()).toHaveLength(1);
 });
 
 test("scenario 10: A39 A40 a workflow extracts, and its operations are in the journal", async () => {

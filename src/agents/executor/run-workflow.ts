@@ -54,24 +54,25 @@ export async function runWorkflow(
     ...{ id, workflow: reference, input, projectId, path, idempotencyKey: operationId },
     ...defined({ pinned }),
   };
-  const connect = () => ports.coordinator({ kind: "coordinator", tenant, id });
-  const begun = persist(ports, async () => (await connect()).start(principal, request)).catch((error) => {
-    if (!isOfAnotherInput(error)) throw error;
-    return persist(ports, async () => (await connect()).status(principal));
-  });
+  const run = new RunConnection(ports, { kind: "coordinator", tenant, id });
+  const begun = run
+    .ask((actor) => actor.start(principal, request))
+    .catch((error: unknown) => {
+      if (!isOfAnotherInput(error)) throw error;
+      return run.ask((actor) => actor.status(principal));
+    });
   const cancel = async () => {
     if (isOver(await begun)) return;
     const reason = "The call that started it was stopped.";
-    await persist(ports, async () => (await connect()).cancel(principal, { reason }));
+    await run.ask((actor) => actor.cancel(principal, { reason }));
   };
   // A run that was refused, or has ended meanwhile, needs no cancellation.
   const stop = () => ports.waitUntil(cancel().catch(() => undefined));
   signal.addEventListener("abort", stop, { once: true });
   try {
-    let run = await begun;
-    while (!isOver(run))
-      run = await persist(ports, async () => (await connect()).finished(principal, ASK_MS));
-    return outputOf(run, signal);
+    let view = await begun;
+    while (!isOver(view)) view = await run.ask((actor) => actor.finished(principal, ASK_MS));
+    return outputOf(view, signal);
   } finally {
     signal.removeEventListener("abort", stop);
   }
@@ -86,17 +87,27 @@ function isOver({ status }: RunView): boolean {
   return status !== "running" && status !== "waiting";
 }
 
-/** Returns the answer of the run's actor. Repeats the request while its connection breaks (FLOWCALL-4). Throws the errors that the actor answers. */
-async function persist<Value>(
-  { clock }: Pick<WorkflowRunPorts, "clock">,
-  ask: () => Promise<Result<Value>>,
-): Promise<Value> {
-  for (let breaks = 1; ; breaks++) {
-    try {
-      return unwrap(await ask());
-    } catch (error) {
-      if (error instanceof DramatisError || breaks > MAX_BREAKS) throw error;
-      await clock.sleep(Math.min(MAX_PAUSE_MS, PAUSE_MS * 2 ** (breaks - 1)));
+/** The connection to the actor of a run: each look-up is a request of its own, so one serves until it breaks. */
+class RunConnection {
+  #actor: Promise<CoordinatorApi> | undefined;
+
+  constructor(
+    private readonly ports: WorkflowRunPorts,
+    private readonly address: ActorAddress,
+  ) {}
+
+  /** Returns the answer of the actor. Repeats the request while the connection breaks (FLOWCALL-4). Throws the errors that the actor answers. */
+  async ask<Value>(request: (actor: CoordinatorApi) => Promise<Result<Value>>): Promise<Value> {
+    const { clock, coordinator } = this.ports;
+    for (let breaks = 1; ; breaks++) {
+      try {
+        this.#actor ??= coordinator(this.address);
+        return unwrap(await request(await this.#actor));
+      } catch (error) {
+        if (error instanceof DramatisError || breaks > MAX_BREAKS) throw error;
+        this.#actor = undefined;
+        await clock.sleep(Math.min(MAX_PAUSE_MS, PAUSE_MS * 2 ** (breaks - 1)));
+      }
     }
   }
 }
