@@ -94,15 +94,6 @@ const app = dramatis({
 
 export const { Conversation, Agent, Coordinator, Executor } = app;
 
-declare global {
-  namespace Cloudflare {
-    interface GlobalProps {
-      mainModule: typeof import("./worker.ts");
-      durableNamespaces: "Agent" | "Conversation" | "Coordinator";
-    }
-  }
-}
-
 const principal: Principal = { subject: "visitor", tenant: "bench", roles: ["admin"] };
 
 /** Milliseconds in which every run ends. */

@@ -316,7 +316,7 @@ test("RUNDOOR-3 a workflow that asks the agent whose hook it is fails the turn",
   });
 });
 
-describe("a persona is refused", () => {
+describe("HOOKFORM-2 HOOKFIT-1 HOOKFIT-2 a persona is refused", () => {
   const input = { type: "object", properties: { topic: { type: "string" } }, required: ["topic"] };
   test.each<[string, string, () => Promise<object>, RegExp]>([
     [
