@@ -10,6 +10,7 @@ import { decodeVerdict, runDecode } from "./decode/case.ts";
 import { delegationVerdict, runDelegation } from "./delegation/case.ts";
 import { fanoutVerdict, runFanout } from "./fanout/case.ts";
 import { formatTable, type ResultRow, replaceResults } from "./harness/results.ts";
+import { hooksVerdict, runHooks } from "./hooks/case.ts";
 import { hostileVerdict, runHostile } from "./hostile/case.ts";
 import { runKills } from "./kills/case.ts";
 import { runLoad } from "./load/case.ts";
@@ -33,6 +34,7 @@ const CASES: Record<string, Case> = {
   decode: { run: runDecode, verdict: decodeVerdict },
   delegation: { run: runDelegation, verdict: delegationVerdict },
   fanout: { run: runFanout, verdict: fanoutVerdict },
+  hooks: { run: runHooks, verdict: hooksVerdict },
   kills: { run: runKills },
   aborts: { run: runAborts },
   hostile: { run: runHostile, verdict: hostileVerdict },

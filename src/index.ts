@@ -30,6 +30,7 @@ export {
   definePersona,
   defineTool,
   type Library,
+  type PersonaOptions,
   type Tool,
   type ToolContext,
   type ToolOptions,

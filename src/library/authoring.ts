@@ -31,6 +31,8 @@ import { isPlainUrl } from "../shared/text.ts";
 import { issuesText } from "../shared/validation.ts";
 import { agentDefaults, agentTarget, RESERVED, reservedMember } from "./agent-tool.ts";
 import { strictest } from "./effects.ts";
+import { findHook } from "./hook.ts";
+import { HOOKS, hookReference } from "./hook-forms.ts";
 import { inputSchemaIssues } from "./input-schema.ts";
 import { completePersona } from "./persona.ts";
 import { isWrongReference } from "./placed.ts";
@@ -86,9 +88,11 @@ export async function checkedPersona(
       registry.modelProfile(parseReference(compactionProfileId, library)),
     );
   }
-  for (const name of ["contextAssembly", "memoryExtraction"] as const) {
+  for (const name of HOOKS) {
     const target = memory?.[name];
-    if (target !== undefined) await resolving(`/memory/${name}/task`, () => registry.hook(target, library));
+    if (target === undefined) continue;
+    const path = `/memory/${name}/${hookReference(target).kind}`;
+    await resolving(path, () => findHook(registry, { name, target, home: library }));
   }
   const resolved = await Promise.all(
     (tools?.toolIds ?? []).map((tool, index) =>

@@ -11,7 +11,10 @@ import type { InlineAction } from "../protocol/task-definition.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import { findTool } from "./find-tool.ts";
+import { checkHookFit } from "./hook-fit.ts";
+import { HOOKS, hookReference, OTHER_HOOK } from "./hook-forms.ts";
 import { listIds } from "./known-ids.ts";
+import { placedNow } from "./placed.ts";
 import { parseReference } from "./reference.ts";
 import { type LibraryAction, madeAs, type Task, type Tool, type Workflow } from "./tasks/built.ts";
 import { refersTo } from "./tasks/kinds.ts";
@@ -77,6 +80,9 @@ export function checkLibrary(library: Contents): void {
   const profile = { kind: "model profile", known: modelProfiles };
   const code = { kind: "task", known: [...tasks, ...tools] };
   const tool = { kind: "tool", known: tools, has: (id: string) => findTool(tools, id) !== undefined };
+  const workflow = { kind: "workflow", known: workflows };
+  const hookTask = { ...code, other: { known: workflows, fix: OTHER_HOOK.workflow } };
+  const hookWorkflow = { ...workflow, other: { known: code.known, fix: OTHER_HOOK.task } };
   const check = (origin: string, at: string, reference: DefinitionReference, target: Target) =>
     checkReference(library.id, `${origin}, ${at}`, reference, target);
   for (const { id, definition } of personas) {
@@ -85,11 +91,18 @@ export function checkLibrary(library: Contents): void {
       check(`Persona "${id}"`, `/tools/toolIds/${index}`, reference, tool);
     if (modelProfileId !== undefined)
       check(`Persona "${id}"`, "/identity/modelProfileId", modelProfileId, profile);
-    const { compactionProfileId, contextAssembly, memoryExtraction } = definition.memory ?? {};
-    if (contextAssembly !== undefined)
-      check(`Persona "${id}"`, "/memory/contextAssembly/task", contextAssembly.task, code);
-    if (memoryExtraction !== undefined)
-      check(`Persona "${id}"`, "/memory/memoryExtraction/task", memoryExtraction.task, code);
+    const { compactionProfileId } = definition.memory ?? {};
+    for (const name of HOOKS) {
+      const hook = definition.memory?.[name];
+      if (hook === undefined) continue;
+      const { kind, reference } = hookReference(hook);
+      const at = `/memory/${name}/${kind}`;
+      check(`Persona "${id}"`, at, reference, kind === "task" ? hookTask : hookWorkflow);
+      const target = parseReference(reference, library.id);
+      const own = target.library === library.id && workflows.find((each) => each.id === target.id);
+      if (kind === "workflow" && own)
+        placedNow(`Persona "${id}", ${at}`, () => checkHookFit(name, own.id, own.definition));
+    }
     if (compactionProfileId !== undefined)
       check(`Persona "${id}"`, "/memory/compactionProfileId", compactionProfileId, profile);
   }
@@ -110,7 +123,6 @@ export function checkLibrary(library: Contents): void {
   for (const { id, definition } of actions) {
     if (definition.kind !== "code") checkParts(`Action "${id}"`, "", definition);
   }
-  const workflow = { kind: "workflow", known: workflows };
   for (const { id, definition } of workflows) {
     for (const [index, node] of definition.nodes.entries()) {
       if (node.task !== undefined) check(`Workflow "${id}"`, `/nodes/${index}/task`, node.task, code);
@@ -139,20 +151,23 @@ interface Target {
   kind: string;
   known: readonly Identified[];
   has?(id: string): boolean;
+  /** Definitions that the reference may have meant, and the fix for it. */
+  other?: { known: readonly Identified[]; fix: string };
 }
 
 function checkReference(
   library: string,
   origin: string,
   reference: DefinitionReference,
-  { kind, known, has = (id) => known.some((definition) => definition.id === id) }: Target,
+  { kind, known, has = (id) => known.some((definition) => definition.id === id), other }: Target,
 ): void {
   const target = parseReference(reference, library);
   if (target.library !== library || has(target.id)) return;
   const ids = known.map(({ id }) => id);
+  const fix = other?.known.some(({ id }) => id === target.id) ? ` ${other.fix}` : "";
   throw new DramatisError(
     "INVALID_INPUT",
-    `${origin}: library "${library}" has no ${kind} "${target.id}". It has: ${listIds(target.id, ids)}.`,
+    `${origin}: library "${library}" has no ${kind} "${target.id}".${fix} It has: ${listIds(target.id, ids)}.`,
   );
 }
 

@@ -7,15 +7,16 @@
  */
 import { z } from "zod";
 import type { ModelProfile } from "../model/profile.ts";
-import type { AgentTarget, Persona } from "../protocol/definitions.ts";
+import type { AgentTarget } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { inputIssues, issuesText, validate } from "../shared/validation.ts";
 import { agentTargetSchema } from "./agent-tool.ts";
 import { type TaskToolOptions, taskTool, type WorkflowToolOptions, workflowTool } from "./bound-tool.ts";
 import { checkLibrary, contentsSchema } from "./check-library.ts";
-import { modelProfileSchema, personaSchema } from "./schemas.ts";
+import { modelProfileSchema } from "./schemas.ts";
 import {
+  type DefinedPersona,
   joined,
   type LibraryAction,
   type Prompt,
@@ -36,6 +37,7 @@ import { ToolError } from "./tool-error.ts";
 import { targetFields } from "./tool-forms.ts";
 import { embeddedIn } from "./workflows/define-workflow.ts";
 
+export { definePersona, type PersonaOptions } from "./define-persona.ts";
 export type { Tool } from "./tasks/built.ts";
 export type { Defined, ToolContext } from "./tool.ts";
 export type { ToolOptions } from "./tool-definition.ts";
@@ -71,7 +73,7 @@ const agentOptionsSchema = z.strictObject({
 /** A library of definitions. */
 export interface Library {
   readonly id: string;
-  readonly personas: readonly Defined<Persona>[];
+  readonly personas: readonly DefinedPersona[];
   readonly tools: readonly Tool[];
   readonly modelProfiles: readonly Defined<ModelProfile>[];
   /** Functions and lists of steps that hooks name, and tools by API. No model sees them. */
@@ -80,16 +82,8 @@ export interface Library {
   readonly actions?: readonly LibraryAction[];
   /** Texts for models. Those that an action was built with are added. */
   readonly prompts?: readonly Prompt[];
-  /** Graphs of tasks, workflows and agents. Those of tools, and the tasks and workflows in their nodes, are added. */
+  /** Graphs of tasks, workflows and agents. Those of tools and hooks, and the tasks and workflows in their nodes, are added. */
   readonly workflows?: readonly Workflow[];
-}
-
-/**
- * Defines a persona. Throws `INVALID_INPUT`.
- * @example definePersona("guide", { identity: { systemPrompt: "You help travellers." }, tools: { toolIds: ["weather"] } });
- */
-export function definePersona(id: string, persona: Persona): Defined<Persona> {
-  return withId(checkedId("persona", id), validate(personaSchema, persona, "", `Persona "${id}"`));
 }
 
 /**
@@ -207,7 +201,11 @@ export function defineLibrary(id: string, contents: Partial<Omit<Library, "id">>
   const checked = checkedId("library", id);
   validate(contentsSchema, contents, "", `Library "${id}"`);
   const { personas = [], tools = [], modelProfiles = [], actions = [], prompts = [] } = contents;
-  const named = [...(contents.workflows ?? []), ...tools.flatMap(({ workflow }) => workflow ?? [])];
+  const named = [
+    ...(contents.workflows ?? []),
+    ...tools.flatMap(({ workflow }) => workflow ?? []),
+    ...personas.flatMap((persona) => persona.workflows ?? []),
+  ];
   const inNodes = named.map(embeddedIn);
   const workflows = [...new Set([...named, ...inNodes.flatMap((each) => each.workflows)])];
   const ofTools = tools.flatMap(({ task }) => task ?? []);

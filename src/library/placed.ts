@@ -11,7 +11,20 @@ export async function placed<Found>(place: string | undefined, find: () => Promi
   try {
     return await find();
   } catch (error) {
-    if (place === undefined || !isWrongReference(error)) throw error;
-    throw new DramatisError(error.code, `${place}: ${error.message}`, error.options);
+    throw withPlace(place, error);
   }
+}
+
+/** As `placed`, for a check that waits for nothing. */
+export function placedNow(place: string, check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    throw withPlace(place, error);
+  }
+}
+
+function withPlace(place: string | undefined, error: unknown): unknown {
+  if (place === undefined || !isWrongReference(error)) return error;
+  return new DramatisError(error.code, `${place}: ${error.message}`, error.options);
 }

@@ -10,7 +10,6 @@
  * REG-6  A tool never promises more about repeating it, and about the hosts that it reaches, than its deployed code does, even if an older
  *        version did.
  * REG-9  A tool over a workflow is pinned with the version of the workflow: later versions do not reach the conversation.
- * REG-8  A hook runs nothing that a person must approve.
  * LIBAPI-1  A tenant sees the deployed libraries and its own, and no library of another tenant.
  * LIBAPI-2  A library belongs to the author of its first definition. Only this author and administrators add to it. Only a
  *           deployment changes deployed libraries.
@@ -20,15 +19,7 @@
  *           `-`: a reader cannot take one for the other.
  */
 import type { ModelProfile } from "../model/profile.ts";
-import type {
-  HookTarget,
-  Persona,
-  Pin,
-  PinnedHook,
-  PinnedTool,
-  ToolDefinition,
-  WorkflowTarget,
-} from "../protocol/definitions.ts";
+import type { Persona, Pin, PinnedTool, ToolDefinition, WorkflowTarget } from "../protocol/definitions.ts";
 import type { ActionDefinition, PinnedTask, TaskDefinition } from "../protocol/task-definition.ts";
 import type { WorkflowDefinition } from "../protocol/workflow-definition.ts";
 import { defined } from "../shared/defined.ts";
@@ -150,17 +141,6 @@ export class Registry {
   /** As `persona`. */
   workflow(reference: LibraryReference): Promise<Resolved<WorkflowDefinition>> {
     return this.#copy("workflow", reference);
-  }
-
-  /** Returns a hook of a persona, for pinning. Throws as `runnable` does. */
-  async hook({ task: target }: HookTarget, home: string | undefined): Promise<PinnedHook> {
-    const { library, id, definition, task } = await this.runnable(parseReference(target, home));
-    const { effect, timeoutMs, approval } = definition;
-    if (approval === "always") {
-      const message = `"${library}/${id}" needs a person's approval of each call, so it cannot be a hook.`;
-      throw new DramatisError("INVALID_INPUT", message);
-    }
-    return { library, id, effect, timeoutMs, ...defined({ task }) };
   }
 
   /**

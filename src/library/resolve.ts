@@ -15,6 +15,7 @@ import type { DefinitionReference } from "../shared/identifiers.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { validate } from "../shared/validation.ts";
 import { contentHash } from "./definition.ts";
+import { HOOKS, hookReference } from "./hook-forms.ts";
 import { completePersona } from "./persona.ts";
 import { hasLibraryId, libraryIdSchema } from "./persona-forms.ts";
 import { placed } from "./placed.ts";
@@ -24,6 +25,7 @@ import type { Registry, Resolved } from "./registry.ts";
 import { MAX_FALLBACKS, personaSchema } from "./schemas.ts";
 import { MAX_PINNED_BYTES } from "./tasks/limits.ts";
 import { withModels } from "./tasks/pin.ts";
+import { pinHook } from "./workflows/pin-hook.ts";
 
 /**
  * Parses a persona that is given inline or by reference. Throws `INVALID_INPUT` with the invalid fields, whose JSON
@@ -68,9 +70,12 @@ export async function resolveChain(
   ]);
   refuseEqualNames(resolvedTools);
   const [contextAssembly, memoryExtraction] = await Promise.all(
-    (["contextAssembly", "memoryExtraction"] as const).map((name) => {
+    HOOKS.map((name) => {
       const target = memory?.[name];
-      return target && at(`/memory/${name}/task`, () => registry.hook(target, persona.library));
+      if (target === undefined) return undefined;
+      return at(`/memory/${name}/${hookReference(target).kind}`, () =>
+        pinHook(registry, { name, target, home: persona.library }, { defaultProfile, complete }),
+      );
     }),
   );
   const completed = (pin: PinnedProfile) => ({ ...pin, definition: complete(pin.definition) });
@@ -96,15 +101,19 @@ export async function resolveChain(
   return chain;
 }
 
-/** Throws `INVALID_INPUT` for tasks that are too large to be pinned together. */
+/** Throws `INVALID_INPUT` for tasks and workflows that are too large to be pinned together. */
 function checkSize({ tools, contextAssembly, memoryExtraction }: VersionChain): void {
-  const tasks = [...tools, contextAssembly, memoryExtraction].flatMap((part) => part?.task ?? []);
-  if (tasks.length === 0) return;
-  const bytes = utf8Length(JSON.stringify(tasks));
+  const hooks = [contextAssembly, memoryExtraction];
+  const parts = [
+    ...[...tools, ...hooks].flatMap((part) => part?.task ?? []),
+    ...hooks.flatMap((part) => part?.workflow ?? []),
+  ];
+  if (parts.length === 0) return;
+  const bytes = utf8Length(JSON.stringify(parts));
   if (bytes <= MAX_PINNED_BYTES) return;
   throw new DramatisError(
     "INVALID_INPUT",
-    `The tasks of the persona's tools and hooks have ${bytes} bytes as JSON together, with all that they refer to. The maximum is ${MAX_PINNED_BYTES}.`,
+    `The tasks of the persona's tools and hooks, and the workflows of its hooks, have ${bytes} bytes as JSON together, with all that they refer to. The maximum is ${MAX_PINNED_BYTES}.`,
   );
 }
 

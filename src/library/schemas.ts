@@ -9,7 +9,7 @@ import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 import { hostsSchema } from "../protocol/sub-agent.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { agentTarget, agentTargetSchema, MAX_AGENT_TIMEOUT_MS } from "./agent-tool.ts";
-import { withHookForms } from "./hook-forms.ts";
+import { hookTargetSchema, withHookForms } from "./hook-forms.ts";
 import { MAX_MOVES } from "./persona.ts";
 import { refused } from "./persona-forms.ts";
 import { referenceSchema } from "./reference.ts";
@@ -55,12 +55,7 @@ const price = z.exactOptional(z.number().min(0));
 const contextTokens = z.exactOptional(z.int().min(MIN_CONTEXT_TOKENS).max(MAX_CONTEXT_TOKENS));
 const jsonObject: z.ZodType<JsonObject> = z.record(z.string(), z.json());
 
-const hook = z.exactOptional(
-  z.strictObject({
-    task: referenceSchema,
-    workflow: refused("A hook runs a task: name one in `task`."),
-  }),
-);
+const hook = z.exactOptional(hookTargetSchema);
 
 /** A persona. Fields keep their values. */
 export const personaSchema = z.strictObject({

@@ -7,6 +7,7 @@ import { RUN_ID } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { RunOrigin } from "./run-origin.ts";
 import type { HUMAN_KINDS } from "./task-definition.ts";
 import type { WorkflowDefinition } from "./workflow-definition.ts";
@@ -26,6 +27,8 @@ export interface StartRun {
   path?: string[];
   /** The call of a tool that starts the run; absent where a principal or a trigger does. No request over HTTP has it (INVITE-1). */
   origin?: RunOrigin;
+  /** The workflow with all that it runs, where the caller has pinned it before; resolved from `workflow` when absent. No request over HTTP has it. */
+  pinned?: PinnedWorkflow;
 }
 
 export const runIdSchema = z.string().regex(RUN_ID, "Must be `run_` and a ULID, as `newRunId()` returns.");

@@ -24,3 +24,9 @@ export interface Pin {
   /** SHA-256 of the canonical JSON of the content, in hex. */
   hash: string;
 }
+
+/**
+ * `delegate`: the agent works in a conversation of its own, for one turn, and its caller gets the answer. `loop_in`: the agent joins the
+ * conversation.
+ */
+export type AgentMode = "delegate" | "loop_in";

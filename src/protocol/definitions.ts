@@ -9,12 +9,13 @@ import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
 import type { ApprovalNeed } from "./approval.ts";
 import type { Budget } from "./budget.ts";
-import type { Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
+import type { AgentMode, Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
 import type { HANDOFFS } from "./participants.ts";
+import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { SubAgentTemplate } from "./sub-agent.ts";
 import type { PinnedTask } from "./task-definition.ts";
 
-export type { Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
+export type { AgentMode, Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
 
 /** The definition of an agent: its identity, memory and tools. Holds no state. */
 export interface Persona {
@@ -34,9 +35,9 @@ export interface Persona {
     contextTokens?: number;
     /** The model profile that summarises a history which fills its budget; the persona's own when absent. */
     compactionProfileId?: DefinitionReference;
-    /** The task that makes the provider's request of each cycle; the platform when absent. */
+    /** The task or the workflow that makes the provider's request of each cycle; the platform when absent. */
     contextAssembly?: HookTarget;
-    /** The task that gets each completed turn. */
+    /** The task or the workflow that gets each completed turn. */
     memoryExtraction?: HookTarget;
   };
   tools?: {
@@ -114,16 +115,11 @@ export interface AgentTarget {
   template?: SubAgentTemplate;
 }
 
-/**
- * `delegate`: the agent works in a conversation of its own, for one turn, and its caller gets the answer. `loop_in`: the agent joins the
- * conversation.
- */
-export type AgentMode = "delegate" | "loop_in";
+/** The hooks of a persona. */
+export type HookName = "contextAssembly" | "memoryExtraction";
 
-/** The target of a hook: a task. */
-export interface HookTarget {
-  task: DefinitionReference;
-}
+/** The target of a hook: a task or the code of a deployed tool, or a workflow, of which each attempt starts a run. */
+export type HookTarget = TaskTarget | WorkflowTarget;
 
 /** A hook as a conversation pins it. Code is not versioned. */
 export interface PinnedHook {
@@ -132,8 +128,10 @@ export interface PinnedHook {
   effect: ToolEffect;
   /** Milliseconds. */
   timeoutMs: number;
-  /** The steps of the task; absent where it is a function. */
+  /** The steps of the task; absent where it is a function, or a workflow. */
   task?: PinnedTask;
+  /** The workflow with all that it runs; absent where the hook is a task. */
+  workflow?: PinnedWorkflow;
 }
 
 /** A tool as a conversation pins it. */

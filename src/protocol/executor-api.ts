@@ -9,6 +9,7 @@ import type { Allowance } from "../model/spending.ts";
 import type { Result } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
+import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { RunOrigin } from "./run-origin.ts";
 import type { PinnedTask } from "./task-definition.ts";
 import type { TaskSummary } from "./task-summary.ts";
@@ -43,6 +44,8 @@ export interface CalledWorkflow {
   path: string[];
   /** The call that starts the run. */
   origin: RunOrigin;
+  /** The workflow of a hook with all that it runs, as the conversation has pinned it. Without it the run resolves the reference when it begins. */
+  pinned?: PinnedWorkflow;
 }
 
 export const TOOL_ERROR_CODES = [

@@ -1,7 +1,7 @@
 /** Definitions of workflows: graphs of nodes and transitions, as pure JSON. */
 import type { Mapping } from "../shared/expressions/mapping.ts";
 import type { JsonObject } from "../shared/json.ts";
-import type { AgentMode } from "./definitions.ts";
+import type { AgentMode } from "./definition-parts.ts";
 
 /** A workflow as data. Expressions are CEL over `input`, `state` and `output`. */
 export interface WorkflowDefinition {

@@ -368,21 +368,17 @@ describe("what is deployed", () => {
     );
     const call = { library: "own", id: "hello", version: 3 };
     const input = { name: "Ann" };
-    expect(invocationOf({ ...chain, tools: [tool] }, { tool: call, input, reply: 0 }).tool).toEqual(call);
+    expect(invocationOf({ ...chain, tools: [tool] }, { tool: call, input }).tool).toEqual(call);
     const posted = { ...tool, definition: { ...tool.definition, target: { task: "demo/greet" } } };
     const greeting = { library: "demo", id: "greet", version: 0 };
-    expect(invocationOf({ ...chain, tools: [posted] }, { tool: call, input, reply: 0 }).tool).toEqual(
-      greeting,
-    );
+    expect(invocationOf({ ...chain, tools: [posted] }, { tool: call, input }).tool).toEqual(greeting);
     // STORED-1: release 0.3.0 pinned `task`.
     const older = { ...tool, definition: { ...tool.definition, task: "demo/greet" } };
-    expect(invocationOf({ ...chain, tools: [older] }, { tool: call, input, reply: 0 }).tool).toEqual(
-      greeting,
-    );
+    expect(invocationOf({ ...chain, tools: [older] }, { tool: call, input }).tool).toEqual(greeting);
     // INMAP-1: with a mapping the task gets the mapped members, without one the same input.
-    expect(invocationOf({ ...chain, tools: [posted] }, { tool: call, input, reply: 0 }).input).toBe(input);
+    expect(invocationOf({ ...chain, tools: [posted] }, { tool: call, input }).input).toBe(input);
     const mapped = { ...posted.definition, inputMapping: { who: "input.name" } };
     const tools = [{ ...posted, definition: mapped }];
-    expect(invocationOf({ ...chain, tools }, { tool: call, input, reply: 0 }).input).toEqual({ who: "Ann" });
+    expect(invocationOf({ ...chain, tools }, { tool: call, input }).input).toEqual({ who: "Ann" });
   });
 });

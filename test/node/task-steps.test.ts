@@ -8,6 +8,7 @@ import { checkedTool } from "../../src/library/authoring.ts";
 import { defineLibrary, defineModelProfile, defineTool, type ToolContext } from "../../src/library/define.ts";
 import { defineAction, definePrompt, defineTask } from "../../src/library/define-task.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { findHook } from "../../src/library/hook.ts";
 import { Registry } from "../../src/library/registry.ts";
 import type { Task } from "../../src/library/tasks/built.ts";
 import { MAX_STEPS, MAX_TASK_CONTEXT_LENGTH } from "../../src/library/tasks/limits.ts";
@@ -644,7 +645,9 @@ describe("APPROVE-9 a task under a deployed tool that needs an approval", () => 
       await expect(posted("pay", "never")).rejects.toThrow("needs an approval of each call");
       expect(await posted("pay")).toMatchObject({ approval: "always" });
       expect(await posted("look", "never")).toMatchObject({ approval: "never" });
-      await expect(registry.hook({ task: "bank/pay" }, "mine")).rejects.toThrow("needs a person's approval");
+      await expect(
+        findHook(registry, { name: "contextAssembly", target: { task: "bank/pay" }, home: "mine" }),
+      ).rejects.toThrow("needs a person's approval");
       expect((await registry.tool({ library: "bank", id: "quick" })).definition.approval).toBe("never");
       expect((await registry.tool({ library: "bank", id: "transfer" })).definition.approval).toBe("always");
     },

@@ -2,7 +2,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { runMark, userOf } from "../../src/agents/conversation/core/called-workflow.ts";
-import { runRefusal } from "../../src/agents/conversation/core/planning/call-guards.ts";
+import { hookRunRefusal, runRefusal } from "../../src/agents/conversation/core/planning/call-guards.ts";
 import type { CallOrigin } from "../../src/agents/conversation/core/state.ts";
 import { readCalls } from "../../src/agents/executor/calls.ts";
 import { runTool } from "../../src/agents/executor/run-tool.ts";
@@ -157,6 +157,20 @@ describe("FLOWRUN-1 a call that may start no run", () => {
     expect(refusal(["lead"], ["ada"])).toBeUndefined();
     expect(refusal(["lead"], [])).toMatch(/belong to nobody/);
     expect(refusal(["a", "b", "c", "d", "e", "f", "g", "h", "i"], ["ada"])).toMatch(/At most \d+ calls/);
+  });
+
+  test("may be that of a hook, too; a hook that is a task is never refused", () => {
+    const workflow = { ...PIN, library: "own", id: "flow", tasks: {}, workflows: {} };
+    const definition = { inputSchema: { type: "object" }, initialNode: "n", nodes: [], transitions: [] };
+    const refusal = (readers: string[], hook: Parameters<typeof hookRunRefusal>[2]) =>
+      hookRunRefusal(recordOf(chain, { call: origin(["lead"], readers) }), turn, hook)?.error;
+    const hook = { workflow: { ...workflow, definition } };
+    expect(refusal(["ada"], hook)).toBeUndefined();
+    expect(refusal([], {})).toBeUndefined();
+    expect(refusal([], hook)).toMatchObject({
+      code: "PERMISSION_DENIED",
+      message: expect.stringMatching(/belong to nobody/),
+    });
   });
 
   test("belongs to the user of the exchange, and else to the first reader", () => {

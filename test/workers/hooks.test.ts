@@ -45,13 +45,19 @@ test("A36 A39 A40 TASKDEF-1 the request is the hook's, and the operations of the
     .toEqual({ memoryExtractionFailed: true });
 });
 
-test("HOOKFORM-1 the designs' names are accepted, and name tasks", async () => {
+test("HOOKFORM-1 the designs' names are accepted, and name workflows", async () => {
   const designed = {
-    contextAssemblyWorkflowId: "test/assemble",
-    memoryExtractionWorkflowId: "test/remember",
+    contextAssemblyWorkflowId: "hookflows/assembly_works",
+    memoryExtractionWorkflowId: "hookflows/extraction_works",
   };
   const { body } = await persona("designed", designed);
-  expect(body.definition).toMatchObject({ memory: { ...HOOKS, recentTurnsLimit: 20 } });
+  expect(body.definition).toMatchObject({
+    memory: {
+      contextAssembly: { workflow: "hookflows/assembly_works" },
+      memoryExtraction: { workflow: "hookflows/extraction_works" },
+      recentTurnsLimit: 20,
+    },
+  });
 });
 
 test.each<[string, object, string]>([
@@ -61,7 +67,11 @@ test.each<[string, object, string]>([
     { memoryExtraction: { task: "test/remember@1" } },
     "/memory/memoryExtraction/task",
   ],
-  ["a workflow", { contextAssembly: { workflow: "test/assemble" } }, "/memory/contextAssembly/workflow"],
+  [
+    "an unknown workflow",
+    { contextAssembly: { workflow: "test/assemble" } },
+    "/memory/contextAssembly/workflow",
+  ],
   [
     "both forms",
     { contextAssembly: { task: "test/assemble" }, contextAssemblyWorkflowId: "test/assemble" },

@@ -19,6 +19,7 @@ import { DramatisError } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { releaseLibrary } from "../support/releases/library.ts";
 import { flowLibrary } from "./flow-library.ts";
+import { hookLibrary } from "./hook-library.ts";
 import { testLibrary } from "./library.ts";
 import { passGate, reportRun } from "./provider.ts";
 
@@ -51,7 +52,7 @@ function tracedExporter(): SpanExporter {
 }
 
 const app = dramatis({
-  libraries: [testLibrary, flowLibrary, releaseLibrary({ report: reportRun, pass: passGate })],
+  libraries: [testLibrary, flowLibrary, hookLibrary, releaseLibrary({ report: reportRun, pass: passGate })],
   // Tests name their principal; a request that names none is the local one's.
   authorize: async (request, env) => {
     const principal = request.headers.get("x-test-principal");

@@ -228,6 +228,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           idempotencyKey,
           path = [],
           origin,
+          pinned,
         } = parseStart(given);
         const { tenant, subject } = principal;
         if (this.name !== `${tenant}:${id}`)
@@ -235,7 +236,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
         const request = await requestHash(given);
         if (this.#runtime.exists) return this.#repeated(principal, request, idempotencyKey);
         checkNew(id, ports.location(tenant), "/id");
-        const workflow = await ports.workflow(this.env, tenant, reference);
+        const workflow = pinned ?? (await ports.workflow(this.env, tenant, reference));
         refuseWaiting(workflow, path);
         // Another request may have started the run meanwhile.
         if (this.#runtime.exists) return this.#repeated(principal, request, idempotencyKey);

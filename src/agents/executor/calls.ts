@@ -3,6 +3,7 @@ import { z } from "zod";
 import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import type { ExecutorReport, ToolInvocation } from "../../protocol/executor-api.ts";
+import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import { identifier } from "../../protocol/requests.ts";
 import { runOriginSchema } from "../../protocol/run-origin.ts";
 import type { PinnedTask } from "../../protocol/task-definition.ts";
@@ -60,6 +61,7 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
       startedBy: identifier,
       origin: runOriginSchema,
       path: z.array(agentIdSchema).max(100),
+      pinned: z.exactOptional(z.custom<PinnedWorkflow>(isJsonObject, "A workflow as it was pinned")),
     }),
   ),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),

@@ -1,8 +1,8 @@
 /**
- * Runs the workflow of a tool call: starts its run, waits for the end, and cancels the run that nobody waits for.
+ * Runs the workflow of a tool call or of a hook: starts its run, waits for the end, and cancels the run that nobody waits for.
  *
  * FLOWCALL-1  An attempt of a call has one run. Its id derives from the operation and the attempt, and lies in the jurisdiction of the caller, so a
- *             start that is repeated finds the run. The run outlives the Executor: a repeated call waits for the same one.
+ *             start that is repeated finds the run, even with another input. The run outlives the Executor: a repeated call waits for the same one.
  * FLOWCALL-2  The output of the run is the tool's result. A run that ended otherwise is a failure, with the run's own code in the message.
  * FLOWCALL-3  A run whose call was cancelled, or ran out of time, is cancelled, once its start is known.
  * FLOWCALL-4  A connection to the run that breaks is made anew, with a pause. After `MAX_BREAKS` in a row the call fails for a reason that may
@@ -13,6 +13,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { CoordinatorApi, RunView } from "../../protocol/coordinator-api.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
 import { calledRunId } from "../../protocol/ids.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
@@ -44,47 +45,69 @@ export async function runWorkflow(
   signal: AbortSignal,
 ): Promise<Json> {
   const { context, operationId, attempt, workflow, input } = call;
-  const { reference, startedBy, path, origin } = workflow;
+  const { reference, startedBy, path, origin, pinned } = workflow;
   const { tenant, projectId } = context;
   // The conversation vouches for the subject. It gives the call no role: the run is that of a plain user.
   const principal: Principal = { subject: startedBy, tenant, roles: [] };
   const id = calledRunId(operationId, attempt, jurisdictionOf(context.conversationId ?? context.runId));
-  const request = { id, workflow: reference, input, projectId, path, origin, idempotencyKey: operationId };
-  const connect = () => ports.coordinator({ kind: "coordinator", tenant, id });
-  const begun = persist(ports, async () => (await connect()).start(principal, request));
+  const request = {
+    ...{ id, workflow: reference, input, projectId, path, origin, idempotencyKey: operationId },
+    ...defined({ pinned }),
+  };
+  const run = new RunConnection(ports, { kind: "coordinator", tenant, id });
+  const begun = run
+    .ask((actor) => actor.start(principal, request))
+    .catch((error: unknown) => {
+      if (!isOfAnotherInput(error)) throw error;
+      return run.ask((actor) => actor.status(principal));
+    });
   const cancel = async () => {
     if (isOver(await begun)) return;
     const reason = "The call that started it was stopped.";
-    await persist(ports, async () => (await connect()).cancel(principal, { reason }));
+    await run.ask((actor) => actor.cancel(principal, { reason }));
   };
   // A run that was refused, or has ended meanwhile, needs no cancellation.
   const stop = () => ports.waitUntil(cancel().catch(() => undefined));
   signal.addEventListener("abort", stop, { once: true });
   try {
-    let run = await begun;
-    while (!isOver(run))
-      run = await persist(ports, async () => (await connect()).finished(principal, ASK_MS));
-    return outputOf(run, signal);
+    let view = await begun;
+    while (!isOver(view)) view = await run.ask((actor) => actor.finished(principal, ASK_MS));
+    return outputOf(view, signal);
   } finally {
     signal.removeEventListener("abort", stop);
   }
+}
+
+/** Reports whether the run has begun with another input: a context hook that a crash repeats may see a history that was compacted meanwhile. */
+function isOfAnotherInput(error: unknown): boolean {
+  return error instanceof DramatisError && error.code === "IDEMPOTENCY_CONFLICT";
 }
 
 function isOver({ status }: RunView): boolean {
   return status !== "running" && status !== "waiting";
 }
 
-/** Returns the answer of the run's actor. Repeats the request while its connection breaks (FLOWCALL-4). Throws the errors that the actor answers. */
-async function persist<Value>(
-  { clock }: Pick<WorkflowRunPorts, "clock">,
-  ask: () => Promise<Result<Value>>,
-): Promise<Value> {
-  for (let breaks = 1; ; breaks++) {
-    try {
-      return unwrap(await ask());
-    } catch (error) {
-      if (error instanceof DramatisError || breaks > MAX_BREAKS) throw error;
-      await clock.sleep(Math.min(MAX_PAUSE_MS, PAUSE_MS * 2 ** (breaks - 1)));
+/** The connection to the actor of a run: each look-up is a request of its own, so one serves until it breaks. */
+class RunConnection {
+  #actor: Promise<CoordinatorApi> | undefined;
+
+  constructor(
+    private readonly ports: WorkflowRunPorts,
+    private readonly address: ActorAddress,
+  ) {}
+
+  /** Returns the answer of the actor. Repeats the request while the connection breaks (FLOWCALL-4). Throws the errors that the actor answers. */
+  async ask<Value>(request: (actor: CoordinatorApi) => Promise<Result<Value>>): Promise<Value> {
+    const { clock, coordinator } = this.ports;
+    for (let breaks = 1; ; breaks++) {
+      try {
+        this.#actor ??= coordinator(this.address);
+        return unwrap(await request(await this.#actor));
+      } catch (error) {
+        if (error instanceof DramatisError || breaks > MAX_BREAKS) throw error;
+        this.#actor = undefined;
+        await clock.sleep(Math.min(MAX_PAUSE_MS, PAUSE_MS * 2 ** (breaks - 1)));
+      }
     }
   }
 }

@@ -1,7 +1,7 @@
-/** The results of `defineTool`, `defineTask`, `defineAction`, `definePrompt` and `defineWorkflow`. */
+/** The results of `definePersona`, `defineTool`, `defineTask`, `defineAction`, `definePrompt` and `defineWorkflow`. */
 import type { ModelProfile } from "../../model/profile.ts";
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
-import type { ToolDefinition } from "../../protocol/definitions.ts";
+import type { Persona, ToolDefinition } from "../../protocol/definitions.ts";
 import type {
   CodeActionDefinition,
   InlineAction,
@@ -10,6 +10,12 @@ import type {
 } from "../../protocol/task-definition.ts";
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import type { Defined, Run } from "../tool.ts";
+
+/** A persona. */
+export interface DefinedPersona extends Defined<Persona> {
+  /** The workflows that stand in its hooks; absent where there are none. `defineLibrary` adds them. */
+  readonly workflows?: readonly Workflow[];
+}
 
 /** A tool: the definition that the model sees, and its code. */
 export interface Tool extends Defined<ToolDefinition> {

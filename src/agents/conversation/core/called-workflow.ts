@@ -1,17 +1,17 @@
 /**
- * The runs of workflows that tool calls start, as their conversation knows them. Pure.
+ * The runs of workflows that tool calls and hooks start, as their conversation knows them. Pure.
  *
  * FLOWRUN-1  A run belongs to one person: the user whose message began the exchange of the turn; in a conversation that a call opened, the first of
- *            those who may read it. Without such a person the call is refused.
+ *            those who may read it. Without such a person the call is refused, and a hook fails.
  */
 import { workflowTarget } from "../../../library/workflow-tool.ts";
-import type { VersionChain } from "../../../protocol/definitions.ts";
+import type { PinnedHook, VersionChain } from "../../../protocol/definitions.ts";
 import type { ToolErrorCode } from "../../../protocol/executor-api.ts";
-import { calledRunId, operationId } from "../../../protocol/ids.ts";
+import { calledRunId, operationId, type TurnKey } from "../../../protocol/ids.ts";
 import type { DefinitionReference } from "../../../shared/identifiers.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { exchangeOf } from "./exchange.ts";
-import { HOOK_REPLY } from "./hooks.ts";
+import { HOOK_REPLY, type HookRun } from "./hooks.ts";
 import { awaitsApproval, type Operation } from "./operation.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import type { Turn } from "./turn.ts";
@@ -53,6 +53,17 @@ const NO_RUN: ReadonlySet<ToolErrorCode> = new Set([
   "BUDGET_EXCEEDED",
   "NOT_FOUND",
 ]);
+
+/** Returns the id of the run that an attempt of a hook starts, as a member; nothing for hooks that are tasks. */
+export function hookRunMark(
+  record: Pick<ConversationIdentity, "id">,
+  turn: TurnKey,
+  hook: Pick<PinnedHook, "workflow"> | undefined,
+  { item, attempt }: Pick<HookRun, "item" | "attempt">,
+): { runId?: string } {
+  if (hook?.workflow === undefined) return {};
+  return { runId: calledRunId(operationId(turn, item), attempt, jurisdictionOf(record.id)) };
+}
 
 /** Returns the id of the run of an operation, as a member; nothing for other operations, and before a person has approved it. */
 export function runMark(

@@ -2,13 +2,14 @@
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { hookRunMark } from "./called-workflow.ts";
 import type { AssemblyDecision, CycleNotes, ExtractionDecision, FailureText } from "./decisions.ts";
 import { type Assembly, type Extraction, type Extractions, extractionOf } from "./hooks.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { EXTRACTION_FAILURES, MAX_EXTRACTIONS } from "./limits.ts";
 import { reservedAs, type TaskReservation } from "./operation.ts";
-import { chainOf } from "./state.ts";
+import { type ConversationIdentity, chainOf } from "./state.ts";
 import { dueFor } from "./task-spending.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import type { ModelCall, Turn } from "./turn.ts";
@@ -21,15 +22,22 @@ interface CycleStart {
   entry: JournalEntry;
 }
 
+/** Returns the data of an entry about a hook; nothing for one without. */
+function runData(data: { runId?: string }): Pick<JournalEntry, "data"> {
+  return "runId" in data ? { data } : {};
+}
+
 /** Begins a cycle with the context hook of the agent, or with the model call. */
 export function beginCycle(
-  { n, items, hooks }: Pick<Turn, "n" | "items" | "hooks">,
-  chain: Pick<VersionChain, "contextAssembly">,
+  record: ConversationIdentity,
+  turn: Pick<Turn, "n" | "stem" | "agentId" | "items" | "hooks">,
   { final, others = [] }: Pick<CycleNotes, "others"> & { final: boolean },
   now: number,
 ): CycleStart {
+  const { n, items, hooks } = turn;
+  const { contextAssembly } = chainOf(record, turn.agentId);
   const first = { item: items, attempt: 1, notBefore: now };
-  if (chain.contextAssembly === undefined) {
+  if (contextAssembly === undefined) {
     const call: ModelCall = { ...first, final };
     return { members: { call, items: items + 1 }, entry: { type: "message.started", turn: n, item: items } };
   }
@@ -37,11 +45,14 @@ export function beginCycle(
     ...first,
     others,
     ...(final ? { final } : {}),
-    ...dueFor(chain.contextAssembly.task),
+    ...dueFor(contextAssembly.task),
   };
   return {
     members: { call: null, assembly, items: items + 1, hooks: { ...hooks, assembly: items } },
-    entry: { type: "context_assembly.started", turn: n, item: items },
+    entry: {
+      ...{ type: "context_assembly.started", turn: n, item: items },
+      ...runData(hookRunMark(record, turn, contextAssembly, first)),
+    },
   };
 }
 
@@ -55,23 +66,25 @@ export function reduceAssembly(
   if (assembly === undefined) return transition;
   const { n, items } = turn;
   const { item } = assembly;
-  const chain = chainOf(transition.state.record, turn.agentId);
+  const { record } = transition.state;
+  const { contextAssembly } = chainOf(record, turn.agentId);
+  const run = hookRunMark(record, turn, contextAssembly, assembly);
   switch (decision.type) {
     case "ASSEMBLED": {
       const call = { item: items, attempt: 1, notBefore: now, final: assembly.final ?? false };
       const { request } = decision;
       const called = { ...others, ...withOutcome(turn), request, call, items: items + 1 };
       return withTurn(transition, called, [
-        { type: "context_assembly.completed", turn: n, item },
+        { type: "context_assembly.completed", turn: n, item, ...runData(run) },
         { type: "message.started", turn: n, item: items },
       ]);
     }
     case "RETRY_ASSEMBLY": {
-      const due = dueFor(chain.contextAssembly?.task);
+      const due = dueFor(contextAssembly?.task);
       const { attempt } = assembly;
       const next = { ...reservedAs(assembly, due), attempt: attempt + 1, notBefore: decision.notBefore };
       return withTurn(transition, { ...turn, ...withOutcome(turn), assembly: next }, [
-        assemblyFailure(turn, decision.error, false),
+        assemblyFailure(record, turn, decision.error, false),
       ]);
     }
     case "INTERRUPT_ASSEMBLY":
@@ -83,11 +96,14 @@ export function reduceAssembly(
 
 /** Returns the entry of a failed attempt of a turn's context hook. */
 export function assemblyFailure(
-  { n, assembly }: Turn,
+  record: ConversationIdentity,
+  turn: Turn,
   { code, message }: FailureText,
   final: boolean,
 ): JournalEntry {
-  const data = { attempt: assembly?.attempt ?? 1, code, message, final };
+  const { n, assembly, agentId } = turn;
+  const run = assembly && hookRunMark(record, turn, chainOf(record, agentId).contextAssembly, assembly);
+  const data = { attempt: assembly?.attempt ?? 1, code, message, final, ...run };
   return { type: "context_assembly.failed", turn: n, ...defined({ item: assembly?.item }), data };
 }
 
@@ -100,6 +116,7 @@ export function completed(
   data?: JsonObject,
 ): Transition {
   const { n, stem, agentId, items: item, hooks } = turn;
+  const { record } = transition.state;
   if (chain.memoryExtraction === undefined)
     return withTurn(transition, turn, [
       { type: "turn.completed", turn: n, ...defined({ data }) },
@@ -108,7 +125,10 @@ export function completed(
   const extracted = { ...turn, items: item + 1, hooks: { ...hooks, extraction: item } };
   const ended = withTurn(transition, extracted, [
     { type: "turn.completed", turn: n, ...defined({ data }) },
-    { type: "memory_extraction.started", turn: n, item },
+    {
+      ...{ type: "memory_extraction.started", turn: n, item },
+      ...runData(hookRunMark(record, turn, chain.memoryExtraction, { item, attempt: 1 })),
+    },
   ]);
   const due = dueFor(chain.memoryExtraction.task);
   const run = { item, attempt: 1, notBefore: now, stem, agentId, startedAt: now, ...due };
@@ -129,20 +149,25 @@ export function reduceExtraction(transition: Transition, decision: ExtractionDec
   if (run === undefined) return transition;
   const { item, attempt, recoveries = 0, agentId } = run;
   const address = { turn: of, item };
+  const { record } = transition.state;
+  const { memoryExtraction } = chainOf(record, agentId);
+  const mark = hookRunMark(record, { n: of, stem: run.stem }, memoryExtraction, run);
   switch (decision.type) {
     case "RETRY_EXTRACTION": {
       const { code, message } = decision.error;
-      const due = dueFor(chainOf(transition.state.record, agentId).memoryExtraction?.task);
+      const due = dueFor(memoryExtraction?.task);
       const next = { ...reservedAs(run, due), attempt: attempt + 1, notBefore: decision.notBefore };
-      const data = { attempt, code, message, final: false };
+      const data = { attempt, code, message, final: false, ...mark };
       return withExtraction(transition, of, next, [{ type: "memory_extraction.failed", ...address, data }]);
     }
     case "RESUME_EXTRACTION": {
       const next = { ...run, recoveries: recoveries + 1, ...defined({ deadline: decision.deadline }) };
-      return withExtraction(transition, of, next, [{ type: "memory_extraction.resumed", ...address }]);
+      return withExtraction(transition, of, next, [
+        { type: "memory_extraction.resumed", ...address, ...runData(mark) },
+      ]);
     }
     case "EXTRACTED": {
-      const data = { operations: decision.operations };
+      const data = { operations: decision.operations, ...mark };
       const ended = withExtraction(transition, of, undefined, [
         { type: "memory_extraction.completed", ...address, data },
         { type: "turn.finalized", turn: of, data: { memoryExtractionStatus: "completed" } },
@@ -155,7 +180,11 @@ export function reduceExtraction(transition: Transition, decision: ExtractionDec
       const isStopped = code === "CANCELLED";
       const isReported = !isStopped && failures === EXTRACTION_FAILURES;
       const ended = withExtraction(transition, of, undefined, [
-        { type: "memory_extraction.failed", ...address, data: { attempt, code, message, final: true } },
+        {
+          type: "memory_extraction.failed",
+          ...address,
+          data: { attempt, code, message, final: true, ...mark },
+        },
         { type: "turn.finalized", turn: of, data: { memoryExtractionStatus: "failed" } },
         ...(isReported ? [failing(agentId, failures, message)] : []),
       ]);

@@ -71,7 +71,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     }
     case "BEGIN_TURN": {
       const { queued, ...waited } = turn;
-      const { members, entry: begins } = beginCycle(turn, chain, { ...decision, final: false }, now);
+      const { members, entry: begins } = beginCycle(state.record, turn, { ...decision, final: false }, now);
       const snapshotSeq = queued ? state.seq + transition.entries.length + 1 : turn.snapshotSeq;
       const begun = {
         ...waited,
@@ -218,7 +218,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       return reduceOperation(transition, turn, decision, now);
     case "BEGIN_CYCLE": {
       const { waiting, besides, said, ...others } = turn;
-      const { members, entry: begins } = beginCycle(turn, chain, decision, now);
+      const { members, entry: begins } = beginCycle(state.record, turn, decision, now);
       const delivered = turn.replies.length;
       const begun = {
         ...others,
@@ -284,7 +284,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       return withTurn(stopped, { ...failed, ...delegated }, [
         ...last.map(({ item }) => entry("message.completed", item, { stopped: true })),
         ...openOperations(turn).map(({ item }) => entry("tool.cancelled", item)),
-        ...(turn.assembly === undefined ? [] : [assemblyFailure(turn, error, true)]),
+        ...(turn.assembly === undefined ? [] : [assemblyFailure(state.record, turn, error, true)]),
         entry("turn.failed", undefined, endData(by && stopData(by, reason), leftData(stopped.state))),
       ]);
     }

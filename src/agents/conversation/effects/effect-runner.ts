@@ -7,7 +7,7 @@
  */
 
 import type { ContextMessage } from "../../../model/messages.ts";
-import type { TaskExecutor } from "../../../protocol/executor-api.ts";
+import type { TaskExecutor, ToolResult } from "../../../protocol/executor-api.ts";
 import { operationId } from "../../../protocol/ids.ts";
 import type { Json } from "../../../shared/json.ts";
 import { RunningEffects } from "../../base/runtime/running.ts";
@@ -23,6 +23,7 @@ import {
 import { hookOperation } from "../core/hooks.ts";
 import { PURE_WINDOW_MS } from "../core/limits.ts";
 import type { Operation } from "../core/operation.ts";
+import { hookRunRefusal } from "../core/planning/call-guards.ts";
 import { failure } from "../core/planning/tool-call.ts";
 import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
@@ -158,12 +159,21 @@ export class EffectRunner {
     if (wait > 0) await clock.sleep(wait, signal).catch(() => undefined);
     if (signal.aborted) return;
     const record = this.ports.record();
-    let turn: Turn | undefined;
+    const n = effect.kind === "assembly" ? effect.turn.n : effect.n;
+    const ended = (result: ToolResult): EffectSignal => {
+      const { item, attempt } = run;
+      return { type: "conversation.tool.completed", turn: n, item, attempt, result };
+    };
     try {
-      turn = effect.kind === "assembly" ? effect.turn : this.ports.finished(effect.n);
+      const turn = effect.kind === "assembly" ? effect.turn : this.ports.finished(effect.n);
       const { contextAssembly, memoryExtraction } = chainOf(record, turn.agentId);
       const hook = effect.kind === "assembly" ? contextAssembly : memoryExtraction;
       if (hook === undefined) throw new Error("The agent has no such hook.");
+      const refusal = hookRunRefusal(record, turn, hook);
+      if (refusal !== null) {
+        report(ended(refusal));
+        return;
+      }
       const input =
         effect.kind === "assembly"
           ? assemblyInput(record, turn, this.ports.history(turn))
@@ -174,14 +184,13 @@ export class EffectRunner {
         onResults: (results) => report(...results),
         onProgress: () => undefined,
       });
-      const followed = batch.follow(hookOperation(turn, hook, run, input), signal);
+      const followed = batch.followHook(hook, hookOperation(turn, hook, run, input), signal);
       void batch.run(executor, clock, clock.now());
       await followed;
     } catch (error) {
       console.error(error);
       const result = failure("", "INTERNAL_ERROR", "The input of the hook could not be read.", true);
-      const n = effect.kind === "assembly" ? effect.turn.n : effect.n;
-      report({ type: "conversation.tool.completed", turn: n, item: run.item, attempt: run.attempt, result });
+      report(ended(result));
     }
   }
 

@@ -3,15 +3,16 @@ import { taskTarget } from "../../../library/agent-tool.ts";
 import { formatReference, parseReference } from "../../../library/reference.ts";
 import { fromStored } from "../../../library/stored-tool.ts";
 import type { Clock } from "../../../ports/clock.ts";
-import type { VersionChain } from "../../../protocol/definitions.ts";
+import type { PinnedHook, VersionChain } from "../../../protocol/definitions.ts";
 import type { TaskExecutor, ToolInvocation } from "../../../protocol/executor-api.ts";
 import { operationId, turnId } from "../../../protocol/ids.ts";
+import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import { defined } from "../../../shared/defined.ts";
+import type { DefinitionReference } from "../../../shared/identifiers.ts";
 import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { type BatchCall, CallBatch, type CallEnd } from "../../base/calls/call-batch.ts";
 import { userOf, workflowOf } from "../core/called-workflow.ts";
-import { HOOK_REPLY } from "../core/hooks.ts";
 import type { Operation } from "../core/operation.ts";
 import { pathTo } from "../core/planning/call-guards.ts";
 import { targetInput } from "../core/planning/tool-call.ts";
@@ -34,6 +35,8 @@ export interface ToolBatchInput extends ToolReports {
 export class ToolBatch {
   readonly #batch: CallBatch;
   readonly #items = new Map<string, number>();
+  /** The hooks whose runs the batch has, by operation. */
+  readonly #hooks = new Map<Operation, PinnedHook>();
   /** The signals so far. An end that comes again is the same signal, by which the shell finds the one that it keeps (RUN-4). */
   readonly #signals = new WeakMap<CallEnd, ToolEnded>();
 
@@ -52,6 +55,12 @@ export class ToolBatch {
     return this.#batch.follow(call, signal);
   }
 
+  /** As `follow`, for a run of a hook. */
+  followHook(hook: PinnedHook, operation: Operation, signal: AbortSignal): Promise<void> {
+    this.#hooks.set(operation, hook);
+    return this.follow(operation, signal);
+  }
+
   /** As `run` of `CallBatch`. */
   run(executor: TaskExecutor, clock: Clock, startAt: number): Promise<void> {
     return this.#batch.run(executor, clock, startAt);
@@ -60,12 +69,15 @@ export class ToolBatch {
   #callOf(operation: Operation): BatchCall {
     const { record, turn } = this.input;
     const { item, attempt, toolCallId, name, effect, timeoutMs, reserved: allowance } = operation;
+    const hook = this.#hooks.get(operation);
     return {
       operationId: operationId(turn, item),
       ...{ attempt, toolCallId, name, effect },
       invocation: () => ({
-        ...invocationOf(chainOf(record, turn.agentId), operation),
-        ...defined({ allowance, workflow: calledWorkflow(record, turn, operation) }),
+        ...(hook === undefined
+          ? invocationOf(chainOf(record, turn.agentId), operation)
+          : hookInvocation(hook, operation)),
+        ...defined({ allowance, workflow: calledWorkflow(record, turn, operation, hook) }),
         timeoutMs,
         context: { ...callContext(record, turn), traceparent: operationTraceparent(turn, item) },
       }),
@@ -93,9 +105,11 @@ function calledWorkflow(
   record: ConversationIdentity,
   turn: Turn,
   operation: Pick<Operation, "tool" | "reply" | "item" | "attempt">,
+  hook: PinnedHook | undefined,
 ): ToolInvocation["workflow"] {
   const { agentId } = turn;
-  const workflow = workflowOf(chainOf(record, agentId), operation);
+  const pinned = hook?.workflow;
+  const workflow = pinned === undefined ? workflowOf(chainOf(record, agentId), operation) : versionOf(pinned);
   if (workflow === undefined) return undefined;
   const startedBy = userOf(record, turn);
   if (startedBy === undefined) throw new Error("The run of a workflow would belong to nobody.");
@@ -103,6 +117,7 @@ function calledWorkflow(
   return {
     reference: formatReference(parseReference(workflow)),
     startedBy,
+    ...defined({ pinned }),
     path: pathTo(record, turn),
     origin: {
       ...{ conversationId: record.id, turnId: turnId(turn), agentId },
@@ -111,27 +126,30 @@ function calledWorkflow(
   };
 }
 
+/** Returns the reference to a pinned workflow. Its version is 0 where the number was not known (REG-5). */
+function versionOf({ library, id, version }: PinnedWorkflow): DefinitionReference {
+  return { library, id, ...(version === 0 ? {} : { version }) };
+}
+
 const NOWHERE: ToolInvocation["tool"] = { library: "", id: "", version: 0 };
+
+/** Returns what a run of a hook runs, and its input. */
+function hookInvocation(
+  { task }: PinnedHook,
+  { tool, input }: Pick<Operation, "tool" | "input">,
+): Pick<ToolInvocation, "tool" | "input" | "task"> {
+  return { tool: tool ?? NOWHERE, input, ...defined({ task }) };
+}
 
 /**
  * Returns the deployed code of a call, the tool itself or the task that its pinned definition names, and the code's input.
  * Planning mapped the input before, so it can be mapped.
  */
 export function invocationOf(
-  {
-    tools,
-    contextAssembly,
-    memoryExtraction,
-  }: Pick<VersionChain, "tools" | "contextAssembly" | "memoryExtraction">,
-  { tool, input, reply }: Pick<Operation, "tool" | "input" | "reply">,
+  { tools }: Pick<VersionChain, "tools">,
+  { tool, input }: Pick<Operation, "tool" | "input">,
 ): Pick<ToolInvocation, "tool" | "input" | "task"> {
   if (tool === null) return { tool: NOWHERE, input };
-  if (reply === HOOK_REPLY) {
-    const hook = [contextAssembly, memoryExtraction].find(
-      (candidate) => candidate?.library === tool.library && candidate.id === tool.id,
-    );
-    return { tool, input, ...defined({ task: hook?.task }) };
-  }
   const pinned = tools.find(
     ({ library, id, version }) => library === tool.library && id === tool.id && version === tool.version,
   );

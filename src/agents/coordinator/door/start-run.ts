@@ -12,7 +12,7 @@ import { runOriginSchema } from "../../../protocol/run-origin.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { agentIdSchema } from "../../../shared/id-schemas.ts";
-import { canonicalJson, type Json } from "../../../shared/json.ts";
+import { canonicalJson, isJsonObject, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { mayReadAll, type Principal } from "../../../shared/principal.ts";
 import { sha256Hex } from "../../../shared/sha256.ts";
@@ -24,7 +24,14 @@ const startSchema = z.strictObject({
   ...startFields,
   path: z.array(agentIdSchema).max(100).exactOptional(),
   origin: runOriginSchema.exactOptional(),
+  // Only Workers with a binding send it: the actor of a conversation keeps what the registry has checked.
+  pinned: z.custom<PinnedWorkflow>(isPinned, "A workflow as it was pinned").exactOptional(),
 });
+
+/** Reports whether a value has the form of a pinned workflow. */
+function isPinned(value: unknown): boolean {
+  return isJsonObject(value) && [value.definition, value.tasks, value.workflows].every(isJsonObject);
+}
 
 /** Returns the request, checked. Throws `INVALID_INPUT`. */
 export function parseStart(input: StartRun): z.output<typeof startSchema> {

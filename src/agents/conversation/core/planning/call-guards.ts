@@ -6,6 +6,7 @@
  *             one of those above it. A call beyond this has a result that says so, and nobody is asked.
  */
 import { agentTarget } from "../../../../library/agent-tool.ts";
+import type { PinnedHook } from "../../../../protocol/definitions.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
 import { SUB_AGENT_QUOTA, type SubAgentTemplate } from "../../../../protocol/sub-agent.ts";
 import { userOf, workflowOf } from "../called-workflow.ts";
@@ -50,17 +51,33 @@ export function runRefusal(
   limits: CallLimits = USUAL_LIMITS,
 ): ToolResult | null {
   const { tool, result, toolCallId } = operation;
-  const { agentId } = turn;
   // The reply is not that of a hook: a model made the call.
-  const workflow = workflowOf(chainOf(record, agentId), { tool, reply: 0 });
+  const workflow = workflowOf(chainOf(record, turn.agentId), { tool, reply: 0 });
   if (workflow === undefined || result !== undefined) return null;
-  const refuse = (message: string) => failure(toolCallId, "PERMISSION_DENIED", message);
-  if (userOf(record, turn) === undefined)
-    return refuse("The run would belong to nobody: no user takes part here. Answer without this call.");
-  if (pathTo(record, turn).length > limits.depth)
-    return refuse(
-      `At most ${limits.depth} calls of agents may be below each other, and the run of a workflow below them. Answer without this call.`,
-    );
+  const problem = runProblem(record, turn, limits);
+  if (problem === null) return null;
+  return failure(toolCallId, "PERMISSION_DENIED", `${problem} Answer without this call.`);
+}
+
+/** Returns the result of a hook that may start no run of its workflow; `null` for all others. */
+export function hookRunRefusal(
+  record: ConversationIdentity,
+  turn: Pick<Turn, "n" | "agentId" | "caller" | "exchange">,
+  { workflow }: Pick<PinnedHook, "workflow">,
+): ToolResult | null {
+  const problem = workflow === undefined ? null : runProblem(record, turn);
+  return problem === null ? null : failure("", "PERMISSION_DENIED", problem);
+}
+
+/** Describes why a turn may start no run of a workflow; `null` where it may. */
+function runProblem(
+  record: ConversationIdentity,
+  turn: Pick<Turn, "n" | "agentId" | "caller" | "exchange">,
+  { depth }: CallLimits = USUAL_LIMITS,
+): string | null {
+  if (userOf(record, turn) === undefined) return "The run would belong to nobody: no user takes part here.";
+  if (pathTo(record, turn).length > depth)
+    return `At most ${depth} calls of agents may be below each other, and the run of a workflow below them.`;
   return null;
 }
 

@@ -1,0 +1,76 @@
+/**
+ * The hooks of personas, looked up.
+ *
+ * REG-8  A hook runs nothing that a person must approve.
+ */
+import type { HookName, HookTarget, PinnedHook } from "../protocol/definitions.ts";
+import { defined } from "../shared/defined.ts";
+import { DramatisError } from "../shared/errors.ts";
+import { checkHookFit } from "./hook-fit.ts";
+import { hookReference, OTHER_HOOK } from "./hook-forms.ts";
+import { formatReference, type LibraryReference, parseReference } from "./reference.ts";
+import type { Registry } from "./registry.ts";
+import { WORKFLOW_DEFAULTS } from "./workflow-tool.ts";
+
+/** A hook of a persona, and the library in which a bare id is looked up. */
+export interface NamedHook {
+  name: HookName;
+  target: HookTarget;
+  home: string | undefined;
+}
+
+/** A hook that was found. That of a workflow has the version, and not what the workflow runs. */
+type FoundHook = PinnedHook & { version?: number };
+
+/**
+ * Returns a hook of a persona. Throws `NOT_FOUND`, and `INVALID_INPUT` for a task or a workflow that cannot be this hook.
+ * @example await findHook(registry, { name: "contextAssembly", target: { workflow: "assemble" }, home: "my" });
+ */
+export async function findHook(registry: Registry, { name, target, home }: NamedHook): Promise<FoundHook> {
+  const { kind, reference } = hookReference(target);
+  const named = parseReference(reference, home);
+  try {
+    return kind === "task" ? await overTask(registry, named) : await overWorkflow(registry, name, named);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+    const other = kind === "task" ? "workflow" : "task";
+    if (!(await exists(registry, other, named))) throw error;
+    throw new DramatisError("NOT_FOUND", `${error.message} ${OTHER_HOOK[other]}`, error.options);
+  }
+}
+
+async function overTask(registry: Registry, reference: LibraryReference): Promise<FoundHook> {
+  const { library, id, definition, task } = await registry.runnable(reference);
+  const { effect, timeoutMs, approval } = definition;
+  if (approval === "always") {
+    const message = `"${library}/${id}" needs a person's approval of each call, so it cannot be a hook.`;
+    throw new DramatisError("INVALID_INPUT", message);
+  }
+  return { library, id, effect, timeoutMs, ...defined({ task }) };
+}
+
+async function overWorkflow(
+  registry: Registry,
+  name: HookName,
+  reference: LibraryReference,
+): Promise<FoundHook> {
+  const { library, id, version, definition } = await registry.workflow(reference);
+  checkHookFit(name, formatReference(reference), definition);
+  return { library, id, version, ...WORKFLOW_DEFAULTS };
+}
+
+async function exists(
+  registry: Registry,
+  kind: "task" | "workflow",
+  reference: LibraryReference,
+): Promise<boolean> {
+  const found = kind === "task" ? registry.schemas(reference) : registry.workflow(reference);
+  return found.then(
+    () => true,
+    () => false,
+  );
+}
+
+function isMissing(error: unknown): error is DramatisError {
+  return error instanceof DramatisError && error.code === "NOT_FOUND";
+}

@@ -1,0 +1,154 @@
+/** The definitions of hooks that are workflows: what `definePersona` and `defineLibrary` accept. */
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineLibrary, definePersona, type PersonaOptions } from "../../src/library/define.ts";
+import { defineTask } from "../../src/library/define-task.ts";
+import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { Registry } from "../../src/library/registry.ts";
+import { resolveChain } from "../../src/library/resolve.ts";
+import type { Workflow } from "../../src/library/tasks/built.ts";
+import { defineWorkflow, node } from "../../src/library/workflows/define-workflow.ts";
+import type { Persona } from "../../src/protocol/definitions.ts";
+
+const ask = defineTask({
+  id: "ask",
+  input: z.looseObject({ user_message: z.string() }),
+  effect: "pure",
+  execute: ({ user_message }) => ({ messages: [{ role: "user", content: user_message }] }),
+});
+
+interface Parts {
+  input?: z.ZodType;
+  output?: z.ZodType;
+  outputMapping?: Record<string, string>;
+}
+
+/** A workflow over the task, or one that only maps its input. */
+const flow = (
+  id: string,
+  { input = z.looseObject({ user_message: z.string() }), output, outputMapping }: Parts = {},
+): Workflow =>
+  defineWorkflow(id, {
+    input,
+    ...(output && { output }),
+    context: z.object({ made: z.unknown() }),
+    initialNode: "only",
+    nodes: [node("only", outputMapping ? {} : { task: ask, outputMapping: { "state.made": "result" } })],
+    outputMapping: outputMapping ?? { model: "'m'", messages: "state.made.messages" },
+  });
+
+const identity = { systemPrompt: "Test." };
+const withHooks = (memory: PersonaOptions["memory"]) =>
+  defineLibrary("lib", {
+    tasks: [ask],
+    workflows: [flow("named")],
+    personas: [definePersona("guide", { identity, ...(memory && { memory }) })],
+  });
+
+describe("a persona with a workflow as its hook", () => {
+  test("HOOKPIN-1 names the id of a workflow that stands in it, and its library has the workflow and its task", async () => {
+    const assemble = flow("assemble");
+    const library = withHooks({ contextAssembly: { workflow: assemble } });
+    expect(library.personas[0]?.definition.memory).toEqual({ contextAssembly: { workflow: "assemble" } });
+    expect(library.workflows).toContain(assemble);
+    const registry = new Registry(new DeployedCode([library]));
+    const { contextAssembly } = await resolveChain(registry, "lib/guide", {
+      provider: "offline",
+      modelId: "offline-1",
+    });
+    expect(contextAssembly).toMatchObject({
+      ...{ library: "lib", id: "assemble", effect: "idempotent" },
+      workflow: {
+        id: "assemble",
+        definition: assemble.definition,
+        tasks: { only: { library: "lib", id: "ask" } },
+      },
+    });
+  });
+
+  test("HOOKFORM-1 may name it by a reference, and by the other name", () => {
+    const expected = { contextAssembly: { workflow: "named" } };
+    expect(withHooks({ contextAssembly: { workflow: "named" } }).personas[0]?.definition.memory).toEqual(
+      expected,
+    );
+    // SAFETY: the other names are accepted, and are not in the type.
+    const memory = { contextAssemblyWorkflowId: "named" } as Persona["memory"];
+    expect(definePersona("guide", { identity, ...(memory && { memory }) }).definition.memory).toEqual(
+      expected,
+    );
+  });
+
+  test.each<[string, unknown, RegExp]>([
+    [
+      "both",
+      { task: "ask", workflow: "named" },
+      /\/memory\/contextAssembly: Names a task and a workflow\. Remove one/,
+    ],
+    ["neither", {}, /\/memory\/contextAssembly: Must be \{task\}.*or \{workflow\}/],
+    [
+      "a task in the place of a workflow",
+      { workflow: "ask" },
+      /no workflow "ask"\. It is a task: name it in `task`/,
+    ],
+    [
+      "a workflow in the place of a task",
+      { task: "named" },
+      /no task "named"\. It is a workflow: name it in `workflow`/,
+    ],
+    ["a workflow that does not exist", { workflow: "nothing" }, /no workflow "nothing"\. It has: named\./],
+  ])("HOOKFORM-2 that names %s is refused", (_, hook, message) => {
+    // SAFETY: authors without types may write anything.
+    expect(() => withHooks({ contextAssembly: hook } as PersonaOptions["memory"])).toThrow(message);
+  });
+});
+
+describe("HOOKFIT-1 HOOKFIT-2 a workflow that does not fit", () => {
+  const operations = z.object({ operations: z.string() });
+  test.each<[string, "contextAssembly" | "memoryExtraction", Parts, RegExp]>([
+    [
+      "a member that the hook does not give",
+      "contextAssembly",
+      { input: z.object({ topic: z.string() }), outputMapping: { model: "'m'" } },
+      /Persona "guide", \/memory\/contextAssembly\/workflow: .*no member "topic", which is required/,
+    ],
+    [
+      "another type of a member",
+      "memoryExtraction",
+      { input: z.object({ user_text: z.number() }), outputMapping: { operations: "[]" } },
+      /"user_text" that is string, and must be number/,
+    ],
+    [
+      "no other members",
+      "contextAssembly",
+      { input: z.strictObject({ user_message: z.string() }), outputMapping: { model: "'m'" } },
+      /refuses what the hook gives: conversation_id.*additionalProperties/,
+    ],
+    ["nothing to return", "contextAssembly", { outputMapping: {} }, /`outputMapping` is empty/],
+    [
+      "no operations",
+      "memoryExtraction",
+      { outputMapping: { facts: "[]" } },
+      /no `operations` in `outputMapping`/,
+    ],
+    [
+      "operations that are no list",
+      "memoryExtraction",
+      { output: operations, outputMapping: { operations: "'none'" } },
+      /"operations" that is string, and must be array or null/,
+    ],
+  ])("is refused, with %s", (_, name, parts, message) => {
+    expect(() => withHooks({ [name]: { workflow: flow("own", parts) } })).toThrow(message);
+  });
+
+  test("one that fits is accepted for both hooks", () => {
+    const output = z.object({ operations: z.array(z.unknown()) });
+    const memoryExtraction = {
+      workflow: flow("remember", {
+        input: z.object({ agent_message: z.string().nullable(), user_text: z.string() }),
+        ...{ output, outputMapping: { operations: "[{'op': 'write', 'content': input.user_text}]" } },
+      }),
+    };
+    const contextAssembly = { workflow: flow("assemble") };
+    expect(withHooks({ contextAssembly, memoryExtraction }).workflows).toHaveLength(3);
+  });
+});

@@ -1,0 +1,100 @@
+/** Workflows that are hooks of personas in the tests. Each reports its task's runs under the key of the user's script, and does what its id says. */
+import { z } from "zod";
+import { defineLibrary, definePersona } from "../../src/library/define.ts";
+import { defineTask } from "../../src/library/define-task.ts";
+import type { Workflow } from "../../src/library/tasks/built.ts";
+import { ToolError } from "../../src/library/tool-error.ts";
+import { defineWorkflow, node } from "../../src/library/workflows/define-workflow.ts";
+import { passGate, reportRun } from "./provider.ts";
+
+const hows = ["works", "waits", "fails"] as const;
+type How = (typeof hows)[number];
+
+/** Reports a run, and waits at the gate or fails as it is told. Returns the script's key. */
+async function act(tool: string, text: string, how: string, operationId: string, signal: AbortSignal) {
+  const { key } = z.object({ key: z.string() }).parse(JSON.parse(text));
+  await reportRun(key, { tool, operationId, input: { how } });
+  if (how === "waits") await passGate(key, tool, signal);
+  if (how === "fails") throw new ToolError(`"${tool}" fails.`);
+}
+
+/** Makes the request of a cycle. It never runs twice, so a run of its workflow that was repeated would fail. */
+const prepare = defineTask({
+  id: "prepare",
+  input: z.object({ user_message: z.string(), how: z.string() }),
+  effect: "once",
+  async execute({ user_message, how }, { operationId, signal }) {
+    await act("prepare", user_message, how, operationId, signal);
+    return { model: "scripted", stream: true, messages: [{ role: "user", content: user_message }] };
+  },
+});
+
+const note = defineTask({
+  id: "note",
+  input: z.object({ user_text: z.string(), agent_message: z.string(), how: z.string() }),
+  effect: "once",
+  async execute({ user_text, agent_message, how }, { operationId, signal }) {
+    await act("note", user_text, how, operationId, signal);
+    return [{ op: "write", content: agent_message }];
+  },
+});
+
+const context = z.object({ made: z.unknown() });
+
+const assembly = (how: How) =>
+  defineWorkflow(`assembly_${how}`, {
+    input: z.object({ user_message: z.string() }),
+    context,
+    initialNode: "prepare",
+    nodes: [
+      node("prepare", {
+        task: prepare,
+        inputMapping: { user_message: "input.user_message", how: `"${how}"` },
+        outputMapping: { "state.made": "result" },
+      }),
+    ],
+    outputMapping: {
+      model: "state.made.model",
+      stream: "state.made.stream",
+      messages: "state.made.messages",
+      seed: "7",
+    },
+  });
+
+const extraction = (how: How) =>
+  defineWorkflow(`extraction_${how}`, {
+    input: z.object({ user_text: z.string(), agent_message: z.string() }),
+    context,
+    initialNode: "note",
+    nodes: [
+      node("note", {
+        task: note,
+        inputMapping: {
+          user_text: "input.user_text",
+          agent_message: "input.agent_message",
+          how: `"${how}"`,
+        },
+        outputMapping: { "state.made": "result" },
+      }),
+    ],
+    outputMapping: { operations: "state.made" },
+  });
+
+const persona = (id: string, memory: { contextAssembly?: Workflow; memoryExtraction?: Workflow }) => {
+  const { contextAssembly, memoryExtraction } = memory;
+  return definePersona(id, {
+    identity: { systemPrompt: "You are a test.", modelProfileId: "test/scripted" },
+    memory: {
+      ...(contextAssembly && { contextAssembly: { workflow: contextAssembly } }),
+      ...(memoryExtraction && { memoryExtraction: { workflow: memoryExtraction } }),
+    },
+  });
+};
+
+/** The personas `assembly_HOW` and `extraction_HOW` have the workflow of the same id as their hook. */
+export const hookLibrary = defineLibrary("hookflows", {
+  personas: [
+    ...hows.map((how) => persona(`assembly_${how}`, { contextAssembly: assembly(how) })),
+    ...hows.map((how) => persona(`extraction_${how}`, { memoryExtraction: extraction(how) })),
+  ],
+});
