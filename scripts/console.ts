@@ -23,10 +23,20 @@ export function buildConsole({ force = false } = {}): void {
   const unfinished = `${CONSOLE}.${process.pid}`;
   try {
     build(unfinished);
-    rmSync(CONSOLE, { recursive: true, force: true });
-    renameSync(unfinished, CONSOLE);
+    replace(unfinished);
   } finally {
     rmSync(unfinished, { recursive: true, force: true });
+  }
+}
+
+/** Puts a complete build in the place of the old one. */
+function replace(folder: string): void {
+  rmSync(CONSOLE, { recursive: true, force: true });
+  try {
+    renameSync(folder, CONSOLE);
+  } catch (error) {
+    // Another process has put its build there in between.
+    if (!existsSync(PAGE)) throw error;
   }
 }
 

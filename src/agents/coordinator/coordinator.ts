@@ -29,7 +29,6 @@ import type {
   ToolStateApi,
   ToolStateEntry,
 } from "../../protocol/executor-api.ts";
-import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import { stemOf } from "../../protocol/ids.ts";
 import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
 import type { DeferApi, GivenHandle } from "../../protocol/operation-handle.ts";
@@ -59,6 +58,7 @@ import { RunReaders } from "./door/run-readers.ts";
 import { RunSockets } from "./door/run-sockets.ts";
 import {
   answerCheck,
+  cannotDefer,
   checkReader,
   parseFollow,
   parseStart,
@@ -362,10 +362,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 
     async deferOperation(): Promise<Result<GivenHandle>> {
       return asResult(() => {
-        throw new DramatisError(
-          "UNSUPPORTED",
-          "A task of a run cannot defer its result. Let a node wait for a person, or return the result.",
-        );
+        throw cannotDefer();
       });
     }
 
@@ -375,9 +372,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     override async onConnect(connection: Client, { request }: ConnectionContext): Promise<void> {
-      const entrance = readEntrance(request);
-      if (entrance === null) connection.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
-      else await this.#sockets.open(connection, entrance.principal, entrance.options);
+      await this.#sockets.open(connection, readEntrance(request));
     }
 
     override onClose(connection: Client): void {

@@ -83,9 +83,17 @@ export class RunSockets {
     if (this.#isUsed) this.#readers.restore(this.ports.state().seq);
   }
 
-  /** Begins to send the entries after `from` to a new connection, or closes it. */
-  async open(client: Client, principal: Principal, { from = 0, acks }: SocketOptions): Promise<void> {
+  /** Begins to send the entries after `from` to a new connection, or closes it: `null` is one that has not come by the Worker. */
+  async open(
+    client: Client,
+    entrance: { principal: Principal; options: SocketOptions } | null,
+  ): Promise<void> {
+    if (entrance === null) return client.close(UNAUTHORIZED_CLOSE, "UNAUTHENTICATED");
     const { clients, clock, state } = this.ports;
+    const {
+      principal,
+      options: { from = 0, acks },
+    } = entrance;
     this.#isUsed = true;
     try {
       checkReader(state().record, principal);

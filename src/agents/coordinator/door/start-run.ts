@@ -79,3 +79,11 @@ export function checkReader({ tenant, startedBy }: RunRecord, principal: Princip
   if (principal.tenant === tenant && (principal.subject === startedBy || mayReadAll(principal))) return;
   throw unknownRun();
 }
+
+/** The refusal of a task that would give its result later. */
+export function cannotDefer(): DramatisError {
+  return new DramatisError(
+    "UNSUPPORTED",
+    "A task of a run cannot defer its result. Let a node wait for a person, or return the result.",
+  );
+}
