@@ -12,6 +12,7 @@ export type {
 } from "../protocol/conversation-api.ts";
 export type {
   ActiveToken,
+  RetryRun,
   RunEntryView,
   RunEvent,
   RunStreamError,

@@ -1,4 +1,4 @@
-/** The tables `run_fan_outs` and `run_branches`: fan-outs that are open, and what their branches have done. */
+/** The tables `run_fan_outs` and `run_branches`: fan-outs that are open or kept for a retry, and what their branches have done. */
 import type { LongText, PackedText } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -17,10 +17,24 @@ const ROWS = "SELECT seq FROM run_branches WHERE fan_out = ? AND typeof(body) <>
 const DELETE_BRANCHES = "DELETE FROM run_branches WHERE fan_out = ?";
 
 /** A fan-out as stored: what its branches do is counted anew. */
-type StoredFanOut = Omit<FanOut, "id" | "branches" | "finished" | "failed"> & { total: number };
+type StoredFanOut = Omit<FanOut, "id" | "branches" | "finished" | "failed"> & {
+  total: number;
+  /** The fan-out is kept for a retry; absent where it is open. */
+  kept?: true;
+};
 
 /** The members of a branch that a commit changed; absent ones stay. */
-type BranchChange = [index: number, change: Partial<Pick<Branch, "output" | "arrived" | "failure">>];
+type BranchChange = [index: number, change: Partial<Pick<Branch, "output" | "arrived">> & Failure];
+
+/** `null` where a retry has taken the failure back. */
+type Failure = { failure?: Branch["failure"] | null };
+
+/** All fan-outs by number, and how many tokens and fan-outs are active in no branch. */
+export interface StoredFanOuts {
+  readonly fanOuts: Map<number, FanOut>;
+  readonly kept: Map<number, FanOut>;
+  readonly rootActive: number;
+}
 
 const NEW_BRANCH: Branch = { active: 0, output: {}, arrived: [] };
 
@@ -37,27 +51,31 @@ export class BranchTable {
       this.database.run(CREATE_BRANCHES);
     }
     for (const id of fanOuts) {
-      const fanOut = state.fanOuts.get(id);
-      if (fanOut !== undefined) this.database.run(PUT, id, JSON.stringify(stored(fanOut)));
-      else if (before.fanOuts.has(id)) this.#delete(id);
+      const live = state.fanOuts.get(id);
+      const fanOut = live ?? state.kept?.fanOuts.get(id);
+      const mark = live === undefined && { kept: true };
+      if (fanOut !== undefined) this.database.run(PUT, id, JSON.stringify({ ...stored(fanOut), ...mark }));
+      else if (before.fanOuts.has(id) || before.kept?.fanOuts.has(id)) this.#delete(id);
     }
     for (const [id, touched] of branches) {
-      const fanOut = state.fanOuts.get(id);
+      const fanOut = state.fanOuts.get(id) ?? state.kept?.fanOuts.get(id);
       if (fanOut === undefined) continue;
-      const known = before.fanOuts.get(id)?.branches ?? [];
+      const known = (before.fanOuts.get(id) ?? before.kept?.fanOuts.get(id))?.branches ?? [];
       const changes = [...touched].flatMap((index) => changeOf(index, known[index], fanOut.branches[index]));
       if (changes.length === 0) continue;
       this.database.run(ADD, id, seq, this.texts.pack(keyOf(id, seq), JSON.stringify(changes)));
     }
   }
 
-  /** Returns the fan-outs by number, and the tokens and fan-outs that are active in no branch. */
-  all(tokens: ReadonlyMap<number, Token>): { fanOuts: Map<number, FanOut>; rootActive: number } {
+  /** Returns all fan-outs. `tokens` are those that have not ended. */
+  all(tokens: ReadonlyMap<number, Token>): StoredFanOuts {
     const heads = this.#exists() ? this.database.all<{ id: number; body: string }>(ALL) : [];
     const branches = new Map<number, Branch[]>();
+    const keptIds = new Set<number>();
     const found = heads.map(({ id, body }) => {
       // SAFETY: only `put` writes this column.
-      const { total, ...fanOut } = JSON.parse(body) as StoredFanOut;
+      const { total, kept, ...fanOut } = JSON.parse(body) as StoredFanOut;
+      if (kept === true) keptIds.add(id);
       branches.set(
         id,
         Array.from({ length: total }, () => NEW_BRANCH),
@@ -70,7 +88,7 @@ export class BranchTable {
       for (const [index, change] of JSON.parse(
         this.texts.unpack(keyOf(fan_out, seq), body),
       ) as BranchChange[])
-        own[index] = { ...(own[index] ?? NEW_BRANCH), ...change };
+        own[index] = changed(own[index] ?? NEW_BRANCH, change);
     }
     let rootActive = 0;
     const count = (scope: ScopeKey) => {
@@ -80,14 +98,18 @@ export class BranchTable {
         branches.get(scope.fanOut)?.splice(scope.branch, 1, { ...branch, active: branch.active + 1 });
     };
     for (const { scope } of tokens.values()) count(scope);
-    for (const { outer } of found) count(outer);
+    for (const { id, outer } of found) if (!keptIds.has(id)) count(outer);
     const fanOuts = found.map((fanOut): [number, FanOut] => {
       const own = branches.get(fanOut.id) ?? [];
       const failed = own.filter(({ failure }) => failure !== undefined).length;
       const finished = own.filter(({ active, failure }) => active === 0 || failure !== undefined).length;
       return [fanOut.id, { ...fanOut, branches: own, finished, failed }];
     });
-    return { fanOuts: new Map(fanOuts), rootActive };
+    return {
+      fanOuts: new Map(fanOuts.filter(([id]) => !keptIds.has(id))),
+      kept: new Map(fanOuts.filter(([id]) => keptIds.has(id))),
+      rootActive,
+    };
   }
 
   #delete(id: number): void {
@@ -123,9 +145,16 @@ function changeOf(index: number, before: Branch = NEW_BRANCH, after: Branch = NE
       arrived === before.arrived || (arrived.length === 0 && before.arrived.length === 0)
         ? undefined
         : arrived,
-    failure: failure === before.failure ? undefined : failure,
+    failure: failure === before.failure ? undefined : (failure ?? null),
   });
   return Object.keys(change).length === 0 ? [] : [[index, change]];
+}
+
+function changed(
+  { failure: known, ...before }: Branch,
+  { failure = known, ...change }: BranchChange[1],
+): Branch {
+  return { ...before, ...change, ...(failure && { failure }) };
 }
 
 function isEmpty(output: Branch["output"]): boolean {
