@@ -22,9 +22,9 @@ import type { RunRetried } from "./signals.ts";
 import type { Again, RunState, Token } from "./state.ts";
 import { workOf } from "./work.ts";
 
-/** Reports whether a run keeps what it needs for a retry when it fails. `error` is why it failed. */
-export function mayBeRetried({ before, error }: Pick<Draft, "before" | "error">): boolean {
-  return awaitedBy(before.record) === undefined && error?.code !== "RUN_TOO_LONG";
+/** Reports whether a run that fails keeps what it needs for a retry. `kept` is what failures have stopped. */
+export function mayBeRetried({ before, error, kept }: Pick<Draft, "before" | "error" | "kept">): boolean {
+  return kept.tokens.size > 0 && awaitedBy(before.record) === undefined && error?.code !== "RUN_TOO_LONG";
 }
 
 /** Lets a failed run go on. Throws `CONFLICT` (RUNRETRY-4), and `OUTCOME_UNKNOWN` (RUNRETRY-3). */
@@ -47,7 +47,7 @@ export function retryRun(draft: Draft, { by, seq, repeatOnce = false }: RunRetri
     draft.time = { asked: draft.time?.asked ?? 0, since: draft.now };
   const fanOuts = draft.restore(tokens);
   draft.note({ type: "workflow.retried", data: { by, tokens: tokens.map(({ id }) => id), fanOuts } });
-  // One whose merge failed has no token left that would have it looked at.
+  // The branches of one whose merge failed may all have completed: no token would have it looked at.
   for (const id of fanOuts) consider(draft, id);
 }
 
