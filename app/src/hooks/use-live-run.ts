@@ -12,15 +12,16 @@ export interface LiveRun {
   version: number;
 }
 
-/** Calls `onEnd` when the run is over. The caller is mounted anew for another id. */
+/** Calls `onEnd` whenever the run is over. The caller is mounted anew for another id. */
 export function useLiveRun(id: string, onEnd: () => void): LiveRun {
   const [follower] = useState(() => new RunFollower(id));
   const version = useSyncExternalStore(follower.subscribe, follower.snapshot);
   const load = useCallback((signal: AbortSignal) => client.runs.workflow(id, { signal }), [id]);
   const workflow = useResource(load);
-  const isOver = follower.log.end !== undefined;
+  // Each end is another object: a run that was retried ends again.
+  const { end } = follower.log;
   useEffect(() => {
-    if (isOver) onEnd();
-  }, [isOver, onEnd]);
+    if (end !== undefined) onEnd();
+  }, [end, onEnd]);
   return { workflow, follower, version };
 }
