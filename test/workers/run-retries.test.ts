@@ -35,15 +35,21 @@ async function documents(...bodies: (string | null)[]): Promise<ServedDocument[]
   return all;
 }
 
-/** A workflow that fetches each of `input.items` in a branch of its own, all of which must complete. */
+/** A workflow that passes the gates of `input.items`, each in a branch of its own, and fetches their documents. Two must complete. */
 const fetchAll = async (): Promise<Flow> => ({
   contextSchema: { type: "object", properties: { all: { type: "array", items: {} } } },
   nodes: [
     { ref: "start" },
+    task(
+      "wait",
+      "once",
+      { outputMapping: { "output.url": "result.value" } },
+      { wait: "item.gate", value: "item.url" },
+    ),
     {
       ref: "get",
       task: await fetching(),
-      inputMapping: { url: "item" },
+      inputMapping: { url: "output.url" },
       outputMapping: { "output.body": "result.body" },
     },
     { ref: "end" },
@@ -51,10 +57,11 @@ const fetchAll = async (): Promise<Flow> => ({
   transitions: [
     {
       from: "start",
-      to: "get",
+      to: "wait",
       siblingGroup: "all",
       foreach: { collection: "input.items", itemVar: "item" },
     },
+    { from: "wait", to: "get" },
     {
       from: "get",
       to: "end",
@@ -89,9 +96,15 @@ const retry = (id: string, status = 200, body: object = {}, principal?: Principa
 
 describe("RUNRETRY-1 RUNSTORE-4 a run that failed", () => {
   test("repeats the item that failed and not the one that succeeded, also after crashes", async () => {
-    const items = await documents("one", null);
-    const [first, second] = items;
-    const { id } = await start(await fetchAll(), { items: items.map(({ url }) => url) });
+    const [first, second] = await documents("one", null);
+    const items = [
+      { url: first?.url, gate: "first" },
+      { url: second?.url, gate: "second" },
+    ];
+    const { id, key } = await start(await fetchAll(), { items });
+    await openGate(key, "first");
+    await expect.poll(async () => (await journal(id)).map(({ type }) => type)).toContain("token.waiting");
+    await openGate(key, "second");
     const failed = await ended(id);
     expect(failed).toMatchObject({
       status: "failed",
@@ -109,9 +122,11 @@ describe("RUNRETRY-1 RUNSTORE-4 a run that failed", () => {
     expect(await ended(id)).toMatchObject({ status: "completed", output: { all: ["one", "two"] } });
     expect([await first?.reads(), await second?.reads()]).toEqual([1, expect.toBeOneOf([2, 3])]);
     const entries = await journal(id);
-    expect(entries.filter(({ type }) => type === "task.completed")).toHaveLength(2);
+    expect(await runsOf(key), "the gates are passed once").toHaveLength(2);
+    expect(entries.filter(({ type }) => type === "task.completed")).toHaveLength(4);
+    const { token } = entries.find(({ type }) => type === "token.failed") ?? {};
     expect(entries.find(({ type }) => type === "workflow.retried")).toMatchObject({
-      data: { by: "ada", tokens: [2], fanOuts: [0] },
+      data: { by: "ada", tokens: [token], fanOuts: [0] },
     });
     expect(await retry(id, 409)).toMatchObject({ code: "CONFLICT" });
   });
