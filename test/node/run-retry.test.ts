@@ -1,10 +1,12 @@
 /** Retries of failed runs, as the core decides them. */
 import { describe, expect, test } from "vitest";
+import { MAX_RETRIES } from "../../src/agents/coordinator/core/limits.ts";
 import type { RunRecord } from "../../src/agents/coordinator/core/record.ts";
 import { runEnvelopes } from "../../src/agents/coordinator/core/run-envelopes.ts";
 import { mayBeRetried, repeatedEffects } from "../../src/agents/coordinator/core/run-retry.ts";
 import type { NodeOutcome } from "../../src/agents/coordinator/core/state.ts";
 import { runView } from "../../src/agents/coordinator/reads/run-views.ts";
+import { MAX_ITEM_INDEX } from "../../src/protocol/ids.ts";
 import type { PinnedNodeTask } from "../../src/protocol/pinned-workflow.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { PlayedRun } from "../support/workflows/play.ts";
@@ -386,7 +388,8 @@ describe("RUNRETRY-4 a retry is refused", () => {
     const run = failed("EXECUTION_FAILED", ONCE);
     const [token] = [...(run.state.kept?.tokens.values() ?? [])];
     if (token === undefined) throw new Error("Nothing is kept.");
-    const tokens = new Map([[0, { ...token, again: { attempts: 8_191, operations: 8_191 } }]]);
+    const tokens = new Map([[0, { ...token, again: { attempts: MAX_RETRIES, operations: MAX_RETRIES } }]]);
+    expect(MAX_RETRIES).toBe(MAX_ITEM_INDEX);
     run.state = { ...run.state, kept: { tokens, fanOuts: new Map() } };
     expect(() => run.take(retry)).toThrow('"one" was retried 8191 times already.');
   });

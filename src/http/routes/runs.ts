@@ -119,7 +119,7 @@ export const runOperations: readonly ApiOperation[] = [
     description:
       "The run goes on: what failed, or was cancelled by the failure, begins again, and what completed is not repeated. A run that has not failed, has nothing to repeat, or whose failure another run or a conversation has already is a `CONFLICT`. Where an effect may happen twice the answer is `OUTCOME_UNKNOWN`, unless the body says `repeatOnce`. The body may be absent.",
     params,
-    body: retrySchema,
+    body: retrySchema.meta({ example: { seq: 14, repeatOnce: true } }),
     optionalBody: true,
     answers: ok("The run goes on.", run),
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "OUTCOME_UNKNOWN", "QUEUE_OVERFLOW"],

@@ -16,7 +16,7 @@ import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Draft } from "./draft.ts";
 import { consider } from "./fan-in.ts";
-import { MAX_OPERATIONS } from "./limits.ts";
+import { MAX_RETRIES } from "./limits.ts";
 import type { RunRecord } from "./record.ts";
 import type { RunRetried } from "./signals.ts";
 import type { Again, RunState, Token } from "./state.ts";
@@ -133,7 +133,7 @@ function renewed(record: RunRecord, { phase, again, ...token }: Token, now: numb
   }
   const isOther = work?.kind === "gate" || (work?.kind === "task" && work.task.effect === "once");
   const operations = (again?.operations ?? 0) + Number(isOther);
-  if (operations >= MAX_OPERATIONS)
+  if (operations > MAX_RETRIES)
     throw new DramatisError(
       "CONFLICT",
       `"${token.node}" was retried ${operations - 1} times already. Start another run.`,
