@@ -11,7 +11,7 @@ import type {
   SubmittedResult,
   UpdateConversation,
 } from "../protocol/conversation-api.ts";
-import type { RunSummary, RunView, RunWorkflow, StartRun } from "../protocol/coordinator-api.ts";
+import type { RetryRun, RunSummary, RunView, RunWorkflow, StartRun } from "../protocol/coordinator-api.ts";
 import type { Frame } from "../protocol/frames.ts";
 import type { NewParticipant, Participant } from "../protocol/participants.ts";
 import type { ToolOutcome } from "../protocol/requests.ts";
@@ -170,6 +170,15 @@ export interface DramatisClient {
     answer(id: string, operationId: string, answer: Json, options?: RequestOptions): Promise<RunView>;
     /** Cancels the run. Cancelling it again changes nothing. Fails with `CONFLICT` if the run ended otherwise. */
     cancel(id: string, options?: StopRequest): Promise<RunView>;
+    /**
+     * Lets a failed run go on: what failed begins again, and what completed is not repeated. Fails with `CONFLICT` if the run cannot be
+     * retried, and with `OUTCOME_UNKNOWN` if an effect may happen twice and `repeatOnce` is not `true`.
+     *
+     * @example
+     * const { status, seq, retry } = await client.runs.get(id);
+     * if (status === "failed" && retry?.repeatsOnce.length === 0) await client.runs.retry(id, { seq });
+     */
+    retry(id: string, options?: RetryRun & RequestOptions): Promise<RunView>;
   };
   attachments: {
     /**
@@ -304,6 +313,8 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       answer: (id, operationId, answer, init) =>
         post(pathOf("runs", id, "gates", operationId), { answer }, init),
       cancel: (id, options) => stop(pathOf("runs", id, "cancel"), options),
+      retry: (id, { signal, ...options } = {}) =>
+        post(pathOf("runs", id, "retry"), options, defined({ signal })),
     },
     attachments: {
       upload(id, file, { name = nameOf(file), signal } = {}) {

@@ -13,6 +13,7 @@ export type {
 export type {
   ActiveToken,
   GateView,
+  RetryRun,
   RunEntryView,
   RunEvent,
   RunStreamError,

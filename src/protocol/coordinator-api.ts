@@ -48,6 +48,20 @@ export const startFields = {
   idempotencyKey: z.string().min(1).max(200).exactOptional(),
 };
 
+/** The request that lets a failed run go on. */
+export interface RetryRun {
+  /** The `seq` of the failed run as the caller has seen it: a run that has gone on since is not retried. Not checked when absent. */
+  seq?: number;
+  /** Repeats nodes although their effects may have happened already: those in `retry.repeatsOnce` of the run. */
+  repeatOnce?: boolean;
+}
+
+/** The members of a request for a retry. */
+export const retryFields = {
+  seq: z.int().min(0).exactOptional(),
+  repeatOnce: z.boolean().exactOptional(),
+};
+
 /** The members that a run and its entry in a list share. */
 interface RunMembers {
   id: string;
@@ -78,6 +92,8 @@ export interface RunView extends RunMembers {
   /** Present once the run completed. */
   output?: JsonObject;
   error?: RunError;
+  /** Present where the run has failed and can be retried. */
+  retry?: RunRetry;
   /** The number of its newest journal entry. */
   seq: number;
   /** Tokens that were made. */
@@ -86,6 +102,14 @@ export interface RunView extends RunMembers {
   active: ActiveToken[];
   /** The questions that wait for a person: the first 100, and as many as have 4 Mi characters. Others follow as these are answered. */
   gates: GateView[];
+}
+
+/** The consequences of a retry. */
+export interface RunRetry {
+  /** The tokens that begin again. */
+  tokens: number;
+  /** Nodes whose effects may happen twice then: the retry must say `repeatOnce`. Empty where there are none. */
+  repeatsOnce: string[];
 }
 
 /** A question that waits for a person. */
@@ -174,6 +198,12 @@ export interface CoordinatorApi {
   status(principal: Principal): Promise<Result<RunView>>;
   /** Cancels the run. `CONFLICT` for one that ended otherwise; repeating it changes nothing. */
   cancel(principal: Principal, options?: { reason?: string }): Promise<Result<RunView>>;
+  /**
+   * Lets a failed run go on: the tokens that failed or were cancelled by a failure begin again, and what completed is not repeated. `CONFLICT`
+   * for a run that has not failed, has nothing to repeat, or whose failure another run or a conversation has already. `OUTCOME_UNKNOWN`
+   * where an effect may happen twice, and `repeatOnce` is not `true`.
+   */
+  retryRun(principal: Principal, options?: RetryRun): Promise<Result<RunView>>;
   /**
    * Answers a gate. The same answer again changes nothing. `NOT_FOUND` for an unknown operation, `CONFLICT` for another answer, or for a
    * gate that waits no more, `INVALID_INPUT` for an answer that does not fit.

@@ -15,6 +15,7 @@ export interface RunError {
 export const RUN_ENTRY_TYPES = [
   "workflow.started",
   "workflow.recovered",
+  "workflow.retried",
   "workflow.completed",
   "workflow.failed",
   "workflow.cancelled",

@@ -119,6 +119,27 @@ describe.runIf(hasChromium)(`runs in the console (${hasChromium ? "Chromium" : N
     expect(await page.getByTestId("cancel-run").count()).toBe(0);
   });
 
+  it("retries a failed run, follows it again, and shows both of its ends when it is opened anew", async () => {
+    const id = await start("/retry", ["one"]);
+    const page = await visit(`/runs/${id}`);
+    for (let attempt = 1; attempt <= 3; attempt++) await answer("/retry/one", "No.", 500);
+    await status(page, "failed").waitFor();
+    await page.getByTestId("retry-run").press("Enter");
+    await status(page, "running").waitFor();
+    await nodeOf(page, "visit").getByText("1 working").waitFor();
+    expect(await page.getByTestId("run-facts").textContent()).not.toContain("SYNC_UNSATISFIABLE");
+    await answer("/retry/one", "bread");
+    await status(page, "completed").waitFor();
+    expect(await page.getByTestId("retry-run").count()).toBe(0);
+    await page.reload();
+    await status(page, "completed").waitFor();
+    await nodeOf(page, "visit").click();
+    const visited = page.getByTestId("node-details").getByTestId("run-token");
+    await visited.getByText("4 attempts").waitFor();
+    await visited.getByText("Attempt 3 failed").waitFor();
+    await visited.getByText('"found": "bread"').waitFor();
+  });
+
   it("keeps what it shows while the server cannot be reached, and loads the output later", async () => {
     const id = await start("/offline", ["one"]);
     const page = await visit(`/runs/${id}`);

@@ -66,6 +66,34 @@ describe("the log of a run", () => {
     expect(over.end).toMatchObject({ status: "failed", error });
   });
 
+  it("RUNRETRY-1 lets the tokens and fan-ins of a retry go on, and keeps the attempts that failed", () => {
+    const log = logOf(
+      at(0, "token.created"),
+      at(0, "task.dispatched", { input: 1 }),
+      at(1, "token.waiting", { fanOut: 0 }),
+      at(2, "token.waiting", { fanOut: 1 }),
+      at(0, "task.failed", { attempt: 1, error }),
+      at(0, "token.failed", { error }),
+      { type: "sync.failed", node: "s", data: { fanOut: 0, error } },
+      { type: "workflow.failed", data: { error } },
+      { type: "workflow.retried", data: { by: "ada", tokens: [0], fanOuts: [0] } },
+    );
+    expect(log.end).toBeUndefined();
+    expect(countsText(log.visits("a"))).toBe("1 waiting, 1 ready, 1 cancelled");
+    const [token] = log.visits("a").tokens;
+    expect(token).toMatchObject({ attempts: 1, failures: [{ attempt: 1 }] });
+    expect([token?.endedAt, token?.error]).toEqual([undefined, undefined]);
+    const more: Entry[] = [
+      at(0, "task.dispatched", { input: 1, attempt: 2 }),
+      at(0, "token.completed"),
+      { type: "fan_in.completed", node: "a", data: { fanOut: 0 } },
+    ];
+    for (const [index, entry] of more.entries())
+      log.add({ seq: 10 + index, time: "2026-01-01T00:00:00Z", ...entry });
+    expect(token?.attempts).toBe(2);
+    expect(countsText(log.visits("a"))).toBe("1 cancelled, 1 joined, 1 completed");
+  });
+
   it("ignores entries that it has, after a reconnection", () => {
     const log = logOf(at(0, "token.created"));
     log.add({ seq: 1, time: "", type: "token.created", token: 0, node: "a" });

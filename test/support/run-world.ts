@@ -27,11 +27,12 @@ export interface RunWorld {
 /** Steps of one run. One that needs more is stuck. */
 const MAX_STEPS = 20_000;
 
-/** Runs a workflow to its end, with the crashes of `crossings`. */
+/** Runs a workflow to its end, with the crashes of `crossings`. A run that failed is retried as long as `isMended` says so. */
 export async function runWorkflow(
   library: Library,
   record: Omit<RunRecord, "createdAt">,
   crossings: Crossings = new Crossings(),
+  isMended: (state: RunState) => boolean = () => false,
 ): Promise<RunWorld> {
   const database = new NodeSqlDatabase();
   const keyValue = new NodeKeyValue(database);
@@ -100,7 +101,15 @@ export async function runWorkflow(
     if (crossings.crashed) runtime = await rebirth();
     await breathe();
     if (crossings.crashed) continue;
-    if (isOver(runtime.state)) break;
+    if (isOver(runtime.state)) {
+      if (runtime.state.kept === undefined || !isMended(runtime.state)) break;
+      try {
+        await runtime.retry("ada", { seq: runtime.state.seq, repeatOnce: true });
+      } catch (error) {
+        if (!crossings.isCrash(error)) throw error;
+      }
+      continue;
+    }
     if (step % 10 !== 9) continue;
     const due = clock.now() + (runtime.dueIn ?? 0);
     if (clock.nextDue !== undefined && clock.nextDue <= due) {
@@ -131,8 +140,14 @@ function checkStored(loaded: RunState | null, committed: RunState): void {
 /** The order of tokens and of fan-outs is that of their numbers. */
 function plain(state: RunState): unknown {
   const sorted = (entries: ReadonlyMap<number, unknown>) => [...entries].toSorted(([a], [b]) => a - b);
+  const { kept } = state;
   return JSON.parse(
-    JSON.stringify({ ...state, tokens: sorted(state.tokens), fanOuts: sorted(state.fanOuts) }),
+    JSON.stringify({
+      ...state,
+      tokens: sorted(state.tokens),
+      fanOuts: sorted(state.fanOuts),
+      ...(kept && { kept: { tokens: sorted(kept.tokens), fanOuts: sorted(kept.fanOuts) } }),
+    }),
   );
 }
 

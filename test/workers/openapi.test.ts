@@ -402,7 +402,8 @@ describe("API-1 answers fit the document", () => {
     const inputSchema = { type: "object", properties: { key: { type: "string" } }, required: ["key"] };
     const flow = { inputSchema, initialNode: "one", transitions: [] };
     const waiting = { ...task, inputMapping: { ...task.inputMapping, wait: "'gate'" } };
-    for (const [id, node] of Object.entries({ quick: task, waiting }))
+    const fails = { ...task, inputMapping: { ...task.inputMapping, fails: "true" } };
+    for (const [id, node] of Object.entries({ quick: task, waiting, fails }))
       await ask(
         "createWorkflow",
         "/api/libraries/run/workflows",
@@ -431,6 +432,11 @@ describe("API-1 answers fit the document", () => {
     await ask("answerGate", `${gated}/gates/${gates[0]?.operationId}`, body({ answer: { approved: true } }));
     await ask("cancelRun", `/api/runs/${stopped}/cancel`, body({ reason: "Enough." }));
     await ask("getRun", `/api/runs/${stopped}`);
+    const failed = `/api/runs/${await start("run/fails")}`;
+    await ask("followRun", `${failed}/events`);
+    await ask("getRun", failed);
+    await ask("retryRun", `${failed}/retry`, body({}));
+    await ask("followRun", `${failed}/events`);
     await ask("listRunEntries", `${path}/journal`);
     await ask("getRunWorkflow", `${path}/workflow`);
     const listed = async () => JSON.stringify(await ask("listRuns", "/api/runs?order=desc"));

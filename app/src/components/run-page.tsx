@@ -17,6 +17,7 @@ import { ErrorNote } from "./error-note.tsx";
 import { Icon } from "./icon.tsx";
 import { Link } from "./link.tsx";
 import { PageHeader } from "./page-header.tsx";
+import { RetryRun } from "./retry-run.tsx";
 import { RunFacts, RunValues } from "./run-facts.tsx";
 import { type GateDrafts, GatesBanner, RunGates, showQuestion } from "./run-gates.tsx";
 import { RunNode } from "./run-node.tsx";
@@ -61,10 +62,17 @@ function LiveRunPage({ run, error, reload, onMenu }: LiveRunPageProps) {
   const { workflow, follower, version } = useLiveRun(id, run.seq, reload);
   usePageTitle(`${workflowName(run.workflow)} · ${STATUS_TEXT[follower.log.end?.status ?? run.status]}`);
   const [cancelError, setCancelError] = useState<unknown>(undefined);
+  const [retryError, setRetryError] = useState<unknown>(undefined);
   const isWide = useMediaQuery("(min-width: 64rem)");
   const { log, state } = follower;
   const status = log.end?.status ?? run.status;
   const isOver = status !== "running" && status !== "waiting";
+  const retry = async (options: { repeatOnce: boolean }) => {
+    setRetryError(undefined);
+    await client.runs.retry(id, { seq: run.seq, ...options });
+    follower.resume();
+    reload();
+  };
   const drafts = useRef<GateDrafts>(new Map());
   const shown = {
     run,
@@ -79,6 +87,9 @@ function LiveRunPage({ run, error, reload, onMenu }: LiveRunPageProps) {
       <PageHeader title={workflowName(run.workflow)} subtitle={id} onMenu={onMenu}>
         <RunStatusBadge status={status} />
         {!isOver && <CancelRun onCancel={() => client.runs.cancel(id)} onError={setCancelError} />}
+        {status === "failed" && run.retry !== undefined && (
+          <RetryRun key={run.seq} retry={run.retry} onRetry={retry} onError={setRetryError} />
+        )}
       </PageHeader>
       <div className="space-y-2 px-4 not-empty:py-4">
         {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
@@ -86,6 +97,7 @@ function LiveRunPage({ run, error, reload, onMenu }: LiveRunPageProps) {
           <ErrorNote text={messageOf(workflow.error)} onRetry={workflow.reload} />
         )}
         {cancelError !== undefined && !isOver && <ErrorNote text={messageOf(cancelError)} />}
+        {retryError !== undefined && isOver && <ErrorNote text={messageOf(retryError)} />}
       </div>
       {(state === "reconnecting" || state === "closed") && (
         <p role="status" data-testid="offline" className="px-4 py-1 text-xs text-caution">

@@ -21,10 +21,11 @@ export function useLiveRun(id: string, seq: number, onChange: () => void): LiveR
   const version = useSyncExternalStore(follower.subscribe, follower.snapshot);
   const load = useCallback((signal: AbortSignal) => client.runs.workflow(id, { signal }), [id]);
   const workflow = useResource(load);
-  const isOver = follower.log.end !== undefined;
+  // Each end is another object: a run that was retried ends again.
+  const { end } = follower.log;
   useEffect(() => {
-    if (isOver) onChange();
-  }, [isOver, onChange]);
+    if (end !== undefined) onChange();
+  }, [end, onChange]);
   const { gatesAt } = follower.log;
   useEffect(() => {
     if (gatesAt > seq) onChange();

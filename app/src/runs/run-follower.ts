@@ -38,13 +38,25 @@ export class RunFollower {
 
   readonly snapshot = (): number => this.version;
 
+  /** Follows the run again after a retry. */
+  readonly resume = (): void => {
+    if (this.#listeners.size === 0) return;
+    this.#leave();
+    this.#open();
+  };
+
   #connect(): void {
-    if (this.log.end !== undefined) return;
+    if (this.log.end === undefined) this.#open();
+  }
+
+  #open(): void {
     const source = new EventSource(`/api/runs/${encodeURIComponent(this.#id)}/events?from=${this.log.seq}`);
     this.#source = source;
     source.onopen = () => this.#enter("open");
     source.onmessage = ({ data }) => this.#take(String(data));
     source.onerror = () => {
+      // The stream ends behind a failure that no retry has followed.
+      if (this.log.end !== undefined) return this.#leave();
       if (source.readyState !== EventSource.CLOSED) return this.#enter("reconnecting");
       this.#enter("closed");
       this.#retry = setTimeout(() => this.#connect(), RETRY_MS);
@@ -56,7 +68,9 @@ export class RunFollower {
     const event = JSON.parse(text) as RunEvent | RunStreamError;
     if (event.type === "error") return;
     this.log.add(event);
-    if (this.log.end !== undefined) this.#leave();
+    const { end } = this.log;
+    // A retry may follow a failure, in the same stream.
+    if (end !== undefined && end.status !== "failed") this.#leave();
     this.#render();
   }
 

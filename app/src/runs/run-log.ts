@@ -92,6 +92,8 @@ export class RunLog {
   readonly #nodes = new Map<string, NodeVisits>();
   /** Tokens that wait at a fan-in, by the number of their fan-out. */
   readonly #waiting = new Map<number, RunToken[]>();
+  /** Those whose fan-in failed, or whose run ended before: they wait again once the run is retried. */
+  readonly #stopped = new Map<number, RunToken[]>();
   readonly #fired = new Map<string, number>();
 
   visits(node: string): NodeVisits {
@@ -124,8 +126,13 @@ export class RunLog {
         break;
       }
       case "fan_in.completed":
+        this.#release(Number(data.fanOut), "joined", time);
+        break;
       case "sync.failed":
-        this.#release(Number(data.fanOut), type === "sync.failed" ? "cancelled" : "joined", time);
+        this.#stop(Number(data.fanOut), time);
+        break;
+      case "workflow.retried":
+        this.#retry(data);
         break;
       case "workflow.completed":
       case "workflow.failed":
@@ -160,7 +167,7 @@ export class RunLog {
     switch (type) {
       case "task.dispatched":
         token.startedAt = time;
-        token.attempts = 1;
+        token.attempts = Math.max(1, attempt);
         if ("input" in data) token.input = data.input;
         if (typeof data.conversationId === "string") token.conversationId = data.conversationId;
         this.#move(token, "working");
@@ -219,8 +226,32 @@ export class RunLog {
     this.#waiting.delete(fanOut);
   }
 
+  #stop(fanOut: number, time: string): void {
+    this.#stopped.set(fanOut, this.#waiting.get(fanOut) ?? []);
+    this.#release(fanOut, "cancelled", time);
+  }
+
+  /** The run goes on: its tokens and fan-ins are as if nothing had failed. */
+  #retry({ tokens, fanOuts }: Members): void {
+    this.end = undefined;
+    for (const id of numbersIn(tokens)) this.#reopen(this.#tokens.get(id), "ready");
+    for (const id of numbersIn(fanOuts)) {
+      const waiting = this.#stopped.get(id) ?? [];
+      for (const token of waiting) this.#reopen(token, "waiting");
+      this.#waiting.set(id, waiting);
+    }
+    this.#stopped.clear();
+  }
+
+  #reopen(token: RunToken | undefined, state: TokenState): void {
+    if (token === undefined) return;
+    delete token.endedAt;
+    delete token.error;
+    this.#move(token, state);
+  }
+
   #finish(type: string, time: string, error: RunError | undefined): void {
-    for (const fanOut of [...this.#waiting.keys()]) this.#release(fanOut, "cancelled", time);
+    for (const fanOut of [...this.#waiting.keys()]) this.#stop(fanOut, time);
     // SAFETY: the caller passes the types of these four entries.
     const status = type.slice("workflow.".length) as RunEnd["status"];
     this.end = { status, time, ...(error === undefined ? {} : { error }) };
@@ -237,6 +268,10 @@ function membersOf(data: unknown): Members {
 function answerIn({ by, answer }: Members, time: string): GateAnswer {
   const { approved } = membersOf(answer);
   return { by: String(by), time, value: answer, ...(typeof approved === "boolean" ? { approved } : {}) };
+}
+
+function numbersIn(value: unknown): number[] {
+  return Array.isArray(value) ? value.map(Number) : [];
 }
 
 function errorIn({ error }: Members): RunError | undefined {

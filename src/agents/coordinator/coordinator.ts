@@ -19,7 +19,13 @@ import {
   type AgentResult,
   type AgentResultApi,
 } from "../../protocol/agent-call.ts";
-import type { CoordinatorApi, FollowRun, RunView, StartRun } from "../../protocol/coordinator-api.ts";
+import type {
+  CoordinatorApi,
+  FollowRun,
+  RetryRun,
+  RunView,
+  StartRun,
+} from "../../protocol/coordinator-api.ts";
 import type {
   TaskError,
   TaskErrorApi,
@@ -61,6 +67,7 @@ import {
   cannotDefer,
   checkReader,
   parseFollow,
+  parseRetry,
   parseStart,
   refuseWaiting,
   requestHash,
@@ -266,6 +273,14 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       return asResult(async () => {
         checkReader(this.#runtime.state.record, principal);
         await this.#runtime.cancel(principal.subject, reason);
+        return runView(this.#runtime);
+      });
+    }
+
+    async retryRun(principal: Principal, options: RetryRun = {}) {
+      return asResult(async () => {
+        checkReader(this.#runtime.state.record, principal);
+        await this.#runtime.retry(principal.subject, parseRetry(options));
         return runView(this.#runtime);
       });
     }

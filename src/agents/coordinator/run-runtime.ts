@@ -4,6 +4,7 @@
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
+import type { RetryRun } from "../../protocol/coordinator-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
 import { type ChildRun, MAX_TREE_RUNS, type RunCallAddress } from "../../protocol/run-call.ts";
@@ -19,7 +20,7 @@ import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
 import { newRun } from "./core/begin.ts";
 import type { RunChange } from "./core/draft.ts";
 import type { RunEffect } from "./core/effects.ts";
-import { tokenOf } from "./core/operations.ts";
+import { operationsBefore, tokenOf } from "./core/operations.ts";
 import type { RunRecord } from "./core/record.ts";
 import { unknownRun } from "./core/record.ts";
 import { wasAsked } from "./core/run-time.ts";
@@ -108,7 +109,7 @@ export class RunRuntime {
 
   /** The time of the run's end, in milliseconds since the epoch; `undefined` before. Throws as `state` does. */
   get endedAt(): number | undefined {
-    // Nothing is committed after the end.
+    // Nothing is committed after the end but a retry, which takes it back.
     return isOver(this.state) ? this.store.newestAt : undefined;
   }
 
@@ -173,6 +174,12 @@ export class RunRuntime {
     await this.#noted;
   }
 
+  /** Lets the failed run go on. Throws as `retryRun` does. */
+  async retry(by: string, { seq, repeatOnce }: RetryRun): Promise<void> {
+    await this.#shell.commit([{ type: "run.retry", by, ...defined({ seq, repeatOnce }) }]);
+    await this.#noted;
+  }
+
   /** Takes the result of a task whose caller is lost. Throws `NOT_FOUND` for an operation of no token. */
   async taskResult({ operationId, attempt, ...end }: TaskResult): Promise<void> {
     this.#tokenOf(operationId);
@@ -193,12 +200,15 @@ export class RunRuntime {
   async answer(operationId: string, answer: Json, by: string): Promise<void> {
     const { database, keyValue } = this.ports;
     const token = this.#tokenOf(operationId);
-    const [key, text] = [`answer:${token}`, canonicalJson(answer)];
+    const operations = operationsBefore(operationId);
+    const [key, text] = [`answer:${token}${operations > 0 ? `.${operations}` : ""}`, canonicalJson(answer)];
     this.#shell.tick([{ type: "run.expire" }]);
     const before = keyValue.get<string>(key);
     if (before === text) return this.whenArmed();
     if (before !== undefined) throw new DramatisError("CONFLICT", "This gate has another answer already.");
-    if (isOver(this.state)) throw new DramatisError("CONFLICT", "This gate waits for no answer any more.");
+    const isOld = operations !== (this.state.tokens.get(token)?.again?.operations ?? 0);
+    if (isOver(this.state) || isOld)
+      throw new DramatisError("CONFLICT", "This gate waits for no answer any more.");
     await this.#shell.commitBy((unit) =>
       database.transaction(() => {
         unit.stage([{ type: "gate.answered", token, answer, by }]);

@@ -24,6 +24,8 @@ export const CODE_MEANINGS: Record<ProblemCode, string> = {
   QUEUE_OVERFLOW: "The queue is full.",
   INTERNAL_ERROR: "A defect. Quote `incident` when you report it.",
   RECOVERY_EXHAUSTED: "The turn was interrupted too often.",
+  OUTCOME_UNKNOWN:
+    "The request may repeat an effect that may not happen twice, and does not say that it may.",
   CONTEXT_ASSEMBLY_FAILED: "The context hook of the agent failed; no model was called.",
   MODEL_FAILED: "The model's provider failed.",
   OUTPUT_INVALID: "The model's answer does not fit the requested schema.",

@@ -71,6 +71,16 @@ export const run: z.ZodType<RunView> = z
     state: area,
     output: z.exactOptional(area),
     error: z.exactOptional(runError),
+    retry: z.exactOptional(
+      z
+        .strictObject({
+          tokens: count.meta({ description: "The tokens that begin again." }),
+          repeatsOnce: z
+            .array(nodeRef)
+            .meta({ description: "Nodes whose effects may happen twice: a retry must say `repeatOnce`." }),
+        })
+        .meta({ description: "Present where the run has failed and can be retried." }),
+    ),
     seq: count.meta({ description: "The number of its newest journal entry." }),
     tokens: count.meta({ description: "Tokens that were made." }),
     gates: z.array(gate).meta({ description: "Questions that wait for a person; the first 100." }),

@@ -1,9 +1,9 @@
-/** `/api/runs`: starts runs of workflows, lists, reads and cancels them. */
+/** `/api/runs`: starts runs of workflows, lists, reads, cancels and retries them. */
 import type { Context } from "hono";
 import { ulid } from "ulid";
 import { z } from "zod";
 import { parseReference } from "../../library/reference.ts";
-import { type CoordinatorApi, startFields } from "../../protocol/coordinator-api.ts";
+import { type CoordinatorApi, retryFields, startFields } from "../../protocol/coordinator-api.ts";
 import { charactersOf } from "../../protocol/ids.ts";
 import { checkNew, locationFields } from "../../protocol/location-policy.ts";
 import { entranceRequest } from "../../protocol/upgrade-request.ts";
@@ -37,6 +37,15 @@ const startSchema = z.strictObject({
     description: "Repeating the request with this key and the same content answers the same run.",
   }),
   ...locationFields,
+});
+
+const retrySchema = z.strictObject({
+  seq: retryFields.seq.meta({
+    description: "The `seq` of the failed run as you saw it. A run that has gone on since is not retried.",
+  }),
+  repeatOnce: retryFields.repeatOnce.meta({
+    description: "Repeats the nodes in `retry.repeatsOnce`, whose effects may have happened already.",
+  }),
 });
 
 const listQuery = pageSchema.extend({
@@ -104,6 +113,20 @@ export const runOperations: readonly ApiOperation[] = [
     optionalBody: true,
     answers: ok("The run is cancelled.", run),
     errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
+  },
+  {
+    id: "retryRun",
+    method: "post",
+    path: `${RUN}/retry`,
+    tag: "runs",
+    summary: "Retry a failed run",
+    description:
+      "The run goes on: what failed, or was cancelled by the failure, begins again, and what completed is not repeated. A run that has not failed, has nothing to repeat, or whose failure another run or a conversation has already is a `CONFLICT`. Where an effect may happen twice the answer is `OUTCOME_UNKNOWN`, unless the body says `repeatOnce`. The body may be absent.",
+    params,
+    body: retrySchema.meta({ example: { seq: 14, repeatOnce: true } }),
+    optionalBody: true,
+    answers: ok("The run goes on.", run),
+    errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT", "OUTCOME_UNKNOWN", "QUEUE_OVERFLOW"],
   },
   {
     id: "answerGate",
@@ -192,6 +215,12 @@ export function runRoutes(app: HttpRoutes): void {
     const { reason } = await readOptionalBody(context, stopSchema);
     const coordinator = await runOf(context);
     return json(unwrap(await coordinator.cancel(context.var.principal, defined({ reason }))));
+  });
+
+  app.post(`${RUN}/retry`, async (context) => {
+    const options = await readOptionalBody(context, retrySchema);
+    const coordinator = await runOf(context);
+    return json(unwrap(await coordinator.retryRun(context.var.principal, options)));
   });
 
   app.post(GATE, async (context) => {

@@ -8,6 +8,25 @@ import type { Choice, RunResult, TaskOutcome } from "./run.ts";
 /** A step of a run: a task that ended, or the time of a fan-in. */
 type Taken = { task: number } | { fanOut: number };
 
+/**
+ * Returns the entries of a journal as if what was retried had not failed: without the ends of the work of tokens, and of the waits of fan-outs,
+ * that a later retry has taken back.
+ */
+function withoutRetried(entries: readonly RunEntry[]): RunEntry[] {
+  const last = new Map<string, number>();
+  for (const [index, { type, data }] of entries.entries()) {
+    if (type !== "workflow.retried" || !isJsonObject(data)) continue;
+    for (const token of [data.tokens].flat()) last.set(`token ${token}`, index);
+    for (const fanOut of [data.fanOuts].flat()) last.set(`fan-out ${fanOut}`, index);
+  }
+  return entries.filter(({ type, token, data }, index) => {
+    const fanOut = isJsonObject(data) ? data.fanOut : undefined;
+    const name = type === "sync.timeout" ? `fan-out ${fanOut}` : `token ${token}`;
+    const isEnd = ["task.completed", "task.failed", "sync.timeout"].includes(type);
+    return !isEnd || index > (last.get(name) ?? -1);
+  });
+}
+
 /** Runs the reference interpreter through the steps of a journal. */
 function replayed({ record }: RunState, entries: readonly RunEntry[]): RunResult {
   const { definition } = record.workflow;
@@ -17,7 +36,7 @@ function replayed({ record }: RunState, entries: readonly RunEntry[]): RunResult
   const paths = new Map<number, string>();
   const outcomes = new Map<string, TaskOutcome[]>();
   const left: Taken[] = [];
-  for (const { type, token = -1, node = "", data } of entries) {
+  for (const { type, token = -1, node = "", data } of withoutRetried(entries)) {
     const members = isJsonObject(data) ? data : {};
     if (type === "token.created") paths.set(token, String(members.path ?? "root"));
     if (type === "sync.timeout") left.push({ fanOut: Number(members.fanOut) });
@@ -65,6 +84,7 @@ export function differences(state: RunState, entries: readonly RunEntry[]): stri
   compare("status", state.status, isTooLong ? "failed" : expected.status);
   compare("error", state.error?.code, expected.error?.code);
   compare("open", [state.tokens.size, state.fanOuts.size, state.root.active], [0, 0, 0]);
+  if (state.status !== "failed") compare("kept", state.kept, undefined);
   if (isTooLong) return found;
   compare("tokens", state.made.tokens, expected.tokens);
   compare("state", sorted(state.state), sorted(expected.state));
@@ -77,12 +97,19 @@ function broken({ made }: RunState, entries: readonly RunEntry[]): string[] {
   const found: string[] = [];
   const ends = new Map<number, number>();
   const arrived = new Set<number>();
+  const completed = new Set<number>();
   const fired = new Set<string>();
   for (const { type, token = -1, data } of entries) {
     if (type === "token.created") ends.set(token, 0);
     if (type === "token.waiting") arrived.add(token);
     if (["token.completed", "token.failed", "token.cancelled"].includes(type))
       ends.set(token, (ends.get(token) ?? 9) + 1);
+    if (type === "workflow.retried" && isJsonObject(data))
+      for (const one of [data.tokens].flat()) ends.set(Number(one), (ends.get(Number(one)) ?? 9) - 1);
+    if (type === "token.completed") {
+      if (completed.has(token)) found.push(`Token ${token} completes twice.`);
+      completed.add(token);
+    }
     const fanOut = isJsonObject(data) ? JSON.stringify(data.fanOut) : "";
     if (type === "fan_in.completed" && fired.has(fanOut)) found.push(`The fan-in of ${fanOut} fires twice.`);
     if (type === "fan_in.completed") fired.add(fanOut);

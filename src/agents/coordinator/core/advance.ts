@@ -9,6 +9,7 @@
  */
 import type { WorkflowTransition } from "../../../protocol/workflow-definition.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
+import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { Meter } from "../../../shared/json-schema/meter.ts";
 import { type Draft, TooLong } from "./draft.ts";
@@ -77,6 +78,7 @@ function resultOf({ phase }: Token): Json | undefined {
 function failToken(draft: Draft, token: Token, error: RunError): void {
   draft.note({ type: "token.failed", token: token.id, node: token.node, data: { error: { ...error } } });
   draft.end(token);
+  draft.keep(token);
   fail(draft, token.scope, error);
 }
 
@@ -94,15 +96,17 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
   const { task, workflow, agent, mode, inputMapping } = draft.graph.node(token.node);
   if ((task ?? workflow ?? agent) === undefined) return false;
   const { input: own } = draft.before.record;
+  const before = token.phase.kind === "ready" ? token.phase.input : undefined;
   const given =
     inputMapping === undefined
       ? own
-      : evaluatedMapping(
+      : (before ??
+        evaluatedMapping(
           inputMapping,
           nodeVariables(draft, token, meter),
           meter,
           `The input of "${token.node}"`,
-        );
+        ));
   if (mode === "loop_in" && draft.before.record.origin === undefined)
     throw new TokenFailure({
       code: "INVALID_INPUT",
@@ -122,14 +126,16 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
       code: "BUDGET_EXCEEDED",
       message: `A run waits for at most ${MAX_OPEN_CALLS} sub-workflows and agents at once. Fan out over fewer.`,
     });
-  draft.change(token.id, { phase: { kind: "working", attempt: 1, ...(gate ?? { input }) } });
-  const data = {
-    ...(input === own ? {} : { input }),
-    ...(agent === undefined ? {} : { conversationId: calledBy(draft.before.record, token, 1) }),
-  };
+  const attempt = 1 + (token.again?.attempts ?? 0);
+  draft.change(token.id, { phase: { kind: "working", attempt, ...(gate ?? { input }) } });
+  const data = defined({
+    input: input === own ? undefined : input,
+    attempt: attempt === 1 ? undefined : attempt,
+    conversationId: agent === undefined ? undefined : calledBy(draft.before.record, token, attempt),
+  });
   draft.note({
     ...{ type: "task.dispatched", token: token.id, node: token.node },
-    ...(Object.keys(data).length === 0 ? {} : { data }),
+    ...(Object.keys(data).length > 0 && { data }),
   });
   if (gate !== undefined) {
     const { prompt = "", deadline = null } = gate;

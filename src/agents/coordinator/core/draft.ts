@@ -11,6 +11,7 @@ import {
   type Branch,
   definitionOf,
   type FanOut,
+  type Kept,
   type RunState,
   type RunTime,
   type Scope,
@@ -57,6 +58,8 @@ export class Draft {
     fanOuts: new Set<number>(),
     branches: new Map<number, Set<number>>(),
   };
+  /** Copied before its first change, which most commits do not make. */
+  #kept: { tokens: Map<number, Token>; fanOuts: Map<number, FanOut> } | undefined;
   /** Tokens that can go on, in order. */
   readonly #pending: number[];
   #next = 0;
@@ -101,7 +104,7 @@ export class Draft {
     this.tokens.set(made.id, made);
     this.#touched.tokens.add(made.id);
     this.#pending.push(made.id);
-    this.#count(token.scope, 1);
+    this.count(token.scope, 1);
     this.note({
       type: "token.created",
       token: made.id,
@@ -144,7 +147,70 @@ export class Draft {
   /** Ends a token. */
   end({ id, scope }: Token): void {
     if (!this.remove(id)) return;
-    this.#count(scope, -1);
+    this.count(scope, -1);
+  }
+
+  /** Removes a token without counting it, and keeps it for a retry. */
+  stop(token: Token): void {
+    if (this.remove(token.id)) this.keep(token);
+  }
+
+  /** Keeps a token that was removed for a retry. An output is not kept: it would be made again. */
+  keep(token: Token): void {
+    const { phase } = token;
+    const isDone = phase.kind === "resolved" && "output" in phase.outcome;
+    this.#ownKept().tokens.set(
+      token.id,
+      isDone ? { ...token, phase: { ...phase, outcome: { output: null } } } : token,
+    );
+  }
+
+  /** The tokens and fan-outs that failures have stopped. */
+  get kept(): Kept {
+    return this.#kept ?? this.before.kept ?? NOTHING_KEPT;
+  }
+
+  /** Makes kept tokens pending and kept fan-outs open again: nothing of them has failed then. Returns the numbers of the fan-outs. */
+  restore(tokens: readonly Token[]): number[] {
+    const fanOuts = [...this.kept.fanOuts.values()];
+    this.#kept = { tokens: new Map(), fanOuts: new Map() };
+    for (const { firstArrivalAt, ...fanOut } of fanOuts) {
+      const { id } = fanOut;
+      const branches = fanOut.branches.map(({ failure: _, ...branch }): Branch => branch);
+      const failed = fanOut.branches.flatMap(({ failure }, index) => (failure === undefined ? [] : [index]));
+      const arrival = firstArrivalAt === undefined ? {} : { firstArrivalAt: this.now };
+      this.fanOuts.set(id, { ...fanOut, ...arrival, branches, failed: 0 });
+      this.#own.set(id, branches);
+      this.#touched.fanOuts.add(id);
+      if (failed.length > 0) this.#touched.branches.set(id, new Set(failed));
+    }
+    for (const { outer } of fanOuts) this.count(outer, 1);
+    for (const token of tokens) {
+      this.tokens.set(token.id, token);
+      this.#touched.tokens.add(token.id);
+      this.#pending.push(token.id);
+      this.count(token.scope, 1);
+    }
+    return fanOuts.map(({ id }) => id);
+  }
+
+  /** Drops what is kept: all of it, or that within a fan-out. */
+  forget(fanOut?: number): void {
+    const { tokens, fanOuts } = this.kept;
+    if (tokens.size === 0 && fanOuts.size === 0) return;
+    const isGone = (key: ScopeKey) => fanOut === undefined || this.isWithin(key, fanOut);
+    const goneTokens = [...tokens.values()].filter(({ scope }) => isGone(scope));
+    const goneFanOuts = [...fanOuts.values()].filter(({ outer }) => isGone(outer));
+    const own = this.#ownKept();
+    for (const { id } of goneTokens) {
+      own.tokens.delete(id);
+      this.#touched.tokens.add(id);
+    }
+    for (const { id } of goneFanOuts) {
+      own.fanOuts.delete(id);
+      this.#touched.fanOuts.add(id);
+      this.#touched.branches.delete(id);
+    }
   }
 
   /** Removes a token without counting it. */
@@ -178,23 +244,31 @@ export class Draft {
     this.fanOuts.set(id, { ...fanOut, id, branches, finished: total, failed: 0 });
     this.#own.set(id, branches);
     this.#touched.fanOuts.add(id);
-    this.#count(fanOut.outer, 1);
+    this.count(fanOut.outer, 1);
     return id;
   }
 
-  /** Closes a fan-out. */
+  /** Closes a fan-out that has come to its end: what failed in it is not retried any more. */
   close(id: number): void {
     const { outer } = this.fanOut(id);
-    this.drop(id);
-    this.#count(outer, -1);
-  }
-
-  /** Closes a fan-out without counting it. */
-  drop(id: number): void {
+    this.forget(id);
     this.fanOuts.delete(id);
     this.#own.delete(id);
     this.#touched.branches.delete(id);
     this.#touched.fanOuts.add(id);
+    this.count(outer, -1);
+  }
+
+  /** Closes a fan-out without counting it, and keeps it for a retry. */
+  stopFanOut(id: number): void {
+    const fanOut = this.fanOut(id);
+    const branches = fanOut.branches.map((branch) =>
+      branch.active === 0 ? branch : { ...branch, active: 0 },
+    );
+    this.fanOuts.delete(id);
+    this.#own.delete(id);
+    this.#touched.fanOuts.add(id);
+    this.#ownKept().fanOuts.set(id, { ...fanOut, branches, finished: branches.length });
   }
 
   scope(key: ScopeKey): Scope {
@@ -223,7 +297,8 @@ export class Draft {
 
   /** Returns a scope and those around it, the innermost first. */
   *around(key: ScopeKey): Generator<ScopeKey> {
-    for (let one = key; one !== null; one = this.fanOuts.get(one.fanOut)?.outer ?? null) yield one;
+    const outerOf = (id: number) => (this.fanOuts.get(id) ?? this.kept.fanOuts.get(id))?.outer ?? null;
+    for (let one = key; one !== null; one = outerOf(one.fanOut)) yield one;
     yield null;
   }
 
@@ -245,7 +320,7 @@ export class Draft {
   /** Returns the change since the draft was made; `null` where there is none. */
   finish(): RunChange | null {
     const { tokens, fanOuts, branches } = this.#touched;
-    const { before, entries, status } = this;
+    const { before, entries, status, kept } = this;
     if (entries.length === 0 && tokens.size === 0 && fanOuts.size === 0 && status === before.status)
       return null;
     const state: RunState = {
@@ -259,6 +334,7 @@ export class Draft {
       fanOuts: this.fanOuts,
       ...defined({ error: this.error, output: this.output, time: this.time }),
       ...(this.recoveries > 0 && { recoveries: this.recoveries }),
+      ...(kept.tokens.size + kept.fanOuts.size > 0 && { kept }),
     };
     return { state, entries, tokens, fanOuts, branches };
   }
@@ -267,7 +343,13 @@ export class Draft {
     return phase.kind === "working" && this.graph.calls.has(node);
   }
 
-  #count(key: ScopeKey, by: number): void {
+  #ownKept(): { tokens: Map<number, Token>; fanOuts: Map<number, FanOut> } {
+    this.#kept ??= { tokens: new Map(this.kept.tokens), fanOuts: new Map(this.kept.fanOuts) };
+    return this.#kept;
+  }
+
+  /** Counts what has become active in a scope, or has ended there. */
+  count(key: ScopeKey, by: number): void {
     if (key === null) this.root = { ...this.root, active: this.root.active + by };
     else this.setBranch(key.fanOut, key.branch, { active: this.branch(key.fanOut, key.branch).active + by });
   }
@@ -282,6 +364,8 @@ export class Draft {
     return own;
   }
 }
+
+const NOTHING_KEPT: Kept = { tokens: new Map(), fanOuts: new Map() };
 
 function isFinished({ active, failure }: Branch): boolean {
   return active === 0 || failure !== undefined;

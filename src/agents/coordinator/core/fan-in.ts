@@ -178,7 +178,8 @@ export function write(
 function giveUp(draft: Draft, { id, outer, group, origin }: FanOut, error: RunError): void {
   draft.note({ type: "sync.failed", node: origin, data: { fanOut: id, group, error: { ...error } } });
   cancelBelow(draft, id);
-  draft.close(id);
+  draft.stopFanOut(id);
+  draft.count(outer, -1);
   fail(draft, outer, error);
 }
 
@@ -217,11 +218,11 @@ function cancelBelow(draft: Draft, id: number, branch?: number): void {
   if (!isIdle) {
     const tokens = [...draft.tokens.values()].filter(({ scope }) => draft.isWithin(scope, id, branch));
     const inner = [...draft.fanOuts.values()].filter(({ outer }) => draft.isWithin(outer, id, branch));
-    for (const { id: token, node } of tokens) {
-      draft.remove(token);
-      draft.note({ type: "token.cancelled", token, node });
+    for (const token of tokens) {
+      draft.stop(token);
+      draft.note({ type: "token.cancelled", token: token.id, node: token.node });
     }
-    for (const one of inner) draft.drop(one.id);
+    for (const one of inner) draft.stopFanOut(one.id);
   }
   for (const [index, { active, arrived }] of branches.entries())
     if ((branch === undefined || index === branch) && active + arrived.length > 0)

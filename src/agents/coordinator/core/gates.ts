@@ -15,7 +15,7 @@ import { evaluatedMapping } from "./evaluation.ts";
 import { MAX_TOKEN_STEPS } from "./limits.ts";
 import { answerOvertime, OVERTIME, openGate } from "./run-time.ts";
 import type { GateAnswered } from "./signals.ts";
-import type { Working } from "./state.ts";
+import { resolved, type Working } from "./state.ts";
 import { workOf } from "./work.ts";
 
 const COMMENT = { type: "string", maxLength: 10_000 };
@@ -86,7 +86,7 @@ export function answerGate(draft: Draft, { token: id, answer, by }: GateAnswered
     throw new DramatisError("CONFLICT", "This gate waits for no answer any more.");
   checkAnswer(work.question, answer);
   draft.note({ type: "gate.answered", token: id, node: token.node, data: { by, answer } });
-  draft.change(id, { phase: { kind: "resolved", outcome: { output: answer } } });
+  draft.change(id, { phase: resolved(token.phase, { output: answer }) });
 }
 
 function checkAnswer(question: HumanAction, answer: Json): void {
@@ -115,6 +115,6 @@ export function closeGates(draft: Draft): void {
     if (phase.kind !== "working" || phase.deadline === undefined || phase.deadline > draft.now) continue;
     const error = { code: "TIMEOUT", message: `Nobody has answered "${node}" in its time.` };
     draft.note({ type: "gate.expired", token: id, node, data: { error } satisfies Json });
-    draft.change(id, { phase: { kind: "resolved", outcome: { error } } });
+    draft.change(id, { phase: resolved(phase, { error }) });
   }
 }

@@ -14,6 +14,8 @@ export const STEPS_OF_BRANCH = 10;
 export const MAX_OPEN_CALLS = 1_000;
 /** Milliseconds in which the result of a lost attempt may come. The Executor sends it by name meanwhile. */
 export const LOST_RESULT_MS = 30_000;
+/** Retries of one token with a `once` task or a gate. Each needs another operation, and an id has room for as many (`MAX_ITEM_INDEX`). */
+export const MAX_RETRIES = 8_191;
 /** Wakes without progress, after which a run fails. */
 export const MAX_RECOVERIES = 10;
 /** Waits between heartbeats, in milliseconds. */

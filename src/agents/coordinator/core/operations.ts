@@ -1,10 +1,19 @@
 /** The operations of a run: one for each token that works. Pure. */
 import { operationId, parseItemId } from "../../../protocol/ids.ts";
 import type { RunRecord } from "./record.ts";
+import type { Again } from "./state.ts";
 
-/** Returns the id of a token's operation. It is the same for all attempts: the key by which a repetition is recognised. */
-export function operationOf({ stem }: Pick<RunRecord, "stem">, token: number): string {
-  return operationId({ stem, n: token }, 0);
+/**
+ * Returns the id of a token's operation. It is the same for all attempts: the key by which a repetition is recognised. Of a `once` task and a
+ * gate, each retry of the run begins another operation (RUNRETRY-2): `again` is that of the token.
+ */
+export function operationOf({ stem }: Pick<RunRecord, "stem">, token: number, again?: Again): string {
+  return operationId({ stem, n: token }, again?.operations ?? 0);
+}
+
+/** Returns the operations of a token before that of an id. */
+export function operationsBefore(operation: string): number {
+  return parseItemId(operation)?.item ?? 0;
 }
 
 /** Returns the token of an operation; `undefined` for one of another run. */

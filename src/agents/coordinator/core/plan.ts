@@ -16,18 +16,19 @@ import { timeOut, timeOutAt } from "./fan-in.ts";
 import { answerGate, closeGates } from "./gates.ts";
 import { LOST_RESULT_MS, MAX_RECOVERIES } from "./limits.ts";
 import { nextAttemptAt } from "./retry.ts";
+import { retryRun } from "./run-retry.ts";
 import { checkTime } from "./run-time.ts";
 import type { NodeEnded, RunSignal } from "./signals.ts";
-import { isOver, type RunState, type Token } from "./state.ts";
+import { isOver, type RunState, resolved, type Token } from "./state.ts";
 import { workOf } from "./work.ts";
 
-/** Returns what signals change, in their order; `null` if that is nothing. */
+/** Returns what signals change, in their order; `null` if that is nothing. Throws what `answerGate` and `retryRun` throw. */
 export function plan(state: RunState, signals: readonly RunSignal[], now: number): RunChange | null {
-  if (isOver(state)) return null;
+  if (isOver(state) && !signals.some(({ type }) => type === "run.retry")) return null;
   const draft = new Draft(state, now);
   const isHeld = signals.some(({ type }) => type === "run.hold");
   for (const signal of signals) {
-    if (isOver(draft)) break;
+    if (isOver(draft) && signal.type !== "run.retry") continue;
     apply(draft, signal);
     // What has killed the actor may do so again: a recovery is stored before anything goes on.
     if (!isOver(draft) && !isHeld && signal.type !== "run.recover") advance(draft);
@@ -55,6 +56,9 @@ function apply(draft: Draft, signal: RunSignal): void {
     case "run.expire":
       expire(draft);
       break;
+    case "run.retry":
+      retryRun(draft, signal);
+      break;
     case "run.cancel":
       draft.error = { code: "CANCELLED", message: signal.reason ?? "The run was cancelled." };
       endRun(draft, "cancelled", signal.by);
@@ -78,14 +82,15 @@ function endNode(draft: Draft, { token: id, attempt, outcome, transient, task }:
   draft.recoveries = 0;
   if ("error" in outcome && transient === true) {
     const work = workOf(draft.before.record, node);
-    const notBefore = work?.kind === "task" ? nextAttemptAt(work.task, attempt, draft.now) : undefined;
+    const own = attempt - (token.again?.attempts ?? 0);
+    const notBefore = work?.kind === "task" ? nextAttemptAt(work.task, own, draft.now) : undefined;
     if (notBefore !== undefined) {
       draft.change(id, { phase: { ...phase, attempt: attempt + 1, notBefore } });
       draft.note({ type: "task.retried", token: id, node, data: { attempt, error: { ...outcome.error } } });
       return;
     }
   }
-  draft.change(id, { phase: { kind: "resolved", outcome } });
+  draft.change(id, { phase: resolved(phase, outcome) });
   const summary = task === undefined ? {} : { task: structuredClone(task) as never };
   draft.note(
     "error" in outcome
@@ -106,7 +111,7 @@ function expire(draft: Draft): void {
   for (const { id, node, phase } of [...draft.tokens.values()]) {
     if (phase.kind !== "working" || phase.lostUntil === undefined || phase.lostUntil > draft.now) continue;
     const { attempt } = phase;
-    draft.change(id, { phase: { kind: "resolved", outcome: { error: OUTCOME_UNKNOWN } } });
+    draft.change(id, { phase: resolved(phase, { error: OUTCOME_UNKNOWN }) });
     draft.note({ type: "task.failed", token: id, node, data: { attempt, error: { ...OUTCOME_UNKNOWN } } });
   }
 }

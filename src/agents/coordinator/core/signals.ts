@@ -19,7 +19,19 @@ export type RunSignal =
   | { readonly type: "run.hold" }
   /** Something may be due. */
   | { readonly type: "run.expire" }
-  | { readonly type: "run.cancel"; readonly reason?: string; readonly by: string };
+  | { readonly type: "run.cancel"; readonly reason?: string; readonly by: string }
+  /** A person lets a failed run go on. */
+  | RunRetried;
+
+export interface RunRetried {
+  readonly type: "run.retry";
+  /** The subject that asks for it. */
+  readonly by: string;
+  /** The number of the newest entry that the subject has seen. The run must not have gone on since. Not checked when absent. */
+  readonly seq?: number;
+  /** Effects of `once` tasks that may have happened may happen again. */
+  readonly repeatOnce?: boolean;
+}
 
 export interface GateAnswered {
   readonly type: "gate.answered";

@@ -20,6 +20,8 @@ export interface RunState {
   readonly tokens: ReadonlyMap<number, Token>;
   /** Fan-outs that are open, by number. */
   readonly fanOuts: ReadonlyMap<number, FanOut>;
+  /** Absent where it would be empty. */
+  readonly kept?: Kept;
   /** Crashes that have interrupted work since a node last ended; none when absent. */
   readonly recoveries?: number;
   /** The time limit, as far as it is not counted from the beginning. */
@@ -28,6 +30,13 @@ export interface RunState {
   readonly error?: RunError;
   /** The output of the run. Present once it completed. */
   readonly output?: JsonObject;
+}
+
+/** The tokens and fan-outs that failures have stopped, as they were then, by number. A retry lets them go on (RUNRETRY-1). */
+export interface Kept {
+  readonly tokens: ReadonlyMap<number, Token>;
+  /** Nothing is active in their branches. */
+  readonly fanOuts: ReadonlyMap<number, FanOut>;
 }
 
 /** The time of a run, where it was extended or is over. */
@@ -99,18 +108,28 @@ export interface Token {
   /** The branches that the fan-in before this token has joined; `null` where there was none. */
   readonly fanIn: Json;
   readonly phase: Phase;
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch: when it was made, or last retried. */
   readonly createdAt: number;
+  /** Present once a retry has let it begin again. */
+  readonly again?: Again;
+}
+
+/** The work of a token before its newest retry. */
+export interface Again {
+  /** Attempts before: their numbers go on. */
+  readonly attempts: number;
+  /** Operations before, of a `once` task or a gate: what is retried there is another operation. */
+  readonly operations: number;
 }
 
 /** The work of a token. */
 export type Phase =
-  /** The node is to begin. */
-  | { readonly kind: "ready" }
+  /** The node is to begin. A retry gives it the input that it had before. */
+  | { readonly kind: "ready"; readonly input?: JsonObject }
   /** The task, the sub-workflow or the agent of the node works. */
   | Working
   /** The node has ended; its transitions are to be followed. */
-  | { readonly kind: "resolved"; readonly outcome: NodeOutcome };
+  | Resolved;
 
 export interface Working {
   readonly kind: "working";
@@ -128,6 +147,16 @@ export interface Working {
   readonly prompt?: string;
   /** The end of the wait for an answer, in milliseconds since the epoch; absent where it has none. */
   readonly deadline?: number;
+}
+
+export interface Resolved extends Pick<Working, "input" | "attempt"> {
+  readonly kind: "resolved";
+  readonly outcome: NodeOutcome;
+}
+
+/** Returns the phase behind the work of a node. */
+export function resolved({ input, attempt }: Working, outcome: NodeOutcome): Resolved {
+  return { kind: "resolved", outcome, input, attempt };
 }
 
 /** The end of the work of a node. */

@@ -2,6 +2,8 @@
 import { z } from "zod";
 import {
   type FollowRun,
+  type RetryRun,
+  retryFields,
   runIdSchema,
   type StartRun,
   startFields,
@@ -51,6 +53,13 @@ const followSchema = z.strictObject({ from: z.int().min(0).default(0) });
 /** Returns the number of the last entry that a reader has. Throws `INVALID_INPUT`. */
 export function parseFollow(options: FollowRun): number {
   return validate(followSchema, options, "/options").from;
+}
+
+const retrySchema = z.strictObject(retryFields);
+
+/** Returns the request for a retry, checked. Throws `INVALID_INPUT`. */
+export function parseRetry(options: RetryRun): RetryRun {
+  return validate(retrySchema, options, "/options");
 }
 
 /** Returns the hash by which a repeated request is recognised. */

@@ -76,7 +76,9 @@ export class RunEffectRunner {
 
   #runTasks(effects: readonly TaskEffect[], startAt: number): void {
     const { clock, executor, record } = this.ports;
-    const keys = new Map(effects.map(({ token, key }) => [operationOf(record(), token.id), key]));
+    const keys = new Map(
+      effects.map(({ token, key }) => [operationOf(record(), token.id, token.again), key]),
+    );
     const batch = new CallBatch({
       onEnds: (ends) => this.#commit(ends, keys),
       onProgress: () => undefined,
@@ -119,7 +121,7 @@ function callOf(record: RunRecord, { token, work }: TaskEffect): BatchCall {
   const { id: runId, tenant, projectId, workflow } = record;
   const task = workflow.tasks[token.node];
   return {
-    operationId: operationOf(record, token.id),
+    operationId: operationOf(record, token.id, token.again),
     attempt: work.attempt,
     toolCallId: "",
     name: token.node,

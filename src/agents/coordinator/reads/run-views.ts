@@ -22,6 +22,7 @@ import { answerSchema } from "../core/gates.ts";
 import { operationOf } from "../core/operations.ts";
 import type { RunRecord } from "../core/record.ts";
 import { calledBy, childRunId } from "../core/run-envelopes.ts";
+import { repeatedEffects } from "../core/run-retry.ts";
 import { OVERTIME, openGate } from "../core/run-time.ts";
 import { isOver, type RunState, type Token } from "../core/state.ts";
 import { type NodeWork, shownStatus, workOf } from "../core/work.ts";
@@ -55,7 +56,7 @@ export function runView(run: ViewedRun): RunView {
     ...members(run),
     input: record.input,
     ...boundedState(state.state),
-    ...defined({ output, error }),
+    ...defined({ output, error, retry: retryOf(state) }),
     seq,
     tokens: made.tokens,
     active: tokens
@@ -63,6 +64,12 @@ export function runView(run: ViewedRun): RunView {
       .map((token) => activeToken(state.record, token, places.placeOf(token.scope).path)),
     gates: gatesOf(state, tokens),
   };
+}
+
+function retryOf(state: RunState): RunView["retry"] {
+  const { kept, status } = state;
+  if (status !== "failed" || kept === undefined || kept.tokens.size === 0) return undefined;
+  return { tokens: kept.tokens.size, repeatsOnce: repeatedEffects(state) };
 }
 
 function boundedState(state: JsonObject): Pick<RunView, "state" | "omitted"> {
@@ -144,13 +151,13 @@ function overtimeGate({ record, time, ...state }: RunState): GateView[] {
   ];
 }
 
-function gateView(record: RunRecord, { id: token, node, phase }: Token): GateView | undefined {
+function gateView(record: RunRecord, { id: token, node, phase, again }: Token): GateView | undefined {
   const work = workOf(record, node);
   if (phase.kind !== "working" || work?.kind !== "gate") return undefined;
   const { prompt = "", input, deadline } = phase;
   const { question } = work;
   const expiresAt = deadline === undefined ? undefined : toIso(deadline);
-  const operationId = operationOf(record, token);
+  const operationId = operationOf(record, token, again);
   const schema = answerSchema(question);
   return { operationId, token, node, kind: question.kind, prompt, input, schema, ...defined({ expiresAt }) };
 }

@@ -1,5 +1,5 @@
 /**
- * The tables `run_fan_outs` and `run_branches`: fan-outs that are open, and what their branches have done.
+ * The tables `run_fan_outs` and `run_branches`: fan-outs that are open or kept for a retry, and what their branches have done.
  *
  * RUNSTORE-4  A row of branches has the members of their outputs that its commit changed, and the tokens that arrived with it. So a branch of
  *             many nodes stores each of their outputs once.
@@ -23,7 +23,11 @@ const ROWS = "SELECT seq FROM run_branches WHERE fan_out = ? AND typeof(body) <>
 const DELETE_BRANCHES = "DELETE FROM run_branches WHERE fan_out = ?";
 
 /** A fan-out as stored: what its branches do is counted anew. */
-type StoredFanOut = Omit<FanOut, "id" | "branches" | "finished" | "failed"> & { total: number };
+type StoredFanOut = Omit<FanOut, "id" | "branches" | "finished" | "failed"> & {
+  total: number;
+  /** The fan-out is kept for a retry; absent where it is open. */
+  kept?: true;
+};
 
 /** The part of a branch that a commit changed; absent members stay. */
 type BranchChange = readonly [
@@ -32,9 +36,16 @@ type BranchChange = readonly [
     output?: readonly Assignment[];
     /** Tokens that arrived earlier and stay, and the numbers of those that arrived with this commit. */
     arrived?: readonly [kept: number, ...added: number[]];
-    failure?: Branch["failure"];
+    /** `null` where a retry has taken the failure back. */
+    failure?: Branch["failure"] | null;
   },
 ];
+/** All fan-outs by number, and how many tokens and fan-outs are active in no branch. */
+export interface StoredFanOuts {
+  readonly fanOuts: Map<number, FanOut>;
+  readonly kept: Map<number, FanOut>;
+  readonly rootActive: number;
+}
 
 const NEW_BRANCH: Branch = { active: 0, output: {}, arrived: [] };
 
@@ -51,27 +62,31 @@ export class BranchTable {
       this.database.run(CREATE_BRANCHES);
     }
     for (const id of fanOuts) {
-      const fanOut = state.fanOuts.get(id);
-      if (fanOut !== undefined) this.database.run(PUT, id, JSON.stringify(stored(fanOut)));
-      else if (before.fanOuts.has(id)) this.#delete(id);
+      const live = state.fanOuts.get(id);
+      const fanOut = live ?? state.kept?.fanOuts.get(id);
+      const mark = live === undefined && { kept: true };
+      if (fanOut !== undefined) this.database.run(PUT, id, JSON.stringify({ ...stored(fanOut), ...mark }));
+      else if (before.fanOuts.has(id) || before.kept?.fanOuts.has(id)) this.#delete(id);
     }
     for (const [id, touched] of branches) {
-      const fanOut = state.fanOuts.get(id);
+      const fanOut = state.fanOuts.get(id) ?? state.kept?.fanOuts.get(id);
       if (fanOut === undefined) continue;
-      const known = before.fanOuts.get(id)?.branches ?? [];
+      const known = (before.fanOuts.get(id) ?? before.kept?.fanOuts.get(id))?.branches ?? [];
       const changes = [...touched].flatMap((index) => changeOf(index, known[index], fanOut.branches[index]));
       if (changes.length === 0) continue;
       this.database.run(ADD, id, seq, this.texts.pack(keyOf(id, seq), JSON.stringify(changes)));
     }
   }
 
-  /** Returns the fan-outs by number, and the tokens and fan-outs that are active in no branch. */
-  all(tokens: ReadonlyMap<number, Token>): { fanOuts: Map<number, FanOut>; rootActive: number } {
+  /** Returns all fan-outs. `tokens` are those that have not ended. */
+  all(tokens: ReadonlyMap<number, Token>): StoredFanOuts {
     const heads = this.#exists() ? this.database.all<{ id: number; body: string }>(ALL) : [];
     const branches = new Map<number, Branch[]>();
+    const keptIds = new Set<number>();
     const found = heads.map(({ id, body }) => {
       // SAFETY: only `put` writes this column.
-      const { total, ...fanOut } = JSON.parse(body) as StoredFanOut;
+      const { total, kept, ...fanOut } = JSON.parse(body) as StoredFanOut;
+      if (kept === true) keptIds.add(id);
       branches.set(
         id,
         Array.from({ length: total }, () => NEW_BRANCH),
@@ -94,14 +109,18 @@ export class BranchTable {
         branches.get(scope.fanOut)?.splice(scope.branch, 1, { ...branch, active: branch.active + 1 });
     };
     for (const { scope } of tokens.values()) count(scope);
-    for (const { outer } of found) count(outer);
+    for (const { id, outer } of found) if (!keptIds.has(id)) count(outer);
     const fanOuts = found.map((fanOut): [number, FanOut] => {
       const own = branches.get(fanOut.id) ?? [];
       const failed = own.filter(({ failure }) => failure !== undefined).length;
       const finished = own.filter(({ active, failure }) => active === 0 || failure !== undefined).length;
       return [fanOut.id, { ...fanOut, branches: own, finished, failed }];
     });
-    return { fanOuts: new Map(fanOuts), rootActive };
+    return {
+      fanOuts: new Map(fanOuts.filter(([id]) => !keptIds.has(id))),
+      kept: new Map(fanOuts.filter(([id]) => keptIds.has(id))),
+      rootActive,
+    };
   }
 
   #delete(id: number): void {
@@ -134,7 +153,7 @@ function changeOf(index: number, before: Branch = NEW_BRANCH, after: Branch = NE
   const change = defined({
     output: output.length === 0 ? undefined : output,
     arrived: arrivalsOf(before.arrived, after.arrived),
-    failure: after.failure === before.failure ? undefined : after.failure,
+    failure: after.failure === before.failure ? undefined : (after.failure ?? null),
   });
   return Object.keys(change).length === 0 ? [] : [[index, change]];
 }
@@ -148,14 +167,17 @@ function arrivalsOf(
   return kept === before.length && kept === after.length ? undefined : [kept, ...after.slice(kept)];
 }
 
-function changed(before: Branch, { output, arrived, failure }: BranchChange[1]): Branch {
+function changed(
+  { failure: known, ...before }: Branch,
+  { output, arrived, failure = known }: BranchChange[1],
+): Branch {
   const [kept = 0, ...added] = arrived ?? [];
   return {
     ...before,
     ...defined({
       output: output && patched(before.output, output),
       arrived: arrived && [...before.arrived.slice(0, kept), ...added],
-      failure,
+      failure: failure ?? undefined,
     }),
   };
 }

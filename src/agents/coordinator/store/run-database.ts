@@ -5,6 +5,8 @@
  * RUNSTORE-2  A commit writes one row for its entries, one for each token that it makes, changes or removes, one for all branches of a
  *             fan-out that it changes, and one for each member of an area that it writes. The end of a fan-out deletes its rows. So a
  *             branch of one node writes two rows, and a part of the rows that its group shares.
+ * RUNSTORE-5  A run that failed keeps the rows of the tokens and fan-outs that a retry needs, which are no more than it had at once. Those
+ *             of a failed branch last until its fan-in fires. A run that ended otherwise keeps none.
  * RUNSTORE-3  What a wake reads equals what memory held.
  */
 import { LongText, type PackedText } from "../../../memory/session/long-text.ts";
@@ -84,8 +86,8 @@ export class RunDatabase {
     const { row, head } = newest;
     this.#newestAt = Math.max(this.#newestAt, row.at);
     const { workflow, input, result, state, output } = this.#values();
-    const tokens = this.#tokens.all(this.journal, input as JsonObject);
-    const { fanOuts, rootActive } = this.#branches.all(tokens);
+    const { tokens, kept } = this.#tokens.all(this.journal, input as JsonObject);
+    const { fanOuts, kept: keptFanOuts, rootActive } = this.#branches.all(tokens);
     return {
       // SAFETY: only `create` writes these values.
       record: { ...stored, workflow: workflow as unknown as PinnedWorkflow, input: input as JsonObject },
@@ -96,6 +98,7 @@ export class RunDatabase {
       root: { active: rootActive, output },
       tokens,
       fanOuts,
+      ...(kept.size + keptFanOuts.size > 0 && { kept: { tokens: kept, fanOuts: keptFanOuts } }),
       ...defined({
         error: head.error,
         time: head.time,

@@ -1,10 +1,10 @@
-/** The table `run_tokens`: tokens that have not ended. The input of a node is in the entry that began it. */
+/** The table `run_tokens`: tokens that have not ended, or are kept for a retry. The input of a node is in the entry that began it. */
 import type { LongText, PackedText } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { RunEntry } from "../../../protocol/workflow-run.ts";
 import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
 import type { RunChange } from "../core/draft.ts";
-import type { Phase, RunState, Token, Working } from "../core/state.ts";
+import type { Phase, RunState, Token } from "../core/state.ts";
 import type { RunJournal, RunJournalRow } from "./run-journal.ts";
 
 const PUT =
@@ -15,10 +15,21 @@ const ALL = "SELECT id, body FROM run_tokens ORDER BY id";
 /** The place of the entry that began the work of a token: the first number of its row, and its index there. */
 type InputPlace = readonly [row: number, index: number];
 
-/** A token as stored. The input is `null` where it is that of the run. */
+/** A phase as stored. The input is `null` where it is that of the run. */
+type StoredPhase = WithoutInput<Phase> & { input?: InputPlace | null };
+type WithoutInput<Any> = Any extends unknown ? Omit<Any, "input"> : never;
+
 type StoredToken = Omit<Token, "id" | "phase"> & {
-  phase: Exclude<Phase, Working> | (Omit<Working, "input"> & { input: InputPlace | null });
+  phase: StoredPhase;
+  /** The token is kept for a retry; absent where it has not ended. */
+  kept?: true;
 };
+
+/** All tokens, by number. */
+export interface StoredTokens {
+  readonly tokens: Map<number, Token>;
+  readonly kept: Map<number, Token>;
+}
 
 export class TokenTable {
   /** Where the inputs of tokens are that this life has read or written. */
@@ -33,24 +44,23 @@ export class TokenTable {
   put(before: RunState, { state, tokens }: RunChange, row: RunJournalRow): void {
     const begun = new Map(row.entries.flatMap(beginningOf));
     for (const id of tokens) {
-      const token = state.tokens.get(id);
+      const live = state.tokens.get(id);
+      const token = live ?? state.kept?.tokens.get(id);
       if (token === undefined) {
-        if (before.tokens.has(id)) this.database.run(DELETE, id);
+        if (before.tokens.has(id) || before.kept?.tokens.has(id)) this.database.run(DELETE, id);
         continue;
       }
       const index = begun.get(id);
       if (index !== undefined && token.phase.kind === "working" && token.phase.input !== before.record.input)
         this.#places.set(token.phase.input, [row.seq, index]);
-      this.database.run(
-        PUT,
-        id,
-        this.texts.pack(keyOf(id), JSON.stringify(this.#stored(token, before.record.input))),
-      );
+      const stored = this.#stored(token, before.record.input);
+      const text = JSON.stringify(live === undefined ? { ...stored, kept: true } : stored);
+      this.database.run(PUT, id, this.texts.pack(keyOf(id), text));
     }
   }
 
-  /** Returns all tokens, by number. `own` is the input of the run. */
-  all(journal: RunJournal, own: JsonObject): Map<number, Token> {
+  /** Returns all tokens. `own` is the input of the run. */
+  all(journal: RunJournal, own: JsonObject): StoredTokens {
     const rows = new Map<number, RunJournalRow>();
     const inputAt = (place: InputPlace | null): JsonObject => {
       if (place === null) return own;
@@ -62,22 +72,23 @@ export class TokenTable {
         throw new Error(`Entry ${seq + index} began no node.`);
       return data.input;
     };
-    const stored = this.database.all<{ id: number; body: PackedText }>(ALL);
-    return new Map(
-      stored.map(({ id, body }): [number, Token] => {
-        // SAFETY: only `put` writes this column.
-        const { phase, ...token } = JSON.parse(this.texts.unpack(keyOf(id), body)) as StoredToken;
-        if (phase.kind !== "working") return [id, { ...token, id, phase }];
-        const input = inputAt(phase.input);
-        if (phase.input !== null) this.#places.set(input, phase.input);
-        return [id, { ...token, id, phase: { ...phase, input } }];
-      }),
-    );
+    const all: StoredTokens = { tokens: new Map(), kept: new Map() };
+    for (const { id, body } of this.database.all<{ id: number; body: PackedText }>(ALL)) {
+      // SAFETY: only `put` writes this column.
+      const { phase, kept, ...token } = JSON.parse(this.texts.unpack(keyOf(id), body)) as StoredToken;
+      const { input: place, ...rest } = phase;
+      const input = place === undefined ? undefined : inputAt(place);
+      if (input !== undefined && place) this.#places.set(input, place);
+      // SAFETY: `#stored` leaves out the input of no phase that has one.
+      const own = (input === undefined ? rest : { ...rest, input }) as Phase;
+      all[kept === true ? "kept" : "tokens"].set(id, { ...token, id, phase: own });
+    }
+    return all;
   }
 
-  #stored({ id, phase, ...token }: Token, own: JsonObject): StoredToken {
-    if (phase.kind !== "working") return { ...token, phase };
-    const place = phase.input === own ? null : this.#places.get(phase.input);
+  #stored({ id, phase: { input, ...phase }, ...token }: Token, own: JsonObject): StoredToken {
+    if (input === undefined) return { ...token, phase };
+    const place = input === own ? null : this.#places.get(input);
     if (place === undefined) throw new Error(`No entry began token ${id}.`);
     return { ...token, phase: { ...phase, input: place } };
   }

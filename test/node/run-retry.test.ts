@@ -1,0 +1,433 @@
+/** Retries of failed runs, as the core decides them. */
+import { describe, expect, test } from "vitest";
+import { MAX_RETRIES } from "../../src/agents/coordinator/core/limits.ts";
+import type { RunRecord } from "../../src/agents/coordinator/core/record.ts";
+import { runEnvelopes } from "../../src/agents/coordinator/core/run-envelopes.ts";
+import { mayBeRetried, repeatedEffects } from "../../src/agents/coordinator/core/run-retry.ts";
+import type { NodeOutcome } from "../../src/agents/coordinator/core/state.ts";
+import { runView } from "../../src/agents/coordinator/reads/run-views.ts";
+import { MAX_ITEM_INDEX } from "../../src/protocol/ids.ts";
+import type { PinnedNodeTask } from "../../src/protocol/pinned-workflow.ts";
+import type { Json } from "../../src/shared/json.ts";
+import { PlayedRun } from "../support/workflows/play.ts";
+
+const task = (ref: string, more: object = {}) => ({ ref, task: "task", ...more });
+const ONCE: PinnedNodeTask = { library: "lib", id: "task", effect: "once", timeoutMs: 60_000 };
+const STATE = { contextSchema: { type: "object", properties: { all: {}, outer: {} } } };
+
+/** A fan-out over `input.items`, whose branches have two nodes, and its fan-in. */
+const fan = (synchronization: object = {}, more: object = {}) => ({
+  ...STATE,
+  initialNode: "start",
+  nodes: [
+    { ref: "start" },
+    task("read", { outputMapping: { "output.read": "result" } }),
+    task("work", { outputMapping: { "output.v": "result" } }),
+    task("end"),
+  ],
+  transitions: [
+    { from: "start", to: "read", siblingGroup: "g", foreach: { collection: "input.items", itemVar: "item" } },
+    { from: "read", to: "work" },
+    {
+      from: "work",
+      to: "end",
+      synchronization: {
+        siblingGroup: "g",
+        strategy: "all",
+        maxFailures: 0,
+        merge: { source: "_branch.output", target: "state.all", strategy: "collect" },
+        ...synchronization,
+      },
+    },
+  ],
+  outputMapping: { all: "state.all" },
+  ...more,
+});
+
+const one = { initialNode: "one", nodes: [task("one", { inputMapping: { n: "input.n" } })] };
+const retry = { type: "run.retry", by: "ada" } as const;
+const failure = (code: string): NodeOutcome => ({ error: { code, message: "No." } });
+
+/** A run of one node that has failed with a code. */
+function failed(code: string, given?: PinnedNodeTask): PlayedRun {
+  const run = new PlayedRun(one, { n: 1 }, given);
+  run.take(run.ending("one", failure(code)));
+  expect(run.state.status).toBe("failed");
+  return run;
+}
+
+function withRecord(run: PlayedRun, more: Partial<RunRecord>): PlayedRun {
+  run.state = { ...run.state, record: { ...run.state.record, ...more } };
+  return run;
+}
+
+/** Ends the run of `fan` from the nodes that work. */
+function finish(run: PlayedRun): PlayedRun {
+  while (run.at("read").length > 0) run.end("read", "again");
+  while (run.at("work").length > 0) run.end("work", "done");
+  run.end("end");
+  return run;
+}
+
+describe("RUNRETRY-1 a retry", () => {
+  test("repeats the failed and the cancelled branches of a fan-in, each from the node where it stood, and nothing that completed", () => {
+    const run = new PlayedRun(fan(), { items: [1, 2, 3] });
+    run.end("read", "first");
+    run.end("work", "done");
+    run.end("read", "second");
+    run.fail("work");
+    expect(run.state).toMatchObject({ status: "failed", error: { code: "SYNC_UNSATISFIABLE" } });
+    expect(run.state).toMatchObject({ tokens: new Map(), fanOuts: new Map() });
+    run.take(retry);
+    expect(run.state).toMatchObject({ status: "running" });
+    expect(run.state.error).toBeUndefined();
+    expect(run.state.kept).toBeUndefined();
+    expect(run.at("work")).toHaveLength(1);
+    expect(run.at("read")).toHaveLength(1);
+    finish(run);
+    expect(run.state).toMatchObject({
+      status: "completed",
+      output: {
+        all: [
+          { read: "first", v: "done" },
+          { read: "second", v: "done" },
+          { read: "again", v: "done" },
+        ],
+      },
+    });
+    expect(run.of("workflow.retried")).toEqual([
+      { type: "workflow.retried", data: { by: "ada", tokens: [3, 6], fanOuts: [0] } },
+    ]);
+    expect(run.of("fan_in.completed")).toHaveLength(1);
+  });
+
+  test("goes on inside fan-outs within each other, whose failure went up to the run", () => {
+    const spawn = (from: string, siblingGroup: string) => ({ siblingGroup, from, spawnCount: 2 });
+    const join = (siblingGroup: string, source: string, target: string) => ({
+      synchronization: {
+        siblingGroup,
+        strategy: "all",
+        maxFailures: 0,
+        merge: { source, target, strategy: "collect" },
+      },
+    });
+    const run = new PlayedRun({
+      ...STATE,
+      initialNode: "a",
+      nodes: [
+        { ref: "a" },
+        { ref: "b" },
+        task("c", { outputMapping: { "output.v": "result" } }),
+        { ref: "d" },
+        { ref: "e" },
+      ],
+      transitions: [
+        { ...spawn("a", "outer"), to: "b" },
+        { ...spawn("b", "inner"), to: "c" },
+        { from: "c", to: "d", ...join("inner", "_branch.output.v", "output.all") },
+        { from: "d", to: "e", ...join("outer", "_branch.output.all", "state.all") },
+      ],
+      outputMapping: { all: "state.all" },
+    });
+    run.end("c", 0, 0);
+    run.end("c", 9, 2);
+    run.fail("c", 1);
+    expect(run.state.status).toBe("failed");
+    expect([...(run.state.kept?.fanOuts.keys() ?? [])]).toHaveLength(3);
+    run.take(retry);
+    run.end("c", 1);
+    run.end("c", 3);
+    expect(run.state).toMatchObject({
+      status: "completed",
+      output: {
+        all: [
+          [0, 1],
+          [3, 9],
+        ],
+      },
+    });
+  });
+
+  test("repeats no branch of a fan-in that has fired, and a run that did not fail keeps nothing", () => {
+    const lenient = (after: (run: PlayedRun) => void) => {
+      const run = new PlayedRun(fan({ maxFailures: 1 }), { items: [1, 2] });
+      run.fail("read");
+      expect(run.state.kept?.tokens.size).toBe(1);
+      after(run);
+      return run;
+    };
+    const cancelled = lenient((run) => run.take({ type: "run.cancel", by: "ada" }));
+    expect(cancelled.state.kept).toBeUndefined();
+    const run = lenient((running) => {
+      running.end("read");
+      running.end("work", "done");
+    });
+    expect(run.state.kept).toBeUndefined();
+    run.fail("end");
+    run.take(retry);
+    expect([...run.state.tokens.values()].map(({ node }) => node)).toEqual(["end"]);
+    run.end("end");
+    expect(run.state).toMatchObject({ status: "completed", output: { all: [{ read: {}, v: "done" }] } });
+  });
+
+  test("also begins again what a failure elsewhere has cancelled, and fails again where nothing was mended", () => {
+    const run = new PlayedRun({
+      initialNode: "start",
+      nodes: [{ ref: "start" }, task("bad"), task("good")],
+      transitions: [
+        { from: "start", to: "bad" },
+        { from: "start", to: "good" },
+      ],
+    });
+    run.fail("bad");
+    expect(run.of("token.cancelled").map(({ node }) => node)).toEqual(["good"]);
+    run.take(retry);
+    run.fail("bad");
+    run.take(retry);
+    run.end("good");
+    run.end("bad");
+    expect(run.state.status).toBe("completed");
+    expect(run.of("task.completed")).toHaveLength(2);
+  });
+
+  test("keeps nothing where only a merge has failed", () => {
+    const merge = { source: "_branch.output.v", target: "state.all.x", strategy: "collect" };
+    const run = new PlayedRun(
+      fan({ merge }, { contextSchema: { type: "object", properties: { all: { default: "text" } } } }),
+      { items: [1] },
+    );
+    run.end("read");
+    run.end("work");
+    expect(run.state.status).toBe("failed");
+    expect(run.state.kept).toBeUndefined();
+    expect(() => run.take(retry)).toThrow("Nothing in this run can be repeated");
+  });
+});
+
+describe("RUNRETRY-2 a retried token", () => {
+  test("has a higher attempt and the same input, and takes nothing from an earlier attempt", () => {
+    const run = failed("EXECUTION_FAILED");
+    const input = { n: 1 };
+    run.take(retry);
+    const [token] = run.at("one");
+    expect(token?.phase).toEqual({ kind: "working", attempt: 2, input });
+    expect(run.of("task.dispatched").at(-1)?.data).toEqual({ input, attempt: 2 });
+    expect(run.take({ type: "node.ended", token: 0, attempt: 1, outcome: { output: "late" } })).toBeNull();
+    run.end("one");
+    expect(run.state.status).toBe("completed");
+  });
+
+  test("has all attempts of its policy once more", () => {
+    const policy = { maxAttempts: 2, backoffMs: 0 };
+    const run = new PlayedRun(one, { n: 1 }, { ...ONCE, effect: "pure", retry: policy });
+    const breaks = () =>
+      run.take({ ...run.ending("one", failure("EXECUTION_FAILED")), transient: true } as never);
+    for (const status of ["running", "failed"]) {
+      breaks();
+      expect(run.state.status).toBe(status);
+    }
+    run.take(retry);
+    for (const status of ["running", "failed"]) {
+      breaks();
+      expect(run.state.status).toBe(status);
+    }
+    expect(run.of("task.failed").map(({ data }) => data)).toEqual([
+      expect.objectContaining({ attempt: 2 }),
+      expect.objectContaining({ attempt: 4 }),
+    ]);
+  });
+
+  test.each(["once", "idempotent"] as const)("of a %s task has its operation", (effect) => {
+    const run = failed("EXECUTION_FAILED", { ...ONCE, effect });
+    run.take(retry);
+    run.take(run.ending("one", failure("EXECUTION_FAILED")));
+    run.take(retry);
+    expect(run.at("one")[0]?.again).toEqual({ attempts: 2, operations: effect === "once" ? 2 : 0 });
+  });
+
+  test("starts another run and another conversation, beside the cancelled ones", () => {
+    const run = new PlayedRun({
+      initialNode: "start",
+      nodes: [{ ref: "start" }, task("bad"), { ref: "ask", agent: "clerk" }],
+      transitions: [
+        { from: "start", to: "bad" },
+        { from: "start", to: "ask" },
+      ],
+    });
+    const sent = (change: () => unknown) => {
+      const before = run.state;
+      const taken = change();
+      return runEnvelopes(before, taken as never).map(({ type, to }) => [type, to.id] as const);
+    };
+    const [[cancel, first] = []] = sent(() => run.take(run.ending("bad", failure("EXECUTION_FAILED"))));
+    run.now += 60 * 60_000;
+    const [[call, second] = []] = sent(() => run.take({ ...retry, repeatOnce: true }));
+    expect([cancel, call]).toEqual(["agent.cancel", "agent.call"]);
+    expect(second).not.toBe(first);
+    expect(run.at("ask")[0]?.createdAt, "the time for the answer counts anew").toBe(run.now);
+  });
+});
+
+describe("RUNRETRY-3 effects that may not happen twice", () => {
+  test.each([
+    ["EXECUTION_FAILED", false],
+    ["NOT_FOUND", false],
+    ["OUTCOME_UNKNOWN", true],
+    ["TIMEOUT", true],
+    ["CANCELLED", true],
+    ["INTERNAL_ERROR", true],
+    ["TOO_LARGE", true],
+  ])("after %s of a `once` task, a retry needs `repeatOnce`: %s", (code, isNeeded) => {
+    const run = failed(code, ONCE);
+    const before = run.state;
+    expect(runView({ state: before, endedAt: 1 }).retry).toEqual({
+      tokens: 1,
+      repeatsOnce: isNeeded ? ["one"] : [],
+    });
+    if (isNeeded) {
+      expect(() => run.take(retry)).toThrow(expect.objectContaining({ code: "OUTCOME_UNKNOWN" }));
+      expect(run.state).toBe(before);
+    }
+    run.take({ ...retry, repeatOnce: isNeeded });
+    expect(run.state.status).toBe("running");
+    expect(failed(code).state).toSatisfy((state: typeof before) => repeatedEffects(state).length === 0);
+  });
+
+  test("are those of a cancelled `once` task, and of one whose output could not be written", () => {
+    const cancelled = new PlayedRun(fan(), { items: [1, 2] }, ONCE);
+    cancelled.fail("read");
+    expect(repeatedEffects(cancelled.state)).toEqual(["read"]);
+    const mapped = new PlayedRun(
+      { ...one, ...STATE, nodes: [task("one", { outputMapping: { "state.all": "result.missing.x + 1" } })] },
+      {},
+      ONCE,
+    );
+    mapped.end("one", {});
+    expect(repeatedEffects(mapped.state)).toEqual(["one"]);
+  });
+
+  test("are those of agents, and of sub-workflows that have any", () => {
+    const outer = (tasks: Record<string, PinnedNodeTask>, agent?: string) => {
+      const inner = { ref: "deep", ...(agent === undefined ? { task: "task" } : { agent }) };
+      const definition = { inputSchema: {}, initialNode: "deep", nodes: [inner], transitions: [] };
+      const sub = { library: "lib", id: "sub", version: 1, hash: "", definition, tasks, workflows: {} };
+      const run = new PlayedRun({ initialNode: "inner", nodes: [{ ref: "inner", workflow: "sub" }] });
+      const { workflow } = run.state.record;
+      withRecord(run, { workflow: { ...workflow, workflows: { inner: sub as never } } });
+      run.fail("inner");
+      return repeatedEffects(run.state);
+    };
+    expect(outer({ deep: ONCE })).toEqual(["inner"]);
+    expect(outer({ deep: { ...ONCE, effect: "idempotent" } })).toEqual([]);
+    expect(outer({}, "clerk")).toEqual(["inner"]);
+    const agent = new PlayedRun({ initialNode: "ask", nodes: [{ ref: "ask", agent: "clerk" }] });
+    agent.fail("ask");
+    expect(repeatedEffects(agent.state)).toEqual(["ask"]);
+  });
+});
+
+describe("RUNRETRY-4 a retry is refused", () => {
+  const refused = (run: PlayedRun, message: string | RegExp, seq?: number) => {
+    const before = run.state;
+    const signal = seq === undefined ? retry : { ...retry, seq };
+    expect(() => run.take(signal)).toThrow(expect.objectContaining({ code: "CONFLICT" }));
+    expect(() => run.take(signal)).toThrow(message);
+    expect(run.state).toBe(before);
+    expect(runView({ state: before, endedAt: 1 }).retry).toBeUndefined();
+  };
+
+  test("where the run has not failed", () => {
+    const run = new PlayedRun(one);
+    refused(run, "This run is running.");
+    run.end("one");
+    refused(run, "This run is completed.");
+    const cancelled = new PlayedRun(one);
+    cancelled.take({ type: "run.cancel", by: "ada" });
+    refused(cancelled, "This run is cancelled.");
+    const late = new PlayedRun({ ...one, timeoutMs: 10, onTimeout: "fail" });
+    late.pass(10);
+    refused(late, "This run is timed_out.");
+  });
+
+  test("the second time, and where the run has failed again since the caller saw it", () => {
+    const run = failed("EXECUTION_FAILED");
+    const { seq } = run.state;
+    run.take({ ...retry, seq });
+    refused(run, "This run is running.");
+    run.fail("one");
+    expect(() => run.take({ ...retry, seq })).toThrow("This run has gone on since you saw it.");
+    run.take({ ...retry, seq: run.state.seq });
+    expect(run.state.status).toBe("running");
+  });
+
+  test.each<[string, Partial<RunRecord>, string]>([
+    [
+      "the run above",
+      { parent: { runId: "run_2", rootRunId: "run_2", operationId: "op_1", attempt: 1 } },
+      'Retry that run: "run_2".',
+    ],
+    ["the conversation whose tool it is", { path: ["guide"] }, "Ask the agent again."],
+  ])("where %s has the failure already: such a run keeps nothing", (_, record, message) => {
+    const run = withRecord(new PlayedRun(one), record);
+    run.fail("one");
+    expect(run.state.kept).toBeUndefined();
+    refused(run, message);
+  });
+
+  test("where nothing can be repeated: the output of the run failed, or it has too many tokens", () => {
+    const run = new PlayedRun({ ...one, outputMapping: { x: "input.missing.y + 1" } });
+    run.end("one");
+    refused(run, "Nothing in this run can be repeated");
+    const { state } = failed("EXECUTION_FAILED");
+    const { kept = { tokens: new Map(), fanOuts: new Map() } } = state;
+    const because = (code: string) => mayBeRetried({ before: state, kept, error: { code, message: "" } });
+    expect([because("EXECUTION_FAILED"), because("RUN_TOO_LONG")]).toEqual([true, false]);
+  });
+
+  test("where a `once` task has had as many operations as its id has room for", () => {
+    const run = failed("EXECUTION_FAILED", ONCE);
+    const [token] = [...(run.state.kept?.tokens.values() ?? [])];
+    if (token === undefined) throw new Error("Nothing is kept.");
+    const tokens = new Map([[0, { ...token, again: { attempts: MAX_RETRIES, operations: MAX_RETRIES } }]]);
+    expect(MAX_RETRIES).toBe(MAX_ITEM_INDEX);
+    run.state = { ...run.state, kept: { tokens, fanOuts: new Map() } };
+    expect(() => run.take(retry)).toThrow('"one" was retried 8191 times already.');
+  });
+});
+
+describe("RUNRETRY-5 time limits", () => {
+  test("of the run count from the retry", () => {
+    const run = new PlayedRun({ ...one, timeoutMs: 1_000, onTimeout: "fail" });
+    run.pass(900);
+    run.fail("one");
+    run.now += 60_000;
+    run.take(retry);
+    run.pass(999);
+    expect(run.state.status).toBe("running");
+    run.pass(1);
+    expect(run.state.status).toBe("timed_out");
+  });
+
+  test("of the run count from the retry where a person was asked, and the question is closed", () => {
+    const run = new PlayedRun({ ...one, timeoutMs: 1_000 });
+    run.pass(1_000);
+    expect(run.of("gate.opened")).toHaveLength(1);
+    run.fail("one");
+    run.take(retry);
+    expect(runView({ state: run.state, endedAt: undefined }).gates).toEqual([]);
+    run.pass(1_000);
+    expect(run.of("gate.opened")).toHaveLength(2);
+  });
+
+  test("of a fan-in that failed at its time count from the retry", () => {
+    const run = new PlayedRun(fan({ timeoutMs: 500, onTimeout: "fail" }), { items: [1, 2] });
+    run.end("read");
+    run.end("work", "done");
+    run.pass(500);
+    expect(run.state).toMatchObject({ status: "failed", error: { code: "SYNC_TIMEOUT" } });
+    run.take(retry);
+    run.pass(499);
+    expect(run.state.status).toBe("running");
+    expect(finish(run).state.output).toMatchObject({ all: [{ v: "done" }, { read: "again" }] as Json });
+  });
+});
