@@ -1,19 +1,24 @@
 /** The run as a whole: its times and its error, and its input, state and output. */
 import type { RunView } from "../../../src/client/index.ts";
-import { momentOf } from "../format.ts";
+import { amountsText, momentOf } from "../format.ts";
 import type { RunEnd } from "../runs/run-log.ts";
 import { lasted, workflowName } from "../runs/run-texts.ts";
 import { JsonView } from "./json-view.tsx";
 import { Failure } from "./run-token.tsx";
 
+function usageText({ modelCalls, ...amounts }: RunView["usage"]): string {
+  return `${modelCalls} model ${modelCalls === 1 ? "call" : "calls"} · ${amountsText(amounts)}`;
+}
+
 export function RunFacts({ run, end }: { run: RunView; end: RunEnd | undefined }) {
-  const { id, workflow, startedBy, createdAt } = run;
+  const { id, workflow, startedBy, createdAt, usage } = run;
   const endedAt = end?.time ?? run.endedAt;
   const error = end?.error ?? run.error;
   const facts: [label: string, value: string][] = [
     ["Run", id],
     ["Workflow", workflowName(workflow)],
     ["Started", `${momentOf(createdAt, new Date())} by ${startedBy}`],
+    ...(usage.modelCalls === 0 ? [] : [["Used", usageText(usage)] satisfies [string, string]]),
     ...(endedAt === undefined ? [] : [["Took", lasted(createdAt, endedAt) ?? ""] satisfies [string, string]]),
   ];
   return (

@@ -21,8 +21,9 @@ import { jurisdictionOf } from "../../shared/location.ts";
 import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
-import { undelivered } from "./core/signals.ts";
+import { type RunSignal, undelivered } from "./core/signals.ts";
 import type { NodeOutcome } from "./core/state.ts";
+import { usedSignals } from "./core/usage.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 
 /** Registers the handlers of answers. Each stages its change in the transaction of the receipt. */
@@ -30,28 +31,31 @@ export function takeAgentAnswers(
   mailbox: Pick<Mailbox, "receives" | "outcomes">,
   runtime: Pick<RunRuntime, "begin" | "endSignals">,
 ): void {
-  const end = (
-    address: RunCallAddress,
-    outcome: NodeOutcome,
-    afterCommit: DeliveryOutcome["afterCommit"],
-  ) => {
+  const stage = (signals: readonly RunSignal[], afterCommit: DeliveryOutcome["afterCommit"]) => {
+    if (signals.length === 0) return;
     const unit = runtime.begin();
-    unit.stage(runtime.endSignals(address, outcome));
+    unit.stage(signals);
     afterCommit(() => unit.release());
   };
-  mailbox.receives(AGENT_RESULT, agentResultSchema, ({ outcome, ...address }, { envelope, afterCommit }) => {
-    checkSender(address, envelope);
-    // A later report brings what calls below have used up.
-    if (outcome !== undefined) end(address, outcomeOf(outcome), afterCommit);
-    return null;
-  });
+  mailbox.receives(
+    AGENT_RESULT,
+    agentResultSchema,
+    ({ outcome, spent, ...address }, { envelope, afterCommit }) => {
+      checkSender(address, envelope);
+      // A later report has no outcome: it brings what calls below have used up.
+      const ends = outcome === undefined ? [] : runtime.endSignals(address, outcomeOf(outcome));
+      stage([...usedSignals(spent), ...ends], afterCommit);
+      return null;
+    },
+  );
   mailbox.receives(AGENT_ASK, agentAskSchema, (ask, { envelope }) => {
     checkSender(ask, envelope);
     return null;
   });
   mailbox.outcomes(AGENT_CALL, ({ envelope, outcome, afterCommit }) => {
     if (outcome.status === "delivered") return;
-    end(validate(agentCallSchema, envelope.body), { error: undelivered(outcome) }, afterCommit);
+    const address = validate(agentCallSchema, envelope.body);
+    stage(runtime.endSignals(address, { error: undelivered(outcome) }), afterCommit);
   });
 }
 

@@ -7,9 +7,13 @@
  * FLOWCALL-3  A run whose call was cancelled, or ran out of time, is cancelled, once its start is known.
  * FLOWCALL-4  A connection to the run that breaks is made anew, with a pause. After `MAX_BREAKS` in a row the call fails for a reason that may
  *             pass.
+ * FLOWCALL-5  A call reports what its run has used, with all below it: at its end, however it ended. The run of a call that was cancelled, or ran
+ *             out of time, has 700 ms to say so; after that the newest amounts count that it has shown.
  */
 import { ToolError } from "../../library/tool-error.ts";
+import type { Amounts } from "../../model/spending.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { amountsOfView } from "../../protocol/budget.ts";
 import type { CoordinatorApi, RunView } from "../../protocol/coordinator-api.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
 import { calledRunId } from "../../protocol/ids.ts";
@@ -37,11 +41,12 @@ const MAX_BREAKS = 20;
 const PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;
 
-/** Returns the output of the run. Throws `ToolError`, and what the coordinator throws at a start that it refuses. */
+/** Returns the output of the run. `onUsed` gets the amounts of each view of the run; the newest count. Throws `ToolError`, and what the coordinator throws at a start that it refuses. */
 export async function runWorkflow(
   ports: WorkflowRunPorts,
   call: WorkflowCall,
   signal: AbortSignal,
+  onUsed: (spent: Amounts) => void,
 ): Promise<Json> {
   const { context, operationId, attempt, workflow, input } = call;
   const { reference, startedBy, path } = workflow;
@@ -51,7 +56,11 @@ export async function runWorkflow(
   const id = calledRunId(operationId, attempt, jurisdictionOf(context.conversationId ?? context.runId));
   const request = { id, workflow: reference, input, projectId, path, idempotencyKey: operationId };
   const connect = () => ports.coordinator({ kind: "coordinator", tenant, id });
-  const begun = persist(ports, async () => (await connect()).start(principal, request));
+  const seen = (view: RunView): RunView => {
+    onUsed(amountsOfView(view.usage));
+    return view;
+  };
+  const begun = persist(ports, async () => (await connect()).start(principal, request)).then(seen);
   const cancel = async () => {
     if (isOver(await begun)) return;
     const reason = "The call that started it was stopped.";
@@ -63,7 +72,7 @@ export async function runWorkflow(
   try {
     let run = await begun;
     while (!isOver(run))
-      run = await persist(ports, async () => (await connect()).finished(principal, ASK_MS));
+      run = seen(await persist(ports, async () => (await connect()).finished(principal, ASK_MS)));
     return outputOf(run, signal);
   } finally {
     signal.removeEventListener("abort", stop);

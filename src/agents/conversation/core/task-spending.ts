@@ -4,6 +4,8 @@
  * LEDGER-5  What the models of a task have used up counts in the turn that called it, once, when its attempt ends: of a context hook, too.
  *           An extraction, whose turn is over, counts in the conversation. Where
  *           nobody knows it, because the run was stopped, lost, given up, or interrupted by a crash, its reservation counts.
+ * LEDGER-7  What the run of a workflow has used, with all below it, counts in the turn that called it, once, when the attempt ends: however the
+ *           run ended, and also where the turn was stopped meanwhile. A run reserves nothing.
  * LEDGER-6  A call of a task reserves, for each of its steps that asks a model and each attempt of the step, one request with the longest
  *           input that the step may send and the longest answer; for a step that makes embeddings, all batches. A hook has the length of the
  *           agent's context as its input.

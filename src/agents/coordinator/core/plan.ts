@@ -8,6 +8,8 @@
  * RUNSIGNAL-5  Where what comes next finds no room in the outbox, the end of a node is stored nevertheless, and the run goes on later.
  * RUNSIGNAL-2  The failure of an attempt that may pass is followed by another attempt, as the task's policy says; of a `once` task it is not.
  */
+
+import { addAmounts } from "../../../model/spending.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import { advance } from "./advance.ts";
 import { Draft, type RunChange } from "./draft.ts";
@@ -19,12 +21,14 @@ import { nextAttemptAt } from "./retry.ts";
 import { checkTime } from "./run-time.ts";
 import type { NodeEnded, RunSignal } from "./signals.ts";
 import { isOver, type RunState, type Token } from "./state.ts";
+import { reportedBy } from "./usage.ts";
 import { workOf } from "./work.ts";
 
 /** Returns what signals change, in their order; `null` if that is nothing. */
 export function plan(state: RunState, signals: readonly RunSignal[], now: number): RunChange | null {
   if (isOver(state)) return null;
   const draft = new Draft(state, now);
+  draft.spent = addAmounts(draft.spent, reportedBy(state, signals));
   const isHeld = signals.some(({ type }) => type === "run.hold");
   for (const signal of signals) {
     if (isOver(draft)) break;
@@ -42,6 +46,7 @@ function apply(draft: Draft, signal: RunSignal): void {
       break;
     case "run.advance":
     case "run.hold":
+    case "run.used":
       break;
     case "node.ended":
       endNode(draft, signal);

@@ -5,6 +5,7 @@
  * SUBRUN-2  A run that nobody waits for any more is cancelled: its token was cancelled, the run above it has ended, or nobody knows whether
  *           its start has arrived. So is the call of an agent.
  * AGENTNODE-1  A node with an agent asks it for one turn, in a conversation of its own. The answer is the node's result, `{text}`.
+ * RUNUSE-3  The end of a sub-workflow brings what it has used, with all below it, to the run above.
  * SUBRUN-3  A run that another one started tells it its end, once. An output that fits into no envelope is a failure there.
  */
 import { callMessage } from "../../../library/agent-tool.ts";
@@ -27,6 +28,7 @@ import {
   type RunEndedBody,
   type RunStartBody,
 } from "../../../protocol/run-call.ts";
+import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { shortenToJson } from "../../../shared/text.ts";
@@ -134,7 +136,7 @@ function reasonOf({ error }: RunState): string {
 }
 
 function endOf(
-  { record, output = {}, error }: RunState,
+  { record, output = {}, error, spent }: RunState,
   parent: NonNullable<RunRecord["parent"]>,
 ): RunEnvelope {
   const { runId, operationId, attempt } = parent;
@@ -148,7 +150,7 @@ function endOf(
     failure === undefined
       ? { output }
       : { error: { code: failure.code, message: failure.message.slice(0, 20_000) } };
-  const body: RunEndedBody = { operationId, attempt, outcome };
+  const body: RunEndedBody = { operationId, attempt, outcome, ...defined({ spent }) };
   // SAFETY: the body is plain data.
   return {
     to: { kind: "coordinator", tenant: record.tenant, id: runId },

@@ -3,6 +3,8 @@
  *
  * RUNVIEW-1  No view and no page has more than an actor can send, whatever the run has: what is left out is named, or follows later.
  */
+import { NOTHING } from "../../../model/spending.ts";
+import { spendingView } from "../../../protocol/budget.ts";
 import type {
   ActiveStatus,
   ActiveToken,
@@ -58,6 +60,7 @@ export function runView(run: ViewedRun): RunView {
     ...defined({ output, error }),
     seq,
     tokens: made.tokens,
+    usage: spendingView(state.spent ?? NOTHING),
     active: tokens
       .slice(0, MAX_ACTIVE)
       .map((token) => activeToken(state.record, token, places.placeOf(token.scope).path)),
