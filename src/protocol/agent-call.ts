@@ -12,7 +12,7 @@ import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import { isOperationId } from "../shared/identifiers.ts";
 import { isJsonObject, isJsonWithin, type JsonObject, type JsonValue } from "../shared/json.ts";
 import type { ApprovalOutcome } from "./approval.ts";
-import { type Budget, budgetSchema, type SpendingView } from "./budget.ts";
+import { amountsSchema, type Budget, budgetSchema, type SpendingView } from "./budget.ts";
 import type { AgentMode } from "./definitions.ts";
 import { TOOL_ERROR_CODES, type ToolErrorCode } from "./executor-api.ts";
 import { type SubAgentBounds, subAgentBoundsSchema } from "./sub-agent.ts";
@@ -176,8 +176,6 @@ const address = {
 };
 const label = z.string().min(1).max(200);
 const readers = { readers: z.array(label).max(100), readersSeq: z.int().min(0).exactOptional() };
-const amount = z.int().min(0);
-const spent = z.object({ tokens: amount, nanoDollars: amount, toolCalls: amount, modelCalls: amount });
 const error = z.object({ code: z.enum(TOOL_ERROR_CODES), message: z.string(), retriable: z.boolean() });
 
 export const agentCallSchema: z.ZodType<AgentCallBody> = z.object({
@@ -210,7 +208,7 @@ export const agentResultSchema: z.ZodType<AgentResultBody> = z.object({
       }),
     ])
     .exactOptional(),
-  spent,
+  spent: amountsSchema,
 });
 
 /** Zod's records leave out `__proto__`, which the tool would get. */
@@ -266,14 +264,14 @@ export interface AgentError extends CallAddress {
 export const agentAnswerSchema: z.ZodType<AgentResult> = z.strictObject({
   ...address,
   text: z.string().max(MAX_ANSWER_LENGTH),
-  spent: spent.exactOptional(),
+  spent: amountsSchema.exactOptional(),
 });
 
 export const agentErrorSchema: z.ZodType<AgentError> = z.strictObject({
   ...address,
   error,
   partial: z.string().max(MAX_ANSWER_LENGTH).exactOptional(),
-  spent: spent.exactOptional(),
+  spent: amountsSchema.exactOptional(),
 });
 
 /** The door of a `Conversation` for ends of calls that do not come by envelope. Only Workers with a binding reach it. */

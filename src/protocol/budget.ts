@@ -61,6 +61,16 @@ export const agentBudgetSchema: z.ZodType<AgentBudget> = z
   })
   .refine((budget) => Object.keys(budget).length > 0, "Give at least one limit.");
 
+const amount = z.int().min(0);
+
+/** The shape of amounts in messages between actors. */
+export const amountsSchema: z.ZodType<Amounts> = z.object({
+  tokens: amount,
+  nanoDollars: amount,
+  toolCalls: amount,
+  modelCalls: amount,
+});
+
 /** Billionths in a dollar. */
 const NANO = 1_000_000_000;
 
@@ -87,4 +97,14 @@ export function amountOf(allowed: number, limit: keyof Budget): number {
 /** Returns an amount in the unit of its limit. */
 export function inUnits(amount: number, limit: keyof Budget): number {
   return limit === "usd" ? amount / NANO : amount;
+}
+
+/** Returns amounts as callers see them. */
+export function spendingView({ nanoDollars, ...counts }: Amounts): SpendingView {
+  return { ...counts, usd: inUnits(nanoDollars, "usd") };
+}
+
+/** Returns the amounts that callers see. */
+export function amountsOfView({ tokens, usd, toolCalls, modelCalls }: SpendingView): Amounts {
+  return { tokens, nanoDollars: amountOf(usd, "usd"), toolCalls, modelCalls };
 }

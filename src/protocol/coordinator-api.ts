@@ -7,6 +7,7 @@ import { RUN_ID } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { SpendingView } from "./budget.ts";
 import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { RunOrigin } from "./run-origin.ts";
 import type { HUMAN_KINDS } from "./task-definition.ts";
@@ -98,6 +99,8 @@ export interface RunView extends RunMembers {
   seq: number;
   /** Tokens that were made. */
   tokens: number;
+  /** What its tasks, sub-workflows and agents have used so far, as far as they have ended. */
+  usage: SpendingView;
   /** The tokens that have not ended: the run works on them, or waits for others. The first 1 000. */
   active: ActiveToken[];
   /** The questions that wait for a person: the first 100, and as many as have 4 Mi characters. Others follow as these are answered. */

@@ -5,7 +5,7 @@
  * STATE-2  In tool state `null` means absent: `get` returns it for a missing key, and putting it deletes the key.
  */
 
-import type { Allowance } from "../model/spending.ts";
+import type { Allowance, Amounts } from "../model/spending.ts";
 import type { Result } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
@@ -84,6 +84,8 @@ export interface AttemptResult {
   transient?: true;
   /** The record of a task of steps. */
   task?: TaskSummary;
+  /** What the run of a workflow has used, as far as that is known; absent for other calls. */
+  spent?: Amounts;
 }
 
 /** An attempt that ended without a result: it comes later, by a handle. */

@@ -59,6 +59,7 @@ export const ENTRY_TYPES = [
   "approval.requested",
   "approval.resolved",
   "agent_call.charged",
+  "workflow_run.charged",
 ] as const;
 
 export type EntryType = (typeof ENTRY_TYPES)[number];

@@ -5,9 +5,11 @@
  *            start it, however often the envelope arrives.
  */
 import { z } from "zod";
+import type { Amounts } from "../model/spending.ts";
 import type { Result } from "../shared/errors.ts";
 import { isOperationId } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
+import { amountsSchema } from "./budget.ts";
 import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { RunOrigin } from "./run-origin.ts";
 import type { RunError } from "./workflow-run.ts";
@@ -38,6 +40,8 @@ export type RunStartBody = RunCallAddress;
 /** The body of `run.ended`. */
 export interface RunEndedBody extends RunCallAddress {
   outcome: { output: Json } | { error: RunError };
+  /** What the run has used, with all below it; absent for nothing. */
+  spent?: Amounts;
 }
 
 /** The body of `run.cancel`. */
@@ -58,6 +62,7 @@ export const runEndedSchema: z.ZodType<RunEndedBody> = z.object({
     z.object({ output: z.json() }),
     z.object({ error: z.object({ code: z.string().max(200), message: z.string().max(20_000) }) }),
   ]),
+  spent: amountsSchema.exactOptional(),
 });
 
 export const runCancelSchema: z.ZodType<RunCancelBody> = z.object({

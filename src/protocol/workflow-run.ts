@@ -41,6 +41,7 @@ export const RUN_ENTRY_TYPES = [
   "sync.timeout",
   "sync.failed",
   "context.updated",
+  "usage.counted",
 ] as const;
 export type RunEntryType = (typeof RUN_ENTRY_TYPES)[number];
 

@@ -64,7 +64,7 @@ function perform(draft: Draft, one: Act): void {
       draft.setBranch(fanOut, branch, { failure: { code: "TASK_FAILED", message: "Failed." } });
       break;
     case "drop":
-      draft.drop(fanOut);
+      draft.stopFanOut(fanOut);
       break;
   }
 }

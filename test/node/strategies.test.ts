@@ -158,8 +158,139 @@ test("a chain of verification keeps a draft that claims no facts", async () => {
   expect(asked).toHaveLength(2);
 });
 
+/** Answers as the judge and the thinkers of a tree: a thought's score is the number in its text. */
+function think({ system, user }: Asked): string {
+  const steps = [...user.matchAll(/^\d+\. (.+)$/gm)].map(([, text = ""]) => text);
+  if (system.startsWith("You judge"))
+    return JSON.stringify({ score: Number(/\d+/.exec(steps.at(-1) ?? "")) });
+  if (system.startsWith("You solve")) return `Solved by ${steps.join(" and ")}.`;
+  const from = steps.at(-1)?.at(0) ?? "";
+  return JSON.stringify({ thoughts: [`${from}a 3`, `${from}b 9`, `${from}c 5`, `${from}d 10`] });
+}
+const asking = (beginning: string) => asked.filter(({ system }) => system.startsWith(beginning));
+
+test("a tree of thought continues the two best thoughts of each level, and answers by the best of the last", async () => {
+  answer = think;
+  const { output, error } = await run("tree_of_thought", {
+    problem: "24 out of 4, 7, 8, 8",
+    breadth: 3,
+    depth: 2,
+  });
+  expect(error).toBeUndefined();
+  expect(output).toEqual({
+    answer: "Solved by b 9 and bb 9.",
+    path: ["b 9", "bb 9"],
+    scores: [9, 9],
+  });
+  const [first, ...next] = asking("You propose");
+  expect(first?.user).not.toContain("The steps so far");
+  expect(first?.user).not.toContain("They are the last ones");
+  expect(next.map(({ user }) => /^1\. (.+)$/m.exec(user)?.[1]).sort()).toEqual(["b 9", "c 5"]);
+  for (const { user } of next) expect(user).toContain("They are the last ones");
+  // Three thoughts of one candidate, then three of each of two: a fourth is not scored.
+  expect(asking("You judge")).toHaveLength(9);
+  expect(asked).toHaveLength(13);
+});
+
+test.each([
+  [1, 4],
+  [4, 22],
+])("a tree of thought of depth %d and breadth 2 makes %d calls", async (depth, calls) => {
+  answer = think;
+  const { output } = await run("tree_of_thought", { problem: "24?", breadth: 2, depth });
+  expect(output).toMatchObject({ path: { length: depth }, scores: { length: depth } });
+  expect(asked).toHaveLength(calls);
+});
+
+test("a tree of thought leaves out a thought without a score, and fails if no thought has one", async () => {
+  answer = (one) =>
+    one.system.startsWith("You judge") && one.user.includes("b 9") ? "I cannot say." : think(one);
+  const { output } = await run("tree_of_thought", { problem: "24?", breadth: 3, depth: 1 });
+  expect(output).toMatchObject({ path: ["c 5"], scores: [5] });
+  answer = (one) => (one.system.startsWith("You judge") ? "I cannot say." : think(one));
+  const { status, error } = await run("tree_of_thought", { problem: "24?" });
+  expect({ status, error }).toMatchObject({ status: "failed", error: { code: "SYNC_UNSATISFIABLE" } });
+});
+
+test.each([{ breadth: 1 }, { breadth: 6 }, { depth: 0 }, { depth: 5 }])(
+  "a tree of thought refuses %o",
+  async (bounds) => {
+    await expect(run("tree_of_thought", { problem: "24?", ...bounds })).rejects.toThrow(
+      `/${Object.keys(bounds)[0]}`,
+    );
+  },
+);
+
+/** Answers the calls of a research with three sub-questions; the judge gives these verdicts. */
+function investigate({ system, user }: Asked, verdicts: object[]): string {
+  if (system.startsWith("You plan"))
+    return JSON.stringify({ questions: ["How far?", "How big?", "How old?"] });
+  if (system.startsWith("You judge")) return JSON.stringify({ verdicts });
+  if (system.startsWith("You answer a question by")) return "It is far [1].";
+  return JSON.stringify({ finding: `${user} So.`, basis: `A book on "${user}"` });
+}
+const verdictOf = (number: number, verdict: string) => ({ number, verdict, reason: `Because of ${number}.` });
+const findingOf = (question: string) => ({
+  question,
+  finding: `${question} So.`,
+  basis: `A book on "${question}"`,
+});
+
+test("a research answers sub-questions apart, drops and marks findings, and answers by the others", async () => {
+  answer = (one) => investigate(one, [verdictOf(3, "keep"), verdictOf(1, "keep"), verdictOf(2, "drop")]);
+  const { output, error } = await run("research", { question: "What is the moon?" });
+  expect(error).toBeUndefined();
+  expect(output).toEqual({
+    answer: "It is far [1].",
+    findings: [
+      { ...findingOf("How far?"), weak: false },
+      { ...findingOf("How old?"), weak: false },
+    ],
+    dropped: [{ ...findingOf("How big?"), reason: "Because of 2." }],
+  });
+  expect(asked).toHaveLength(6);
+  for (const { user } of asking("You answer one question")) expect(user).not.toContain("moon");
+  expect(asking("You judge")[0]?.user).toMatch(/\[1\] How far\?[\s\S]*Rests on: A book on "How far\?"/);
+  const synthesis = asked.at(-1)?.user;
+  expect(synthesis).toMatch(/What is the moon\?[\s\S]*\[1\] How far\?[\s\S]*\[2\] How old\?/);
+  expect(synthesis).not.toContain("How big?");
+});
+
+test("a research marks findings that are weak, or that the judge has passed over", async () => {
+  answer = (one) => investigate(one, [verdictOf(1, "weak"), verdictOf(2, "keep"), verdictOf(9, "drop")]);
+  const { output } = await run("research", { question: "What is the moon?" });
+  expect(output).toMatchObject({ findings: [{ weak: true }, { weak: false }, { weak: true }], dropped: [] });
+  expect(asked.at(-1)?.user).toMatch(/\[1\] \(weak\) How far\?[\s\S]*\[2\] How big\?/);
+});
+
+test("a research has as many sub-questions as are wanted, and leaves out one whose call fails", async () => {
+  answer = (one) => (one.user === "How far?" ? "Far." : investigate(one, [verdictOf(1, "keep")]));
+  const { output, error } = await run("research", { question: "What is the moon?", angles: 2 });
+  expect(error).toBeUndefined();
+  expect(output).toMatchObject({ findings: [findingOf("How big?")] });
+  expect(asked[0]?.user).toContain("at most 2 sub-questions");
+  expect(JSON.stringify(asked)).not.toContain("How old?");
+});
+
+test("a research without findings that hold says so", async () => {
+  answer = (one) =>
+    investigate(
+      one,
+      [1, 2, 3].map((number) => verdictOf(number, "drop")),
+    );
+  const { output } = await run("research", { question: "What is the moon?" });
+  expect(output).toMatchObject({ findings: [], dropped: { length: 3 } });
+  expect(asked.at(-1)?.user).toContain("None has held.");
+});
+
+test.each([0, 9])("a research refuses %d angles", async (angles) => {
+  await expect(run("research", { question: "Moon?", angles })).rejects.toThrow("/angles");
+});
+
 test("a persona names the strategies as tools, with the input of their workflows", async () => {
-  const toolIds = ["strategies/debate", "strategies/chain_of_verification"];
+  const toolIds = ["debate", "chain_of_verification", "tree_of_thought", "research"].map(
+    (id) => `strategies/${id}`,
+  );
   const guide = definePersona("guide", { identity: { systemPrompt: "You weigh." }, tools: { toolIds } });
   const code = new DeployedCode([library, defineLibrary("my", { personas: [guide] })]);
   const { tools } = await resolveChain(new Registry(code), "my/guide", {
@@ -174,5 +305,7 @@ test("a persona names the strategies as tools, with the input of their workflows
       inputSchema: { required: ["topic"] },
     },
     { name: "chain_of_verification", inputSchema: { required: ["question"] } },
+    { name: "tree_of_thought", effect: "idempotent", inputSchema: { required: ["problem"] } },
+    { name: "research", effect: "idempotent", inputSchema: { required: ["question"] } },
   ]);
 });

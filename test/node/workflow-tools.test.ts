@@ -12,6 +12,7 @@ import { defineLibrary, defineTool } from "../../src/library/define.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { networkProblem } from "../../src/library/sub-agent.ts";
 import { defineWorkflow, node } from "../../src/library/workflows/define-workflow.ts";
+import type { Amounts } from "../../src/model/spending.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { CoordinatorApi, RunView } from "../../src/protocol/coordinator-api.ts";
 import type { ActorAddress } from "../../src/protocol/envelope.ts";
@@ -222,6 +223,8 @@ test("readCalls takes a workflow, and refuses one that is not whole", () => {
   expect(refused).toHaveLength(5);
 });
 
+const NO_USE = { tokens: 0, usd: 0, toolCalls: 0, modelCalls: 0 };
+
 /** A run as its actor answers it. */
 const run = (more: Partial<RunView>): RunView => ({
   ...{
@@ -230,7 +233,7 @@ const run = (more: Partial<RunView>): RunView => ({
     projectId: "p",
   },
   ...{ status: "running", startedBy: "ada", createdAt: "", input: {}, state: {}, seq: 1, tokens: 1 },
-  ...{ active: [], gates: [] },
+  ...{ active: [], gates: [], usage: NO_USE },
   ...more,
 });
 
@@ -241,15 +244,18 @@ async function runWith(
 ) {
   const asked: ActorAddress[] = [];
   const late: Promise<unknown>[] = [];
+  const used: Amounts[] = [];
   const coordinator = async (address: ActorAddress) => {
     asked.push(address);
     // SAFETY: the call uses these methods only.
     return api as CoordinatorApi;
   };
   const ports = { clock, coordinator, waitUntil: (work: Promise<unknown>) => void late.push(work) };
-  const result = await runWorkflow(ports, call, signal).catch((error: unknown) => error);
+  const result = await runWorkflow(ports, call, signal, (spent) => used.push(spent)).catch(
+    (error: unknown) => error,
+  );
   await Promise.all(late);
-  return { result, asked };
+  return { result, asked, used };
 }
 
 describe("the run of a call", () => {
@@ -307,6 +313,18 @@ describe("the run of a call", () => {
     expect(result).toMatchObject({ code: "CANCELLED" });
     expect(cancel).toHaveBeenCalledTimes(1);
   });
+
+  test.each<Partial<RunView>>([{ status: "completed" }, { status: "failed" }, { status: "timed_out" }])(
+    "FLOWCALL-5 reports what it has used, also where it is %j",
+    async (ended) => {
+      const usage = (tokens: number) => ({ ...NO_USE, tokens, usd: 0.000_000_003, modelCalls: 1 });
+      const { used } = await runWith({
+        start: async () => ok({ usage: usage(3) }),
+        finished: async () => ok({ ...ended, usage: usage(7) }),
+      });
+      expect(used.at(-1)).toEqual({ tokens: 7, nanoDollars: 3, toolCalls: 0, modelCalls: 1 });
+    },
+  );
 
   test("FLOWCALL-4 is asked again where its connection breaks, but not for ever, and not where it refuses", async () => {
     const clock = { ...systemClock, sleep: async () => undefined };

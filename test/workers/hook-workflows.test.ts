@@ -151,6 +151,7 @@ test("FLOWCALL-1 a start that is repeated with another input finds the run", asy
         context: { tenant: ADA.tenant, projectId: "default", ...caller },
       },
       new AbortController().signal,
+      () => undefined,
     );
   const first = await run({ summary: "Before." });
   expect(first).toMatchObject({ seed: 7 });

@@ -11,6 +11,7 @@ import { SessionAgent } from "../../src/agents/base/session-agent.ts";
 import { Wakeups } from "../../src/agents/base/timers/wakeups.ts";
 import { dramatis } from "../../src/dramatis.ts";
 import { localAuthorize } from "../../src/http/auth/authorize.ts";
+import { library as strategies } from "../../src/library/strategies/strategies.ts";
 import type { SpanExporter } from "../../src/model/span.ts";
 import type { Envelope } from "../../src/protocol/envelope.ts";
 import type { LocationPolicy } from "../../src/protocol/location-policy.ts";
@@ -52,7 +53,10 @@ function tracedExporter(): SpanExporter {
 }
 
 const app = dramatis({
-  libraries: [testLibrary, flowLibrary, hookLibrary, releaseLibrary({ report: reportRun, pass: passGate })],
+  libraries: [
+    ...[testLibrary, flowLibrary, hookLibrary, strategies],
+    releaseLibrary({ report: reportRun, pass: passGate }),
+  ],
   // Tests name their principal; a request that names none is the local one's.
   authorize: async (request, env) => {
     const principal = request.headers.get("x-test-principal");

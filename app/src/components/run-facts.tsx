@@ -1,10 +1,14 @@
 /** The run as a whole: its times and its error, and its input, state and output. */
 import type { RunView } from "../../../src/client/index.ts";
-import { momentOf } from "../format.ts";
+import { amountsText, momentOf } from "../format.ts";
 import type { GateAnswer, RunEnd } from "../runs/run-log.ts";
 import { answerText, lasted, workflowName } from "../runs/run-texts.ts";
 import { JsonView } from "./json-view.tsx";
 import { Failure } from "./run-token.tsx";
+
+function usageText({ modelCalls, ...amounts }: RunView["usage"]): string {
+  return `${modelCalls} model ${modelCalls === 1 ? "call" : "calls"} · ${amountsText(amounts)}`;
+}
 
 interface RunFactsProps {
   run: RunView;
@@ -14,7 +18,7 @@ interface RunFactsProps {
 }
 
 export function RunFacts({ run, end, answers }: RunFactsProps) {
-  const { id, workflow, startedBy, createdAt } = run;
+  const { id, workflow, startedBy, createdAt, usage } = run;
   const endedAt = end?.time ?? run.endedAt;
   const error = end?.error ?? run.error;
   const facts: [label: string, value: string][] = [
@@ -25,6 +29,7 @@ export function RunFacts({ run, end, answers }: RunFactsProps) {
       "More time",
       `${answerText(answer)}, ${momentOf(answer.time, new Date())}`,
     ]),
+    ...(usage.modelCalls === 0 ? [] : [["Used", usageText(usage)] satisfies [string, string]]),
     ...(endedAt === undefined ? [] : [["Took", lasted(createdAt, endedAt) ?? ""] satisfies [string, string]]),
   ];
   return (

@@ -13,6 +13,7 @@ import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";
 import type { ApprovalAnswer } from "../../protocol/approval.ts";
+import { spendingView } from "../../protocol/budget.ts";
 import { unknownHandle } from "../../protocol/complete-operation.ts";
 import type {
   CompletedOperation,
@@ -48,7 +49,6 @@ import type { SessionAgent } from "../base/session-agent.ts";
 import type { Client, ConnectionMemory } from "../base/sockets/client.ts";
 import { ConnectionGuard } from "../base/sockets/connection-guard.ts";
 import { createOutflows } from "../base/sockets/outflow.ts";
-import { spendingView } from "./core/ledger.ts";
 import { checkOpen } from "./core/life.ts";
 import type { ConversationState } from "./core/state.ts";
 import { CallEnds } from "./door/call-ends.ts";

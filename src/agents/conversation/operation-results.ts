@@ -8,6 +8,7 @@ import type { TaskResult, ToolResult } from "../../protocol/executor-api.ts";
 import { operationId, resolveId, turnId } from "../../protocol/ids.ts";
 import { DEFAULT_DEFER_MS, type DeferRequest, type GivenHandle } from "../../protocol/operation-handle.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { extractionOf, hookOperation } from "./core/hooks.ts";
 import { awaitsApproval, isGivenUp, isOpen, type Operation, takesByName } from "./core/operation.ts";
@@ -117,8 +118,8 @@ export class OperationResults {
       await this.ports.shell.commit([{ type: "conversation.tool.deferred", ...address, ...ended.deferred }]);
       return;
     }
-    const { result } = ended;
-    if (status === "cancelled") await this.#noteLate(turn, operation, result);
+    const { result, spent } = ended;
+    if (status === "cancelled") await this.#noteLate(turn, operation, result, spent);
     else if (takesByName(operation, result, turn.recoveries))
       await this.ports.shell.commit([{ type: "conversation.tool.completed", ...address, ...ended }]);
   }
@@ -194,11 +195,16 @@ export class OperationResults {
   }
 
   /** Commits the success of a `once` operation that was given up as a note to the model, once (OP-6). */
-  async #noteLate(turn: Turn, { item, name, effect }: Operation, result: ToolResult): Promise<void> {
+  async #noteLate(
+    turn: Turn,
+    { item, name, effect }: Operation,
+    result: ToolResult,
+    spent?: Amounts,
+  ): Promise<void> {
     const id = operationId(turn, item);
     if (effect !== "once" || !result.success || this.ports.store.hasLateResult(id)) return;
     const { n, agentId: sessionId } = turn;
-    const late = { turn: n, item, sessionId, operationId: id, name, result };
+    const late = { turn: n, item, sessionId, operationId: id, name, result, ...defined({ spent }) };
     await this.ports.shell.commit([{ type: "conversation.tool.late", ...late }]);
   }
 

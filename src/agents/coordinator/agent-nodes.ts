@@ -23,8 +23,9 @@ import { validate } from "../../shared/validation.ts";
 import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
 import type { RunRecord } from "./core/record.ts";
-import { undelivered } from "./core/signals.ts";
+import { type RunSignal, undelivered } from "./core/signals.ts";
 import type { NodeOutcome } from "./core/state.ts";
+import { usedSignals } from "./core/usage.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 
 /** Registers the handlers of answers. Each stages its change in the transaction of the receipt. */
@@ -32,32 +33,36 @@ export function takeAgentAnswers(
   mailbox: Pick<Mailbox, "receives" | "outcomes">,
   runtime: Pick<RunRuntime, "begin" | "endSignals" | "state">,
 ): void {
-  const end = (
-    address: RunCallAddress,
-    outcome: NodeOutcome,
-    afterCommit: DeliveryOutcome["afterCommit"],
-  ) => {
+  const stage = (signals: readonly RunSignal[], afterCommit: DeliveryOutcome["afterCommit"]) => {
+    if (signals.length === 0) return;
     const unit = runtime.begin();
-    unit.stage(runtime.endSignals(address, outcome));
+    unit.stage(signals);
     afterCommit(() => unit.release());
   };
-  mailbox.receives(AGENT_RESULT, agentResultSchema, ({ outcome, ...address }, { envelope, afterCommit }) => {
-    checkSender(address, envelope, runtime.state.record);
-    // A later report brings what calls below have used up.
-    if (outcome !== undefined) end(address, outcomeOf(outcome), afterCommit);
-    return null;
-  });
+  mailbox.receives(
+    AGENT_RESULT,
+    agentResultSchema,
+    ({ outcome, spent, ...address }, { envelope, afterCommit }) => {
+      checkSender(address, envelope, runtime.state.record);
+      // A later report has no outcome: it brings what calls below have used up.
+      const ends = outcome === undefined ? [] : runtime.endSignals(address, outcomeOf(outcome));
+      stage([...usedSignals(spent), ...ends], afterCommit);
+      return null;
+    },
+  );
   mailbox.receives(AGENT_ASK, agentAskSchema, (ask, { envelope }) => {
     checkSender(ask, envelope, {});
     return null;
   });
   mailbox.outcomes(AGENT_CALL, ({ envelope, outcome, afterCommit }) => {
     if (outcome.status === "delivered") return;
-    end(validate(agentCallSchema, envelope.body), { error: undelivered(outcome) }, afterCommit);
+    const address = validate(agentCallSchema, envelope.body);
+    stage(runtime.endSignals(address, { error: undelivered(outcome) }), afterCommit);
   });
   mailbox.outcomes(AGENT_INVITE, ({ envelope, outcome, afterCommit }) => {
     if (outcome.status === "delivered") return;
-    end(validate(agentInviteSchema, envelope.body), { error: undelivered(outcome) }, afterCommit);
+    const address = validate(agentInviteSchema, envelope.body);
+    stage(runtime.endSignals(address, { error: undelivered(outcome) }), afterCommit);
   });
 }
 

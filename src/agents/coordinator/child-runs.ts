@@ -27,6 +27,7 @@ import { DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
 import { undelivered } from "./core/signals.ts";
+import { usedSignals } from "./core/usage.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 
 export interface ChildRunPorts {
@@ -105,10 +106,10 @@ export function takeChildRuns(
   mailbox.receives(
     RUN_ENDED,
     runEndedSchema,
-    ({ outcome, ...address }, { envelope: { from, to }, afterCommit }) => {
+    ({ outcome, spent, ...address }, { envelope: { from, to }, afterCommit }) => {
       checkChild(address, to, from);
       const unit = runtime.begin();
-      unit.stage(runtime.endSignals(address, outcome));
+      unit.stage([...usedSignals(spent), ...runtime.endSignals(address, outcome)]);
       afterCommit(() => unit.release());
       return null;
     },

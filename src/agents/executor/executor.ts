@@ -50,7 +50,7 @@ export function createExecutorClass<Env>({
           defer: async ({ operationId, attempt, context }, options) =>
             unwrap(await (await connect(context)).deferOperation({ operationId, attempt, ...options })),
           state: (context) => callerToolState(() => connect(context)),
-          runWorkflow: (call, signal) =>
+          runWorkflow: (call, signal, onUsed) =>
             runWorkflow(
               {
                 clock,
@@ -59,6 +59,7 @@ export function createExecutorClass<Env>({
               },
               call,
               signal,
+              onUsed,
             ),
           deliver: ({ operationId, attempt, context }, result) =>
             deliverResult(clock, () => connect(context), { operationId, attempt, ...result }),

@@ -7,9 +7,13 @@
  * FLOWCALL-3  A run whose call was cancelled, or ran out of time, is cancelled, once its start is known.
  * FLOWCALL-4  A connection to the run that breaks is made anew, with a pause. After `MAX_BREAKS` in a row the call fails for a reason that may
  *             pass.
+ * FLOWCALL-5  A call reports what its run has used, with all below it: at its end, however it ended. The run of a call that was cancelled, or ran
+ *             out of time, has 700 ms to say so; after that the newest amounts count that it has shown.
  */
 import { ToolError } from "../../library/tool-error.ts";
+import type { Amounts } from "../../model/spending.ts";
 import type { Clock } from "../../ports/clock.ts";
+import { amountsOfView } from "../../protocol/budget.ts";
 import type { CoordinatorApi, RunView } from "../../protocol/coordinator-api.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
 import { calledRunId } from "../../protocol/ids.ts";
@@ -38,11 +42,12 @@ const MAX_BREAKS = 20;
 const PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;
 
-/** Returns the output of the run. Throws `ToolError`, and what the coordinator throws at a start that it refuses. */
+/** Returns the output of the run. `onUsed` gets the amounts of each view of the run; the newest count. Throws `ToolError`, and what the coordinator throws at a start that it refuses. */
 export async function runWorkflow(
   ports: WorkflowRunPorts,
   call: WorkflowCall,
   signal: AbortSignal,
+  onUsed: (spent: Amounts) => void,
 ): Promise<Json> {
   const { context, operationId, attempt, workflow, input } = call;
   const { reference, startedBy, path, origin, pinned } = workflow;
@@ -55,12 +60,17 @@ export async function runWorkflow(
     ...defined({ pinned }),
   };
   const run = new RunConnection(ports, { kind: "coordinator", tenant, id });
+  const seen = (view: RunView): RunView => {
+    onUsed(amountsOfView(view.usage));
+    return view;
+  };
   const begun = run
     .ask((actor) => actor.start(principal, request))
     .catch((error: unknown) => {
       if (!isOfAnotherInput(error)) throw error;
       return run.ask((actor) => actor.status(principal));
-    });
+    })
+    .then(seen);
   const cancel = async () => {
     if (isOver(await begun)) return;
     const reason = "The call that started it was stopped.";
@@ -71,7 +81,7 @@ export async function runWorkflow(
   signal.addEventListener("abort", stop, { once: true });
   try {
     let view = await begun;
-    while (!isOver(view)) view = await run.ask((actor) => actor.finished(principal, ASK_MS));
+    while (!isOver(view)) view = seen(await run.ask((actor) => actor.finished(principal, ASK_MS)));
     return outputOf(view, signal);
   } finally {
     signal.removeEventListener("abort", stop);

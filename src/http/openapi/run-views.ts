@@ -18,6 +18,7 @@ import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { workflowDefinition } from "./library-views.ts";
 import { wireError } from "./move-views.ts";
 import { anyJson, count, ids, runId, time } from "./scalars.ts";
+import { spending } from "./usage-views.ts";
 
 const runError: z.ZodType<RunError> = z.strictObject({ code: z.string(), message: z.string() });
 const area = z.record(z.string(), anyJson);
@@ -83,6 +84,10 @@ export const run: z.ZodType<RunView> = z
     ),
     seq: count.meta({ description: "The number of its newest journal entry." }),
     tokens: count.meta({ description: "Tokens that were made." }),
+    usage: spending.meta({
+      description:
+        "What its tasks, sub-workflows and agents have used so far. `toolCalls` are those of its agents.",
+    }),
     gates: z.array(gate).meta({ description: "Questions that wait for a person; the first 100." }),
     active: z.array(activeToken).meta({ description: "Tokens that have not ended; the first 1 000." }),
   })

@@ -9,8 +9,21 @@
 import { defineLibrary } from "../define.ts";
 import { chainOfVerification, chainOfVerificationTool } from "./chain-of-verification.ts";
 import { debate, debateTool } from "./debate.ts";
+import { research, researchTool } from "./research.ts";
+import { treeOfThought, treeOfThoughtTool } from "./tree-of-thought.ts";
 
-export { chainOfVerification, chainOfVerificationTool, debate, debateTool };
+export {
+  chainOfVerification,
+  chainOfVerificationTool,
+  debate,
+  debateTool,
+  research,
+  researchTool,
+  treeOfThought,
+  treeOfThoughtTool,
+};
 
 /** The library `strategies`. */
-export const library = defineLibrary("strategies", { tools: [debateTool, chainOfVerificationTool] });
+export const library = defineLibrary("strategies", {
+  tools: [debateTool, chainOfVerificationTool, treeOfThoughtTool, researchTool],
+});

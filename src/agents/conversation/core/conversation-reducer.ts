@@ -1,6 +1,7 @@
 /** The part of the reducer for decisions that concern the conversation and none of its active turns. Pure. */
 import { addAmounts, NOTHING } from "../../../model/spending.ts";
 import type { Budget } from "../../../protocol/budget.ts";
+import { spendingView } from "../../../protocol/budget.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
@@ -12,7 +13,7 @@ import { reserveExtraction } from "./hook-reducer.ts";
 import { isHookRunning, runningExtractions } from "./hooks.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { leasesAfter } from "./lease-reducer.ts";
-import { budgetLeft, conversationBudget, spendingView } from "./ledger.ts";
+import { budgetLeft, conversationBudget } from "./ledger.ts";
 import { endConversation } from "./life.ts";
 import { changeParticipants, setReaders } from "./membership.ts";
 import { reservedAs } from "./operation.ts";
@@ -181,10 +182,27 @@ function chargeCall(
 
 function chargeTask(
   transition: Transition,
-  { turn: n, item, agentId, spent, models, hook }: Extract<ConversationDecision, { type: "CHARGE_TASK" }>,
+  {
+    turn: n,
+    item,
+    agentId,
+    spent,
+    models,
+    hook,
+    isLate,
+  }: Extract<ConversationDecision, { type: "CHARGE_TASK" }>,
 ): Transition {
   const { state } = transition;
-  const entries = hook === undefined ? [] : taskEntries(n, item, hook.summary, hook.isSuccess);
+  const late: JournalEntry = {
+    type: "workflow_run.charged",
+    turn: n,
+    item,
+    data: { spent: { ...spendingView(spent) } },
+  };
+  const entries = [
+    ...(hook === undefined ? [] : taskEntries(n, item, hook.summary, hook.isSuccess)),
+    ...(isLate ? [late] : []),
+  ];
   const spending = {
     ...withSpending(state, agentId, spent),
     ...leasesAfter(state, agentId, spent),

@@ -191,7 +191,7 @@ export type ConversationDecision =
   /** Limit the conversation; `null` removes the limits. */
   | { type: "SET_BUDGET"; budget: Budget | null; by: Caller }
   /** Tell the model of a result that came after its turn was over. */
-  | ({ type: "NOTE_LATE_RESULT" } & Omit<LateResult, "type">)
+  | ({ type: "NOTE_LATE_RESULT" } & Omit<LateResult, "type" | "spent">)
   /** Count what the models of a task have used up. The summary is that of a hook, whose attempt the journal has nowhere else. */
   | {
       type: "CHARGE_TASK";
@@ -202,6 +202,8 @@ export type ConversationDecision =
       /** What providers have counted of it; absent where nobody knows. */
       models?: TaskModelUsage;
       hook?: { summary: TaskSummary; isSuccess: boolean };
+      /** The run of a workflow reports it when its turn is over: the commit needs an entry of its own. */
+      isLate?: true;
     }
   /** Record how far a task came whose turn was stopped. */
   | { type: "NOTE_STOPPED_TASK"; turn: number; item: number; task: TaskSummary }

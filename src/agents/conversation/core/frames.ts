@@ -4,6 +4,7 @@
 
 import type { AgentCallView, AskView, CallAsk } from "../../../protocol/agent-call.ts";
 import type { Budget, BudgetExcess } from "../../../protocol/budget.ts";
+import { spendingView } from "../../../protocol/budget.ts";
 import { type Frame, PROTOCOL_VERSION } from "../../../protocol/frames.ts";
 import { calledConversationId, messageId, operationId, type TurnKey, turnId } from "../../../protocol/ids.ts";
 import type { Participant } from "../../../protocol/participants.ts";
@@ -15,7 +16,7 @@ import { isJsonObject } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
 import { runMark } from "./called-workflow.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
-import { spendingView, turnSpending } from "./ledger.ts";
+import { turnSpending } from "./ledger.ts";
 import type { Operation, OperationTarget } from "./operation.ts";
 import { shownCall } from "./shown-call.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
@@ -256,6 +257,7 @@ function frameOf(
     case "agent_call.completed":
     case "agent_call.failed":
     case "agent_call.charged":
+    case "workflow_run.charged":
     case "context_assembly.started":
     case "context_assembly.completed":
     case "context_assembly.failed":

@@ -11,7 +11,6 @@
  *           nobody knows what was received.
  */
 import { profileAt } from "../../../library/version-chain.ts";
-import { toDollars } from "../../../model/cost.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import {
   type Amounts,
@@ -28,6 +27,7 @@ import {
   type Budget,
   inUnits,
   type SpendingView,
+  spendingView,
 } from "../../../protocol/budget.ts";
 import type { VersionChain } from "../../../protocol/definitions.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -61,10 +61,6 @@ export function turnSpending(
 ): SpendingView {
   const isEstimated = turn.calls?.some(({ estimate }) => estimate !== undefined);
   return { ...spendingView(spentByTurn(turn, chain)), ...(isEstimated ? { estimated: true } : {}) };
-}
-
-export function spendingView({ nanoDollars, ...counts }: Amounts): SpendingView {
-  return { ...counts, usd: toDollars(nanoDollars) };
 }
 
 /** Returns what the calls of a turn have used up in between. */

@@ -88,6 +88,10 @@ export interface ToolCompleted {
   transient?: true;
   /** The record of a task of steps. */
   task?: TaskSummary;
+  /** What the run of a workflow has used. */
+  spent?: Amounts;
+  /** The agent of the turn; present where the Executor reports to the actor that has called it. */
+  agentId?: string;
   /** The executor was lost while it ran. */
   lost?: true;
 }
@@ -186,6 +190,8 @@ export interface LateResult {
   operationId: string;
   name: string;
   result: ToolResult;
+  /** What the run of a workflow has used. */
+  spent?: Amounts;
 }
 
 /** The compaction and the attempt that a report answers. */

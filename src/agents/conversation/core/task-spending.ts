@@ -7,6 +7,8 @@
  * LEDGER-6  A call of a task reserves, for each of its steps that asks a model and each attempt of the step, one request with the longest
  *           input that the step may send and the longest answer; for a step that makes embeddings, all batches. A hook has the length of the
  *           agent's context as its input.
+ * LEDGER-7  What the run of a workflow has used, with all below it, counts in the turn that called it, once, when the attempt ends: however the
+ *           run ended, and also where the turn was stopped meanwhile. A run reserves nothing.
  */
 import { MAX_EMBEDDED_TEXTS } from "../../../library/tasks/limits.ts";
 import { contextTokens } from "../../../library/version-chain.ts";

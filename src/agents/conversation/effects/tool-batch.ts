@@ -93,10 +93,17 @@ export class ToolBatch {
   #newSignal({ operationId: id, attempt, end, lost }: CallEnd): ToolEnded {
     const item = this.#items.get(id);
     if (item === undefined) throw new Error(`The batch has no operation "${id}".`);
-    const address = { turn: this.input.turn.n, item, attempt };
+    const { n: turn, agentId } = this.input.turn;
+    const address = { turn, item, attempt };
     if ("deferred" in end) return { type: "conversation.tool.deferred", ...address, ...end.deferred };
-    const { result, transient, task } = end;
-    return { type: "conversation.tool.completed", ...address, result, ...defined({ transient, task, lost }) };
+    const { result, transient, task, spent } = end;
+    return {
+      type: "conversation.tool.completed",
+      ...address,
+      result,
+      agentId,
+      ...defined({ transient, task, spent, lost }),
+    };
   }
 }
 

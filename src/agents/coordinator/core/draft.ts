@@ -2,6 +2,7 @@
  * A run while its next commit is planned: a copy that changes, and a note of what has changed. The state that it began with stays as
  * it is.
  */
+import { type Amounts, NOTHING, subtractAmounts } from "../../../model/spending.ts";
 import type { RunEntry, RunError, RunStatus } from "../../../protocol/workflow-run.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
@@ -18,6 +19,7 @@ import {
   type ScopeKey,
   type Token,
 } from "./state.ts";
+import { isNothing } from "./usage.ts";
 
 /** The change of a commit of a run, and the state after it. */
 export interface RunChange {
@@ -45,6 +47,7 @@ export class Draft {
   error: RunError | undefined;
   output: JsonObject | undefined;
   time: RunTime | undefined;
+  spent: Amounts;
   recoveries: number;
   /** Tokens that wait for a sub-workflow or an agent. */
   openCalls: number;
@@ -77,6 +80,7 @@ export class Draft {
     this.error = before.error;
     this.output = before.output;
     this.time = before.time;
+    this.spent = before.spent ?? NOTHING;
     this.recoveries = before.recoveries ?? 0;
     this.#made = before.made;
     this.openCalls = [...before.tokens.values()].filter((token) => this.#isCall(token)).length;
@@ -320,7 +324,10 @@ export class Draft {
   /** Returns the change since the draft was made; `null` where there is none. */
   finish(): RunChange | null {
     const { tokens, fanOuts, branches } = this.#touched;
-    const { before, entries, status, kept } = this;
+    const { before, entries, status, kept, spent } = this;
+    // Each row of the journal begins with an entry of its own.
+    if (entries.length === 0 && !isNothing(subtractAmounts(spent, before.spent ?? NOTHING)))
+      this.note({ type: "usage.counted" });
     if (entries.length === 0 && tokens.size === 0 && fanOuts.size === 0 && status === before.status)
       return null;
     const state: RunState = {
@@ -333,6 +340,7 @@ export class Draft {
       tokens: this.tokens,
       fanOuts: this.fanOuts,
       ...defined({ error: this.error, output: this.output, time: this.time }),
+      ...(isNothing(spent) ? {} : { spent }),
       ...(this.recoveries > 0 && { recoveries: this.recoveries }),
       ...(kept.tokens.size + kept.fanOuts.size > 0 && { kept }),
     };

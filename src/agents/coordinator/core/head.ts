@@ -1,4 +1,5 @@
 /** The head of a run: what its every commit may change. Names are short, because each row of the journal has one. Pure. */
+import type { Amounts } from "../../../model/spending.ts";
 import type { RunError, RunStatus } from "../../../protocol/workflow-run.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { RunState, RunTime } from "./state.ts";
@@ -14,9 +15,11 @@ export interface Head {
   time?: RunTime;
   /** Recoveries; none when absent. */
   r?: number;
+  /** Tokens, billionths of a dollar, calls of models and calls of tools that were used; none when absent. */
+  u?: [tokens: number, nanoDollars: number, modelCalls: number, toolCalls: number];
 }
 
-export function headOf({ status, made, error, time, recoveries }: RunState): Head {
+export function headOf({ status, made, error, time, recoveries, spent }: RunState): Head {
   return {
     ...defined({
       s: status === "running" ? undefined : status,
@@ -24,7 +27,15 @@ export function headOf({ status, made, error, time, recoveries }: RunState): Hea
       error,
       time,
       r: recoveries || undefined,
+      u: spent && [spent.tokens, spent.nanoDollars, spent.modelCalls, spent.toolCalls],
     }),
     t: made.tokens,
   };
+}
+
+/** Returns what a run has used, by its head; `undefined` for nothing. */
+export function spentIn({ u }: Pick<Head, "u">): Amounts | undefined {
+  if (u === undefined) return undefined;
+  const [tokens, nanoDollars, modelCalls, toolCalls] = u;
+  return { tokens, nanoDollars, modelCalls, toolCalls };
 }

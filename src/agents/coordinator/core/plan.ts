@@ -8,6 +8,8 @@
  * RUNSIGNAL-5  Where what comes next finds no room in the outbox, the end of a node is stored nevertheless, and the run goes on later.
  * RUNSIGNAL-2  The failure of an attempt that may pass is followed by another attempt, as the task's policy says; of a `once` task it is not.
  */
+
+import { addAmounts } from "../../../model/spending.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import { advance } from "./advance.ts";
 import { Draft, type RunChange } from "./draft.ts";
@@ -20,12 +22,14 @@ import { retryRun } from "./run-retry.ts";
 import { checkTime } from "./run-time.ts";
 import type { NodeEnded, RunSignal } from "./signals.ts";
 import { isOver, type RunState, resolved, type Token } from "./state.ts";
+import { reportedBy } from "./usage.ts";
 import { workOf } from "./work.ts";
 
 /** Returns what signals change, in their order; `null` if that is nothing. Throws what `answerGate` and `retryRun` throw. */
 export function plan(state: RunState, signals: readonly RunSignal[], now: number): RunChange | null {
   if (isOver(state) && !signals.some(({ type }) => type === "run.retry")) return null;
   const draft = new Draft(state, now);
+  draft.spent = addAmounts(draft.spent, reportedBy(state, signals));
   const isHeld = signals.some(({ type }) => type === "run.hold");
   for (const signal of signals) {
     if (isOver(draft) && signal.type !== "run.retry") continue;
@@ -43,6 +47,7 @@ function apply(draft: Draft, signal: RunSignal): void {
       break;
     case "run.advance":
     case "run.hold":
+    case "run.used":
       break;
     case "node.ended":
       endNode(draft, signal);

@@ -7,6 +7,7 @@
  * AGENTNODE-1  A node with an agent asks it for one turn, in a conversation of its own. The answer is the node's result, `{text}`.
  * AGENTNODE-4  In the mode `loop_in` the agent is asked for one turn in the conversation that has started the run. The end of this turn is the
  *              end of the node, and the token of a node that nobody waits for takes it back.
+ * RUNUSE-3  The end of a sub-workflow brings what it has used, with all below it, to the run above.
  * SUBRUN-3  A run that another one started tells it its end, once. An output that fits into no envelope is a failure there.
  */
 import { callMessage } from "../../../library/agent-tool.ts";
@@ -36,6 +37,7 @@ import {
   type AgentUninviteBody,
 } from "../../../protocol/run-invitation.ts";
 import type { RunOrigin } from "../../../protocol/run-origin.ts";
+import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { shortenToJson } from "../../../shared/text.ts";
@@ -162,7 +164,7 @@ function reasonOf({ error }: RunState): string {
 }
 
 function endOf(
-  { record, output = {}, error }: RunState,
+  { record, output = {}, error, spent }: RunState,
   parent: NonNullable<RunRecord["parent"]>,
 ): RunEnvelope {
   const { runId, operationId, attempt } = parent;
@@ -176,7 +178,7 @@ function endOf(
     failure === undefined
       ? { output }
       : { error: { code: failure.code, message: failure.message.slice(0, 20_000) } };
-  const body: RunEndedBody = { operationId, attempt, outcome };
+  const body: RunEndedBody = { operationId, attempt, outcome, ...defined({ spent }) };
   // SAFETY: the body is plain data.
   return {
     to: { kind: "coordinator", tenant: record.tenant, id: runId },

@@ -1,4 +1,5 @@
 /** The signals of a run: events from outside that its decisions take. */
+import type { Amounts } from "../../../model/spending.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import type { Json } from "../../../shared/json.ts";
@@ -11,6 +12,8 @@ export type RunSignal =
   | { readonly type: "run.advance" }
   /** An attempt of a node's work has ended. */
   | NodeEnded
+  /** A sub-workflow or an agent reports what it has used, and has not reported before. */
+  | { readonly type: "run.used"; readonly spent: Amounts }
   /** The actor woke: the attempts that ran are lost. */
   | { readonly type: "run.recover" }
   /** A person answers a gate. */

@@ -1,4 +1,5 @@
 /** The state of a run: its tokens, its open fan-outs, and the areas that nodes read and write. */
+import type { Amounts } from "../../../model/spending.ts";
 import type { WorkflowDefinition, WorkflowSynchronization } from "../../../protocol/workflow-definition.ts";
 import type { RunError, RunStatus } from "../../../protocol/workflow-run.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
@@ -26,6 +27,8 @@ export interface RunState {
   readonly recoveries?: number;
   /** The time limit, as far as it is not counted from the beginning. */
   readonly time?: RunTime;
+  /** What the run has used, with its sub-workflows and agents; nothing when absent. */
+  readonly spent?: Amounts;
   /** Present once the run failed, was cancelled, or its time was over. */
   readonly error?: RunError;
   /** The output of the run. Present once it completed. */

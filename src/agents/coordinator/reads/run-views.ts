@@ -3,6 +3,8 @@
  *
  * RUNVIEW-1  No view and no page has more than an actor can send, whatever the run has: what is left out is named, or follows later.
  */
+import { NOTHING } from "../../../model/spending.ts";
+import { spendingView } from "../../../protocol/budget.ts";
 import type {
   ActiveStatus,
   ActiveToken,
@@ -59,6 +61,7 @@ export function runView(run: ViewedRun): RunView {
     ...defined({ output, error, retry: retryOf(state) }),
     seq,
     tokens: made.tokens,
+    usage: spendingView(state.spent ?? NOTHING),
     active: tokens
       .slice(0, MAX_ACTIVE)
       .map((token) => activeToken(state.record, token, places.placeOf(token.scope).path)),

@@ -18,7 +18,7 @@ import { DramatisError } from "../../../shared/errors.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import type { RunChange } from "../core/draft.ts";
-import { headOf } from "../core/head.ts";
+import { headOf, spentIn } from "../core/head.ts";
 import type { RunRecord } from "../core/record.ts";
 import type { RunState } from "../core/state.ts";
 import { BranchTable } from "./branches.ts";
@@ -103,6 +103,7 @@ export class RunDatabase {
         error: head.error,
         time: head.time,
         recoveries: head.r,
+        spent: spentIn(head),
         output: result as JsonObject | undefined,
       }),
     };

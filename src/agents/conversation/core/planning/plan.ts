@@ -6,6 +6,7 @@
  * PLAN-3  A signal that is refused throws and leaves no trace.
  */
 
+import { NOTHING } from "../../../../model/spending.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { extractionOf } from "../hooks.ts";
 import type { ModelCompleted, ModelFailed, ModelNotCalled, Signal, ToolCompleted } from "../signals.ts";
@@ -32,7 +33,7 @@ import { planModelReply } from "./model-reply.ts";
 import { withOrigin } from "./origin.ts";
 import { planJoin, planLeave } from "./participants.ts";
 import { planAbandon, planExpiry, planRecovery } from "./recovery.ts";
-import { planClientResult, planStoppedTask, planToolResult } from "./results.ts";
+import { chargeLateRun, planClientResult, planStoppedTask, planToolResult } from "./results.ts";
 import { planRunInvited } from "./run-invitation.ts";
 import { planDrained, planIngest } from "./signal-queue.ts";
 import { planUpdate } from "./update.ts";
@@ -98,8 +99,9 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     case "conversation.tool.resolved":
       return planDeferredResult(state, signal);
     case "conversation.tool.late": {
-      const { type: _type, ...late } = signal;
-      return [{ type: "NOTE_LATE_RESULT", ...late }];
+      const { type: _type, spent = NOTHING, ...late } = signal;
+      const { turn: n, item, sessionId: agentId } = late;
+      return [{ type: "NOTE_LATE_RESULT", ...late }, ...chargeLateRun({ n, agentId }, item, spent)];
     }
     case "conversation.tool.submitted":
       return planClientResult(state, signal);

@@ -40,7 +40,7 @@ export interface ItemResult {
 /** A result of another attempt changes nothing (OP-1). One that would exceed the limits is replaced by a failure. */
 export function planToolResult(
   state: ConversationState,
-  { turn: n, item, attempt, result, transient, task, lost }: ToolCompleted,
+  { turn: n, item, attempt, result, transient, task, spent: ofRun, lost }: ToolCompleted,
   { now }: Pick<PlanInput, "now">,
 ): AgentDecision[] {
   const turn = state.active.get(n);
@@ -56,7 +56,8 @@ export function planToolResult(
   const did = defined({ task });
   const chain = chainOf(state.record, turn.agentId);
   // What a lost run has used up nobody knows (LEDGER-5).
-  const spent = lost === undefined ? spentByTask(task ?? {}) : reservedByOperation(chain, operation);
+  const known = ofRun ?? spentByTask(task ?? {});
+  const spent = lost === undefined ? known : reservedByOperation(chain, operation);
   const charge = chargeTask(turn, item, spent, lost === undefined ? task?.models : undefined);
   const notBefore = transient ? nextAttemptAt(chain, operation, now) : undefined;
   if (notBefore !== undefined && result.error !== undefined)
@@ -73,10 +74,31 @@ export function planToolResult(
   return [...charge, ...resume(state, turn, [kept])];
 }
 
-/** Plans after the end of a task whose turn was stopped: the journal keeps how far it came (TASKLOG-2). */
-export function planStoppedTask({ turn, item, result, task }: Omit<ToolCompleted, "type">): AgentDecision[] {
+/**
+ * Plans after the end of a call whose turn was stopped: the journal keeps how far its task came (TASKLOG-2), and what the run of its workflow
+ * has used counts (LEDGER-7).
+ */
+export function planStoppedTask({
+  turn,
+  item,
+  result,
+  task,
+  spent,
+  agentId,
+}: Omit<ToolCompleted, "type">): AgentDecision[] {
+  if (spent !== undefined && agentId !== undefined) return chargeLateRun({ n: turn, agentId }, item, spent);
   if (task === undefined || result.error?.code !== "CANCELLED") return [];
   return [{ type: "NOTE_STOPPED_TASK", turn, item, task }];
+}
+
+/** Charges the conversation with what the run of a call has used whose turn is over (LEDGER-7). */
+export function chargeLateRun(
+  { n: turn, agentId }: Pick<Turn, "n" | "agentId">,
+  item: number,
+  spent: Amounts,
+): AgentDecision[] {
+  if (spent.modelCalls === 0) return [];
+  return [{ type: "CHARGE_TASK", turn, item, agentId, spent, isLate: true }];
 }
 
 /** Charges the turn with what the models of a task have used up (LEDGER-5). */
