@@ -1,5 +1,6 @@
 /** The identity of a run, which never changes. */
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
+import type { RunPart } from "../../../protocol/run-call.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 
@@ -29,6 +30,10 @@ export interface RunRecord {
   readonly parent?: RunParent;
   /** The agents that wait for the run, or for one above it; absent where none does. */
   readonly path?: readonly string[];
+  /** Branches above which a fan-out is spread over runs of its own; `FAN_OUT_WIDTH` when absent. */
+  readonly width?: number;
+  /** The branches of the run above that this run has; absent where it has the whole workflow. */
+  readonly part?: RunPart;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
 }

@@ -5,6 +5,8 @@
  * SUBRUN-2  A run that nobody waits for any more is cancelled: its token was cancelled, the run above it has ended, or nobody knows whether
  *           its start has arrived. So is the call of an agent.
  * AGENTNODE-1  A node with an agent asks it for one turn, in a conversation of its own. The answer is the node's result, `{text}`.
+ * PARTRUN-1  The run of a part tells the run above its end, and before that only what the fan-in depends on: counts for `mOfN` and
+ *            `maxFailures`, the first arrival for a timeout.
  * SUBRUN-3  A run that another one started tells it its end, once. An output that fits into no envelope is a failure there.
  */
 import { callMessage } from "../../../library/agent-tool.ts";
@@ -20,6 +22,12 @@ import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { calledConversationId, calledRunId } from "../../../protocol/ids.ts";
 import {
   MAX_CHILD_OUTPUT_BYTES,
+  PART_CLOSE,
+  PART_ENDED,
+  PART_PROGRESS,
+  type PartCloseBody,
+  type PartEndedBody,
+  type PartProgressBody,
   RUN_CANCEL,
   RUN_ENDED,
   RUN_START,
@@ -35,6 +43,7 @@ import type { RunChange } from "./draft.ts";
 import { graphOf } from "./graph.ts";
 import { AGENT_NODE_MS } from "./limits.ts";
 import { operationOf } from "./operations.ts";
+import { progressOf } from "./own-part.ts";
 import type { RunRecord } from "./record.ts";
 import { isOver, type RunState, type Token, type Working } from "./state.ts";
 import { workOf } from "./work.ts";
@@ -46,18 +55,21 @@ export type RunEnvelope = Omit<NewEnvelope, "operationId">;
 interface Started {
   token: Token;
   work: Working;
-  kind: "workflow" | "agent";
+  kind: "workflow" | "agent" | "part";
 }
 
 /** Returns the envelopes that a change owes. */
-export function runEnvelopes(before: RunState, { state, tokens, entries }: RunChange): RunEnvelope[] {
+export function runEnvelopes(
+  before: RunState,
+  { state, tokens, fanOuts, entries }: RunChange,
+): RunEnvelope[] {
   const { record } = state;
   const ended = new Set(
     entries.flatMap(({ type, token, data }) =>
       type === "task.completed" || (type === "task.failed" && !isUnknown(data)) ? [token] : [],
     ),
   );
-  const envelopes: RunEnvelope[] = [];
+  const envelopes = closings(before, state, fanOuts);
   for (const id of tokens) {
     const [known, now] = [startedBy(record, before.tokens.get(id)), startedBy(record, state.tokens.get(id))];
     const isSame = known?.work.attempt === now?.work.attempt;
@@ -65,9 +77,56 @@ export function runEnvelopes(before: RunState, { state, tokens, entries }: RunCh
       envelopes.push(cancellation(record, known, reasonOf(state)));
     if (now !== undefined && !(known !== undefined && isSame)) envelopes.push(start(record, now));
   }
-  if (record.parent !== undefined && isOver(state) && !isOver(before))
-    envelopes.push(endOf(state, record.parent));
+  if (record.parent === undefined || isOver(before)) return envelopes;
+  if (isOver(state)) envelopes.push(endOf(state, record.parent));
+  else if (record.part !== undefined) envelopes.push(...progress(before, state, record.parent));
   return envelopes;
+}
+
+/** Returns the requests to the parts of fan-outs that begin to close. */
+function closings(before: RunState, state: RunState, fanOuts: ReadonlySet<number>): RunEnvelope[] {
+  const closing = new Set(
+    [...fanOuts].filter(
+      (id) =>
+        state.fanOuts.get(id)?.spread?.closing === true &&
+        before.fanOuts.get(id)?.spread?.closing === undefined,
+    ),
+  );
+  if (closing.size === 0) return [];
+  return [...state.tokens.values()].flatMap((token) => {
+    const started = startedBy(state.record, token);
+    return started?.kind === "part" && closing.has(token.scope?.fanOut ?? -1)
+      ? [toChild<PartCloseBody>(state.record, started, PART_CLOSE, {})]
+      : [];
+  });
+}
+
+/** The number of the fan-out whose branches a part has. */
+const OWN = 0;
+
+function progress(
+  before: RunState,
+  { record, fanOuts }: RunState,
+  parent: NonNullable<RunRecord["parent"]>,
+): RunEnvelope[] {
+  const now = fanOuts.get(OWN);
+  const meeting = now ? graphOf(record.workflow.definition).meeting(now.origin, now.group) : null;
+  const news = progressOf(before.fanOuts.get(OWN), now, meeting);
+  return news === undefined ? [] : [toParent<PartProgressBody>(record, parent, PART_PROGRESS, news)];
+}
+
+function toParent<Body extends object>(
+  { tenant }: RunRecord,
+  { runId, operationId, attempt }: NonNullable<RunRecord["parent"]>,
+  type: string,
+  body: Omit<Body, "operationId" | "attempt">,
+): RunEnvelope {
+  // SAFETY: the bodies are plain data.
+  return {
+    to: { kind: "coordinator", tenant, id: runId },
+    type,
+    body: { operationId, attempt, ...body } as unknown as Json,
+  };
 }
 
 /** Reports whether what a node has started may go on, although the node has failed. */
@@ -88,12 +147,14 @@ export function calledBy({ id, stem }: RunRecord, token: number, attempt: number
 
 function startedBy(record: RunRecord, token: Token | undefined): Started | undefined {
   if (token?.phase.kind !== "working") return undefined;
-  const { kind } = workOf(record, token.node) ?? {};
-  return kind === "workflow" || kind === "agent" ? { token, work: token.phase, kind } : undefined;
+  const { kind } = workOf(record, token) ?? {};
+  return kind === "workflow" || kind === "agent" || kind === "part"
+    ? { token, work: token.phase, kind }
+    : undefined;
 }
 
 function start(record: RunRecord, started: Started): RunEnvelope {
-  if (started.kind === "workflow") return toChild<RunStartBody>(record, started, RUN_START, {});
+  if (started.kind !== "agent") return toChild<RunStartBody>(record, started, RUN_START, {});
   const { token, work } = started;
   const { agent = "" } = graphOf(record.workflow.definition).node(token.node);
   return toChild<AgentCallBody>(record, started, AGENT_CALL, {
@@ -109,9 +170,9 @@ function start(record: RunRecord, started: Started): RunEnvelope {
 }
 
 function cancellation(record: RunRecord, started: Started, reason: string): RunEnvelope {
-  return started.kind === "workflow"
-    ? toChild<RunCancelBody>(record, started, RUN_CANCEL, { reason })
-    : toChild<AgentCancelBody>(record, started, AGENT_CANCEL, { reason: reason.slice(0, 500) });
+  return started.kind === "agent"
+    ? toChild<AgentCancelBody>(record, started, AGENT_CANCEL, { reason: reason.slice(0, 500) })
+    : toChild<RunCancelBody>(record, started, RUN_CANCEL, { reason });
 }
 
 function toChild<Body extends object>(
@@ -121,9 +182,9 @@ function toChild<Body extends object>(
   body: Omit<Body, "operationId" | "attempt">,
 ): RunEnvelope {
   const to =
-    kind === "workflow"
-      ? { kind: "coordinator", tenant: record.tenant, id: childRunId(record, token.id, attempt) }
-      : { kind: "conversation", tenant: record.tenant, id: calledBy(record, token.id, attempt) };
+    kind === "agent"
+      ? { kind: "conversation", tenant: record.tenant, id: calledBy(record, token.id, attempt) }
+      : { kind: "coordinator", tenant: record.tenant, id: childRunId(record, token.id, attempt) };
   const operationId = operationOf(record, token.id);
   // SAFETY: the bodies are plain data.
   return { to, type, body: { operationId, attempt, ...body } as unknown as Json };
@@ -137,7 +198,8 @@ function endOf(
   { record, output = {}, error }: RunState,
   parent: NonNullable<RunRecord["parent"]>,
 ): RunEnvelope {
-  const { runId, operationId, attempt } = parent;
+  if (record.part !== undefined && error === undefined)
+    return toParent<PartEndedBody>(record, parent, PART_ENDED, {});
   const isTooLarge = error === undefined && utf8Length(JSON.stringify(output)) > MAX_CHILD_OUTPUT_BYTES;
   const tooLarge = {
     code: "TOO_LARGE",
@@ -148,11 +210,5 @@ function endOf(
     failure === undefined
       ? { output }
       : { error: { code: failure.code, message: failure.message.slice(0, 20_000) } };
-  const body: RunEndedBody = { operationId, attempt, outcome };
-  // SAFETY: the body is plain data.
-  return {
-    to: { kind: "coordinator", tenant: record.tenant, id: runId },
-    type: RUN_ENDED,
-    body: body as unknown as Json,
-  };
+  return toParent<RunEndedBody>(record, parent, RUN_ENDED, { outcome });
 }

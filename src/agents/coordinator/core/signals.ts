@@ -1,4 +1,5 @@
 /** The signals of a run: events from outside that its decisions take. */
+import type { PartResult, PartStart } from "../../../protocol/run-call.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import type { Json } from "../../../shared/json.ts";
@@ -6,11 +7,16 @@ import type { NodeOutcome } from "./state.ts";
 
 export type RunSignal =
   /** The run begins: the first one. */
-  | { readonly type: "run.begin" }
+  | { readonly type: "run.begin"; readonly part?: PartStart }
   /** Tokens can go on. */
   | { readonly type: "run.advance" }
   /** An attempt of a node's work has ended. */
   | NodeEnded
+  /** The run of a part has completed, or reports how far it is. */
+  | PartEnded
+  | PartProgress
+  /** The run above wants what the branches of this part have completed. */
+  | { readonly type: "part.close" }
   /** The actor woke: the attempts that ran are lost. */
   | { readonly type: "run.recover" }
   /** A person answers a gate. */
@@ -20,6 +26,23 @@ export type RunSignal =
   /** Something may be due. */
   | { readonly type: "run.expire" }
   | { readonly type: "run.cancel"; readonly reason?: string; readonly by: string };
+
+export interface PartEnded {
+  readonly type: "part.ended";
+  readonly token: number;
+  readonly attempt: number;
+  readonly result: PartResult;
+}
+
+export interface PartProgress {
+  readonly type: "part.progress";
+  readonly token: number;
+  readonly attempt: number;
+  readonly completed: number;
+  readonly failed: number;
+  /** Milliseconds since the epoch. */
+  readonly firstArrivalAt?: number;
+}
 
 export interface GateAnswered {
   readonly type: "gate.answered";

@@ -1,4 +1,6 @@
 /** The state of a run: its tokens, its open fan-outs, and the areas that nodes read and write. */
+
+import type { RunPart } from "../../../protocol/run-call.ts";
 import type { WorkflowDefinition, WorkflowSynchronization } from "../../../protocol/workflow-definition.ts";
 import type { RunError, RunStatus } from "../../../protocol/workflow-run.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
@@ -53,6 +55,28 @@ export interface Branch extends Scope {
   /** The numbers of its tokens that wait at the fan-in. */
   readonly arrived: readonly number[];
   readonly failure?: RunError;
+  /** Where the branch is a part of a spread fan-out: what the branches of the part have done. Absent before its first report. */
+  readonly tally?: PartTally;
+}
+
+/** A fan-out whose branches are divided. */
+export interface Spread {
+  /** Branches. */
+  readonly total: number;
+  /** Branches of each part but the last one. */
+  readonly size: number;
+  /** Iterations of transitions on the way of the token that started it. */
+  readonly base: Readonly<Record<string, number>>;
+  /** The fan-in fires when the parts that run have ended; no other part begins. */
+  readonly closing?: true;
+}
+
+/** The branches of a part so far. */
+export interface PartTally {
+  readonly completed: number;
+  readonly failed: number;
+  /** Length of the result as JSON; absent before the part has ended. */
+  readonly length?: number;
 }
 
 /** The place of a scope: `null` for the run, otherwise a branch of a fan-out. */
@@ -74,6 +98,10 @@ export interface FanOut {
   readonly counts: Counts;
   /** Milliseconds since the epoch; absent before the first arrival. */
   readonly firstArrivalAt?: number;
+  /** Its branches are spread over runs of their own: then `branches` has the parts. */
+  readonly spread?: Spread;
+  /** It has a part of the branches of a fan-out of the run above. */
+  readonly part?: Pick<RunPart, "first" | "total">;
 }
 
 /** The fan-in where the branches of a fan-out meet. */
@@ -101,6 +129,8 @@ export interface Token {
   readonly phase: Phase;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
+  /** A run of its own has the branches of a part. */
+  readonly part?: true;
 }
 
 /** The work of a token. */

@@ -116,12 +116,13 @@ function members({ state, endedAt }: ViewedRun) {
   };
 }
 
-function activeToken(record: RunRecord, { id: token, node, phase }: Token, path: string): ActiveToken {
+function activeToken(record: RunRecord, active: Token, path: string): ActiveToken {
+  const { id: token, node, phase } = active;
   if (phase.kind !== "working") return { token, node, status: "pending", path };
   const { attempt, lostUntil } = phase;
-  const work = workOf(record, node)?.kind ?? "task";
+  const work = workOf(record, active)?.kind ?? "task";
   const status = lostUntil === undefined ? STATUSES[work] : "lost";
-  const runId = work === "workflow" ? childRunId(record, token, attempt) : undefined;
+  const runId = work === "workflow" || work === "part" ? childRunId(record, token, attempt) : undefined;
   const conversationId = work === "agent" ? calledBy(record, token, attempt) : undefined;
   return { token, node, status, path, attempt, ...defined({ runId, conversationId }) };
 }
@@ -130,6 +131,7 @@ const STATUSES: Readonly<Record<NodeWork["kind"], ActiveStatus>> = {
   task: "executing",
   gate: "awaiting_human_input",
   workflow: "waiting_for_subworkflow",
+  part: "waiting_for_part",
   agent: "waiting_for_agent",
 };
 
@@ -143,8 +145,9 @@ function overtimeGate({ record, time, ...state }: RunState): GateView[] {
   ];
 }
 
-function gateView(record: RunRecord, { id: token, node, phase }: Token): GateView | undefined {
-  const work = workOf(record, node);
+function gateView(record: RunRecord, active: Token): GateView | undefined {
+  const { id: token, node, phase } = active;
+  const work = workOf(record, active);
   if (phase.kind !== "working" || work?.kind !== "gate") return undefined;
   const { prompt = "", input, deadline } = phase;
   const { question } = work;

@@ -20,7 +20,10 @@ const DELETE_BRANCHES = "DELETE FROM run_branches WHERE fan_out = ?";
 type StoredFanOut = Omit<FanOut, "id" | "branches" | "finished" | "failed"> & { total: number };
 
 /** The members of a branch that a commit changed; absent ones stay. */
-type BranchChange = [index: number, change: Partial<Pick<Branch, "output" | "arrived" | "failure">>];
+type BranchChange = [
+  index: number,
+  change: Partial<Pick<Branch, "output" | "arrived" | "failure" | "tally">>,
+];
 
 const NEW_BRANCH: Branch = { active: 0, output: {}, arrived: [] };
 
@@ -116,7 +119,7 @@ function stored({
 }
 
 function changeOf(index: number, before: Branch = NEW_BRANCH, after: Branch = NEW_BRANCH): BranchChange[] {
-  const { output, arrived, failure } = after;
+  const { output, arrived, failure, tally } = after;
   const change = defined({
     output: output === before.output || (before === NEW_BRANCH && isEmpty(output)) ? undefined : output,
     arrived:
@@ -124,6 +127,7 @@ function changeOf(index: number, before: Branch = NEW_BRANCH, after: Branch = NE
         ? undefined
         : arrived,
     failure: failure === before.failure ? undefined : failure,
+    tally: tally === before.tally ? undefined : tally,
   });
   return Object.keys(change).length === 0 ? [] : [[index, change]];
 }
