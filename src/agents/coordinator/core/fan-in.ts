@@ -163,7 +163,7 @@ function fire(draft: Draft, fanOut: FanOut, meeting: Meeting): void {
       ? branches
           .map((branch, index) => ({ ...branch, index }))
           .filter((branch) => hasCompleted(branch, strategy === "any"))
-      : completedOf(fanOut);
+      : completedOf(fanOut, strategy);
   const failed = failedOf(fanOut).map(([branchIndex, error]) => ({ branchIndex, error: { ...error } }));
   cancelBelow(draft, id);
   draft.note({

@@ -8,10 +8,11 @@
  *          be, a part that would begin with more than `MAX_PART_LENGTH`.
  * PARTS-4  The failure of the run of a part is the failure of each of its branches.
  * PARTS-5  A fan-in that fires before all parts have ended asks the others what their branches have completed, and waits for that. That of
- *          `any` takes the parts that have ended.
+ *          `any` takes the parts that have ended, and that of `mOfN` no more branches than it needs.
  * PARTS-6  The results of all parts together are no longer than a merge may be. Beyond that the fan-in fails with `TOO_LARGE`.
  */
 import type { PartBranches, PartResult, PartStart } from "../../../protocol/run-call.ts";
+import type { SynchronizationStrategy } from "../../../protocol/workflow-definition.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { Meter } from "../../../shared/json-schema/meter.ts";
@@ -201,7 +202,7 @@ export function takePart(draft: Draft, { id, node, scope, phase }: Token, result
 /** Takes what the branches of a part have done so far. Reports never go back. */
 export function takeProgress(
   draft: Draft,
-  { scope }: Token,
+  { id, node, scope }: Token,
   progress: Pick<PartTally, "completed" | "failed"> & { firstArrivalAt?: number },
 ): void {
   if (scope === null) return;
@@ -210,6 +211,7 @@ export function takeProgress(
   const failed = Math.max(tally.failed, progress.failed);
   draft.setBranch(scope.fanOut, scope.branch, { tally: { completed, failed } });
   noteArrival(draft, scope.fanOut, progress.firstArrivalAt);
+  draft.note({ type: "part.progress", token: id, node, data: { completed, failed } });
 }
 
 function noteArrival(draft: Draft, fanOut: number, at: number | undefined): void {
@@ -246,12 +248,13 @@ export function excessOf({ branches, spread, group }: FanOut): RunError | undefi
   };
 }
 
-/** Returns what the completed branches of a spread fan-out have for its merge, by index. */
-export function completedOf({ branches }: FanOut): BranchOutput[] {
-  return branches.flatMap((part) => {
+/** Returns what the completed branches of a spread fan-out have for its merge, by index: of `mOfN` no more than it needs. */
+export function completedOf({ branches }: FanOut, strategy: SynchronizationStrategy): BranchOutput[] {
+  const all = branches.flatMap((part) => {
     const { completed, outputs } = resultOf(part);
     return completed.map((index, at) => ({ index, output: outputs[at] ?? null }));
   });
+  return typeof strategy === "object" ? all.slice(0, strategy.mOfN) : all;
 }
 
 /** Returns the failed branches of a fan-out, by index. */
