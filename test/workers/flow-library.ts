@@ -11,7 +11,7 @@ const input = z.object({
   key: z.string(),
   name: z.string(),
   /** A gate. */
-  wait: z.string().optional(),
+  wait: z.string().nullish(),
   fails: z.boolean().default(false),
   value: z.unknown().optional(),
 });
@@ -25,12 +25,20 @@ const work = (effect: ToolEffect) =>
     ...(effect === "once" ? {} : { retry: { maxAttempts: 3, backoffMs: 10 } }),
     async execute({ key, name, wait, fails, value }, { operationId, signal }) {
       await reportRun(key, { tool: name, operationId, input: value ?? null });
-      if (wait !== undefined) await passGate(key, wait, signal);
+      if (typeof wait === "string") await passGate(key, wait, signal);
       if (fails) throw new ToolError(`"${name}" fails.`);
       return { name, value: value ?? null };
     },
   });
 
+/** Tells nobody that it ran: for many of them. */
+const echo = defineTask({
+  id: "echo",
+  input: z.object({ value: z.unknown() }),
+  effect: "pure",
+  execute: ({ value }) => ({ value }),
+});
+
 export const flowLibrary = defineLibrary("flow", {
-  tasks: [work("pure"), work("idempotent"), work("once")],
+  tasks: [echo, work("pure"), work("idempotent"), work("once")],
 });
