@@ -180,7 +180,10 @@ export class PlayedTree {
         if (this.runs.has(to.id)) return this.take(to.id, { type: "part.close" });
         this.#unwanted.add(to.id);
         return this.take(from, {
-          ...{ type: "part.ended", token: tokenOf(this.#member(from).state.record, address.operationId) ?? -1 },
+          ...{
+            type: "part.ended",
+            token: tokenOf(this.#member(from).state.record, address.operationId) ?? -1,
+          },
           ...{ attempt, result: { completed: [], outputs: [], failed: [] } },
         });
       case RUN_CANCEL:
