@@ -1,8 +1,10 @@
 /** One visit of a node: input, output, attempts, errors and times. */
 import { momentOf } from "../format.ts";
+import { runPath } from "../route.ts";
 import type { RunToken } from "../runs/run-log.ts";
 import { TOKEN_TEXT, tokenLasted } from "../runs/run-texts.ts";
 import { JsonView } from "./json-view.tsx";
+import { Link } from "./link.tsx";
 import { TaskSteps } from "./task-steps.tsx";
 
 interface RunTokenProps {
@@ -16,8 +18,9 @@ interface RunTokenProps {
 
 export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProps) {
   const { id, state, path, createdAt, startedAt, attempts, failures, error, output, task, prompt } = token;
+  const { runId } = token;
   const took = tokenLasted(token);
-  const hasInput = hasOwner && startedAt !== undefined;
+  const hasInput = (hasOwner || runId !== undefined) && startedAt !== undefined;
   const last = failures.at(-1)?.error;
   const isTold = error !== undefined && last?.code === error.code && last.message === error.message;
   return (
@@ -39,6 +42,11 @@ export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProp
       </summary>
       <div className="space-y-3 border-t border-line px-3 py-3">
         <p className="text-xs text-muted">Token {id}</p>
+        {runId !== undefined && (
+          <Link to={runPath(runId)} className="block text-accent wrap-anywhere hover:underline">
+            Run of these branches
+          </Link>
+        )}
         {prompt !== undefined && (
           <p className="whitespace-pre-wrap wrap-anywhere" data-testid="question">
             {prompt}

@@ -42,6 +42,8 @@ export interface RunToken {
   failures: FailedAttempt[];
   /** Absent where it is the input of the run, or the node runs nothing. */
   input?: unknown;
+  /** The run that has its part of a fan-out. */
+  runId?: string;
   /** The question to a person. */
   prompt?: string;
   output?: unknown;
@@ -143,6 +145,7 @@ export class RunLog {
         token.startedAt = time;
         token.attempts = 1;
         if ("input" in data) token.input = data.input;
+        if (typeof data.runId === "string") token.runId = data.runId;
         this.#move(token, "working");
         break;
       case "gate.opened":

@@ -27,6 +27,7 @@ import {
   MAX_PART_LENGTH,
   MAX_TOKEN_STEPS,
 } from "./limits.ts";
+import { childRunId } from "./operations.ts";
 import { placeOf } from "./part-place.ts";
 import { branchReads, readMembers } from "./part-reads.ts";
 import type { Firing } from "./routing.ts";
@@ -158,7 +159,8 @@ export function startParts(draft: Draft): void {
       const made = { counts: {}, items: {}, fanIn: null, part: true } as const;
       const token = draft.create({ node: origin, scope: { fanOut: id, branch: part }, ...made });
       draft.change(token.id, { phase: { kind: "working", attempt: 1, input } });
-      draft.note({ type: "task.dispatched", token: token.id, node: origin, data: { input } });
+      const runId = childRunId(draft.before.record, token.id, 1);
+      draft.note({ type: "task.dispatched", token: token.id, node: origin, data: { input, runId } });
     }
   }
 }

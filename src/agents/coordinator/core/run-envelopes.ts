@@ -19,7 +19,7 @@ import {
   MAX_CALL_LENGTH,
 } from "../../../protocol/agent-call.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
-import { calledConversationId, calledRunId } from "../../../protocol/ids.ts";
+import { calledConversationId } from "../../../protocol/ids.ts";
 import {
   MAX_CHILD_OUTPUT_BYTES,
   PART_CLOSE,
@@ -42,7 +42,7 @@ import { utf8Length } from "../../../shared/utf8.ts";
 import type { RunChange } from "./draft.ts";
 import { graphOf } from "./graph.ts";
 import { AGENT_NODE_MS } from "./limits.ts";
-import { operationOf } from "./operations.ts";
+import { childRunId, operationOf } from "./operations.ts";
 import { progressOf } from "./own-part.ts";
 import type { RunRecord } from "./record.ts";
 import { isOver, type RunState, type Token, type Working } from "./state.ts";
@@ -133,11 +133,6 @@ function toParent<Body extends object>(
 function isUnknown(data: Json | undefined): boolean {
   const error = isJsonObject(data) ? data.error : undefined;
   return isJsonObject(error) && error.code === "OUTCOME_UNKNOWN";
-}
-
-/** Returns the id of the run that an attempt of a token starts. */
-export function childRunId({ id, stem }: RunRecord, token: number, attempt: number): string {
-  return calledRunId(operationOf({ stem }, token), attempt, jurisdictionOf(id));
 }
 
 /** Returns the id of the conversation in which the agent of a token works. */
