@@ -298,6 +298,7 @@ export function dramatis(options: DramatisOptions) {
       location,
       workflow,
       checkedInput,
+      ...defined({ fanOutWidth: limits.fanOutWidth }),
     }),
     Trigger: createTriggerClass<DramatisEnv & Cloudflare.Env>({
       actors: durableActors,

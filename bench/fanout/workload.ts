@@ -53,6 +53,7 @@ export const METRICS: readonly Metric[] = [
   },
   fanOut(1_000, ["dramatis"], 1),
   fanOut(4_999, ["dramatis"], 1),
+  fanOut(20_000, ["dramatis"], 1),
 ];
 
 function fanOut(count: number, systems: readonly SystemName[], runs: number): Metric {

@@ -138,6 +138,7 @@ export const ACTIVE_STATUSES = [
   "executing",
   "lost",
   "waiting_for_subworkflow",
+  "waiting_for_part",
   "waiting_for_agent",
   "awaiting_human_input",
 ] as const;
@@ -152,7 +153,7 @@ export interface ActiveToken {
   path: string;
   /** The attempt of its work, from 1. */
   attempt?: number;
-  /** The run of its sub-workflow. */
+  /** The run of its sub-workflow, or of its part of a fan-out. */
   runId?: string;
   /** The conversation in which its agent works: one of its own, or with `loop_in` the one that has started the run. */
   conversationId?: string;

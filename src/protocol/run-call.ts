@@ -20,6 +20,12 @@ export const RUN_START = "run.start";
 export const RUN_ENDED = "run.ended";
 /** Cancels that run. */
 export const RUN_CANCEL = "run.cancel";
+/** Brings the end of a run that has a part of a fan-out. Its result is read from that run. */
+export const PART_ENDED = "part.ended";
+/** Brings what the branches of a part have done so far, where the fan-in depends on it. */
+export const PART_PROGRESS = "part.progress";
+/** Asks for the end of a part: what its branches have completed counts. */
+export const PART_CLOSE = "part.close";
 
 /** Bytes of the output of a run that another run has started, as JSON. It fits into an envelope. */
 export const MAX_CHILD_OUTPUT_BYTES = 640 * 1024;
@@ -49,6 +55,66 @@ export interface RunCancelBody extends RunCallAddress {
   reason: string;
 }
 
+/** Branches of a part that one transition starts, in their order: one for each item, or so many. */
+export type PartBranches = { transition: string } & ({ items: Json[] } | { count: number });
+
+/** The place of a part in its fan-out. */
+export interface RunPart {
+  group: string;
+  /** The `ref` of the node that starts the fan-out. */
+  origin: string;
+  /** The path of the token that starts it. */
+  path: string;
+  /** Iterations of transitions on the way of that token. */
+  counts: Readonly<Record<string, number>>;
+  /** The index of its first branch. */
+  first: number;
+  /** Branches of the whole fan-out. */
+  total: number;
+}
+
+/** The state in which a part begins. */
+export interface PartStart extends RunPart {
+  branches: PartBranches[];
+  /** The members of `state` and of the `output` around that its nodes read. */
+  state: JsonObject;
+  output: JsonObject;
+}
+
+/** The branches of a part that completed or failed. */
+export interface PartResult {
+  /** The indexes of those that completed, ascending. */
+  completed: number[];
+  /** What the fan-in merges of each of them; empty where it merges nothing. */
+  outputs: Json[];
+  failed: [index: number, error: RunError][];
+  /** Milliseconds since the epoch; absent where none has arrived. */
+  firstArrivalAt?: number;
+}
+
+/** The body of `part.ended`. */
+export interface PartEndedBody extends RunCallAddress {
+  /** As of `run.ended`. */
+  spent?: Amounts;
+}
+
+/** The body of `part.progress`. */
+export interface PartProgressBody extends RunCallAddress {
+  completed: number;
+  failed: number;
+  /** Milliseconds since the epoch. */
+  firstArrivalAt?: number;
+}
+
+/** The body of `part.close`. */
+export type PartCloseBody = RunCallAddress;
+
+/** The result of `part.close`. */
+export interface PartClosed {
+  /** The run has begun, so its end comes. */
+  hasBegun: boolean;
+}
+
 const address = {
   operationId: z.string().refine(isOperationId, "Must be the id of an operation."),
   attempt: z.int().min(1),
@@ -63,6 +129,22 @@ export const runEndedSchema: z.ZodType<RunEndedBody> = z.object({
     z.object({ error: z.object({ code: z.string().max(200), message: z.string().max(20_000) }) }),
   ]),
   spent: amountsSchema.exactOptional(),
+});
+
+const count = z.int().min(0);
+
+export const partAddressSchema: z.ZodType<RunCallAddress> = z.object(address);
+
+export const partEndedSchema: z.ZodType<PartEndedBody> = z.object({
+  ...address,
+  spent: amountsSchema.exactOptional(),
+});
+
+export const partProgressSchema: z.ZodType<PartProgressBody> = z.object({
+  ...address,
+  completed: count,
+  failed: count,
+  firstArrivalAt: count.exactOptional(),
 });
 
 export const runCancelSchema: z.ZodType<RunCancelBody> = z.object({
@@ -82,6 +164,10 @@ export interface ChildRun {
   origin?: RunOrigin;
   workflow: PinnedWorkflow;
   input: JsonObject;
+  /** Branches above which fan-outs are spread; absent where the default counts. */
+  width?: number;
+  /** The part of a fan-out with which it begins; absent where it begins with the first node. */
+  part?: PartStart;
 }
 
 /** The door of a `Coordinator` for the coordinators of its sub-workflows. Only Workers with a binding reach it. */
@@ -93,4 +179,6 @@ export interface ChildRunApi {
    * arrives twice may count twice.
    */
   admitRun(): Promise<Result<null>>;
+  /** Returns the result of a part. `NOT_FOUND` where the run has no part of that operation, or has not completed it. */
+  partResult(address: RunCallAddress): Promise<Result<PartResult>>;
 }

@@ -36,6 +36,7 @@ export const RUN_ENTRY_TYPES = [
   "transition.fired",
   "loop_limit_reached",
   "fan_out.started",
+  "part.progress",
   "fan_in.completed",
   "branches.merged",
   "sync.timeout",

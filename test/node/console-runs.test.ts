@@ -29,14 +29,22 @@ describe("the log of a run", () => {
     const log = logOf(
       { type: "workflow.started" },
       at(0, "token.created", { group: "g", branch: 1, path: "root.s.1" }),
-      at(0, "task.dispatched", { input: { x: 1 } }),
+      at(0, "task.dispatched", { input: { x: 1 }, runId: "run_1" }),
       at(0, "task.retried", { attempt: 1, error }),
       at(0, "task.completed", { attempt: 2, output: null }),
       at(0, "token.completed"),
     );
     const { tokens, counts } = log.visits("a");
     expect(tokens).toMatchObject([
-      { id: 0, state: "completed", path: "root.s.1", attempts: 2, input: { x: 1 }, output: null },
+      {
+        id: 0,
+        state: "completed",
+        path: "root.s.1",
+        attempts: 2,
+        input: { x: 1 },
+        runId: "run_1",
+        output: null,
+      },
     ]);
     expect(tokens[0]?.failures).toMatchObject([{ attempt: 1, error }]);
     expect(tokenLasted(tokens[0] as never)).toBe("3.0 s");

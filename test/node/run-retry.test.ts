@@ -239,9 +239,9 @@ describe("RUNRETRY-2 a retried token", () => {
 
   test.each(["once", "idempotent"] as const)("of a %s task has its operation", (effect) => {
     const run = failed("EXECUTION_FAILED", { ...ONCE, effect });
-    run.take(retry);
+    run.take({ ...retry, repeatOnce: true });
     run.take(run.ending("one", failure("EXECUTION_FAILED")));
-    run.take(retry);
+    run.take({ ...retry, repeatOnce: true });
     expect(run.at("one")[0]?.again).toEqual({ attempts: 2, operations: effect === "once" ? 2 : 0 });
   });
 
@@ -270,27 +270,22 @@ describe("RUNRETRY-2 a retried token", () => {
 
 describe("RUNRETRY-3 effects that may not happen twice", () => {
   test.each([
-    ["EXECUTION_FAILED", false],
-    ["NOT_FOUND", false],
-    ["OUTCOME_UNKNOWN", true],
-    ["TIMEOUT", true],
-    ["CANCELLED", true],
-    ["INTERNAL_ERROR", true],
-    ["TOO_LARGE", true],
-  ])("after %s of a `once` task, a retry needs `repeatOnce`: %s", (code, isNeeded) => {
+    "EXECUTION_FAILED",
+    "NOT_FOUND",
+    "OUTCOME_UNKNOWN",
+    "TIMEOUT",
+    "CANCELLED",
+    "INTERNAL_ERROR",
+    "TOO_LARGE",
+  ])("after %s of a `once` task, a retry needs `repeatOnce`, and of a `pure` one it does not", (code) => {
     const run = failed(code, ONCE);
     const before = run.state;
-    expect(runView({ state: before, endedAt: 1 }).retry).toEqual({
-      tokens: 1,
-      repeatsOnce: isNeeded ? ["one"] : [],
-    });
-    if (isNeeded) {
-      expect(() => run.take(retry)).toThrow(expect.objectContaining({ code: "OUTCOME_UNKNOWN" }));
-      expect(run.state).toBe(before);
-    }
-    run.take({ ...retry, repeatOnce: isNeeded });
+    expect(runView({ state: before, endedAt: 1 }).retry).toEqual({ tokens: 1, repeatsOnce: ["one"] });
+    expect(() => run.take(retry)).toThrow(expect.objectContaining({ code: "OUTCOME_UNKNOWN" }));
+    expect(run.state).toBe(before);
+    run.take({ ...retry, repeatOnce: true });
     expect(run.state.status).toBe("running");
-    expect(failed(code).state).toSatisfy((state: typeof before) => repeatedEffects(state).length === 0);
+    expect(repeatedEffects(failed(code).state)).toEqual([]);
   });
 
   test("are those of a cancelled `once` task, and of one whose output could not be written", () => {
@@ -391,7 +386,19 @@ describe("RUNRETRY-4 a retry is refused", () => {
     const tokens = new Map([[0, { ...token, again: { attempts: MAX_RETRIES, operations: MAX_RETRIES } }]]);
     expect(MAX_RETRIES).toBe(MAX_ITEM_INDEX);
     run.state = { ...run.state, kept: { tokens, fanOuts: new Map() } };
-    expect(() => run.take(retry)).toThrow('"one" was retried 8191 times already.');
+    expect(() => run.take({ ...retry, repeatOnce: true })).toThrow('"one" was retried 8191 times already.');
+  });
+});
+
+describe("RUNRETRY-4 a failed run with a wide fan-out", () => {
+  test("that was spread over runs of its own keeps nothing, and is not retried", () => {
+    const wide = new PlayedRun(fan(), { items: [1, 2, 3, 4] }, undefined, 2);
+    wide.fail("start");
+    expect(wide.state.status).toBe("failed");
+    expect(wide.state.kept).toBeUndefined();
+    expect(() => wide.take({ ...retry, repeatOnce: true })).toThrow(
+      expect.objectContaining({ code: "CONFLICT" }),
+    );
   });
 });
 

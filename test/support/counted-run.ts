@@ -51,6 +51,8 @@ export async function countedRun(
   await runtime.start({
     ...{ id: "run_cost", tenant: "test", projectId: "default", stem: "01ARZ3NDEKTSV4RRFFQ" },
     ...{ workflow, input, startedBy: "ada", request: "", createdAt: systemClock.now() },
+    // All of it in one run: nobody delivers the envelopes to others.
+    width: 10_000,
   });
   await promise;
   return { ...counter.cost, bytes: storage.sql.databaseSize, output: runtime.state.output };

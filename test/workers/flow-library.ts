@@ -11,7 +11,7 @@ const input = z.object({
   key: z.string(),
   name: z.string(),
   /** A gate. */
-  wait: z.string().optional(),
+  wait: z.string().nullish(),
   fails: z.boolean().default(false),
   /** How many attempts fail for a reason that passes. */
   flaky: z.number().default(0),
@@ -33,12 +33,20 @@ const work = (effect: ToolEffect) =>
       const attempt = (attempts.get(operationId) ?? 0) + 1;
       attempts.set(operationId, attempt);
       if (attempt <= flaky) throw new Error("An attempt fails.");
-      if (wait !== undefined) await passGate(key, wait, signal);
+      if (typeof wait === "string") await passGate(key, wait, signal);
       if (fails) throw new ToolError(`"${name}" fails.`);
       return { name, value: value ?? null };
     },
   });
 
+/** Tells nobody that it ran: for many of them. */
+const echo = defineTask({
+  id: "echo",
+  input: z.object({ value: z.unknown() }),
+  effect: "pure",
+  execute: ({ value }) => ({ value }),
+});
+
 export const flowLibrary = defineLibrary("flow", {
-  tasks: [work("pure"), work("idempotent"), work("once")],
+  tasks: [echo, work("pure"), work("idempotent"), work("once")],
 });

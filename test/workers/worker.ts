@@ -72,7 +72,7 @@ const app = dramatis({
   telemetry: { exporter: tracedExporter },
   location: (tenant) => LOCATIONS[tenant] ?? {},
   // Tests send as many requests as they like; those of limits have applications of their own.
-  limits: { requests: false },
+  limits: { requests: false, fanOutWidth: 250 },
 });
 
 export const { Conversation, Agent, Coordinator, Trigger, Executor } = app;

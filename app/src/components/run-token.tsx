@@ -1,6 +1,6 @@
 /** One visit of a node: input, output, attempts, errors and times. */
 import { momentOf } from "../format.ts";
-import { conversationPath } from "../route.ts";
+import { conversationPath, runPath } from "../route.ts";
 import type { GateAnswer, RunToken } from "../runs/run-log.ts";
 import { answerText, TOKEN_TEXT, tokenLasted } from "../runs/run-texts.ts";
 import { JsonView } from "./json-view.tsx";
@@ -19,9 +19,9 @@ interface RunTokenProps {
 export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProps) {
   const { id, state, path, createdAt, startedAt, attempts, failures, error, output, task, prompt, answer } =
     token;
-  const { conversationId } = token;
+  const { conversationId, runId } = token;
   const took = tokenLasted(token);
-  const hasInput = hasOwner && startedAt !== undefined;
+  const hasInput = (hasOwner || runId !== undefined) && startedAt !== undefined;
   const last = failures.at(-1)?.error;
   const isTold = error !== undefined && last?.code === error.code && last.message === error.message;
   return (
@@ -49,6 +49,11 @@ export function RunTokenView({ token, hasOwner, runInput, isOpen }: RunTokenProp
             className="inline-block py-1 text-accent underline pointer-coarse:py-2.5"
           >
             Conversation of its agent
+          </Link>
+        )}
+        {runId !== undefined && (
+          <Link to={runPath(runId)} className="inline-block py-1 text-accent underline pointer-coarse:py-2.5">
+            Run of these branches
           </Link>
         )}
         {prompt !== undefined && (

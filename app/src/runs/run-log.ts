@@ -44,6 +44,8 @@ export interface RunToken {
   input?: unknown;
   /** The conversation in which its agent works. */
   conversationId?: string;
+  /** The run that has its part of a fan-out. */
+  runId?: string;
   /** The question to a person. */
   prompt?: string;
   answer?: GateAnswer;
@@ -170,6 +172,7 @@ export class RunLog {
         token.attempts = Math.max(1, attempt);
         if ("input" in data) token.input = data.input;
         if (typeof data.conversationId === "string") token.conversationId = data.conversationId;
+        if (typeof data.runId === "string") token.runId = data.runId;
         this.#move(token, "working");
         break;
       case "gate.opened":

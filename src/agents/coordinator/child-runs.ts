@@ -3,6 +3,8 @@
  *
  * SUBRUN-4  A start that arrives again begins nothing, and one that arrives after its cancellation begins nothing either. An end counts only if
  *           it comes from the run that the attempt has started, a cancellation only from the run above.
+ * PARTRUN-2  The result of a part is read from its run before the end of the part is taken. A part that was to close before it has begun does
+ *            not begin, and ends without a branch.
  * SUBRUN-5  A first run admits at most `MAX_TREE_RUNS` runs below it, whatever their depths. A node whose run is not admitted fails.
  */
 
@@ -14,19 +16,31 @@ import { calledRunId, stemOf } from "../../protocol/ids.ts";
 import {
   type ChildRun,
   type ChildRunApi,
+  PART_CLOSE,
+  PART_ENDED,
+  PART_PROGRESS,
+  type PartClosed,
+  type PartStart,
+  partAddressSchema,
+  partEndedSchema,
+  partProgressSchema,
   RUN_CANCEL,
   RUN_ENDED,
   RUN_START,
   type RunCallAddress,
+  type RunPart,
   runCancelSchema,
   runEndedSchema,
   runStartSchema,
 } from "../../protocol/run-call.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type Result, unwrap } from "../../shared/errors.ts";
+import { isJsonObject } from "../../shared/json.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
+import type { Delivery } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
-import { undelivered } from "./core/signals.ts";
+import type { RunRecord } from "./core/record.ts";
+import { type RunSignal, undelivered } from "./core/signals.ts";
 import { usedSignals } from "./core/usage.ts";
 import type { RunRuntime } from "./run-runtime.ts";
 
@@ -35,8 +49,8 @@ export interface ChildRunPorts {
   ids: Ids;
   keyValue: KeyValue;
   runtime: RunRuntime;
-  /** Finds the actor of the run above. */
-  parent(tenant: string, runId: string): Promise<ChildRunApi>;
+  /** Finds the actor of another run. */
+  run(tenant: string, runId: string): Promise<ChildRunApi>;
   /** Returns an input as its workflow takes it. Throws `INVALID_INPUT`. */
   checked(run: ChildRun): ChildRun["input"];
 }
@@ -55,8 +69,9 @@ const NOT_WANTED: Result<never> = {
 /** Registers the handlers of starts, ends and cancellations. Each stages its change in the transaction of the receipt. */
 export function takeChildRuns(
   mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">,
-  { clock, ids, keyValue, runtime, parent, checked }: ChildRunPorts,
+  { clock, ids, keyValue, runtime, run, checked }: ChildRunPorts,
 ): void {
+  takeParts(mailbox, { keyValue, runtime, run });
   /** Reports whether the run has begun, or is not to begin any more. */
   const isBeyond = () => runtime.exists || keyValue.get<boolean>(OVER) === true;
   mailbox.receivesAfter(
@@ -65,11 +80,11 @@ export function takeChildRuns(
     async (address, { from, to }): Promise<Result<ChildRun>> => {
       checkChild(address, from, to);
       if (isBeyond()) return NOT_WANTED;
-      const above = await parent(from.tenant, from.id);
+      const above = await run(from.tenant, from.id);
       const found = await above.childRun(address);
       if (!found.ok) return found;
       const { rootRunId } = found.value;
-      const root = rootRunId === from.id ? above : await parent(from.tenant, rootRunId);
+      const root = rootRunId === from.id ? above : await run(from.tenant, rootRunId);
       const admitted = await root.admitRun();
       return admitted.ok ? found : admitted;
     },
@@ -77,21 +92,23 @@ export function takeChildRuns(
       if (isBeyond()) return null;
       if (!found.ok && found.error.code === "NOT_FOUND") return null;
       const child = unwrap(found);
-      const { projectId, startedBy, rootRunId, workflow, path, origin } = child;
+      const { projectId, startedBy, rootRunId, workflow, path, origin, width, part } = child;
       const { operationId, attempt } = address;
-      const unit = runtime.stageStart({
+      const record: RunRecord = {
         id: to.id,
         tenant: to.tenant,
         projectId,
         stem: stemOf(ids.ulid()),
         workflow,
-        input: checked(child),
+        // The run above was begun with that of a part, which has only what it reads.
+        input: part === undefined ? checked(child) : child.input,
         startedBy,
         request: "",
         parent: { runId: from.id, rootRunId, operationId, attempt },
-        ...defined({ path, origin }),
+        ...defined({ path, origin, width, part: part && placeOf(part) }),
         createdAt: clock.now(),
-      });
+      };
+      const unit = runtime.stageStart(record, part);
       afterCommit(() => unit.release());
       return null;
     },
@@ -127,6 +144,53 @@ export function takeChildRuns(
       return null;
     },
   );
+}
+
+/** Registers the handlers of what the runs of parts and the run above tell each other. */
+function takeParts(
+  mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">,
+  { keyValue, runtime, run }: Pick<ChildRunPorts, "keyValue" | "runtime" | "run">,
+): void {
+  const stage = (signals: readonly RunSignal[], afterCommit: Delivery["afterCommit"]) => {
+    const unit = runtime.begin();
+    unit.stage(signals);
+    afterCommit(() => unit.release());
+  };
+  mailbox.receivesAfter(
+    PART_ENDED,
+    partEndedSchema,
+    async (address, { from, to }) => {
+      checkChild(address, to, from);
+      return (await run(from.tenant, from.id)).partResult(address);
+    },
+    ({ spent, ...address }, { afterCommit }, found) => {
+      stage([...usedSignals(spent), ...runtime.partEnd(address, unwrap(found))], afterCommit);
+      return null;
+    },
+  );
+  mailbox.receives(PART_PROGRESS, partProgressSchema, (progress, { envelope, afterCommit }) => {
+    checkChild(progress, envelope.to, envelope.from);
+    stage(runtime.partProgress(progress), afterCommit);
+    return null;
+  });
+  mailbox.receives(PART_CLOSE, partAddressSchema, (address, { envelope, afterCommit }) => {
+    checkChild(address, envelope.from, envelope.to);
+    const closed: PartClosed = { hasBegun: runtime.exists };
+    if (closed.hasBegun) stage([{ type: "part.close" }], afterCommit);
+    else keyValue.put(OVER, true);
+    return { ...closed };
+  });
+  mailbox.outcomes(PART_CLOSE, ({ envelope: { body }, outcome, afterCommit }) => {
+    const address = partAddressSchema.parse(body);
+    if (outcome.status !== "delivered")
+      stage(runtime.endSignals(address, { error: undelivered(outcome) }), afterCommit);
+    else if (isJsonObject(outcome.result) && outcome.result.hasBegun === false)
+      stage(runtime.partEnd(address, { completed: [], outputs: [], failed: [] }), afterCommit);
+  });
+}
+
+function placeOf({ group, origin, path, counts, first, total }: PartStart): RunPart {
+  return { group, origin, path, counts, first, total };
 }
 
 /** Throws `INVALID_INPUT` unless `child` is the run that an attempt of an operation of `above` starts (RUNCALL-1). */

@@ -39,7 +39,13 @@ import { stemOf } from "../../protocol/ids.ts";
 import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
 import type { DeferApi, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
-import { type ChildRun, type ChildRunApi, RUN_START, type RunCallAddress } from "../../protocol/run-call.ts";
+import {
+  type ChildRun,
+  type ChildRunApi,
+  type PartResult,
+  RUN_START,
+  type RunCallAddress,
+} from "../../protocol/run-call.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { RunError } from "../../protocol/workflow-run.ts";
 import { defined } from "../../shared/defined.ts";
@@ -86,6 +92,8 @@ export interface CoordinatorClassPorts<Env> {
   workflow(env: Env, tenant: string, reference: DefinitionReference): Promise<PinnedWorkflow>;
   /** Returns an input as the workflow takes it. Throws `INVALID_INPUT`. */
   checkedInput(workflow: PinnedWorkflow, input: JsonObject): JsonObject;
+  /** Branches above which a fan-out of a new run is spread; a default when absent. */
+  fanOutWidth?: number;
   /** Where the runs of a tenant may live. */
   location(tenant: string): LocationPolicy;
 }
@@ -195,7 +203,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
         ids: systemIds,
         keyValue: durableStorage(ctx.storage).keyValue,
         runtime: this.#runtime,
-        parent: (tenant, id) => durableActor<ChildRunApi>(env, { kind: "coordinator", tenant, id }),
+        run: (tenant, id) => durableActor<ChildRunApi>(env, { kind: "coordinator", tenant, id }),
         checked: ({ workflow, input }) => ports.checkedInput(workflow, input),
       });
     }
@@ -257,7 +265,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           startedBy: subject,
           request,
           ...(path.length === 0 ? {} : { path }),
-          ...defined({ origin }),
+          ...defined({ origin, width: ports.fanOutWidth }),
           createdAt: systemClock.now(),
         });
         void this.#listing.publish();
@@ -361,6 +369,10 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 
     async admitRun(): Promise<Result<null>> {
       return asDone(() => this.#runtime.admitRun());
+    }
+
+    async partResult(address: RunCallAddress): Promise<Result<PartResult>> {
+      return asResult(() => this.#runtime.partResult(address));
     }
 
     async toolStateGet(key: string): Promise<Result<Json>> {

@@ -2,7 +2,7 @@
 import type { Ids } from "../../ports/ids.ts";
 import { AGENT_CALL, AGENT_CANCEL } from "../../protocol/agent-call.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
-import { RUN_CANCEL, RUN_START } from "../../protocol/run-call.ts";
+import { PART_ENDED, PART_PROGRESS, RUN_CANCEL, RUN_ENDED, RUN_START } from "../../protocol/run-call.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ActorCore, Commit, Withdrawal } from "../base/runtime/actor-core.ts";
 import type { RunChange } from "./core/draft.ts";
@@ -22,6 +22,15 @@ export interface RunCommit extends Commit<RunState>, RunChange {
   /** The envelopes that it owes. */
   readonly owed: readonly RunEnvelope[];
 }
+
+/** The types of envelopes that make earlier ones of another type, or of their own, pointless. */
+const WITHDRAWN: ReadonlyMap<string, string> = new Map([
+  [RUN_CANCEL, RUN_START],
+  [AGENT_CANCEL, AGENT_CALL],
+  [PART_PROGRESS, PART_PROGRESS],
+  [PART_ENDED, PART_PROGRESS],
+  [RUN_ENDED, PART_PROGRESS],
+]);
 
 export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null, RunCommit, RunEffect> {
   readonly effectsOf = effectsOf;
@@ -60,13 +69,10 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   }
 
   withdrawals({ owed }: RunCommit): readonly Withdrawal[] {
-    return owed.flatMap(({ to, type }) =>
-      type === RUN_CANCEL
-        ? [{ to, type: RUN_START }]
-        : type === AGENT_CANCEL
-          ? [{ to, type: AGENT_CALL }]
-          : [],
-    );
+    return owed.flatMap(({ to, type }) => {
+      const withdrawn = WITHDRAWN.get(type);
+      return withdrawn === undefined ? [] : [{ to, type: withdrawn }];
+    });
   }
 
   envelopes({ owed }: RunCommit): readonly NewEnvelope[] {

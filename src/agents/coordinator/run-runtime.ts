@@ -7,7 +7,14 @@ import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { RetryRun } from "../../protocol/coordinator-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
-import { type ChildRun, MAX_TREE_RUNS, type RunCallAddress } from "../../protocol/run-call.ts";
+import {
+  type ChildRun,
+  MAX_TREE_RUNS,
+  type PartProgressBody,
+  type PartResult,
+  type PartStart,
+  type RunCallAddress,
+} from "../../protocol/run-call.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
@@ -18,6 +25,7 @@ import { ActorShell } from "../base/runtime/shell.ts";
 import { StoredClock } from "../base/runtime/stored-clock.ts";
 import type { UnitOfWork } from "../base/runtime/unit-of-work.ts";
 import { newRun } from "./core/begin.ts";
+import { childRunOf, partResultOf } from "./core/child-run.ts";
 import type { RunChange } from "./core/draft.ts";
 import type { RunEffect } from "./core/effects.ts";
 import { operationsBefore, tokenOf } from "./core/operations.ts";
@@ -132,17 +140,17 @@ export class RunRuntime {
     await this.#noted;
   }
 
-  /** Creates the run and begins it, as `start` does, in the caller's transaction. Release the unit after it. */
-  stageStart(record: RunRecord): RunUnit {
+  /** Creates the run, with a part where one is given, and begins it in the caller's transaction. Release the unit after it. */
+  stageStart(record: RunRecord, part?: PartStart): RunUnit {
     const unit = this.begin();
-    this.#stageStart(unit, record);
+    this.#stageStart(unit, record, part);
     return unit;
   }
 
-  #stageStart(unit: RunUnit, record: RunRecord): void {
-    unit.create(() => ({ state: this.store.create(newRun(record)), sent: [] }));
+  #stageStart(unit: RunUnit, record: RunRecord, part?: PartStart): void {
+    unit.create(() => ({ state: this.store.create(newRun(record, part)), sent: [] }));
     this.#noteStatus();
-    unit.stage([{ type: "run.begin" }]);
+    unit.stage([{ type: "run.begin", ...defined({ part }) }]);
   }
 
   /** Begins a unit of work, for the transaction of a mailbox handler. */
@@ -223,30 +231,33 @@ export class RunRuntime {
     return [{ type: "node.ended", token: this.#tokenOf(operationId), attempt, outcome }];
   }
 
+  /** Returns the signals of the end of a part. Throws as `endSignals` does. */
+  partEnd({ operationId, attempt }: RunCallAddress, result: PartResult): RunSignal[] {
+    return [{ type: "part.ended", token: this.#tokenOf(operationId), attempt, result }];
+  }
+
+  /** Returns the signals of the report of a part. Throws as `endSignals` does. */
+  partProgress({ operationId, ...progress }: PartProgressBody): RunSignal[] {
+    return [{ type: "part.progress", token: this.#tokenOf(operationId), ...progress }];
+  }
+
   /** Commits the end of what a node has started. Throws as `endSignals` does. */
   async end(address: RunCallAddress, outcome: NodeOutcome): Promise<void> {
     await this.#shell.commit(this.endSignals(address, outcome));
     await this.#noted;
   }
 
-  /** Returns what the run of an attempt works with. Throws `NOT_FOUND` where the attempt waits for no run any more. */
+  /**
+   * Returns what the run of an attempt works with. Throws `NOT_FOUND` where the attempt waits for no run any more, and `TOO_LARGE` for a
+   * part whose state has grown too long.
+   */
   childRun({ operationId, attempt }: RunCallAddress): ChildRun {
-    const { record, tokens } = this.state;
-    const { node, phase } = tokens.get(this.#tokenOf(operationId)) ?? {};
-    const { workflows } = record.workflow;
-    const workflow = node !== undefined && Object.hasOwn(workflows, node) ? workflows[node] : undefined;
-    if (workflow === undefined || phase?.kind !== "working" || phase.attempt !== attempt)
-      throw new DramatisError(
-        "NOT_FOUND",
-        "The run above waits for no sub-workflow of this attempt any more.",
-      );
-    const { projectId, startedBy, parent, path = [], origin, id } = record;
-    const rootRunId = parent?.rootRunId ?? id;
-    return {
-      ...{ projectId, startedBy, rootRunId, workflow, input: phase.input },
-      ...(path.length === 0 ? {} : { path: [...path] }),
-      ...defined({ origin }),
-    };
+    return childRunOf(this.state, this.#tokenOf(operationId), attempt);
+  }
+
+  /** Returns the result of the part that this run has for an operation of the run above. Throws `NOT_FOUND`. */
+  partResult(address: RunCallAddress): PartResult {
+    return partResultOf(this.state, address);
   }
 
   /** Counts a run that is about to start below this one. Throws `BUDGET_EXCEEDED` beyond `MAX_TREE_RUNS`, and as `state` does. */

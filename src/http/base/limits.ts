@@ -5,7 +5,7 @@ import type { RateLimit } from "../../shared/token-bucket.ts";
 import { validate } from "../../shared/validation.ts";
 
 /**
- * Limits of the HTTP API and of turns. An absent limit has its default; `false` removes a rate limit.
+ * Limits of the HTTP API, of turns and of runs. An absent limit has its default; `false` removes a rate limit.
  *
  * @example
  * { requests: { perMinute: 60, burst: 20 }, turns: false, bodyBytes: 512 * 1024 }
@@ -31,6 +31,11 @@ export interface Limits {
   calls?: { depth?: number; open?: number; tree?: number };
   /** Time in which a person must approve a tool's call, in milliseconds. Default: 86 400 000, a day. */
   approvalMs?: number;
+  /**
+   * Branches above which a fan-out of a run is spread over runs of its own, each with at most so many. From 1 to 2 000. Default: 1 000. A run
+   * keeps the width with which it has begun.
+   */
+  fanOutWidth?: number;
   /** Maximum size of a request body, in bytes. Default: 2 MiB. */
   bodyBytes?: number;
   /** Maximum size of an attachment, in bytes. Default: 8 MiB. */
@@ -70,6 +75,7 @@ const limitsSchema = z.strictObject({
     .min(1_000)
     .max(30 * 24 * 3_600_000)
     .default(24 * 3_600_000),
+  fanOutWidth: z.int().min(1).max(2_000).exactOptional(),
   bodyBytes: z
     .int()
     .min(1)

@@ -28,11 +28,12 @@ const activeToken: z.ZodType<ActiveToken> = z.strictObject({
   token: count,
   node: nodeRef,
   status: z.enum(ACTIVE_STATUSES).meta({
-    description: "`lost`: the work was interrupted and may have taken effect; its result may still come.",
+    description:
+      "`lost`: the work was interrupted and may have taken effect; its result may still come. `waiting_for_part`: a run of its own has a part of the branches of a wide fan-out.",
   }),
   path: z.string().meta({ description: "The branches around it.", example: "root.start.0" }),
   attempt: z.exactOptional(z.int().min(1)),
-  runId: z.exactOptional(runId),
+  runId: z.exactOptional(runId.meta({ description: "The run of its sub-workflow, or of its part." })),
   conversationId: z.exactOptional(ids.conversation),
 });
 

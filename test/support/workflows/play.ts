@@ -18,7 +18,7 @@ export class PlayedRun {
   now = 1_000;
 
   /** `flow` is a workflow as its author writes it. */
-  constructor(flow: object, input: JsonObject = {}, task: PinnedNodeTask = TASK) {
+  constructor(flow: object, input: JsonObject = {}, task: PinnedNodeTask = TASK, width?: number) {
     const definition = workflowSchema.parse({ inputSchema: { type: "object" }, transitions: [], ...flow });
     const own = definition.nodes.filter((node) => node.task !== undefined);
     this.state = newRun({
@@ -34,6 +34,7 @@ export class PlayedRun {
       startedBy: "ada",
       request: "",
       createdAt: this.now,
+      ...(width === undefined ? {} : { width }),
     });
     this.take({ type: "run.begin" });
   }

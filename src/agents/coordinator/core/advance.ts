@@ -25,6 +25,7 @@ import {
   MAX_TOKENS,
   STEPS_OF_TOKEN,
 } from "./limits.ts";
+import { startParts } from "./parts.ts";
 import { countedWith, type Firing, firingBehind } from "./routing.ts";
 import { calledBy } from "./run-envelopes.ts";
 import type { Token } from "./state.ts";
@@ -40,6 +41,7 @@ export function advance(draft: Draft): void {
       step(draft, token, meter);
       draft.steps += STEPS_OF_TOKEN + meter.spent;
     }
+    if (draft.error === undefined) startParts(draft);
   } catch (error) {
     if (!(error instanceof TooLong)) throw error;
     draft.error = {
@@ -52,11 +54,14 @@ export function advance(draft: Draft): void {
 }
 
 function step(draft: Draft, token: Token, meter: Meter): void {
-  let touched: readonly number[];
+  let touched: readonly number[] = [];
   try {
     if (token.phase.kind === "ready" && begin(draft, token, meter)) return;
-    writeResult(draft, token, resultOf(token), meter);
-    touched = follow(draft, token, meter);
+    const result = resultOf(token);
+    if (token.part === undefined) {
+      writeResult(draft, token, result, meter);
+      touched = follow(draft, token, meter);
+    }
   } catch (error) {
     if (error instanceof TooLong) throw error;
     failToken(draft, token, failureOf(error));
@@ -112,7 +117,7 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
       code: "INVALID_INPUT",
       message: `"${token.node}" invites its agent into the conversation that has started the run, and none has: a request or a trigger did. Let an agent start it, with a tool over the workflow, or use the mode "delegate".`,
     });
-  const work = workOf(draft.before.record, token.node);
+  const work = workOf(draft.before.record, token);
   const gate = work?.kind === "gate" ? opened(draft, token.node, work.question, given, meter) : undefined;
   const { input } = gate ?? { input: given };
   const length = lengthOf(input);
@@ -220,6 +225,11 @@ function isArrival(draft: Draft, fanOut: number, { synchronization }: WorkflowTr
 /** Ends a run whose tokens have all ended. */
 function completeRun(draft: Draft): void {
   const { outputMapping = {} } = draft.graph.definition;
+  if (draft.before.record.part !== undefined) {
+    draft.status = "completed";
+    draft.note({ type: "workflow.completed" });
+    return;
+  }
   let output: JsonObject;
   try {
     const meter = new Meter(MAX_TOKEN_STEPS);

@@ -8,6 +8,7 @@ import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { type Graph, graphOf } from "./graph.ts";
 import { MAX_TOKENS } from "./limits.ts";
+import { placeOf } from "./part-place.ts";
 import {
   type Branch,
   definitionOf,
@@ -36,6 +37,9 @@ export interface RunChange {
 /** The run has more tokens than it may have. */
 export class TooLong extends Error {}
 
+/** A fan-out without its branches. */
+type NewFanOut = Pick<FanOut, "group" | "origin" | "outer" | "path" | "counts" | "spread" | "part">;
+
 export class Draft {
   readonly graph: Graph;
   readonly entries: RunEntry[] = [];
@@ -49,8 +53,10 @@ export class Draft {
   time: RunTime | undefined;
   spent: Amounts;
   recoveries: number;
-  /** Tokens that wait for a sub-workflow or an agent. */
+  /** Tokens that wait for a sub-workflow, an agent or a part. */
   openCalls: number;
+  /** Tokens that wait for a part. */
+  openParts: number;
   /** Steps that the commit has taken. */
   steps = 0;
   #made: { tokens: number; fanOuts: number };
@@ -84,6 +90,7 @@ export class Draft {
     this.recoveries = before.recoveries ?? 0;
     this.#made = before.made;
     this.openCalls = [...before.tokens.values()].filter((token) => this.#isCall(token)).length;
+    this.openParts = [...before.tokens.values()].filter(({ part }) => part === true).length;
     this.#pending = [...before.tokens.values()]
       .filter(({ phase }) => phase.kind !== "working")
       .map(({ id }) => id);
@@ -105,6 +112,7 @@ export class Draft {
   /** Makes a token, which counts as active in its scope. Throws `TooLong`. */
   create(token: Omit<Token, "id" | "phase" | "createdAt">): Token {
     const made = { ...token, id: this.#take(), phase: { kind: "ready" }, createdAt: this.now } as const;
+    this.openParts += Number(made.part === true);
     this.tokens.set(made.id, made);
     this.#touched.tokens.add(made.id);
     this.#pending.push(made.id);
@@ -123,12 +131,14 @@ export class Draft {
     const id = this.#take();
     const { arrived } = this.branch(fanOut, branch);
     this.setBranch(fanOut, branch, { arrived: [...arrived, id] });
-    const { firstArrivalAt } = this.fanOut(fanOut);
-    if (firstArrivalAt === undefined) {
-      this.#setFanOut(fanOut, { firstArrivalAt: this.now });
-      this.#touched.fanOuts.add(fanOut);
-    }
+    if (this.fanOut(fanOut).firstArrivalAt === undefined) this.mark(fanOut, { firstArrivalAt: this.now });
     return id;
+  }
+
+  /** Changes a fan-out itself, beside its branches. */
+  mark(id: number, change: Partial<Pick<FanOut, "firstArrivalAt" | "spread">>): void {
+    this.#setFanOut(id, change);
+    this.#touched.fanOuts.add(id);
   }
 
   #take(): number {
@@ -223,6 +233,7 @@ export class Draft {
     if (token === undefined) return false;
     this.tokens.delete(id);
     this.openCalls -= Number(this.#isCall(token));
+    this.openParts -= Number(token.part === true);
     this.#touched.tokens.add(id);
     return true;
   }
@@ -240,7 +251,7 @@ export class Draft {
   }
 
   /** Opens a fan-out without branches, which counts as active in the scope around it. */
-  open(fanOut: Pick<FanOut, "group" | "origin" | "outer" | "path" | "counts">, total: number): number {
+  open(fanOut: NewFanOut, total: number): number {
     const id = this.#made.fanOuts;
     this.#made = { ...this.#made, fanOuts: id + 1 };
     const branches = Array.from({ length: total }, (): Branch => ({ active: 0, output: {}, arrived: [] }));
@@ -316,9 +327,14 @@ export class Draft {
   /** Returns the path of a scope's tokens. */
   placeOf(key: ScopeKey): { path: string; group: string | null; branch: number } {
     if (key === null) return { path: "root", group: null, branch: 0 };
-    const { path, origin, branches, group } = this.fanOut(key.fanOut);
-    const own = branches.length > 1 ? `${path}.${origin}.${key.branch}` : path;
-    return { path: own, group, branch: key.branch };
+    const { path, origin, branches, group, part, spread } = this.fanOut(key.fanOut);
+    if (spread !== undefined) {
+      const { first, size } = placeOf(spread, key.branch);
+      return { path: `${path}.${origin}.${first}-${first + size - 1}`, group, branch: first };
+    }
+    const branch = (part?.first ?? 0) + key.branch;
+    const own = (part?.total ?? branches.length) > 1 ? `${path}.${origin}.${branch}` : path;
+    return { path: own, group, branch };
   }
 
   /** Returns the change since the draft was made; `null` where there is none. */
@@ -347,8 +363,8 @@ export class Draft {
     return { state, entries, tokens, fanOuts, branches };
   }
 
-  #isCall({ node, phase }: Token): boolean {
-    return phase.kind === "working" && this.graph.calls.has(node);
+  #isCall({ node, phase, part }: Token): boolean {
+    return phase.kind === "working" && (part === true || this.graph.calls.has(node));
   }
 
   #ownKept(): { tokens: Map<number, Token>; fanOuts: Map<number, FanOut> } {

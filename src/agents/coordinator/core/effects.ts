@@ -61,11 +61,12 @@ export function dueIn(state: RunState, now: number, wokeAt: number): number | nu
     at = Math.min(at, timeOutAt(fanOut, graph.meeting(fanOut.origin, fanOut.group)) ?? at);
   const heartbeat = now + heartbeatIn(now - wokeAt);
   // A commit asks this twice, and a run may have thousands of tokens.
-  for (const { node, phase } of state.tokens.values()) {
+  for (const token of state.tokens.values()) {
+    const { phase } = token;
     if (at <= now || phase.kind !== "working") return 0;
     const until = phase.lostUntil ?? phase.deadline;
     if (until !== undefined) at = Math.min(at, until);
-    else if (workOf(state.record, node)?.kind === "task")
+    else if (workOf(state.record, token)?.kind === "task")
       at = Math.min(at, Math.max(phase.notBefore ?? 0, heartbeat));
   }
   return at === Number.POSITIVE_INFINITY ? null : Math.max(0, at - now);
@@ -77,9 +78,9 @@ function heartbeatIn(age: number): number {
 }
 
 function effectOf({ record }: RunState, token: Token): TaskEffect[] {
-  const { phase, id, node } = token;
+  const { phase, id } = token;
   if (phase.kind !== "working" || phase.lostUntil !== undefined) return [];
-  if (workOf(record, node)?.kind !== "task") return [];
+  if (workOf(record, token)?.kind !== "task") return [];
   return [{ kind: "task", key: `node:${id}:${phase.attempt}`, token, work: phase }];
 }
 

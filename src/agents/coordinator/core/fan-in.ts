@@ -18,11 +18,13 @@ import { Meter } from "../../../shared/json-schema/meter.ts";
 import type { Draft } from "./draft.ts";
 import { failureOf, invalid, TokenFailure } from "./evaluation.ts";
 import { MAX_MERGED_LENGTH, MAX_TOKEN_STEPS, STEPS_OF_BRANCH } from "./limits.ts";
+import { hasCompleted, isDecided, keepResult } from "./own-part.ts";
+import { completedOf, excessOf, failedOf, isWide, openSpread, runsParts, tallyOf } from "./parts.ts";
 import { countedWith, type Firing } from "./routing.ts";
-import type { Branch, FanOut, Meeting, ScopeKey, Token } from "./state.ts";
+import type { FanOut, Meeting, ScopeKey, Token } from "./state.ts";
 import { merged, written } from "./values.ts";
 
-/** Opens a fan-out of a token: one branch for each item of its transitions. Returns its number. Throws `TooLong`. */
+/** Opens a fan-out of a token: one branch for each item of its transitions. Returns its number. Throws `TooLong` and `TokenFailure`. */
 export function fanOut(draft: Draft, token: Token, group: string, firing: readonly Firing[]): number {
   const { scope: outer, node: origin } = token;
   const total = firing.reduce((sum, { items }) => sum + items.length, 0);
@@ -31,6 +33,13 @@ export function fanOut(draft: Draft, token: Token, group: string, firing: readon
     token.counts,
     firing.map(({ transition }) => transition),
   );
+  if (isWide(draft, total)) {
+    const id = openSpread(draft, token, { group, origin, outer, path, counts }, firing);
+    const parts = draft.fanOut(id).branches.length;
+    const data = { fanOut: id, group, total, parts };
+    draft.note({ type: "fan_out.started", token: token.id, node: origin, data });
+    return id;
+  }
   const id = draft.open({ group, origin, outer, path, counts }, total);
   draft.note({ type: "fan_out.started", token: token.id, node: origin, data: { fanOut: id, group, total } });
   let branch = 0;
@@ -51,28 +60,35 @@ export function consider(draft: Draft, id: number): void {
   const fanOut = draft.fanOuts.get(id);
   if (fanOut === undefined) return;
   const meeting = draft.graph.meeting(fanOut.origin, fanOut.group);
+  if (fanOut.part !== undefined) {
+    if (isDecided(fanOut, meeting)) endOwnPart(draft, fanOut, meeting);
+    return;
+  }
   const verdict = meeting === null ? unjoined(fanOut) : verdictOf(fanOut, meeting);
   if (verdict === "close") closeFanOut(draft, fanOut);
-  else if (verdict === "fire" && meeting !== null) fire(draft, fanOut, meeting);
+  else if (verdict === "fire" && meeting !== null) fireWhole(draft, fanOut, meeting);
   else if (typeof verdict === "object") giveUp(draft, fanOut, verdict);
 }
 
-function unjoined({ finished, branches }: FanOut): "close" | "wait" {
-  return finished === branches.length ? "close" : "wait";
+function unjoined(fanOut: FanOut): "close" | "wait" {
+  const { finished, total } = tallyOf(fanOut);
+  return finished === total ? "close" : "wait";
 }
 
 /** Decides what becomes of a fan-in now. */
-function verdictOf(
-  { branches, finished, failed, firstArrivalAt }: FanOut,
-  { synchronization }: Meeting,
-): "fire" | "wait" | RunError {
+function verdictOf(fanOut: FanOut, { synchronization }: Meeting): "fire" | "wait" | RunError {
+  const { firstArrivalAt } = fanOut;
   const { strategy, maxFailures = Number.POSITIVE_INFINITY, onTimeout } = synchronization;
-  const [completed, isOver] = [finished - failed, finished === branches.length];
+  const { total, finished, failed } = tallyOf(fanOut);
+  const excess = excessOf(fanOut);
+  if (excess !== undefined) return excess;
+  if (fanOut.spread?.closing === true) return "fire";
+  const [completed, isOver] = [finished - failed, finished === total];
   if (failed > maxFailures) return unsatisfiable(`${failed} branches failed, and ${maxFailures} may.`);
-  if (branches.length === 0 || (strategy === "any" && firstArrivalAt !== undefined)) return "fire";
+  if (total === 0 || (strategy === "any" && firstArrivalAt !== undefined)) return "fire";
   if (typeof strategy === "object") {
     if (completed >= strategy.mOfN) return "fire";
-    const possible = branches.length - failed;
+    const possible = total - failed;
     return possible < strategy.mOfN
       ? unsatisfiable(`${strategy.mOfN} branches must complete, and ${possible} can.`)
       : "wait";
@@ -80,11 +96,11 @@ function verdictOf(
   if (!isOver) return "wait";
   return completed > 0 || onTimeout === "proceed_with_available"
     ? "fire"
-    : unsatisfiable(`No branch completed.${firstFailure(branches)}`);
+    : unsatisfiable(`No branch completed.${firstFailure(fanOut)}`);
 }
 
-function firstFailure(branches: readonly Branch[]): string {
-  const { code, message } = branches.find(({ failure }) => failure !== undefined)?.failure ?? {};
+function firstFailure(fanOut: FanOut): string {
+  const [, { code, message } = {}] = failedOf(fanOut)[0] ?? [];
   return code === undefined ? "" : ` The first failure: ${code}: ${message}`;
 }
 
@@ -98,7 +114,7 @@ export function timeOut(draft: Draft, id: number): void {
   const meeting = draft.graph.meeting(fanOut.origin, fanOut.group);
   if (meeting === null) return;
   draft.note({ type: "sync.timeout", node: meeting.target, data: { fanOut: id, group: fanOut.group } });
-  if (meeting.synchronization.onTimeout === "proceed_with_available") fire(draft, fanOut, meeting);
+  if (meeting.synchronization.onTimeout === "proceed_with_available") fireWhole(draft, fanOut, meeting);
   else
     giveUp(draft, fanOut, {
       code: "SYNC_TIMEOUT",
@@ -107,31 +123,60 @@ export function timeOut(draft: Draft, id: number): void {
 }
 
 /** Returns when the wait of a fan-in ends, in milliseconds since the epoch; `null` where it has no end. */
-export function timeOutAt({ firstArrivalAt }: FanOut, meeting: Meeting | null): number | null {
+export function timeOutAt({ firstArrivalAt, spread, part }: FanOut, meeting: Meeting | null): number | null {
   const { timeoutMs } = meeting?.synchronization ?? {};
-  return firstArrivalAt === undefined || timeoutMs === undefined ? null : firstArrivalAt + timeoutMs;
+  if (firstArrivalAt === undefined || timeoutMs === undefined) return null;
+  // The run above keeps the time of its parts, and that of a fan-in that closes is over.
+  return part !== undefined || spread?.closing === true ? null : firstArrivalAt + timeoutMs;
+}
+
+/** Fires a fan-in; before that, lets the parts that run end with what they have completed (PARTS-5). */
+function fireWhole(draft: Draft, fanOut: FanOut, meeting: Meeting): void {
+  const { id, spread } = fanOut;
+  if (spread === undefined || meeting.synchronization.strategy === "any" || !runsParts(fanOut)) {
+    fire(draft, fanOut, meeting);
+    return;
+  }
+  if (spread.closing !== true) draft.mark(id, { spread: { ...spread, closing: true } });
+}
+
+/** Ends the part of this run with what its branches have completed. Changes nothing where it has ended. */
+export function closePart(draft: Draft): void {
+  for (const fanOut of draft.fanOuts.values())
+    if (fanOut.part !== undefined)
+      endOwnPart(draft, fanOut, draft.graph.meeting(fanOut.origin, fanOut.group));
+}
+
+function endOwnPart(draft: Draft, fanOut: FanOut, meeting: Meeting | null): void {
+  keepResult(draft, fanOut, meeting);
+  cancelBelow(draft, fanOut.id);
+  draft.close(fanOut.id);
 }
 
 /** Merges the completed branches, and goes on behind the fan-in. */
 function fire(draft: Draft, fanOut: FanOut, meeting: Meeting): void {
-  const { id, branches, outer, group, counts } = fanOut;
+  const { id, branches, outer, group, counts, spread } = fanOut;
   const { strategy, merge } = meeting.synchronization;
-  const completed = branches
-    .map((branch, index) => ({ ...branch, index }))
-    .filter((branch) => hasCompleted(branch, strategy === "any"));
-  const failed = branches.flatMap(({ failure }, branchIndex) =>
-    failure === undefined ? [] : [{ branchIndex, error: { ...failure } }],
-  );
+  const { total } = tallyOf(fanOut);
+  const completed =
+    spread === undefined
+      ? branches
+          .map((branch, index) => ({ ...branch, index }))
+          .filter((branch) => hasCompleted(branch, strategy === "any"))
+      : completedOf(fanOut, strategy);
+  const failed = failedOf(fanOut).map(([branchIndex, error]) => ({ branchIndex, error: { ...error } }));
   cancelBelow(draft, id);
   draft.note({
     type: "fan_in.completed",
     node: meeting.target,
-    data: { fanOut: id, group, total: branches.length, completed: completed.length },
+    data: { fanOut: id, group, total, completed: completed.length },
   });
   if (merge !== undefined) {
     try {
       const meter = new Meter(MAX_TOKEN_STEPS);
-      const value = checkedMerge(merged(merge.strategy, merge.source, completed), group);
+      // The results of parts have only what is merged (OWNPART-2).
+      const source = spread === undefined ? merge.source : "_branch.output";
+      const value = checkedMerge(merged(merge.strategy, source, completed), group);
       write(draft, { scope: outer, path: merge.target, value }, meter);
       draft.steps += meter.spent + completed.length * STEPS_OF_BRANCH;
     } catch (error) {
@@ -140,13 +185,9 @@ function fire(draft: Draft, fanOut: FanOut, meeting: Meeting): void {
     }
     draft.note({ type: "branches.merged", node: meeting.target, data: { fanOut: id, target: merge.target } });
   }
-  const fanIn = { total: branches.length, completed: completed.length, failed };
+  const fanIn = { total, completed: completed.length, failed };
   draft.create({ node: meeting.target, scope: outer, counts, items: {}, fanIn });
   closeFanOut(draft, fanOut);
-}
-
-function hasCompleted({ active, failure, arrived }: Branch, isAny: boolean): boolean {
-  return failure === undefined && (active === 0 || (isAny && arrived.length > 0));
 }
 
 function checkedMerge(value: Json, group: string): Json {

@@ -81,7 +81,7 @@ export function answerGate(draft: Draft, { token: id, answer, by }: GateAnswered
     return;
   }
   const token = draft.tokens.get(id);
-  const work = token === undefined ? undefined : workOf(draft.before.record, token.node);
+  const work = token === undefined ? undefined : workOf(draft.before.record, token);
   if (token?.phase.kind !== "working" || work?.kind !== "gate")
     throw new DramatisError("CONFLICT", "This gate waits for no answer any more.");
   checkAnswer(work.question, answer);

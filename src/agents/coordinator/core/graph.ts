@@ -12,6 +12,8 @@ export interface Graph {
   readonly definition: WorkflowDefinition;
   /** Returns a node. Throws for a `ref` of another workflow. */
   node(ref: string): WorkflowNode;
+  /** Returns a transition. Throws for a `ref` of another workflow. */
+  transition(ref: string): WorkflowTransition;
   /** The nodes that work in other actors: with a sub-workflow or an agent. */
   readonly calls: ReadonlySet<string>;
   /** Returns the transitions of a node, those of the lowest priority first. */
@@ -38,6 +40,7 @@ function makeGraph(definition: WorkflowDefinition): Graph {
   const tiers = new Map(
     [...Map.groupBy(definition.transitions, ({ from }) => from)].map(([ref, own]) => [ref, tiersOf(own)]),
   );
+  const transitions = new Map(definition.transitions.map((transition) => [transition.ref, transition]));
   const names = itemNames(definition);
   const meetings = findMeetings(definition);
   return {
@@ -51,6 +54,11 @@ function makeGraph(definition: WorkflowDefinition): Graph {
       const node = nodes.get(ref);
       if (node === undefined) throw new Error(`The workflow has no node "${ref}".`);
       return node;
+    },
+    transition(ref) {
+      const transition = transitions.get(ref);
+      if (transition === undefined) throw new Error(`The workflow has no transition "${ref}".`);
+      return transition;
     },
     tiers: (ref) => tiers.get(ref) ?? [],
     items: (ref) => names.get(ref) ?? NO_NAMES,

@@ -23,6 +23,18 @@ export const MIN_HEARTBEAT_MS = 1_000;
 export const MAX_HEARTBEAT_MS = 60_000;
 /** Time for the answer of an agent, in milliseconds. */
 export const AGENT_NODE_MS = 15 * 60_000;
+/** Branches of one fan-out that one run has; those of a wider one are spread. As many as a run may ask agents and sub-workflows at once. */
+export const FAN_OUT_WIDTH = 1_000;
+/** Branches of one fan-out, over all runs. */
+export const MAX_BRANCHES = 100_000;
+/** Parts of fan-outs that one run waits for at once. The others begin as these end. */
+export const MAX_OPEN_PARTS = 8;
+/** Length of what a part begins with, as JSON in UTF-16 units: its items, and what its nodes read. */
+export const MAX_PART_LENGTH = 4 * 1024 * 1024;
+/** Length of the result of a part, as JSON in UTF-16 units. In UTF-8 it fits into one stored text. */
+export const MAX_PART_RESULT_LENGTH = 10 * 1024 * 1024;
+/** Length of the message of a failed branch in the result of a part. */
+export const MAX_BRANCH_MESSAGE = 2_000;
 /** Length of what a merge writes, as JSON in UTF-16 units. */
 export const MAX_MERGED_LENGTH = 16 * 1024 * 1024;
 /** Length of the input of a node, as JSON in UTF-16 units. */

@@ -1,5 +1,6 @@
 /** The operations of a run: one for each token that works. Pure. */
-import { operationId, parseItemId } from "../../../protocol/ids.ts";
+import { calledRunId, operationId, parseItemId } from "../../../protocol/ids.ts";
+import { jurisdictionOf } from "../../../shared/location.ts";
 import type { RunRecord } from "./record.ts";
 import type { Again } from "./state.ts";
 
@@ -20,4 +21,13 @@ export function operationsBefore(operation: string): number {
 export function tokenOf({ stem }: Pick<RunRecord, "stem">, operation: string): number | undefined {
   const address = parseItemId(operation);
   return address?.prefix === "op" && address.stem === stem ? address.n : undefined;
+}
+
+/** Returns the id of the run that an attempt of a token starts. */
+export function childRunId(
+  { id, stem }: Pick<RunRecord, "id" | "stem">,
+  token: number,
+  attempt: number,
+): string {
+  return calledRunId(operationOf({ stem }, token), attempt, jurisdictionOf(id));
 }

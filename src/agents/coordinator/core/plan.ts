@@ -8,19 +8,21 @@
  * RUNSIGNAL-5  Where what comes next finds no room in the outbox, the end of a node is stored nevertheless, and the run goes on later.
  * RUNSIGNAL-2  The failure of an attempt that may pass is followed by another attempt, as the task's policy says; of a `once` task it is not.
  */
-
 import { addAmounts } from "../../../model/spending.ts";
+import type { PartStart } from "../../../protocol/run-call.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import { advance } from "./advance.ts";
 import { Draft, type RunChange } from "./draft.ts";
 import { endRun } from "./end.ts";
-import { timeOut, timeOutAt } from "./fan-in.ts";
+import { closePart, consider, timeOut, timeOutAt } from "./fan-in.ts";
 import { answerGate, closeGates } from "./gates.ts";
 import { LOST_RESULT_MS, MAX_RECOVERIES } from "./limits.ts";
+import { beginPart } from "./own-part.ts";
+import { takePart, takeProgress } from "./parts.ts";
 import { nextAttemptAt } from "./retry.ts";
 import { retryRun } from "./run-retry.ts";
 import { checkTime } from "./run-time.ts";
-import type { NodeEnded, RunSignal } from "./signals.ts";
+import type { NodeEnded, PartEnded, PartProgress, RunSignal } from "./signals.ts";
 import { isOver, type RunState, resolved, type Token } from "./state.ts";
 import { reportedBy } from "./usage.ts";
 import { workOf } from "./work.ts";
@@ -43,7 +45,14 @@ export function plan(state: RunState, signals: readonly RunSignal[], now: number
 function apply(draft: Draft, signal: RunSignal): void {
   switch (signal.type) {
     case "run.begin":
-      begin(draft);
+      begin(draft, signal.part);
+      break;
+    case "part.ended":
+    case "part.progress":
+      report(draft, signal);
+      break;
+    case "part.close":
+      closePart(draft);
       break;
     case "run.advance":
     case "run.hold":
@@ -73,10 +82,26 @@ function apply(draft: Draft, signal: RunSignal): void {
   }
 }
 
-function begin(draft: Draft): void {
+function begin(draft: Draft, part?: PartStart): void {
   if (draft.before.made.tokens > 0) return;
+  if (part !== undefined) {
+    beginPart(draft, part);
+    return;
+  }
   const { initialNode } = draft.graph.definition;
   draft.create({ node: initialNode, scope: null, counts: {}, items: {}, fanIn: null });
+}
+
+function report(draft: Draft, signal: PartEnded | PartProgress): void {
+  const token = draft.tokens.get(signal.token);
+  if (token?.part !== true || token.phase.kind !== "working" || token.phase.attempt !== signal.attempt)
+    return;
+  draft.recoveries = 0;
+  if (signal.type === "part.ended") takePart(draft, token, signal.result);
+  else {
+    takeProgress(draft, token, signal);
+    if (token.scope !== null) consider(draft, token.scope.fanOut);
+  }
 }
 
 function endNode(draft: Draft, { token: id, attempt, outcome, transient, task }: NodeEnded): void {
@@ -84,9 +109,11 @@ function endNode(draft: Draft, { token: id, attempt, outcome, transient, task }:
   const phase = token?.phase;
   if (token === undefined || phase?.kind !== "working" || phase.attempt !== attempt) return;
   const { node } = token;
+  // The end of a part brings its result by a signal of its own.
+  if (token.part === true && "output" in outcome) return;
   draft.recoveries = 0;
   if ("error" in outcome && transient === true) {
-    const work = workOf(draft.before.record, node);
+    const work = workOf(draft.before.record, token);
     const own = attempt - (token.again?.attempts ?? 0);
     const notBefore = work?.kind === "task" ? nextAttemptAt(work.task, own, draft.now) : undefined;
     if (notBefore !== undefined) {
@@ -136,8 +163,9 @@ function recover(draft: Draft): void {
     endRun(draft, "failed");
     return;
   }
-  for (const { id, node, phase } of interrupted) {
-    const work = workOf(draft.before.record, node);
+  for (const token of interrupted) {
+    const { id, node, phase } = token;
+    const work = workOf(draft.before.record, token);
     if (phase.kind !== "working" || work?.kind !== "task" || work.task.effect !== "once") continue;
     draft.change(id, { phase: { ...phase, lostUntil: draft.now + LOST_RESULT_MS } });
     draft.note({ type: "task.lost", token: id, node, data: { attempt: phase.attempt } });
@@ -145,9 +173,10 @@ function recover(draft: Draft): void {
 }
 
 /** Reports whether a task of a token ran when the actor died. */
-function hasBegun(draft: Draft, { node, phase }: Token): boolean {
+function hasBegun(draft: Draft, token: Token): boolean {
+  const { phase } = token;
   if (phase.kind !== "working" || phase.lostUntil !== undefined) return false;
-  return workOf(draft.before.record, node)?.kind === "task" && (phase.notBefore ?? 0) <= draft.now;
+  return workOf(draft.before.record, token)?.kind === "task" && (phase.notBefore ?? 0) <= draft.now;
 }
 
 /** An error of a task whose effect nobody knows. */

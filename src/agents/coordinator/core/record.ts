@@ -1,5 +1,6 @@
 /** The identity of a run, which never changes. */
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
+import type { RunPart } from "../../../protocol/run-call.ts";
 import type { RunOrigin } from "../../../protocol/run-origin.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
@@ -32,6 +33,10 @@ export interface RunRecord {
   readonly path?: readonly string[];
   /** The call of a tool that started the run, or the first one above it; absent where none did. */
   readonly origin?: RunOrigin;
+  /** Branches above which a fan-out is spread over runs of its own; `FAN_OUT_WIDTH` when absent. */
+  readonly width?: number;
+  /** The branches of the run above that this run has; absent where it has the whole workflow. */
+  readonly part?: RunPart;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
 }

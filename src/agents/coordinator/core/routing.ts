@@ -5,9 +5,11 @@
  *          condition, a transition fires.
  * ROUTE-2  A transition that has fired `maxIterations` times on the way of a token does not fire again, so a later one may.
  * ROUTE-3  A `foreach` makes a token for each item, none for an empty list; what is no list is an error. Otherwise `spawnCount` counts.
+ *          A collection that is only a path is not copied, so its length takes no steps.
  */
 import type { WorkflowTransition } from "../../../protocol/workflow-definition.ts";
-import type { Json, JsonObject } from "../../../shared/json.ts";
+import { type ReadPath, readsOf } from "../../../shared/expressions/reads.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import type { Meter } from "../../../shared/json-schema/meter.ts";
 import type { Draft } from "./draft.ts";
 import { evaluated, invalid, TokenFailure, type Variables, variablesOf } from "./evaluation.ts";
@@ -76,9 +78,21 @@ function itemsOf(
 ): JsonObject[] {
   if (foreach === undefined) return Array.from({ length: spawnCount }, () => ({}));
   const what = `The collection of the transition "${ref}"`;
-  const list = evaluated(foreach, foreach.collection, variables, meter, what);
+  const list = listAt(foreach, variables) ?? evaluated(foreach, foreach.collection, variables, meter, what);
   if (Array.isArray(list)) return list.map((item) => ({ [foreach.itemVar]: item }));
   throw new TokenFailure(invalid(`${what} must be a list. It is ${typeName(list)}.`));
+}
+
+const paths = new WeakMap<object, ReadPath | null>();
+
+/** Returns the list that a collection names by its path, which is shared: no value of a run changes. `undefined` for any other one. */
+function listAt(foreach: { collection: string }, variables: Variables): Json[] | undefined {
+  const path = paths.get(foreach) ?? readsOf(foreach.collection).whole;
+  paths.set(foreach, path);
+  let value: Json | undefined = path === null ? undefined : { ...variables };
+  for (const name of path ?? [])
+    value = isJsonObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+  return Array.isArray(value) ? value : undefined;
 }
 
 function typeName(value: Json | undefined): string {

@@ -8,6 +8,8 @@
  * AGENTNODE-4  In the mode `loop_in` the agent is asked for one turn in the conversation that has started the run. The end of this turn is the
  *              end of the node, and the token of a node that nobody waits for takes it back.
  * RUNUSE-3  The end of a sub-workflow brings what it has used, with all below it, to the run above.
+ * PARTRUN-1  The run of a part tells the run above its end, and before that only what the fan-in depends on: counts for `mOfN` and
+ *            `maxFailures`, the first arrival for a timeout.
  * SUBRUN-3  A run that another one started tells it its end, once. An output that fits into no envelope is a failure there.
  */
 import { callMessage } from "../../../library/agent-tool.ts";
@@ -20,9 +22,15 @@ import {
   MAX_CALL_LENGTH,
 } from "../../../protocol/agent-call.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
-import { calledConversationId, calledRunId } from "../../../protocol/ids.ts";
+import { calledConversationId } from "../../../protocol/ids.ts";
 import {
   MAX_CHILD_OUTPUT_BYTES,
+  PART_CLOSE,
+  PART_ENDED,
+  PART_PROGRESS,
+  type PartCloseBody,
+  type PartEndedBody,
+  type PartProgressBody,
   RUN_CANCEL,
   RUN_ENDED,
   RUN_START,
@@ -45,7 +53,8 @@ import { utf8Length } from "../../../shared/utf8.ts";
 import type { RunChange } from "./draft.ts";
 import { graphOf } from "./graph.ts";
 import { AGENT_NODE_MS } from "./limits.ts";
-import { operationOf } from "./operations.ts";
+import { childRunId, operationOf } from "./operations.ts";
+import { progressOf } from "./own-part.ts";
 import type { RunRecord } from "./record.ts";
 import { isOver, type RunState, type Token, type Working } from "./state.ts";
 import { workOf } from "./work.ts";
@@ -57,18 +66,21 @@ export type RunEnvelope = Omit<NewEnvelope, "operationId">;
 interface Started {
   token: Token;
   work: Working;
-  kind: "workflow" | "agent";
+  kind: "workflow" | "agent" | "part";
 }
 
 /** Returns the envelopes that a change owes. */
-export function runEnvelopes(before: RunState, { state, tokens, entries }: RunChange): RunEnvelope[] {
+export function runEnvelopes(
+  before: RunState,
+  { state, tokens, fanOuts, entries }: RunChange,
+): RunEnvelope[] {
   const { record } = state;
   const ended = new Set(
     entries.flatMap(({ type, token, data }) =>
       type === "task.completed" || (type === "task.failed" && !isUnknown(data)) ? [token] : [],
     ),
   );
-  const envelopes: RunEnvelope[] = [];
+  const envelopes = closings(before, state, fanOuts);
   for (const id of tokens) {
     const [known, now] = [startedBy(record, before.tokens.get(id)), startedBy(record, state.tokens.get(id))];
     const isSame = known?.work.attempt === now?.work.attempt;
@@ -76,20 +88,62 @@ export function runEnvelopes(before: RunState, { state, tokens, entries }: RunCh
       envelopes.push(cancellation(record, known, reasonOf(state)));
     if (now !== undefined && !(known !== undefined && isSame)) envelopes.push(start(record, now));
   }
-  if (record.parent !== undefined && isOver(state) && !isOver(before))
-    envelopes.push(endOf(state, record.parent));
+  if (record.parent === undefined || isOver(before)) return envelopes;
+  if (isOver(state)) envelopes.push(endOf(state, record.parent));
+  else if (record.part !== undefined) envelopes.push(...progress(before, state, record.parent));
   return envelopes;
+}
+
+/** Returns the requests to the parts of fan-outs that begin to close. */
+function closings(before: RunState, state: RunState, fanOuts: ReadonlySet<number>): RunEnvelope[] {
+  const closing = new Set(
+    [...fanOuts].filter(
+      (id) =>
+        state.fanOuts.get(id)?.spread?.closing === true &&
+        before.fanOuts.get(id)?.spread?.closing === undefined,
+    ),
+  );
+  if (closing.size === 0) return [];
+  return [...state.tokens.values()].flatMap((token) => {
+    const started = startedBy(state.record, token);
+    return started?.kind === "part" && closing.has(token.scope?.fanOut ?? -1)
+      ? [toChild<PartCloseBody>(state.record, started, PART_CLOSE, {})]
+      : [];
+  });
+}
+
+/** The number of the fan-out whose branches a part has. */
+const OWN = 0;
+
+function progress(
+  before: RunState,
+  { record, fanOuts }: RunState,
+  parent: NonNullable<RunRecord["parent"]>,
+): RunEnvelope[] {
+  const now = fanOuts.get(OWN);
+  const meeting = now ? graphOf(record.workflow.definition).meeting(now.origin, now.group) : null;
+  const news = progressOf(before.fanOuts.get(OWN), now, meeting);
+  return news === undefined ? [] : [toParent<PartProgressBody>(record, parent, PART_PROGRESS, news)];
+}
+
+function toParent<Body extends object>(
+  { tenant }: RunRecord,
+  { runId, operationId, attempt }: NonNullable<RunRecord["parent"]>,
+  type: string,
+  body: Omit<Body, "operationId" | "attempt">,
+): RunEnvelope {
+  // SAFETY: the bodies are plain data.
+  return {
+    to: { kind: "coordinator", tenant, id: runId },
+    type,
+    body: { operationId, attempt, ...body } as unknown as Json,
+  };
 }
 
 /** Reports whether what a node has started may go on, although the node has failed. */
 function isUnknown(data: Json | undefined): boolean {
   const error = isJsonObject(data) ? data.error : undefined;
   return isJsonObject(error) && error.code === "OUTCOME_UNKNOWN";
-}
-
-/** Returns the id of the run that an attempt of a token starts. */
-export function childRunId({ id, stem }: RunRecord, token: number, attempt: number): string {
-  return calledRunId(operationOf({ stem }, token), attempt, jurisdictionOf(id));
 }
 
 /** Returns the id of the conversation in which the agent of a token works. */
@@ -107,12 +161,14 @@ function invitingOrigin({ workflow, origin }: RunRecord, ref: string): RunOrigin
 
 function startedBy(record: RunRecord, token: Token | undefined): Started | undefined {
   if (token?.phase.kind !== "working") return undefined;
-  const { kind } = workOf(record, token.node) ?? {};
-  return kind === "workflow" || kind === "agent" ? { token, work: token.phase, kind } : undefined;
+  const { kind } = workOf(record, token) ?? {};
+  return kind === "workflow" || kind === "agent" || kind === "part"
+    ? { token, work: token.phase, kind }
+    : undefined;
 }
 
 function start(record: RunRecord, started: Started): RunEnvelope {
-  if (started.kind === "workflow") return toChild<RunStartBody>(record, started, RUN_START, {});
+  if (started.kind !== "agent") return toChild<RunStartBody>(record, started, RUN_START, {});
   const { token, work } = started;
   const { agent: agentId = "" } = graphOf(record.workflow.definition).node(token.node);
   const content = shortenToJson(callMessage(work.input), MAX_CALL_BYTES).slice(0, MAX_CALL_LENGTH);
@@ -137,7 +193,7 @@ function start(record: RunRecord, started: Started): RunEnvelope {
 }
 
 function cancellation(record: RunRecord, started: Started, reason: string): RunEnvelope {
-  if (started.kind === "workflow") return toChild<RunCancelBody>(record, started, RUN_CANCEL, { reason });
+  if (started.kind !== "agent") return toChild<RunCancelBody>(record, started, RUN_CANCEL, { reason });
   const short = { reason: reason.slice(0, 500) };
   return invitingOrigin(record, started.token.node) === undefined
     ? toChild<AgentCancelBody>(record, started, AGENT_CANCEL, short)
@@ -151,9 +207,9 @@ function toChild<Body extends object>(
   body: Omit<Body, "operationId" | "attempt">,
 ): RunEnvelope {
   const to =
-    kind === "workflow"
-      ? { kind: "coordinator", tenant: record.tenant, id: childRunId(record, token.id, attempt) }
-      : { kind: "conversation", tenant: record.tenant, id: calledBy(record, token, attempt) };
+    kind === "agent"
+      ? { kind: "conversation", tenant: record.tenant, id: calledBy(record, token, attempt) }
+      : { kind: "coordinator", tenant: record.tenant, id: childRunId(record, token.id, attempt) };
   const operationId = operationOf(record, token.id);
   // SAFETY: the bodies are plain data.
   return { to, type, body: { operationId, attempt, ...body } as unknown as Json };
@@ -167,7 +223,8 @@ function endOf(
   { record, output = {}, error, spent }: RunState,
   parent: NonNullable<RunRecord["parent"]>,
 ): RunEnvelope {
-  const { runId, operationId, attempt } = parent;
+  if (record.part !== undefined && error === undefined)
+    return toParent<PartEndedBody>(record, parent, PART_ENDED, defined({ spent }));
   const isTooLarge = error === undefined && utf8Length(JSON.stringify(output)) > MAX_CHILD_OUTPUT_BYTES;
   const tooLarge = {
     code: "TOO_LARGE",
@@ -178,11 +235,5 @@ function endOf(
     failure === undefined
       ? { output }
       : { error: { code: failure.code, message: failure.message.slice(0, 20_000) } };
-  const body: RunEndedBody = { operationId, attempt, outcome, ...defined({ spent }) };
-  // SAFETY: the body is plain data.
-  return {
-    to: { kind: "coordinator", tenant: record.tenant, id: runId },
-    type: RUN_ENDED,
-    body: body as unknown as Json,
-  };
+  return toParent<RunEndedBody>(record, parent, RUN_ENDED, { outcome, ...defined({ spent }) });
 }

@@ -6,10 +6,10 @@
  * RUNRETRY-2  A token goes on with a new attempt, whose number is one higher, and with the input that it had. What comes of an earlier
  *             attempt changes nothing. A `once` task and a gate begin as another operation. The attempts of a task's policy count anew.
  * RUNRETRY-3  Where a node may have taken an effect that may not happen twice, the run is not retried unless the caller says `repeatOnce`. These
- *             are `once` tasks that were cancelled, whose outcome is unknown, or whose result the run could not use; agents; and
- *             sub-workflows with such tasks or agents.
+ *             are `once` tasks that have begun, also those that reported a failure; agents; and sub-workflows with such tasks or agents.
  * RUNRETRY-4  A retry is refused, and changes nothing, where the run has not failed, has gone on since the caller saw it, or has nothing to
- *             repeat; and where others have its failure already: the run above, or the conversation whose tool it is.
+ *             repeat; where a fan-out is spread over runs of its own; and where others have its failure already: the run above, or the
+ *             conversation whose tool it is.
  * RUNRETRY-5  The time limits of the run and of its fan-ins count anew from a retry.
  */
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
@@ -24,7 +24,13 @@ import { workOf } from "./work.ts";
 
 /** Reports whether a run that fails keeps what it needs for a retry. `kept` is what failures have stopped. */
 export function mayBeRetried({ before, error, kept }: Pick<Draft, "before" | "error" | "kept">): boolean {
-  return kept.tokens.size > 0 && awaitedBy(before.record) === undefined && error?.code !== "RUN_TOO_LONG";
+  const isSpread = [...kept.fanOuts.values()].some(({ spread }) => spread !== undefined);
+  return (
+    kept.tokens.size > 0 &&
+    !isSpread &&
+    awaitedBy(before.record) === undefined &&
+    error?.code !== "RUN_TOO_LONG"
+  );
 }
 
 /** Lets a failed run go on. Throws `CONFLICT` (RUNRETRY-4), and `OUTCOME_UNKNOWN` (RUNRETRY-3). */
@@ -79,30 +85,18 @@ function awaitedBy({ parent, path = [] }: RunRecord): string | undefined {
     : undefined;
 }
 
-/** Failures of a task that say that it has not done its work. After any other one it may have. */
-const CERTAIN: ReadonlySet<string> = new Set([
-  "EXECUTION_FAILED",
-  "NOT_FOUND",
-  "PERMISSION_DENIED",
-  "APPROVAL_DENIED",
-  "INVALID_INPUT",
-  "BUDGET_EXCEEDED",
-]);
-
-function mayHaveTakenEffect(record: RunRecord, { node, phase }: Token): boolean {
-  if (phase.kind === "ready") return false;
-  const work = workOf(record, node);
+function mayHaveTakenEffect(record: RunRecord, token: Token): boolean {
+  if (token.phase.kind === "ready") return false;
+  const work = workOf(record, token);
   switch (work?.kind) {
     case "agent":
       return true;
     case "workflow":
-      return hasEffects(record.workflow.workflows[node]);
+      return hasEffects(record.workflow.workflows[token.node]);
     case "task":
-      if (work.task.effect !== "once") return false;
-      return (
-        phase.kind === "working" || !("error" in phase.outcome) || !CERTAIN.has(phase.outcome.error.code)
-      );
+      return work.task.effect === "once";
     case "gate":
+    case "part":
     case undefined:
       return false;
     default:
@@ -116,7 +110,7 @@ function hasEffects(workflow: PinnedWorkflow | undefined): boolean {
   return (
     definition.nodes.some(({ agent }) => agent !== undefined) ||
     Object.keys(tasks).some((ref) => {
-      const work = workOf({ workflow }, ref);
+      const work = workOf({ workflow }, { node: ref });
       return work?.kind === "task" && work.task.effect === "once";
     }) ||
     Object.values(workflows).some(hasEffects)
@@ -125,7 +119,7 @@ function hasEffects(workflow: PinnedWorkflow | undefined): boolean {
 
 /** Returns a token that is ready for its next attempt. Throws `CONFLICT` for one with as many operations as a token may have. */
 function renewed(record: RunRecord, { phase, again, ...token }: Token, now: number): Token {
-  const work = workOf(record, token.node);
+  const work = workOf(record, token);
   const base = { ...token, createdAt: now };
   if (phase.kind === "ready") {
     // It was stopped before its next attempt began.

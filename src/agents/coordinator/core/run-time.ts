@@ -23,7 +23,8 @@ export const OVERTIME: HumanAction = {
 export function runDueAt(state: Pick<RunState, "record" | "time">): number | null {
   const { timeoutMs } = definitionOf(state);
   const { time, record } = state;
-  if (timeoutMs === undefined || time?.isAsked === true) return null;
+  // The run above keeps the time of its parts (OWNPART-3).
+  if (timeoutMs === undefined || time?.isAsked === true || record.part !== undefined) return null;
   return (time?.since ?? record.createdAt) + timeoutMs;
 }
 

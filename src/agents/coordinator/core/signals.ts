@@ -1,5 +1,6 @@
 /** The signals of a run: events from outside that its decisions take. */
 import type { Amounts } from "../../../model/spending.ts";
+import type { PartResult, PartStart } from "../../../protocol/run-call.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import type { Json } from "../../../shared/json.ts";
@@ -7,13 +8,18 @@ import type { NodeOutcome } from "./state.ts";
 
 export type RunSignal =
   /** The run begins: the first one. */
-  | { readonly type: "run.begin" }
+  | { readonly type: "run.begin"; readonly part?: PartStart }
   /** Tokens can go on. */
   | { readonly type: "run.advance" }
   /** An attempt of a node's work has ended. */
   | NodeEnded
   /** A sub-workflow or an agent reports what it has used, and has not reported before. */
   | { readonly type: "run.used"; readonly spent: Amounts }
+  /** The run of a part has completed, or reports how far it is. */
+  | PartEnded
+  | PartProgress
+  /** The run above wants what the branches of this part have completed. */
+  | { readonly type: "part.close" }
   /** The actor woke: the attempts that ran are lost. */
   | { readonly type: "run.recover" }
   /** A person answers a gate. */
@@ -34,6 +40,23 @@ export interface RunRetried {
   readonly seq?: number;
   /** Effects of `once` tasks that may have happened may happen again. */
   readonly repeatOnce?: boolean;
+}
+
+export interface PartEnded {
+  readonly type: "part.ended";
+  readonly token: number;
+  readonly attempt: number;
+  readonly result: PartResult;
+}
+
+export interface PartProgress {
+  readonly type: "part.progress";
+  readonly token: number;
+  readonly attempt: number;
+  readonly completed: number;
+  readonly failed: number;
+  /** Milliseconds since the epoch. */
+  readonly firstArrivalAt?: number;
 }
 
 export interface GateAnswered {

@@ -1,5 +1,6 @@
 /** The state of a run: its tokens, its open fan-outs, and the areas that nodes read and write. */
 import type { Amounts } from "../../../model/spending.ts";
+import type { RunPart } from "../../../protocol/run-call.ts";
 import type { WorkflowDefinition, WorkflowSynchronization } from "../../../protocol/workflow-definition.ts";
 import type { RunError, RunStatus } from "../../../protocol/workflow-run.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
@@ -65,6 +66,28 @@ export interface Branch extends Scope {
   /** The numbers of its tokens that wait at the fan-in. */
   readonly arrived: readonly number[];
   readonly failure?: RunError;
+  /** Where the branch is a part of a spread fan-out: what the branches of the part have done. Absent before its first report. */
+  readonly tally?: PartTally;
+}
+
+/** A fan-out whose branches are divided. */
+export interface Spread {
+  /** Branches. */
+  readonly total: number;
+  /** Branches of each part but the last one. */
+  readonly size: number;
+  /** Iterations of transitions on the way of the token that started it. */
+  readonly base: Readonly<Record<string, number>>;
+  /** The fan-in fires when the parts that run have ended; no other part begins. */
+  readonly closing?: true;
+}
+
+/** The branches of a part so far. */
+export interface PartTally {
+  readonly completed: number;
+  readonly failed: number;
+  /** Length of the result as JSON; absent before the part has ended. */
+  readonly length?: number;
 }
 
 /** The place of a scope: `null` for the run, otherwise a branch of a fan-out. */
@@ -86,6 +109,10 @@ export interface FanOut {
   readonly counts: Counts;
   /** Milliseconds since the epoch; absent before the first arrival. */
   readonly firstArrivalAt?: number;
+  /** Its branches are spread over runs of their own: then `branches` has the parts. */
+  readonly spread?: Spread;
+  /** It has a part of the branches of a fan-out of the run above. */
+  readonly part?: Pick<RunPart, "first" | "total">;
 }
 
 /** The fan-in where the branches of a fan-out meet. */
@@ -113,6 +140,8 @@ export interface Token {
   readonly phase: Phase;
   /** Milliseconds since the epoch: when it was made, or last retried. */
   readonly createdAt: number;
+  /** A run of its own has the branches of a part. */
+  readonly part?: true;
   /** Present once a retry has let it begin again. */
   readonly again?: Again;
 }

@@ -73,7 +73,8 @@ export function merged(strategy: MergeStrategy, source: string, branches: readon
   }
 }
 
-function valueAt(value: Json, names: readonly string[]): Json {
+/** Returns the member of a value by its names; `null` where there is none. */
+export function valueAt(value: Json, names: readonly string[]): Json {
   return names.reduce(
     (inner, name) => (isJsonObject(inner) && Object.hasOwn(inner, name) ? (inner[name] ?? null) : null),
     value,

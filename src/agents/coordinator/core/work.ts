@@ -5,17 +5,23 @@ import type { HumanAction } from "../../../protocol/task-definition.ts";
 import type { RunStatus } from "../../../protocol/workflow-run.ts";
 import { graphOf } from "./graph.ts";
 import type { RunRecord } from "./record.ts";
-import type { RunState } from "./state.ts";
+import type { RunState, Token } from "./state.ts";
 
-/** The work of a node: a task in the Executor, a question to a person, a run of its own, or an agent. */
+/** The work of a token: a task in the Executor, a question to a person, a run of its own, or an agent. */
 export type NodeWork =
   | { readonly kind: "task"; readonly task: PinnedNodeTask }
   | { readonly kind: "gate"; readonly question: HumanAction }
   | { readonly kind: "workflow" }
+  /** A run of its own, with a part of a fan-out. */
+  | { readonly kind: "part" }
   | { readonly kind: "agent" };
 
-/** Returns the work of a node; `undefined` where tokens pass through it. */
-export function workOf({ workflow }: Pick<RunRecord, "workflow">, ref: string): NodeWork | undefined {
+/** Returns the work of a token; `undefined` where it passes through its node. */
+export function workOf(
+  { workflow }: Pick<RunRecord, "workflow">,
+  { node: ref, part }: Pick<Token, "node" | "part">,
+): NodeWork | undefined {
+  if (part === true) return { kind: "part" };
   if (Object.hasOwn(workflow.workflows, ref)) return { kind: "workflow" };
   const task = Object.hasOwn(workflow.tasks, ref) ? workflow.tasks[ref] : undefined;
   const question = questionOf(task?.task);
@@ -27,7 +33,11 @@ export function workOf({ workflow }: Pick<RunRecord, "workflow">, ref: string): 
 /** Returns the status that others see: a run that works on nothing itself waits for people, other runs or agents. */
 export function shownStatus({ status, record, tokens }: RunState): RunStatus {
   const isWaiting = [...tokens.values()].every(
-    ({ node, phase }) => phase.kind === "working" && workOf(record, node)?.kind !== "task",
+    (token) => token.phase.kind === "working" && !isWorking(workOf(record, token)),
   );
   return status === "running" && isWaiting ? "waiting" : status;
+}
+
+function isWorking(work: NodeWork | undefined): boolean {
+  return work?.kind === "task" || work?.kind === "part";
 }

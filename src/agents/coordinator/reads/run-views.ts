@@ -21,9 +21,9 @@ import { toIso } from "../../../shared/time.ts";
 import { validate } from "../../../shared/validation.ts";
 import { Draft } from "../core/draft.ts";
 import { answerSchema } from "../core/gates.ts";
-import { operationOf } from "../core/operations.ts";
+import { childRunId, operationOf } from "../core/operations.ts";
 import type { RunRecord } from "../core/record.ts";
-import { calledBy, childRunId } from "../core/run-envelopes.ts";
+import { calledBy } from "../core/run-envelopes.ts";
 import { repeatedEffects } from "../core/run-retry.ts";
 import { OVERTIME, openGate } from "../core/run-time.ts";
 import { isOver, type RunState, type Token } from "../core/state.ts";
@@ -126,14 +126,14 @@ function members({ state, endedAt }: ViewedRun) {
   };
 }
 
-function activeToken(record: RunRecord, shown: Token, path: string): ActiveToken {
-  const { id: token, node, phase } = shown;
+function activeToken(record: RunRecord, active: Token, path: string): ActiveToken {
+  const { id: token, node, phase } = active;
   if (phase.kind !== "working") return { token, node, status: "pending", path };
   const { attempt, lostUntil } = phase;
-  const work = workOf(record, node)?.kind ?? "task";
+  const work = workOf(record, active)?.kind ?? "task";
   const status = lostUntil === undefined ? STATUSES[work] : "lost";
-  const runId = work === "workflow" ? childRunId(record, token, attempt) : undefined;
-  const conversationId = work === "agent" ? calledBy(record, shown, attempt) : undefined;
+  const runId = work === "workflow" || work === "part" ? childRunId(record, token, attempt) : undefined;
+  const conversationId = work === "agent" ? calledBy(record, active, attempt) : undefined;
   return { token, node, status, path, attempt, ...defined({ runId, conversationId }) };
 }
 
@@ -141,6 +141,7 @@ const STATUSES: Readonly<Record<NodeWork["kind"], ActiveStatus>> = {
   task: "executing",
   gate: "awaiting_human_input",
   workflow: "waiting_for_subworkflow",
+  part: "waiting_for_part",
   agent: "waiting_for_agent",
 };
 
@@ -154,8 +155,9 @@ function overtimeGate({ record, time, ...state }: RunState): GateView[] {
   ];
 }
 
-function gateView(record: RunRecord, { id: token, node, phase, again }: Token): GateView | undefined {
-  const work = workOf(record, node);
+function gateView(record: RunRecord, active: Token): GateView | undefined {
+  const { id: token, node, phase, again } = active;
+  const work = workOf(record, active);
   if (phase.kind !== "working" || work?.kind !== "gate") return undefined;
   const { prompt = "", input, deadline } = phase;
   const { question } = work;

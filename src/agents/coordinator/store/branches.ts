@@ -38,8 +38,10 @@ type BranchChange = readonly [
     arrived?: readonly [kept: number, ...added: number[]];
     /** `null` where a retry has taken the failure back. */
     failure?: Branch["failure"] | null;
+    tally?: Branch["tally"];
   },
 ];
+
 /** All fan-outs by number, and how many tokens and fan-outs are active in no branch. */
 export interface StoredFanOuts {
   readonly fanOuts: Map<number, FanOut>;
@@ -154,6 +156,7 @@ function changeOf(index: number, before: Branch = NEW_BRANCH, after: Branch = NE
     output: output.length === 0 ? undefined : output,
     arrived: arrivalsOf(before.arrived, after.arrived),
     failure: after.failure === before.failure ? undefined : (after.failure ?? null),
+    tally: after.tally === before.tally ? undefined : after.tally,
   });
   return Object.keys(change).length === 0 ? [] : [[index, change]];
 }
@@ -169,7 +172,7 @@ function arrivalsOf(
 
 function changed(
   { failure: known, ...before }: Branch,
-  { output, arrived, failure = known }: BranchChange[1],
+  { output, arrived, failure = known, tally }: BranchChange[1],
 ): Branch {
   const [kept = 0, ...added] = arrived ?? [];
   return {
@@ -178,6 +181,7 @@ function changed(
       output: output && patched(before.output, output),
       arrived: arrived && [...before.arrived.slice(0, kept), ...added],
       failure: failure ?? undefined,
+      tally,
     }),
   };
 }

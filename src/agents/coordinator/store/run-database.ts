@@ -70,7 +70,8 @@ export class RunDatabase {
     this.#record.put(record);
     this.#putValue("workflow", workflow as unknown as Json);
     this.#putValue("input", input);
-    for (const [name, value] of Object.entries(state.state)) this.#putValue(`state.${name}`, value);
+    this.#putChanged("state", {}, state.state);
+    this.#putChanged("output", {}, state.root.output);
     this.journal.append(
       { seq: 1, at: record.createdAt, entries: [{ type: "workflow.started" }] },
       headOf(state),

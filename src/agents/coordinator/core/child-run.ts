@@ -1,0 +1,56 @@
+/** What a run gives to the runs that it starts, and takes from them. Pure. */
+import type { ChildRun, PartResult, RunCallAddress } from "../../../protocol/run-call.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError, unwrap } from "../../../shared/errors.ts";
+import { Draft } from "./draft.ts";
+import { failureOf } from "./evaluation.ts";
+import { partStart } from "./parts.ts";
+import type { RunState, Token } from "./state.ts";
+
+/**
+ * Returns what the run of an attempt of a token works with: its sub-workflow, or its part of a fan-out. Throws `NOT_FOUND` where the
+ * attempt waits for no run any more, and `TOO_LARGE` or `INVALID_INPUT` for a part that cannot begin.
+ */
+export function childRunOf(state: RunState, id: number, attempt: number): ChildRun {
+  const { record } = state;
+  const token = state.tokens.get(id);
+  if (token?.phase.kind !== "working" || token.phase.attempt !== attempt) throw notWanted();
+  const { projectId, startedBy, parent, path = [], origin, width } = record;
+  const shared = {
+    ...{ projectId, startedBy, rootRunId: parent?.rootRunId ?? record.id },
+    ...defined({ origin, width, path: path.length === 0 ? undefined : [...path] }),
+  };
+  if (token.part === true) return { ...shared, workflow: record.workflow, ...startOf(state, token) };
+  const { workflows } = record.workflow;
+  const workflow = Object.hasOwn(workflows, token.node) ? workflows[token.node] : undefined;
+  if (workflow === undefined) throw notWanted();
+  return { ...shared, workflow, input: token.phase.input };
+}
+
+function startOf(state: RunState, token: Token): Pick<ChildRun, "part" | "input"> {
+  try {
+    return partStart(new Draft(state, 0), token);
+  } catch (error) {
+    return unwrap<never>({ ok: false, error: { ...failureOf(error), retriable: false } });
+  }
+}
+
+function notWanted(): DramatisError {
+  return new DramatisError("NOT_FOUND", "The run above waits for no run of this attempt any more.");
+}
+
+/** Returns the result of the part that a run has for an operation of the run above. Throws `NOT_FOUND`. */
+export function partResultOf(
+  { record: { part, parent }, output }: RunState,
+  { operationId, attempt }: RunCallAddress,
+): PartResult {
+  if (
+    part === undefined ||
+    output === undefined ||
+    parent?.operationId !== operationId ||
+    parent.attempt !== attempt
+  )
+    throw new DramatisError("NOT_FOUND", "The run has completed no part of this operation.");
+  // SAFETY: the output of a run with a part is its result.
+  return output as unknown as PartResult;
+}

@@ -1,0 +1,278 @@
+/**
+ * Spread fan-outs: their branches are divided into parts, and each part is a run of its own. Pure.
+ *
+ * PARTS-1  A fan-out over more branches than the width of its run is spread: over the fewest parts of at most so many branches, as equal as
+ *          they can be. Others stay in their run. Branches have the same indexes and paths either way.
+ * PARTS-2  A run waits for at most `MAX_OPEN_PARTS` parts at once. The next part begins when one of these has ended.
+ * PARTS-3  What is too large for parts is refused before the fan-out begins: more than `MAX_BRANCHES` branches, items longer than a merge may
+ *          be, a part that would begin with more than `MAX_PART_LENGTH`.
+ * PARTS-4  The failure of the run of a part is the failure of each of its branches.
+ * PARTS-5  A fan-in that fires before all parts have ended asks the others what their branches have completed, and waits for that. That of
+ *          `any` takes the parts that have ended, and that of `mOfN` no more branches than it needs.
+ * PARTS-6  The results of all parts together are no longer than a merge may be. Beyond that the fan-in fails with `TOO_LARGE`.
+ */
+import type { PartBranches, PartResult, PartStart } from "../../../protocol/run-call.ts";
+import type { SynchronizationStrategy } from "../../../protocol/workflow-definition.ts";
+import type { RunError } from "../../../protocol/workflow-run.ts";
+import type { Json, JsonObject } from "../../../shared/json.ts";
+import { Meter } from "../../../shared/json-schema/meter.ts";
+import type { Draft } from "./draft.ts";
+import { areas, TokenFailure } from "./evaluation.ts";
+import {
+  FAN_OUT_WIDTH,
+  MAX_BRANCHES,
+  MAX_MERGED_LENGTH,
+  MAX_OPEN_CALLS,
+  MAX_OPEN_PARTS,
+  MAX_PART_LENGTH,
+  MAX_TOKEN_STEPS,
+} from "./limits.ts";
+import { childRunId } from "./operations.ts";
+import { placeOf } from "./part-place.ts";
+import { branchReads, readMembers } from "./part-reads.ts";
+import type { Firing } from "./routing.ts";
+import { type Branch, type FanOut, type PartTally, resolved, type ScopeKey, type Token } from "./state.ts";
+import type { BranchOutput } from "./values.ts";
+
+/** The branches of a fan-out so far, over all its parts. */
+export interface Tally {
+  readonly total: number;
+  readonly finished: number;
+  readonly failed: number;
+}
+
+/** Reports whether a fan-out over so many branches is spread. */
+export function isWide(draft: Draft, total: number): boolean {
+  return total > (draft.before.record.width ?? FAN_OUT_WIDTH);
+}
+
+/** Opens a spread fan-out, whose parts are to begin. Returns its number. Throws `TokenFailure`. */
+export function openSpread(
+  draft: Draft,
+  token: Token,
+  fanOut: Pick<FanOut, "group" | "origin" | "outer" | "path" | "counts">,
+  firing: readonly Firing[],
+): number {
+  const { group, outer } = fanOut;
+  const total = firing.reduce((sum, { items }) => sum + items.length, 0);
+  if (total > MAX_BRANCHES)
+    throw tooLarge(`The fan-out "${group}" has ${total} branches. The maximum is ${MAX_BRANCHES}.`);
+  const width = draft.before.record.width ?? FAN_OUT_WIDTH;
+  const size = Math.ceil(total / Math.ceil(total / width));
+  const parts = divided(firing, size);
+  const lengths = parts.map((part) => JSON.stringify(part).length);
+  const length = lengths.reduce((sum, own) => sum + own, 0);
+  if (length > MAX_MERGED_LENGTH)
+    throw tooLarge(
+      `The items of the fan-out "${group}" have ${length} characters as JSON. The maximum is ${MAX_MERGED_LENGTH}: use references.`,
+    );
+  const start = { ...snapshot(draft, { group, outer }, parts), input: inputOf(draft, group, parts) };
+  checkStart(group, JSON.stringify(start).length + Math.max(...lengths));
+  const id = draft.open({ ...fanOut, spread: { total, size, base: token.counts } }, parts.length);
+  for (const [index, branches] of parts.entries()) {
+    // SAFETY: the branches are plain data.
+    draft.setBranch(id, index, { output: branches as unknown as Json });
+  }
+  return id;
+}
+
+/** Divides the branches of transitions into parts of a size. */
+function divided(firing: readonly Firing[], size: number): PartBranches[][] {
+  const parts: PartBranches[][] = [];
+  let room = 0;
+  for (const { transition, items } of firing)
+    for (let from = 0; from < items.length; ) {
+      if (room === 0) {
+        parts.push([]);
+        room = size;
+      }
+      const own = items.slice(from, from + room);
+      const { ref, foreach } = transition;
+      parts
+        .at(-1)
+        ?.push(
+          foreach === undefined
+            ? { transition: ref, count: own.length }
+            : { transition: ref, items: own.map((item) => item[foreach.itemVar] ?? null) },
+        );
+      from += own.length;
+      room -= own.length;
+    }
+  return parts;
+}
+
+/** Returns the transitions of a part with the items of each of its tokens, as they were before it was divided. */
+export function firingOf(draft: Draft, branches: readonly PartBranches[]): Firing[] {
+  return branches.map((own) => {
+    const transition = draft.graph.transition(own.transition);
+    const { itemVar = "" } = transition.foreach ?? {};
+    const items: JsonObject[] =
+      "items" in own
+        ? own.items.map((item) => ({ [itemVar]: item }))
+        : Array.from({ length: own.count }, () => ({}));
+    return { transition, items };
+  });
+}
+
+function targetsOf(draft: Draft, parts: readonly (readonly PartBranches[])[]): string[] {
+  const refs = new Set(parts.flatMap((own) => own.map(({ transition }) => transition)));
+  return [...refs].map((ref) => draft.graph.transition(ref).to);
+}
+
+/** Returns the areas that the nodes of branches read. Throws `Spent` if that takes too many steps. */
+function snapshot(
+  draft: Draft,
+  { group, outer }: { group: string; outer: ScopeKey },
+  parts: readonly (readonly PartBranches[])[],
+): Pick<PartStart, "state" | "output"> {
+  const reads = branchReads(draft.graph.definition, group, targetsOf(draft, parts));
+  const { output } = areas(draft, outer, new Meter(MAX_TOKEN_STEPS));
+  return { state: readMembers(draft.state, reads.state), output: readMembers(output, reads.output) };
+}
+
+function inputOf(draft: Draft, group: string, parts: readonly (readonly PartBranches[])[]): JsonObject {
+  const reads = branchReads(draft.graph.definition, group, targetsOf(draft, parts));
+  return readMembers(draft.before.record.input, reads.input);
+}
+
+function checkStart(group: string, length: number): void {
+  if (length <= MAX_PART_LENGTH) return;
+  throw tooLarge(
+    `A part of the fan-out "${group}" would begin with ${length} characters as JSON: its items, and what its nodes read. The maximum is ${MAX_PART_LENGTH}. Use references, or map less to its nodes.`,
+  );
+}
+
+function tooLarge(message: string): TokenFailure {
+  return new TokenFailure({ code: "TOO_LARGE", message });
+}
+
+/** Begins parts, as far as the run may wait for more. Throws `TooLong`. */
+export function startParts(draft: Draft): void {
+  for (const { id, spread, origin } of [...draft.fanOuts.values()]) {
+    if (spread === undefined || spread.closing === true) continue;
+    const { branches } = draft.fanOut(id);
+    for (const [part, branch] of branches.entries()) {
+      if (draft.openParts >= MAX_OPEN_PARTS || draft.openCalls >= MAX_OPEN_CALLS) return;
+      if (!isToBegin(branch)) continue;
+      const { first, size } = placeOf(spread, part);
+      const input = { first, branches: size };
+      const made = { counts: {}, items: {}, fanIn: null, part: true } as const;
+      const token = draft.create({ node: origin, scope: { fanOut: id, branch: part }, ...made });
+      draft.change(token.id, { phase: { kind: "working", attempt: 1, input } });
+      const runId = childRunId(draft.before.record, token.id, 1);
+      draft.note({ type: "task.dispatched", token: token.id, node: origin, data: { input, runId } });
+    }
+  }
+}
+
+/** A part has neither begun nor ended. */
+function isToBegin({ active, tally, failure }: Branch): boolean {
+  return active === 0 && tally === undefined && failure === undefined;
+}
+
+/** Returns what the run of a part begins with, and its input. Throws `TokenFailure` and `Spent`. */
+export function partStart(draft: Draft, { scope }: Token): { part: PartStart; input: JsonObject } {
+  if (scope === null) throw new Error("A part is in a fan-out.");
+  const { spread, group, origin, path, outer, branches } = draft.fanOut(scope.fanOut);
+  if (spread === undefined) throw new Error(`Fan-out ${scope.fanOut} is not spread.`);
+  // SAFETY: `openSpread` wrote them, and they stay until the part has ended.
+  const own = branches[scope.branch]?.output as unknown as PartBranches[];
+  const { first } = placeOf(spread, scope.branch);
+  const place = { group, origin, path, counts: spread.base, first, total: spread.total };
+  const start = {
+    part: { ...place, branches: own, ...snapshot(draft, { group, outer }, [own]) },
+    input: inputOf(draft, group, [own]),
+  };
+  checkStart(group, JSON.stringify(start).length);
+  return start;
+}
+
+/** Takes the end of a part: its result replaces what it began with. Its token is to end then. */
+export function takePart(draft: Draft, { id, node, scope, phase }: Token, result: PartResult): void {
+  if (scope === null || phase.kind !== "working") return;
+  const [completed, failed] = [result.completed.length, result.failed.length];
+  const length = JSON.stringify(result).length;
+  // SAFETY: the result is plain data.
+  const output = result as unknown as Json;
+  draft.setBranch(scope.fanOut, scope.branch, { output, tally: { completed, failed, length } });
+  noteArrival(draft, scope.fanOut, result.firstArrivalAt);
+  draft.change(id, { phase: resolved(phase, { output: null }) });
+  const { attempt } = phase;
+  draft.note({ type: "task.completed", token: id, node, data: { attempt, output: { completed, failed } } });
+}
+
+/** Takes what the branches of a part have done so far. Reports never go back. */
+export function takeProgress(
+  draft: Draft,
+  { id, node, scope }: Token,
+  progress: Pick<PartTally, "completed" | "failed"> & { firstArrivalAt?: number },
+): void {
+  if (scope === null) return;
+  const { tally = { completed: 0, failed: 0 } } = draft.branch(scope.fanOut, scope.branch);
+  const completed = Math.max(tally.completed, progress.completed);
+  const failed = Math.max(tally.failed, progress.failed);
+  draft.setBranch(scope.fanOut, scope.branch, { tally: { completed, failed } });
+  noteArrival(draft, scope.fanOut, progress.firstArrivalAt);
+  draft.note({ type: "part.progress", token: id, node, data: { completed, failed } });
+}
+
+function noteArrival(draft: Draft, fanOut: number, at: number | undefined): void {
+  if (at === undefined) return;
+  const { firstArrivalAt = draft.now } = draft.fanOut(fanOut);
+  draft.mark(fanOut, { firstArrivalAt: Math.min(firstArrivalAt, at) });
+}
+
+/** Returns the branches of a fan-out so far. */
+export function tallyOf({ branches, finished, failed, spread }: FanOut): Tally {
+  if (spread === undefined) return { total: branches.length, finished, failed };
+  const tally = { total: spread.total, finished: 0, failed: 0 };
+  for (const [part, { failure, tally: own }] of branches.entries()) {
+    const lost = failure === undefined ? (own?.failed ?? 0) : placeOf(spread, part).size;
+    tally.failed += lost;
+    tally.finished += lost + (failure === undefined ? (own?.completed ?? 0) : 0);
+  }
+  return tally;
+}
+
+/** Reports whether parts of a fan-out run. */
+export function runsParts({ spread, branches }: FanOut): boolean {
+  return spread !== undefined && branches.some(({ active }) => active > 0);
+}
+
+/** Returns the error of results that are longer than a merge may be; `undefined` where they are not. */
+export function excessOf({ branches, spread, group }: FanOut): RunError | undefined {
+  if (spread === undefined) return undefined;
+  const length = branches.reduce((sum, { tally }) => sum + (tally?.length ?? 0), 0);
+  if (length <= MAX_MERGED_LENGTH) return undefined;
+  return {
+    code: "TOO_LARGE",
+    message: `The branches of "${group}" have more than ${length} characters as JSON. The maximum is ${MAX_MERGED_LENGTH}: let its branches return references.`,
+  };
+}
+
+/** Returns what the completed branches of a spread fan-out have for its merge, by index: of `mOfN` no more than it needs. */
+export function completedOf({ branches }: FanOut, strategy: SynchronizationStrategy): BranchOutput[] {
+  const all = branches.flatMap((part) => {
+    const { completed, outputs } = resultOf(part);
+    return completed.map((index, at) => ({ index, output: outputs[at] ?? null }));
+  });
+  return typeof strategy === "object" ? all.slice(0, strategy.mOfN) : all;
+}
+
+/** Returns the failed branches of a fan-out, by index. */
+export function failedOf({ branches, spread }: FanOut): [index: number, error: RunError][] {
+  return branches.flatMap((branch, index): [number, RunError][] => {
+    const { failure } = branch;
+    if (spread === undefined) return failure === undefined ? [] : [[index, failure]];
+    if (failure === undefined) return resultOf(branch).failed;
+    const { first, size } = placeOf(spread, index);
+    return Array.from({ length: size }, (_, at) => [first + at, failure]);
+  });
+}
+
+const NOTHING: PartResult = { completed: [], outputs: [], failed: [] };
+
+function resultOf({ output, tally }: Branch): PartResult {
+  // SAFETY: `takePart` writes the length together with the result.
+  return tally?.length === undefined ? NOTHING : (output as unknown as PartResult);
+}
