@@ -61,6 +61,11 @@ export class Crossings {
     return !this.#life.alive;
   }
 
+  /** Ends the newest life, at no crossing. */
+  kill(): void {
+    this.#life.alive = false;
+  }
+
   isCrash(error: unknown): boolean {
     return error instanceof Crash;
   }

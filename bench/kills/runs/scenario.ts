@@ -27,9 +27,10 @@ export interface RunsOptions {
 
 /** Time that the desk takes, in milliseconds. */
 const DESK_MS = { from: 20, to: 600 };
-/** Answers of the desk between a restart and the next kill, and the longest wait for them in milliseconds. */
+/** Answers of the desk between a restart and the next kill, which then comes while a `once` operation is at the desk. */
 const ANSWERS = { from: 10, to: 60 };
-const QUIET_MS = 2_500;
+/** The longest wait for that, in milliseconds: all that is left may be waits for lost results. */
+const QUIET_MS = 6_000;
 const RETRY_MS = 200;
 const PAGE = 200;
 
@@ -42,22 +43,22 @@ export async function runs(
 ): Promise<RunsHistory> {
   const random = mulberry32(seed);
   const history: RunsHistory = { kills: [], hits: [], runs: [] };
-  const answers = new EventEmitter();
+  const events = new EventEmitter();
   const desk = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? "", "http://desk");
+    const isOnce = pathname !== "/look";
     history.hits.push({
-      isOnce: pathname !== "/look",
+      isOnce,
       call: searchParams.get("call") ?? "",
       operationId: String(request.headers["idempotency-key"]),
       runId: searchParams.get("run") ?? "",
     });
-    setTimeout(
-      () => {
-        response.end('"done"');
-        answers.emit("answer");
-      },
-      within(random, DESK_MS),
-    );
+    const answer = () => {
+      response.end('"done"');
+      events.emit("answer");
+    };
+    setTimeout(answer, within(random, DESK_MS));
+    if (isOnce) events.emit("once");
   });
   desk.listen(0, "127.0.0.1");
   await once(desk, "listening");
@@ -90,19 +91,19 @@ export async function runs(
     }
   }
 
+  /** Resolves when a `once` operation reaches the desk, after so many answers. */
+  async function aim(answers: number, ended: AbortSignal): Promise<void> {
+    for (let left = answers; left > 0; left--) await once(events, "answer", { signal: ended });
+    await once(events, "once", { signal: ended });
+  }
+
   async function killWithin(): Promise<void> {
     for (let done = 0; done < kills; done++) {
       const ended = new AbortController();
-      let left = within(random, ANSWERS);
-      const enough = new Promise<void>((resolve) => {
-        answers.on("answer", () => {
-          if (--left === 0) resolve();
-        });
-      });
-      await Promise.race([enough, pause(QUIET_MS, undefined, { signal: ended.signal })]).finally(() => {
-        answers.removeAllListeners("answer");
-        ended.abort();
-      });
+      const aimed = aim(within(random, ANSWERS), ended.signal);
+      const quiet = pause(QUIET_MS, undefined, { signal: ended.signal });
+      await Promise.race([aimed, quiet]).finally(() => ended.abort());
+      for (const unused of [aimed, quiet]) unused.catch(() => undefined);
       history.kills.push(await server.kill());
       progress(history.kills.length);
     }
