@@ -2,19 +2,20 @@
  * A run in a world that fails: its actor dies and its storage refuses. Only its alarm, and what comes from outside, wakes it again. What it
  * starts elsewhere ends late, twice, or never began; people answer wrongly, again, or too late; the wall clock is set.
  */
-import { RunRuntime } from "../../../src/agents/coordinator/run-runtime.ts";
+
 import type { RunRecord } from "../../../src/agents/coordinator/core/record.ts";
 import { isOver } from "../../../src/agents/coordinator/core/state.ts";
+import { RunRuntime } from "../../../src/agents/coordinator/run-runtime.ts";
+import { deliverResult } from "../../../src/agents/executor/deliver.ts";
 import type { Library } from "../../../src/library/define.ts";
 import { DeployedCode } from "../../../src/library/deployed-code.ts";
-import { deliverResult } from "../../../src/agents/executor/deliver.ts";
 import { NodeKeyValue } from "../../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../../src/ports/node/seeded-ids.ts";
 import type { ActorDatabase } from "../../../src/ports/sql-database.ts";
 import type { NewEnvelope } from "../../../src/protocol/envelope.ts";
 import { asDone } from "../../../src/shared/errors.ts";
-import { Crossings, crossExecutor, crossKeyValue, crossSql, Fault } from "../../support/crossings.ts";
+import { type Crossings, crossExecutor, crossKeyValue, crossSql, Fault } from "../../support/crossings.ts";
 import { localExecutor } from "../../support/local-executor.ts";
 import { MortalClock, WorldClock } from "../clocks.ts";
 
