@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { simulateFaultyRun } from "../simulation/run-faults/run.ts";
 
-const SEEDS = Number(process.env.RUN_SEEDS ?? 250);
+const SEEDS = Number(process.env.RUN_SEEDS ?? 1_000);
 
 /** Seeds that have found a defect: a commit that was stored although it failed, and an answer that came too late. */
 const FOUND = [3733, 8660, 9936];
@@ -33,5 +33,5 @@ test("A72 H1 F2 F6 F9 RUNGATE-1 RUNGATE-2 RUNTIME-1 SUBRUN-2 STOREDTIME-1 RUNSTO
     "task.retried",
     "envelopes",
   ])
-    expect(seen.get(name), name).toBeGreaterThan(SEEDS / 100);
+    expect(seen.get(name), name).toBeGreaterThan(0);
 }, 600_000);

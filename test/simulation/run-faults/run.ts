@@ -11,17 +11,19 @@ import { ToolError } from "../../../src/library/tool-error.ts";
 import { soundnessIssues } from "../../../src/library/workflows/soundness/check.ts";
 import type { NewEnvelope } from "../../../src/protocol/envelope.ts";
 import { operationId } from "../../../src/protocol/ids.ts";
-import type { PinnedNodeTask, PinnedWorkflow } from "../../../src/protocol/pinned-workflow.ts";
+import type { PinnedWorkflow } from "../../../src/protocol/pinned-workflow.ts";
 import type { RunCallAddress } from "../../../src/protocol/run-call.ts";
 import type { WorkflowDefinition } from "../../../src/protocol/workflow-definition.ts";
 import type { RunEntry } from "../../../src/protocol/workflow-run.ts";
 import { DramatisError } from "../../../src/shared/errors.ts";
-import { isJsonObject, type Json } from "../../../src/shared/json.ts";
+import type { Json } from "../../../src/shared/json.ts";
 import { fingerprint } from "../../../src/shared/text.ts";
 import { Crossings, Fault } from "../../support/crossings.ts";
 import { differences } from "../../support/workflows/agreement.ts";
 import { generate } from "../../support/workflows/generate.ts";
 import { Random } from "../random.ts";
+import { lateAnswers, limitsOf, retriesOf } from "./judge.ts";
+import { GATE_MS, pinned } from "./workflow.ts";
 import { RunWorld } from "./world.ts";
 
 /** The findings of one seed; `null` for one whose workflow is not sound. */
@@ -40,7 +42,6 @@ const MAX_STEPS = 20_000;
 /** Time by which a limit may be missed while nothing fails, and the time after a fault in which it may be missed, in milliseconds. */
 const SLACK_MS = 100;
 const DISTURBED_MS = 5_000;
-const GATE_MS = 5_000;
 const OTHERS_MS = 4_000;
 
 interface Started {
@@ -309,106 +310,6 @@ class Simulated {
     const exists = this.#world.database.all(`SELECT 1 AS one FROM sqlite_master WHERE name = '${table}'`);
     return exists.length === 0 ? 0 : this.#world.database.all(`SELECT 1 AS one FROM ${table}`).length;
   }
-}
-
-/** Returns the workflow, in which some nodes ask people and other actors, and which may have a time limit. */
-function pinned(shape: WorkflowDefinition, random: Random, task: PinnedNodeTask): PinnedWorkflow {
-  const tasks: Record<string, PinnedNodeTask> = {};
-  const workflows: Record<string, PinnedWorkflow> = {};
-  const child = { library: "lib", id: "child", version: 1, hash: "", tasks: {}, workflows: {} };
-  const nodes = shape.nodes.map((node): WorkflowDefinition["nodes"][number] => {
-    const { task: own, ...rest } = node;
-    if (own === undefined) return node;
-    const kind = random.pick(["task", "task", "task", "gate", "workflow", "agent"] as const);
-    switch (kind) {
-      case "workflow":
-        workflows[node.ref] = { ...child, definition: shape };
-        return { ...rest, workflow: "lib/child" };
-      case "agent":
-        return { ...rest, agent: "helper", mode: "delegate" };
-      case "gate":
-        tasks[node.ref] = gate(random.chance(0.5) ? GATE_MS : undefined);
-        return node;
-      case "task":
-        tasks[node.ref] = task;
-        return node;
-      default:
-        return kind satisfies never;
-    }
-  });
-  const limit = random.chance(0.25)
-    ? {
-        timeoutMs: random.int(500, 12_000),
-        onTimeout: random.pick(["human_gate", "human_gate", "fail", "cancel_all"] as const),
-      }
-    : {};
-  const joins = new Map<string, number | undefined>();
-  const transitions = shape.transitions.map((one) => {
-    if (one.synchronization === undefined) return one;
-    const { siblingGroup } = one.synchronization;
-    if (!joins.has(siblingGroup))
-      joins.set(siblingGroup, random.chance(0.5) ? random.int(100, 3_000) : undefined);
-    const timeoutMs = joins.get(siblingGroup);
-    return timeoutMs === undefined ? one : { ...one, synchronization: { ...one.synchronization, timeoutMs } };
-  });
-  const definition = { ...shape, nodes, transitions, ...limit };
-  return { library: "lib", id: "w", version: 1, hash: "", definition, tasks, workflows };
-}
-
-function gate(timeoutMs: number | undefined): PinnedNodeTask {
-  const action = { kind: "human.input", prompt: "Well?", schema: { type: "object" } } as const;
-  const step = { ref: "ask", action: { ...action, ...(timeoutMs !== undefined && { timeoutMs }) } };
-  const task = { id: "gate", version: 1, hash: "", inputSchema: { type: "object" }, steps: [step] };
-  return { library: "lib", id: "gate", effect: "pure", timeoutMs: 1_000, task };
-}
-
-/** Returns the limits of a run, with their times, as the definition has them. */
-function limitsOf({ record, time, fanOuts, tokens }: RunState): [what: string, at: number][] {
-  const { timeoutMs, transitions } = record.workflow.definition;
-  const limits: [string, number][] = [];
-  if (timeoutMs !== undefined && time?.isAsked !== true)
-    limits.push(["The time of the run", (time?.since ?? record.createdAt) + timeoutMs]);
-  for (const { group, firstArrivalAt } of fanOuts.values()) {
-    const joins = transitions.find(({ synchronization }) => synchronization?.siblingGroup === group);
-    const limit = joins?.synchronization?.timeoutMs;
-    if (limit !== undefined && firstArrivalAt !== undefined)
-      limits.push(["The time of a fan-in", firstArrivalAt + limit]);
-  }
-  for (const { phase } of tokens.values()) {
-    if (phase.kind !== "working") continue;
-    if (phase.deadline !== undefined) limits.push(["The time of a gate", phase.deadline]);
-    if (phase.lostUntil !== undefined) limits.push(["The time of a lost result", phase.lostUntil]);
-  }
-  return limits;
-}
-
-/** Returns the attempts that were counted twice. */
-function retriesOf(entries: readonly RunEntry[]): string[] {
-  const seen = new Map<number, number>();
-  return entries.flatMap(({ type, token = -1, data }) => {
-    if (type !== "task.retried" || !isJsonObject(data)) return [];
-    const expected = (seen.get(token) ?? 0) + 1;
-    seen.set(token, expected);
-    return data.attempt === expected ? [] : [`Token ${token} repeats attempt ${data.attempt}.`];
-  });
-}
-
-/** Returns the answers that were taken when the time of their gate was over. */
-function lateAnswers(
-  entries: readonly RunEntry[],
-  times: readonly number[],
-  { tasks }: PinnedWorkflow,
-): string[] {
-  const opened = new Map<number, number>();
-  return entries.flatMap(({ type, token, node = "" }, index) => {
-    if (token === undefined) return [];
-    const at = times[index] ?? 0;
-    if (type === "gate.opened") opened.set(token, at);
-    const [step] = tasks[node]?.task?.steps ?? [];
-    const limit = step !== undefined && "timeoutMs" in step.action ? step.action.timeoutMs : undefined;
-    const isLate = type === "gate.answered" && limit !== undefined && at >= (opened.get(token) ?? 0) + limit;
-    return isLate ? [`The answer to token ${token} came too late.`] : [];
-  });
 }
 
 /** Returns the state of a run, its entries, and the time of each. */
