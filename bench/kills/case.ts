@@ -16,6 +16,9 @@ import { check } from "./check.ts";
 import type { History } from "./history.ts";
 import { interruptionsOf, rowsOf } from "./measure.ts";
 import { oneTurn, SURVIVOR, VICTIM } from "./one-turn.ts";
+import { checkRuns, missingInRuns } from "./runs/check.ts";
+import type { RunsHistory } from "./runs/history.ts";
+import { runs } from "./runs/scenario.ts";
 import { Site } from "./site.ts";
 import { storm } from "./storm.ts";
 import { checkTrees, missingInTrees } from "./trees/check.ts";
@@ -27,10 +30,13 @@ const BACKGROUND_PATIENCE_MS = 600_000;
 const ONE_TURN_PATIENCE_MS = 180_000;
 const TREES_PATIENCE_MS = 600_000;
 const TREE_USERS = 4;
+const RUNS_PATIENCE_MS = 600_000;
+const KILLS_OF_RUN = 5;
+const BRANCHES = 200;
 
 /**
- * Options: `--kills`, `--conversations`, `--seed`, and `--history FILE` for the recorded history, one JSON text per
- * scenario.
+ * Options: `--kills`, `--conversations`, `--seed`, `--part runs` for the runs of workflows alone, and `--history FILE` for the recorded
+ * history, one JSON text per scenario.
  */
 export async function runKills(directory: string, args: readonly string[]): Promise<ResultRow[]> {
   const { values } = parseArgs({
@@ -40,12 +46,15 @@ export async function runKills(directory: string, args: readonly string[]): Prom
       conversations: { type: "string", default: "20" },
       seed: { type: "string", default: String(Date.now() % 1_000_000) },
       history: { type: "string" },
+      part: { type: "string" },
     },
   });
   const [kills, conversations, seed] = [values.kills, values.conversations, values.seed].map(Number);
   if (!kills || !conversations || seed === undefined || Number.isNaN(seed)) {
     throw new Error("--kills, --conversations and --seed must be numbers.");
   }
+  if (values.part !== undefined && values.part !== "runs") throw new Error('--part must be "runs".');
+  if (values.part === "runs") return killRuns(await buildKillsBundle(directory), directory, { kills, seed });
   console.log(`${kills} kills during ${conversations} conversations, seed ${seed}:`);
   const bundle = await buildKillsBundle(directory);
   const keep = (history: History) => {
@@ -78,6 +87,7 @@ export async function runKills(directory: string, args: readonly string[]): Prom
     { kills, users: TREE_USERS, seed, patienceMs: TREES_PATIENCE_MS, settleMs: 60_000 },
     tick,
   );
+  const fannedOut = await killRuns(bundle, directory, { kills, seed });
   console.log(`\n${summariesIn(raged)} histories were compacted in the storm.`);
   refuse(
     [...check(raged), ...check(within), ...checkBackground(worked)].map(
@@ -90,7 +100,33 @@ export async function runKills(directory: string, args: readonly string[]): Prom
   refuse(missingIn(worked));
   refuse(checkTrees(grown));
   refuse(missingInTrees(grown));
-  return [...rowsOf(raged), ...oneTurnRows(within), ...backgroundRows(worked), ...treeRows(grown)];
+  return [
+    ...rowsOf(raged),
+    ...oneTurnRows(within),
+    ...backgroundRows(worked),
+    ...treeRows(grown),
+    ...fannedOut,
+  ];
+}
+
+/** Kills runs of workflows, and checks them. Throws for a run that violates a rule. */
+async function killRuns(
+  bundle: Bundle,
+  directory: string,
+  { kills, seed }: { kills: number; seed: number },
+): Promise<ResultRow[]> {
+  const count = Math.ceil(kills / KILLS_OF_RUN);
+  console.log(`\n${KILLS_OF_RUN} kills within the fan-out of each of ${count} runs:`);
+  const options = { runs: count, kills: KILLS_OF_RUN, branches: BRANCHES, seed };
+  const history = await runs(
+    bundle,
+    join(directory, "runs"),
+    { ...options, patienceMs: RUNS_PATIENCE_MS },
+    tick,
+  );
+  refuse(checkRuns(history));
+  refuse(missingInRuns(history));
+  return runRows(history);
 }
 
 export function buildKillsBundle(directory: string): Promise<Bundle> {
@@ -168,6 +204,23 @@ function treeRows({ kills, trees: grown, hits }: TreesHistory): ResultRow[] {
     row("stopped", grown.filter(({ stopped }) => stopped).length),
     row("conversations", grown.flatMap(({ rooms }) => rooms).length),
     row("runs of tools", hits.length),
+  ];
+}
+
+function runRows({ kills, runs: ended, hits }: RunsHistory): ResultRow[] {
+  const all = ended.flatMap((run) => [run, ...run.below]);
+  const row = (metric: string, count: number) =>
+    summarise({ case: "kills", system: "dramatis", metric: `runs: ${metric}`, unit: "count" }, [count]);
+  const entries = (type: string) =>
+    all.flatMap(({ journal }) => journal).filter((entry) => entry.type === type).length;
+  const operations = new Set(hits.map(({ operationId }) => operationId)).size;
+  return [
+    row("kills", kills.length),
+    row("runs", ended.length),
+    row("runs of sub-workflows", all.length - ended.length),
+    row("tasks", entries("task.completed") + entries("task.failed")),
+    row("outcomes unknown", entries("task.failed")),
+    row("requests per operation", hits.length / operations),
   ];
 }
 

@@ -9,6 +9,7 @@ import {
   type ToolContext,
 } from "../../src/library/define.ts";
 import { BACKGROUND_AGENT, BACKGROUND_TOOLS } from "./background/script.ts";
+import { errandTasks, errandWorkflows } from "./runs/errands.ts";
 import { AGENT, TOOL_EFFECTS } from "./script.ts";
 import { CHIEF } from "./trees/agents.ts";
 
@@ -83,6 +84,8 @@ const app = dramatis({
       personas,
       tools: [...tools, ...backgroundTools, ...callTools],
       modelProfiles: [OFFLINE],
+      tasks: errandTasks,
+      workflows: errandWorkflows,
     }),
   ],
   // One user reads all trees, over and over.
@@ -90,5 +93,5 @@ const app = dramatis({
   agents: personas.map(({ id }) => ({ id, persona: `kills/${id}` })),
 });
 
-export const { Conversation, Agent, Executor } = app;
+export const { Conversation, Agent, Coordinator, Executor } = app;
 export default app.handler;

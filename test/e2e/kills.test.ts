@@ -12,6 +12,8 @@ import { background } from "../../bench/kills/background/scenario.ts";
 import { buildKillsBundle, missing, onSite, outcomeAmiss } from "../../bench/kills/case.ts";
 import { check } from "../../bench/kills/check.ts";
 import { oneTurn } from "../../bench/kills/one-turn.ts";
+import { checkRuns, missingInRuns } from "../../bench/kills/runs/check.ts";
+import { runs } from "../../bench/kills/runs/scenario.ts";
 import { storm } from "../../bench/kills/storm.ts";
 import { checkTrees } from "../../bench/kills/trees/check.ts";
 import { trees } from "../../bench/kills/trees/scenario.ts";
@@ -60,6 +62,15 @@ describe.concurrent("A72 H1 kill -9 under load", () => {
     expect(checkTrees(history).filter(isInTime)).toEqual([]);
     expect(history.kills).toHaveLength(2);
     expect(history.trees.length).toBeGreaterThan(1);
+  }, 210_000);
+
+  // Half a minute of it waits for results of `once` tasks that nobody has, beside the turn that pauses as long.
+  it("A72 H1 F2 five times within a fan-out of 200: it completes, no `once` task runs twice, and each unknown outcome is reported", async () => {
+    const options = { runs: 1, kills: 5, branches: 200, seed: 7, patienceMs: ONE_TURN_MS };
+    const history = await runs(bundle, join(folder, "runs"), options);
+    expect(checkRuns(history)).toEqual([]);
+    expect(missingInRuns(history)).toEqual([]);
+    expect(history.kills).toHaveLength(5);
   }, 210_000);
 
   it("A72 H1 as often within one turn as it may be: it completes; once more: it fails", async () => {

@@ -30,6 +30,8 @@ export interface Life {
 export class Crossings {
   /** Names of the crossings so far, in order. Each has two crash points, before and after. */
   readonly names: string[] = [];
+  /** Faults that have happened. */
+  failed = 0;
   #armed = false;
   #point = 0;
   #life: { alive: boolean } = { alive: true };
@@ -61,6 +63,11 @@ export class Crossings {
     return !this.#life.alive;
   }
 
+  /** Ends the newest life, at no crossing. */
+  kill(): void {
+    this.#life.alive = false;
+  }
+
   isCrash(error: unknown): boolean {
     return error instanceof Crash;
   }
@@ -87,7 +94,10 @@ export class Crossings {
 
   #pass(life: { alive: boolean }): void {
     const point = this.#point++;
-    if (this.faults.includes(point)) throw new Fault(`at point ${point}`);
+    if (this.faults.includes(point)) {
+      this.failed += 1;
+      throw new Fault(`at point ${point}`);
+    }
     if (!this.points.includes(point)) return;
     life.alive = false;
     throw new Crash(`at point ${point}`);

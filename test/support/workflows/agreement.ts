@@ -27,6 +27,14 @@ function withoutRetried(entries: readonly RunEntry[]): RunEntry[] {
   });
 }
 
+/** Entries that end what a node runs. */
+const OUTCOMES: ReadonlySet<string> = new Set([
+  "task.completed",
+  "task.failed",
+  "gate.answered",
+  "gate.expired",
+]);
+
 /** Runs the reference interpreter through the steps of a journal. */
 function replayed({ record }: RunState, entries: readonly RunEntry[]): RunResult {
   const { definition } = record.workflow;
@@ -40,13 +48,16 @@ function replayed({ record }: RunState, entries: readonly RunEntry[]): RunResult
     const members = isJsonObject(data) ? data : {};
     if (type === "token.created") paths.set(token, String(members.path ?? "root"));
     if (type === "sync.timeout") left.push({ fanOut: Number(members.fanOut) });
-    if (type !== "task.completed" && type !== "task.failed") continue;
+    // Without a token it is the run that asks for more time.
+    if (!OUTCOMES.has(type) || token === -1) continue;
     left.push({ task: token });
     const key = `${node} ${paths.get(token)}`;
     const own = outcomes.get(key) ?? [];
     outcomes.set(key, own);
     own.push(
-      type === "task.completed" ? { output: members.output ?? null } : { failure: errorOf(members.error) },
+      members.error === undefined
+        ? { output: (type === "gate.answered" ? members.answer : members.output) ?? null }
+        : { failure: errorOf(members.error) },
     );
   }
   return run(definition, record.input, {
@@ -72,8 +83,9 @@ function errorOf(error: Json | undefined): { code: string; message: string } {
   return { code: String(code), message: String(message) };
 }
 
-/** Returns how a finished run differs from what the reference interpreter does; none if they agree. */
+/** Returns how a finished run differs from what the reference interpreter does; none if they agree. That has no time limit for runs. */
 export function differences(state: RunState, entries: readonly RunEntry[]): string[] {
+  if (state.status === "timed_out" || state.status === "cancelled") return broken(state, entries);
   const expected = replayed(state, entries);
   const found: string[] = [];
   const compare = (what: string, actual: unknown, wanted: unknown) => {
@@ -93,8 +105,8 @@ export function differences(state: RunState, entries: readonly RunEntry[]): stri
 }
 
 /** Returns what a journal says that no run does: tokens without one end, fan-ins that fire twice. */
-function broken({ made }: RunState, entries: readonly RunEntry[]): string[] {
-  const found: string[] = [];
+function broken({ made, tokens, fanOuts, root }: RunState, entries: readonly RunEntry[]): string[] {
+  const found = tokens.size + fanOuts.size + root.active === 0 ? [] : ["It is over, and something is open."];
   const ends = new Map<number, number>();
   const arrived = new Set<number>();
   const completed = new Set<number>();

@@ -172,7 +172,13 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
       );
     }
     const unit = this.begin();
-    body(unit);
+    try {
+      body(unit);
+    } catch (error) {
+      // The transaction of `body` may have been stored all the same.
+      if (unit.isChanged) this.#isSuspect = true;
+      throw error;
+    }
     return unit;
   }
 

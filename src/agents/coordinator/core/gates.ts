@@ -82,7 +82,9 @@ export function answerGate(draft: Draft, { token: id, answer, by }: GateAnswered
   }
   const token = draft.tokens.get(id);
   const work = token === undefined ? undefined : workOf(draft.before.record, token);
-  if (token?.phase.kind !== "working" || work?.kind !== "gate")
+  // What ends gates at their time may have failed before.
+  const { deadline = Number.POSITIVE_INFINITY } = token?.phase.kind === "working" ? token.phase : {};
+  if (token?.phase.kind !== "working" || work?.kind !== "gate" || deadline <= draft.now)
     throw new DramatisError("CONFLICT", "This gate waits for no answer any more.");
   checkAnswer(work.question, answer);
   draft.note({ type: "gate.answered", token: id, node: token.node, data: { by, answer } });

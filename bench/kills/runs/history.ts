@@ -1,0 +1,28 @@
+/** The history of the scenario `runs`, as plain data. */
+import type { RunEntryView, RunView } from "../../../src/protocol/coordinator-api.ts";
+import type { Kill } from "../history.ts";
+
+/** A request to the desk. */
+export interface DeskHit {
+  /** The desk must get at most one request of this operation. */
+  isOnce: boolean;
+  /** Names the errand. */
+  call: string;
+  operationId: string;
+  /** The run whose task asked; empty for the tool of an agent. */
+  runId: string;
+}
+
+/** A run once it has ended. */
+export interface EndedRun {
+  view: RunView;
+  journal: RunEntryView[];
+  /** The runs of its sub-workflows that asked the desk. */
+  below: EndedRun[];
+}
+
+export interface RunsHistory {
+  kills: Kill[];
+  hits: DeskHit[];
+  runs: EndedRun[];
+}

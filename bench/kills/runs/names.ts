@@ -1,0 +1,2 @@
+/** The workflow of the scenario `runs`, in the library `kills`. */
+export const ERRANDS = "errands";
