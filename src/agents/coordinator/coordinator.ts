@@ -10,15 +10,9 @@
 import type { ConnectionContext } from "agents";
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
-import { withDeadline } from "../../ports/deadline.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
-import {
-  AGENT_CALL,
-  type AgentError,
-  type AgentResult,
-  type AgentResultApi,
-} from "../../protocol/agent-call.ts";
+import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";
 import type {
   CoordinatorApi,
   FollowRun,
@@ -39,13 +33,7 @@ import { stemOf } from "../../protocol/ids.ts";
 import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
 import type { DeferApi, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
-import {
-  type ChildRun,
-  type ChildRunApi,
-  type PartResult,
-  RUN_START,
-  type RunCallAddress,
-} from "../../protocol/run-call.ts";
+import type { ChildRun, ChildRunApi, PartResult, RunCallAddress } from "../../protocol/run-call.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { RunError } from "../../protocol/workflow-run.ts";
 import { defined } from "../../shared/defined.ts";
@@ -64,14 +52,17 @@ import { createOutflows } from "../base/sockets/outflow.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { takeAgentAnswers } from "./agent-nodes.ts";
 import { takeChildRuns } from "./child-runs.ts";
+import { beginsWork } from "./core/run-envelopes.ts";
 import { isOver } from "./core/state.ts";
 import { shownStatus } from "./core/work.ts";
 import { RunReaders } from "./door/run-readers.ts";
 import { RunSockets } from "./door/run-sockets.ts";
+import { RunWaiters } from "./door/run-waiters.ts";
 import {
   answerCheck,
   cannotDefer,
   checkReader,
+  checkRepeated,
   parseFollow,
   parseRetry,
   parseStart,
@@ -97,11 +88,6 @@ export interface CoordinatorClassPorts<Env> {
   /** Where the runs of a tenant may live. */
   location(tenant: string): LocationPolicy;
 }
-
-/** The types of the envelopes that begin work of others. */
-const STARTS: ReadonlySet<string> = new Set([RUN_START, AGENT_CALL]);
-/** Milliseconds that `finished` waits at most. */
-const MAX_WAIT_MS = 15 * 60_000;
 
 /** Returns the class `Coordinator` of an application. */
 export function createCoordinatorClass<Env extends Cloudflare.Env>(
@@ -148,14 +134,14 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       armWakeup: (milliseconds) => this.#wakeups.arm("run", milliseconds),
       ids: systemIds,
       // Starts keep to the room for what begins work (MAIL-20).
-      send: (envelope) => this.mailbox.send(envelope, { owed: !STARTS.has(envelope.type) }),
+      send: (envelope) => this.mailbox.send(envelope, { owed: !beginsWork(envelope) }),
       withdraw: ({ to, type }) => this.mailbox.withdraw(to, type),
       statusChanged: () => this.#listing.note(),
       publish: ({ before, state }) => {
         if (shownStatus(before) !== shownStatus(state)) void this.#listing.publish();
         this.#readers.wake();
         this.#sockets.wake();
-        if (isOver(state)) for (const end of this.#waiting) end();
+        if (isOver(state)) this.#waiters.wake();
       },
     });
     /** The run's entry in the directory. */
@@ -182,8 +168,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       state: () => this.#runtime.state,
       expireAt: (time) => this.#wakeups.arm("expiry", Math.max(0, time - systemClock.now())),
     });
-    /** Callers that wait for the end of the run. */
-    readonly #waiting = new Set<() => void>();
+    readonly #waiters = new RunWaiters(systemClock);
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
@@ -256,14 +241,10 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
         // Another request may have started the run meanwhile.
         if (this.#runtime.exists) return this.#repeated(principal, request, idempotencyKey);
         await this.#runtime.start({
-          id,
-          tenant,
-          projectId,
+          ...{ id, tenant, projectId, workflow, request },
           stem: stemOf(systemIds.ulid()),
-          workflow,
           input: ports.checkedInput(workflow, input),
           startedBy: subject,
-          request,
           ...(path.length === 0 ? {} : { path }),
           ...defined({ origin, width: ports.fanOutWidth }),
           createdAt: systemClock.now(),
@@ -308,13 +289,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     async finished(principal: Principal, timeoutMs: number) {
       return asResult(async () => {
         checkReader(this.#runtime.state.record, principal);
-        const limit = Math.min(timeoutMs, MAX_WAIT_MS);
-        if (!isOver(this.#runtime.state)) {
-          const { promise: end, resolve } = Promise.withResolvers<void>();
-          this.#waiting.add(resolve);
-          await withDeadline(systemClock, limit, () => end).catch(() => undefined);
-          this.#waiting.delete(resolve);
-        }
+        if (!isOver(this.#runtime.state)) await this.#waiters.wait(timeoutMs);
         return runView(this.#runtime);
       });
     }
@@ -388,9 +363,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     async deferOperation(): Promise<Result<GivenHandle>> {
-      return asResult(() => {
-        throw cannotDefer();
-      });
+      return asResult(cannotDefer);
     }
 
     /** Followers of a run get its frames only. */
@@ -410,17 +383,10 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       return new Response("Not found", { status: 404 });
     }
 
-    /** Answers a request that was made before. Throws `IDEMPOTENCY_CONFLICT` for another one, and `CONFLICT` without a key. */
+    /** Answers a request that was made before. Throws as `checkRepeated`. */
     #repeated(principal: Principal, request: string, key: string | undefined): RunView {
-      const { state } = this.#runtime;
-      checkReader(state.record, principal);
-      if (key === undefined)
-        throw new DramatisError("CONFLICT", "This run exists already. Start another one under another id.");
-      if (state.record.request === request) return runView(this.#runtime);
-      throw new DramatisError(
-        "IDEMPOTENCY_CONFLICT",
-        "Another run was started under this key. Repeat that request, or give another key.",
-      );
+      checkRepeated(this.#runtime.state.record, principal, { request, key });
+      return runView(this.#runtime);
     }
 
     #read<Value>(principal: Principal, body: () => Value): Promise<Result<Value>> {

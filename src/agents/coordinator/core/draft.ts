@@ -8,7 +8,7 @@ import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { type Graph, graphOf } from "./graph.ts";
 import { MAX_TOKENS } from "./limits.ts";
-import { placeOf } from "./part-place.ts";
+import { branchPlace } from "./part-place.ts";
 import {
   type Branch,
   definitionOf,
@@ -327,14 +327,7 @@ export class Draft {
   /** Returns the path of a scope's tokens. */
   placeOf(key: ScopeKey): { path: string; group: string | null; branch: number } {
     if (key === null) return { path: "root", group: null, branch: 0 };
-    const { path, origin, branches, group, part, spread } = this.fanOut(key.fanOut);
-    if (spread !== undefined) {
-      const { first, size } = placeOf(spread, key.branch);
-      return { path: `${path}.${origin}.${first}-${first + size - 1}`, group, branch: first };
-    }
-    const branch = (part?.first ?? 0) + key.branch;
-    const own = (part?.total ?? branches.length) > 1 ? `${path}.${origin}.${branch}` : path;
-    return { path: own, group, branch };
+    return branchPlace(this.fanOut(key.fanOut), key.branch);
   }
 
   /** Returns the change since the draft was made; `null` where there is none. */

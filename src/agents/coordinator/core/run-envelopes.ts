@@ -159,6 +159,14 @@ function invitingOrigin({ workflow, origin }: RunRecord, ref: string): RunOrigin
   return graphOf(workflow.definition).node(ref).mode === "loop_in" ? origin : undefined;
 }
 
+/** The types of the envelopes that begin work of others. */
+const STARTS: ReadonlySet<string> = new Set([RUN_START, AGENT_CALL, AGENT_INVITE]);
+
+/** Reports whether an envelope begins work of others. */
+export function beginsWork({ type }: Pick<RunEnvelope, "type">): boolean {
+  return STARTS.has(type);
+}
+
 function startedBy(record: RunRecord, token: Token | undefined): Started | undefined {
   if (token?.phase.kind !== "working") return undefined;
   const { kind } = workOf(record, token) ?? {};

@@ -69,6 +69,25 @@ export function requestHash({ workflow, input = {}, projectId }: StartRun): Prom
 }
 
 /**
+ * Checks a request for a run that exists. Throws `NOT_FOUND`, `CONFLICT` without a key, and `IDEMPOTENCY_CONFLICT` for one with another
+ * content.
+ */
+export function checkRepeated(
+  record: RunRecord,
+  principal: Principal,
+  { request, key }: { request: string; key: string | undefined },
+): void {
+  checkReader(record, principal);
+  if (key === undefined)
+    throw new DramatisError("CONFLICT", "This run exists already. Start another one under another id.");
+  if (record.request !== request)
+    throw new DramatisError(
+      "IDEMPOTENCY_CONFLICT",
+      "Another run was started under this key. Repeat that request, or give another key.",
+    );
+}
+
+/**
  * Throws `FORBIDDEN` for a workflow that asks an agent which waits for the run (RUNDOOR-3). The nodes of its sub-workflows count, too, and so
  * does a node that the run may never reach.
  */
@@ -89,9 +108,9 @@ export function checkReader({ tenant, startedBy }: RunRecord, principal: Princip
   throw unknownRun();
 }
 
-/** The refusal of a task that would give its result later. */
-export function cannotDefer(): DramatisError {
-  return new DramatisError(
+/** Refuses a task that would give its result later: throws `UNSUPPORTED`. */
+export function cannotDefer(): never {
+  throw new DramatisError(
     "UNSUPPORTED",
     "A task of a run cannot defer its result. Let a node wait for a person, or return the result.",
   );
