@@ -416,6 +416,7 @@ describe("API-1 answers fit the document", () => {
     const path = `/api/runs/${quick}`;
     const entries = await ask("followRun", `${path}/events`);
     await ask("followRun", `${path}/events?from=${Object(entries).length}`);
+    await ask("followRun", `${path}/events`, { headers: { upgrade: "websocket" } });
     for (const id of [quick, stopped]) await ask("getRun", `/api/runs/${id}`);
     const steps = [{ ref: "ask", action: { kind: "human.approve", prompt: "May it go on?" } }];
     const own = { inputSchema: { type: "object" } };
@@ -435,7 +436,7 @@ describe("API-1 answers fit the document", () => {
     const failed = `/api/runs/${await start("run/fails")}`;
     await ask("followRun", `${failed}/events`);
     await ask("getRun", failed);
-    await ask("retryRun", `${failed}/retry`, body({}));
+    await ask("retryRun", `${failed}/retry`, body({ repeatOnce: true }));
     await ask("followRun", `${failed}/events`);
     await ask("listRunEntries", `${path}/journal`);
     await ask("getRunWorkflow", `${path}/workflow`);

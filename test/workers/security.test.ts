@@ -6,6 +6,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, test, vi } from "vitest";
+import { unknownRun } from "../../src/agents/coordinator/core/record.ts";
 import { D1DeadLetters } from "../../src/d1/dead-letters.ts";
 import { OPERATIONS } from "../../src/http/operations.ts";
 import { claimText } from "../../src/protocol/operation-handle.ts";
@@ -121,6 +122,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   listRuns: same(MAY),
   getRun: READ,
   cancelRun: READ,
+  retryRun: READ,
   answerGate: READ,
   listRunEntries: READ,
   getRunWorkflow: READ,
@@ -208,6 +210,7 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   startRun: ({ library }) => ({ workflow: `${library}/known`, input: {} }),
   answerGate: () => ({ answer: { approved: true } }),
   cancelRun: () => ({ reason: "Enough." }),
+  retryRun: () => ({ repeatOnce: true }),
   createTrigger: ({ conversation }) => ({
     when: FAR,
     starts: { conversationId: conversation, content: "Let me in." },
@@ -407,13 +410,15 @@ async function whole(response: Response, of: Ids): Promise<string> {
   return names.reduce((rest, name) => rest.replaceAll(name, "…"), text);
 }
 
-const SOCKETS = OPERATIONS.filter(({ answers }) => answers.some(({ status }) => status === 101));
+const DOORS = OPERATIONS.filter(({ answers }) => answers.some(({ status }) => status === 101));
+/** The doors of conversations. */
+const SOCKETS = DOORS.filter(({ id }) => id !== "followRun");
 
 test("API-2 every operation has its expectations here, and nothing else has", () => {
   expect(Object.keys(EXPECTED).toSorted()).toEqual(OPERATIONS.map(({ id }) => id).toSorted());
   const withBody = OPERATIONS.filter(({ body }) => body !== undefined).map(({ id }) => id);
   expect(Object.keys(BODIES).toSorted()).toEqual(withBody.toSorted());
-  expect(SOCKETS).toHaveLength(2);
+  expect(DOORS.map(({ id }) => id).toSorted()).toEqual(["connect", "connectSdk", "followRun"]);
 });
 
 describe("AUTH-1 a bad credential", () => {
@@ -448,7 +453,7 @@ describe("AUTH-1 a bad credential", () => {
   test.each(BAD)("BEARER-3 %s: every socket's door is shut", async (_, make) => {
     const token = await make();
     const bearer = token === null ? [] : [`bearer.${token}`];
-    for (const { path } of SOCKETS) {
+    for (const { path } of DOORS) {
       const target = pathOf(path, ids);
       expect((await server.knock(target, bearer)).response.status).toBe(401);
       const { client } = await server.knock(target, ["dramatis.v1", ...bearer]);
@@ -539,18 +544,22 @@ describe("DOOR-1, DOOR-3 who may not read is told the same at every socket's doo
   test.each(["stranger", "outsider"] as const)("%s", async (guest) => {
     const token = await sign(GUESTS[guest]);
     const before = await state();
-    for (const { path } of SOCKETS) {
+    for (const { id, path } of DOORS) {
       for (const query of QUERIES) {
         for (const of of [ids, NOTHING]) {
           const target = `${pathOf(path, of)}${query}`;
-          const message = `There is no conversation "${of.conversation}".`;
+          const message =
+            id === "followRun" ? unknownRun().message : `There is no conversation "${of.conversation}".`;
           const offer = ["dramatis.v1", `bearer.${token}`];
           const { response, client } = await server.knock(target, offer, tricks(ids.conversation));
           expect([...response.headers]).toEqual([["sec-websocket-protocol", "dramatis.v1"]]);
           expect(await client?.whenClosed()).toEqual({ code: 4404 });
-          expect(client?.frames.map(({ type, data }) => [type, data])).toEqual([
-            ["error", { code: "NOT_FOUND", message, retriable: false }],
-          ]);
+          const error = { code: "NOT_FOUND", message, retriable: false };
+          if (id === "followRun") {
+            expect([client?.frames, client?.others]).toEqual([[], [{ v: 1, type: "error", data: error }]]);
+            continue;
+          }
+          expect(client?.frames.map(({ type, data }) => [type, data])).toEqual([["error", error]]);
           expect(client?.others).toEqual([]);
         }
       }
