@@ -77,7 +77,7 @@ describe("the list of runs", () => {
     expect(await shown(operator("elsewhere"))).toEqual([]);
     await expect.poll(() => shown(ada, "status=failed")).toEqual([failing.id]);
     const { runs } = await list(ada, "status=failed");
-    const { input, state, error, seq, tokens, active, gates, retry, ...members } = await call<RunView>(
+    const { input, state, error, seq, tokens, active, gates, retry, usage, ...members } = await call<RunView>(
       "GET",
       `/api/runs/${failing.id}`,
       200,
