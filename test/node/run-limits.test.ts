@@ -112,3 +112,23 @@ describe("the calls of a run", () => {
     expect(change.state.status).toBe("failed");
   });
 });
+
+test("ROUTE-4 transitions that fire together and make too many tokens are refused before any is made", () => {
+  const each = (ref: string) => ({
+    ...{ ref, from: "start", to: "work", siblingGroup: "g" },
+    foreach: { collection: "input.items", itemVar: "item" },
+  });
+  const run = new PlayedRun(
+    {
+      initialNode: "start",
+      nodes: [{ ref: "start" }, { ref: "work", task: "task" }],
+      transitions: Array.from({ length: 300 }, (_, index) => each(`each_${index}`)),
+    },
+    { items: Array.from({ length: 40_000 }, () => 0) },
+  );
+  expect(run.state).toMatchObject({
+    status: "failed",
+    error: { code: "TOO_LARGE", message: expect.stringContaining("make 12000000 tokens at once") },
+    made: { tokens: 1, fanOuts: 0 },
+  });
+});

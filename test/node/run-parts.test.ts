@@ -175,7 +175,7 @@ describe("a fan-out", () => {
   });
 
   test.each<[string, JsonObject, object, string]>([
-    ["branches", { items: numbers(100_001) }, {}, "has 100001 branches"],
+    ["branches", { items: numbers(100_001) }, {}, "make 100001 tokens"],
     ["items", { items: Array.from({ length: 20 }, () => "x".repeat(900_000)) }, {}, "The items of"],
     [
       "what its nodes read",
@@ -245,5 +245,21 @@ describe("a fan-out", () => {
     while (whole.runs.size < 2) await whole.step();
     const [, { state: other }] = [...whole.runs.values()] as [unknown, { state: RunState }];
     expect(other.record.input).toEqual({ items: [1, 2, 3], a: 1 });
+    // Words in texts and members of items are no areas.
+    const words = { inputMapping: { text: '"Take this input: " + string(item)', is: "has(input.a)" } };
+    const texts = played(each(words), { items: numbers(4), a: 1, b: 2 }, 2);
+    while (texts.runs.size < 2) await texts.step();
+    const [, { state: named }] = [...texts.runs.values()] as [unknown, { state: RunState }];
+    expect(named.record.input).toEqual({ a: 1 });
+  });
+
+  test("PARTRUN-1 reports of its parts only what a fan-in may depend on", async () => {
+    const sent = async (synchronization: object) => {
+      const tree = played(each({}, synchronization), { items: numbers(12) }, 4);
+      await tree.finish();
+      return tree.sent.filter((type) => type === "part.progress");
+    };
+    expect(await sent({ maxFailures: 5 })).toEqual([]);
+    expect(await sent({ strategy: { mOfN: 12 } })).not.toEqual([]);
   });
 });

@@ -115,6 +115,56 @@ describe("RUNUSE-1 the usage of a run", () => {
   });
 });
 
+describe("LEDGER-7 a hook that is a workflow", () => {
+  const asking = { ref: "a", task: "usage/ask" };
+  const hookOver = (properties: object, outputMapping: object, script: string) =>
+    post({
+      initialNode: "a",
+      inputSchema: { type: "object", properties },
+      nodes: [{ ...asking, inputMapping: { script: JSON.stringify(script) } }],
+      outputMapping,
+    });
+
+  test.each(["contextAssembly", "memoryExtraction"] as const)(
+    "charges %s with what its run has used, once",
+    async (hook) => {
+      const inner = scriptOf("Yes.").content;
+      const workflow =
+        hook === "contextAssembly"
+          ? await hookOver(
+              { user_message: text },
+              {
+                model: '"scripted"',
+                messages: '[{"role": "user", "content": input.user_message}]',
+                stream: "true",
+              },
+              inner,
+            )
+          : await hookOver({}, { operations: "[]" }, inner);
+      const conversation = await createConversation(
+        await createAgent({ identity, memory: { [hook]: { workflow } } }),
+      );
+      const { turnId } = await conversation.play({ replies: [[{ text: "Done." }]] });
+      expect(await conversation.ended(turnId)).toMatchObject({ status: "completed" });
+      const started = hook === "contextAssembly" ? "context_assembly.started" : "memory_extraction.completed";
+      const entry = await vi.waitUntil(async () =>
+        (await conversation.journal()).find(({ type }) => type === started),
+      );
+      const { usage } = await call(
+        "GET",
+        `/${(entry as { runId?: string }).runId ?? Object(entry.data).runId}`,
+        200,
+      );
+      expect(usage.modelCalls).toBe(1);
+      const own = await ofModels(conversation, turnId);
+      expect((await conversation.view()).spent).toMatchObject({
+        tokens: usage.tokens + own.tokens,
+        modelCalls: 2,
+      });
+    },
+  );
+});
+
 describe("LEDGER-7 a conversation that calls a workflow", () => {
   const agentWith = (name: keyof typeof tool) => createAgent({ identity, tools: { toolIds: [tool[name]] } });
   const runOf = async (conversation: TestConversation, turnId: string) => {

@@ -3,6 +3,7 @@ import type { Ids } from "../../ports/ids.ts";
 import { AGENT_CALL, AGENT_CANCEL } from "../../protocol/agent-call.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { PART_ENDED, PART_PROGRESS, RUN_CANCEL, RUN_ENDED, RUN_START } from "../../protocol/run-call.ts";
+import { AGENT_INVITE, AGENT_UNINVITE } from "../../protocol/run-invitation.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ActorCore, Commit, Withdrawal } from "../base/runtime/actor-core.ts";
 import type { RunChange } from "./core/draft.ts";
@@ -27,6 +28,7 @@ export interface RunCommit extends Commit<RunState>, RunChange {
 const WITHDRAWN: ReadonlyMap<string, string> = new Map([
   [RUN_CANCEL, RUN_START],
   [AGENT_CANCEL, AGENT_CALL],
+  [AGENT_UNINVITE, AGENT_INVITE],
   [PART_PROGRESS, PART_PROGRESS],
   [PART_ENDED, PART_PROGRESS],
   [RUN_ENDED, PART_PROGRESS],

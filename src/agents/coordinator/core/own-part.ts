@@ -94,12 +94,13 @@ export function progressOf(
 ): { completed: number; failed: number; firstArrivalAt?: number } | undefined {
   if (now === undefined || meeting === null) return undefined;
   const { strategy, maxFailures, timeoutMs } = meeting.synchronization;
-  const counts = typeof strategy === "object" || maxFailures !== undefined;
   // A fan-out without tokens yet counts all of its branches as finished.
   const [finished, failed] = before === undefined ? [0, 0] : [before.finished, before.failed];
-  const isNew = now.finished !== finished || now.failed !== failed;
+  const isCounted =
+    (typeof strategy === "object" && now.finished !== finished) ||
+    (maxFailures !== undefined && now.failed !== failed);
   const hasArrived = now.firstArrivalAt !== before?.firstArrivalAt && timeoutMs !== undefined;
-  if (!hasArrived && !(counts && isNew)) return undefined;
+  if (!hasArrived && !isCounted) return undefined;
   return {
     completed: now.finished - now.failed,
     failed: now.failed,

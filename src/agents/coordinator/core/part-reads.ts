@@ -2,9 +2,10 @@
  * The members of the areas that the branches of a fan-out may read. Pure.
  *
  * PARTREAD-1  A part gets each member of `input`, `state` and `output` that its nodes may read, and all of an area that they read otherwise
- *             than by member. An area is read in full where that cannot be decided.
+ *             than by member.
  */
 import type { WorkflowDefinition } from "../../../protocol/workflow-definition.ts";
+import { readsOf } from "../../../shared/expressions/reads.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 
 const AREAS = ["input", "state", "output"] as const;
@@ -12,9 +13,6 @@ type Area = (typeof AREAS)[number];
 
 /** The members of each area; `null` for all of them. */
 export type MemberReads = Readonly<Record<Area, ReadonlySet<string> | null>>;
-
-/** A mention of an area, with the member behind it unless that is a method. Texts and comments count, too: at worst too much is read. */
-const MENTION = /\b(input|state|output)\b(?:\.([A-Za-z_]\w*)(?!\w|\s*\())?/g;
 
 const known = new WeakMap<WorkflowDefinition, Map<string, MemberReads>>();
 
@@ -43,9 +41,10 @@ function findReads(
     output: new Set(),
   };
   const read = (source: string) => {
-    for (const [, area, member] of source.matchAll(MENTION)) {
-      // SAFETY: the pattern matches these names only.
-      const at = area as Area;
+    const { paths, tested } = readsOf(source);
+    for (const [area = "", member] of [...paths, ...tested]) {
+      const at = AREAS.find((name) => name === area);
+      if (at === undefined) continue;
       if (member === undefined) reads[at] = null;
       else reads[at]?.add(member);
     }

@@ -6,6 +6,7 @@
  * ROUTE-2  A transition that has fired `maxIterations` times on the way of a token does not fire again, so a later one may.
  * ROUTE-3  A `foreach` makes a token for each item, none for an empty list; what is no list is an error. Otherwise `spawnCount` counts.
  *          A collection that is only a path is not copied, so its length takes no steps.
+ * ROUTE-4  The transitions that fire together make at most `MAX_BRANCHES` tokens. What is more is refused before any is made.
  */
 import type { WorkflowTransition } from "../../../protocol/workflow-definition.ts";
 import { type ReadPath, readsOf } from "../../../shared/expressions/reads.ts";
@@ -13,6 +14,7 @@ import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.t
 import type { Meter } from "../../../shared/json-schema/meter.ts";
 import type { Draft } from "./draft.ts";
 import { evaluated, invalid, TokenFailure, type Variables, variablesOf } from "./evaluation.ts";
+import { MAX_BRANCHES } from "./limits.ts";
 import type { Counts, Token } from "./state.ts";
 
 /** A transition that fires, and the items of each token that it makes. */
@@ -28,8 +30,11 @@ export function firingBehind(draft: Draft, token: Token, meter: Meter): Firing[]
   const variables = variablesOf(draft, token, meter);
   for (const tier of tiers) {
     const firing = tier.filter((transition) => fires(draft, token, transition, variables, meter));
-    if (firing.length > 0)
-      return firing.map((transition) => ({ transition, items: itemsOf(transition, variables, meter) }));
+    if (firing.length > 0) {
+      const lists = firing.map((transition) => listOf(transition, variables, meter));
+      checkTotal(token, lists);
+      return firing.map((transition, index) => ({ transition, items: itemsOf(transition, lists[index]) }));
+    }
   }
   return [];
 }
@@ -71,16 +76,35 @@ function holds(
   throw new TokenFailure(invalid(`${what} must be true or false. It is ${typeName(value)}.`));
 }
 
-function itemsOf(
+/** What a transition makes tokens of: the items of a list, or how many. */
+type Spawned = readonly Json[] | number;
+
+function listOf(
   { ref, foreach, spawnCount = 1 }: WorkflowTransition,
   variables: Variables,
   meter: Meter,
-): JsonObject[] {
-  if (foreach === undefined) return Array.from({ length: spawnCount }, () => ({}));
+): Spawned {
+  if (foreach === undefined) return spawnCount;
   const what = `The collection of the transition "${ref}"`;
   const list = listAt(foreach, variables) ?? evaluated(foreach, foreach.collection, variables, meter, what);
-  if (Array.isArray(list)) return list.map((item) => ({ [foreach.itemVar]: item }));
+  if (Array.isArray(list)) return list;
   throw new TokenFailure(invalid(`${what} must be a list. It is ${typeName(list)}.`));
+}
+
+/** Throws `TokenFailure` for more tokens than a fan-out may have branches: before any is made, since lists are shared and may be many. */
+function checkTotal({ node }: Token, lists: readonly Spawned[]): void {
+  const total = lists.reduce<number>((sum, list) => sum + (typeof list === "number" ? list : list.length), 0);
+  if (total <= MAX_BRANCHES) return;
+  throw new TokenFailure({
+    code: "TOO_LARGE",
+    message: `The transitions behind "${node}" make ${total} tokens at once. The maximum is ${MAX_BRANCHES}.`,
+  });
+}
+
+function itemsOf({ foreach }: WorkflowTransition, list: Spawned = 0): JsonObject[] {
+  if (typeof list === "number") return Array.from({ length: list }, () => ({}));
+  const { itemVar = "" } = foreach ?? {};
+  return list.map((item) => ({ [itemVar]: item }));
 }
 
 const paths = new WeakMap<object, ReadPath | null>();

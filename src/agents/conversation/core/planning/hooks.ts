@@ -74,17 +74,17 @@ export function planAssembly(
 /** A run of a hook, and where it belongs. */
 type PlacedRun = HookRun & { turn: number; agentId: string };
 
-/** Records what a hook that is a task of steps did, and charges its turn with what its models have used up (LEDGER-5). */
+/** Records what a hook that is a task of steps did, and charges its turn with what it has used up (LEDGER-5), as a workflow too (LEDGER-7). */
 function chargeEnd(
   state: ConversationState,
   kind: "contextAssembly" | "memoryExtraction",
   run: PlacedRun,
-  { task: summary, result, lost }: Pick<ToolCompleted, "task" | "result" | "lost">,
+  { task: summary, result, lost, spent }: Pick<ToolCompleted, "task" | "result" | "lost" | "spent">,
   input: Pick<PlanInput, "now">,
 ): AgentDecision[] {
   if (lost !== undefined) return chargeHook(state, kind, run, input);
-  if (summary === undefined) return [];
   const { turn, item, agentId } = run;
+  if (summary === undefined) return spent === undefined ? [] : chargeTask({ n: turn, agentId }, item, spent);
   const charge = { turn, item, agentId, spent: spentByTask(summary), ...defined({ models: summary.models }) };
   return [{ type: "CHARGE_TASK", ...charge, hook: { summary, isSuccess: result.success } }];
 }
