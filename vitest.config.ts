@@ -3,6 +3,7 @@ import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import agents from "agents/vite";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { lostEnds } from "./test/support/lost-ends.ts";
 
 /** What is polled comes, but on a busy machine it may take longer than the second that is usual. */
 const POLL = { poll: { timeout: 10_000 } };
@@ -58,6 +59,7 @@ const workers = (name: string, files: Files) => ({
         },
       },
     })),
+    lostEnds(),
   ],
   test: {
     name,

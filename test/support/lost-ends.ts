@@ -1,0 +1,61 @@
+/**
+ * Ends files of tests on workerd whose own end is lost. Where the last promise of a file is resolved within an actor that is gone, the runtime
+ * drops the message that the file is over, and the run would wait for it for ever.
+ */
+import type { PoolOptions, PoolWorker, TestProject, VitestPluginContext } from "vitest/node";
+
+/** Milliseconds of silence after which no test of a file can still run: each has a time limit below. */
+const SILENCE_MS = 120_000;
+
+/** Watches the runtimes of a project. Put it behind the plugin that brings them. */
+export function lostEnds() {
+  return {
+    name: "lost-ends",
+    configureVitest({ project }: VitestPluginContext) {
+      const { poolRunner } = project.config;
+      if (poolRunner === undefined) throw new Error("No plugin before this one brings a pool.");
+      const createPoolWorker = (options: PoolOptions) =>
+        watched(poolRunner.createPoolWorker(options), options.project);
+      project.config.poolRunner = { name: poolRunner.name, createPoolWorker };
+    },
+  };
+}
+
+/** Ends the files of a worker that is silent: as failed, if a test of them has not ended. */
+function watched(worker: PoolWorker, project: TestProject): PoolWorker {
+  const [send, on] = [worker.send.bind(worker), worker.on.bind(worker)];
+  let files: readonly string[] = [];
+  let tell: ((message: object) => void) | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  const end = () => {
+    const open = project.vitest.state
+      .getTestModules()
+      .filter((module) => module.project === project && files.includes(module.moduleId))
+      .filter((module) => ["queued", "pending"].includes(module.state()));
+    const error = new Error(`Nothing was heard for ${SILENCE_MS / 1_000} s of ${files.join(", ")}.`);
+    files = [];
+    tell?.({
+      ...{ type: "testfileFinished", __vitest_worker_response__: true },
+      ...(open.length > 0 && { error }),
+    });
+  };
+  const wait = () => {
+    clearTimeout(timer);
+    timer = files.length === 0 ? undefined : setTimeout(end, SILENCE_MS);
+  };
+  worker.send = (message) => {
+    if (message.type === "run") files = message.context.files.map(({ filepath }) => filepath);
+    wait();
+    send(message);
+  };
+  worker.on = (event, callback) => {
+    if (event !== "message") return on(event, callback);
+    tell = callback;
+    on(event, (message: { type?: string }) => {
+      if (message.type === "testfileFinished") files = [];
+      wait();
+      callback(message);
+    });
+  };
+  return worker;
+}
