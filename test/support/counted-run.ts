@@ -13,7 +13,7 @@ import { countingStorage } from "./counting-storage.ts";
 import { localExecutor } from "./local-executor.ts";
 
 export interface CountedRun extends Cost {
-  /** Bytes of all rows at the end, as the database has them. */
+  /** Bytes of all rows when they were most, as the database has them after a commit: the end of a fan-out deletes those of its branches. */
   bytes: number;
   output: JsonObject | undefined;
 }
@@ -34,6 +34,7 @@ export async function countedRun(
   const counter = new CostCounter();
   const counted = countingStorage(storage, counter);
   const { promise, resolve } = Promise.withResolvers<void>();
+  let bytes = 0;
   const runtime = new RunRuntime({
     database: new DurableSqlDatabase(counted),
     keyValue: new DurableKeyValue(counted),
@@ -45,6 +46,7 @@ export async function countedRun(
     withdraw: () => undefined,
     statusChanged: async () => undefined,
     publish: ({ state }) => {
+      bytes = Math.max(bytes, storage.sql.databaseSize);
       if (isOver(state)) resolve();
     },
   });
@@ -55,5 +57,5 @@ export async function countedRun(
     width: 10_000,
   });
   await promise;
-  return { ...counter.cost, bytes: storage.sql.databaseSize, output: runtime.state.output };
+  return { ...counter.cost, bytes, output: runtime.state.output };
 }

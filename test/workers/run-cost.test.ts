@@ -90,9 +90,47 @@ const rows = (length: number) =>
     ],
     outputMapping: { size: "size(state.all)" },
   });
+/** Branches of one node that runs `rounds` times, and extends a list or a text of its branch's output each time. */
+const growing = (kind: "list" | "text", rounds: number) => {
+  const added = kind === "list" ? "[result.value]" : "result.value";
+  return defineWorkflow(`growing_${kind}_${rounds}`, {
+    input: z.object({ items: z.array(z.unknown()) }),
+    context: z.object({ all: z.array(z.unknown()) }),
+    initialNode: "start",
+    nodes: [
+      node("start"),
+      node("work", {
+        task: echo,
+        inputMapping: { value: "input.items[0]" },
+        outputMapping: { "output.own": `has(output.own) ? output.own + ${added} : ${added}` },
+      }),
+      node("end"),
+    ],
+    transitions: [
+      transition({
+        from: "start",
+        to: "work",
+        siblingGroup: "all",
+        foreach: { collection: "input.items", itemVar: "item" },
+      }),
+      transition({ from: "work", to: "work", priority: 0, loopConfig: { maxIterations: rounds - 1 } }),
+      transition({
+        from: "work",
+        to: "end",
+        priority: 1,
+        synchronization: {
+          siblingGroup: "all",
+          strategy: "all",
+          merge: { source: "_branch.output.own", target: "state.all", strategy: "append" },
+        },
+      }),
+    ],
+    outputMapping: { size: kind === "list" ? "size(state.all)" : "size(state.all[0])" },
+  });
+};
 const library = defineLibrary("cost", {
   tasks: [echo],
-  workflows: [fan, chain, rows(1), rows(10), rows(50)],
+  workflows: [fan, chain, rows(1), rows(10), rows(50), growing("list", 100), growing("text", 100)],
 });
 
 /** Runs a workflow to its end in a Durable Object nobody used before; what it cost beyond its creation. */
@@ -133,6 +171,22 @@ describe("H5 the cost of a run", () => {
       expect(output).toEqual({ size: branches });
       // The list, the inputs and the outputs of its nodes, and the merge.
       const content = (1 + 3 * nodes) * branches * item.length;
+      expect(bytes / content).toBeLessThanOrEqual(2.5);
+    },
+  );
+
+  test.each([
+    ["list", 2 * 100],
+    ["text", 100 * 2_000],
+  ])(
+    "G4 RUNSTORE-4 the database of a run has at most 2.5 times the bytes of its content, with branches that extend a %s",
+    async (kind, size) => {
+      const [branches, rounds] = [2, 100];
+      const items = Array.from({ length: branches }, () => "x".repeat(2_000));
+      const { bytes, output } = await costOf(`growing_${kind}_${rounds}`, { items });
+      expect(output).toEqual({ size });
+      // The list, the inputs and the outputs of each round, and the merge.
+      const content = (1 + 3 * rounds) * branches * 2_000;
       expect(bytes / content).toBeLessThanOrEqual(2.5);
     },
   );

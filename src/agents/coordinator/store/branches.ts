@@ -1,8 +1,10 @@
 /**
  * The tables `run_fan_outs` and `run_branches`: fan-outs that are open or kept for a retry, and what their branches have done.
  *
- * RUNSTORE-4  A row of branches has the members of their outputs that its commit changed, and the tokens that arrived with it. So a branch of
- *             many nodes stores each of their outputs once.
+ * RUNSTORE-4  A row of branches has the members of their outputs that its commit changed, and the tokens that arrived with it. Of a list that
+ *             a commit extends, it has the added elements; of a text, the added text. So a branch of many nodes stores each of their outputs
+ *             once, also where its nodes collect them in a list. A list that changes elsewhere is stored from its first changed element on, and
+ *             a text whole.
  */
 import type { LongText, PackedText } from "../../../memory/session/long-text.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
@@ -95,6 +97,7 @@ export class BranchTable {
       );
       return { ...fanOut, id };
     });
+    // One row at a time: there may be more of them than memory holds at once.
     for (const { fan_out, seq, body } of heads.length === 0 ? [] : this.#rows()) {
       const own = branches.get(fan_out) ?? [];
       // SAFETY: only `put` writes this column.
@@ -135,8 +138,8 @@ export class BranchTable {
     return this.database.all(EXISTS).length > 0;
   }
 
-  #rows(): { fan_out: number; seq: number; body: PackedText }[] {
-    return this.database.all(BRANCHES);
+  #rows(): Iterable<{ fan_out: number; seq: number; body: PackedText }> {
+    return this.database.each(BRANCHES);
   }
 }
 

@@ -148,11 +148,9 @@ export class RunDatabase {
     state: JsonObject;
     output: JsonObject;
   } {
-    const stored = this.database.all<{ name: string; body: PackedText }>(ALL);
-    const values = stored.map(({ name, body }): [string, Json] => [
-      name,
-      JSON.parse(this.#texts.unpack(`run-value:${name}`, body)),
-    ]);
+    const values: [string, Json][] = [];
+    for (const { name, body } of this.database.each<{ name: string; body: PackedText }>(ALL))
+      values.push([name, JSON.parse(this.#texts.unpack(`run-value:${name}`, body))]);
     const area = (prefix: string) =>
       Object.fromEntries(
         values.flatMap(([name, value]) =>

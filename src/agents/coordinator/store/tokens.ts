@@ -73,7 +73,7 @@ export class TokenTable {
       return data.input;
     };
     const all: StoredTokens = { tokens: new Map(), kept: new Map() };
-    for (const { id, body } of this.database.all<{ id: number; body: PackedText }>(ALL)) {
+    for (const { id, body } of this.database.each<{ id: number; body: PackedText }>(ALL)) {
       // SAFETY: only `put` writes this column.
       const { phase, kept, ...token } = JSON.parse(this.texts.unpack(keyOf(id), body)) as StoredToken;
       const { input: place, ...rest } = phase;
