@@ -1,5 +1,6 @@
 /** A run whose outbox is full: it holds back, and loses nothing. */
 import { expect, test } from "vitest";
+import { AMPLE } from "../../src/agents/coordinator/core/start-room.ts";
 import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
 import { workflowSchema } from "../../src/library/workflows/schema.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
@@ -42,6 +43,7 @@ test("RUNSIGNAL-5 a full outbox holds a run back: no result of a `once` task is 
       sent.push(type);
       return Promise.resolve();
     },
+    room: () => AMPLE,
     withdraw: () => undefined,
     statusChanged: async () => undefined,
     publish: () => undefined,

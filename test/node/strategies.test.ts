@@ -1,7 +1,9 @@
 /** The library `strategies`: its workflows, run over a scripted model behind the real adapter. */
+
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createEmbeddingGateway } from "../../src/adapters/gateway/embeddings.ts";
 import { adapterFor, createModelGateway, type ModelProfile, trustedHosts } from "../../src/adapters/index.ts";
+import { AMPLE } from "../../src/agents/coordinator/core/start-room.ts";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
 import { isOver } from "../../src/agents/coordinator/core/state.ts";
 import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
@@ -68,6 +70,7 @@ async function run(id: string, given: JsonObject): Promise<RunState> {
       armWakeup: async () => undefined,
       ids: systemIds,
       send: async () => undefined,
+      room: () => AMPLE,
       withdraw: () => undefined,
       statusChanged: async () => undefined,
       publish: ({ state }) => {

@@ -1,4 +1,5 @@
 /** A run on counted storage of a Durable Object, for tests and measurements of what it costs. */
+import { AMPLE } from "../../src/agents/coordinator/core/start-room.ts";
 import { isOver } from "../../src/agents/coordinator/core/state.ts";
 import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
 import type { Library } from "../../src/library/define.ts";
@@ -43,6 +44,7 @@ export async function countedRun(
     executor: localExecutor(code, systemClock),
     armWakeup: async () => undefined,
     send: async () => undefined,
+    room: () => AMPLE,
     withdraw: () => undefined,
     statusChanged: async () => undefined,
     publish: ({ state }) => {

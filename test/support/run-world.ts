@@ -1,6 +1,8 @@
 /** A run of a workflow in Node that can be killed at any crossing of a port and wakes on the same database. */
+
 import { expect } from "vitest";
 import type { RunRecord } from "../../src/agents/coordinator/core/record.ts";
+import { AMPLE } from "../../src/agents/coordinator/core/start-room.ts";
 import { isOver, type RunState } from "../../src/agents/coordinator/core/state.ts";
 import { RunRuntime } from "../../src/agents/coordinator/run-runtime.ts";
 import { RunDatabase } from "../../src/agents/coordinator/store/run-database.ts";
@@ -61,6 +63,7 @@ export async function runWorkflow(
       armWakeup: () => life.cross("window.open", async () => undefined),
       ids: seededIds(7, clock),
       send: async () => undefined,
+      room: () => AMPLE,
       withdraw: () => undefined,
       statusChanged: () => life.cross("status.note", async () => undefined),
       publish: (commit) => {

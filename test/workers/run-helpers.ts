@@ -65,14 +65,14 @@ export async function wakeRun(id: string): Promise<void> {
   await runDurableObjectAlarm(Coordinator.getByName(`test:${id}`));
 }
 
-/** Waits for the end of a run. */
-export function ended(id: string): Promise<RunView> {
+/** Waits for the end of a run, so many milliseconds at most. */
+export function ended(id: string, timeout = 20_000): Promise<RunView> {
   return vi.waitUntil(
     async () => {
       const run = await call("GET", `/${id}`, 200);
       return run.status === "running" || run.status === "waiting" ? undefined : run;
     },
-    { timeout: 20_000, interval: 20 },
+    { timeout, interval: 20 },
   );
 }
 

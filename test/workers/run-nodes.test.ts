@@ -250,6 +250,40 @@ describe("A51 A28 AGENTNODE-1 AGENTNODE-2 a node with an agent", () => {
     expect(run).toMatchObject({ status: "completed", output: { said: "It is right." } });
   });
 
+  test("RUNROOM-1 many are asked with more than the outbox of the run has room for, and all answer", async () => {
+    const agent = await createAgent({
+      identity: { systemPrompt: "You check.", modelProfileId: "test/scripted" },
+    });
+    const play = new Play({ replies: [[{ text: "It is right." }]] });
+    // 100 envelopes of 100 kB are more than 8 MiB.
+    const { id } = await start(
+      {
+        contextSchema: { type: "object", properties: { all: { type: "array", items: {} } } },
+        nodes: [
+          task("start"),
+          { ref: "ask", agent, inputMapping: { message: "input.items[0]" } },
+          { ref: "end" },
+        ],
+        transitions: [
+          { from: "start", to: "ask", siblingGroup: "all", spawnCount: 100 },
+          {
+            ...{ from: "ask", to: "end" },
+            synchronization: {
+              ...{ siblingGroup: "all", strategy: "all" },
+              merge: { source: "_branch.output.text", target: "state.all", strategy: "collect" },
+            },
+          },
+        ],
+        outputMapping: { all: "state.all" },
+      },
+      { items: [play.content + " ".repeat(100_000)] },
+    );
+    expect(await ended(id, 60_000)).toMatchObject({
+      status: "completed",
+      output: { all: Array.from({ length: 100 }, () => "It is right.") },
+    });
+  }, 90_000);
+
   test("an agent that does not exist fails the node", async () => {
     const { id } = await start(asking("nobody-there"), { items: ["Hello"] });
     expect(await ended(id)).toMatchObject({ status: "failed", error: { code: "NOT_FOUND" } });

@@ -135,6 +135,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       ids: systemIds,
       // Starts keep to the room for what begins work (MAIL-20).
       send: (envelope) => this.mailbox.send(envelope, { owed: !beginsWork(envelope) }),
+      room: () => this.mailbox.room(),
       withdraw: ({ to, type }) => this.mailbox.withdraw(to, type),
       statusChanged: () => this.#listing.note(),
       publish: ({ before, state }) => {

@@ -11,6 +11,7 @@ import { dueIn, effectsAfter, effectsOf, endedBy, type RunEffect } from "./core/
 import { plan } from "./core/plan.ts";
 import { type RunEnvelope, runEnvelopes } from "./core/run-envelopes.ts";
 import type { RunSignal } from "./core/signals.ts";
+import type { Room } from "./core/start-room.ts";
 import type { RunState } from "./core/state.ts";
 import { shownStatus } from "./core/work.ts";
 import type { RunDatabase } from "./store/run-database.ts";
@@ -39,13 +40,14 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
 
   /**
    * `wokeAt` is the time at which this life of the actor began. `statusChanged` is called in the transaction of each commit that changes
-   * the status of the run as others see it.
+   * the status of the run as others see it. `room` returns the room in the outbox for what begins work.
    */
   constructor(
     private readonly store: RunDatabase,
     private readonly ids: Ids,
     private readonly wokeAt: number,
     private readonly statusChanged: () => void,
+    private readonly room: () => Room,
   ) {}
 
   load(): RunState | null {
@@ -55,7 +57,7 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   /** Throws `INTERNAL_ERROR` for a defect. Planning is pure, so it would repeat. */
   plan(state: RunState, signals: readonly RunSignal[], now: number): RunChange | null {
     try {
-      return plan(state, signals, now);
+      return plan(state, signals, now, this.room);
     } catch (cause) {
       if (cause instanceof DramatisError) throw cause;
       console.error(cause);

@@ -33,6 +33,7 @@ import type { RunRecord } from "./core/record.ts";
 import { unknownRun } from "./core/record.ts";
 import { wasAsked } from "./core/run-time.ts";
 import type { RunSignal } from "./core/signals.ts";
+import type { Room } from "./core/start-room.ts";
 import { isOver, type NodeOutcome, type RunState } from "./core/state.ts";
 import { endedBy, RunEffectRunner } from "./effects/effect-runner.ts";
 import { type RunCommit, RunCore } from "./run-core.ts";
@@ -45,6 +46,8 @@ export interface RunPorts extends WakeupPorts {
   executor: TaskExecutor;
   /** As `Mailbox.send`. */
   send(envelope: NewEnvelope): Promise<void>;
+  /** As `Mailbox.room`. */
+  room(): Room;
   /** As `Mailbox.withdraw`. */
   withdraw(withdrawal: Withdrawal): void;
   /**
@@ -84,7 +87,13 @@ export class RunRuntime {
       record: () => this.state.record,
       report: (outcomes) => this.#shell.report(outcomes),
     });
-    const core = new RunCore(this.store, ports.ids, clock.now(), () => this.#noteStatus());
+    const core = new RunCore(
+      this.store,
+      ports.ids,
+      clock.now(),
+      () => this.#noteStatus(),
+      () => ports.room(),
+    );
     this.#shell = new ActorShell(core, {
       clock,
       transaction: (body) => database.transaction(body),

@@ -4,6 +4,7 @@
  */
 
 import type { RunRecord } from "../../../src/agents/coordinator/core/record.ts";
+import { AMPLE } from "../../../src/agents/coordinator/core/start-room.ts";
 import { isOver } from "../../../src/agents/coordinator/core/state.ts";
 import { RunRuntime } from "../../../src/agents/coordinator/run-runtime.ts";
 import { deliverResult } from "../../../src/agents/executor/deliver.ts";
@@ -170,6 +171,7 @@ export class RunWorld {
         life.cross("outbox.put", async () => {
           this.#durable = { ...this.#durable, outbox: [...this.#durable.outbox, envelope] };
         }),
+      room: () => AMPLE,
       withdraw: ({ to, type }) =>
         life.cross("outbox.drop", () => {
           const { outbox } = this.#durable;

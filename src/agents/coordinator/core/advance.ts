@@ -21,13 +21,14 @@ import {
   MAX_COMMIT_STEPS,
   MAX_INPUT_LENGTH,
   MAX_OPEN_CALLS,
+  MAX_START_BYTES,
   MAX_TOKEN_STEPS,
   MAX_TOKENS,
   STEPS_OF_TOKEN,
 } from "./limits.ts";
 import { startParts } from "./parts.ts";
 import { countedWith, type Firing, firingBehind } from "./routing.ts";
-import { calledBy } from "./run-envelopes.ts";
+import { calledBy, startBytes } from "./run-envelopes.ts";
 import type { Token } from "./state.ts";
 import { workOf } from "./work.ts";
 
@@ -37,6 +38,7 @@ export function advance(draft: Draft): void {
     while (draft.steps < MAX_COMMIT_STEPS && draft.error === undefined) {
       const token = draft.nextPending();
       if (token === undefined) break;
+      if (draft.room.isFull && isCall(draft, token)) continue;
       const meter = new Meter(MAX_TOKEN_STEPS);
       step(draft, token, meter);
       draft.steps += STEPS_OF_TOKEN + meter.spent;
@@ -96,7 +98,12 @@ function lengthOf(input: JsonObject): number {
   return length;
 }
 
-/** Begins the work of a node. Returns whether it has any. Throws `TokenFailure`. */
+/** Reports whether a token is to begin a sub-workflow or an agent. */
+function isCall({ graph }: Draft, { phase, node }: Token): boolean {
+  return phase.kind === "ready" && graph.calls.has(node);
+}
+
+/** Begins the work of a node, if there is room for its start. Returns whether it has any work. Throws `TokenFailure`. */
 function begin(draft: Draft, token: Token, meter: Meter): boolean {
   const { task, workflow, agent, mode, inputMapping } = draft.graph.node(token.node);
   if ((task ?? workflow ?? agent) === undefined) return false;
@@ -132,7 +139,9 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
       message: `A run waits for at most ${MAX_OPEN_CALLS} sub-workflows and agents at once. Fan out over fewer.`,
     });
   const attempt = 1 + (token.again?.attempts ?? 0);
-  draft.change(token.id, { phase: { kind: "working", attempt, ...(gate ?? { input }) } });
+  const phase = { kind: "working", attempt, ...(gate ?? { input }) } as const;
+  if (!hasRoom(draft, { ...token, phase })) return true;
+  draft.change(token.id, { phase });
   const data = defined({
     input: input === own ? undefined : input,
     attempt: attempt === 1 ? undefined : attempt,
@@ -147,6 +156,18 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
     draft.note({ type: "gate.opened", token: token.id, node: token.node, data: { prompt, deadline } });
   }
   return true;
+}
+
+/** Takes the room for the start of a token. Returns whether there was any, or none is needed. Throws `TokenFailure`. */
+function hasRoom(draft: Draft, token: Token): boolean {
+  if (!draft.graph.calls.has(token.node)) return true;
+  const bytes = startBytes(draft.before.record, token);
+  if (bytes > MAX_START_BYTES)
+    throw new TokenFailure({
+      code: "TOO_LARGE",
+      message: `The start of "${token.node}" has ${bytes} bytes as JSON. The maximum is ${MAX_START_BYTES}.`,
+    });
+  return draft.room.take(bytes);
 }
 
 function writeResult(draft: Draft, token: Token, result: Json | undefined, meter: Meter): void {

@@ -9,6 +9,7 @@ import type { Json, JsonObject } from "../../../shared/json.ts";
 import { type Graph, graphOf } from "./graph.ts";
 import { MAX_TOKENS } from "./limits.ts";
 import { branchPlace } from "./part-place.ts";
+import { AMPLE, type Room, StartRoom } from "./start-room.ts";
 import {
   type Branch,
   definitionOf,
@@ -59,6 +60,8 @@ export class Draft {
   openParts: number;
   /** Steps that the commit has taken. */
   steps = 0;
+  /** The room for what the commit begins. */
+  readonly room: StartRoom;
   #made: { tokens: number; fanOuts: number };
   /** Fan-outs whose list of branches is this draft's own. */
   readonly #own = new Map<number, Branch[]>();
@@ -76,7 +79,9 @@ export class Draft {
   constructor(
     readonly before: RunState,
     readonly now: number,
+    room: () => Room = () => AMPLE,
   ) {
+    this.room = new StartRoom(room);
     this.graph = graphOf(definitionOf(before));
     this.tokens = new Map(before.tokens);
     this.fanOuts = new Map(before.fanOuts);

@@ -12,6 +12,15 @@ export const STEPS_OF_TOKEN = 100;
 export const STEPS_OF_BRANCH = 10;
 /** Sub-workflows and agents that one run waits for at once. Their cancellations have room in one outbox, beside their starts. */
 export const MAX_OPEN_CALLS = 1_000;
+/** Envelopes with which one commit begins sub-workflows and agents, and their bytes as JSON: a part of what an outbox has room for. */
+export const MAX_COMMIT_STARTS = 500;
+export const MAX_COMMIT_START_BYTES = 2 * 1024 * 1024;
+/** Bytes of one such envelope as JSON: no more than an envelope may have. */
+export const MAX_START_BYTES = 768 * 1024;
+/** Bytes of the envelope that begins a part, at most. */
+export const PART_START_BYTES = 2 * 1024;
+/** Bytes that a mailbox adds to an envelope, at most: its id, its sender and its time. */
+export const ADDRESSING_BYTES = 1024;
 /** Milliseconds in which the result of a lost attempt may come. The Executor sends it by name meanwhile. */
 export const LOST_RESULT_MS = 30_000;
 /** Retries of one token with a `once` task or a gate. Each needs another operation, and an id has room for as many (`MAX_ITEM_INDEX`). */

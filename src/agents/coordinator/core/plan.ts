@@ -11,6 +11,7 @@
 import { addAmounts } from "../../../model/spending.ts";
 import type { PartStart } from "../../../protocol/run-call.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
+import { DramatisError } from "../../../shared/errors.ts";
 import { advance } from "./advance.ts";
 import { Draft, type RunChange } from "./draft.ts";
 import { endRun } from "./end.ts";
@@ -23,14 +24,23 @@ import { nextAttemptAt } from "./retry.ts";
 import { retryRun } from "./run-retry.ts";
 import { checkTime } from "./run-time.ts";
 import type { NodeEnded, PartEnded, PartProgress, RunSignal } from "./signals.ts";
+import type { Room } from "./start-room.ts";
 import { isOver, type RunState, resolved, type Token } from "./state.ts";
 import { reportedBy } from "./usage.ts";
 import { workOf } from "./work.ts";
 
-/** Returns what signals change, in their order; `null` if that is nothing. Throws what `answerGate` and `retryRun` throw. */
-export function plan(state: RunState, signals: readonly RunSignal[], now: number): RunChange | null {
+/**
+ * Returns what signals change, in their order; `null` if that is nothing. `room` returns the room in the outbox for what begins work. Throws what
+ * `answerGate` and `retryRun` throw, and `QUEUE_OVERFLOW` for a wake at which tokens could only go on with more room: it is to come later.
+ */
+export function plan(
+  state: RunState,
+  signals: readonly RunSignal[],
+  now: number,
+  room?: () => Room,
+): RunChange | null {
   if (isOver(state) && !signals.some(({ type }) => type === "run.retry")) return null;
-  const draft = new Draft(state, now);
+  const draft = new Draft(state, now, room);
   draft.spent = addAmounts(draft.spent, reportedBy(state, signals));
   const isHeld = signals.some(({ type }) => type === "run.hold");
   for (const signal of signals) {
@@ -39,7 +49,12 @@ export function plan(state: RunState, signals: readonly RunSignal[], now: number
     // What has killed the actor may do so again: a recovery is stored before anything goes on.
     if (!isOver(draft) && !isHeld && signal.type !== "run.recover") advance(draft);
   }
-  return draft.finish();
+  const change = draft.finish();
+  if (change === null && draft.room.isFull && signals.every(({ type }) => type === "run.expire"))
+    throw new DramatisError("QUEUE_OVERFLOW", "The run goes on when envelopes of it have arrived.", {
+      retriable: true,
+    });
+  return change;
 }
 
 function apply(draft: Draft, signal: RunSignal): void {

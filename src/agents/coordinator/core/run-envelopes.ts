@@ -52,7 +52,7 @@ import { shortenToJson } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import type { RunChange } from "./draft.ts";
 import { graphOf } from "./graph.ts";
-import { AGENT_NODE_MS } from "./limits.ts";
+import { ADDRESSING_BYTES, AGENT_NODE_MS } from "./limits.ts";
 import { childRunId, operationOf } from "./operations.ts";
 import { progressOf } from "./own-part.ts";
 import type { RunRecord } from "./record.ts";
@@ -165,6 +165,12 @@ const STARTS: ReadonlySet<string> = new Set([RUN_START, AGENT_CALL, AGENT_INVITE
 /** Reports whether an envelope begins work of others. */
 export function beginsWork({ type }: Pick<RunEnvelope, "type">): boolean {
   return STARTS.has(type);
+}
+
+/** Returns the bytes of the envelope with which a token begins the work of others, as JSON; 0 where it needs none. */
+export function startBytes(record: RunRecord, token: Token): number {
+  const started = startedBy(record, token);
+  return started === undefined ? 0 : utf8Length(JSON.stringify(start(record, started))) + ADDRESSING_BYTES;
 }
 
 function startedBy(record: RunRecord, token: Token | undefined): Started | undefined {

@@ -1,0 +1,107 @@
+/** A run that begins more at once than its outbox has room for: it begins the rest when there is room again. */
+import { expect, test } from "vitest";
+import { MAX_OUTBOX_BYTES, MAX_OUTBOX_ENVELOPES } from "../../src/agents/base/mailbox/limits.ts";
+import { newRun } from "../../src/agents/coordinator/core/begin.ts";
+import {
+  MAX_COMMIT_START_BYTES,
+  MAX_COMMIT_STARTS,
+  MAX_OPEN_PARTS,
+  PART_START_BYTES,
+} from "../../src/agents/coordinator/core/limits.ts";
+import { plan } from "../../src/agents/coordinator/core/plan.ts";
+import { type RunEnvelope, runEnvelopes } from "../../src/agents/coordinator/core/run-envelopes.ts";
+import type { RunSignal } from "../../src/agents/coordinator/core/signals.ts";
+import type { Room } from "../../src/agents/coordinator/core/start-room.ts";
+import type { RunState } from "../../src/agents/coordinator/core/state.ts";
+import { workflowSchema } from "../../src/library/workflows/schema.ts";
+import type { JsonObject } from "../../src/shared/json.ts";
+import { utf8Length } from "../../src/shared/utf8.ts";
+
+const EMPTY: Room = { envelopes: MAX_OUTBOX_ENVELOPES, bytes: MAX_OUTBOX_BYTES };
+const ADVANCE: RunSignal = { type: "run.advance" };
+
+/** A run whose outbox a test fills and empties. */
+class Sender {
+  state: RunState;
+  room: Room = EMPTY;
+  /** The envelopes of each commit that sent any. */
+  readonly sent: RunEnvelope[][] = [];
+
+  constructor(count: number, input: JsonObject, node: object = { agent: "helper" }, path: string[] = []) {
+    const definition = workflowSchema.parse({
+      inputSchema: { type: "object" },
+      initialNode: "start",
+      nodes: [{ ref: "start" }, { ref: "ask", mode: "delegate", ...node }, { ref: "pass" }],
+      transitions: [
+        { from: "start", to: "ask", siblingGroup: "g", spawnCount: count },
+        { from: "start", to: "pass" },
+      ],
+    });
+    const workflow = { library: "lib", id: "w", version: 1, hash: "", definition, tasks: {}, workflows: {} };
+    const ids = { id: "run_1", tenant: "local", projectId: "default", stem: "01ARZ3NDEKTSV4RRFFQ" };
+    this.state = newRun({ ...ids, workflow, input, path, startedBy: "ada", request: "", createdAt: 0 });
+    this.take({ type: "run.begin" });
+  }
+
+  /** Commits a signal. Returns whether that changed anything. Throws what the plan throws. */
+  take(signal: RunSignal): boolean {
+    const change = plan(this.state, [signal], 1, () => this.room);
+    if (change === null) return false;
+    const envelopes = runEnvelopes(this.state, change);
+    if (envelopes.length > 0) this.sent.push(envelopes);
+    this.state = change.state;
+    return true;
+  }
+
+  tokens(kind: string): number {
+    return [...this.state.tokens.values()].filter(({ phase }) => phase.kind === kind).length;
+  }
+}
+
+const bytesOf = (envelopes: readonly RunEnvelope[]) =>
+  envelopes.reduce((sum, envelope) => sum + utf8Length(JSON.stringify(envelope)), 0);
+
+test("RUNROOM-1 many long starts take several commits, each within the bound, and all begin", () => {
+  const run = new Sender(400, { text: "ü".repeat(10_000) });
+  while (run.take(ADVANCE));
+  expect(run.sent.flat()).toHaveLength(400);
+  expect(new Set(run.sent.flat().map(({ to }) => to.id)).size).toBe(400);
+  expect(run.sent.length).toBeGreaterThan(3);
+  for (const envelopes of run.sent) expect(bytesOf(envelopes)).toBeLessThanOrEqual(MAX_COMMIT_START_BYTES);
+  expect(run.tokens("working")).toBe(400);
+});
+
+test("RUNROOM-1 so do many short ones", () => {
+  const run = new Sender(900, {});
+  while (run.take(ADVANCE));
+  expect(run.sent.map(({ length }) => length)).toEqual([MAX_COMMIT_STARTS, 900 - MAX_COMMIT_STARTS]);
+});
+
+test("RUNROOM-1 starts wait for room, others go on meanwhile, and what ends is stored", () => {
+  const run = new Sender(100, { text: "x".repeat(100_000) });
+  const [first = []] = run.sent;
+  expect(run.state.tokens.size).toBe(100);
+  expect(run.tokens("working")).toBe(first.length);
+  run.room = { envelopes: 0, bytes: EMPTY.bytes };
+  expect(run.take(ADVANCE)).toBe(false);
+  expect(() => run.take({ type: "run.expire" })).toThrow(
+    expect.objectContaining({ code: "QUEUE_OVERFLOW", retriable: true }),
+  );
+  const ended = { type: "node.ended", token: 1, attempt: 1, outcome: { output: {} } } as const;
+  expect(run.take(ended)).toBe(true);
+  expect(run.take(ended), "a signal that changes nothing is no failure").toBe(false);
+  expect(run.sent).toHaveLength(1);
+  // Room for one start beside that of parts.
+  run.room = { ...EMPTY, bytes: MAX_OPEN_PARTS * PART_START_BYTES + 110_000 };
+  run.take(ADVANCE);
+  expect(run.sent.map(({ length }) => length)).toEqual([first.length, 1]);
+  run.room = EMPTY;
+  while (run.take(ADVANCE));
+  expect(run.sent.flat()).toHaveLength(100);
+});
+
+test("RUNROOM-1 a start that is longer than an envelope fails its node", () => {
+  const run = new Sender(1, {}, { agent: "helper" }, ["a".repeat(800_000)]);
+  expect(run.state).toMatchObject({ status: "failed", error: { code: "TOO_LARGE" } });
+  expect(run.sent).toEqual([]);
+});
