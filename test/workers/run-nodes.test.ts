@@ -255,32 +255,26 @@ describe("A51 A28 AGENTNODE-1 AGENTNODE-2 a node with an agent", () => {
       identity: { systemPrompt: "You check.", modelProfileId: "test/scripted" },
     });
     const play = new Play({ replies: [[{ text: "It is right." }]] });
+    const workflow = await post({
+      inputSchema: { type: "object", properties: { message: { type: "string" } } },
+      contextSchema: { type: "object", properties: { joined: {} } },
+      nodes: [
+        task("start", "pure", {}, { key: "'many'" }),
+        { ref: "ask", agent },
+        { ref: "end", outputMapping: { "state.joined": "fanIn" } },
+      ],
+      transitions: [
+        { from: "start", to: "ask", siblingGroup: "all", spawnCount: 100 },
+        { from: "ask", to: "end", synchronization: { siblingGroup: "all", strategy: "all" } },
+      ],
+      outputMapping: { joined: "state.joined" },
+    });
     // 100 envelopes of 100 kB are more than 8 MiB.
-    const { id } = await start(
-      {
-        contextSchema: { type: "object", properties: { all: { type: "array", items: {} } } },
-        nodes: [
-          task("start"),
-          { ref: "ask", agent, inputMapping: { message: "input.items[0]" } },
-          { ref: "end" },
-        ],
-        transitions: [
-          { from: "start", to: "ask", siblingGroup: "all", spawnCount: 100 },
-          {
-            ...{ from: "ask", to: "end" },
-            synchronization: {
-              ...{ siblingGroup: "all", strategy: "all" },
-              merge: { source: "_branch.output.text", target: "state.all", strategy: "collect" },
-            },
-          },
-        ],
-        outputMapping: { all: "state.all" },
-      },
-      { items: [play.content + " ".repeat(100_000)] },
-    );
+    const input = { message: play.content + " ".repeat(100_000) };
+    const { id } = await call("POST", "", 201, { workflow, input });
     expect(await ended(id, 60_000)).toMatchObject({
       status: "completed",
-      output: { all: Array.from({ length: 100 }, () => "It is right.") },
+      output: { joined: { total: 100, completed: 100, failed: [] } },
     });
   }, 90_000);
 
