@@ -144,6 +144,32 @@ describe("a fan-in that asks its parts for their end", () => {
     expect(above.root).toMatchObject({ status: "failed", error: { code: "SYNC_TIMEOUT" } });
   });
 
+  test("PARTS-5 asks a part for its end that begins as the time is over", () => {
+    const sync = { ...three, timeoutMs: 1_000, onTimeout: "proceed_with_available" };
+    const above = new Above(sync, 36, 4);
+    above.report(0, 3, 0, { firstArrivalAt: above.tree.now });
+    for (const part of [1, 2, 3, 4, 5, 6, 7]) above.end(part, []);
+    const closed = above.sent("part.close");
+    const result = { completed: [2], outputs: [2], failed: [] };
+    above.tree.now += 1_000;
+    // One commit takes both.
+    const end = { type: "part.ended", token: above.token(0), attempt: 1, result } as const;
+    above.tree.take("run_01", end, { type: "run.expire" });
+    expect([above.parts, above.sent("part.close")]).toEqual([[8], closed + 1]);
+    above.end(8, []);
+    expect(above.root.state).toMatchObject({ all: [2], joined: { total: 36, completed: 1 } });
+  });
+
+  test("PARTS-5 asks no part of `all` whose branches have finished: its end is on the way", () => {
+    const above = new Above({ maxFailures: 3 }, 8, 4);
+    above.report(0, 4);
+    above.report(1, 2, 2);
+    expect([above.sent("part.close"), above.dueIn]).toEqual([0, null]);
+    above.end(0, [0, 1, 2, 3]);
+    above.end(1, [4, 5]);
+    expect(above.root.state).toMatchObject({ all: [0, 1, 2, 3, 4, 5] });
+  });
+
   test("PARTRUN-1 takes no report back for an earlier one", () => {
     const above = new Above({ strategy: { mOfN: 6 }, maxFailures: 3 }, 12, 4);
     above.report(0, 2, 1);

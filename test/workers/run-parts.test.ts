@@ -114,20 +114,23 @@ describe("A72 PARTS-1 PARTS-2 PARTRUN-1 PARTRUN-2 a fan-out above the width of i
     const outer: Flow = {
       nodes: [
         { ref: "start" },
-        { ref: "sub", workflow, inputMapping: { key: "input.key", items: "item" } },
+        { ref: "mid", outputMapping: { "output.own": "item" } },
+        { ref: "sub", workflow, inputMapping: { key: "input.key", items: "input.items" } },
+        { ref: "last" },
         { ref: "end" },
       ],
       transitions: [
         {
-          ...{ ref: "each", from: "start", to: "sub", siblingGroup: "g" },
+          ...{ ref: "each", from: "start", to: "mid", siblingGroup: "g" },
           foreach: { collection: "input.items", itemVar: "item" },
         },
-        { ref: "join", from: "sub", to: "end", synchronization: { siblingGroup: "g", strategy: "all" } },
+        { ref: "some", from: "mid", to: "sub", condition: "output.own == 7" },
+        { ref: "others", from: "mid", to: "last", condition: "output.own != 7" },
+        { ref: "back", from: "sub", to: "last" },
+        { ref: "join", from: "last", to: "end", synchronization: { siblingGroup: "g", strategy: "all" } },
       ],
     };
-    // One sub-run of 251 has a wide fan-out of its own.
-    const items = [numbers(251), ...Array.from({ length: 250 }, () => [])];
-    const { id, key } = await start(outer, { items });
+    const { id, key } = await start(outer, { items: numbers(251) });
     const [part] = (await until(id, hasOnePart)).active;
     const { active } = await until(String(part?.runId), ({ active }) => active.length === 1);
     const [own] = (await until(String(active[0]?.runId), hasOnePart)).active;
