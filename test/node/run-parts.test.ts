@@ -1,8 +1,6 @@
 /** Fan-outs that are spread over runs of their own. `PART_SEEDS` sets how many random workflows are tried. */
 import { describe, expect, test } from "vitest";
-import type { RunRecord } from "../../src/agents/coordinator/core/record.ts";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
-import { workflowSchema } from "../../src/library/workflows/schema.ts";
 import { soundnessIssues } from "../../src/library/workflows/soundness/check.ts";
 import type { WorkflowDefinition } from "../../src/protocol/workflow-definition.ts";
 import { canonicalJson, type Json, type JsonObject } from "../../src/shared/json.ts";
@@ -11,25 +9,10 @@ import { Random } from "../simulation/random.ts";
 import { generate } from "../support/workflows/generate.ts";
 import { run } from "../support/workflows/interpreter.ts";
 import type { TaskOutcome } from "../support/workflows/run.ts";
+import { each, numbers, played, recordOf } from "../support/workflows/spread.ts";
 import { PlayedTree, type TreeOptions } from "../support/workflows/tree.ts";
 
 const SEEDS = Number(process.env.PART_SEEDS ?? 150);
-const PINNED = { library: "lib", id: "task", effect: "pure", timeoutMs: 60_000 } as const;
-
-function recordOf(
-  definition: WorkflowDefinition,
-  input: JsonObject,
-  width: number,
-): Omit<RunRecord, "createdAt"> {
-  const refs = definition.nodes.flatMap(({ ref, task }) => (task === undefined ? [] : [ref]));
-  const tasks = Object.fromEntries(refs.map((ref) => [ref, PINNED]));
-  return {
-    ...{ id: "run_01", tenant: "local", projectId: "default", stem: "01ARZ3NDEKTSV4RRFFQ" },
-    workflow: { library: "lib", id: "w", version: 1, hash: "", definition, tasks, workflows: {} },
-    ...{ input, startedBy: "ada", request: "", width },
-  };
-}
-
 /** Returns what a run has come to, as text. */
 const fateOf = (fate: {
   status: string;
@@ -99,44 +82,6 @@ test("PARTS-1 OWNPART-1 OWNPART-2 RUNSTORE-3 a spread run ends as the reference 
   expect(seen.failed).toBeGreaterThan(0);
 }, 300_000);
 
-const each = (effects: object = {}, synchronization: object | null = {}) =>
-  workflowSchema.parse({
-    inputSchema: { type: "object" },
-    contextSchema: { type: "object", properties: { all: {}, other: {}, joined: {} } },
-    initialNode: "start",
-    nodes: [
-      { ref: "start" },
-      { ref: "work", task: "lib/task", inputMapping: { item: "item" }, ...effects },
-      { ref: "end", outputMapping: { "state.joined": "fanIn" } },
-    ],
-    transitions: [
-      {
-        ...{ ref: "each", from: "start", to: "work", siblingGroup: "g" },
-        foreach: { collection: "input.items", itemVar: "item" },
-      },
-      ...(synchronization === null
-        ? []
-        : [
-            {
-              ...{ ref: "join", from: "work", to: "end" },
-              synchronization: {
-                ...{ siblingGroup: "g", strategy: "all", ...synchronization },
-                merge: { source: "_branch.output", target: "state.all", strategy: "collect" },
-              },
-            },
-          ]),
-    ],
-    outputMapping: { joined: "state.joined", all: "state.all" },
-  });
-
-const played = (
-  definition: WorkflowDefinition,
-  input: JsonObject,
-  width: number,
-  outcome: TreeOptions["outcome"] = (_, path) => ({ output: path }),
-) => new PlayedTree({ record: recordOf(definition, input, width), outcome, random: new Random(1) });
-
-const numbers = (count: number) => Array.from({ length: count }, (_, index) => index);
 const partOf = ({ record }: RunState) => record.part;
 
 describe("a fan-out", () => {
@@ -223,6 +168,13 @@ describe("a fan-out", () => {
     const tree = played(each(), { items: numbers(6) }, 1, () => ({ output: "x".repeat(4_000_000) }));
     await tree.finish();
     expect(tree.root).toMatchObject({ status: "failed", error: { code: "TOO_LARGE" } });
+  });
+
+  test.each([1, 2, 4, 8])("PARTS-6 counts only what `mOfN` merges, at a width of %i", async (width) => {
+    const outcome = () => ({ output: "x".repeat(4_000_000) });
+    const tree = played(each({}, { strategy: { mOfN: 2 } }), { items: numbers(8) }, width, outcome);
+    await tree.finish();
+    expect(tree.root.state.joined).toMatchObject({ total: 8, completed: 2 });
   });
 
   test("PARTRUN-1 reports nothing of a part before its end, unless its fan-in depends on that", async () => {

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import type { RunView } from "../../src/protocol/coordinator-api.ts";
 import { openGate, runsOf } from "./provider.ts";
-import { call, ended, type Flow, fanOut, journal, start } from "./run-helpers.ts";
+import { call, ended, type Flow, fanOut, journal, post, start } from "./run-helpers.ts";
 import { crash } from "./world.ts";
 
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index);
@@ -106,6 +106,37 @@ describe("A72 PARTS-1 PARTS-2 PARTRUN-1 PARTRUN-2 a fan-out above the width of i
       status: "cancelled",
       error: { message: "Enough." },
     });
+  });
+
+  test("gives its width to a sub-workflow, and to a fan-out within a part", async () => {
+    const inner = wide("pure", { wait: "item == 5 ? 'gate' : null" });
+    const workflow = await post(inner);
+    const outer: Flow = {
+      nodes: [
+        { ref: "start" },
+        { ref: "mid", outputMapping: { "output.own": "item" } },
+        { ref: "sub", workflow, inputMapping: { key: "input.key", items: "input.items" } },
+        { ref: "last" },
+        { ref: "end" },
+      ],
+      transitions: [
+        {
+          ...{ ref: "each", from: "start", to: "mid", siblingGroup: "g" },
+          foreach: { collection: "input.items", itemVar: "item" },
+        },
+        { ref: "some", from: "mid", to: "sub", condition: "output.own == 7" },
+        { ref: "others", from: "mid", to: "last", condition: "output.own != 7" },
+        { ref: "back", from: "sub", to: "last" },
+        { ref: "join", from: "last", to: "end", synchronization: { siblingGroup: "g", strategy: "all" } },
+      ],
+    };
+    const { id, key } = await start(outer, { items: numbers(251) });
+    const [part] = (await until(id, hasOnePart)).active;
+    const { active } = await until(String(part?.runId), ({ active }) => active.length === 1);
+    const [own] = (await until(String(active[0]?.runId), hasOnePart)).active;
+    expect(own).toMatchObject({ status: "waiting_for_part", path: "root.start.0-125" });
+    await openGate(key, "gate");
+    await ended(id);
   });
 
   test("H5 PARTS-2 has 20 000 branches in 80 runs, and makes no token for each of them", async () => {

@@ -4,12 +4,13 @@
  * FANIN-1  The fan-in of a fan-out fires once: as soon as the first branch arrives (`any`), enough branches completed (`mOfN`), or all
  *          have finished (`all`). A branch has finished when all its tokens have arrived or ended; then its fan-in is looked at.
  * FANIN-2  An empty fan-out fires its fan-in at once, with an empty merge.
- * FANIN-3  One that can no longer fire fails with `SYNC_UNSATISFIABLE`. So does one of which no branch completed, and one with more than
- *          `maxFailures` failed branches; `proceed_with_available` goes on without any.
+ * FANIN-3  One that can no longer fire fails with `SYNC_UNSATISFIABLE`. So does one with more than `maxFailures` failed branches, and one of
+ *          `all` or `any` of which no branch completed; with `proceed_with_available` this one fires.
  * FANIN-4  A failure counts for the innermost branch that a fan-in waits for: its other tokens are cancelled. Without such a branch it
  *          fails the run.
  * FANIN-5  When a fan-in fires, what its other branches do is cancelled. Behind it, a token goes on in the scope around the fan-out.
- * FANIN-6  `timeoutMs` counts from the first arrival. At its end, not before, the fan-in fails, or goes on with what completed.
+ * FANIN-6  `timeoutMs` counts from the first arrival. At its end, not before, the fan-in fails with `SYNC_TIMEOUT`, or goes on with what
+ *          completed, however many failed. Where it is spread, the parts that run have `CLOSE_MS` more to tell that (PARTS-5).
  */
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -17,9 +18,18 @@ import type { Json } from "../../../shared/json.ts";
 import { Meter } from "../../../shared/json-schema/meter.ts";
 import type { Draft } from "./draft.ts";
 import { failureOf, invalid, TokenFailure } from "./evaluation.ts";
-import { MAX_MERGED_LENGTH, MAX_TOKEN_STEPS, STEPS_OF_BRANCH } from "./limits.ts";
+import { CLOSE_MS, MAX_MERGED_LENGTH, MAX_TOKEN_STEPS, STEPS_OF_BRANCH } from "./limits.ts";
 import { hasCompleted, isDecided, keepResult } from "./own-part.ts";
-import { completedOf, excessOf, failedOf, isWide, openSpread, runsParts, tallyOf } from "./parts.ts";
+import {
+  cancelParts,
+  completedOf,
+  excessOf,
+  failedOf,
+  isWide,
+  openSpread,
+  runsParts,
+  tallyOf,
+} from "./parts.ts";
 import { countedWith, type Firing } from "./routing.ts";
 import type { FanOut, Meeting, ScopeKey, Token } from "./state.ts";
 import { merged, written } from "./values.ts";
@@ -66,34 +76,37 @@ export function consider(draft: Draft, id: number): void {
   }
   const verdict = meeting === null ? unjoined(fanOut) : verdictOf(fanOut, meeting);
   if (verdict === "close") closeFanOut(draft, fanOut);
-  else if (verdict === "fire" && meeting !== null) fireWhole(draft, fanOut, meeting);
+  else if (verdict === "fire" && meeting !== null) fireWhole(draft, fanOut, meeting, false);
   else if (typeof verdict === "object") giveUp(draft, fanOut, verdict);
+  else reopen(draft, fanOut);
 }
 
 function unjoined(fanOut: FanOut): "close" | "wait" {
-  const { finished, total } = tallyOf(fanOut);
-  return finished === total ? "close" : "wait";
+  return tallyOf(fanOut).open === 0 ? "close" : "wait";
 }
 
 /** Decides what becomes of a fan-in now. */
 function verdictOf(fanOut: FanOut, { synchronization }: Meeting): "fire" | "wait" | RunError {
   const { firstArrivalAt } = fanOut;
   const { strategy, maxFailures = Number.POSITIVE_INFINITY, onTimeout } = synchronization;
-  const { total, finished, failed } = tallyOf(fanOut);
+  const { total, completed, failed, open } = tallyOf(fanOut);
   const excess = excessOf(fanOut);
   if (excess !== undefined) return excess;
-  if (fanOut.spread?.closing === true) return "fire";
-  const [completed, isOver] = [finished - failed, finished === total];
+  const { closing } = fanOut.spread ?? {};
+  const waitsForParts = runsParts(fanOut);
+  if (closing !== undefined && waitsForParts) return "wait";
+  if (closing?.isTimeout === true) return "fire";
   if (failed > maxFailures) return unsatisfiable(`${failed} branches failed, and ${maxFailures} may.`);
   if (total === 0 || (strategy === "any" && firstArrivalAt !== undefined)) return "fire";
   if (typeof strategy === "object") {
     if (completed >= strategy.mOfN) return "fire";
-    const possible = total - failed;
+    const possible = completed + open;
     return possible < strategy.mOfN
       ? unsatisfiable(`${strategy.mOfN} branches must complete, and ${possible} can.`)
       : "wait";
   }
-  if (!isOver) return "wait";
+  // What parts report has no outputs: those come with their ends.
+  if (open > 0 || waitsForParts) return "wait";
   return completed > 0 || onTimeout === "proceed_with_available"
     ? "fire"
     : unsatisfiable(`No branch completed.${firstFailure(fanOut)}`);
@@ -108,13 +121,18 @@ function unsatisfiable(message: string): RunError {
   return { code: "SYNC_UNSATISFIABLE", message };
 }
 
-/** Ends the wait of a fan-in whose time is over. */
+/** Ends the wait of a fan-in whose time is over, or that for parts that do not answer. */
 export function timeOut(draft: Draft, id: number): void {
   const fanOut = draft.fanOut(id);
+  if (fanOut.spread?.closing !== undefined) {
+    cancelParts(draft, id);
+    consider(draft, id);
+    return;
+  }
   const meeting = draft.graph.meeting(fanOut.origin, fanOut.group);
   if (meeting === null) return;
   draft.note({ type: "sync.timeout", node: meeting.target, data: { fanOut: id, group: fanOut.group } });
-  if (meeting.synchronization.onTimeout === "proceed_with_available") fireWhole(draft, fanOut, meeting);
+  if (meeting.synchronization.onTimeout === "proceed_with_available") fireWhole(draft, fanOut, meeting, true);
   else
     giveUp(draft, fanOut, {
       code: "SYNC_TIMEOUT",
@@ -124,20 +142,28 @@ export function timeOut(draft: Draft, id: number): void {
 
 /** Returns when the wait of a fan-in ends, in milliseconds since the epoch; `null` where it has no end. */
 export function timeOutAt({ firstArrivalAt, spread, part }: FanOut, meeting: Meeting | null): number | null {
+  if (spread?.closing !== undefined) return spread.closing.since + CLOSE_MS;
   const { timeoutMs } = meeting?.synchronization ?? {};
   if (firstArrivalAt === undefined || timeoutMs === undefined) return null;
-  // The run above keeps the time of its parts, and that of a fan-in that closes is over.
-  return part !== undefined || spread?.closing === true ? null : firstArrivalAt + timeoutMs;
+  // The run above keeps the time of its parts.
+  return part === undefined ? firstArrivalAt + timeoutMs : null;
 }
 
-/** Fires a fan-in; before that, lets the parts that run end with what they have completed (PARTS-5). */
-function fireWhole(draft: Draft, fanOut: FanOut, meeting: Meeting): void {
+/** Fires a fan-in; where parts run, first asks them for their end with what they have completed (PARTS-5). */
+function fireWhole(draft: Draft, fanOut: FanOut, meeting: Meeting, isTimeout: boolean): void {
   const { id, spread } = fanOut;
   if (spread === undefined || meeting.synchronization.strategy === "any" || !runsParts(fanOut)) {
     fire(draft, fanOut, meeting);
     return;
   }
-  if (spread.closing !== true) draft.mark(id, { spread: { ...spread, closing: true } });
+  draft.mark(id, { spread: { ...spread, closing: { since: draft.now, isTimeout } } });
+}
+
+/** Lets parts begin again whose fan-in has asked the others for their end in vain (PARTS-7). */
+function reopen(draft: Draft, fanOut: FanOut): void {
+  if (fanOut.spread?.closing === undefined || runsParts(fanOut)) return;
+  const { closing: _, ...spread } = fanOut.spread;
+  draft.mark(fanOut.id, { spread });
 }
 
 /** Ends the part of this run with what its branches have completed. Changes nothing where it has ended. */

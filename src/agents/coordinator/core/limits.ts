@@ -38,6 +38,8 @@ export const FAN_OUT_WIDTH = 1_000;
 export const MAX_BRANCHES = 100_000;
 /** Parts of fan-outs that one run waits for at once. The others begin as these end. */
 export const MAX_OPEN_PARTS = 8;
+/** Milliseconds in which parts answer that are asked for their end. Those that have not are cancelled then. */
+export const CLOSE_MS = 30_000;
 /** Length of what a part begins with, as JSON in UTF-16 units: its items, and what its nodes read. */
 export const MAX_PART_LENGTH = 4 * 1024 * 1024;
 /** Length of the result of a part, as JSON in UTF-16 units. In UTF-8 it fits into one stored text. */

@@ -7,9 +7,12 @@
  * PARTS-3  What is too large for parts is refused before the fan-out begins: more than `MAX_BRANCHES` branches, items longer than a merge may
  *          be, a part that would begin with more than `MAX_PART_LENGTH`.
  * PARTS-4  The failure of the run of a part is the failure of each of its branches.
- * PARTS-5  A fan-in that fires before all parts have ended asks the others what their branches have completed, and waits for that. That of
- *          `any` takes the parts that have ended, and that of `mOfN` no more branches than it needs.
- * PARTS-6  The results of all parts together are no longer than a merge may be. Beyond that the fan-in fails with `TOO_LARGE`.
+ * PARTS-5  A fan-in of `mOfN` that has enough, and one whose time is over and that goes on with what completed, asks the parts that run for
+ *          their end. No part begins meanwhile. A part that has not answered after `CLOSE_MS` is cancelled. That of `any` waits for no part.
+ * PARTS-7  When they have ended, `mOfN` is decided by the results, not by what parts reported before. It merges no more branches than it
+ *          needs. If fewer have completed, the parts that have not begun begin; without enough of them the fan-in fails.
+ * PARTS-6  The results of all parts that are to be merged are together no longer than a merge may be. Beyond that the fan-in fails with
+ *          `TOO_LARGE`.
  */
 import type { PartBranches, PartResult, PartStart } from "../../../protocol/run-call.ts";
 import type { SynchronizationStrategy } from "../../../protocol/workflow-definition.ts";
@@ -37,8 +40,10 @@ import type { BranchOutput } from "./values.ts";
 /** The branches of a fan-out so far, over all its parts. */
 export interface Tally {
   readonly total: number;
-  readonly finished: number;
+  readonly completed: number;
   readonly failed: number;
+  /** Those that may still complete or fail. What its part has left behind at its end is cancelled, and not among them. */
+  readonly open: number;
 }
 
 /** Reports whether a fan-out over so many branches is spread. */
@@ -149,7 +154,7 @@ function tooLarge(message: string): TokenFailure {
 /** Begins parts, as far as the run may wait for more. Throws `TooLong`. */
 export function startParts(draft: Draft): void {
   for (const { id, spread, origin } of [...draft.fanOuts.values()]) {
-    if (spread === undefined || spread.closing === true) continue;
+    if (spread === undefined || spread.closing !== undefined) continue;
     const { branches } = draft.fanOut(id);
     for (const [part, branch] of branches.entries()) {
       if (draft.openParts >= MAX_OPEN_PARTS || draft.openCalls >= MAX_OPEN_CALLS) return;
@@ -195,10 +200,46 @@ export function takePart(draft: Draft, { id, node, scope, phase }: Token, result
   // SAFETY: the result is plain data.
   const output = result as unknown as Json;
   draft.setBranch(scope.fanOut, scope.branch, { output, tally: { completed, failed, length } });
+  dropUnmerged(draft, scope.fanOut);
   noteArrival(draft, scope.fanOut, result.firstArrivalAt);
   draft.change(id, { phase: resolved(phase, { output: null }) });
   const { attempt } = phase;
   draft.note({ type: "task.completed", token: id, node, data: { attempt, output: { completed, failed } } });
+}
+
+/** Drops the results of branches that `mOfN` does not merge: those behind as many others as it needs. They cannot come before them again. */
+function dropUnmerged(draft: Draft, id: number): void {
+  const { branches, origin, group } = draft.fanOut(id);
+  const { strategy } = draft.graph.meeting(origin, group)?.synchronization ?? {};
+  if (typeof strategy !== "object") return;
+  let room = strategy.mOfN;
+  for (const [part, branch] of branches.entries()) {
+    const { tally } = branch;
+    if (tally?.length === undefined) continue;
+    const result = resultOf(branch);
+    const { completed, outputs } = result;
+    if (completed.length > room) {
+      const merged = { ...result, completed: completed.slice(0, room), outputs: outputs.slice(0, room) };
+      const { length } = JSON.stringify(merged);
+      // SAFETY: the result is plain data.
+      draft.setBranch(id, part, { output: merged as unknown as Json, tally: { ...tally, length } });
+    }
+    room -= Math.min(room, completed.length);
+  }
+}
+
+/** Cancels the parts of a fan-out that run. None of their branches counts, as completed or as failed. */
+export function cancelParts(draft: Draft, id: number): void {
+  const parts = [...draft.tokens.values()].filter(({ scope, part }) => part === true && scope?.fanOut === id);
+  for (const token of parts) {
+    const { scope, node } = token;
+    if (scope === null) continue;
+    // SAFETY: the result is plain data.
+    const output = NOTHING as unknown as Json;
+    draft.setBranch(id, scope.branch, { output, tally: { completed: 0, failed: 0, length: 0 } });
+    draft.end(token);
+    draft.note({ type: "token.cancelled", token: token.id, node });
+  }
 }
 
 /** Takes what the branches of a part have done so far. Reports never go back. */
@@ -224,12 +265,21 @@ function noteArrival(draft: Draft, fanOut: number, at: number | undefined): void
 
 /** Returns the branches of a fan-out so far. */
 export function tallyOf({ branches, finished, failed, spread }: FanOut): Tally {
-  if (spread === undefined) return { total: branches.length, finished, failed };
-  const tally = { total: spread.total, finished: 0, failed: 0 };
+  if (spread === undefined) {
+    const total = branches.length;
+    return { total, completed: finished - failed, failed, open: total - finished };
+  }
+  const tally = { total: spread.total, completed: 0, failed: 0, open: 0 };
   for (const [part, { failure, tally: own }] of branches.entries()) {
-    const lost = failure === undefined ? (own?.failed ?? 0) : placeOf(spread, part).size;
+    const { size } = placeOf(spread, part);
+    if (failure !== undefined) {
+      tally.failed += size;
+      continue;
+    }
+    const { completed, failed: lost, length } = own ?? { completed: 0, failed: 0 };
+    tally.completed += completed;
     tally.failed += lost;
-    tally.finished += lost + (failure === undefined ? (own?.completed ?? 0) : 0);
+    if (length === undefined) tally.open += size - completed - lost;
   }
   return tally;
 }

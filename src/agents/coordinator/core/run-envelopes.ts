@@ -94,14 +94,13 @@ export function runEnvelopes(
   return envelopes;
 }
 
-/** Returns the requests to the parts of fan-outs that begin to close. */
+/** Returns the requests to the parts of fan-outs that begin to close, also again. */
 function closings(before: RunState, state: RunState, fanOuts: ReadonlySet<number>): RunEnvelope[] {
   const closing = new Set(
-    [...fanOuts].filter(
-      (id) =>
-        state.fanOuts.get(id)?.spread?.closing === true &&
-        before.fanOuts.get(id)?.spread?.closing === undefined,
-    ),
+    [...fanOuts].filter((id) => {
+      const now = state.fanOuts.get(id)?.spread?.closing;
+      return now !== undefined && now !== before.fanOuts.get(id)?.spread?.closing;
+    }),
   );
   if (closing.size === 0) return [];
   return [...state.tokens.values()].flatMap((token) => {

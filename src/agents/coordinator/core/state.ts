@@ -78,8 +78,16 @@ export interface Spread {
   readonly size: number;
   /** Iterations of transitions on the way of the token that started it. */
   readonly base: Readonly<Record<string, number>>;
-  /** The fan-in fires when the parts that run have ended; no other part begins. */
-  readonly closing?: true;
+  /** Present while the parts that run are asked for their end: then the fan-in is decided. No other part begins meanwhile. */
+  readonly closing?: Closing;
+}
+
+/** The wait for the end of the parts of a fan-out that run. */
+export interface Closing {
+  /** Milliseconds since the epoch. */
+  readonly since: number;
+  /** The time of the fan-in is over, and it goes on with what completed. */
+  readonly isTimeout: boolean;
 }
 
 /** The branches of a part so far. */
