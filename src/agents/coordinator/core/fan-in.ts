@@ -96,28 +96,28 @@ function verdictOf(fanOut: FanOut, { synchronization }: Meeting): "fire" | "wait
   const waitsForParts = runsParts(fanOut);
   if (closing !== undefined && waitsForParts) return "wait";
   if (closing?.isTimeout === true) return "fire";
-  if (failed > maxFailures) return unsatisfiable(`${failed} branches failed, and ${maxFailures} may.`);
+  if (failed > maxFailures)
+    return unsatisfiable(fanOut, `${failed} of ${total} branches failed, and ${maxFailures} may.`);
   if (total === 0 || (strategy === "any" && firstArrivalAt !== undefined)) return "fire";
   if (typeof strategy === "object") {
     if (completed >= strategy.mOfN) return "fire";
     const possible = completed + open;
     return possible < strategy.mOfN
-      ? unsatisfiable(`${strategy.mOfN} branches must complete, and ${possible} can.`)
+      ? unsatisfiable(fanOut, `${strategy.mOfN} of ${total} branches must complete, and ${possible} can.`)
       : "wait";
   }
   // What parts report has no outputs: those come with their ends.
   if (open > 0 || waitsForParts) return "wait";
   return completed > 0 || onTimeout === "proceed_with_available"
     ? "fire"
-    : unsatisfiable(`No branch completed.${firstFailure(fanOut)}`);
+    : unsatisfiable(fanOut, "No branch completed.");
 }
 
-function firstFailure(fanOut: FanOut): string {
-  const [, { code, message } = {}] = failedOf(fanOut)[0] ?? [];
-  return code === undefined ? "" : ` The first failure: ${code}: ${message}`;
-}
-
-function unsatisfiable(message: string): RunError {
+/** The failure of a fan-in, with the first one of its branches: what is to be mended is there. */
+function unsatisfiable(fanOut: FanOut, problem: string): RunError {
+  const [index, failure] = failedOf(fanOut)[0] ?? [];
+  const first = failure && ` The first failure, of branch ${index}: ${failure.code}: ${failure.message}`;
+  const message = `${problem.slice(0, -1)} at the fan-in of "${fanOut.group}".${first ?? ""}`;
   return { code: "SYNC_UNSATISFIABLE", message };
 }
 
