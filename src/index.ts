@@ -46,7 +46,14 @@ export {
   type TaskOptions,
 } from "./library/define-task.ts";
 export * as strategies from "./library/strategies/strategies.ts";
-export type { CodeAction, LibraryAction, NamedAction, Prompt, Task } from "./library/tasks/built.ts";
+export type {
+  CodeAction,
+  DefinedPersona,
+  LibraryAction,
+  NamedAction,
+  Prompt,
+  Task,
+} from "./library/tasks/built.ts";
 export { type Action, type Step, type StepOptions, step } from "./library/tasks/step.ts";
 export { ToolError } from "./library/tool-error.ts";
 export {
