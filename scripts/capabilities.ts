@@ -20,7 +20,7 @@ const rows: [row: string, name: string, statement: string][] = [
   ["A4", "Model profile", "Changing one alters a new conversation's request without touching the persona."],
   [
     "A6",
-    "A tool binds a task or an agent",
+    "A tool binds a task, a workflow or an agent",
     "The target's output reaches the model; the seed's tool objects work.",
   ],
   [
@@ -92,6 +92,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "Turn record",
     "Caller, input, what it replies to, run ids, and times of creation and completion are there.",
   ],
+  [
+    "A28",
+    "Three kinds of callers",
+    "Turns of users, workflows and agents carry the ids of who started them.",
+  ],
   ["A29", "One user message, any number of agent messages", "The invariant holds."],
   ["A30", "Replies to a message", "The model gets the message that another one replies to."],
   [
@@ -159,7 +164,13 @@ const rows: [row: string, name: string, statement: string][] = [
     "Crash recovery",
     "A crash at each phase: the turn reaches its end, and no tool takes effect twice.",
   ],
+  [
+    "A51",
+    "Nodes with agents",
+    "A token waits for its agent and goes on with the answer; in the mode `loop_in` the agent joins the conversation that started the run.",
+  ],
   ["A52", "The manager pattern", "A manager asks two agents and puts their answers together."],
+  ["A53", "Strategies as tools", "A model calls a debate as it calls any tool."],
   [
     "A61",
     "A called agent reads no transcript",
@@ -268,9 +279,31 @@ const rows: [row: string, name: string, statement: string][] = [
   ],
   ["E24", "Orchestration", "Off: messages are recorded and no model is called. On: it is."],
   [
+    "F1",
+    "Ways behind a node",
+    "Priorities, conditions, bounds of loops, `foreach` and `spawnCount` decide what goes on.",
+  ],
+  ["F2", "Fan-ins", "`any`, `all` and `mOfN` fire once, also with branches of several nodes."],
+  ["F3", "Fan-outs within fan-outs and loops", "Each fan-in fires, in each iteration."],
+  ["F4", "An empty `foreach`", "Its fan-in goes on with an empty merge."],
+  ["F5", "Merges", "Five strategies merge the completed branches in the order of their indexes."],
+  ["F6", "Time of a fan-in", "It is over at its exact end, and fails the run or goes on with what is there."],
+  ["F7", "Arrivals at the same time", "Two arrivals that complete a fan-in make one continuation."],
+  ["F8", "Isolated branches", "Nothing leaks before the merge, and no row of a branch remains behind it."],
+  [
+    "F9",
+    "Sub-workflows",
+    "Chains of ten work; a failure goes up, a stop goes down, and a repeated end changes nothing.",
+  ],
+  [
     "F10",
     "Task steps and retries",
     "A step that fails ends the task, lets it be tried again from its first step with a fresh state, or is noted.",
+  ],
+  [
+    "F11",
+    "Questions to people",
+    "A run waits for an answer, refuses one that does not fit, and goes on with one that does.",
   ],
   [
     "F12",

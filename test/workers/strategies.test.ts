@@ -17,7 +17,7 @@ const CALLS = [
   { name: "research", input: { question: "The moon?" }, members: ["answer", "findings", "dropped"] },
 ];
 
-test.each(CALLS)("a conversation calls $name", async ({ name, input, members }) => {
+test.each(CALLS)("A53 a conversation calls $name", async ({ name, input, members }) => {
   const agent = await createAgent({
     identity: { systemPrompt: "You think." },
     tools: { toolIds: [`strategies/${name}`] },
