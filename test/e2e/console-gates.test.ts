@@ -192,6 +192,8 @@ describe.runIf(hasChromium)(
       const page = await visit(`/runs/${id}`);
       const question = page.getByRole("form", { name: "Refund the order A1?" });
       await question.getByLabel("Comment").fill("Fine.");
+      // What the page loads later is there.
+      await page.locator("[data-testid=run-node]").first().waitFor();
       await page.context().setOffline(true);
       await question.getByRole("button", { name: "Approve" }).press("Enter");
       await question.getByRole("alert").getByText("The server could not be reached.").waitFor();
@@ -203,6 +205,21 @@ describe.runIf(hasChromium)(
       expect(world.visitor.complaints.splice(0)).toEqual([
         expect.stringContaining("ERR_INTERNET_DISCONNECTED"),
       ]);
+    });
+
+    it("asks although the graph could not be loaded, which Try again loads", async () => {
+      const id = await start("work/refunds", { orders: ["A1"] });
+      world.visitor = new Visitor(world.browser, world.server.url);
+      const page = await world.visitor.open("/runs");
+      await page.route("**/assets/run-graph-*", (route) => route.abort());
+      await page.locator(`[data-testid=run-item][data-run=${id}]`).press("Enter");
+      const note = page.getByRole("alert").filter({ hasText: "The graph could not be loaded." });
+      await note.waitFor();
+      await page.getByRole("form", { name: "Refund the order A1?" }).waitFor();
+      expect(world.visitor.complaints.splice(0).join()).toContain("ERR_FAILED");
+      await page.unroute("**/assets/run-graph-*");
+      await note.getByRole("button", { name: "Try again" }).press("Enter");
+      await page.locator("[data-testid=run-node]").first().waitFor();
     });
 
     it("asks nothing any more when the run is cancelled", async () => {

@@ -1,5 +1,5 @@
 /** One run: the graph of its workflow with the tokens, and what was chosen beside it. On small screens a list of nodes. */
-import { lazy, type RefObject, Suspense, useCallback, useRef, useState } from "react";
+import { type RefObject, useCallback, useRef, useState } from "react";
 import type { RunView, WorkflowDefinition } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
 import { messageOf } from "../format.ts";
@@ -24,7 +24,8 @@ import { RunNode } from "./run-node.tsx";
 import { RunNodeDetails } from "./run-node-details.tsx";
 import { RunStatusBadge } from "./run-status.tsx";
 
-const RunGraph = lazy(() => import("./run-graph.tsx"));
+/** The graph is a large part of the console: it is loaded where it is shown. */
+const loadGraph = () => import("./run-graph.tsx");
 
 interface RunPageProps {
   id: string;
@@ -124,6 +125,7 @@ interface ShownRun {
 function GraphAndDetails(shown: ShownRun) {
   const { run, log, version, definition } = shown;
   const [chosen, setChosen] = useState<string | undefined>(undefined);
+  const graph = useResource(loadGraph);
   const node = definition?.nodes.find(({ ref }) => ref === chosen);
   const aside = useRef<HTMLElement>(null);
   const close = useCallback(() => setChosen(undefined), []);
@@ -131,19 +133,25 @@ function GraphAndDetails(shown: ShownRun) {
   return (
     <div className="flex min-h-0 flex-1">
       <div className="min-w-0 flex-1">
-        {definition !== undefined && (
-          <Suspense fallback={<p className="p-4 text-sm text-muted">Loading the graph…</p>}>
-            <RunGraph
-              definition={definition}
-              log={log}
-              version={version}
-              chosen={chosen}
-              onChoose={(ref) => {
-                setChosen(ref);
-                aside.current?.scrollTo({ top: 0 });
-              }}
-            />
-          </Suspense>
+        {graph.value === undefined && graph.error === undefined && (
+          <p className="p-4 text-sm text-muted">Loading the graph…</p>
+        )}
+        {graph.error !== undefined && (
+          <div className="p-4">
+            <ErrorNote text="The graph could not be loaded." onRetry={graph.reload} />
+          </div>
+        )}
+        {definition !== undefined && graph.value !== undefined && (
+          <graph.value.default
+            definition={definition}
+            log={log}
+            version={version}
+            chosen={chosen}
+            onChoose={(ref) => {
+              setChosen(ref);
+              aside.current?.scrollTo({ top: 0 });
+            }}
+          />
         )}
       </div>
       <aside
