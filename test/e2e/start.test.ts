@@ -362,7 +362,7 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
           20_000,
         );
         await expectAnswers();
-        expect(start.output()).toMatch(/^Dramatis stopped: .*\. Restarting\.$/m);
+        await expect.poll(() => start.output()).toMatch(/^Dramatis stopped: .*\. Restarting\.$/m);
       },
     );
 
@@ -370,7 +370,10 @@ describe("whichever process is killed, nothing is left and nothing is lost", () 
       const tree = lookAtTree();
       await killInMidTurn(find(tree, "wrangler"));
       await waitUntilGone(tree.map(({ pid }) => pid));
-      expect(start.output()).toMatch(/^Dramatis stopped: .*\. It stopped too often and is not restarted\.$/m);
+      // What a process has said may arrive after its end.
+      await expect
+        .poll(() => start.output())
+        .toMatch(/^Dramatis stopped: .*\. It stopped too often and is not restarted\.$/m);
       expect(passedOn()).toEqual([]);
     });
 

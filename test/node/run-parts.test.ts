@@ -1,6 +1,7 @@
 /** Fan-outs that are spread over runs of their own. `PART_SEEDS` sets how many random workflows are tried. */
 import { describe, expect, test } from "vitest";
 import type { RunState } from "../../src/agents/coordinator/core/state.ts";
+import { workflowSchema } from "../../src/library/workflows/schema.ts";
 import { soundnessIssues } from "../../src/library/workflows/soundness/check.ts";
 import type { WorkflowDefinition } from "../../src/protocol/workflow-definition.ts";
 import { canonicalJson, type Json, type JsonObject } from "../../src/shared/json.ts";
@@ -203,6 +204,38 @@ describe("a fan-out", () => {
     while (texts.runs.size < 2) await texts.step();
     const [, { state: named }] = [...texts.runs.values()] as [unknown, { state: RunState }];
     expect(named.record.input).toEqual({ a: 1 });
+  });
+
+  test("PARTREAD-1 gives its parts what `has` looks at behind an item", async () => {
+    const input = { items: ["a", "b", "c", "d"], rows: { a: { x: 1 }, b: {}, c: { x: 2 }, d: {} } };
+    const results = [2, 100].map(async (width) => {
+      const tree = played(each({ outputMapping: { "output.r": "has(input.rows[item].x)" } }), input, width);
+      await tree.finish();
+      return tree.root.output?.all;
+    });
+    const [spread, whole] = await Promise.all(results);
+    expect(spread).toEqual([true, false, true, false].map((r) => ({ r })));
+    expect(whole).toEqual(spread);
+  });
+
+  test("PARTS-3 that is open with others has no more branches with them than one may have", async () => {
+    const definition = workflowSchema.parse({
+      ...{ inputSchema: { type: "object" }, initialNode: "start" },
+      nodes: [{ ref: "start" }, { ref: "each" }, { ref: "work", task: "lib/task", inputMapping: {} }],
+      transitions: [
+        { from: "start", to: "each", siblingGroup: "outer", spawnCount: 3 },
+        {
+          ...{ from: "each", to: "work", siblingGroup: "inner" },
+          foreach: { collection: "input.items", itemVar: "item" },
+        },
+      ],
+    });
+    const { root } = played(definition, { items: Array.from({ length: 40_000 }, () => 0) }, 1_000);
+    expect(root.status).toBe("failed");
+    expect(root.error).toMatchObject({
+      code: "TOO_LARGE",
+      message: expect.stringContaining("and others that are open 80000"),
+    });
   });
 
   test("PARTRUN-1 reports of its parts only what a fan-in may depend on", async () => {

@@ -301,6 +301,16 @@ describe("RUNRETRY-3 effects that may not happen twice", () => {
     expect(repeatedEffects(mapped.state)).toEqual(["one"]);
   });
 
+  test("are those of an agent that has begun before, and waits to begin again", () => {
+    const run = new PlayedRun({ initialNode: "ask", nodes: [{ ref: "ask", agent: "clerk" }] });
+    run.take(run.ending("ask", failure("NOT_FOUND")));
+    const [token] = [...(run.state.kept?.tokens.values() ?? [])];
+    if (token === undefined) throw new Error("Nothing is kept.");
+    const again = { ...token, phase: { kind: "ready" } as const, again: { attempts: 1, operations: 0 } };
+    run.state = { ...run.state, kept: { tokens: new Map([[0, again]]), fanOuts: new Map() } };
+    expect(repeatedEffects(run.state)).toEqual(["ask"]);
+  });
+
   test("are those of agents, and of sub-workflows that have any", () => {
     const outer = (tasks: Record<string, PinnedNodeTask>, agent?: string) => {
       const inner = { ref: "deep", ...(agent === undefined ? { task: "task" } : { agent }) };

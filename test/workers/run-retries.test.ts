@@ -136,12 +136,13 @@ describe("RUNRETRY-1 RUNSTORE-5 a run that failed", () => {
     const { id } = await start(await fetchOne(), { items: [document?.url] });
     const { seq } = await ended(id);
     const listed = async (status: string) => {
-      const response = await request(`/api/runs?status=${status}&limit=100`);
+      const response = await request(`/api/runs?status=${status}&limit=100&order=desc`);
       const { runs } = (await response.json()) as { runs: RunSummary[] };
       return runs.find((run) => run.id === id);
     };
-    await vi.waitFor(async () =>
-      expect(await listed("failed")).toMatchObject({ errorCode: "EXECUTION_FAILED" }),
+    await vi.waitFor(
+      async () => expect(await listed("failed")).toMatchObject({ errorCode: "EXECUTION_FAILED" }),
+      10_000,
     );
     expect((await request(`/api/runs/${id}/events?from=${seq}`)).status).toBe(204);
     await document?.set("here");
@@ -149,7 +150,7 @@ describe("RUNRETRY-1 RUNSTORE-5 a run that failed", () => {
     const text = await (await request(`/api/runs/${id}/events`)).text();
     const types = [...text.matchAll(/"type":"(workflow\.[a-z_]+)"/g)].map(([, type]) => type);
     expect(types).toEqual(["workflow.started", "workflow.failed", "workflow.retried", "workflow.completed"]);
-    await vi.waitFor(async () => expect(await listed("completed")).toBeDefined());
+    await vi.waitFor(async () => expect(await listed("completed")).toBeDefined(), 10_000);
     expect(await listed("completed")).not.toHaveProperty("errorCode");
     expect(await listed("failed")).toBeUndefined();
   });

@@ -78,7 +78,8 @@ function collect(node: ASTNode, own: ReadonlySet<string>, found: Found): void {
     case "call": {
       const [name, args] = node.args;
       if (name !== "has") args.forEach(inner);
-      else for (const one of args) test(one);
+      // A test behind a member that is not fixed reads what is before it.
+      else for (const one of args) pathOf(one) === null ? inner(one) : test(one);
       return;
     }
     case "rcall": {

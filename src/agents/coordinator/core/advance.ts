@@ -141,7 +141,8 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
   const attempt = 1 + (token.again?.attempts ?? 0);
   const phase = { kind: "working", attempt, ...(gate ?? { input }) } as const;
   if (!hasRoom(draft, { ...token, phase })) return true;
-  draft.change(token.id, { phase });
+  // The time of an agent counts from here: its token may have waited for room.
+  draft.change(token.id, { phase, ...(agent !== undefined && { createdAt: draft.now }) });
   const data = defined({
     input: input === own ? undefined : input,
     attempt: attempt === 1 ? undefined : attempt,
@@ -200,6 +201,7 @@ function ownerOf(draft: Draft, { node }: Token): string | undefined {
 /** Follows the transitions that fire. Returns the fan-outs whose fan-ins are to be looked at. */
 function follow(draft: Draft, token: Token, meter: Meter): number[] {
   const firing = firingBehind(draft, token, meter);
+  draft.steps += firing.reduce((sum, { items }) => sum + items.length, 0);
   for (const { transition, items } of firing)
     draft.note({
       type: "transition.fired",

@@ -4,7 +4,7 @@
  * PARTS-1  A fan-out over more branches than the width of its run is spread: over the fewest parts of at most so many branches, as equal as
  *          they can be. Others stay in their run. Branches have the same indexes and paths either way.
  * PARTS-2  A run waits for at most `MAX_OPEN_PARTS` parts at once. The next part begins when one of these has ended.
- * PARTS-3  What is too large for parts is refused before the fan-out begins: more than `MAX_BRANCHES` branches, items longer than a merge may
+ * PARTS-3  What is too large for parts is refused before the fan-out begins: more than `MAX_BRANCHES` branches of all open ones, items longer than a merge may
  *          be, a part that would begin with more than `MAX_PART_LENGTH`.
  * PARTS-4  The failure of the run of a part is the failure of each of its branches.
  * PARTS-5  A fan-in of `mOfN` that has enough, and one whose time is over and that goes on with what completed, asks the parts that run for
@@ -60,8 +60,11 @@ export function openSpread(
 ): number {
   const { group, outer } = fanOut;
   const total = firing.reduce((sum, { items }) => sum + items.length, 0);
-  if (total > MAX_BRANCHES)
-    throw tooLarge(`The fan-out "${group}" has ${total} branches. The maximum is ${MAX_BRANCHES}.`);
+  const open = [...draft.fanOuts.values()].reduce((sum, { spread }) => sum + (spread?.total ?? 0), 0);
+  if (open + total > MAX_BRANCHES)
+    throw tooLarge(
+      `The fan-out "${group}" has ${total} branches, and others that are open ${open}. The maximum is ${MAX_BRANCHES} together.`,
+    );
   const width = draft.before.record.width ?? FAN_OUT_WIDTH;
   const size = Math.ceil(total / Math.ceil(total / width));
   const parts = divided(firing, size);

@@ -86,7 +86,8 @@ function awaitedBy({ parent, path = [] }: RunRecord): string | undefined {
 }
 
 function mayHaveTakenEffect(record: RunRecord, token: Token): boolean {
-  if (token.phase.kind === "ready") return false;
+  // One that waits to begin again has begun before.
+  if (token.phase.kind === "ready" && (token.again?.attempts ?? 0) === 0) return false;
   const work = workOf(record, token);
   switch (work?.kind) {
     case "agent":

@@ -146,7 +146,7 @@ export interface Token {
   /** The branches that the fan-in before this token has joined; `null` where there was none. */
   readonly fanIn: Json;
   readonly phase: Phase;
-  /** Milliseconds since the epoch: when it was made, or last retried. */
+  /** Milliseconds since the epoch: when it was made, last retried, or its agent was asked. */
   readonly createdAt: number;
   /** A run of its own has the branches of a part. */
   readonly part?: true;
