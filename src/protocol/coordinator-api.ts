@@ -99,7 +99,7 @@ export interface RunView extends RunMembers {
   seq: number;
   /** Tokens that were made. */
   tokens: number;
-  /** What its tasks, sub-workflows and agents have used so far, as far as they have ended. */
+  /** The amounts that its tasks, sub-workflows and agents have used, as far as these have ended. */
   usage: SpendingView;
   /** The tokens that have not ended: the run works on them, or waits for others. The first 1 000. */
   active: ActiveToken[];

@@ -84,7 +84,7 @@ export interface AttemptResult {
   transient?: true;
   /** The record of a task of steps. */
   task?: TaskSummary;
-  /** What the run of a workflow has used, as far as that is known; absent for other calls. */
+  /** The amounts that the run of a workflow has used, as far as they are known; absent for other calls. */
   spent?: Amounts;
 }
 

@@ -46,7 +46,7 @@ export type RunStartBody = RunCallAddress;
 /** The body of `run.ended`. */
 export interface RunEndedBody extends RunCallAddress {
   outcome: { output: Json } | { error: RunError };
-  /** What the run has used, with all below it; absent for nothing. */
+  /** The amounts that the run has used, with all below it; absent for nothing. */
   spent?: Amounts;
 }
 
@@ -85,7 +85,7 @@ export interface PartStart extends RunPart {
 export interface PartResult {
   /** The indexes of those that completed, ascending. */
   completed: number[];
-  /** What the fan-in merges of each of them; empty where it merges nothing. */
+  /** The value of each of them that the fan-in merges; empty where it merges nothing. */
   outputs: Json[];
   failed: [index: number, error: RunError][];
   /** Milliseconds since the epoch; absent where none has arrived. */

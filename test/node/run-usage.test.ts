@@ -1,4 +1,4 @@
-/** What runs have used, as their core counts it. */
+/** The usage of runs, as their core counts it. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { headOf, spentIn } from "../../src/agents/coordinator/core/head.ts";

@@ -13,7 +13,7 @@ const input = z.object({
   /** A gate. */
   wait: z.string().nullish(),
   fails: z.boolean().default(false),
-  /** How many attempts fail for a reason that passes. */
+  /** Attempts that fail for a reason that passes. */
   flaky: z.number().default(0),
   value: z.unknown().optional(),
 });

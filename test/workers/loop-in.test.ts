@@ -3,6 +3,7 @@ import { exports } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { TurnSummary } from "../../src/protocol/views.ts";
+import { postTool } from "./authoring.ts";
 import { Play } from "./provider.ts";
 import {
   checkInvariants,
@@ -19,16 +20,7 @@ let manager: string;
 
 const identity = (systemPrompt: string) => ({ systemPrompt, modelProfileId: "test/scripted" });
 
-/** Posts a tool that brings an agent in, or calls it; returns its reference. */
-async function tool(id: string, target: object, more: object = {}): Promise<string> {
-  const body = { id, name: id, description: "Asks an agent.", target, ...more };
-  const response = await request("/api/libraries/company/tools", {
-    method: "POST",
-    body: JSON.stringify(body),
-  });
-  expect(response.status, await response.clone().text()).toBe(201);
-  return `company/${id}`;
-}
+const tool = (id: string, target: object, more?: object) => postTool("company", id, target, more);
 
 beforeAll(async () => {
   architect = await createAgent({ identity: identity("You are the architect.") });

@@ -5,6 +5,7 @@ import { calledRunId } from "../../src/protocol/ids.ts";
 import type { MailboxPeer } from "../../src/protocol/mailbox-api.ts";
 import type { TurnSummary } from "../../src/protocol/views.ts";
 import type { Json } from "../../src/shared/json.ts";
+import { postTool } from "./authoring.ts";
 import { Play } from "./provider.ts";
 import { call, ended, type Flow, post } from "./run-helpers.ts";
 import {
@@ -49,16 +50,7 @@ const around = (workflow: string): Flow => ({
   outputMapping: { said: "state.said" },
 });
 
-/** Posts a tool; returns its reference. */
-async function tool(id: string, target: object, more: object = {}): Promise<string> {
-  const body = { id, name: id, description: "Asks.", target, ...more };
-  const response = await request("/api/libraries/inviting/tools", {
-    method: "POST",
-    body: JSON.stringify(body),
-  });
-  expect(response.status, await response.clone().text()).toBe(201);
-  return `inviting/${id}`;
-}
+const tool = (id: string, target: object, more?: object) => postTool("inviting", id, target, more);
 
 beforeAll(async () => {
   architect = await createAgent({

@@ -34,7 +34,7 @@ const until = (id: string, isSo: (run: RunView) => boolean): Promise<RunView> =>
 const hasOnePart = ({ active }: RunView) => active.length === 1;
 
 describe("A72 PARTS-1 PARTS-2 PARTRUN-1 PARTRUN-2 a fan-out above the width of its run", () => {
-  test("ends as any other, also after crashes on both sides, and repeats nothing", async () => {
+  test("ends as it would in its run, also after crashes on both sides, and repeats nothing", async () => {
     const { id, key } = await start(wide("once", { wait: "item == 5 || item == 500 ? 'gate' : null" }), {
       items: numbers(600),
     });

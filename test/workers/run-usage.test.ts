@@ -1,4 +1,4 @@
-/** What runs of workflows use, on the real Worker: shown at the run, counted above it and in the conversation that calls it. */
+/** The usage of runs of workflows, on the real Worker: shown at the run, counted above it and in the conversation that calls it. */
 import { afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { NOTHING } from "../../src/model/spending.ts";
 import { amountsOfView, type SpendingView } from "../../src/protocol/budget.ts";

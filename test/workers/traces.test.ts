@@ -2,6 +2,7 @@
 import { afterEach, beforeAll, expect, test, vi } from "vitest";
 import type { SpanView, TraceView } from "../../src/protocol/trace.ts";
 import type { Principal } from "../../src/shared/principal.ts";
+import { postTool } from "./authoring.ts";
 import { Play, spansOf } from "./provider.ts";
 import {
   checkInvariants,
@@ -19,16 +20,7 @@ let manager: string;
 const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
 const identity = (systemPrompt: string) => ({ systemPrompt, modelProfileId: "test/scripted" });
 
-/** Posts a tool that an agent answers; returns its reference. */
-async function tool(id: string, target: object, more: object = {}): Promise<string> {
-  const body = { id, name: id, description: "Asks an agent.", target, ...more };
-  const response = await request("/api/libraries/traces/tools", {
-    method: "POST",
-    body: JSON.stringify(body),
-  });
-  expect(response.status, await response.clone().text()).toBe(201);
-  return `traces/${id}`;
-}
+const tool = (id: string, target: object, more?: object) => postTool("traces", id, target, more);
 
 beforeAll(async () => {
   helper = await createAgent({ identity: identity("You are the helper.") });

@@ -1,6 +1,6 @@
 /** Retries a failed run. Where effects may happen twice, after a second click. */
-import { useState } from "react";
 import type { RunView } from "../../../src/client/index.ts";
+import { ConfirmedButton } from "./confirmed-button.tsx";
 
 interface RetryRunProps {
   retry: NonNullable<RunView["retry"]>;
@@ -10,35 +10,20 @@ interface RetryRunProps {
 }
 
 export function RetryRun({ retry: { repeatsOnce }, onRetry, onError }: RetryRunProps) {
-  const [phase, setPhase] = useState<"idle" | "asking" | "retrying">("idle");
   const repeatOnce = repeatsOnce.length > 0;
-
-  async function retry() {
-    if (repeatOnce && phase === "idle") return setPhase("asking");
-    setPhase("retrying");
-    try {
-      await onRetry({ repeatOnce });
-    } catch (error) {
-      onError(error);
-      setPhase("idle");
-    }
-  }
-
   return (
-    <button
-      type="button"
-      disabled={phase === "retrying"}
-      onClick={() => void retry()}
-      onBlur={() => setPhase((now) => (now === "asking" ? "idle" : now))}
-      data-testid="retry-run"
-      className="shrink-0 rounded-lg border border-line px-3 py-1.5 text-sm font-medium text-accent disabled:text-muted"
-    >
-      {phase === "idle"
-        ? "Retry run"
-        : phase === "asking"
-          ? `Repeat the effects of ${namesText(repeatsOnce)}?`
-          : "Retrying…"}
-    </button>
+    <ConfirmedButton
+      texts={{
+        idle: "Retry run",
+        asking: `Repeat the effects of ${namesText(repeatsOnce)}?`,
+        working: "Retrying…",
+      }}
+      needsSecond={repeatOnce}
+      className="text-accent"
+      testId="retry-run"
+      onConfirm={() => onRetry({ repeatOnce })}
+      onError={onError}
+    />
   );
 }
 

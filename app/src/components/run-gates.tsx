@@ -125,7 +125,7 @@ interface LostDraftProps {
   onClose: () => void;
 }
 
-/** What was typed for a question that waits no more. */
+/** The text that was typed for a question which waits no more. */
 function LostDraft({ text, texts, onClose }: LostDraftProps) {
   const typed = Object.values(texts).filter((value) => value !== "");
   return (

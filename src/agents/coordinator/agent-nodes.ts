@@ -4,6 +4,7 @@
  * AGENTNODE-2  An answer counts only if it comes from the conversation that the attempt has opened, or that has started the run. A request for approval waits in that
  *              conversation, which the principal who started the run may read and answer.
  */
+import type { z } from "zod";
 import {
   AGENT_ASK,
   AGENT_CALL,
@@ -54,16 +55,16 @@ export function takeAgentAnswers(
     checkSender(ask, envelope, {});
     return null;
   });
-  mailbox.outcomes(AGENT_CALL, ({ envelope, outcome, afterCommit }) => {
-    if (outcome.status === "delivered") return;
-    const address = validate(agentCallSchema, envelope.body);
-    stage(runtime.endSignals(address, { error: undelivered(outcome) }), afterCommit);
-  });
-  mailbox.outcomes(AGENT_INVITE, ({ envelope, outcome, afterCommit }) => {
-    if (outcome.status === "delivered") return;
-    const address = validate(agentInviteSchema, envelope.body);
-    stage(runtime.endSignals(address, { error: undelivered(outcome) }), afterCommit);
-  });
+  const requests: readonly [type: string, schema: z.ZodType<RunCallAddress>][] = [
+    [AGENT_CALL, agentCallSchema],
+    [AGENT_INVITE, agentInviteSchema],
+  ];
+  for (const [type, schema] of requests)
+    mailbox.outcomes(type, ({ envelope, outcome, afterCommit }) => {
+      if (outcome.status === "delivered") return;
+      const address = validate(schema, envelope.body);
+      stage(runtime.endSignals(address, { error: undelivered(outcome) }), afterCommit);
+    });
 }
 
 function outcomeOf(outcome: AgentOutcome): NodeOutcome {

@@ -88,7 +88,7 @@ export interface ToolCompleted {
   transient?: true;
   /** The record of a task of steps. */
   task?: TaskSummary;
-  /** What the run of a workflow has used. */
+  /** The amounts that the run of a workflow has used. */
   spent?: Amounts;
   /** The agent of the turn; present where the Executor reports to the actor that has called it. */
   agentId?: string;
@@ -190,7 +190,7 @@ export interface LateResult {
   operationId: string;
   name: string;
   result: ToolResult;
-  /** What the run of a workflow has used. */
+  /** The amounts that the run of a workflow has used. */
   spent?: Amounts;
 }
 

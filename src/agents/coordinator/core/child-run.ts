@@ -1,4 +1,4 @@
-/** What a run gives to the runs that it starts, and takes from them. Pure. */
+/** The exchange between a run and the runs that it starts. Pure. */
 import type { ChildRun, PartResult, RunCallAddress } from "../../../protocol/run-call.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../../shared/errors.ts";

@@ -76,7 +76,7 @@ function holds(
   throw new TokenFailure(invalid(`${what} must be true or false. It is ${typeName(value)}.`));
 }
 
-/** What a transition makes tokens of: the items of a list, or how many. */
+/** The source of the tokens of a transition: the items of a list, or a number. */
 type Spawned = readonly Json[] | number;
 
 function listOf(

@@ -28,7 +28,7 @@ export interface RunState {
   readonly recoveries?: number;
   /** The time limit, as far as it is not counted from the beginning. */
   readonly time?: RunTime;
-  /** What the run has used, with its sub-workflows and agents; nothing when absent. */
+  /** The amounts that the run has used, with its sub-workflows and agents; nothing when absent. */
   readonly spent?: Amounts;
   /** Present once the run failed, was cancelled, or its time was over. */
   readonly error?: RunError;

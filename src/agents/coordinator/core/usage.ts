@@ -1,8 +1,8 @@
 /**
  * The use of models by a run. Pure.
  *
- * RUNUSE-1  A run has used what its tasks, its sub-workflows and its agents have reported: each attempt once, failed ones included. A report
- *           for an attempt that works no more, or that comes a second time, adds nothing.
+ * RUNUSE-1  A run has used what its tasks, its sub-workflows and its agents have reported: each attempt once, failed ones included. The report of
+ *           a task for an attempt that works no more adds nothing. That of a sub-workflow or an agent counts however its token has ended.
  * RUNUSE-2  A report counts in the commit that it arrives with, even if it arrives with the end of the run. What nobody reports before that end
  *           does not count: of a task that was cancelled or lost while it ran, and of what the end of the run stops.
  */

@@ -7,7 +7,7 @@
  *              with the last `seq`.
  * RUNSOCKET-3  When its principal expires a WebSocket gets a frame of the type `error` and is closed with 4401, idle or not. Nothing is accepted
  *              from it after that moment.
- * RUNSOCKET-4  A client sends `ping` and `ack`, nothing else: any other message is answered with `error`, and changes nothing. One that sends
+ * RUNSOCKET-4  A client sends `ping` and `ack`, nothing else: another message is answered with `error`, and changes nothing. One that sends
  *              too much is closed with 4429.
  * RUNSOCKET-5  At most `MAX_RUN_READERS` WebSockets follow a run at once; another one is closed with 4429. A principal that may not see the run
  *              gets no frame of it, and is closed with 4404.
