@@ -10,6 +10,7 @@ import type { JsonObject } from "../shared/json.ts";
 import type { ApprovalNeed } from "./approval.ts";
 import type { Budget } from "./budget.ts";
 import type { AgentMode, Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
+import type { MemoryScope, RankingWeights } from "./memory.ts";
 import type { HANDOFFS } from "./participants.ts";
 import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { SubAgentTemplate } from "./sub-agent.ts";
@@ -39,6 +40,20 @@ export interface Persona {
     contextAssembly?: HookTarget;
     /** The task or the workflow that gets each completed turn. */
     memoryExtraction?: HookTarget;
+    /** Whose memories a conversation sees. The agent has memory where this is set; JSON with other settings of memory means `agent`. */
+    scope?: MemoryScope;
+    /** The memories that a turn is told of; `false`: none, only the tools find them. */
+    recall?: false | RecallSettings;
+    /** The tools `remember`, `recall`, `forget` and `history`; `false`: none. */
+    memoryTools?: false;
+    /** Learns from each completed turn by a model, or by rules where the model is `offline`. `false` when absent. */
+    extract?: boolean | { profileId: DefinitionReference };
+    /** Weights of ranking. Those that are absent have their defaults. */
+    ranking?: Partial<RankingWeights>;
+    /** By type of memory: what becomes of those that nothing has changed for so long. Without it nothing is removed. */
+    retention?: Record<string, { days: number; then: "archive" | "delete" }>;
+    /** Joins old memories of these types to fewer ones, by a task, a workflow, or the platform. */
+    consolidation?: Consolidation;
   };
   tools?: {
     toolIds?: DefinitionReference[];
@@ -63,6 +78,28 @@ export interface LibraryIdReference {
 
 /** A persona as callers give it: inline or by reference. */
 export type PersonaSource = Persona | DefinitionReference | LibraryIdReference;
+
+/** The memories that a turn is told of. */
+export interface RecallSettings {
+  /** Tokens of all of them; 1 500 when absent. */
+  tokens?: number;
+  /** Memories at most; 12 when absent. */
+  limit?: number;
+  /** The least relevance, from 0 to 1; a default of the platform when absent. */
+  minRelevance?: number;
+}
+
+/** The consolidation of memories. */
+export interface Consolidation {
+  /** The types that are joined; `["episode"]` when absent. */
+  types?: string[];
+  /** Hours between two runs; 24 when absent. */
+  everyHours?: number;
+  /** Memories of one subject that are worth it; 10 when absent. */
+  minimum?: number;
+  /** The platform's own when absent. */
+  by?: HookTarget;
+}
 
 /** A tool as data, which a conversation pins. */
 export interface ToolDefinition {

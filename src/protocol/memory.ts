@@ -1,0 +1,323 @@
+/**
+ * The memory of an agent as callers see it: records, searches, operations, and the RPC interface of the `Agent` actor, which is the only
+ * writer. Times are ISO 8601 UTC.
+ */
+
+import type { Result } from "../shared/errors.ts";
+import type { Json, JsonObject } from "../shared/json.ts";
+import type { Page, PageOptions } from "../shared/page.ts";
+import type { Principal } from "../shared/principal.ts";
+
+/**
+ * Whose memories a conversation of the agent sees: those of the agent, of its user, or its own. Memories without a subject are seen in
+ * every scope.
+ */
+export const MEMORY_SCOPES = ["agent", "user", "conversation"] as const;
+
+export type MemoryScope = (typeof MEMORY_SCOPES)[number];
+
+/** The user and the conversation that a memory is about or comes from. What the API writes has those that it names, or none. */
+export interface MemorySubject {
+  userId?: string;
+  conversationId?: string;
+}
+
+/** Where a memory comes from: a turn, or entries of it. */
+export interface MemorySource {
+  conversationId: string;
+  turnId: string;
+  /** The numbers of the journal's entries; all of the turn when absent. */
+  entries?: number[];
+}
+
+/**
+ * `current`: found by searches. `ended`: it was true until `validTo`. `archived`: its text is in the archive, and no search finds it.
+ */
+export const MEMORY_STATES = ["current", "ended", "archived"] as const;
+
+export type MemoryState = (typeof MEMORY_STATES)[number];
+
+/** What somebody may say of a memory. */
+export interface MemoryFields {
+  /** Any text; `fact` when absent. */
+  type?: string;
+  /** How important it is whatever the question, from 0 to 1; 0.5 when absent. */
+  significance?: number;
+  /** Who said it. */
+  speaker?: string;
+  /** The session that it belongs to, such as a conversation. Its neighbours there help to find it. */
+  session?: string;
+  /** Its place in the session. Ascending. */
+  sequence?: number;
+  /** When it happened or was said, not when it was stored. */
+  time?: string;
+  /** At most 16 KiB of JSON. */
+  metadata?: JsonObject;
+  /** Since when it is true; `time`, or the time of the write, when absent. */
+  validFrom?: string;
+  /** Until when it is true; open when absent. */
+  validTo?: string;
+}
+
+/** A memory to write. */
+export interface MemoryInput extends MemoryFields {
+  /** At most 256 KiB of UTF-8. */
+  content: string;
+  /** Names the memory: a second write under the same key and subject updates it. */
+  key?: string;
+  subject?: MemorySubject;
+  /** A repeated write with the same key of idempotency returns what the first one wrote. */
+  idempotencyKey?: string;
+}
+
+/** A change of a memory. Absent fields stay; `null` removes. */
+export interface MemoryChange {
+  content?: string;
+  type?: string;
+  significance?: number;
+  speaker?: string | null;
+  session?: string | null;
+  sequence?: number | null;
+  time?: string | null;
+  metadata?: JsonObject;
+  validFrom?: string;
+  validTo?: string | null;
+  /** The version that the change is based on. `CONFLICT` if the memory has another. */
+  ifVersion?: number;
+}
+
+/** A memory. */
+export interface Memory
+  extends Required<Pick<MemoryFields, "type" | "significance" | "metadata" | "validFrom">> {
+  id: string;
+  agentId: string;
+  key?: string;
+  content: string;
+  /** The text is longer than a list or a search shows. `read` returns all of it. */
+  truncated?: true;
+  speaker?: string;
+  session?: string;
+  sequence?: number;
+  time?: string;
+  subject: MemorySubject;
+  state: MemoryState;
+  validTo?: string;
+  /** It comes from content that nobody vouches for, such as a document. */
+  tainted?: true;
+  /** Counts the changes, from 1. */
+  version: number;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** What a list or a search is limited to. Members that are given must all hold. */
+export interface MemoryFilter {
+  type?: string | string[];
+  speaker?: string;
+  session?: string;
+  /** Event times from and before these. Memories without one have that of their writing. */
+  from?: string;
+  before?: string;
+  /** Members of the metadata that must be equal. At most ten. */
+  metadata?: Record<string, string | number | boolean>;
+  subject?: MemorySubject;
+  /** `["current"]` when absent. Searches find current memories only. */
+  state?: MemoryState[];
+}
+
+export interface MemoryQuery extends Omit<MemoryFilter, "state"> {
+  /** Text of any kind. Beyond 2 000 characters it is cut. */
+  query: string;
+  /** Results at most, from 1 to 100; 10 when absent. */
+  limit?: number;
+  /** The time of the question; that of the clock when absent. Relative times of the query refer to it. */
+  now?: string;
+  /** Leaves out results of less relevance, from 0 to 1. 0 when absent. */
+  minRelevance?: number;
+  /** Weights in the place of those of the persona. */
+  weights?: Partial<RankingWeights>;
+}
+
+/** The weights of ranking. Those that are absent have their defaults. */
+export interface RankingWeights {
+  /** Of the semantic score beside the lexical one. */
+  semantic: number;
+  /** Of neighbours in the same session. */
+  neighbours: number;
+  /** Factor for memories of the speaker whom the query names. */
+  speaker: number;
+  /** Of the best memories of the same session. */
+  session: number;
+  /** Factor for memories of the time that the query names. */
+  time: number;
+  /** Of the significance, beside relevance. */
+  significance: number;
+  /** Of recency, beside relevance; 0 by default. */
+  recency: number;
+}
+
+/** Why a result has its place. Each part is what the step contributed to the score. */
+export interface MemoryScore {
+  /** The rank's value: results descend by it. */
+  total: number;
+  /** From 0 to 1, comparable between queries: how well the memory answers the query by itself. */
+  relevance: number;
+  parts: { [Part in "lexical" | "semantic" | keyof Omit<RankingWeights, "semantic">]?: number };
+  /** The words of the query that were found in it. */
+  terms: string[];
+}
+
+export interface MemoryMatch {
+  memory: Memory;
+  score: MemoryScore;
+}
+
+export interface MemorySearchResult {
+  matches: MemoryMatch[];
+  /** How the search was made: without vectors where the embedder did not answer or not all are embedded. */
+  semantic: "all" | "some" | "none";
+}
+
+/** A change of a memory in the log, which is appended to only. Erasing a memory erases its contents here too. */
+export interface MemoryLogEntry {
+  version: number;
+  /** `restored`: by an import. */
+  change: "written" | "updated" | "ended" | "archived" | "restored";
+  at: string;
+  by: MemoryAuthor;
+  /** The text before the change; absent for the first. */
+  before?: { content: string; validFrom: string; validTo?: string };
+  sources: MemorySource[];
+}
+
+/** Who changed a memory. */
+export type MemoryAuthor =
+  | { kind: "principal"; subject: string }
+  | { kind: "tool" | "extraction" | "task"; conversationId: string; turnId: string }
+  | { kind: "run"; runId: string }
+  | { kind: "consolidation" | "retention" | "import" };
+
+/** Why a memory is there. */
+export interface MemoryWhy {
+  memory: Memory;
+  sources: MemorySource[];
+  /** Memories that it was made of, by a consolidation. */
+  derivedFrom: string[];
+  /** The newest first. */
+  log: MemoryLogEntry[];
+}
+
+/** What an extraction or a consolidation asks for. */
+export type MemoryOperation =
+  | ({
+      op: "write";
+      content: string;
+      key?: string;
+      derivedFrom?: string[];
+      subjectName?: string;
+    } & MemoryFields)
+  | ({ op: "update"; memoryId: string; content?: string } & MemoryFields)
+  | { op: "delete"; memoryId: string }
+  | { op: "archive"; memoryId: string };
+
+/** What became of an operation. */
+export type MemoryOutcome =
+  | { status: "applied"; memoryId: string; version: number }
+  | { status: "unchanged"; memoryId: string }
+  | { status: "refused"; code: string; message: string };
+
+/** A memory that an extraction may change, with the version that it saw. */
+export interface OfferedMemory {
+  id: string;
+  version: number;
+  type: string;
+  content: string;
+  key?: string;
+  time?: string;
+  validFrom: string;
+}
+
+/** Who reads: a principal by the API, or a conversation of the agent in the scope of its persona. */
+export type MemoryReader =
+  | { principal: Principal }
+  | { scope: MemoryScope; userId?: string; conversationId?: string };
+
+/** Who writes on behalf of a conversation or a run: the reader's rights, and what the memory comes from. */
+export interface MemoryWriter {
+  reader: MemoryReader;
+  author: MemoryAuthor;
+  /** The subject of what is written; that of each input when absent. */
+  subject?: MemorySubject;
+  sources?: MemorySource[];
+  /** What is written comes from content that nobody vouches for. */
+  tainted?: boolean;
+}
+
+/** The type of the envelope by which a conversation hands the operations of an extraction to its agent. */
+export const MEMORY_EXTRACTED = "memory.extracted";
+
+/** The body of `MEMORY_EXTRACTED`. The answer is `{outcomes: MemoryOutcome[]}`. */
+export interface ExtractedMemories {
+  /** The operation of the hook's run: that of `offerMemories`. */
+  operationId: string;
+  scope: MemoryScope;
+  subject: MemorySubject;
+  source: MemorySource;
+  /** The event time of the turn. */
+  time: string;
+  /** The memories that the turn was told of. Where one of them was erased since, nothing is extracted from the turn. */
+  used: string[];
+  tainted?: true;
+  operations: MemoryOperation[];
+}
+
+/** The type of the envelope that erases what was learned from a conversation, or from entries of it, alone. The answer is `null`. */
+export const MEMORY_SOURCES_ERASED = "memory.sources_erased";
+
+export interface ErasedSources {
+  conversationId: string;
+  /** Absent: the whole conversation. */
+  turns?: { turnId: string; entries?: number[] }[];
+}
+
+/** The state of an agent's memory. */
+export interface MemoryStatus {
+  memories: number;
+  archived: number;
+  /** Changes that a store does not have yet, and why. */
+  pending: { records: number; embeddings: number; error?: string; since?: string };
+  embedder: { id: string; dimensions: number } | null;
+}
+
+/** The memory's part of the RPC interface of an agent. `NOT_FOUND` for an agent or a memory that is not there or not the reader's to see. */
+export interface MemoryApi {
+  /** Writes up to 100 memories in one commit, all or none. They are durable, and found by searches, when it resolves. */
+  writeMemories(writer: MemoryWriter, inputs: MemoryInput[]): Promise<Result<Memory[]>>;
+  readMemory(reader: MemoryReader, id: string): Promise<Result<Memory>>;
+  searchMemories(reader: MemoryReader, query: MemoryQuery): Promise<Result<MemorySearchResult>>;
+  /** Ascending by creation, or descending. */
+  listMemories(reader: MemoryReader, options?: PageOptions & MemoryFilter): Promise<Result<Page<Memory>>>;
+  updateMemory(writer: MemoryWriter, id: string, change: MemoryChange): Promise<Result<Memory>>;
+  /** Erases the memory and its log. */
+  deleteMemory(writer: MemoryWriter, id: string): Promise<Result<null>>;
+  archiveMemory(writer: MemoryWriter, id: string): Promise<Result<Memory>>;
+  whyMemory(reader: MemoryReader, id: string): Promise<Result<MemoryWhy>>;
+  memoryStatus(): Promise<Result<MemoryStatus>>;
+  /**
+   * Returns the memories that are relevant to a turn, and keeps which ones under the operation, so that the extraction changes no others.
+   * Repeating it changes nothing.
+   */
+  offerMemories(
+    reader: MemoryReader,
+    offer: { operationId: string; query: string; limit?: number },
+  ): Promise<Result<OfferedMemory[]>>;
+}
+
+/** A file of an agent or of a conversation, as `export` writes it: lines of JSON, the first of which is this header. */
+export interface ExportHeader {
+  dramatis: "agent" | "conversation";
+  version: 1;
+  id: string;
+  exportedAt: string;
+  [member: string]: Json;
+}
