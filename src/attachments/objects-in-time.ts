@@ -20,5 +20,6 @@ export function objectsInTime(objects: ObjectStore, clock: Pick<Clock, "timer">)
     head: (key) => inTime(() => objects.head(key)),
     get: (key, range) => inTime(() => objects.get(key, range)),
     delete: (key) => inTime(() => objects.delete(key)),
+    list: (prefix, limit) => inTime(() => objects.list(prefix, limit)),
   };
 }
