@@ -44,10 +44,11 @@ import { validate } from "../../shared/validation.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
-import { SessionAgent } from "../base/session-agent.ts";
+import type { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
+import { MemoryAgent } from "./memory-agent.ts";
 import { AgentRemoval } from "./removal.ts";
 import { AgentStore } from "./store.ts";
 
@@ -82,13 +83,6 @@ const changeSchema = z.strictObject({
   budget: agentBudgetSchema.nullable().exactOptional(),
 });
 
-const erasedSourcesSchema = z.strictObject({
-  conversationId: z.string(),
-  turns: z
-    .array(z.strictObject({ turnId: z.string(), entries: z.array(z.int().min(1)).exactOptional() }))
-    .exactOptional(),
-});
-
 /** Returns the class `Agent` of an application. */
 export function createAgentClass<Env extends Cloudflare.Env>(
   ports: AgentClassPorts<Env>,
@@ -96,7 +90,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
   ctx: DurableObjectState,
   env: Env,
 ) => SessionAgent<Env> & AgentApi {
-  return class Agent extends SessionAgent<Env> implements AgentApi {
+  return class Agent extends MemoryAgent<Env> implements AgentApi {
     readonly #store = new AgentStore(
       durableStorage(this.ctx.storage),
       () => this.mailboxAddress?.id ?? this.name,
@@ -133,14 +127,6 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         this.#store.addConversation(from.id, systemClock.now());
         return null;
       });
-      this.mailbox.receives(
-        MEMORY_SOURCES_ERASED,
-        erasedSourcesSchema,
-        ({ turns }, { envelope: { from } }) => {
-          if (turns === undefined) this.#store.removeConversation(from.id);
-          return null;
-        },
-      );
       this.mailbox.receives(BUDGET_LEASE, leaseRequestSchema, (request, { envelope }) => {
         const { from } = envelope;
         if (from.kind !== "conversation") {
@@ -158,6 +144,14 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     protected override get mailboxKind() {
       return "agent";
+    }
+
+    protected override memoryOwner() {
+      return this.#store.identity();
+    }
+
+    protected override conversationDeleted(id: string) {
+      this.#store.removeConversation(id);
     }
 
     protected override checkStorage() {
