@@ -18,6 +18,7 @@ import { MediaBudget } from "./adapters/resilience/media-budget.ts";
 import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
 import { exporterOf, type TelemetryEnvironment } from "./adapters/telemetry/otlp-exporter.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
+import { memoryStores } from "./agents/agent/memory-stores.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { checkExports, entrypointOf, workerClasses } from "./agents/base/lookup/exported-classes.ts";
 import { ownedStores } from "./agents/base/removal/owned-stores.ts";
@@ -298,6 +299,7 @@ export function dramatis(options: DramatisOptions) {
       stores,
       location,
       actors: durableActors,
+      memory: memoryStores,
     }),
     Coordinator: createCoordinatorClass<DramatisEnv & Cloudflare.Env>({
       executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),

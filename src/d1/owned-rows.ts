@@ -55,6 +55,9 @@ export const OWNED_TABLES = {
     ],
     agent: ({ tenant, id }) => ["DELETE FROM usage WHERE tenant = ?1 AND agent_id = ?2", tenant, id],
   },
+  memories: {
+    agent: ({ tenant, id }) => ["DELETE FROM memories WHERE tenant = ?1 AND agent_id = ?2", tenant, id],
+  },
   dead_letters: { conversation: letters, agent: letters },
   agents: { agent: byKey("agents") },
 } as const satisfies Record<string, Deletes>;

@@ -48,6 +48,7 @@ import type { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
+import type { MemoryStores } from "./memory.ts";
 import { MemoryAgent } from "./memory-agent.ts";
 import { AgentRemoval } from "./removal.ts";
 import { AgentStore } from "./store.ts";
@@ -62,6 +63,8 @@ export interface AgentClassPorts<Env> {
   /** Returns the stores outside of actors that hold data of conversations and agents. */
   stores(env: Env): readonly OwnedStore[];
   actors(env: Env): Pick<ActorLookup, "conversation">;
+  /** The stores that have copies of memories. */
+  memory(env: Env): MemoryStores;
   /** Where the agents of a tenant may live. */
   location(tenant: string): LocationPolicy;
 }
@@ -150,8 +153,16 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       return this.#store.identity();
     }
 
+    protected override get isDeleted() {
+      return this.#removal.isDeleted;
+    }
+
     protected override conversationDeleted(id: string) {
       this.#store.removeConversation(id);
+    }
+
+    protected override memoryStores() {
+      return ports.memory(this.env);
     }
 
     protected override checkStorage() {
