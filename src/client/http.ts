@@ -33,6 +33,7 @@ import type { Jurisdiction, LocationHint } from "../shared/location.ts";
 import type { PageOptions } from "../shared/page.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
 import { framesOfTurn } from "./event-stream.ts";
+import { type MemoriesClient, memoriesClient } from "./memories.ts";
 import { apiUrl, authorization, checkBaseUrl, pathOf, type Token } from "./requests.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -90,6 +91,7 @@ export interface DramatisClient {
     /** Returns the usage of all model calls in the agent's conversations. */
     usage(id: string, options?: RequestOptions): Promise<AgentUsage>;
   };
+  memories: MemoriesClient;
   conversations: {
     list(options?: PageRequest): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
     create(input: ConversationInput, options?: RequestOptions): Promise<ConversationView>;
@@ -270,6 +272,10 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
   const post = <Value>(path: string, body: unknown, init?: RequestOptions) =>
     write<Value>("POST", path, body, init);
 
+  const remove = async (path: string, { signal }: RequestOptions = {}) => {
+    await request(path, { method: "DELETE", ...defined({ signal }) });
+  };
+
   const stop = <Value>(path: string, { reason, ...init }: StopRequest = {}) =>
     post<Value>(path, defined({ reason }), init);
 
@@ -279,6 +285,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       get: (id, init) => get(pathOf("agents", id), init),
       usage: (id, init) => get(pathOf("agents", id, "usage"), init),
     },
+    memories: memoriesClient({ get, write, remove }),
     conversations: {
       list: (page) => list("conversations", page),
       create: (input, init) => post("conversations", input, init),
@@ -294,10 +301,8 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       },
       addParticipant: (id, participant, init) =>
         post(pathOf("conversations", id, "participants"), participant, init),
-      removeParticipant: async (id, { type, id: participant }, { signal } = {}) => {
-        const path = pathOf("conversations", id, "participants", type, participant);
-        await request(path, { method: "DELETE", ...defined({ signal }) });
-      },
+      removeParticipant: (id, { type, id: participant }, init) =>
+        remove(pathOf("conversations", id, "participants", type, participant), init),
     },
     turns: {
       start: (id, input, init) => post(pathOf("conversations", id, "turns"), input, init),
