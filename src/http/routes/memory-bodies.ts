@@ -1,11 +1,6 @@
 /** The bodies and queries of requests about memories. */
 import { z } from "zod";
-import {
-  MAX_BATCH,
-  MAX_METADATA_FILTERS,
-  MAX_NAME_LENGTH,
-  MAX_RESULTS,
-} from "../../memory/corpus/limits.ts";
+import { MAX_BATCH, MAX_METADATA_FILTERS, MAX_NAME_LENGTH, MAX_RESULTS } from "../../memory/corpus/limits.ts";
 import { checkSizes } from "../../memory/corpus/schemas.ts";
 import {
   MEMORY_STATES,
@@ -14,8 +9,8 @@ import {
   type MemoryInput,
   type MemoryQuery,
 } from "../../protocol/memory.ts";
-import { agentIdSchema } from "../../shared/id-schemas.ts";
 import { defined } from "../../shared/defined.ts";
+import { agentIdSchema } from "../../shared/id-schemas.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import { validate } from "../../shared/validation.ts";
@@ -45,12 +40,10 @@ const sequence = z.int().min(0).meta({ description: "Its place in the session." 
 const time = isoTime.meta({ description: "When it happened or was said, not when it was stored." });
 const validFrom = isoTime.meta({ description: "Since when it is true. Default: `time`, or now." });
 const validTo = isoTime.meta({ description: "Until when it is true. Absent: open." });
-const subject = z
-  .strictObject({ userId: name.exactOptional(), conversationId: name.exactOptional() })
-  .meta({
-    description:
-      "The user and the conversation that it is about. Conversations see it by the scope of their persona; one without a subject is seen in every scope.",
-  });
+const subject = z.strictObject({ userId: name.exactOptional(), conversationId: name.exactOptional() }).meta({
+  description:
+    "The user and the conversation that it is about. Conversations see it by the scope of their persona; one without a subject is seen in every scope.",
+});
 const idempotencyKey = name.meta({
   description: "Repeating the write with this key answers the same memory.",
 });
@@ -291,15 +284,12 @@ export function checkedSizes(change: MemoryChange): MemoryChange {
 }
 
 /** The keys of a batch have the places of its memories behind them. */
-const keySchema = z.string().min(1).max(MAX_NAME_LENGTH - 10);
+const keySchema = z
+  .string()
+  .min(1)
+  .max(MAX_NAME_LENGTH - 10);
 
-function queryOf({
-  q,
-  limit,
-  minRelevance,
-  now,
-  ...filter
-}: z.output<typeof searchParams>): MemoryQuery {
+function queryOf({ q, limit, minRelevance, now, ...filter }: z.output<typeof searchParams>): MemoryQuery {
   return { query: q, ...defined({ limit, minRelevance, now }), ...filterOf(filter) };
 }
 

@@ -1,6 +1,5 @@
 /** The descriptions of the routes of `memories.ts`. */
 import { z } from "zod";
-import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import {
   agentsSearchResult,
   memories,
@@ -10,6 +9,7 @@ import {
   memoryWhy,
   searchResult,
 } from "../openapi/memory-views.ts";
+import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { ids } from "../openapi/scalars.ts";
 import {
   agentsSearchParams,
@@ -157,7 +157,8 @@ export const memoryOperations: readonly ApiOperation[] = [
     path: `${MEMORY}/why`,
     tag: "memories",
     summary: "Explain a memory",
-    description: "The turns that it comes from, the memories that it was made of, and the log of its changes.",
+    description:
+      "The turns that it comes from, the memories that it was made of, and the log of its changes.",
     params: memoryParams,
     answers: ok("The memory with its origin.", memoryWhy),
     errors: ["NOT_FOUND"],
