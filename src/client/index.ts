@@ -23,6 +23,7 @@ export type {
 } from "../protocol/coordinator-api.ts";
 export type { Frame, FrameType } from "../protocol/frames.ts";
 export type {
+  AgentsSearchResult,
   Memory,
   MemoryChange,
   MemoryFilter,
@@ -79,7 +80,7 @@ export {
   type StopRequest,
   type UploadOptions,
 } from "./http.ts";
-export type { AgentsSearchResult, MemoriesClient, MemoriesRequest } from "./memories.ts";
+export type { MemoriesClient, MemoriesRequest } from "./memories.ts";
 export { pendingCalls } from "./outbox.ts";
 export type { WebSocketClass } from "./reconnect.ts";
 export { applyFrame } from "./reducer.ts";

@@ -1,5 +1,6 @@
 /** The memory of agents over HTTP. */
 import type {
+  AgentsSearchResult,
   Memory,
   MemoryChange,
   MemoryFilter,
@@ -19,12 +20,6 @@ interface Options {
 
 /** What a list of memories is limited to. */
 export type MemoriesRequest = PageOptions & MemoryFilter & Options;
-
-/** The result of a search over several agents. */
-export interface AgentsSearchResult extends MemorySearchResult {
-  /** The agents that did not answer. */
-  failed: { agentId: string; code: string; message: string }[];
-}
 
 /** The memory of agents. Members of the tenant see memories whose subject they are, and write none. */
 export interface MemoriesClient {

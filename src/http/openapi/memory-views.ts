@@ -1,6 +1,7 @@
 /** Schemas of memories, and of what is known about them. */
 import { z } from "zod";
 import {
+  type AgentsSearchResult,
   MEMORY_STATES,
   type Memory,
   type MemoryAuthor,
@@ -95,11 +96,6 @@ const resultMembers = {
 export const searchResult: z.ZodType<MemorySearchResult> = z
   .strictObject(resultMembers)
   .meta({ id: "MemorySearchResult" });
-
-/** The result of a search over several agents. */
-export interface AgentsSearchResult extends MemorySearchResult {
-  failed: { agentId: string; code: string; message: string }[];
-}
 
 export const agentsSearchResult: z.ZodType<AgentsSearchResult> = z
   .strictObject({

@@ -10,14 +10,13 @@ import { z } from "zod";
 import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
-import type { MemorySearchResult, MemoryWriter } from "../../protocol/memory.ts";
+import type { AgentsSearchResult, MemorySearchResult, MemoryWriter } from "../../protocol/memory.ts";
 import { DramatisError, toErrorData, unwrap } from "../../shared/errors.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pathParams } from "../base/query.ts";
 import { empty, json, page } from "../base/respond.ts";
-import type { AgentsSearchResult } from "../openapi/memory-views.ts";
 import {
   agentsSearchOptions,
   changeSchema,

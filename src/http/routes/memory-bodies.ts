@@ -1,6 +1,7 @@
 /** The bodies and queries of requests about memories. */
 import { z } from "zod";
 import { MAX_BATCH, MAX_METADATA_FILTERS, MAX_NAME_LENGTH, MAX_RESULTS } from "../../memory/corpus/limits.ts";
+import { isMemoryId } from "../../memory/corpus/memory-id.ts";
 import { checkSizes } from "../../memory/corpus/schemas.ts";
 import {
   MEMORY_STATES,
@@ -12,7 +13,7 @@ import {
 import { defined } from "../../shared/defined.ts";
 import { agentIdSchema } from "../../shared/id-schemas.ts";
 import { isJsonObject } from "../../shared/json.ts";
-import type { PageOptions } from "../../shared/page.ts";
+import { CURSOR_RULE, type PageOptions } from "../../shared/page.ts";
 import { validate } from "../../shared/validation.ts";
 import { pageSchema } from "../base/query.ts";
 
@@ -181,7 +182,8 @@ const numeric = (schema: z.ZodNumber) =>
     .string()
     .regex(/^[0-9]{0,9}(?:\.[0-9]{1,9})?$/, "Must be a number.")
     .transform(Number)
-    .pipe(schema);
+    .pipe(schema)
+    .meta({ description: schema.meta()?.description ?? "" });
 
 /** A parameter of a query that is JSON. */
 const jsonText = <Schema extends z.ZodType<unknown, unknown>>(schema: Schema) =>
@@ -201,8 +203,8 @@ const filterParams = {
   type: z
     .exactOptional(repeated(name))
     .meta({ description: "Of this type; of one of them where it stands there several times." }),
-  speaker: name.exactOptional(),
-  session: name.exactOptional(),
+  speaker: name.exactOptional().meta({ description: "Of this speaker." }),
+  session: name.exactOptional().meta({ description: "Of this session." }),
   from: from.exactOptional(),
   before: before.exactOptional(),
   userId: name.exactOptional().meta({ description: "About this user." }),
@@ -214,6 +216,11 @@ const filterParams = {
 };
 
 export const listParams = pageSchema.extend({
+  cursor: z
+    .string()
+    .refine(isMemoryId, CURSOR_RULE)
+    .exactOptional()
+    .meta({ description: "The `nextCursor` of the previous page." }),
   ...filterParams,
   state: z.exactOptional(repeated(z.enum(MEMORY_STATES))).meta({
     description: "In this state; in one of them where it stands there several times. Default: `current`.",
