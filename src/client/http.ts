@@ -90,6 +90,8 @@ export interface DramatisClient {
     get(id: string, options?: RequestOptions): Promise<AgentView>;
     /** Returns the usage of all model calls in the agent's conversations. */
     usage(id: string, options?: RequestOptions): Promise<AgentUsage>;
+    /** Deletes the agent, its memory, and the conversations of which it is the only agent. For authors and administrators. */
+    delete(id: string, options?: RequestOptions): Promise<void>;
   };
   memories: MemoriesClient;
   conversations: {
@@ -110,6 +112,8 @@ export interface DramatisClient {
      * `CONVERSATION_CLOSED`. Ending it again changes nothing.
      */
     complete(id: string, options?: StopRequest): Promise<ConversationView>;
+    /** Deletes the conversation with everything that it holds. It cannot be restored. */
+    delete(id: string, options?: RequestOptions): Promise<void>;
     /**
      * Sends messages, stops and resumes in their envelopes, in order. Each has a result of its own. A message that cannot begin its
      * turn yet is `queued`.
@@ -284,6 +288,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       list: (page) => list("agents", page),
       get: (id, init) => get(pathOf("agents", id), init),
       usage: (id, init) => get(pathOf("agents", id, "usage"), init),
+      delete: (id, init) => remove(pathOf("agents", id), init),
     },
     memories: memoriesClient({ get, write, remove }),
     conversations: {
@@ -294,6 +299,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       cancel: (id, options) => stop(pathOf("conversations", id, "cancel"), options),
       resume: (id, options) => stop(pathOf("conversations", id, "resume"), options),
       complete: (id, options) => stop(pathOf("conversations", id, "complete"), options),
+      delete: (id, init) => remove(pathOf("conversations", id), init),
       async signal(id, signals, init) {
         const path = pathOf("conversations", id, "signals");
         const { results } = await post<{ results: SignalResult[] }>(path, signals, init);
