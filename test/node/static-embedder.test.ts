@@ -44,7 +44,7 @@ test("STATICVEC-2 bytes that are no table mean no embedder; a failed load is tri
   const warn = vi.spyOn(console, "warn").mockReturnValue();
   const pages = ["<!doctype html><html></html>", "DWV1", "", "DWV1 and more that is no table"];
   for (const page of pages) {
-    const absent = staticEmbedder(async () => new TextEncoder().encode(page).buffer);
+    const absent = staticEmbedder(async () => new Uint8Array(new TextEncoder().encode(page)).buffer);
     expect(await absent()).toBeNull();
   }
   expect(WordTable.read(bytes.slice(0, -1))).toBeNull();
