@@ -1,0 +1,88 @@
+/**
+ * The upkeep that an agent's persona asks for: what becomes of old memories.
+ *
+ * CONSOLIDATE-7  The consolidation is by the task or the workflow that `by` names, or by the platform's own: it asks the persona's model, and
+ *                quotes where that is the offline one.
+ */
+import type { ModelProfile } from "../../model/profile.ts";
+import type { Persona, PinnedHook, VersionChain } from "../../protocol/definitions.ts";
+import type { MemoryScope } from "../../protocol/memory.ts";
+import { defined } from "../../shared/defined.ts";
+import { hookReference } from "../hook-forms.ts";
+import { parseReference } from "../reference.ts";
+import type { Registry } from "../registry.ts";
+import { withModels } from "../tasks/pin.ts";
+import { WORKFLOW_DEFAULTS } from "../workflow-tool.ts";
+import { pinWorkflow } from "../workflows/pin.ts";
+import { consolidateMemories, consolidateWithoutModel } from "./consolidation-tasks.ts";
+import { pinBuiltIn } from "./pin-extraction.ts";
+
+type Memory = NonNullable<Persona["memory"]>;
+
+/** The consolidation of an agent's memories, with its defaults. */
+export interface ConsolidationPlan {
+  types: string[];
+  everyMs: number;
+  minimum: number;
+  hook: PinnedHook;
+}
+
+/** The upkeep of an agent's memories. */
+export interface Upkeep {
+  scope: MemoryScope;
+  retention?: NonNullable<Memory["retention"]>;
+  consolidation?: ConsolidationPlan;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** Reports whether a persona asks for any upkeep. */
+export function hasUpkeep({ retention, consolidation }: Partial<Memory> = {}): boolean {
+  return consolidation !== undefined || Object.keys(retention ?? {}).length > 0;
+}
+
+/** Returns the upkeep that a resolved persona asks for. Throws `NOT_FOUND` or `INVALID_INPUT` for a task or a workflow that is none. */
+export async function upkeepOf(
+  registry: Registry,
+  { persona, modelProfile }: Pick<VersionChain, "persona" | "modelProfile">,
+  complete: (profile: ModelProfile) => ModelProfile,
+): Promise<Upkeep> {
+  const { scope = "agent", retention, consolidation } = persona.definition.memory ?? {};
+  if (consolidation === undefined) return { scope, ...defined({ retention }) };
+  const { types = ["episode"], everyHours = 24, minimum = 10, by } = consolidation;
+  const profile = modelProfile.definition;
+  const hook =
+    by === undefined
+      ? await pinBuiltIn(registry, profile, {
+          byModel: consolidateMemories.id,
+          byRules: consolidateWithoutModel.id,
+        })
+      : await pinTarget(registry, hookReference(by), persona.library, { profile, complete });
+  return {
+    scope,
+    ...defined({ retention }),
+    consolidation: { types, everyMs: everyHours * HOUR_MS, minimum, hook },
+  };
+}
+
+async function pinTarget(
+  registry: Registry,
+  { kind, reference }: ReturnType<typeof hookReference>,
+  home: string | undefined,
+  { profile, complete }: { profile: ModelProfile; complete: (profile: ModelProfile) => ModelProfile },
+): Promise<PinnedHook> {
+  const named = parseReference(reference, home);
+  if (kind === "workflow") {
+    const workflow = await pinWorkflow(registry, named, { defaultProfile: profile, complete });
+    return { library: workflow.library, id: workflow.id, ...WORKFLOW_DEFAULTS, workflow };
+  }
+  const { library, id, definition, task } = await registry.runnable(named);
+  const { effect, timeoutMs } = definition;
+  return {
+    library,
+    id,
+    effect,
+    timeoutMs,
+    ...defined({ task: task && withModels(task, profile, complete) }),
+  };
+}
