@@ -19,27 +19,17 @@ import { pinBuiltIn } from "./pin-extraction.ts";
 
 type Memory = NonNullable<Persona["memory"]>;
 
-/** The consolidation of an agent's memories, with its defaults. */
-export interface ConsolidationPlan {
-  types: string[];
-  everyMs: number;
-  minimum: number;
+/** The upkeep of an agent's memories, with its defaults. */
+export interface Upkeep {
+  scope: MemoryScope;
+  retention: NonNullable<Memory["retention"]>;
+  /** Absent where nothing is joined on a schedule. */
+  consolidation?: { types: string[]; everyMs: number; minimum: number };
+  /** Joins memories, on the schedule, and where a summary must be made again. */
   hook: PinnedHook;
 }
 
-/** The upkeep of an agent's memories. */
-export interface Upkeep {
-  scope: MemoryScope;
-  retention?: NonNullable<Memory["retention"]>;
-  consolidation?: ConsolidationPlan;
-}
-
 const HOUR_MS = 3_600_000;
-
-/** Reports whether a persona asks for any upkeep. */
-export function hasUpkeep({ retention, consolidation }: Partial<Memory> = {}): boolean {
-  return consolidation !== undefined || Object.keys(retention ?? {}).length > 0;
-}
 
 /** Returns the upkeep that a resolved persona asks for. Throws `NOT_FOUND` or `INVALID_INPUT` for a task or a workflow that is none. */
 export async function upkeepOf(
@@ -47,9 +37,8 @@ export async function upkeepOf(
   { persona, modelProfile }: Pick<VersionChain, "persona" | "modelProfile">,
   complete: (profile: ModelProfile) => ModelProfile,
 ): Promise<Upkeep> {
-  const { scope = "agent", retention, consolidation } = persona.definition.memory ?? {};
-  if (consolidation === undefined) return { scope, ...defined({ retention }) };
-  const { types = ["episode"], everyHours = 24, minimum = 10, by } = consolidation;
+  const { scope = "agent", retention = {}, consolidation } = persona.definition.memory ?? {};
+  const { types = ["episode"], everyHours = 24, minimum = 10, by } = consolidation ?? {};
   const profile = modelProfile.definition;
   const hook =
     by === undefined
@@ -58,11 +47,8 @@ export async function upkeepOf(
           byRules: consolidateWithoutModel.id,
         })
       : await pinTarget(registry, hookReference(by), persona.library, { profile, complete });
-  return {
-    scope,
-    ...defined({ retention }),
-    consolidation: { types, everyMs: everyHours * HOUR_MS, minimum, hook },
-  };
+  const plan = { types, everyMs: everyHours * HOUR_MS, minimum };
+  return { scope, retention, hook, ...(consolidation && { consolidation: plan }) };
 }
 
 async function pinTarget(
