@@ -5,12 +5,13 @@
  *                quotes where that is the offline one.
  */
 import type { ModelProfile } from "../../model/profile.ts";
-import type { Persona, PinnedHook, VersionChain } from "../../protocol/definitions.ts";
+import type { Persona, PersonaSource, PinnedHook } from "../../protocol/definitions.ts";
 import type { MemoryScope } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { hookReference } from "../hook-forms.ts";
 import { parseReference } from "../reference.ts";
 import type { Registry } from "../registry.ts";
+import { resolveChain } from "../resolve.ts";
 import { withModels } from "../tasks/pin.ts";
 import { WORKFLOW_DEFAULTS } from "../workflow-tool.ts";
 import { pinWorkflow } from "../workflows/pin.ts";
@@ -31,12 +32,17 @@ export interface Upkeep {
 
 const HOUR_MS = 3_600_000;
 
-/** Returns the upkeep that a resolved persona asks for. Throws `NOT_FOUND` or `INVALID_INPUT` for a task or a workflow that is none. */
-export async function upkeepOf(
+/**
+ * Returns the upkeep that a persona asks for. Throws as `resolveChain` does, and for a consolidation by a task or a workflow that does not exist
+ * or cannot run here.
+ */
+export async function resolveUpkeep(
   registry: Registry,
-  { persona, modelProfile }: Pick<VersionChain, "persona" | "modelProfile">,
-  complete: (profile: ModelProfile) => ModelProfile,
+  source: PersonaSource,
+  defaultProfile: ModelProfile,
+  complete: (profile: ModelProfile) => ModelProfile = (same) => same,
 ): Promise<Upkeep> {
+  const { persona, modelProfile } = await resolveChain(registry, source, defaultProfile, complete);
   const { scope = "agent", retention = {}, consolidation } = persona.definition.memory ?? {};
   const { types = ["episode"], everyHours = 24, minimum = 10, by } = consolidation ?? {};
   const profile = modelProfile.definition;
