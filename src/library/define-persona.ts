@@ -4,7 +4,7 @@ import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { validate } from "../shared/validation.ts";
 import { HOOKS } from "./hook-forms.ts";
-import { settingsWithoutScope } from "./memory-settings.ts";
+import { settingsWithoutScope } from "./memory/scope.ts";
 import { personaSchema } from "./schemas.ts";
 import { type DefinedPersona, isWorkflow, type Workflow } from "./tasks/built.ts";
 import { checkedId, withId } from "./tool-definition.ts";

@@ -7,7 +7,7 @@
  */
 import type { Persona } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
-import { completeScope } from "./memory-settings.ts";
+import { completeScope } from "./memory/scope.ts";
 
 const DEFAULT_RECENT_TURNS = 20;
 const DEFAULT_MAX_MOVES = 16;

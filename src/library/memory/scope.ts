@@ -6,11 +6,9 @@
  * MEMSET-2  A conversation that has pinned a persona without a scope has no memory, whatever a later release has as a default.
  */
 import { z } from "zod";
-import type { Persona } from "../protocol/definitions.ts";
-import { MEMORY_SCOPES, type MemoryScope, type RankingWeights } from "../protocol/memory.ts";
-import { isJsonObject } from "../shared/json.ts";
-import { hookTargetSchema } from "./hook-forms.ts";
-import { referenceSchema } from "./reference.ts";
+import type { Persona } from "../../protocol/definitions.ts";
+import { MEMORY_SCOPES, type MemoryScope, type RankingWeights } from "../../protocol/memory.ts";
+import { isJsonObject } from "../../shared/json.ts";
 
 type Memory = NonNullable<Persona["memory"]>;
 
@@ -29,11 +27,8 @@ const SETTINGS = [
 const DEFAULT_RECALL_TOKENS = 1_500;
 /** Memories that a turn is told of, where the persona sets no limit. */
 const DEFAULT_RECALL_LIMIT = 12;
-/** Types of memory that a setting may name. */
-const MAX_TYPES = 100;
 
-const weight = z.exactOptional(z.number().min(0).max(100));
-const type = z.string().min(1).max(200);
+const weight = z.exactOptional(z.number().min(0).max(10));
 
 const WEIGHTS = {
   semantic: weight,
@@ -45,7 +40,7 @@ const WEIGHTS = {
   recency: weight,
 } as const satisfies Record<keyof RankingWeights, z.ZodType>;
 
-/** The fields of a persona's memory beside its hooks and its history. */
+/** The fields of a persona's memory that say who sees what. */
 export const memorySettings = {
   scope: z.exactOptional(
     z.enum(MEMORY_SCOPES, 'Must be "agent", "user" or "conversation": whose memories a conversation sees.'),
@@ -64,34 +59,7 @@ export const memorySettings = {
     ),
   ),
   memoryTools: z.exactOptional(z.literal(false, "Must be false, or absent: the model has the tools.")),
-  extract: z.exactOptional(
-    z.union(
-      [z.boolean(), z.strictObject({ profileId: referenceSchema })],
-      "Must be true, false, or {profileId}, with a reference to a model profile.",
-    ),
-  ),
   ranking: z.exactOptional(z.strictObject(WEIGHTS)),
-  retention: z.exactOptional(
-    z
-      .record(
-        type,
-        z.strictObject({ days: z.number().positive().max(36_500), then: z.enum(["archive", "delete"]) }),
-      )
-      .refine((types) => Object.keys(types).length <= MAX_TYPES, `Names ${MAX_TYPES} types at most.`),
-  ),
-  consolidation: z.exactOptional(
-    z.strictObject({
-      types: z.exactOptional(z.array(type).min(1).max(MAX_TYPES)),
-      everyHours: z.exactOptional(
-        z
-          .number()
-          .min(1)
-          .max(24 * 365),
-      ),
-      minimum: z.exactOptional(z.int().min(2).max(10_000)),
-      by: z.exactOptional(hookTargetSchema),
-    }),
-  ),
 };
 
 /** Returns the settings of a persona that use memory, though it names no scope. */

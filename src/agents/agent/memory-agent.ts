@@ -1,0 +1,143 @@
+/** The part of the `Agent` actor that serves the agent's memory: its RPC, and the envelopes of conversations. */
+import { eraseSources } from "../../memory/corpus/erasures.ts";
+import { PlainIndex } from "../../memory/corpus/plain-index.ts";
+import { erasedSourcesSchema, extractedSchema } from "../../memory/corpus/schemas.ts";
+import { systemClock, systemIds } from "../../ports/system.ts";
+import { durableStorage } from "../../ports/workers/durable-storage.ts";
+import {
+  MEMORY_EXTRACTED,
+  MEMORY_SOURCES_ERASED,
+  type MemoryApi,
+  type MemoryChange,
+  type MemoryFilter,
+  type MemoryInput,
+  type MemoryQuery,
+  type MemoryReader,
+  type MemoryWriter,
+} from "../../protocol/memory.ts";
+import { asResult, DramatisError } from "../../shared/errors.ts";
+import type { Json } from "../../shared/json.ts";
+import type { PageOptions } from "../../shared/page.ts";
+import type { Delivery } from "../base/mailbox/handlers.ts";
+import { SessionAgent } from "../base/session-agent.ts";
+import { Wakeups } from "../base/timers/wakeups.ts";
+import { AgentMemory, type MemoryStores } from "./memory.ts";
+
+/** The identity of the agent whose memory it is. */
+export interface MemoryOwner {
+  id: string;
+  tenant: string;
+}
+
+export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAgent<Env> implements MemoryApi {
+  readonly #memory: AgentMemory;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    const wakeups = new Wakeups(
+      { memory: () => (this.isDeleted ? null : this.#memory.wake()) },
+      { id: "dramatis-memory" },
+    );
+    this.lifecycle.use(wakeups);
+    const { database, keyValue } = durableStorage(ctx.storage);
+    this.#memory = new AgentMemory({
+      database,
+      keyValue,
+      clock: systemClock,
+      ids: systemIds,
+      index: new PlainIndex(database),
+      stores: {
+        objects: () => this.memoryStores().objects(),
+        records: () => this.memoryStores().records(),
+      },
+      wakeup: wakeups.named("memory"),
+      agent: () => this.memoryOwner(),
+    });
+    this.mailbox.receivesAfter(
+      MEMORY_EXTRACTED,
+      extractedSchema,
+      (body) => this.#memory.extractions.prepare(body),
+      (body, delivery, prepared) => {
+        checkConversation(delivery, body.source.conversationId);
+        const { outcomes, armed } = this.#memory.extractions.apply(body, prepared);
+        delivery.afterCommit(() => this.#committed(armed));
+        // SAFETY: outcomes are plain data.
+        return { outcomes } as unknown as Json;
+      },
+    );
+    this.mailbox.receives(MEMORY_SOURCES_ERASED, erasedSourcesSchema, (body, delivery) => {
+      checkConversation(delivery, body.conversationId);
+      if (body.turns === undefined) this.conversationDeleted(body.conversationId);
+      const armed = eraseSources(this.#memory.corpus, body);
+      delivery.afterCommit(() => this.#committed(armed));
+      return null;
+    });
+  }
+
+  /** Returns the agent. Throws `NOT_FOUND` if it was never created. */
+  protected abstract memoryOwner(): MemoryOwner;
+
+  /** Reports whether the agent was deleted. */
+  protected abstract get isDeleted(): boolean;
+
+  /** Takes a deleted conversation out of the agent's index, in the current transaction. */
+  protected abstract conversationDeleted(id: string): void;
+
+  /** Returns the stores that have copies of the memories. */
+  protected abstract memoryStores(): MemoryStores;
+
+  async writeMemories(writer: MemoryWriter, inputs: MemoryInput[]) {
+    return asResult(() => this.#memory.corpus.write(writer, inputs));
+  }
+
+  async readMemory(reader: MemoryReader, id: string) {
+    return asResult(() => this.#memory.corpus.read(reader, id));
+  }
+
+  async searchMemories(reader: MemoryReader, query: MemoryQuery) {
+    return asResult(() => this.#memory.corpus.search(reader, query));
+  }
+
+  async listMemories(reader: MemoryReader, options?: PageOptions & MemoryFilter) {
+    return asResult(() => this.#memory.corpus.list(reader, options));
+  }
+
+  async updateMemory(writer: MemoryWriter, id: string, change: MemoryChange) {
+    return asResult(() => this.#memory.corpus.update(writer, id, change));
+  }
+
+  async deleteMemory(writer: MemoryWriter, id: string) {
+    return asResult(() => this.#memory.corpus.delete(writer, id));
+  }
+
+  async archiveMemory(writer: MemoryWriter, id: string) {
+    return asResult(() => this.#memory.corpus.archive(writer, id));
+  }
+
+  async whyMemory(reader: MemoryReader, id: string) {
+    return asResult(() => this.#memory.corpus.why(reader, id));
+  }
+
+  async offerMemories(reader: MemoryReader, offer: { operationId: string; query: string; limit?: number }) {
+    return asResult(() => this.#memory.extractions.offer(reader, offer));
+  }
+
+  async memoryStatus() {
+    return asResult(() => {
+      this.memoryOwner();
+      return this.#memory.status();
+    });
+  }
+
+  /** Begins to bring the copies up to date. Resolves when their wake-up is armed. */
+  #committed(armed: Promise<void>): Promise<void> {
+    this.#memory.publish();
+    return armed;
+  }
+}
+
+/** Throws `INVALID_INPUT` unless the conversation itself sends. */
+function checkConversation({ envelope: { from } }: Delivery, conversationId: string): void {
+  if (from.kind === "conversation" && from.id === conversationId) return;
+  throw new DramatisError("INVALID_INPUT", "Only the conversation itself can send this envelope.");
+}
