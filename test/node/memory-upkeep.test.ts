@@ -44,11 +44,15 @@ describe("retention", () => {
       },
     );
     const wait = await world.pass(DAY + HOUR);
-    expect(world.texts("current")).toEqual(["Ann is very merry.", "Ann likes tea.", "Ann went to Rome."]);
+    expect(await world.texts("current")).toEqual([
+      "Ann is very merry.",
+      "Ann likes tea.",
+      "Ann went to Rome.",
+    ]);
     expect(wait).toBe(DAY);
     await world.pass(30 * DAY);
-    expect(world.texts("current")).toEqual(["Ann likes tea."]);
-    expect(world.texts("archived")).toEqual(["Ann went to Rome."]);
+    expect(await world.texts("current")).toEqual(["Ann likes tea."]);
+    expect(await world.texts("archived")).toEqual(["Ann went to Rome."]);
     expect(await world.found("Rome merry")).toEqual([]);
     const { log } = await world.corpus.why(ALL, (await world.byText("Rome")).id);
     expect(log[0]).toMatchObject({ change: "archived", by: { kind: "retention" } });
@@ -79,7 +83,7 @@ describe("retention", () => {
     const write = { op: "write", content: "The user likes tea." } as const;
     await world.learn("turn_1", [write]);
     await world.pass(2 * DAY);
-    expect(world.texts("current")).toEqual([]);
+    expect(await world.texts("current")).toEqual([]);
     expect(await world.learn("turn_2", [write])).toMatchObject([{ status: "applied" }]);
   });
 
@@ -92,7 +96,7 @@ describe("retention", () => {
     expect(await world.pass(HOUR)).toBeNull();
     await world.upkeep.personaChanged();
     await world.pass(HOUR);
-    expect(world.texts("archived")).toEqual(["Ann went to Rome."]);
+    expect(await world.texts("archived")).toEqual(["Ann went to Rome."]);
   });
 });
 
@@ -108,7 +112,7 @@ describe("consolidation", () => {
     await world.learn("turn_9", [{ op: "write", content: "The user likes tea." }]);
     const wait = await world.pass(2 * HOUR);
     expect(wait).toBe(DAY);
-    expect(world.texts("archived")).toEqual([
+    expect(await world.texts("archived")).toEqual([
       "The user went to Bonn.",
       "The user went to Oslo.",
       "The user went to Rome.",
@@ -136,16 +140,16 @@ describe("consolidation", () => {
       ),
     );
     await world.pass(2 * HOUR);
-    const summaries = world.corpus.list(ALL, { type: "summary", limit: 50 }).items;
+    const summaries = (await world.corpus.list(ALL, { type: "summary", limit: 50 })).items;
     expect(summaries.map(({ subject }) => subject)).toEqual([
       { userId: "ann" },
       { userId: "bob" },
       {},
       { conversationId: "conv_7" },
     ]);
-    for (const [name, { content }] of Object.entries({ Ann: summaries[0], Bob: summaries[1] } as never))
-      expect((content as string).match(/- \S+ \w+/g)).toEqual(Array(3).fill(`- 2026-01-01: ${name}`));
-    expect(world.texts("current")).toContain("Cleo met k.");
+    for (const [index, name] of ["Ann", "Bob"].entries())
+      expect(summaries[index]?.content.match(/- \S+ \w+/g)).toEqual(Array(3).fill(`- 2026-01-01: ${name}`));
+    expect(await world.texts("current")).toContain("Cleo met k.");
     const bob = { scope: "user", userId: "bob" } as const;
     expect(await world.found("Ann walked", bob)).toEqual([]);
   });
@@ -155,7 +159,7 @@ describe("consolidation", () => {
     for (const conversationId of ["conv_1", "conv_2"])
       await world.write(...episodes(3, { subject: { userId: "ann", conversationId } }));
     await world.pass(2 * HOUR);
-    expect(world.corpus.list(ALL, { type: "summary" }).items.map(({ subject }) => subject)).toEqual([
+    expect((await world.corpus.list(ALL, { type: "summary" })).items.map(({ subject }) => subject)).toEqual([
       { userId: "ann", conversationId: "conv_1" },
       { userId: "ann", conversationId: "conv_2" },
     ]);
@@ -176,19 +180,19 @@ describe("consolidation", () => {
     const world = new MemoryWorld(settings);
     await world.write(...episodes(2));
     await world.pass(2 * HOUR);
-    expect(world.corpus.list(ALL, { type: "summary" }).items).toEqual([]);
+    expect((await world.corpus.list(ALL, { type: "summary" })).items).toEqual([]);
     await world.write(episode("Ann slept."));
     expect(await world.pass(HOUR / 2)).toBe(DAY - HOUR / 2);
     await world.pass(40 * DAY);
-    expect(world.corpus.list(ALL, { type: "summary" }).items).toHaveLength(1);
-    expect(world.texts("current")).toHaveLength(1);
+    expect((await world.corpus.list(ALL, { type: "summary" })).items).toHaveLength(1);
+    expect(await world.texts("current")).toHaveLength(1);
   });
 
   test("more than one consolidation holds are joined one after another", async () => {
     const world = new MemoryWorld(settings);
     for (let batch = 0; batch < 5; batch++) await world.write(...episodes(100));
     await world.pass(2 * HOUR);
-    expect(world.corpus.list(ALL, { type: "episode" }).items).toEqual([]);
+    expect((await world.corpus.list(ALL, { type: "episode" })).items).toEqual([]);
     expect(world.corpus.status()).toMatchObject({ archived: 500 });
   });
 
@@ -228,8 +232,8 @@ describe("consolidation", () => {
     }));
     await world.write(...episodes(3));
     await world.pass(2 * HOUR);
-    expect(world.texts("current")).toEqual(["Ann ran.", "Ann walks."]);
-    expect(world.texts("archived")).toEqual(["Ann walked route 0.", "Ann walked route 1."]);
+    expect(await world.texts("current")).toEqual(["Ann ran.", "Ann walks."]);
+    expect(await world.texts("archived")).toEqual(["Ann walked route 0.", "Ann walked route 1."]);
     expect(await world.byText("walks")).toMatchObject({ type: "habit" });
   });
 
@@ -242,7 +246,7 @@ describe("consolidation", () => {
     for (let minutes = 0; minutes < 30; minutes++) await world.pass(60_000);
     expect(calls).toHaveLength(3);
     expect(new Set(calls).size).toBe(1);
-    expect(world.texts("current")).toHaveLength(3);
+    expect(await world.texts("current")).toHaveLength(3);
     // What was given up is tried again the next time.
     await world.pass(DAY);
     expect(calls).toHaveLength(4);
@@ -273,7 +277,7 @@ describe("consolidation", () => {
     await world.pass(60_000);
     expect(calls).toHaveLength(2);
     expect(new Set(calls).size).toBe(1);
-    expect(world.texts("current")).toEqual(["Ann walks."]);
+    expect(await world.texts("current")).toEqual(["Ann walks."]);
     crash.resolve([]);
   });
 
@@ -289,9 +293,9 @@ describe("consolidation", () => {
     erase = async () =>
       void (await world.corpus.delete({ reader: ALL, author: { kind: "principal", subject: "ann" } }, id));
     await world.pass(2 * HOUR);
-    expect(world.texts("current")).toHaveLength(3);
+    expect(await world.texts("current")).toHaveLength(3);
     await world.pass(2 * DAY);
-    const all = world.texts("current", "archived", "ended").join();
+    const all = (await world.texts("current", "archived", "ended")).join();
     expect(all).not.toContain("route 2");
   });
 });
@@ -322,7 +326,7 @@ describe("a source that is erased", () => {
     expect(await world.found("Rome Bonn")).toEqual([summary.content]);
     const why = await world.corpus.why(ALL, id);
     expect(why.sources.map(({ turnId }) => turnId)).toEqual(["turn_0", "turn_2"]);
-    expect(JSON.stringify([why, world.texts("current", "archived", "ended")])).not.toContain("Oslo");
+    expect(JSON.stringify([why, await world.texts("current", "archived", "ended")])).not.toContain("Oslo");
   });
 
   test("REDERIVE-2 a memory of it that is deleted goes likewise; with the last one the summary goes", async () => {
@@ -336,7 +340,7 @@ describe("a source that is erased", () => {
     expect(summary.content).not.toMatch(/Oslo|Rome/);
     await world.corpus.delete(writer, (await world.byText("The user went to Bonn.")).id);
     await world.pass(1_000);
-    expect(world.texts("current", "archived", "ended")).toEqual([]);
+    expect(await world.texts("current", "archived", "ended")).toEqual([]);
   });
 
   test("REDERIVE-1 of two owners one is erased: the other's stays", async () => {
@@ -352,7 +356,7 @@ describe("a source that is erased", () => {
     expect(await world.found("tea")).toEqual(["The user likes tea."]);
     const why = await world.corpus.why(ALL, (await world.byText("tea")).id);
     expect(why.sources).toEqual([{ conversationId: "conv_2", turnId: "turn_2" }]);
-    expect(JSON.stringify(why.log)).not.toContain('conv_1","turnId":"turn_1');
+    expect(why.log.flatMap(({ sources }) => sources)).toEqual([]);
   });
 
   test("REDERIVE-1 the text that only the erased source has said is erased, and older texts leave the log", async () => {
@@ -384,6 +388,6 @@ describe("a source that is erased", () => {
     );
     other.eraseSources({ conversationId: "conv_2" });
     await other.pass(1_000);
-    expect(other.texts("current", "archived", "ended")).toEqual([]);
+    expect(await other.texts("current", "archived", "ended")).toEqual([]);
   });
 });

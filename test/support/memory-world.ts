@@ -131,12 +131,10 @@ export class MemoryWorld {
     this.database.transaction(() => void eraseSources(this.corpus, erased));
   }
 
-  /** Returns the texts of the memories in these states, sorted, with what searches for "all" of it find. */
-  texts(...state: ("current" | "ended" | "archived")[]): string[] {
-    return this.corpus
-      .list(ALL, { state, limit: 200 })
-      .items.map(({ content }) => content)
-      .sort();
+  /** Returns the texts of the memories in these states, sorted. */
+  async texts(...state: ("current" | "ended" | "archived")[]): Promise<string[]> {
+    const { items } = await this.corpus.list(ALL, { state, limit: 200 });
+    return items.map(({ content }) => content).sort();
   }
 
   async found(query: string, reader: MemoryReader = ALL): Promise<string[]> {
@@ -145,7 +143,7 @@ export class MemoryWorld {
   }
 
   async byText(part: string): Promise<Memory> {
-    const { items } = this.corpus.list(ALL, { state: ["current", "ended", "archived"], limit: 200 });
+    const { items } = await this.corpus.list(ALL, { state: ["current", "ended", "archived"], limit: 200 });
     const memory = items.find(({ content }) => content.includes(part));
     if (memory === undefined) throw new Error(`There is no memory with "${part}".`);
     return memory;

@@ -28,7 +28,7 @@ import {
 import { type AgentBudget, agentBudgetSchema } from "../../protocol/budget.ts";
 import { BUDGET_LEASE, leaseRequestSchema } from "../../protocol/budget-lease.ts";
 import type { CoordinatorApi } from "../../protocol/coordinator-api.ts";
-import type { Persona, Persona, PersonaSource, PinnedHook, VersionChain, VersionChain } from "../../protocol/definitions.ts";
+import type { Persona, PinnedHook, VersionChain } from "../../protocol/definitions.ts";
 import { ageOf, type Envelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import { checkNew, type LocationPolicy, locationHintSchema } from "../../protocol/location-policy.ts";

@@ -80,7 +80,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** Milliseconds in which nothing has changed a memory that is joined. */
 export const SETTLED_MS = HOUR_MS;
 /** Memories of one consolidation at most, and their characters together. */
-const MAX_MEMBERS = 200;
+const MAX_MEMBERS = 100;
 const MAX_CHARACTERS = 40_000;
 const MAX_ATTEMPTS = 3;
 /** Milliseconds before the second and the third attempt. */

@@ -1,6 +1,7 @@
 /**
  * The retention of memories: what becomes of those that nothing has changed for so long.
  *
+ * RETAIN-1  Retention names each type that it holds for. Nothing is removed of other types, and nothing at all without it.
  * RETAIN-2  The age of a memory counts from its last change. One that is written again, or updated, stays.
  * RETAIN-3  Each commit treats a bounded number of memories, so that other work of the agent comes between.
  * RETAIN-4  A memory that its retention deletes may be learned again: nobody has erased it. What was made of it stays.
