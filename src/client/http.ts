@@ -114,6 +114,8 @@ export interface DramatisClient {
     complete(id: string, options?: StopRequest): Promise<ConversationView>;
     /** Deletes the conversation with everything that it holds. It cannot be restored. */
     delete(id: string, options?: RequestOptions): Promise<void>;
+    /** Erases the content of a message or of an operation, by its id. Fails with `CONFLICT` while its turn is active. */
+    erase(id: string, entryId: string, options?: RequestOptions): Promise<void>;
     /**
      * Sends messages, stops and resumes in their envelopes, in order. Each has a result of its own. A message that cannot begin its
      * turn yet is `queued`.
@@ -300,6 +302,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       resume: (id, options) => stop(pathOf("conversations", id, "resume"), options),
       complete: (id, options) => stop(pathOf("conversations", id, "complete"), options),
       delete: (id, init) => remove(pathOf("conversations", id), init),
+      erase: (id, entryId, init) => remove(pathOf("conversations", id, "events", entryId), init),
       async signal(id, signals, init) {
         const path = pathOf("conversations", id, "signals");
         const { results } = await post<{ results: SignalResult[] }>(path, signals, init);

@@ -5,7 +5,7 @@ import { defineLibrary } from "../../src/library/define.ts";
 import { defineTask } from "../../src/library/define-task.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
 import type { MemoryInput } from "../../src/protocol/memory.ts";
-import { ALL, DAY, HOUR, MemoryWorld } from "../support/memory-world.ts";
+import { ALL, DAY, HOUR, UpkeepWorld } from "../support/upkeep-world.ts";
 
 const episode = (content: string, more: Partial<MemoryInput> = {}): MemoryInput => ({
   ...{ content, type: "episode", subject: { userId: "ann" } },
@@ -16,7 +16,7 @@ const episodes = (count: number, more: Partial<MemoryInput> = {}) =>
 
 describe("retention", () => {
   test("A59 RETAIN-1 nothing is removed without a setting: 1 000 writes are 1 000 rows for ever", async () => {
-    const world = new MemoryWorld();
+    const world = new UpkeepWorld();
     for (let batch = 0; batch < 10; batch++) {
       const contents = Array.from({ length: 100 }, (_, index) => ({ content: `Fact ${batch} ${index}` }));
       await world.write(...contents);
@@ -26,7 +26,7 @@ describe("retention", () => {
   });
 
   test("A77 RETAIN-2 a type is archived or deleted so long after its last change, others stay", async () => {
-    const world = new MemoryWorld({
+    const world = new UpkeepWorld({
       retention: { mood: { days: 7, then: "delete" }, episode: { days: 30, then: "archive" } },
     });
     const [mood] = await world.write(
@@ -59,7 +59,7 @@ describe("retention", () => {
   });
 
   test("RETAIN-3 many memories are treated in bounded commits", async () => {
-    const world = new MemoryWorld({ retention: { episode: { days: 1, then: "delete" } } });
+    const world = new UpkeepWorld({ retention: { episode: { days: 1, then: "delete" } } });
     for (let batch = 0; batch < 3; batch++) await world.write(...episodes(100));
     const largest = { rows: 0 };
     const erase = world.corpus.rows.erase.bind(world.corpus.rows);
@@ -79,7 +79,7 @@ describe("retention", () => {
   });
 
   test("RETAIN-4 what retention deleted may be learned again", async () => {
-    const world = new MemoryWorld({ retention: { fact: { days: 1, then: "delete" } } });
+    const world = new UpkeepWorld({ retention: { fact: { days: 1, then: "delete" } } });
     const write = { op: "write", content: "The user likes tea." } as const;
     await world.learn("turn_1", [write]);
     await world.pass(2 * DAY);
@@ -88,7 +88,7 @@ describe("retention", () => {
   });
 
   test("UPKEEP-1 the agent's current persona counts", async () => {
-    const world = new MemoryWorld();
+    const world = new UpkeepWorld();
     await world.write(episode("Ann went to Rome."));
     expect(world.armed).toEqual([HOUR]);
     expect(await world.pass(DAY)).toBeNull();
@@ -104,7 +104,7 @@ describe("consolidation", () => {
   const settings = { consolidation: { everyHours: 24, minimum: 3 } };
 
   test("B5 CONSOLIDATE-2 old episodes become an extract with their sources, and are archived, not deleted", async () => {
-    const world = new MemoryWorld(settings);
+    const world = new UpkeepWorld(settings);
     for (const [index, place] of ["Rome", "Oslo", "Bonn"].entries())
       await world.learn(`turn_${index}`, [
         { op: "write", content: `The user went to ${place}.`, type: "episode" },
@@ -129,7 +129,7 @@ describe("consolidation", () => {
   });
 
   test("CONSOLIDATE-3 subjects are never mixed", async () => {
-    const world = new MemoryWorld(settings);
+    const world = new UpkeepWorld(settings);
     await world.write(
       ...episodes(3),
       ...["x", "y", "z"].map((name) => episode(`Bob met ${name}.`, { subject: { userId: "bob" } })),
@@ -155,7 +155,7 @@ describe("consolidation", () => {
   });
 
   test("CONSOLIDATE-3 in the scope of conversations each conversation has its own", async () => {
-    const world = new MemoryWorld({ ...settings, scope: "conversation" });
+    const world = new UpkeepWorld({ ...settings, scope: "conversation" });
     for (const conversationId of ["conv_1", "conv_2"])
       await world.write(...episodes(3, { subject: { userId: "ann", conversationId } }));
     await world.pass(2 * HOUR);
@@ -166,7 +166,7 @@ describe("consolidation", () => {
   });
 
   test("a summary of several conversations belongs to none of them, and taint is kept", async () => {
-    const world = new MemoryWorld(settings);
+    const world = new UpkeepWorld(settings);
     for (const [index, conversationId] of ["conv_1", "conv_2", "conv_3"].entries())
       await world.learn(`turn_${index}`, [{ op: "write", content: `Event ${index}.`, type: "episode" }], {
         subject: { userId: "ann", conversationId },
@@ -177,7 +177,7 @@ describe("consolidation", () => {
   });
 
   test("UPKEEP-4 fewer than the minimum, and recent ones, wait; missed times run once", async () => {
-    const world = new MemoryWorld(settings);
+    const world = new UpkeepWorld(settings);
     await world.write(...episodes(2));
     await world.pass(2 * HOUR);
     expect((await world.corpus.list(ALL, { type: "summary" })).items).toEqual([]);
@@ -189,7 +189,7 @@ describe("consolidation", () => {
   });
 
   test("more than one consolidation holds are joined one after another", async () => {
-    const world = new MemoryWorld(settings);
+    const world = new UpkeepWorld(settings);
     for (let batch = 0; batch < 5; batch++) await world.write(...episodes(100));
     await world.pass(2 * HOUR);
     expect((await world.corpus.list(ALL, { type: "episode" })).items).toEqual([]);
@@ -212,7 +212,7 @@ describe("consolidation", () => {
     });
     const library = defineLibrary("my", { tasks: [join] });
     const memory = { consolidation: { ...settings.consolidation, by: { task: "my/join" } } };
-    return { world: new MemoryWorld(memory, [library]), calls };
+    return { world: new UpkeepWorld(memory, [library]), calls };
   };
 
   test("CONSOLIDATE-7 a task of a library joins, and an invented id is refused", async () => {
@@ -305,7 +305,7 @@ describe("a source that is erased", () => {
   const places = ["Rome", "Oslo", "Bonn"];
 
   async function joined() {
-    const world = new MemoryWorld(settings);
+    const world = new UpkeepWorld(settings);
     for (const [index, place] of places.entries())
       await world.learn(`turn_${index}`, [
         { op: "write", content: `The user went to ${place}.`, type: "episode" },
@@ -344,7 +344,7 @@ describe("a source that is erased", () => {
   });
 
   test("REDERIVE-1 of two owners one is erased: the other's stays", async () => {
-    const world = new MemoryWorld();
+    const world = new UpkeepWorld();
     const write = { op: "write", content: "The user likes tea." } as const;
     await world.learn("turn_1", [write]);
     expect(
@@ -360,7 +360,7 @@ describe("a source that is erased", () => {
   });
 
   test("REDERIVE-1 the text that only the erased source has said is erased, and older texts leave the log", async () => {
-    const world = new MemoryWorld();
+    const world = new UpkeepWorld();
     await world.learn("turn_1", [{ op: "write", content: "The user loves tea." }]);
     const { id } = await world.byText("tea");
     const update = {
@@ -377,7 +377,7 @@ describe("a source that is erased", () => {
     expect(why.memory.content).toBe("The user hates tea.");
     expect(JSON.stringify(why)).not.toContain("loves");
 
-    const other = new MemoryWorld();
+    const other = new UpkeepWorld();
     await other.learn("turn_1", [{ op: "write", content: "The user loves tea." }]);
     const memory = await other.byText("tea");
     other.now += HOUR;

@@ -1,151 +1,144 @@
-/** An agent's memory with its upkeep in this process: a real database and a real executor, and a clock that tests set. */
-
-import { runJoin } from "../../src/agents/agent/run-join.ts";
-import { MemoryUpkeep } from "../../src/agents/agent/upkeep.ts";
-import type { Library } from "../../src/library/define.ts";
-import { DeployedCode } from "../../src/library/deployed-code.ts";
-import { resolveUpkeep } from "../../src/library/memory/upkeep.ts";
-import { Registry } from "../../src/library/registry.ts";
+/** The memory of an agent in Node that can be killed at any crossing of a port and wakes on the same database. */
+import { Copies, type MemoryRecord, type MemoryRecords } from "../../src/memory/corpus/copies.ts";
 import { Corpus } from "../../src/memory/corpus/corpus.ts";
-import { eraseSources } from "../../src/memory/corpus/erasures.ts";
 import { Extractions } from "../../src/memory/corpus/extraction.ts";
 import { PlainIndex } from "../../src/memory/corpus/plain-index.ts";
-import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
+import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
-import { systemClock, systemIds } from "../../src/ports/system.ts";
-import type { Persona } from "../../src/protocol/definitions.ts";
-import type {
-  ErasedSources,
-  ExtractedMemories,
-  Memory,
-  MemoryInput,
-  MemoryOutcome,
-  MemoryReader,
-} from "../../src/protocol/memory.ts";
-import { localExecutor } from "./local-executor.ts";
+import { seededIds } from "../../src/ports/node/seeded-ids.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import type { ObjectStore } from "../../src/ports/object-store.ts";
+import type { MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
+import { Crossings, crossKeyValue, crossSql, type Life } from "./crossings.ts";
 
-export const HOUR = 3_600_000;
-export const DAY = 24 * HOUR;
-const AGENT = { id: "friend", tenant: "test", projectIds: ["default"] };
-/** Sees everything. */
-export const ALL: MemoryReader = { scope: "agent" };
+export const AGENT = { id: "keeper", tenant: "acme" };
+export const EDITOR: MemoryReader = {
+  principal: { subject: "ada", tenant: AGENT.tenant, roles: ["author"] },
+};
+export const WRITER: MemoryWriter = { reader: EDITOR, author: { kind: "principal", subject: "ada" } };
 
-type Settings = NonNullable<Persona["memory"]>;
+/** Records as a database keeps them. */
+export class Records implements MemoryRecords {
+  readonly rows = new Map<string, MemoryRecord>();
+
+  async write(_: { agentId: string }, records: MemoryRecord[], gone: string[]): Promise<void> {
+    for (const id of gone) this.rows.delete(id);
+    for (const record of records) {
+      const before = this.rows.get(record.id);
+      if (before === undefined || record.version >= before.version) this.rows.set(record.id, record);
+    }
+  }
+}
+
+/** What a store does with the next requests. `late`: it does not answer in time, and takes effect when `settle` is called. */
+export type Mood = "well" | "down" | "late";
 
 export class MemoryWorld {
-  readonly database = new NodeSqlDatabase();
-  readonly keyValue = new NodeKeyValue(this.database);
-  now = Date.UTC(2026, 0, 1);
-  settings: Settings;
-  /** Milliseconds of the requested wake-ups, until the next life. */
-  armed: number[] = [];
-  corpus: Corpus;
-  upkeep: MemoryUpkeep;
-  #operation = 0;
-  readonly #libraries: Library[];
+  readonly clock = new VirtualClock();
+  readonly objects = new MemoryObjectStore();
+  readonly records = new Records();
+  readonly moods: { objects: Mood; records: Mood } = { objects: "well", records: "well" };
+  /** The objects that are there, by key. */
+  readonly keys = new Set<string>();
+  lives = 0;
+  corpus!: Corpus;
+  copies!: Copies;
+  extractions!: Extractions;
+  readonly #database = new NodeSqlDatabase();
+  readonly #keyValue = new NodeKeyValue(this.#database);
+  readonly #ids = seededIds(5, this.clock);
+  readonly #late: (() => Promise<void>)[] = [];
 
-  constructor(settings: Settings = {}, libraries: Library[] = []) {
-    this.settings = settings;
-    this.#libraries = libraries;
-    [this.corpus, this.upkeep] = this.#life();
+  constructor(private readonly crossings: Crossings = new Crossings()) {
+    this.wake();
   }
 
-  /** Begins another life of the actor: its memory is gone, its database is there. */
-  restart(): void {
-    this.armed = [];
-    [this.corpus, this.upkeep] = this.#life();
-  }
-
-  #life(): [Corpus, MemoryUpkeep] {
-    const corpus = new Corpus({
-      database: this.database,
-      keyValue: this.keyValue,
-      clock: { now: () => this.now },
-      ids: systemIds,
-      index: new PlainIndex(this.database),
-      objects: () => null,
+  /** Begins a life on what is stored. */
+  wake(): void {
+    this.lives += 1;
+    const life = this.crossings.beginLife();
+    const database = crossSql(this.#database, life);
+    const keyValue = crossKeyValue(this.#keyValue, life);
+    const objects = this.#objects(life);
+    const index = new PlainIndex(database);
+    this.corpus = new Corpus({
+      database,
+      keyValue,
+      clock: this.clock,
+      ids: this.#ids,
+      index,
+      objects: () => objects,
       agent: () => AGENT,
-      noted: () => upkeep.noted(),
+      noted: () => life.cross("noted", async () => undefined),
       committed: () => undefined,
     });
-    const code = new DeployedCode(this.#libraries);
-    const executor = localExecutor(code, systemClock);
-    const upkeep = new MemoryUpkeep({
-      corpus,
-      upkeep: () =>
-        resolveUpkeep(
-          new Registry(code),
-          { identity: { systemPrompt: "Test." }, memory: { scope: "user", ...this.settings } },
-          { provider: "offline", modelId: "offline-1" },
-        ),
-      run: (hook, call) =>
-        runJoin(
-          {
-            ...{ executor, clock: systemClock, agent: AGENT },
-            coordinator: () => Promise.reject(new Error("There are no runs.")),
-          },
-          hook,
-          call,
-        ),
-      newOperationId: () => `op_${systemIds.ulid()}`,
-      wakeup: {
-        arm: async (milliseconds) => void this.armed.push(milliseconds),
-        disarm: () => undefined,
-      },
+    this.extractions = new Extractions(this.corpus);
+    const records: MemoryRecords = {
+      write: (...batch) => this.#answer(life, "records", () => this.records.write(...batch)),
+    };
+    this.copies = new Copies(this.corpus, {
+      clock: this.clock,
+      keyValue,
+      objects: () => objects,
+      records: () => records,
+      pump: async () => 0,
     });
-    return [corpus, upkeep];
   }
 
-  /** Lets time pass, and does what is due then. Returns the milliseconds until the next wake-up. */
-  async pass(milliseconds: number): Promise<number | null> {
-    this.now += milliseconds;
-    if (this.upkeep.wake() === null) return null;
-    await this.upkeep.settle();
-    return this.upkeep.wake();
+  /** Lets requests take effect that were not answered. */
+  async settle(): Promise<void> {
+    for (const effect of this.#late.splice(0)) await effect();
   }
 
-  write(...inputs: MemoryInput[]): Promise<Memory[]> {
-    return this.corpus.write({ reader: ALL, author: { kind: "principal", subject: "ann" } }, inputs);
+  /** Brings the copies up to date, whatever keeps them behind for a while. */
+  async repair(): Promise<void> {
+    for (let attempt = 0; attempt < 20; attempt++) {
+      try {
+        await this.copies.bringUpToDate();
+        if (!this.copies.isBehind()) return;
+      } catch (error) {
+        if (!(error instanceof DramatisError)) throw error;
+      }
+      await this.clock.advance(15_000);
+    }
+    throw new Error("The copies stay behind.");
   }
 
-  /** Learns from a turn of a user, as the envelope of the conversation does. */
-  async learn(
-    turnId: string,
-    operations: ExtractedMemories["operations"],
-    more: Partial<ExtractedMemories> = {},
-  ): Promise<MemoryOutcome[]> {
-    const extractions = new Extractions(this.corpus);
-    const conversationId = more.subject?.conversationId ?? "conv_1";
-    const body = extractedSchema.parse({
-      ...{ operationId: `op_${this.#operation++}`, scope: "user", used: [], operations },
-      ...{ subject: { userId: "ann", conversationId }, source: { conversationId, turnId } },
-      time: new Date(this.now).toISOString(),
-      ...more,
-    });
-    const prepared = await extractions.prepare(body);
-    return this.database.transaction(() => extractions.apply(body, prepared).outcomes);
+  /** Rows of a table, or of a shadow table of an index. */
+  rows(table: string): Record<string, unknown>[] {
+    return this.#database.all(`SELECT * FROM ${table}`);
   }
 
-  eraseSources(erased: ErasedSources): void {
-    this.database.transaction(() => void eraseSources(this.corpus, erased));
+  #objects(life: Life): ObjectStore {
+    const { objects, keys } = this;
+    return {
+      ...objects,
+      head: (key) => objects.head(key),
+      list: (...args) => objects.list(...args),
+      get: (key, range) => this.#answer(life, "objects", () => objects.get(key, range)),
+      put: (key, bytes, facts) =>
+        this.#answer(life, "objects", async () => {
+          await objects.put(key, bytes, facts);
+          keys.add(key);
+        }),
+      delete: (key) =>
+        this.#answer(life, "objects", async () => {
+          await objects.delete(key);
+          keys.delete(key);
+        }),
+    };
   }
 
-  /** Returns the texts of the memories in these states, sorted. */
-  async texts(...state: ("current" | "ended" | "archived")[]): Promise<string[]> {
-    const { items } = await this.corpus.list(ALL, { state, limit: 200 });
-    return items.map(({ content }) => content).sort();
-  }
-
-  async found(query: string, reader: MemoryReader = ALL): Promise<string[]> {
-    const { matches } = await this.corpus.search(reader, { query, limit: 100 });
-    return matches.map(({ memory }) => memory.content).sort();
-  }
-
-  async byText(part: string): Promise<Memory> {
-    const { items } = await this.corpus.list(ALL, { state: ["current", "ended", "archived"], limit: 200 });
-    const memory = items.find(({ content }) => content.includes(part));
-    if (memory === undefined) throw new Error(`There is no memory with "${part}".`);
-    return memory;
+  async #answer<Value>(
+    life: Life,
+    store: "objects" | "records",
+    effect: () => Promise<Value>,
+  ): Promise<Value> {
+    const mood = this.moods[store];
+    if (mood === "well") return life.cross(store, effect);
+    if (mood === "late") this.#late.push(async () => void (await effect()));
+    throw new DramatisError("UNAVAILABLE", `The ${store} are ${mood}.`, { retriable: true });
   }
 }
