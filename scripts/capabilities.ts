@@ -201,6 +201,11 @@ const rows: [row: string, name: string, statement: string][] = [
   ["A59", "Nothing is pruned", "1000 writes are 1000 rows."],
   ["A60", "Types are free", "A memory's type is any text, and filters by an index."],
   [
+    "A76",
+    "Search across agents",
+    "An operator searches the memories of several agents of the tenant in one request.",
+  ],
+  [
     "A61",
     "A called agent reads no transcript",
     "Its request has its own instructions and the message of the call.",
