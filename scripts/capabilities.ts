@@ -172,6 +172,11 @@ const rows: [row: string, name: string, statement: string][] = [
   ["A52", "The manager pattern", "A manager asks two agents and puts their answers together."],
   ["A53", "Strategies as tools", "A model calls a debate as it calls any tool."],
   [
+    "A76",
+    "Search across agents",
+    "An operator searches the memories of several agents of the tenant in one request.",
+  ],
+  [
     "A61",
     "A called agent reads no transcript",
     "Its request has its own instructions and the message of the call.",

@@ -97,7 +97,12 @@ describe("the file of a conversation", () => {
     expect(copy.id).not.toBe(conversation.id);
     expect(await projections(copy)).toBe(await projections(conversation));
     const again = await fileOf(copy.path);
-    const lines = (file: string) => file.split("\n").slice(1);
+    const lines = (file: string) =>
+      file
+        .trimEnd()
+        .split("\n")
+        .slice(1)
+        .map((line): unknown => JSON.parse(line));
     expect(lines(again.text)).toEqual(lines(text));
     await copy.evict();
     const { play, turnId } = await copy.play({ replies: [[{ text: "On." }]] });

@@ -10,6 +10,7 @@
 import { z } from "zod";
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
+import type { Upkeep } from "../../library/memory/upkeep.ts";
 import { checkPrices } from "../../library/prices.ts";
 import { parseReference } from "../../library/reference.ts";
 import { parsePersonaSource } from "../../library/resolve.ts";
@@ -26,8 +27,10 @@ import {
 } from "../../protocol/agent-api.ts";
 import { type AgentBudget, agentBudgetSchema } from "../../protocol/budget.ts";
 import { BUDGET_LEASE, leaseRequestSchema } from "../../protocol/budget-lease.ts";
-import type { Persona, VersionChain } from "../../protocol/definitions.ts";
+import type { CoordinatorApi } from "../../protocol/coordinator-api.ts";
+import type { Persona, PinnedHook, VersionChain } from "../../protocol/definitions.ts";
 import { ageOf, type Envelope } from "../../protocol/envelope.ts";
+import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { ImportPart } from "../../protocol/keeping-api.ts";
 import { checkNew, type LocationPolicy, locationHintSchema } from "../../protocol/location-policy.ts";
 import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
@@ -43,6 +46,7 @@ import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
+import { durableActor } from "../base/lookup/durable-actors.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
@@ -54,12 +58,17 @@ import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
 import type { MemoryStores } from "./memory.ts";
 import { MemoryAgent } from "./memory-agent.ts";
 import { AgentRemoval } from "./removal.ts";
+import { type JoinPorts, runJoin } from "./run-join.ts";
 import { AgentStore } from "./store.ts";
+import type { JoinCall } from "./upkeep.ts";
 
 /** The ports of an application's agents. */
 export interface AgentClassPorts<Env> {
   /** Resolves a persona of a tenant. Throws `NOT_FOUND` or `INVALID_INPUT` if that fails. */
   resolve(env: Env, tenant: string, persona: Persona | DefinitionReference): Promise<VersionChain>;
+  /** Returns the upkeep of memories that a persona asks for. Throws as `resolve` does. */
+  upkeep(env: Env, tenant: string, persona: Persona | DefinitionReference): Promise<Upkeep>;
+  executor(env: Env): TaskExecutor;
   /** `null` where there is no directory. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterWriter | null;
@@ -179,6 +188,21 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     protected override conversationDeleted(id: string) {
       this.#store.removeConversation(id);
+    }
+
+    protected override memoryUpkeep() {
+      const { tenant, persona } = this.#store.identity();
+      return ports.upkeep(this.env, tenant, persona);
+    }
+
+    protected override joinMemories(hook: PinnedHook, call: JoinCall) {
+      const join: JoinPorts = {
+        executor: ports.executor(this.env),
+        clock: systemClock,
+        coordinator: (address) => durableActor<CoordinatorApi>(this.env, address),
+        agent: this.#store.identity(),
+      };
+      return runJoin(join, hook, call);
     }
 
     protected override memoryStores() {
@@ -333,7 +357,10 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     ): Promise<AgentIdentity["persona"]> {
       try {
         const source = parsePersonaSource(value, "/persona");
-        checkPrices(await ports.resolve(this.env, tenant, source), budget);
+        const chain = await ports.resolve(this.env, tenant, source);
+        checkPrices(chain, budget);
+        if (chain.persona.definition.memory?.consolidation?.by !== undefined)
+          await ports.upkeep(this.env, tenant, source);
         return typeof source === "string" ? parseReference(source) : source;
       } catch (error) {
         if (!(error instanceof DramatisError) || error.code !== "NOT_FOUND") throw error;
@@ -346,7 +373,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     async #commit(change: () => void): Promise<void> {
       const { armed } = this.ctx.storage.transactionSync(() => {
         change();
-        return { armed: this.#listing.note() };
+        return { armed: Promise.all([this.#listing.note(), this.personaChanged()]) };
       });
       await armed;
       await this.#listing.publish();
