@@ -137,6 +137,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "The turn stays completed, with an issue; three attempts; three failures in a row are reported and shown.",
   ],
   [
+    "A41",
+    "Concurrent extraction",
+    "Two conversations that learn at once both remember; the same fact from twenty is one memory with all its sources.",
+  ],
+  [
     "A42",
     "Model retry",
     "Two refusals, then success: three calls and one answer; an authentication error: one call.",
@@ -184,8 +189,18 @@ const rows: [row: string, name: string, statement: string][] = [
   ["A73", "Callbacks are idempotent", "The same result delivered twice changes nothing."],
   ["B1", "Isolated histories", "A model sees nothing of another conversation."],
   ["B2", "Older targets", "`taskId`, `workflowId` and `agentId` are accepted; more than one is an error."],
+  [
+    "B5",
+    "Retention per agent",
+    "Facts stay until they are updated; old episodes are joined by the platform, a task or a workflow, and archived.",
+  ],
   ["B7", "Turn latency", "Completed minus created is available."],
   ["B8", "Linkage", "A turn names its messages, and each of its operations what ran."],
+  [
+    "B9",
+    "Contradictions",
+    "A contradicted fact is updated in place, and its old text ends; nothing is doubled.",
+  ],
   ["B10", "No new turn for an async result", "The result continues the turn that asked for it (A18)."],
   ["C1", "createConversation with and without messages", "Stored; the hook is called once."],
   ["C2", "getConversation of an unknown id", "null; a turn in it is refused with NOT_FOUND."],
