@@ -97,6 +97,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       attachments: ports.attachments(this.env),
       directory: () => ports.directory(this.env),
       stores: () => ports.stores(this.env),
+      owner: () => this.ownName(),
       conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
       mailbox: () => this.mailbox,
       agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
