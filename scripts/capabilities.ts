@@ -368,6 +368,11 @@ const rows: [row: string, name: string, statement: string][] = [
   ],
   ["G7", "Tenants", "Two tenants with equal ids share nothing, and every list is scoped."],
   [
+    "G8",
+    "Deletion",
+    "A deleted conversation or agent is 404 at once; actors, D1 and R2 hold nothing of it afterwards, also after a crash at any step.",
+  ],
+  [
     "G10",
     "Tools that the client runs",
     "A message brings them; a call is answered by `tool.result`, survives a reload and a crash, runs in one tab, and times out.",
@@ -387,6 +392,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "E25",
     "Sub-agents",
     "Templates spawn agents within bounds: named tools, hosts, a time limit, and three at a time.",
+  ],
+  [
+    "G15",
+    "Backup",
+    "An imported conversation or agent has the projections of the exported one, byte for byte; a file that is wrong makes nothing.",
   ],
   [
     "G17",
@@ -439,6 +449,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "Reservations keep turns, conversations and personas within their budgets, also after crashes.",
   ],
   ["H5", "Constant cost", "The budgets of statements, rows and bytes hold, at 10 messages as at 10 000."],
+  [
+    "H6",
+    "Accountable memory",
+    "Each memory has its sources, its validity and its log; erasing an entry erases what was learned from it alone, everywhere.",
+  ],
   [
     "H9",
     "One log, many protocols",

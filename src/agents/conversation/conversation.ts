@@ -155,7 +155,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         if (this.#runtime.exists) {
           this.#readers.sockets.restore(this.#runtime.state.seq);
           this.#entrance.expel();
-        }
+        } else this.#parts.removal.resume();
         await this.#runtime.wake();
       });
     }
