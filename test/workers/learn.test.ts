@@ -16,7 +16,7 @@ async function learned(conversation: TestConversation) {
     (await conversation.journal()).find(({ type }) => type === "memory_extraction.completed")?.data;
   await expect.poll(completed, { timeout: 20_000 }).toBeDefined();
   const data = await completed();
-  return typeof data === "object" && "operations" in data ? data.operations : undefined;
+  return typeof data === "object" && data !== null && "operations" in data ? data.operations : undefined;
 }
 
 test("LEARN-9 a turn is learned from by rules where the model is offline", async () => {
