@@ -55,7 +55,10 @@ function memoryOf({ assemble, extract, recentTurnsLimit = 20 }: Hooks) {
     ...(assemble === undefined ? {} : { contextAssembly: { task: "lib/assemble" } }),
     ...(extract === undefined
       ? {}
-      : { scope: "agent", recall: false, memoryTools: false, memoryExtraction: { task: "lib/extract" } }),
+      : {
+          ...({ scope: "agent", recall: false, memoryTools: false } as const),
+          memoryExtraction: { task: "lib/extract" },
+        }),
   };
 }
 

@@ -262,7 +262,7 @@ describe("consolidation", () => {
     expect(calls).toHaveLength(1);
   });
 
-  test("UPKEEP-2 a crash while the task runs repeats it, and its memories are joined once", async () => {
+  test("UPKEEP-2 UPKEEP-5 a crash while the task runs repeats it, its memories are joined once, and no copy of a text is kept", async () => {
     const crash = Promise.withResolvers<unknown>();
     const { world, calls } = joining(({ memories }, attempt) =>
       attempt === 1
@@ -273,6 +273,16 @@ describe("consolidation", () => {
     world.now += 2 * HOUR;
     world.upkeep.wake();
     await expect.poll(() => calls.length).toBe(1);
+    expect(world.keyValue.get("memory:upkeep")).toMatchObject({
+      run: {
+        members: [
+          [1, 1],
+          [2, 1],
+          [3, 1],
+        ],
+      },
+    });
+    expect(JSON.stringify(world.keyValue.get("memory:upkeep"))).not.toContain("route");
     world.restart();
     await world.pass(60_000);
     expect(calls).toHaveLength(2);
