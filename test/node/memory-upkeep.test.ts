@@ -369,6 +369,23 @@ describe("a source that is erased", () => {
     expect(why.log.flatMap(({ sources }) => sources)).toEqual([]);
   });
 
+  test("REDERIVE-1 a text that an author wrote stays, whatever is erased of the sources of older texts", async () => {
+    const world = new UpkeepWorld();
+    const write = { op: "write", content: "The user loves tea." } as const;
+    await world.learn("turn_1", [write]);
+    await world.learn("turn_2", [write], { subject: { userId: "ann", conversationId: "conv_2" } });
+    const { id } = await world.byText("tea");
+    world.now += HOUR;
+    const author = { reader: ALL, author: { kind: "principal", subject: "ann" } } as const;
+    await world.corpus.update(author, id, { content: "The user drinks tea." });
+    world.eraseSources({ conversationId: "conv_1" });
+    await world.pass(1_000);
+    const why = await world.corpus.why(ALL, id);
+    expect(why.memory).toMatchObject({ content: "The user drinks tea.", state: "current" });
+    expect(JSON.stringify(why)).not.toContain("loves");
+    expect(await world.found("tea")).toEqual(["The user drinks tea."]);
+  });
+
   test("REDERIVE-1 the text that only the erased source has said is erased, and older texts leave the log", async () => {
     const world = new UpkeepWorld();
     await world.learn("turn_1", [{ op: "write", content: "The user loves tea." }]);
