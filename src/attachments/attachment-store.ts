@@ -23,6 +23,11 @@ export class AttachmentStore {
     await this.objects.put(keyOf(owner, id), bytes, facts);
   }
 
+  /** Deletes an attachment. Deleting one that is not there is no error. */
+  async delete(owner: Owner, id: string): Promise<void> {
+    await this.objects.delete(keyOf(owner, id));
+  }
+
   /** Returns an attachment's description; `null` if this conversation has no such attachment. */
   async head(owner: Owner, id: string): Promise<StoredInfo | null> {
     const head = await this.objects.head(keyOf(owner, id));

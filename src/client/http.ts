@@ -33,6 +33,7 @@ import type { Jurisdiction, LocationHint } from "../shared/location.ts";
 import type { PageOptions } from "../shared/page.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
 import { framesOfTurn } from "./event-stream.ts";
+import { type MemoriesClient, memoriesClient } from "./memories.ts";
 import { apiUrl, authorization, checkBaseUrl, pathOf, type Token } from "./requests.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -92,6 +93,7 @@ export interface DramatisClient {
     /** Deletes the agent, its memory, and the conversations of which it is the only agent. For authors and administrators. */
     delete(id: string, options?: RequestOptions): Promise<void>;
   };
+  memories: MemoriesClient;
   conversations: {
     list(options?: PageRequest): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
     create(input: ConversationInput, options?: RequestOptions): Promise<ConversationView>;
@@ -112,6 +114,8 @@ export interface DramatisClient {
     complete(id: string, options?: StopRequest): Promise<ConversationView>;
     /** Deletes the conversation with everything that it holds. It cannot be restored. */
     delete(id: string, options?: RequestOptions): Promise<void>;
+    /** Erases the content of a message or of an operation, by its id. Fails with `CONFLICT` while its turn is active. */
+    erase(id: string, entryId: string, options?: RequestOptions): Promise<void>;
     /**
      * Sends messages, stops and resumes in their envelopes, in order. Each has a result of its own. A message that cannot begin its
      * turn yet is `queued`.
@@ -277,6 +281,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
   const remove = async (path: string, { signal }: RequestOptions = {}) => {
     await request(path, { method: "DELETE", ...defined({ signal }) });
   };
+
   const stop = <Value>(path: string, { reason, ...init }: StopRequest = {}) =>
     post<Value>(path, defined({ reason }), init);
 
@@ -287,6 +292,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       usage: (id, init) => get(pathOf("agents", id, "usage"), init),
       delete: (id, init) => remove(pathOf("agents", id), init),
     },
+    memories: memoriesClient({ get, write, remove }),
     conversations: {
       list: (page) => list("conversations", page),
       create: (input, init) => post("conversations", input, init),
@@ -296,6 +302,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       resume: (id, options) => stop(pathOf("conversations", id, "resume"), options),
       complete: (id, options) => stop(pathOf("conversations", id, "complete"), options),
       delete: (id, init) => remove(pathOf("conversations", id), init),
+      erase: (id, entryId, init) => remove(pathOf("conversations", id, "events", entryId), init),
       async signal(id, signals, init) {
         const path = pathOf("conversations", id, "signals");
         const { results } = await post<{ results: SignalResult[] }>(path, signals, init);

@@ -13,6 +13,12 @@ export interface ConversationKeepingApi {
    * nothing where there is no conversation.
    */
   removeAgent(principal: Principal, agentId: string): Promise<Result<null>>;
+  /**
+   * Erases the content of an entry by the id of its message or operation: from the transcript, the journal, the sessions of agents, summaries,
+   * attachments, and what agents learned from it alone. A placeholder stays. Repeating it changes nothing. `CONFLICT`, retriable, while its
+   * turn is active; `NOT_FOUND` for an unknown entry.
+   */
+  eraseEntry(principal: Principal, id: string): Promise<Result<null>>;
 }
 
 export interface AgentKeepingApi {

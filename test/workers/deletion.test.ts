@@ -1,11 +1,11 @@
 /** The deletion of conversations and agents on the real Worker: what answers at once, and what follows in every store. */
 
-import { runInDurableObject } from "cloudflare:test";
-import { env, exports } from "cloudflare:workers";
+import { exports } from "cloudflare:workers";
 import { beforeAll, describe, expect, test } from "vitest";
 import { OTHER_TABLES, OWNED_TABLES } from "../../src/d1/owned-rows.ts";
 import { MIGRATIONS } from "../../src/d1/schema.ts";
 import type { Principal } from "../../src/shared/principal.ts";
+import { gone, objectsOfR2, rowsOfD1, storageOf } from "./everything.ts";
 import { createAgent, createConversation, leaveAlone, request, type TestConversation } from "./world.ts";
 
 const SECRET = "marmalade-7e57-secret";
@@ -23,50 +23,6 @@ const status = async (path: string, method = "GET", principal?: Principal) => {
   await response.body?.cancel();
   return response.status;
 };
-
-/** The texts of all rows of D1. */
-async function rowsOfD1(): Promise<string> {
-  const tables = await env.DB.prepare(
-    "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '_cf_%'",
-  ).all<{ name: string }>();
-  const texts: string[] = [];
-  for (const { name } of tables.results)
-    texts.push(JSON.stringify((await env.DB.prepare(`SELECT * FROM "${name}"`).all()).results));
-  return texts.join("\n");
-}
-
-/** The keys and contents of all objects. */
-async function objectsOfR2(): Promise<string> {
-  const { objects } = await env.BUCKET.list();
-  const texts = objects.map(async ({ key }) => `${key} ${await (await env.BUCKET.get(key))?.text()}`);
-  return (await Promise.all(texts)).join("\n");
-}
-
-/** The texts of everything in an actor's storage. */
-function storageOf(stub: DurableObjectStub): Promise<string> {
-  return runInDurableObject(stub, async (_, { storage }) => {
-    const { sql } = storage;
-    const decode = (value: unknown) =>
-      value instanceof ArrayBuffer ? new TextDecoder().decode(value) : value;
-    const tables = sql
-      .exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '_cf_%'")
-      .toArray();
-    const texts = tables.map(({ name }) =>
-      JSON.stringify(
-        sql
-          .exec(`SELECT * FROM "${name}"`)
-          .toArray()
-          .map((row) => Object.values(row).map(decode)),
-      ),
-    );
-    return [...texts, JSON.stringify([...storage.kv.list()])].join("\n");
-  });
-}
-
-/** Waits until nothing of a text is left in an actor. */
-async function gone(stub: DurableObjectStub, text: string): Promise<void> {
-  await expect.poll(() => storageOf(stub)).not.toContain(text);
-}
 
 async function secretConversation(agent = plain): Promise<TestConversation> {
   const conversation = await createConversation(agent);

@@ -23,6 +23,13 @@ export abstract class KeptConversation<Env extends Cloudflare.Env>
     return asDone(() => this.parts.removal.removeAgent(agentId, principal));
   }
 
+  async eraseEntry(principal: Principal, id: string): Promise<Result<null>> {
+    return asDone(async () => {
+      await this.parts.erasing.erase(principal, id);
+      this.parts.forget();
+    });
+  }
+
   /** A deleted conversation takes results and drops them. A run that invites an agent to it gets `NOT_FOUND`. */
   override async receive(envelope: Envelope, attempt: Attempt): Promise<Answer> {
     if (!this.isRefused && this.parts.removal.isDeleted && envelope.type !== AGENT_INVITE)

@@ -15,6 +15,7 @@ import { mayRead } from "./door/access.ts";
 import { broughtBy } from "./door/participants.ts";
 import { ConversationReaders } from "./door/readers.ts";
 import { conversationMedia } from "./effects/media.ts";
+import { Erasing } from "./erasing.ts";
 import { takeLeaseAnswers } from "./lease-answers.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsageMirror } from "./mirror/usage-mirror.ts";
@@ -74,6 +75,7 @@ export class ConversationParts {
       registration: () => (this.runtime.exists ? this.announcement.noteAgain() : null),
       expiry: () => this.readers.expire(),
       removal: () => this.removal.wake(),
+      erasing: () => this.erasing.wake(),
     },
     { early: ["window"] },
   );
@@ -84,6 +86,7 @@ export class ConversationParts {
   readonly readers: ConversationReaders;
   readonly opening: Opening;
   readonly removal: ConversationRemoval;
+  readonly erasing: Erasing;
 
   constructor(private readonly ports: PartsPorts) {
     const { shared, attachments, directory, clients, database, clock, exporter } = ports;
@@ -134,6 +137,12 @@ export class ConversationParts {
       onExpiring: (at) => ports.waitUntil(this.expireAt(at)),
       clock,
     });
+    this.erasing = new Erasing({
+      ...ports,
+      runtime: this.runtime,
+      wakeup: this.wakeups.named("erasing"),
+      listing: this.announcement.listing,
+    });
     this.removal = new ConversationRemoval({
       ...ports,
       send: mail.send,
@@ -157,6 +166,12 @@ export class ConversationParts {
       relist: () => this.announcement.listing.note(),
       send: outgoing(() => ports.mailbox()).send,
     });
+  }
+
+  /** Forgets what readers have cached of the content, after an erasure. */
+  forget(): void {
+    this.queries.forget();
+    this.readers.forget();
   }
 
   /** Wakes the actor when the authority of a reader ends. */

@@ -17,14 +17,14 @@ import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { calledConversationId, operationId } from "../../protocol/ids.ts";
 import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
 import { unwrap } from "../../shared/errors.ts";
-import { mayReadAll, type Principal } from "../../shared/principal.ts";
+import type { Principal } from "../../shared/principal.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
 import { deleteValues, dropOwnTables } from "../base/removal/own-tables.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import { Removal, type RemovalStep } from "../base/removal/removal.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
 import { type ConversationState, primaryAgent, takesPart } from "./core/state.ts";
-import { checkReader, checkSpeaker } from "./door/access.ts";
+import { checkKeeper } from "./door/access.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 import { CONVERSATION_KEYS, type Tombstone } from "./store/conversation-database.ts";
 
@@ -78,8 +78,7 @@ export class ConversationRemoval {
   /** Deletes the conversation. Throws `NOT_FOUND`, `FORBIDDEN` (DELETE-1). Resolves when the deletion is durable. */
   async remove(principal: Principal): Promise<void> {
     const { state } = this.ports.runtime;
-    checkReader(state.record, principal);
-    if (!mayReadAll(principal)) checkSpeaker(state.record, principal);
+    checkKeeper(state.record, principal);
     await this.#delete(principal.subject);
   }
 

@@ -68,6 +68,10 @@ const updateSchema = z
   .refine((changes) => Object.keys(changes).length > 0, "Give `turns`, `orchestration` or `budget`.");
 
 export const conversationParams = z.object({ id: ids.conversation });
+const entryParams = z.object({
+  id: ids.conversation,
+  eventId: z.string().meta({ description: "The id of a message, or of an operation." }),
+});
 
 /** The body of a request to stop or to resume. */
 export const stopSchema = z
@@ -135,6 +139,18 @@ export const conversationOperations: readonly ApiOperation[] = [
     params: conversationParams,
     answers: [{ status: 204, description: "The conversation is deleted." }],
     errors: ["FORBIDDEN", "NOT_FOUND"],
+  },
+  {
+    id: "eraseEntry",
+    method: "delete",
+    path: `${CONVERSATION}/events/:eventId`,
+    tag: "conversations",
+    summary: "Erase the content of a message or of a tool's call",
+    description:
+      "For those who may delete the conversation. `eventId` is the id of a message or of an operation. Its content is replaced by `[erased]` everywhere: in messages, turns, the journal, the sessions of agents and traces. Summaries that may have it are dropped, attachments that nothing else names are deleted, and so is what agents learned from it alone. Ids, order and usage stay. Repeating it changes nothing. `CONFLICT`, retriable, while its turn is active.",
+    params: entryParams,
+    answers: [{ status: 204, description: "The content is erased." }],
+    errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
   },
   {
     id: "cancelConversation",
@@ -238,6 +254,12 @@ export function conversationRoutes(app: HttpRoutes): void {
   app.delete(CONVERSATION, async (context) => {
     const conversation = await conversationOf(context);
     unwrap(await conversation.remove(context.var.principal));
+    return empty();
+  });
+
+  app.delete(`${CONVERSATION}/events/:eventId`, async (context) => {
+    const conversation = await conversationOf(context);
+    unwrap(await conversation.eraseEntry(context.var.principal, context.req.param("eventId")));
     return empty();
   });
 

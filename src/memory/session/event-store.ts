@@ -83,6 +83,8 @@ const DELETE_NAMED = `DELETE FROM cf_agents_events
     SELECT event.seq FROM json_each(?2) AS given CROSS JOIN cf_agents_events AS event
     WHERE event.session_id = ?1 AND event.id = given.value)
   RETURNING seq, CASE typeof(content) WHEN 'blob' THEN content END AS content, typeof(metadata) = 'blob' AS is_long`;
+const DELETE_RANGE = `DELETE FROM cf_agents_events WHERE session_id = ?1 AND seq >= ?2 AND seq < ?3
+  RETURNING seq, CASE typeof(content) WHEN 'blob' THEN content END AS content, typeof(metadata) = 'blob' AS is_long`;
 const SELECT_HANDLES =
   "SELECT content FROM cf_agents_events WHERE session_id = ? AND typeof(content) = 'blob'";
 const DELETE_SESSION = "DELETE FROM cf_agents_events WHERE session_id = ?";
@@ -231,6 +233,15 @@ export class EventStore {
       const keys = textBatches(eventIds)
         .flatMap((ids) => this.db.all<DeletedRow>(DELETE_NAMED, sessionId, ids))
         .flatMap((row) => keysOfEvent(sessionId, row));
+      this.longText.discardKeys(keys);
+    });
+  }
+
+  /** Deletes the events of a session with a sequence number from `from` to below `before`, with their texts. */
+  deleteRange(sessionId: string, from: number, before: number): void {
+    this.db.transaction(() => {
+      const rows = this.db.all<DeletedRow>(DELETE_RANGE, sessionId, from, before);
+      const keys = rows.flatMap((row) => keysOfEvent(sessionId, row));
       this.longText.discardKeys(keys);
     });
   }

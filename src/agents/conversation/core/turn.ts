@@ -110,6 +110,8 @@ export interface Turn {
   readonly overcome?: number;
   readonly issues: TurnIssues;
   readonly error?: ErrorData;
+  /** The items whose content was erased, ascending; absent where none was. */
+  readonly erased?: readonly number[];
 }
 
 /** A memory that a turn was told of. */

@@ -33,6 +33,7 @@ import {
 import type { Transition } from "../core/transition.ts";
 import type { Turn } from "../core/turn.ts";
 import { isRecorded, type TurnRow, turnEvents, turnFromEvents } from "../core/turn-events.ts";
+import { eraseEntry } from "./entry-eraser.ts";
 import { CREATE_JOURNAL, Journal } from "./journal.ts";
 import { CONVERSATION_SCHEMA, RECORD_KEY } from "./schema.ts";
 import { SignalTable } from "./signal-queue.ts";
@@ -144,6 +145,8 @@ export class ConversationDatabase {
       for (const { id, chain } of membership) this.keyValue.put(chainKey(id), chain);
       this.#record.put(withoutChains(next.record));
     }
+    for (const erasure of transition.erased ?? [])
+      eraseEntry({ ...this, database: this.database, keyValue: this.keyValue }, erasure);
     for (const n of unextracted) this.turns.addIssue(n, { memoryExtractionFailed: true });
     for (const note of notes) this.events.append(note.sessionId, note.seq, [note]);
     this.signals.put(enqueued);
@@ -263,6 +266,7 @@ export interface Tombstone {
 export const CONVERSATION_KEYS = [
   "ask:",
   "chain:",
+  "erasing:",
   "handles:",
   "late:",
   "opening:",
