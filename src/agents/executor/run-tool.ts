@@ -27,6 +27,7 @@ import type {
 } from "../../protocol/executor-api.ts";
 import { MAX_OUTPUT_BYTES, TOOL_ERROR_CODES } from "../../protocol/executor-api.ts";
 import type { GivenHandle } from "../../protocol/operation-handle.ts";
+import type { ToolMemory } from "../../protocol/tool-memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
@@ -43,6 +44,8 @@ export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   clock: Clock;
   /** Returns the tool state of this context's actor. */
   state(context: CallContext): ToolState;
+  /** Returns the memory that a call may use. */
+  memory(call: ToolInvocation): ToolMemory;
   /** Returns a handle of the call's operation. */
   defer(call: ToolInvocation, options: DeferOptions): Promise<GivenHandle>;
   /** The address of the Worker; `undefined` where it is not known. */
@@ -75,7 +78,7 @@ export async function runTool(
   signal: AbortSignal,
   { onProgress, onAbandoned }: CallListener,
 ): Promise<AttemptEnd> {
-  const { clock, state, defer, baseUrl } = ports;
+  const { clock, state, memory, defer, baseUrl } = ports;
   const record = call.task && new TaskRecord(call.task, clock, call.allowance);
   let running = true;
   const given = new Set<unknown>();
@@ -97,6 +100,7 @@ export async function runTool(
         signal: ended,
         context: call.context,
         state: state(call.context),
+        memory: memory(call),
         now: () => clock.now(),
         async defer(options = {}) {
           if (effect === "pure") throw new ToolError(NOT_DEFERRABLE);
