@@ -1,16 +1,18 @@
 /** The memory of an agent as its tools and tasks use it: in the scope of the call that runs. */
 
+import { z } from "zod";
 import type { Result } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
-import type {
-  Memory,
-  MemoryChange,
-  MemoryFilter,
-  MemoryInput,
-  MemoryQuery,
-  MemoryScope,
-  MemorySearchResult,
+import {
+  MEMORY_SCOPES,
+  type Memory,
+  type MemoryChange,
+  type MemoryFilter,
+  type MemoryInput,
+  type MemoryQuery,
+  type MemoryScope,
+  type MemorySearchResult,
 } from "./memory.ts";
 
 /** The rights of a call in its agent's memory. They come from the record of its turn, and from nothing that a model or a client writes. */
@@ -20,7 +22,18 @@ export interface CalledMemory {
   userId?: string;
   /** The turn has read what nobody vouches for, so what the call writes is marked. */
   tainted?: true;
+  /** The turn whose call started the run that makes this call; absent where a turn makes it. */
+  turn?: { agentId: string; conversationId: string; turnId: string };
 }
+
+const id = z.string().min(1).max(200);
+
+export const calledMemorySchema: z.ZodType<CalledMemory> = z.object({
+  scope: z.enum(MEMORY_SCOPES),
+  userId: id.exactOptional(),
+  tainted: z.literal(true).exactOptional(),
+  turn: z.object({ agentId: id, conversationId: id, turnId: id }).exactOptional(),
+});
 
 /**
  * The memory of the call's agent, as far as the scope of its persona reaches. What is written is about the call's user and conversation,

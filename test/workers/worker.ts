@@ -22,6 +22,7 @@ import { releaseLibrary } from "../support/releases/library.ts";
 import { flowLibrary } from "./flow-library.ts";
 import { hookLibrary } from "./hook-library.ts";
 import { testLibrary } from "./library.ts";
+import { memoryLibrary } from "./memory-library.ts";
 import { passGate, reportRun } from "./provider.ts";
 
 /** Deletes the large attachments of a conversation after they were looked up, where a message asks for it. */
@@ -54,6 +55,7 @@ function tracedExporter(): SpanExporter {
 
 const app = dramatis({
   libraries: [
+    memoryLibrary,
     ...[testLibrary, flowLibrary, hookLibrary, strategies],
     releaseLibrary({ report: reportRun, pass: passGate }),
   ],

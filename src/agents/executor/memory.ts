@@ -10,6 +10,11 @@ import { defined } from "../../shared/defined.ts";
 import { type Result, unwrap } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 
+const NO_MEMORY = "The agent of this call has no memory. Set `memory.scope` in its persona.";
+const NO_AGENT =
+  "This run belongs to no agent with memory: only the call of a tool or a hook of such an agent gives a run its memory. Start it by one.";
+const NO_TURNS = "A run reads no past turns. Give it what it needs as its input.";
+
 /** The actors of a call. */
 export interface MemoryPorts {
   /** Finds the actor of an agent. */
@@ -29,21 +34,23 @@ export interface MemoryCall {
 export function memoryFor(ports: MemoryPorts, { context, memory }: MemoryCall): ToolMemory {
   /** Returns the agent, and the rights of the call. Throws `ToolError` where there are none (MEMTOOL-5). */
   const rights = async () => {
-    if (memory === undefined || context.agentId === undefined)
-      throw new ToolError("The agent of this call has no memory. Set `memory.scope` in its persona.", {
-        code: "PERMISSION_DENIED",
-      });
-    const { tenant, agentId, conversationId, turnId } = context;
+    const turn = context.runId === undefined ? context : memory?.turn;
+    if (turn === undefined) throw new ToolError(NO_AGENT, { code: "INVALID_INPUT" });
+    if (memory === undefined) throw new ToolError(NO_MEMORY, { code: "PERMISSION_DENIED" });
+    const { agentId, conversationId, turnId } = turn;
     const { scope, userId, tainted } = memory;
     const reader: MemoryReader = { scope, conversationId, ...defined({ userId }) };
     const writer: MemoryWriter = {
       reader,
-      author: { kind: "tool", conversationId, turnId },
+      author:
+        context.runId === undefined
+          ? { kind: "tool", conversationId, turnId }
+          : { kind: "run", runId: context.runId },
       subject: { conversationId, ...defined({ userId }) },
       sources: [{ conversationId, turnId }],
       ...defined({ tainted }),
     };
-    return { agent: await ports.agent(tenant, agentId), agentId, turnId, reader, writer };
+    return { agent: await ports.agent(context.tenant, agentId), agentId, turnId, reader, writer };
   };
   return {
     async write(inputs) {
@@ -76,6 +83,7 @@ export function memoryFor(ports: MemoryPorts, { context, memory }: MemoryCall): 
     },
     async pastTurns(options = {}) {
       const { agentId, turnId } = await rights();
+      if (context.runId !== undefined) throw new ToolError(NO_TURNS, { code: "PERMISSION_DENIED" });
       return unwrap(await ports.pastTurns(context, { ...options, agentId, turnId }));
     },
   };

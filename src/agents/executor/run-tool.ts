@@ -38,6 +38,7 @@ import type { ActionPorts } from "./steps/run-action.ts";
 import { runTask } from "./steps/run-task.ts";
 import { StepError } from "./steps/step-error.ts";
 import { TaskRecord } from "./steps/task-record.ts";
+import { toolErrorCode } from "./tool-error-code.ts";
 
 export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   tools: ToolCodes;
@@ -226,21 +227,4 @@ function describe(error: unknown): { code: unknown; message: unknown; retriable:
         ? error
         : "";
   return { code: "EXECUTION_FAILED", message, retriable: false };
-}
-
-function toolErrorCode({ code }: DramatisError): ToolErrorCode {
-  switch (code) {
-    case "NOT_FOUND":
-    case "INVALID_INPUT":
-    case "INTERNAL_ERROR":
-      return code;
-    case "INVALID_JSON":
-    case "TOO_LARGE":
-      return "INVALID_INPUT";
-    case "UNAUTHENTICATED":
-    case "FORBIDDEN":
-      return "PERMISSION_DENIED";
-    default:
-      return "EXECUTION_FAILED";
-  }
 }

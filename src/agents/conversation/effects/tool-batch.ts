@@ -131,6 +131,7 @@ function calledWorkflow(
     origin: {
       ...{ conversationId: record.id, turnId: turnId(turn), agentId },
       ...{ operationId: operationId(turn, item), attempt },
+      ...calledMemory(record, turn),
     },
   };
 }
