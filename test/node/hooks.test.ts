@@ -55,7 +55,12 @@ function memoryOf({ assemble, extract, recentTurnsLimit = 20 }: Hooks) {
     ...(assemble === undefined ? {} : { contextAssembly: { task: "lib/assemble" } }),
     ...(extract === undefined
       ? {}
-      : { scope: "agent", recall: false, memoryTools: false, memoryExtraction: { task: "lib/extract" } }),
+      : {
+          scope: "agent" as const,
+          recall: false as const,
+          memoryTools: false as const,
+          memoryExtraction: { task: "lib/extract" },
+        }),
   };
 }
 

@@ -36,7 +36,7 @@ describe("MEMSET-1 the scope of a persona's memory", () => {
     expect(completePersona({ identity, memory }).memory?.scope).toBe("agent");
   });
 
-  test("is not asked for without memory, and MEMSET-2 what was pinned without it has none", () => {
+  test("MEMSET-2 is not asked for without memory, and what was pinned without it has none", () => {
     expect(completePersona({ identity, memory: { recentTurnsLimit: 3 } }).memory).toEqual({
       recentTurnsLimit: 3,
     });
