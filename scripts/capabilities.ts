@@ -137,6 +137,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "The turn stays completed, with an issue; three attempts; three failures in a row are reported and shown.",
   ],
   [
+    "A41",
+    "Concurrent extraction",
+    "Two conversations that learn at once both remember; the same fact from twenty is one memory with all its sources.",
+  ],
+  [
     "A42",
     "Model retry",
     "Two refusals, then success: three calls and one answer; an authentication error: one call.",
@@ -184,8 +189,18 @@ const rows: [row: string, name: string, statement: string][] = [
   ["A73", "Callbacks are idempotent", "The same result delivered twice changes nothing."],
   ["B1", "Isolated histories", "A model sees nothing of another conversation."],
   ["B2", "Older targets", "`taskId`, `workflowId` and `agentId` are accepted; more than one is an error."],
+  [
+    "B5",
+    "Retention per agent",
+    "Facts stay until they are updated; old episodes are joined by the platform, a task or a workflow, and archived.",
+  ],
   ["B7", "Turn latency", "Completed minus created is available."],
   ["B8", "Linkage", "A turn names its messages, and each of its operations what ran."],
+  [
+    "B9",
+    "Contradictions",
+    "A contradicted fact is updated in place, and its old text ends; nothing is doubled.",
+  ],
   ["B10", "No new turn for an async result", "The result continues the turn that asked for it (A18)."],
   ["C1", "createConversation with and without messages", "Stored; the hook is called once."],
   ["C2", "getConversation of an unknown id", "null; a turn in it is refused with NOT_FOUND."],
@@ -353,6 +368,11 @@ const rows: [row: string, name: string, statement: string][] = [
   ],
   ["G7", "Tenants", "Two tenants with equal ids share nothing, and every list is scoped."],
   [
+    "G8",
+    "Deletion",
+    "A deleted conversation or agent is 404 at once; actors, D1 and R2 hold nothing of it afterwards, also after a crash at any step.",
+  ],
+  [
     "G10",
     "Tools that the client runs",
     "A message brings them; a call is answered by `tool.result`, survives a reload and a crash, runs in one tab, and times out.",
@@ -372,6 +392,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "E25",
     "Sub-agents",
     "Templates spawn agents within bounds: named tools, hosts, a time limit, and three at a time.",
+  ],
+  [
+    "G15",
+    "Backup",
+    "An imported conversation or agent has the projections of the exported one, byte for byte; a file that is wrong makes nothing.",
   ],
   [
     "G17",
@@ -424,6 +449,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "Reservations keep turns, conversations and personas within their budgets, also after crashes.",
   ],
   ["H5", "Constant cost", "The budgets of statements, rows and bytes hold, at 10 messages as at 10 000."],
+  [
+    "H6",
+    "Accountable memory",
+    "Each memory has its sources, its validity and its log; erasing an entry erases what was learned from it alone, everywhere.",
+  ],
   [
     "H9",
     "One log, many protocols",

@@ -38,14 +38,16 @@ const flow = (
   });
 
 const identity = { systemPrompt: "Test." };
-/** Returns the memory with a scope where it needs one. */
-const withScope = (memory: NonNullable<PersonaOptions["memory"]>): NonNullable<PersonaOptions["memory"]> =>
-  memory.memoryExtraction === undefined ? memory : { scope: "agent", ...memory };
 const withHooks = (memory: PersonaOptions["memory"]) =>
   defineLibrary("lib", {
     tasks: [ask],
     workflows: [flow("named")],
-    personas: [definePersona("guide", { identity, ...(memory && { memory: withScope(memory) }) })],
+    personas: [
+      definePersona("guide", {
+        identity,
+        ...(memory && { memory: { ...(memory.memoryExtraction && { scope: "agent" }), ...memory } }),
+      }),
+    ],
   });
 
 describe("a persona with a workflow as its hook", () => {

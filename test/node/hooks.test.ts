@@ -56,9 +56,7 @@ function memoryOf({ assemble, extract, recentTurnsLimit = 20 }: Hooks) {
     ...(extract === undefined
       ? {}
       : {
-          scope: "agent" as const,
-          recall: false as const,
-          memoryTools: false as const,
+          ...({ scope: "agent", recall: false, memoryTools: false } as const),
           memoryExtraction: { task: "lib/extract" },
         }),
   };

@@ -262,7 +262,7 @@ describe("consolidation", () => {
     expect(calls).toHaveLength(1);
   });
 
-  test("UPKEEP-2 a crash while the task runs repeats it, and its memories are joined once", async () => {
+  test("UPKEEP-2 UPKEEP-5 a crash while the task runs repeats it, its memories are joined once, and no copy of a text is kept", async () => {
     const crash = Promise.withResolvers<unknown>();
     const { world, calls } = joining(({ memories }, attempt) =>
       attempt === 1
@@ -273,6 +273,16 @@ describe("consolidation", () => {
     world.now += 2 * HOUR;
     world.upkeep.wake();
     await expect.poll(() => calls.length).toBe(1);
+    expect(world.keyValue.get("memory:upkeep")).toMatchObject({
+      run: {
+        members: [
+          [1, 1],
+          [2, 1],
+          [3, 1],
+        ],
+      },
+    });
+    expect(JSON.stringify(world.keyValue.get("memory:upkeep"))).not.toContain("route");
     world.restart();
     await world.pass(60_000);
     expect(calls).toHaveLength(2);
@@ -357,6 +367,23 @@ describe("a source that is erased", () => {
     const why = await world.corpus.why(ALL, (await world.byText("tea")).id);
     expect(why.sources).toEqual([{ conversationId: "conv_2", turnId: "turn_2" }]);
     expect(why.log.flatMap(({ sources }) => sources)).toEqual([]);
+  });
+
+  test("REDERIVE-1 a text that an author wrote stays, whatever is erased of the sources of older texts", async () => {
+    const world = new UpkeepWorld();
+    const write = { op: "write", content: "The user loves tea." } as const;
+    await world.learn("turn_1", [write]);
+    await world.learn("turn_2", [write], { subject: { userId: "ann", conversationId: "conv_2" } });
+    const { id } = await world.byText("tea");
+    world.now += HOUR;
+    const author = { reader: ALL, author: { kind: "principal", subject: "ann" } } as const;
+    await world.corpus.update(author, id, { content: "The user drinks tea." });
+    world.eraseSources({ conversationId: "conv_1" });
+    await world.pass(1_000);
+    const why = await world.corpus.why(ALL, id);
+    expect(why.memory).toMatchObject({ content: "The user drinks tea.", state: "current" });
+    expect(JSON.stringify(why)).not.toContain("loves");
+    expect(await world.found("tea")).toEqual(["The user drinks tea."]);
   });
 
   test("REDERIVE-1 the text that only the erased source has said is erased, and older texts leave the log", async () => {

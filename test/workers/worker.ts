@@ -24,6 +24,7 @@ import { hookLibrary } from "./hook-library.ts";
 import { testLibrary } from "./library.ts";
 import { memoryLibrary } from "./memory-library.ts";
 import { passGate, reportRun } from "./provider.ts";
+import { upkeepLibrary } from "./upkeep-library.ts";
 
 /** Deletes the large attachments of a conversation after they were looked up, where a message asks for it. */
 const deletesAttachments: Interceptor = {
@@ -56,7 +57,7 @@ function tracedExporter(): SpanExporter {
 const app = dramatis({
   libraries: [
     memoryLibrary,
-    ...[testLibrary, flowLibrary, hookLibrary, strategies],
+    ...[testLibrary, flowLibrary, hookLibrary, upkeepLibrary, strategies],
     releaseLibrary({ report: reportRun, pass: passGate }),
   ],
   // Tests name their principal; a request that names none is the local one's.

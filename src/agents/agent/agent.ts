@@ -31,6 +31,7 @@ import type { CoordinatorApi } from "../../protocol/coordinator-api.ts";
 import type { Persona, PinnedHook, VersionChain } from "../../protocol/definitions.ts";
 import { ageOf, type Envelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
+import type { ImportPart } from "../../protocol/keeping-api.ts";
 import { checkNew, type LocationPolicy, locationHintSchema } from "../../protocol/location-policy.ts";
 import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
 import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
@@ -51,6 +52,7 @@ import { Mirror } from "../base/mirror/mirror.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
+import { AgentBackup } from "./backup.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
 import type { MemoryStores } from "./memory.ts";
@@ -114,6 +116,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     readonly #wakeups = new Wakeups({
       directory: () => (this.#removal.isDeleted ? null : this.#listing.wake()),
       removal: () => this.#removal.wake(),
+      import: () => this.#backup.wake(),
     });
     readonly #listing = new Mirror({
       clock: systemClock,
@@ -130,6 +133,20 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       stores: () => ports.stores(this.env),
       forgetMail: () => this.mailbox.forget(),
       conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
+    });
+
+    readonly #backup = new AgentBackup({
+      ...durableStorage(this.ctx.storage),
+      clock: systemClock,
+      store: this.#store,
+      corpus: this.corpus,
+      wakeup: this.#wakeups.named("import"),
+      check: async (given) => {
+        const { tenant, id } = this.mailboxAddress ?? { tenant: "", id: "" };
+        checkNew(id, ports.location(tenant), "/id");
+        return this.#checked(tenant, { ...given, id });
+      },
+      commit: (change) => this.#commit(change),
     });
 
     constructor(ctx: DurableObjectState, env: Env) {
@@ -204,26 +221,30 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     async create(principal: Principal, input: CreateAgent, { isDeclaration = false } = {}) {
       return asResult(async () => {
         checkAuthor(principal);
-        const { tenant } = principal;
-        const checkedInput = validate(createSchema, input);
-        const { id, persona, projectIds = ["default"], budget, metadata, locationHint } = checkedInput;
-        this.checkPlace();
-        const checked = await this.#checkPersona(persona, tenant, budget);
-        const now = toIso(systemClock.now());
-        const identity = {
-          id,
-          tenant,
-          persona: checked,
-          projectIds,
-          ...defined({ budget, metadata, jurisdiction: jurisdictionOf(id), locationHint }),
-          createdAt: now,
-          updatedAt: now,
-        };
+        const identity = await this.#checked(principal.tenant, input);
         if (isDeclaration) return this.#declare(identity);
-        checkNew(id, ports.location(tenant), "/id");
+        checkNew(identity.id, ports.location(principal.tenant), "/id");
         await this.#commit(() => this.#store.create(identity));
         return identity;
       });
+    }
+
+    /** Returns the identity of a new agent. Throws `INVALID_INPUT`. */
+    async #checked(tenant: string, input: unknown): Promise<AgentIdentity> {
+      const checkedInput = validate(createSchema, input);
+      const { id, persona, projectIds = ["default"], budget, metadata, locationHint } = checkedInput;
+      this.checkPlace();
+      const checked = await this.#checkPersona(persona, tenant, budget);
+      const now = toIso(systemClock.now());
+      return {
+        id,
+        tenant,
+        persona: checked,
+        projectIds,
+        ...defined({ budget, metadata, jurisdiction: jurisdictionOf(id), locationHint }),
+        createdAt: now,
+        updatedAt: now,
+      };
     }
 
     /** Creates the agent, or changes it if the declaration is new (IDENT-3). */
@@ -248,6 +269,21 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         this.#store.identity();
         checkAuthor(principal);
         return this.#removal.remove();
+      });
+    }
+
+    async exportLines(principal: Principal) {
+      return asResult(() => {
+        this.#store.identity();
+        checkAuthor(principal);
+        return this.#backup.export();
+      });
+    }
+
+    async importLines(principal: Principal, part: ImportPart) {
+      return asDone(() => {
+        checkAuthor(principal);
+        return this.#backup.import(part);
       });
     }
 

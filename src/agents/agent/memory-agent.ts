@@ -87,6 +87,11 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
     });
   }
 
+  /** The agent's memories, for its export and import. */
+  protected get corpus() {
+    return this.#memory.corpus;
+  }
+
   /** Returns the agent. Throws `NOT_FOUND` if it was never created. */
   protected abstract memoryOwner(): MemoryOwner;
 

@@ -78,7 +78,7 @@ const HOUR_MS = 3_600_000;
 /** The longest time without a look at the persona, which a deployment may have changed. */
 const DAY_MS = 24 * HOUR_MS;
 /** Milliseconds in which nothing has changed a memory that is joined. */
-export const SETTLED_MS = HOUR_MS;
+const SETTLED_MS = HOUR_MS;
 /** Memories of one consolidation at most, and their characters together. */
 const MAX_MEMBERS = 100;
 const MAX_CHARACTERS = 40_000;

@@ -11,6 +11,7 @@ import type { Client } from "../base/sockets/client.ts";
 import type { Outflows } from "../base/sockets/outflow.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { takeAgentCalls } from "./agent-calls.ts";
+import { ConversationBackup } from "./backup.ts";
 import { mayRead } from "./door/access.ts";
 import { broughtBy } from "./door/participants.ts";
 import { ConversationReaders } from "./door/readers.ts";
@@ -48,6 +49,8 @@ export interface PartsPorts extends Omit<ConversationPorts, Own> {
   mailbox(): Outbound & Pick<Mailbox, "forget">;
   /** Returns the stores outside of actors that hold data of conversations. */
   stores(): readonly OwnedStore[];
+  /** The tenant and the id in the actor's name. */
+  owner(): { tenant: string; conversationId: string };
   /** Finds the actor of another conversation. */
   conversation: ConversationRemovalPorts["conversation"];
   /** Finds the actor of an agent. */
@@ -76,6 +79,7 @@ export class ConversationParts {
       expiry: () => this.readers.expire(),
       removal: () => this.removal.wake(),
       erasing: () => this.erasing.wake(),
+      import: () => this.backup.wake(),
     },
     { early: ["window"] },
   );
@@ -87,6 +91,7 @@ export class ConversationParts {
   readonly opening: Opening;
   readonly removal: ConversationRemoval;
   readonly erasing: Erasing;
+  readonly backup: ConversationBackup;
 
   constructor(private readonly ports: PartsPorts) {
     const { shared, attachments, directory, clients, database, clock, exporter } = ports;
@@ -142,6 +147,14 @@ export class ConversationParts {
       runtime: this.runtime,
       wakeup: this.wakeups.named("erasing"),
       listing: this.announcement.listing,
+    });
+    this.backup = new ConversationBackup({
+      ...ports,
+      runtime: this.runtime,
+      queries: this.queries,
+      wakeup: this.wakeups.named("import"),
+      announce: (record) => this.announcement.note(record),
+      publish: () => this.announcement.listing.publish(),
     });
     this.removal = new ConversationRemoval({
       ...ports,

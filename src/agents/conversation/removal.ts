@@ -70,6 +70,11 @@ export class ConversationRemoval {
     return this.#tombstone !== undefined;
   }
 
+  /** Goes on with what a crash interrupted. Call it when an actor without a conversation wakes. */
+  resume(): void {
+    if (this.#left().length > 0) void this.#removal.run();
+  }
+
   /** As `Removal.wake`. */
   wake(): number | null {
     return this.#removal.wake();

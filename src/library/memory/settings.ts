@@ -7,6 +7,7 @@ import { z } from "zod";
 import type { Consolidation, Persona } from "../../protocol/definitions.ts";
 import { hookTargetSchema } from "../hook-forms.ts";
 import { referenceSchema } from "../reference.ts";
+import { isZone } from "./local-time.ts";
 
 type Memory = NonNullable<Persona["memory"]>;
 
@@ -44,6 +45,12 @@ export const learningFields = {
     z.union([z.boolean(), z.strictObject({ profileId: referenceSchema })], {
       error: "Must be true, false, or {profileId}, with a reference to a model profile.",
     }),
+  ),
+  timeZone: z.exactOptional(
+    z
+      .string()
+      .max(64)
+      .refine((zone) => isZone(zone), "Must be a zone of the IANA database, such as Asia/Tokyo."),
   ),
   retention: z.exactOptional(retention),
   consolidation: z.exactOptional(consolidation),

@@ -78,6 +78,8 @@ const SELECT_WINDOW = `SELECT * FROM cf_agents_events WHERE session_id = ?1 AND 
     SELECT * FROM cf_agents_events WHERE session_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3)`;
 const COUNT = "SELECT count(*) AS n FROM cf_agents_events WHERE session_id = ? AND seq >= ? AND seq < ?";
 
+const NEXT = "SELECT coalesce(max(seq) + 1, 0) AS next FROM cf_agents_events WHERE session_id = ?";
+
 const DELETE_NAMED = `DELETE FROM cf_agents_events
   WHERE session_id = ?1 AND seq IN (
     SELECT event.seq FROM json_each(?2) AS given CROSS JOIN cf_agents_events AS event
@@ -219,6 +221,11 @@ export class EventStore {
       events: this.eventsOf([...window.values()].sort((one, other) => one.seq - other.seq)),
       isCutOff: isStopped && oldest > covered,
     };
+  }
+
+  /** Returns the number that follows the newest event of a session. */
+  nextNumber(sessionId: string): number {
+    return this.db.all<{ next: number }>(NEXT, sessionId)[0]?.next ?? 0;
   }
 
   /** Counts the events with a sequence number from `from` to below `before`. */

@@ -1,7 +1,7 @@
 /**
  * Derives memories again that have lost one of several sources.
  *
- * REDERIVE-1  A memory whose text one of its remaining sources has said comes back to searches as it is. Its log loses its older texts and the
+ * REDERIVE-1  A memory whose text one of its remaining sources has said, or that was written without a source, comes back to searches as it is. Its log loses its older texts and the
  *             sources that were erased. A memory whose text only an erased source has said is erased.
  * REDERIVE-2  A summary is made again of the memories that are left of those it was made of, and has their sources alone. If nothing is left of
  *             them, or nothing can be made, it is erased, and what is left of them comes back to searches.
@@ -34,6 +34,8 @@ export function rederiveAlone(corpus: Corpus, memory: StoredMemory, vectors: unk
 /** Reports whether one of these sources has said the text as it is now. */
 function isSupported(log: readonly MemoryLogEntry[], sources: readonly MemorySource[]): boolean {
   const newest = log.find(({ change, before }) => change === "written" || (change === "updated" && before));
+  // What came by the API, a run or an import has no source that could be erased.
+  if (newest?.sources.length === 0 && newest.by.kind !== "consolidation") return true;
   // Who said the same again is in the sources alone. That counts where the memory has only ever had one text.
   if (newest === undefined || newest.change === "written") return sources.length > 0;
   const said = log.filter(({ version }) => version >= newest.version).flatMap((entry) => entry.sources);

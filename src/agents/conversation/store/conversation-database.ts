@@ -111,9 +111,7 @@ export class ConversationDatabase {
           : "This conversation exists already.";
         throw new DramatisError("CONFLICT", message);
       }
-      this.database.run(CREATE_JOURNAL);
-      this.database.run(CREATE_TURNS);
-      this.events.createTable();
+      this.createTables();
       this.#record.put(record);
       const row: JournalRow = { seq: 1, at: record.createdAt, entries: [{ type: "conversation.started" }] };
       const { id: sessionId } = primaryAgent(record);
@@ -123,6 +121,19 @@ export class ConversationDatabase {
       this.events.append(sessionId, 0, history);
       return { ...standing, record, seq: lastSeq(row), active: new Map(), stored: new Map() };
     });
+  }
+
+  createTables(): void {
+    this.database.run(CREATE_JOURNAL);
+    this.database.run(CREATE_TURNS);
+    this.events.createTable();
+  }
+
+  /** Puts the record of a conversation whose tables are there. */
+  adopt(record: ConversationIdentity): void {
+    const [, ...joined] = record.agents;
+    for (const { id, chain } of joined) this.keyValue.put(chainKey(id), chain);
+    this.#record.put(withoutChains(record));
   }
 
   /** Writes a transition made at `now` in the current transaction, but for its envelopes, which the mailbox writes. */
@@ -268,6 +279,7 @@ export const CONVERSATION_KEYS = [
   "chain:",
   "erasing:",
   "handles:",
+  "importing",
   "late:",
   "opening:",
   "seen:",

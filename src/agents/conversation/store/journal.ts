@@ -10,6 +10,7 @@ import type { UsageTotals } from "../../../model/usage.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { EntryType } from "../../../protocol/journal.ts";
 import { defined } from "../../../shared/defined.ts";
+import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
 import { withoutTexts } from "../core/erasure.ts";
 import type { JournalEntry, JournalRow } from "../core/journal-entry.ts";
@@ -58,6 +59,22 @@ export class Journal {
   /** Returns at most `limit` rows, descending, from the last row that begins at or before entry `from`. */
   backward(from: number, limit: number): JournalRow[] {
     return this.#rows(BACKWARD, from, limit);
+  }
+
+  /** Returns at most `limit` rows as they are stored, from the row with entry `from` on. */
+  raw(from: number, limit: number): { seq: number; at: number; body: unknown[] }[] {
+    return this.database
+      .all<Row>(FORWARD, from, limit)
+      .map(({ seq, at, body }) => ({ seq, at, body: JSON.parse(body) as unknown[] }));
+  }
+
+  /** Appends a row as `raw` returned it. Throws `INVALID_INPUT` unless it follows the newest. */
+  putRaw({ seq, at, body }: { seq: number; at: number; body: unknown[] }): void {
+    const newest = this.newest();
+    const next = newest === null ? 1 : newest.row.seq + newest.row.entries.length;
+    if (seq !== next)
+      throw new DramatisError("INVALID_INPUT", `The journal goes on with entry ${next}, not ${seq}.`);
+    this.database.run(INSERT, seq, at, JSON.stringify(body));
   }
 
   /** Returns the numbers of the entries of an item of turn `n`, from entry `from` on. */

@@ -78,6 +78,14 @@ export class TurnTable {
     this.database.run(PUT, turn.n, turn.status, body);
   }
 
+  /** Writes a turn that is over as `get` returns it. */
+  putStored(turn: StoredTurn): void {
+    const content = { input: "", replies: [], operations: [], call: null };
+    const { body, texts } = packTurn(turn.events === undefined ? turn : { ...turn, ...content });
+    this.texts.write(texts);
+    this.database.run(PUT, turn.n, turn.status, body);
+  }
+
   /** Adds issues to a turn that is over. */
   addIssue(n: number, issues: TurnIssues): void {
     const [row] = this.database.all<Row>(GET, n);
