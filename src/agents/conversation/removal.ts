@@ -165,7 +165,6 @@ export class ConversationRemoval {
   }
 
   #steps(): RemovalStep[] {
-    const { database, keyValue } = this.ports;
     const stores = this.ports.stores();
     return [
       { name: "calls", run: () => this.#removeCalls() },
@@ -173,11 +172,7 @@ export class ConversationRemoval {
       {
         name: "own",
         isAfterAll: true as const,
-        run: async () => {
-          dropOwnTables({ database, keyValue });
-          deleteValues({ database, keyValue }, CONVERSATION_KEYS);
-          return undefined;
-        },
+        run: async () => this.#emptyOwn(),
       },
       { name: "late", isAfterAll: true as const, run: () => this.#removeLate(stores) },
       {
@@ -198,7 +193,15 @@ export class ConversationRemoval {
   /** Empties the stores once more: a write that was under way when the deletion began may have come later. */
   async #removeLate(stores: readonly OwnedStore[]): Promise<number | undefined> {
     const wait = (this.#tombstone?.deletedAt ?? 0) + LATE_WRITE_MS - this.ports.clock.now();
-    return wait > 0 ? wait : this.#emptied(stores.map(({ empty }) => empty));
+    if (wait > 0) return wait;
+    this.#emptyOwn();
+    return this.#emptied(stores.map(({ empty }) => empty));
+  }
+
+  #emptyOwn(): undefined {
+    const { database, keyValue } = this.ports;
+    dropOwnTables({ database, keyValue });
+    deleteValues({ database, keyValue }, CONVERSATION_KEYS);
   }
 
   /** Deletes the conversations that calls of agents opened (DELETE-3). */

@@ -5,7 +5,7 @@
  *          costs stay.
  * ERASE-2  Quotes of an erased message in other turns are erased with it: of replies to it, and of turns that an agent began with it.
  */
-import { messageId, operationId } from "../../../protocol/ids.ts";
+import { messageId } from "../../../protocol/ids.ts";
 import type { Json } from "../../../shared/json.ts";
 import { isJsonObject } from "../../../shared/json.ts";
 import type { Operation } from "./operation.ts";
@@ -50,12 +50,6 @@ export function withoutQuotes(turn: Turn, erased: { turn: Turn; item: number }):
     ...(besides === undefined ? {} : { besides: ERASED }),
   };
   return turn.exchange?.message === id ? withoutItem(unquoted, 0) : unquoted;
-}
-
-/** Returns the id of an item, as clients see it. */
-export function itemId(turn: Turn, item: number): string {
-  const isCall = turn.operations.some((operation) => operation.item === item);
-  return isCall ? operationId(turn, item) : messageId(turn, item);
 }
 
 /** Members of an entry's data whose texts are not content. */
