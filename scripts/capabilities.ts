@@ -19,6 +19,11 @@ const rows: [row: string, name: string, statement: string][] = [
   ],
   ["A4", "Model profile", "Changing one alters a new conversation's request without touching the persona."],
   [
+    "A5",
+    "An agent is an actor with a memory",
+    "`getAgentByName` answers identity, persona and memory; what one conversation writes, another one finds.",
+  ],
+  [
     "A6",
     "A tool binds a task, a workflow or an agent",
     "The target's output reaches the model; the seed's tool objects work.",
@@ -177,6 +182,25 @@ const rows: [row: string, name: string, statement: string][] = [
   ["A52", "The manager pattern", "A manager asks two agents and puts their answers together."],
   ["A53", "Strategies as tools", "A model calls a debate as it calls any tool."],
   [
+    "A54",
+    "Write a memory",
+    "A row and a vector; a text of 4096 bytes is in its record, one of 4097 in an object, and the record's is empty.",
+  ],
+  ["A55", "Read a memory", "It has its whole text in both cases."],
+  [
+    "A56",
+    "Search memories",
+    "It finds this agent's only; a high significance can outrank a slightly higher relevance.",
+  ],
+  [
+    "A57",
+    "Change and delete memories",
+    "Every store is consistent, also where a text crosses the size of a record both ways.",
+  ],
+  ["A58", "The agent is the one that was called", "An input that names another agent's id has no effect."],
+  ["A59", "Nothing is pruned", "1000 writes are 1000 rows."],
+  ["A60", "Types are free", "A memory's type is any text, and filters by an index."],
+  [
     "A76",
     "Search across agents",
     "An operator searches the memories of several agents of the tenant in one request.",
@@ -185,6 +209,12 @@ const rows: [row: string, name: string, statement: string][] = [
     "A61",
     "A called agent reads no transcript",
     "Its request has its own instructions and the message of the call.",
+  ],
+  ["A75", "Metadata of agents", "It comes back as it was given, and is in the directory."],
+  [
+    "A77",
+    "Archive",
+    "An archived text is in the object store and out of searches, and stays readable; a key names a memory.",
   ],
   ["A73", "Callbacks are idempotent", "The same result delivered twice changes nothing."],
   ["B1", "Isolated histories", "A model sees nothing of another conversation."],
