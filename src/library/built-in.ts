@@ -1,5 +1,8 @@
 /** The library `dramatis`: the platform's own tasks, always deployed beside the libraries of the application. */
 import { defineLibrary } from "./define.ts";
+import { consolidateMemories, consolidateWithoutModel } from "./memory/consolidation-tasks.ts";
 import { extractMemories, extractWithoutModel } from "./memory/extraction-tasks.ts";
 
-export const builtIn = defineLibrary("dramatis", { tasks: [extractMemories, extractWithoutModel] });
+export const builtIn = defineLibrary("dramatis", {
+  tasks: [extractMemories, extractWithoutModel, consolidateMemories, consolidateWithoutModel],
+});

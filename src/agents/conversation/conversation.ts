@@ -97,6 +97,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       attachments: ports.attachments(this.env),
       directory: () => ports.directory(this.env),
       stores: () => ports.stores(this.env),
+      owner: () => this.ownName(),
       conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
       mailbox: () => this.mailbox,
       agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
@@ -154,7 +155,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         if (this.#runtime.exists) {
           this.#readers.sockets.restore(this.#runtime.state.seq);
           this.#entrance.expel();
-        }
+        } else this.#parts.removal.resume();
         await this.#runtime.wake();
       });
     }

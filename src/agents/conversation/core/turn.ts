@@ -106,6 +106,8 @@ export interface Turn {
   readonly overcome?: number;
   readonly issues: TurnIssues;
   readonly error?: ErrorData;
+  /** The items whose content was erased, ascending; absent where none was. */
+  readonly erased?: readonly number[];
 }
 
 /** A time; `to` is absent while it lasts. */

@@ -51,9 +51,14 @@ const REPLAY_LENGTH = 128 * 1024;
 const journalPageSchema = pageOptionsSchema((cursor) => /^\d{1,15}$/.test(cursor));
 
 export class ConversationQueries {
-  readonly #recent = newRecentTurns();
+  #recent = newRecentTurns();
 
   constructor(private readonly store: ConversationDatabase) {}
+
+  /** Forgets the turns that were read before. */
+  forget(): void {
+    this.#recent = newRecentTurns();
+  }
 
   messages(
     state: ConversationState,
