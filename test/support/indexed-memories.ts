@@ -1,5 +1,7 @@
 /** An index of memories on Node's SQLite, with rows of memories in a map. */
 
+import type { Corpus } from "../../src/memory/corpus/corpus.ts";
+import { indexEntry } from "../../src/memory/corpus/corpus-rows.ts";
 import { IndexPool } from "../../src/memory/corpus/index/pool.ts";
 import { SearchIndex, type SearchIndexPorts } from "../../src/memory/corpus/index/search-index.ts";
 import type { IndexEntry, IndexQuery } from "../../src/memory/corpus/memory-index.ts";
@@ -7,6 +9,7 @@ import type { Embedder } from "../../src/memory/embedders/embedder.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import { systemClock } from "../../src/ports/system.ts";
 
 export const NOW = Date.UTC(2026, 10, 1);
 
@@ -107,4 +110,22 @@ export function someMemory(n: number, changes: Partial<IndexEntry> = {}): IndexE
     changedAt: NOW,
     ...changes,
   };
+}
+
+/** Returns an index without vectors for the corpus that `rows` gives. */
+export function indexOf(
+  { database, keyValue }: Pick<SearchIndexPorts, "database" | "keyValue">,
+  rows: () => Corpus["rows"],
+): SearchIndex {
+  return new SearchIndex({
+    database,
+    keyValue,
+    clock: systemClock,
+    pool: new IndexPool(),
+    embedder: async () => null,
+    entriesAfter: (n, limit) =>
+      rows()
+        .memories.after(n, limit)
+        .map((memory) => indexEntry(memory)),
+  });
 }

@@ -27,6 +27,8 @@ import {
 const [FILLED_AT_ONCE, EMBEDDED_AT_ONCE] = [256, 64];
 /** Rows of a dropped space that are deleted at once. */
 const DELETED_AT_ONCE = 256;
+/** Rows that the status looks at, at most. */
+const MARKS_COUNTED = 1_000;
 /** Time in which an embedder must answer, in milliseconds. */
 const EMBED_MS = 30_000;
 /** Pause after a failure, and at most, in milliseconds. */
@@ -35,8 +37,8 @@ const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1_000, 300_000];
 export interface IndexStatus {
   /** The embedder of searches. */
   embedder: SpaceEmbedder;
-  /** Rows of memories of which some have no vector yet, and whether a new space is being filled. */
-  pending: { rows: number; isFilling: boolean };
+  /** Memories without a vector in the space of searches or in a new one, and whether a new space is being filled. */
+  pending: { memories: number; isFilling: boolean };
   /** Why the last part failed, since when parts fail, and when the next one is tried. Times in milliseconds since the epoch. */
   error?: { message: string; since: number; retryAt: number };
 }
@@ -55,6 +57,8 @@ export interface IndexJobsPorts {
 
 export class IndexJobs {
   #failure: { message: string; since: number; retryAt: number; times: number } | null = null;
+  /** Spaces whose embedder could not be had when it was last asked for: their work waits. */
+  readonly #waiting = new Set<number>();
   #building: Promise<void> | null = null;
 
   constructor(private readonly ports: IndexJobsPorts) {}
@@ -97,13 +101,24 @@ export class IndexJobs {
 
   status(): IndexStatus {
     const state = this.ports.state();
-    const rows = state.spaces.reduce((sum, space) => sum + this.#rows(space).marks(10_000).length, 0);
+    const memories = state.spaces.reduce(
+      (sum, space) =>
+        this.#rows(space)
+          .marks(MARKS_COUNTED)
+          .reduce((all, { first }) => all + this.#lacking(space, first).entries.length, sum),
+      0,
+    );
     const { times: _, ...error } = this.#failure ?? { times: 0 };
     return {
       embedder: activeSpace(state)?.embedder ?? null,
-      pending: { rows, isFilling: state.spaces.some(({ filledTo }) => filledTo !== null) },
+      pending: { memories, isFilling: state.spaces.some(({ filledTo }) => filledTo !== null) },
       ...("message" in error && { error }),
     };
+  }
+
+  /** Work is left. */
+  get isBehind(): boolean {
+    return this.#left() > 0;
   }
 
   /** Notes a failure. */
@@ -130,13 +145,14 @@ export class IndexJobs {
   async #part(): Promise<void> {
     const wanted = await this.wanted();
     if (wanted !== undefined) this.#want(wanted && { id: wanted.id, dimensions: wanted.dimensions });
+    this.#waiting.clear();
     const state = this.ports.state();
     const [dropped] = state.dropped;
     if (dropped !== undefined) this.#deleteOf(dropped);
     const filling = state.spaces.find(({ filledTo }) => filledTo !== null);
     if (filling !== undefined) return this.#fill(filling);
     for (const space of state.spaces) {
-      if (this.#rows(space).marks(1).length > 0) return this.#embed(space);
+      if (this.#rows(space).marks(1).length > 0) await this.#embed(space);
     }
   }
 
@@ -202,8 +218,10 @@ export class IndexJobs {
   /** Makes the vectors of memories of marked rows. */
   async #embed(space: Space): Promise<void> {
     const embedder = space.embedder && (await this.embedderOf(space.embedder));
-    // A former embedder that is gone: the new space will take its place.
-    if (embedder === null) return;
+    if (embedder === null) {
+      this.#waiting.add(space.number);
+      return;
+    }
     const rows = this.#rows(space);
     const texts = rows.marks(EMBEDDED_AT_ONCE).flatMap(({ first }) => this.#lacking(space, first).entries);
     const batch = texts.slice(0, EMBEDDED_AT_ONCE).map(({ text }) => text);
@@ -252,7 +270,9 @@ export class IndexJobs {
   #left(): number {
     const state = this.ports.state();
     const marked = state.spaces.filter(
-      (space) => space.filledTo !== null || this.#rows(space).marks(1).length > 0,
+      (space) =>
+        space.filledTo !== null ||
+        (!this.#waiting.has(space.number) && this.#rows(space).marks(1).length > 0),
     );
     return state.dropped.length + marked.length;
   }

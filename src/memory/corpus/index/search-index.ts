@@ -130,6 +130,11 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     return this.#jobs.pump();
   }
 
+  /** Work is left that `pump` does. */
+  get isBehind(): boolean {
+    return this.#jobs.isBehind;
+  }
+
   status(): IndexStatus {
     return this.#jobs.status();
   }

@@ -26,7 +26,7 @@ const [FEWEST, MOST] = [16, 256];
 const MAX_JOINED_DIMENSIONS = 256;
 
 /** Kinds of rows of a space. */
-const [BLOCKS, VECTORS, MARKS, GONE] = [0, 1, 2, 3];
+const [BLOCKS, VECTORS, MARKS] = [0, 1, 2];
 const KINDS = 4;
 /** Keys of memories are below. */
 const SPAN = 2 ** 32;
@@ -115,9 +115,10 @@ export class SpaceRows {
 
   writeFacts({ first, facts = [], vectors }: ReadBlock): void {
     const block = first / this.factsPerRow;
-    if (!facts.some((one) => one !== undefined)) return this.#remove(BLOCKS, block);
-    const encoded = encodeFacts(facts);
-    this.#write(BLOCKS, block, vectors === undefined ? encoded : joinParts(encoded, vectors.encode()));
+    if (facts.some((one) => one !== undefined)) {
+      const encoded = encodeFacts(facts);
+      this.#write(BLOCKS, block, vectors === undefined ? encoded : joinParts(encoded, vectors.encode()));
+    } else this.#remove(BLOCKS, block);
   }
 
   /** Writes a block of vectors that has a row of its own. */

@@ -42,9 +42,10 @@ export function spaceOf({ spaces }: SpacesState, embedder: SpaceEmbedder): Space
 
 /**
  * Returns the state with a space for the embedder that is wanted. Spaces of others are dropped, except the active one. `isEmpty`: there
- * are no memories, so the new space is whole.
+ * are no memories, so the new space is whole. No embedder (`null`) never replaces an index: it may be missing for a while only.
  */
 export function wanting(state: SpacesState, embedder: SpaceEmbedder, isEmpty: boolean): SpacesState {
+  if (embedder === null && state.spaces.length > 0) return state;
   const kept = state.spaces.filter(
     (space) => space.number === state.active || isEqual(space.embedder, embedder),
   );
