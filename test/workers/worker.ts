@@ -22,6 +22,7 @@ import { releaseLibrary } from "../support/releases/library.ts";
 import { flowLibrary } from "./flow-library.ts";
 import { hookLibrary } from "./hook-library.ts";
 import { testLibrary } from "./library.ts";
+import { memoryLibrary } from "./memory-library.ts";
 import { passGate, reportRun } from "./provider.ts";
 import { upkeepLibrary } from "./upkeep-library.ts";
 
@@ -55,6 +56,7 @@ function tracedExporter(): SpanExporter {
 
 const app = dramatis({
   libraries: [
+    memoryLibrary,
     ...[testLibrary, flowLibrary, hookLibrary, upkeepLibrary, strategies],
     releaseLibrary({ report: reportRun, pass: passGate }),
   ],
