@@ -11,6 +11,7 @@ import { navigate } from "../router.ts";
 import { AgentPicker } from "./agent-picker.tsx";
 import { Composer } from "./composer.tsx";
 import { ErrorNote } from "./error-note.tsx";
+import { Loading } from "./loading.tsx";
 import { NoAgents } from "./no-agents.tsx";
 import { PageHeader } from "./page-header.tsx";
 import { Suggestions } from "./suggestions.tsx";
@@ -64,9 +65,7 @@ export function NewConversationPage({ agents, onCreated, onMenu }: NewConversati
             </>
           )}
           {list?.length === 0 && <NoAgents />}
-          {list === undefined && agents.error === undefined && (
-            <div className="skeleton h-24 rounded-xl bg-sunken" role="status" aria-label="Loading agents" />
-          )}
+          {list === undefined && agents.error === undefined && <Loading label="Loading agents" />}
           {agents.error !== undefined && <ErrorNote text={messageOf(agents.error)} onRetry={agents.reload} />}
           {error !== undefined && <ErrorNote text={messageOf(error)} />}
         </div>

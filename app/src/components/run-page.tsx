@@ -16,6 +16,7 @@ import { CancelRun } from "./cancel-run.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { Icon } from "./icon.tsx";
 import { Link } from "./link.tsx";
+import { Loading } from "./loading.tsx";
 import { PageHeader } from "./page-header.tsx";
 import { RetryRun } from "./retry-run.tsx";
 import { RunFacts, RunValues } from "./run-facts.tsx";
@@ -41,9 +42,7 @@ export function RunPage({ id, onMenu }: RunPageProps) {
       <PageHeader title="Run" subtitle={id} onMenu={onMenu} />
       <div className="space-y-3 p-4">
         {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
-        {error === undefined && (
-          <div className="skeleton h-16 rounded-xl bg-sunken" role="status" aria-label="Loading the run" />
-        )}
+        {error === undefined && <Loading label="Loading the run" />}
         <AllRuns />
       </div>
     </>
@@ -69,7 +68,6 @@ function LiveRunPage({ run, error, reload, onMenu }: LiveRunPageProps) {
   const status = log.end?.status ?? run.status;
   const isOver = status !== "running" && status !== "waiting";
   const retry = async (options: { repeatOnce: boolean }) => {
-    setRetryError(undefined);
     await client.runs.retry(id, { seq: run.seq, ...options });
     follower.resume();
     reload();

@@ -6,6 +6,8 @@ import { usePageTitle } from "../hooks/use-page-title.ts";
 import { useRuns } from "../hooks/use-runs.ts";
 import { STATUS_TEXT } from "../runs/run-texts.ts";
 import { ErrorNote } from "./error-note.tsx";
+import { LoadMore } from "./load-more.tsx";
+import { Loading } from "./loading.tsx";
 import { PageHeader } from "./page-header.tsx";
 import { RunItem } from "./run-item.tsx";
 import { StartRun } from "./start-run.tsx";
@@ -66,9 +68,7 @@ function RunList({ status }: { status: RunStatus | undefined }) {
   return (
     <>
       {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
-      {runs === undefined && error === undefined && (
-        <div className="skeleton h-16 rounded-xl bg-sunken" role="status" aria-label="Loading runs" />
-      )}
+      {runs === undefined && error === undefined && <Loading label="Loading runs" />}
       {runs?.length === 0 && (
         <p className="px-1 py-2 text-sm text-muted">
           {status === undefined ? "No runs yet." : "No runs have this status."}
@@ -81,11 +81,7 @@ function RunList({ status }: { status: RunStatus | undefined }) {
           ))}
         </ul>
       )}
-      {more && (
-        <button type="button" onClick={loadMore} className="px-1 py-1.5 text-sm text-accent hover:underline">
-          Load more
-        </button>
-      )}
+      {more && <LoadMore onClick={loadMore} />}
     </>
   );
 }

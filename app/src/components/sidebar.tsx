@@ -6,6 +6,7 @@ import { RUNS_PATH } from "../route.ts";
 import { ConversationItem } from "./conversation-item.tsx";
 import { Icon } from "./icon.tsx";
 import { Link } from "./link.tsx";
+import { LoadMore } from "./load-more.tsx";
 import { Logo } from "./logo.tsx";
 
 interface SidebarProps {
@@ -64,13 +65,9 @@ export function Sidebar({ agents, conversations, currentId, atRuns, onNavigate }
         )}
         {list?.length === 0 && <p className="px-3 py-2 text-sm text-muted">No conversations yet.</p>}
         {more && (
-          <button
-            type="button"
-            onClick={loadMore}
-            className="mt-2 px-3 py-1.5 text-sm text-accent hover:underline"
-          >
-            Load more
-          </button>
+          <div className="mt-2 px-2">
+            <LoadMore onClick={loadMore} />
+          </div>
         )}
         {error !== undefined && (
           <div className="px-3 py-2 text-sm text-danger">

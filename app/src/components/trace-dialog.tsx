@@ -8,6 +8,7 @@ import { useResource } from "../hooks/use-resource.ts";
 import { rowsOf, summaryOf } from "../trace.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { Icon } from "./icon.tsx";
+import { Modal } from "./modal.tsx";
 import { TraceStep } from "./trace-step.tsx";
 
 interface TraceDialogProps {
@@ -25,26 +26,14 @@ const MAX_ROWS = 500;
 
 export function TraceDialog({ turn, nameOf, onClose }: TraceDialogProps) {
   const id = useId();
-  const dialog = useRef<HTMLDialogElement>(null);
   const active = turn.status === "active";
   const { value: trace, error, reload } = useTrace(turn.id, active);
 
-  useEffect(() => {
-    const element = dialog.current;
-    element?.showModal();
-    return () => element?.close();
-  }, []);
-
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape does the same as a click beside the panel.
-    <dialog
-      ref={dialog}
+    <Modal
       aria-labelledby={id}
       data-testid="trace"
       onClose={onClose}
-      onClick={(event) => {
-        if (event.target === event.currentTarget) onClose();
-      }}
       className="m-auto w-2xl max-w-[calc(100vw-1.5rem)] rounded-2xl border border-line bg-surface p-0 text-ink shadow-lg backdrop:bg-black/40"
     >
       <div className="flex max-h-[calc(100dvh-3rem)] flex-col">
@@ -74,7 +63,7 @@ export function TraceDialog({ turn, nameOf, onClose }: TraceDialogProps) {
           {trace !== undefined && <Steps trace={trace} active={active} nameOf={nameOf} />}
         </div>
       </div>
-    </dialog>
+    </Modal>
   );
 }
 
