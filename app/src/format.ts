@@ -1,5 +1,10 @@
 /** Display texts for values. Pure. */
-import type { AgentIdentity, ApprovalView, Budget } from "../../src/client/index.ts";
+import {
+  type AgentIdentity,
+  type ApprovalView,
+  type Budget,
+  DramatisClientError,
+} from "../../src/client/index.ts";
 
 /** Returns the name of an agent: its persona's name, or its id in words. */
 export function agentName({ id, persona }: AgentIdentity): string {
@@ -148,6 +153,12 @@ export function budgetText(left: Budget | undefined, locales?: string): string |
     toolCalls === undefined ? "" : `${toolCalls} tool calls`,
   ];
   return `Budget left: ${parts.filter((part) => part !== "").join(" · ")}`;
+}
+
+/** Returns the message of a thrown value, with the members of the request that it complains of. */
+export function problemText(error: unknown): string {
+  const issues = error instanceof DramatisClientError ? error.errors : [];
+  return [messageOf(error), ...issues.map(({ path, message }) => `${path}: ${message}`)].join("\n");
 }
 
 /** Returns the message of a thrown value. */

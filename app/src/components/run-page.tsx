@@ -28,6 +28,9 @@ import { RunStatusBadge } from "./run-status.tsx";
 /** The graph is a large part of the console: it is loaded where it is shown. */
 const loadGraph = () => import("./run-graph.tsx");
 
+/** The node that shows its details. */
+const OPEN_NODE = "[data-testid=run-node][aria-expanded=true]";
+
 interface RunPageProps {
   id: string;
   onMenu: (() => void) | undefined;
@@ -127,7 +130,7 @@ function GraphAndDetails(shown: ShownRun) {
   const node = definition?.nodes.find(({ ref }) => ref === chosen);
   const aside = useRef<HTMLElement>(null);
   const close = useCallback(() => setChosen(undefined), []);
-  useEscape(chosen === undefined ? undefined : close);
+  useEscape(chosen === undefined ? undefined : close, OPEN_NODE);
   return (
     <div className="flex min-h-0 flex-1">
       <div className="min-w-0 flex-1">
@@ -190,7 +193,7 @@ function NodeList(shown: ShownRun) {
   const { run, log, definition } = shown;
   const [chosen, setChosen] = useState<string | undefined>(undefined);
   const close = useCallback(() => setChosen(undefined), []);
-  useEscape(chosen === undefined ? undefined : close);
+  useEscape(chosen === undefined ? undefined : close, OPEN_NODE);
   return (
     <div className="min-h-0 flex-1 overflow-y-auto">
       <div className="mx-auto max-w-3xl space-y-4 px-4 py-4">

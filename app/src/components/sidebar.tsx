@@ -2,9 +2,9 @@
 import type { AgentIdentity } from "../../../src/client/index.ts";
 import { agentName, messageOf, wordsOf } from "../format.ts";
 import type { Conversations } from "../hooks/use-conversations.ts";
-import { RUNS_PATH } from "../route.ts";
+import { AGENTS_PATH, RUNS_PATH } from "../route.ts";
 import { ConversationItem } from "./conversation-item.tsx";
-import { Icon } from "./icon.tsx";
+import { Icon, type IconName } from "./icon.tsx";
 import { Link } from "./link.tsx";
 import { LoadMore } from "./load-more.tsx";
 import { Logo } from "./logo.tsx";
@@ -13,12 +13,12 @@ interface SidebarProps {
   agents: AgentIdentity[] | undefined;
   conversations: Conversations;
   currentId: string | null;
-  /** The page shows runs of workflows. */
-  atRuns: boolean;
+  /** The area of the page that is not a conversation. */
+  at: "runs" | "agents" | undefined;
   onNavigate: () => void;
 }
 
-export function Sidebar({ agents, conversations, currentId, atRuns, onNavigate }: SidebarProps) {
+export function Sidebar({ agents, conversations, currentId, at, onNavigate }: SidebarProps) {
   const names = new Map(agents?.map((agent) => [agent.id, agentName(agent)]));
   const { value: list, error, more, loadMore, reload } = conversations;
 
@@ -38,16 +38,8 @@ export function Sidebar({ agents, conversations, currentId, atRuns, onNavigate }
           <Icon name="plus" />
           New conversation
         </Link>
-        <Link
-          to={RUNS_PATH}
-          onNavigate={onNavigate}
-          aria-current={atRuns ? "page" : undefined}
-          data-testid="runs"
-          className="flex items-center gap-2 rounded-lg px-3 py-2 text-sm hover:bg-line/50 aria-[current=page]:bg-line/80"
-        >
-          <Icon name="graph" />
-          Runs
-        </Link>
+        <Area name="runs" to={RUNS_PATH} text="Runs" icon="graph" at={at} onNavigate={onNavigate} />
+        <Area name="agents" to={AGENTS_PATH} text="Agents" icon="agents" at={at} onNavigate={onNavigate} />
       </div>
       <nav aria-label="Conversations" className="min-h-0 flex-1 overflow-y-auto px-3 pb-4">
         {list !== undefined && list.length > 0 && (
@@ -79,5 +71,27 @@ export function Sidebar({ agents, conversations, currentId, atRuns, onNavigate }
         )}
       </nav>
     </div>
+  );
+}
+
+interface AreaProps extends Pick<SidebarProps, "at" | "onNavigate"> {
+  name: NonNullable<SidebarProps["at"]>;
+  to: string;
+  text: string;
+  icon: IconName;
+}
+
+function Area({ name, to, text, icon, at, onNavigate }: AreaProps) {
+  return (
+    <Link
+      to={to}
+      onNavigate={onNavigate}
+      aria-current={at === name ? "page" : undefined}
+      data-testid={name}
+      className="flex items-center gap-2 rounded-lg px-3 py-2 text-sm hover:bg-line/50 aria-[current=page]:bg-line/80"
+    >
+      <Icon name={icon} />
+      {text}
+    </Link>
   );
 }
