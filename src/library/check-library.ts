@@ -105,6 +105,14 @@ export function checkLibrary(library: Contents): void {
     }
     if (compactionProfileId !== undefined)
       check(`Persona "${id}"`, "/memory/compactionProfileId", compactionProfileId, profile);
+    const { extract, consolidation: { by } = {} } = definition.memory ?? {};
+    if (typeof extract === "object")
+      check(`Persona "${id}"`, "/memory/extract/profileId", extract.profileId, profile);
+    if (by !== undefined) {
+      const { kind, reference } = hookReference(by);
+      const at = `/memory/consolidation/by/${kind}`;
+      check(`Persona "${id}"`, at, reference, kind === "task" ? hookTask : hookWorkflow);
+    }
   }
   const action = { kind: "action", known: actions };
   const prompt = { kind: "prompt", known: prompts };

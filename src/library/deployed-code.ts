@@ -4,6 +4,8 @@
  * REG-1  An id of a kind names one definition. Duplicate libraries are refused here, duplicates in a library by
  *        `defineLibrary`.
  * REG-2  Each caller gets its own copy of a definition.
+ * REG-10  The platform's own library is always deployed: its id cannot be taken, and no list shows it. Its definitions have version 1; the
+ *         hash identifies their content.
  * APPROVE-9  Where a deployed tool over a task needs an approval of each call, so do the tools of authors over it, and no hook runs it.
  * PUBLISH-1  The first request of an isolate that needs a version number reads those of all deployed definitions with one
  *            statement. It writes only the definitions that are missing.
@@ -15,10 +17,12 @@ import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { taskTarget } from "./agent-tool.ts";
+import { builtIn } from "./built-in.ts";
 import type { Defined, Library, Tool } from "./define.ts";
 import { contentHash, DEFINITION_KINDS, type DefinitionKind, type DefinitionTypes } from "./definition.ts";
 import type { DefinitionStore, PublishedVersion, UnversionedDefinition } from "./definition-source.ts";
 import { findTool } from "./find-tool.ts";
+import { foldedId } from "./known-ids.ts";
 import { completePersona } from "./persona.ts";
 import { type DefinitionKey, formatReference, parseReference } from "./reference.ts";
 import type { LibraryAction, Prompt, Task, Workflow } from "./tasks/built.ts";
@@ -77,21 +81,15 @@ export class DeployedCode implements ToolCodes {
     }
     for (const [index, library] of libraries.entries()) {
       checkMade(library, index);
-      const { id, personas, tools, modelProfiles, tasks = [] } = library;
-      const { actions = [], prompts = [], workflows = [] } = library;
+      const { id } = library;
+      if (id === builtIn.id) {
+        const message = `The library "${id}" is the platform's own. Rename \`libraries[${index}]\`.`;
+        throw new DramatisError("INVALID_INPUT", message);
+      }
       if (this.#libraries.has(id)) {
         throw new DramatisError("INVALID_INPUT", `Two libraries have the id "${id}". Rename one of them.`);
       }
-      const persona = personas.map(({ id, definition }) => ({ id, definition: completePersona(definition) }));
-      this.#libraries.set(id, {
-        persona,
-        tool: tools,
-        "model-profile": modelProfiles,
-        task: tasks,
-        action: actions,
-        prompt: prompts,
-        workflow: workflows,
-      });
+      this.#libraries.set(id, contentsOf(library));
     }
     checkNesting(
       this.libraryIds.flatMap((library) => this.#sources(library)),
@@ -115,7 +113,16 @@ export class DeployedCode implements ToolCodes {
   }
 
   has(library: string): boolean {
-    return this.#libraries.has(library);
+    return this.#contents(library) !== undefined;
+  }
+
+  /** Returns the deployed library whose id is almost the same; `undefined` where there is none (LIBAPI-5). */
+  similarTo(library: string): string | undefined {
+    return [...this.libraryIds, builtIn.id].find((other) => foldedId(other) === foldedId(library));
+  }
+
+  #contents(library: string): Contents | undefined {
+    return library === builtIn.id ? BUILT_IN : this.#libraries.get(library);
   }
 
   /** Returns the ids of a library's definitions, in the order of `defineLibrary`. */
@@ -125,12 +132,12 @@ export class DeployedCode implements ToolCodes {
 
   /** Returns the ids of the code that hooks and tools by API may run. */
   codeIds(library: string): string[] {
-    const { task = [], tool = [] } = this.#libraries.get(library) ?? {};
+    const { task = [], tool = [] } = this.#contents(library) ?? {};
     return [...task, ...tool].map(({ id }) => id);
   }
 
   toolCode(library: string, id: string): DeployedFunction | undefined {
-    const contents = this.#libraries.get(library);
+    const contents = this.#contents(library);
     const task = contents?.task.find((candidate) => candidate.id === id);
     if (task !== undefined) return functionOf(task, this.needsApproval(library, id));
     const tool = findTool(contents?.tool ?? [], id);
@@ -143,7 +150,7 @@ export class DeployedCode implements ToolCodes {
   }
 
   actionCode(library: string, id: string): Run | undefined {
-    return this.#libraries.get(library)?.action.find((action) => action.id === id)?.run;
+    return this.#contents(library)?.action.find((action) => action.id === id)?.run;
   }
 
   async definition<Kind extends DefinitionKind>(
@@ -182,7 +189,7 @@ export class DeployedCode implements ToolCodes {
 
   #of<Kind extends DefinitionKind>(kind: Kind, library: string): readonly Defined<DefinitionTypes[Kind]>[] {
     const contents: { [Key in DefinitionKind]: readonly Defined<DefinitionTypes[Key]>[] } | undefined =
-      this.#libraries.get(library);
+      this.#contents(library);
     return contents?.[kind] ?? [];
   }
 
@@ -200,6 +207,21 @@ export class DeployedCode implements ToolCodes {
     return { kind, library, id, hash, definition: structuredClone(definition) };
   }
 }
+
+function contentsOf(library: Library): Contents {
+  const { personas, tools, modelProfiles, tasks = [], actions = [], prompts = [], workflows = [] } = library;
+  return {
+    persona: personas.map(({ id, definition }) => ({ id, definition: completePersona(definition) })),
+    tool: tools,
+    "model-profile": modelProfiles,
+    task: tasks,
+    action: actions,
+    prompt: prompts,
+    workflow: workflows,
+  };
+}
+
+const BUILT_IN = contentsOf(builtIn);
 
 /** Returns the function of a task; `undefined` for a task of steps. */
 function functionOf({ id, definition, run }: Task, needsApproval: boolean): DeployedFunction | undefined {

@@ -1,4 +1,5 @@
 /** The deployed definitions as a source: content from the code, version numbers from the database. */
+
 import {
   type Listed,
   type ListRange,
@@ -7,6 +8,7 @@ import {
   type Page,
   type PageOptions,
 } from "../shared/page.ts";
+import { builtIn } from "./built-in.ts";
 import type { DefinitionKind } from "./definition.ts";
 import type {
   DefinitionSource,
@@ -89,7 +91,8 @@ export class DeployedDefinitions implements DefinitionSource {
     deployed: UnversionedDefinition<Kind>,
   ): Promise<DefinitionVersion<Kind>> {
     const { kind: _, ...content } = deployed;
-    if (this.store === null) return { ...content, version: 1, owner: null, createdAt: null };
+    if (this.store === null || deployed.library === builtIn.id)
+      return { ...content, version: 1, owner: null, createdAt: null };
     this.#published ??= this.code.published(this.store);
     const published = (await this.#published).get(nameOf(deployed));
     if (published === undefined) throw new Error(`${nameOf(deployed)} was not published.`);

@@ -38,7 +38,7 @@ import type {
 import type { DeployedCode, DeployedFunction } from "./deployed-code.ts";
 import { DeployedDefinitions } from "./deployed-definitions.ts";
 import { strictest } from "./effects.ts";
-import { foldedId, listIds } from "./known-ids.ts";
+import { listIds } from "./known-ids.ts";
 import { MissingDefinitions, notFound } from "./missing-definitions.ts";
 import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
 import { hostsOf, pinTask, refuseQuestion, type TaskParts, type TaskSource } from "./tasks/pin.ts";
@@ -299,7 +299,7 @@ export class Registry {
     definition: DefinitionTypes[Kind],
   ): Promise<{ version: DefinitionVersion<Kind>; created: boolean }> {
     const store = this.#storeFor(principal, library);
-    const deployed = this.#code.libraryIds.find((other) => foldedId(other) === foldedId(library));
+    const deployed = this.#code.similarTo(library);
     if (deployed !== undefined && (await store.library(library)) === null) {
       throw new DramatisError(
         "CONFLICT",

@@ -16,6 +16,7 @@ import { utf8Length } from "../shared/utf8.ts";
 import { validate } from "../shared/validation.ts";
 import { contentHash } from "./definition.ts";
 import { HOOKS, hookReference } from "./hook-forms.ts";
+import { pinExtraction } from "./memory/pin-extraction.ts";
 import { completePersona } from "./persona.ts";
 import { hasLibraryId, libraryIdSchema } from "./persona-forms.ts";
 import { placed } from "./placed.ts";
@@ -69,9 +70,15 @@ export async function resolveChain(
     compactionId === undefined ? undefined : profileAt("/memory/compactionProfileId", compactionId),
   ]);
   refuseEqualNames(resolvedTools);
+  const extract = memory?.extract ?? false;
   const [contextAssembly, memoryExtraction] = await Promise.all(
-    HOOKS.map((name) => {
+    HOOKS.map(async (name) => {
       const target = memory?.[name];
+      if (name === "memoryExtraction" && extract !== false) {
+        const own =
+          extract === true ? modelProfile : await profileAt("/memory/extract/profileId", extract.profileId);
+        return pinExtraction(registry, own.definition);
+      }
       if (target === undefined) return undefined;
       return at(`/memory/${name}/${hookReference(target).kind}`, () =>
         pinHook(registry, { name, target, home: persona.library }, { defaultProfile, complete }),

@@ -10,6 +10,7 @@ import { hostsSchema } from "../protocol/sub-agent.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { agentTarget, agentTargetSchema, MAX_AGENT_TIMEOUT_MS } from "./agent-tool.ts";
 import { hookTargetSchema, withHookForms } from "./hook-forms.ts";
+import { hasOneExtraction, learningFields } from "./memory/settings.ts";
 import { MAX_MOVES } from "./persona.ts";
 import { refused } from "./persona-forms.ts";
 import { referenceSchema } from "./reference.ts";
@@ -69,14 +70,20 @@ export const personaSchema = z.strictObject({
   }),
   memory: z.exactOptional(
     withHookForms(
-      z.strictObject({
-        recentTurnsLimit: z.exactOptional(z.int().min(1).max(1_000)),
-        contextTokens,
-        compactionProfileId: z.exactOptional(referenceSchema),
-        contextAssembly: hook,
-        memoryExtraction: hook,
-        storeSchema: refused("Is not supported: the type of a memory is any text. Remove the field."),
-      }),
+      z
+        .strictObject({
+          recentTurnsLimit: z.exactOptional(z.int().min(1).max(1_000)),
+          contextTokens,
+          compactionProfileId: z.exactOptional(referenceSchema),
+          contextAssembly: hook,
+          memoryExtraction: hook,
+          storeSchema: refused("Is not supported: the type of a memory is any text. Remove the field."),
+          ...learningFields,
+        })
+        .refine(hasOneExtraction, {
+          path: ["extract"],
+          error: "The extraction is given twice, also as `memoryExtraction`. Give one.",
+        }),
     ),
   ),
   tools: z.exactOptional(

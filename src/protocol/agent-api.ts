@@ -6,6 +6,7 @@ import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type { AgentBudget } from "./budget.ts";
 import type { Persona, PersonaSource, VersionChain } from "./definitions.ts";
+import type { MemoryApi } from "./memory.ts";
 
 /** The type of the envelope by which a new conversation joins the index of its agent. */
 export const CONVERSATION_OPENED = "conversation.opened";
@@ -49,7 +50,7 @@ export interface AgentView extends AgentIdentity {
   leased?: Required<AgentBudget>;
 }
 
-export interface AgentApi {
+export interface AgentApi extends MemoryApi {
   /**
    * `CONFLICT` if the agent exists; `INVALID_INPUT` if the persona does not resolve. With `isDeclaration` an agent that
    * exists becomes what `input` says if this declaration differs from the one before.

@@ -40,10 +40,11 @@ import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
-import { SessionAgent } from "../base/session-agent.ts";
+import type { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
+import { MemoryAgent } from "./memory-agent.ts";
 import { AgentStore } from "./store.ts";
 
 /** The ports of an application's agents. */
@@ -78,7 +79,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
   ctx: DurableObjectState,
   env: Env,
 ) => SessionAgent<Env> & AgentApi {
-  return class Agent extends SessionAgent<Env> implements AgentApi {
+  return class Agent extends MemoryAgent<Env> implements AgentApi {
     readonly #store = new AgentStore(
       durableStorage(this.ctx.storage),
       () => this.mailboxAddress?.id ?? this.name,
@@ -119,6 +120,10 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     protected override get mailboxKind() {
       return "agent";
+    }
+
+    protected override memoryOwner() {
+      return this.#store.identity();
     }
 
     protected override checkStorage() {

@@ -1,0 +1,117 @@
+/**
+ * Times as people write them, in their time zone. Pure.
+ *
+ * LOCALTIME-1  A day without an hour is its noon, so that it is the same day in UTC wherever people live: "yesterday", said at half past
+ *              midnight in Tokyo, is the day before in Tokyo.
+ */
+import { parse } from "chrono-node/en";
+
+/** A place in time as a clock on a wall shows it. */
+interface WallTime {
+  year: number;
+  /** From 1. */
+  month: number;
+  day: number;
+  hour?: number;
+  minute?: number;
+}
+
+const NOON = 12;
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+
+/** Returns an IANA zone that the platform has; `UTC` for another name. */
+export function knownZone(zone: string | undefined): string {
+  if (zone === undefined) return "UTC";
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone;
+  } catch {
+    return "UTC";
+  }
+}
+
+/** Returns a time as its zone shows it, for a model: `Saturday, 2026-03-14 00:30 (Asia/Tokyo)`. */
+export function localText(time: number, zone: string): string {
+  const { year, month, day, hour = 0, minute = 0 } = wallTimeAt(time, zone);
+  const weekday = new Intl.DateTimeFormat("en", { weekday: "long", timeZone: zone }).format(time);
+  const two = (value: number) => String(value).padStart(2, "0");
+  return `${weekday}, ${year}-${two(month)}-${two(day)} ${two(hour)}:${two(minute)} (${zone})`;
+}
+
+/** Reads `YYYY-MM-DD`, `YYYY-MM-DDTHH:MM` in a zone, or a time with an offset. Returns milliseconds; `undefined` for other texts. */
+export function readLocalTime(text: string, zone: string): number | undefined {
+  const [, year, month, day, hour, minute, offset] =
+    /^(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(Z|[+-]\d{2}:\d{2})?)?$/.exec(
+      text.trim(),
+    ) ?? [];
+  if (year === undefined) return undefined;
+  if (offset !== undefined) {
+    const exact = Date.parse(text.trim().replace(" ", "T"));
+    return Number.isNaN(exact) ? undefined : exact;
+  }
+  const wall = { year: Number(year), month: Number(month), day: Number(day) };
+  return timeOf(hour === undefined ? wall : { ...wall, hour: Number(hour), minute: Number(minute) }, zone);
+}
+
+/** A time that a text names. */
+export interface NamedTime {
+  /** Milliseconds. */
+  time: number;
+  /** The words that name it. */
+  words: string;
+}
+
+/**
+ * Returns the day that an English sentence about the past names, resolved against the time of the sentence; `undefined` for none. A weekday is
+ * the last one.
+ */
+export function dayIn(sentence: string, now: number, zone: string): NamedTime | undefined {
+  const instant = new Date(now);
+  const [found] = parse(sentence, { instant, timezone: offsetAt(now, zone) / MINUTE_MS });
+  if (found === undefined) return undefined;
+  const { start, text: words } = found;
+  const isWeekday = start.isCertain("weekday") && !start.isCertain("day");
+  if (!isWeekday && !start.isCertain("day")) return undefined;
+  const [year, month, day] = [start.get("year"), start.get("month"), start.get("day")];
+  if (year === null || month === null || day === null) return undefined;
+  const hour = start.isCertain("hour") ? start.get("hour") : null;
+  const wall = { year, month, day, ...(hour === null ? {} : { hour, minute: start.get("minute") ?? 0 }) };
+  const time = timeOf(wall, zone);
+  if (time === undefined) return undefined;
+  return { time: isWeekday && time > now ? time - 7 * DAY_MS : time, words };
+}
+
+/** Returns the time that a clock of the zone shows (LOCALTIME-1); `undefined` for a day that is none. */
+function timeOf({ year, month, day, hour = NOON, minute = 0 }: WallTime, zone: string): number | undefined {
+  const asUtc = Date.UTC(year, month - 1, day, hour, minute);
+  const shown = new Date(asUtc);
+  if (
+    shown.getUTCFullYear() !== year ||
+    shown.getUTCMonth() !== month - 1 ||
+    shown.getUTCDate() !== day ||
+    shown.getUTCHours() !== hour
+  )
+    return undefined;
+  // The offset of the result may differ from that of the first guess, around a change of the clocks.
+  const guess = asUtc - offsetAt(asUtc, zone);
+  return asUtc - offsetAt(guess, zone);
+}
+
+/** Returns the milliseconds that clocks of the zone are ahead of UTC. */
+function offsetAt(time: number, zone: string): number {
+  const { year, month, day, hour = 0, minute = 0 } = wallTimeAt(time, zone);
+  const minutes = Math.floor(time / MINUTE_MS) * MINUTE_MS;
+  return Date.UTC(year, month - 1, day, hour, minute) - minutes;
+}
+
+function wallTimeAt(time: number, zone: string): WallTime {
+  const parts = new Intl.DateTimeFormat("en", {
+    ...{ timeZone: zone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric" },
+    ...{ hour: "numeric", minute: "numeric" },
+  }).formatToParts(time);
+  const part = (type: string) => Number(parts.find((each) => each.type === type)?.value ?? 0);
+  return {
+    ...{ year: part("year"), month: part("month"), day: part("day") },
+    ...{ hour: part("hour"), minute: part("minute") },
+  };
+}

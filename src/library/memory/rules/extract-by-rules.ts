@@ -1,0 +1,97 @@
+/**
+ * The extractor for the offline model: fixed patterns of English. Pure.
+ *
+ * LEARN-13  Equal turns give equal operations.
+ * LEARN-14  A statement that contradicts an offered memory changes it. One that is there already is written once more, so that its sources are
+ *           complete: the store then changes nothing.
+ * LEARN-15  Only the words of the user are read: what the agent says of itself or of the user is nobody's fact.
+ */
+import type { MemoryOperation } from "../../../protocol/memory.ts";
+import { toIso } from "../../../shared/time.ts";
+import { dayIn } from "../local-time.ts";
+import { foldedText, type LearnedTurn, namesSecret } from "../turn.ts";
+import { clausesOf, sentencesOf, withoutOpening } from "./sentences.ts";
+import { keptStatement, type Statement, statementOf } from "./statements.ts";
+
+/** Memories of one turn at most. */
+const MAX_OPERATIONS = 20;
+
+/** "Remember that …". Wishes to remember hold whatever they say, with negations too. */
+const REMEMBER =
+  /^(?:(?:can|could|will|would) you )?(?:please )?(?:remember|do ?n['’]?t forget|never forget|keep in mind|make a note|take a note|note)(?: that|:| -)\s*(.{2,300})$/i;
+const DECISION =
+  /^(?:we(?:['’]ve| have)?|i(?:['’]ve| have)?)(?: finally| now| just)? (?:decided|agreed)(?: on)?:? (.{3,240})$/i;
+
+/** Something that a turn states, and when it happened. */
+interface Found extends Statement {
+  time?: number;
+}
+
+/** Returns the memory operations of a turn. */
+export function extractByRules(turn: LearnedTurn): MemoryOperation[] {
+  const found = new Map<string, Found>();
+  for (const statement of statementsIn(turn)) {
+    if (namesSecret(statement.content)) continue;
+    // Of what contradicts itself within a message the last word holds.
+    const name = statement.about ?? foldedText(statement.content);
+    found.delete(name);
+    found.set(name, statement);
+  }
+  return [...found.values()].slice(-MAX_OPERATIONS).map((statement) => operationOf(statement, turn));
+}
+
+function statementsIn(turn: LearnedTurn): Found[] {
+  return [...wishes(turn), ...clausesOf(turn.said).flatMap((clause) => stated(clause, turn))];
+}
+
+/** Returns what the user asks to remember. */
+function wishes(turn: LearnedTurn): Found[] {
+  return sentencesOf(turn.said).flatMap((sentence) => {
+    if (sentence.endsWith("?")) return [];
+    const [, wish] = REMEMBER.exec(withoutOpening(sentence)) ?? [];
+    if (wish === undefined) return [];
+    // What has a form of its own is kept in that.
+    const [clause, ...others] = clausesOf(wish);
+    const own = clause !== undefined && others.length === 0 ? stated(clause, turn) : [];
+    if (own.length > 0)
+      return own.map((each) => ({ ...each, significance: Math.max(each.significance, 0.8) }));
+    const content = `The user asked to remember: ${wish.replace(/[.!\s]+$/, "")}.`;
+    return [{ content, type: "note", significance: 0.8 }];
+  });
+}
+
+function stated(clause: string, { time: now, zone }: LearnedTurn): Found[] {
+  const named = dayIn(clause, now, zone);
+  const past = named !== undefined && named.time <= now ? named : undefined;
+  const timeless = past === undefined ? clause : withoutWords(clause, past.words);
+  const [, decision] = DECISION.exec(timeless) ?? [];
+  const statement =
+    decision === undefined
+      ? statementOf(timeless)
+      : { content: `It was decided ${decision}.`, type: "decision", significance: 0.7 };
+  if (statement === undefined) return [];
+  return [past === undefined ? statement : { ...statement, time: past.time }];
+}
+
+/** Returns a clause without the words that name a time, and the preposition before them. */
+function withoutWords(clause: string, words: string): string {
+  const at = clause.indexOf(words);
+  const before = clause.slice(0, at).replace(/\b(?:on|in|at|since)\s*$/i, "");
+  const rest = `${before} ${clause.slice(at + words.length)}`;
+  return rest.replace(/\s+/g, " ").replace(/^[\s,]+|[\s,]+$/g, "");
+}
+
+function operationOf(
+  { content, type, significance, about, time }: Found,
+  turn: LearnedTurn,
+): MemoryOperation {
+  const at = toIso(time ?? turn.time);
+  const fields = { content, type, significance, time: at, validFrom: at };
+  const isSame = (kept: string) => foldedText(kept) === foldedText(content);
+  if (about === undefined || turn.memories.some((memory) => isSame(memory.content)))
+    return { op: "write", ...fields };
+  const contradicted = turn.memories.find((memory) => keptStatement(memory.content)?.about === about);
+  return contradicted === undefined
+    ? { op: "write", ...fields }
+    : { op: "update", memoryId: contradicted.id, ...fields };
+}

@@ -1,0 +1,56 @@
+/**
+ * The settings by which an agent learns, forgets and joins memories.
+ *
+ * LEARN-8  A persona has one extraction: `extract`, or a hook of its own. One that gives both is refused.
+ * RETAIN-1  Retention names each type that it holds for. Nothing is removed of other types, and nothing at all without it.
+ */
+import { z } from "zod";
+import type { Consolidation, Persona } from "../../protocol/definitions.ts";
+import { hookTargetSchema } from "../hook-forms.ts";
+import { referenceSchema } from "../reference.ts";
+
+type Memory = NonNullable<Persona["memory"]>;
+
+/** Types of memories that one setting names at most. */
+const MAX_TYPES = 50;
+/** The longest retention, in days: a hundred years. */
+const MAX_DAYS = 36_500;
+/** The longest time between two consolidations, in hours: a year. */
+const MAX_HOURS = 8_784;
+/** Memories that one consolidation joins at most. */
+export const MAX_JOINED = 200;
+
+const type = z.string().min(1).max(200);
+
+const retention: z.ZodType<NonNullable<Memory["retention"]>> = z
+  .record(
+    type,
+    z.strictObject({
+      days: z.number().min(0.001, "Must be more than a minute.").max(MAX_DAYS),
+      then: z.enum(["archive", "delete"]),
+    }),
+  )
+  .refine((types) => Object.keys(types).length <= MAX_TYPES, `May name ${MAX_TYPES} types.`);
+
+const consolidation: z.ZodType<Consolidation> = z.strictObject({
+  types: z.exactOptional(z.array(type).min(1).max(MAX_TYPES)),
+  everyHours: z.exactOptional(z.number().min(1).max(MAX_HOURS)),
+  minimum: z.exactOptional(z.int().min(2).max(MAX_JOINED)),
+  by: z.exactOptional(hookTargetSchema),
+});
+
+/** The members of a persona's memory. */
+export const learningFields = {
+  extract: z.exactOptional(
+    z.union([z.boolean(), z.strictObject({ profileId: referenceSchema })], {
+      error: "Must be true, false, or {profileId}, with a reference to a model profile.",
+    }),
+  ),
+  retention: z.exactOptional(retention),
+  consolidation: z.exactOptional(consolidation),
+};
+
+/** Reports that a persona has one extraction at most (LEARN-8). */
+export function hasOneExtraction({ extract, memoryExtraction }: Partial<Memory>): boolean {
+  return extract === undefined || extract === false || memoryExtraction === undefined;
+}

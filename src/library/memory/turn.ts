@@ -1,0 +1,103 @@
+/**
+ * A turn as the built-in extractors read it. Pure.
+ *
+ * LEARN-1  An extractor reads the words of the user and the agent's answer. Instructions, memories that the turn was told of, calls of tools and
+ *          their results are no sources.
+ * LEARN-2  Code blocks and quoted lines of a message are somebody else's words: nothing is learned from them.
+ */
+import { z } from "zod";
+import type { OfferedMemory } from "../../protocol/memory.ts";
+import { knownZone } from "./local-time.ts";
+
+/** Characters of the user's words, and of the agent's answer, that are read. */
+const MAX_USER_LENGTH = 16_000;
+const MAX_ANSWER_LENGTH = 6_000;
+/** Memories that are read, and characters of each. */
+const MAX_OFFERED = 30;
+const MAX_OFFERED_LENGTH = 600;
+
+const offered = z.looseObject({
+  id: z.string(),
+  type: z.string(),
+  content: z.string(),
+});
+
+/** The input of an extraction, as far as the built-in ones read it. */
+export const turnSchema = z.looseObject({
+  user_text: z.string(),
+  agent_message: z.string().nullable(),
+  caller: z.looseObject({ type: z.string() }),
+  completed_at: z.string(),
+  /** When the message was said; `completed_at` when absent. */
+  said_at: z.string().optional(),
+  /** The IANA zone of the user; UTC when absent. */
+  time_zone: z.string().optional(),
+  memories: z.array(offered).optional(),
+});
+
+export type TurnInput = z.output<typeof turnSchema>;
+
+/** A memory that may be changed. */
+export type Offered = Pick<OfferedMemory, "id" | "type" | "content">;
+
+/** A turn to learn from. */
+export interface LearnedTurn {
+  /** The user's own words; empty where no user wrote the message. */
+  said: string;
+  /** The agent's answer. */
+  answer: string;
+  /** When the message was said, in milliseconds. */
+  time: number;
+  zone: string;
+  memories: Offered[];
+}
+
+/** Returns what an extractor reads of a turn. */
+export function learnedTurn(input: TurnInput): LearnedTurn {
+  const { user_text, agent_message, caller, completed_at, said_at, time_zone, memories = [] } = input;
+  const said = Date.parse(said_at ?? completed_at);
+  return {
+    said: caller.type === "user" ? ownWords(user_text.slice(0, MAX_USER_LENGTH)) : "",
+    answer: (agent_message ?? "").slice(0, MAX_ANSWER_LENGTH),
+    time: Number.isNaN(said) ? Date.parse(completed_at) : said,
+    zone: knownZone(time_zone),
+    memories: memories
+      .slice(0, MAX_OFFERED)
+      .map(({ id, type, content }) => ({ id, type, content: content.slice(0, MAX_OFFERED_LENGTH) })),
+  };
+}
+
+/** Returns a message without what its author quotes in blocks (LEARN-2). */
+function ownWords(text: string): string {
+  const lines: string[] = [];
+  let fence: string | undefined;
+  for (const line of text.split(/\r?\n/)) {
+    const [, mark] = /^\s{0,3}(```|~~~)/.exec(line) ?? [];
+    if (fence !== undefined) {
+      if (mark === fence) fence = undefined;
+      continue;
+    }
+    if (mark !== undefined) fence = mark;
+    else if (!/^\s{0,3}>/.test(line)) lines.push(line);
+  }
+  return lines.join("\n");
+}
+
+/** Returns a text in a form in which two texts with the same words are equal. */
+export function foldedText(text: string): string {
+  return text
+    .normalize("NFKC")
+    .toLowerCase()
+    .replace(/[\u2018\u2019]/g, "'")
+    .replace(/[^\p{L}\p{N}']+/gu, " ")
+    .trim();
+}
+
+/** Words that name secrets. What has them is not kept. */
+const SECRET =
+  /\b(?:passwords?|passphrases?|passcodes?|pin(?: code| number)?|api[- ]?keys?|secret keys?|private keys?|access tokens?|card numbers?|cvv|cvc|one-time codes?|recovery codes?|seed phrases?)\b/i;
+
+/** Reports whether a text seems to hold a secret. */
+export function namesSecret(text: string): boolean {
+  return SECRET.test(text);
+}

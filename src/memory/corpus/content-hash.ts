@@ -1,0 +1,35 @@
+/** Hashes of texts, by which equal facts of one user are found, and erased ones are known again. They are salted by agent. */
+import type { KeyValue } from "../../ports/key-value.ts";
+import { sha256Hex } from "../../shared/sha256.ts";
+
+const SALT_KEY = "memory:salt";
+/** 16 bytes as hex digits. */
+const HASH_LENGTH = 32;
+
+export class ContentHash {
+  constructor(private readonly keyValue: KeyValue) {}
+
+  /** Returns the hash of a text of a user, whatever its case, its spaces and the dot at its end. */
+  async of(userId: string | null | undefined, text: string): Promise<string> {
+    const digest = await sha256Hex(`${this.#salt()}\n${JSON.stringify(userId ?? null)}\n${normalised(text)}`);
+    return digest.slice(0, HASH_LENGTH);
+  }
+
+  #salt(): string {
+    const stored = this.keyValue.get<string>(SALT_KEY);
+    if (stored !== undefined) return stored;
+    const salt = [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16)).join("-");
+    this.keyValue.put(SALT_KEY, salt);
+    return salt;
+  }
+}
+
+/** Returns a text in one form for all ways of writing it. */
+export function normalised(text: string): string {
+  return text
+    .normalize("NFKC")
+    .toLowerCase()
+    .replace(/\s+/gu, " ")
+    .trim()
+    .replace(/[.!。]+$/u, "");
+}

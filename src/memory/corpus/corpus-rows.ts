@@ -1,0 +1,98 @@
+/**
+ * Writes decisions into the rows of a memory: the memory, its log and sources, its text, its entry of the index, and the mark that
+ * its copies are behind. Everything in one transaction, the caller's.
+ */
+import type { ActorDatabase } from "../../ports/sql-database.ts";
+import { defined } from "../../shared/defined.ts";
+import type { Decided } from "./decide.ts";
+import type { IndexEntry, MemoryIndex } from "./memory-index.ts";
+import { MemoryStore } from "./memory-store.ts";
+import { Pending } from "./pending.ts";
+import { isFound, type StoredMemory } from "./stored-memory.ts";
+import { Tombstones } from "./tombstones.ts";
+
+export class CorpusRows {
+  readonly memories: MemoryStore;
+  readonly pending: Pending;
+  readonly tombstones: Tombstones;
+
+  constructor(
+    database: ActorDatabase,
+    private readonly index: MemoryIndex,
+    private readonly objectKey: (memory: Pick<StoredMemory, "id" | "version">) => string,
+  ) {
+    this.memories = new MemoryStore(database);
+    this.pending = new Pending(database);
+    this.tombstones = new Tombstones(database);
+  }
+
+  /** Stores a decision. `before` is the memory that it changes. `prepared` is that of the index for the new text. */
+  apply({ memory, log, text }: Decided, before: StoredMemory | undefined, prepared: unknown): StoredMemory {
+    const { n } = memory;
+    this.memories.put(memory);
+    this.memories.addLog(n, log);
+    for (const source of log.sources) this.memories.addSource(n, source);
+    const objects = text === undefined || before === undefined ? [] : this.#objectsOf(before);
+    if (text !== undefined && memory.long) this.memories.putText(n, memory.version, text);
+    else if (text !== undefined && before?.long === true) this.memories.removeText(n);
+    this.#indexed(memory, before, text, prepared);
+    this.pending.note(n, objects);
+    return memory;
+  }
+
+  /** Takes a memory out of searches, or ends it, without a new version. */
+  hide(memory: StoredMemory, change: Partial<Pick<StoredMemory, "hidden" | "state">>): void {
+    this.memories.put({ ...memory, ...change });
+    this.index.remove([memory.n]);
+    this.pending.note(memory.n);
+  }
+
+  /** Erases a memory and leaves a tombstone. With a `hash`, extractions do not bring its text back. */
+  erase(
+    memory: StoredMemory,
+    now: number,
+    { isErased, hash }: { isErased: boolean; hash: string | null },
+  ): void {
+    const { n, id } = memory;
+    this.pending.note(n, this.#objectsOf(memory));
+    this.memories.remove(n);
+    this.index.remove([n]);
+    this.tombstones.put({ n, id, at: now, isErased, hash });
+  }
+
+  /** Returns the keys of the objects that a text has, or may have where a put was interrupted. */
+  #objectsOf(memory: StoredMemory): string[] {
+    if (memory.ref !== null) return [memory.ref];
+    const text = this.memories.text(memory.n);
+    return text === undefined ? [] : [this.objectKey({ id: memory.id, version: text.version })];
+  }
+
+  #indexed(
+    memory: StoredMemory,
+    before: StoredMemory | undefined,
+    text: string | undefined,
+    prepared: unknown,
+  ): void {
+    if (isFound(memory)) this.index.put([indexEntry(memory, text)], prepared);
+    else if (before !== undefined && isFound(before)) this.index.remove([memory.n]);
+  }
+}
+
+/** Returns the index entry of a memory. `text` is the whole text where the row has only its beginning. */
+export function indexEntry(memory: StoredMemory, text = memory.content): IndexEntry {
+  return {
+    n: memory.n,
+    text,
+    type: memory.type,
+    time: memory.time ?? memory.createdAt,
+    significance: memory.significance,
+    changedAt: memory.updatedAt,
+    ...defined({
+      userId: memory.userId ?? undefined,
+      conversationId: memory.conversationId ?? undefined,
+      speaker: memory.speaker ?? undefined,
+      session: memory.session ?? undefined,
+      sequence: memory.sequence ?? undefined,
+    }),
+  };
+}

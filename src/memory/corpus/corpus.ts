@@ -1,0 +1,411 @@
+/**
+ * The memory of one agent, in its actor's database: the only writer, and the truth.
+ *
+ * MEMSTORE-1  A call is one transaction: rows, log, index and the marks of copies that are behind. All memories of a batch are
+ *             written, or none. They are found by searches as soon as the call returns.
+ * MEMSTORE-2  A second write under the same key and subject updates the memory. A repeated write with the same key of idempotency
+ *             returns what the first one wrote, and with other contents is refused.
+ * MEMSTORE-3  Invalid input changes nothing.
+ * MEMSTORE-4  An erased memory leaves its id, a time and a hash, and nothing of its texts, its log's included.
+ */
+import type { Clock } from "../../ports/clock.ts";
+import type { Ids } from "../../ports/ids.ts";
+import type { KeyValue } from "../../ports/key-value.ts";
+import type { ObjectStore } from "../../ports/object-store.ts";
+import type { ActorDatabase } from "../../ports/sql-database.ts";
+import type {
+  Memory,
+  MemoryChange,
+  MemoryFilter,
+  MemoryInput,
+  MemoryQuery,
+  MemoryReader,
+  MemorySearchResult,
+  MemoryWhy,
+  MemoryWriter,
+} from "../../protocol/memory.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { type Page, type PageOptions, pageOf } from "../../shared/page.ts";
+import { validate } from "../../shared/validation.ts";
+import { ContentHash } from "./content-hash.ts";
+import { CorpusRows } from "./corpus-rows.ts";
+import { archived, type Cause, changed, written } from "./decide.ts";
+import { DEFAULT_RESULTS, MAX_QUERY_LENGTH } from "./limits.ts";
+import { memoryId, numberOf } from "./memory-id.ts";
+import type { MemoryIndex } from "./memory-index.ts";
+import { Requests } from "./requests.ts";
+import {
+  type CheckedInput,
+  changeSchema,
+  checkSizes,
+  inputsSchema,
+  listSchema,
+  querySchema,
+} from "./schemas.ts";
+import { type StoredMemory, toMemory } from "./stored-memory.ts";
+import { createTables } from "./tables.ts";
+import { checkMayWrite, sees, visibleTo } from "./visibility.ts";
+
+export interface CorpusPorts {
+  database: ActorDatabase;
+  keyValue: KeyValue;
+  clock: Pick<Clock, "now">;
+  ids: Ids;
+  index: MemoryIndex;
+  /** Where long texts are; `null` if the application has none. */
+  objects(): ObjectStore | null;
+  /** The agent. Throws `NOT_FOUND` if it was never created. */
+  agent(): { id: string; tenant: string };
+  /** Arms the wake-up that brings the copies up to date, in the transaction. Resolves when that is done. */
+  noted(): Promise<void>;
+}
+
+/** An input, with what the transaction needs of it. */
+interface PreparedInput {
+  input: CheckedInput;
+  userId: string | null;
+  conversationId: string | null;
+  hash: string;
+  request: { key: string; hash: string } | null;
+}
+
+export class Corpus {
+  readonly rows: CorpusRows;
+  readonly hash: ContentHash;
+  readonly #requests: Requests;
+
+  constructor(readonly ports: CorpusPorts) {
+    this.rows = new CorpusRows(ports.database, ports.index, (memory) => this.objectKey(memory));
+    this.hash = new ContentHash(ports.keyValue);
+    this.#requests = new Requests(ports.database);
+  }
+
+  /** Reports whether the agent has ever had a memory. */
+  get exists(): boolean {
+    return this.rows.memories.exists();
+  }
+
+  /** As `MemoryApi.writeMemories`. */
+  async write(writer: MemoryWriter, inputs: MemoryInput[]): Promise<Memory[]> {
+    const { id, tenant } = this.ports.agent();
+    visibleTo(writer.reader, tenant);
+    checkMayWrite(writer.reader);
+    const checked = validate(inputsSchema, inputs, "/memories", "A memory");
+    for (const [index, input] of checked.entries()) checkSizes(input, `/memories/${index}`);
+    const prepared = await Promise.all(checked.map((input) => this.#prepare(writer, input)));
+    const vectors = await this.ports.index.prepare(checked.map(({ content }) => content));
+    const cause = this.causeOf(writer);
+    const stored = await this.change(() =>
+      prepared.map((one) => this.#writeOne(one, writer, cause, vectors)),
+    );
+    return stored.map((memory) => toMemory(id, memory, this.textInRows(memory)));
+  }
+
+  /** As `MemoryApi.readMemory`. */
+  async read(reader: MemoryReader, id: string): Promise<Memory> {
+    const memory = this.seen(reader, id);
+    return toMemory(this.ports.agent().id, memory, await this.textOf(memory));
+  }
+
+  /** As `MemoryApi.listMemories`. */
+  list(reader: MemoryReader, options: PageOptions & MemoryFilter = {}): Page<Memory> {
+    const { id, tenant } = this.ports.agent();
+    const visible = visibleTo(reader, tenant);
+    const { limit, cursor, order, ...filter } = validate(listSchema, options, "/options");
+    if (!this.exists) return { items: [] };
+    this.#endDue();
+    const start = cursor === undefined ? null : numberOf(cursor);
+    const after = start ?? (order === "asc" ? 0 : Number.MAX_SAFE_INTEGER);
+    const rows = this.rows.memories.list(visible, filter, { order, after, limit: limit + 1 });
+    return pageOf(
+      rows,
+      limit,
+      (memory) => toMemory(id, memory),
+      (memory) => memory.id,
+    );
+  }
+
+  /** As `MemoryApi.searchMemories`. */
+  async search(reader: MemoryReader, query: MemoryQuery): Promise<MemorySearchResult> {
+    const { id } = this.ports.agent();
+    const { matches, semantic } = await this.find(reader, query);
+    return {
+      matches: matches.map(({ memory, score }) => ({ memory: toMemory(id, memory), score })),
+      semantic,
+    };
+  }
+
+  /** As `search`, with the memories as stored. */
+  async find(reader: MemoryReader, given: MemoryQuery) {
+    const { tenant } = this.ports.agent();
+    const visible = visibleTo(reader, tenant);
+    const { query, limit, now, minRelevance, weights, ...filter } = validate(querySchema, given, "/query");
+    if (!this.exists) return { matches: [], semantic: "none" as const };
+    this.#endDue();
+    const { type, metadata, subject, speaker, session, from, before } = filter;
+    const needsNumbers = metadata !== undefined || (visible !== "all" && "owner" in visible);
+    const { matches, semantic } = await this.ports.index.search({
+      text: query.slice(0, MAX_QUERY_LENGTH).toWellFormed(),
+      now: now ?? this.ports.clock.now(),
+      limit: limit ?? DEFAULT_RESULTS,
+      minRelevance: minRelevance ?? 0,
+      weights: defined(weights ?? {}),
+      filter: defined({
+        types: type === undefined || Array.isArray(type) ? type : [type],
+        speaker,
+        session,
+        from,
+        before,
+        userId: subject?.userId,
+        conversationId: subject?.conversationId,
+      }),
+      visible: visible !== "all" && "owner" in visible ? "all" : visible,
+      ...(needsNumbers && { allowed: this.rows.memories.numbers(visible, filter) }),
+    });
+    const memories = this.rows.memories.byNumbers(matches.map(({ n }) => n));
+    return {
+      matches: matches.flatMap(({ n, score }) => {
+        const memory = memories.get(n);
+        return memory !== undefined && sees(visible, memory) ? [{ memory, score }] : [];
+      }),
+      semantic,
+    };
+  }
+
+  /** As `MemoryApi.updateMemory`. */
+  async update(writer: MemoryWriter, id: string, given: MemoryChange): Promise<Memory> {
+    const { ifVersion, ...change } = validate(changeSchema, given, "");
+    checkSizes(change);
+    const { userId } = this.seen(writer.reader, id);
+    const text = change.content;
+    const hash = text === undefined ? "" : await this.hash.of(userId, text);
+    const vectors = await this.ports.index.prepare(text === undefined ? [] : [text]);
+    const cause = this.causeOf(writer);
+    const stored = await this.change(() => {
+      const memory = this.seen(writer.reader, id);
+      if (ifVersion !== undefined && memory.version !== ifVersion) throw staleVersion(memory, ifVersion);
+      return this.changeOne(memory, change, cause, { hash, vectors });
+    });
+    return toMemory(this.ports.agent().id, stored, await this.textOf(stored));
+  }
+
+  /** As `MemoryApi.deleteMemory`. */
+  async delete(writer: MemoryWriter, id: string): Promise<null> {
+    await this.change(() => {
+      const memory = this.seen(writer.reader, id);
+      this.eraseOne(memory, { isErased: true, hash: memory.hash });
+      return null;
+    });
+    return null;
+  }
+
+  /** As `MemoryApi.archiveMemory`. */
+  async archive(writer: MemoryWriter, id: string): Promise<Memory> {
+    const cause = this.causeOf(writer);
+    const stored = await this.change(() => this.archiveOne(this.seen(writer.reader, id), cause));
+    return toMemory(this.ports.agent().id, stored, await this.textOf(stored));
+  }
+
+  /** As `MemoryApi.whyMemory`. */
+  async why(reader: MemoryReader, id: string): Promise<MemoryWhy> {
+    const memory = this.seen(reader, id);
+    const { memories } = this.rows;
+    return {
+      memory: toMemory(this.ports.agent().id, memory, await this.textOf(memory)),
+      sources: memories.sources(memory.n),
+      derivedFrom: memories.parts(memory.n),
+      log: memories.log(memory.n),
+    };
+  }
+
+  /** Returns the numbers of memories, and of those whose copies are behind. */
+  status(): { memories: number; archived: number; pending: number } {
+    if (!this.exists) return { memories: 0, archived: 0, pending: 0 };
+    return { ...this.rows.memories.count(), pending: this.rows.pending.count() };
+  }
+
+  /** Returns a memory that the reader may see. Throws `NOT_FOUND`. */
+  seen(reader: MemoryReader, id: string): StoredMemory {
+    const { tenant } = this.ports.agent();
+    const visible = visibleTo(reader, tenant);
+    const memory = this.findById(id);
+    if (memory !== undefined && sees(visible, memory)) return memory;
+    throw new DramatisError("NOT_FOUND", `There is no memory "${String(id).slice(0, 40)}".`);
+  }
+
+  /** Returns the memory with an id; `undefined` if there is none. */
+  findById(id: string): StoredMemory | undefined {
+    const n = typeof id === "string" && this.exists ? numberOf(id) : null;
+    const memory = n === null ? undefined : this.rows.memories.find(n);
+    return memory?.id === id ? memory : undefined;
+  }
+
+  /** Runs changes in one transaction, and resolves when their wake-up is armed. */
+  async change<Value>(body: () => Value): Promise<Value> {
+    let armed: Promise<void> | undefined;
+    const value = this.ports.database.transaction(() => {
+      this.createTables();
+      const result = body();
+      armed = this.ports.noted();
+      return result;
+    });
+    await armed;
+    return value;
+  }
+
+  /** Creates what is not there, in the transaction of a change. */
+  createTables(): void {
+    if (this.exists) return;
+    createTables(this.ports.database);
+    this.ports.index.create();
+  }
+
+  causeOf({ author, sources = [], tainted = false }: MemoryWriter): Cause {
+    return { now: this.ports.clock.now(), by: author, sources, tainted };
+  }
+
+  /** Returns the memory that a text under a key belongs to. A key is one of its user's, and of its conversation where that is named. */
+  withKey(key: string, userId: string | null, conversationId: string | null): StoredMemory | undefined {
+    return this.rows.memories
+      .byKey(key)
+      .find(
+        (memory) =>
+          memory.userId === userId && (conversationId === null || memory.conversationId === conversationId),
+      );
+  }
+
+  /** Changes a memory in the current transaction. Returns it as it is then. */
+  changeOne(
+    memory: StoredMemory,
+    change: Parameters<typeof changed>[1],
+    cause: Cause,
+    { hash, vectors }: { hash: string; vectors: unknown },
+  ): StoredMemory {
+    const { content } = change;
+    const isSame =
+      content === memory.content ||
+      (memory.long && hash === memory.hash && content?.startsWith(memory.content) === true);
+    const decided = changed(memory, change, cause, { hash, isSame });
+    if (decided !== null) return this.rows.apply(decided, memory, vectors);
+    for (const source of cause.sources) this.rows.memories.addSource(memory.n, source);
+    return memory;
+  }
+
+  archiveOne(memory: StoredMemory, cause: Cause): StoredMemory {
+    const decided = archived(memory, cause);
+    return decided === null ? memory : this.rows.apply(decided, memory, null);
+  }
+
+  /** Erases a memory in the current transaction, and what was made of it alone. */
+  eraseOne(memory: StoredMemory, mark: { isErased: boolean; hash: string | null }): void {
+    const { memories } = this.rows;
+    const wholes = memories.wholes(memory.n);
+    this.rows.erase(memory, this.ports.clock.now(), mark);
+    for (const n of wholes) {
+      const whole = memories.find(n);
+      if (whole !== undefined) this.lostSource(whole, mark.isErased);
+    }
+  }
+
+  /** Hides a memory that has lost a source, and marks it to be derived again; erases it if it has none left. */
+  lostSource(memory: StoredMemory, isErased: boolean): void {
+    const { memories, pending } = this.rows;
+    if (memories.sources(memory.n).length > 0 || memories.parts(memory.n).length > 0) {
+      this.rows.hide(memory, { hidden: true });
+      pending.rederive(memory.n);
+    } else {
+      this.eraseOne(memory, { isErased, hash: null });
+    }
+  }
+
+  /** Adds a memory in the current transaction. */
+  insertOne(
+    subject: { userId: string | null; conversationId: string | null; hash: string },
+    input: CheckedInput,
+    cause: Cause,
+    vectors: unknown,
+  ): StoredMemory {
+    const n = this.rows.memories.next();
+    const identity = { n, id: memoryId(this.ports.ids.ulid(), n), ...subject };
+    return this.rows.apply(written(identity, input, cause), undefined, vectors);
+  }
+
+  /** Returns a text where it is in rows; `undefined` where it is with the object store. */
+  textInRows(memory: StoredMemory): string | undefined {
+    if (memory.ref === null && !memory.long) return memory.content;
+    return this.rows.memories.text(memory.n)?.text;
+  }
+
+  /** Returns the whole text of a memory. Throws `UNAVAILABLE` while the object store does not have it. */
+  async textOf(memory: StoredMemory): Promise<string> {
+    const text = this.textInRows(memory);
+    if (text !== undefined) return text;
+    try {
+      const object = memory.ref === null ? null : await this.ports.objects()?.get(memory.ref);
+      if (object) return new TextDecoder().decode(object.bytes);
+    } catch (cause) {
+      throw textUnavailable(cause);
+    }
+    throw textUnavailable();
+  }
+
+  /** Returns the key of the object of a memory's text. Each text has its own. */
+  objectKey({ id, version }: Pick<StoredMemory, "id" | "version">): string {
+    const { tenant, id: agentId } = this.ports.agent();
+    return `${encodeURIComponent(tenant)}/${agentId}/memories/${id}/${version}`;
+  }
+
+  async #prepare(writer: MemoryWriter, input: CheckedInput): Promise<PreparedInput> {
+    const subject = writer.subject ?? input.subject ?? {};
+    const userId = subject.userId ?? null;
+    const { idempotencyKey, ...rest } = input;
+    return {
+      input,
+      userId,
+      conversationId: subject.conversationId ?? null,
+      hash: await this.hash.of(userId, input.content),
+      request: idempotencyKey === undefined ? null : await Requests.of(writer.author, idempotencyKey, rest),
+    };
+  }
+
+  #writeOne(prepared: PreparedInput, writer: MemoryWriter, cause: Cause, vectors: unknown): StoredMemory {
+    const { input, userId, conversationId, hash, request } = prepared;
+    const first = request === null ? undefined : this.#requests.find(request);
+    if (first !== undefined) return this.seen(writer.reader, first);
+    const { content, key, subject: _, idempotencyKey: __, ...fields } = input;
+    const known = key === undefined ? undefined : this.withKey(key, userId, conversationId);
+    const stored =
+      known === undefined
+        ? this.insertOne({ userId, conversationId, hash }, input, cause, vectors)
+        : this.changeOne(known, { ...fields, content }, cause, { hash, vectors });
+    if (request !== null) this.#requests.put(request, stored.id);
+    return stored;
+  }
+
+  /** Ends the memories whose time is over. */
+  #endDue(): void {
+    const due = this.rows.memories.ending(this.ports.clock.now());
+    if (due.length === 0) return;
+    this.ports.database.transaction(() => {
+      for (const memory of due) this.rows.hide(memory, { state: "ended" });
+      void this.ports.noted();
+    });
+    this.#endDue();
+  }
+}
+
+/** The error of a change that is based on another version. */
+export function staleVersion({ version }: StoredMemory, expected: number): DramatisError {
+  return new DramatisError(
+    "CONFLICT",
+    `The memory has version ${version}, not ${expected}. Read it again, and repeat the change.`,
+  );
+}
+
+function textUnavailable(cause?: unknown): DramatisError {
+  return new DramatisError("UNAVAILABLE", "The text of this memory cannot be read right now. Try again.", {
+    retriable: true,
+    cause,
+  });
+}

@@ -1,0 +1,186 @@
+/**
+ * The decisions of an agent's memory: a stored memory, or none, and one command give the memory to store and its entry of the log.
+ * Pure.
+ *
+ * MEMORY-1  A change of a memory is made in place, and its log keeps every text that it replaced with the time until which that
+ *           was true.
+ * MEMORY-2  An older text never ends a newer one, in whatever order they come: a text that was true before the current one
+ *           goes into the log as ended.
+ * MEMORY-3  Writing what is there already changes nothing.
+ */
+import type { MemoryAuthor, MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
+import { canonicalJson } from "../../shared/json.ts";
+import { toIso } from "../../shared/time.ts";
+import type { CheckedChange, CheckedInput } from "./schemas.ts";
+import { excerptOf, isLong, type StoredMemory } from "./stored-memory.ts";
+
+export const DEFAULT_TYPE = "fact";
+export const DEFAULT_SIGNIFICANCE = 0.5;
+
+/** Who changes a memory, when, and what the change comes from. */
+export interface Cause {
+  now: number;
+  by: MemoryAuthor;
+  sources: readonly MemorySource[];
+  tainted: boolean;
+}
+
+/** A memory to store, with the entry of its log. */
+export interface Decided {
+  memory: StoredMemory;
+  log: MemoryLogEntry;
+  /** The new text as a whole; absent where it stays. */
+  text?: string;
+}
+
+/** The identity of a new memory. */
+export interface NewMemory {
+  n: number;
+  id: string;
+  hash: string;
+  userId: string | null;
+  conversationId: string | null;
+}
+
+/** Returns a new memory. */
+export function written(identity: NewMemory, input: CheckedInput, cause: Cause): Decided {
+  const { now, by, sources, tainted } = cause;
+  const validTo = input.validTo ?? null;
+  const memory: StoredMemory = {
+    ...identity,
+    key: input.key ?? null,
+    ...storedText(input.content),
+    ref: null,
+    type: input.type ?? DEFAULT_TYPE,
+    significance: input.significance ?? DEFAULT_SIGNIFICANCE,
+    speaker: input.speaker ?? null,
+    session: input.session ?? null,
+    sequence: input.sequence ?? null,
+    time: input.time ?? null,
+    metadata: input.metadata ?? {},
+    state: stateAt(validTo, now),
+    hidden: false,
+    tainted,
+    validFrom: input.validFrom ?? input.time ?? now,
+    validTo,
+    version: 1,
+    createdAt: now,
+    updatedAt: now,
+  };
+  const log: MemoryLogEntry = { version: 1, change: "written", at: toIso(now), by, sources: [...sources] };
+  return { memory, log, text: input.content };
+}
+
+/**
+ * Returns a memory after a change; `null` if that changes nothing (MEMORY-3). `hash` is that of the change's text. `isSame` reports
+ * whether the change's text is the memory's, which the row of a long text cannot tell.
+ */
+export function changed(
+  memory: StoredMemory,
+  change: CheckedChange,
+  cause: Cause,
+  { hash, isSame }: { hash: string; isSame: boolean },
+): Decided | null {
+  const { now, by, sources } = cause;
+  const content = isSame ? undefined : change.content;
+  const from = change.validFrom ?? change.time ?? undefined;
+  if (content !== undefined && from !== undefined && from < memory.validFrom)
+    return endedBefore(memory, content, from, cause);
+
+  const validTo =
+    change.validTo !== undefined ? change.validTo : content === undefined ? memory.validTo : null;
+  const validFrom =
+    content === undefined
+      ? (change.validFrom ?? memory.validFrom)
+      : Math.max(from ?? now, from === undefined ? memory.validFrom : from);
+  const isBack = content !== undefined || memory.state !== "archived";
+  const next: StoredMemory = {
+    ...memory,
+    ...(content !== undefined && {
+      ...storedText(content),
+      ref: null,
+      hash,
+      tainted: cause.tainted,
+      hidden: false,
+    }),
+    type: change.type ?? memory.type,
+    significance: change.significance ?? memory.significance,
+    speaker: change.speaker === undefined ? memory.speaker : change.speaker,
+    session: change.session === undefined ? memory.session : change.session,
+    sequence: change.sequence === undefined ? memory.sequence : change.sequence,
+    time: change.time === undefined ? memory.time : change.time,
+    metadata: change.metadata ?? memory.metadata,
+    validFrom,
+    validTo,
+    state: isBack ? stateAt(validTo, now) : memory.state,
+  };
+  if (content === undefined && isEqual(memory, next)) return null;
+  const isOther = content !== undefined || validFrom !== memory.validFrom || validTo !== memory.validTo;
+  const end = content === undefined ? memory.validTo : Math.min(memory.validTo ?? validFrom, validFrom);
+  const version = memory.version + 1;
+  return {
+    memory: { ...next, version, updatedAt: now },
+    log: {
+      version,
+      change: "updated",
+      at: toIso(now),
+      by,
+      ...(isOther && { before: pastText(memory.content, memory.validFrom, end) }),
+      sources: [...sources],
+    },
+    ...(content !== undefined && { text: content }),
+  };
+}
+
+/** Returns a memory with a text in its log that had ended before the current one began (MEMORY-2). */
+function endedBefore(memory: StoredMemory, text: string, from: number, cause: Cause): Decided {
+  const { now, by, sources } = cause;
+  const version = memory.version + 1;
+  return {
+    memory: { ...memory, version, updatedAt: now },
+    log: {
+      version,
+      change: "ended",
+      at: toIso(now),
+      by,
+      before: pastText(isLong(text) ? excerptOf(text) : text, from, memory.validFrom),
+      sources: [...sources],
+    },
+  };
+}
+
+/** Returns a memory out of the reach of searches; `null` if it is archived. */
+export function archived(memory: StoredMemory, { now, by, sources }: Cause): Decided | null {
+  if (memory.state === "archived") return null;
+  const version = memory.version + 1;
+  return {
+    memory: { ...memory, state: "archived", version, updatedAt: now },
+    log: { version, change: "archived", at: toIso(now), by, sources: [...sources] },
+  };
+}
+
+/** Returns the state of a memory that is not archived. */
+export function stateAt(validTo: number | null, now: number): "current" | "ended" {
+  return validTo !== null && validTo <= now ? "ended" : "current";
+}
+
+function storedText(text: string): Pick<StoredMemory, "content" | "long"> {
+  const long = isLong(text);
+  return { content: long ? excerptOf(text) : text, long };
+}
+
+function pastText(
+  content: string,
+  validFrom: number,
+  validTo: number | null,
+): NonNullable<MemoryLogEntry["before"]> {
+  return {
+    content,
+    validFrom: toIso(validFrom),
+    ...(validTo !== null && { validTo: toIso(validTo) }),
+  };
+}
+
+function isEqual(a: StoredMemory, b: StoredMemory): boolean {
+  return canonicalJson({ ...a }) === canonicalJson({ ...b });
+}

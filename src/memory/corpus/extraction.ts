@@ -1,0 +1,231 @@
+/**
+ * What a conversation's extraction does to the memory of its agent.
+ *
+ * EXTRACTED-1  The operations of an extraction apply once, however often they are handed over, and each has an outcome. An operation
+ *              that is refused does not keep the others from applying.
+ * EXTRACTED-2  An extraction changes the memories that it was offered, at the versions that it saw, and no others.
+ * EXTRACTED-3  The same text of the same user is one memory with the sources of all who said it, in a persona's scope of
+ *              conversations of the same conversation.
+ * EXTRACTED-4  A text that somebody erased does not come back by an extraction, and nothing is extracted from a turn that was told
+ *              of a memory that was erased since.
+ */
+import type { MemoryOutcome, MemoryReader, MemorySource, OfferedMemory } from "../../protocol/memory.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { toIso } from "../../shared/time.ts";
+import { validate } from "../../shared/validation.ts";
+import { type Corpus, staleVersion } from "./corpus.ts";
+import type { Cause } from "./decide.ts";
+import { Offers } from "./offers.ts";
+import { type CheckedOperation, checkOperation, checkSizes, type Extracted, offerSchema } from "./schemas.ts";
+import type { StoredMemory } from "./stored-memory.ts";
+
+/** Memories that an extraction is offered, unless it asks for another number. */
+const DEFAULT_OFFER = 20;
+
+/** An operation with the hash of its text; `null` for one that is not valid. */
+interface PreparedOperation {
+  operation: CheckedOperation | null;
+  hash: string;
+}
+
+/** Operations, with what the transaction needs of them. */
+export interface PreparedExtraction {
+  operations: PreparedOperation[];
+  vectors: unknown;
+}
+
+export class Extractions {
+  readonly #offers: Offers;
+
+  constructor(private readonly corpus: Corpus) {
+    this.#offers = new Offers(corpus.ports.database);
+  }
+
+  /** As `MemoryApi.offerMemories`. */
+  async offer(
+    reader: MemoryReader,
+    given: { operationId: string; query: string; limit?: number },
+  ): Promise<OfferedMemory[]> {
+    const { operationId, query, limit = DEFAULT_OFFER } = validate(offerSchema, given, "/offer");
+    const { corpus } = this;
+    if (!corpus.exists) return [];
+    const before = this.#offers.find(operationId);
+    if (before !== undefined) return this.#stillOffered(before.offered);
+    const { matches } = await corpus.find(reader, { query, limit });
+    const memories = matches.map(({ memory }) => memory);
+    const offered = memories.map(({ id, version }): [string, number] => [id, version]);
+    await corpus.change(() => this.#offers.put(operationId, { offered }));
+    return memories.map(toOffered);
+  }
+
+  /** Reads what `apply` needs, before its transaction. */
+  async prepare({ subject, operations }: Extracted): Promise<PreparedExtraction> {
+    const { corpus } = this;
+    const checked = operations.map(checkOperation);
+    const prepared = checked.map(async (operation): Promise<PreparedOperation> => {
+      if (operation === null || !("content" in operation) || operation.content === undefined)
+        return { operation, hash: "" };
+      const userId = "memoryId" in operation ? corpus.findById(operation.memoryId)?.userId : subject.userId;
+      return { operation, hash: await corpus.hash.of(userId, operation.content) };
+    });
+    const texts = checked.flatMap((operation) =>
+      operation !== null && "content" in operation && operation.content !== undefined
+        ? [operation.content]
+        : [],
+    );
+    return { operations: await Promise.all(prepared), vectors: await corpus.ports.index.prepare(texts) };
+  }
+
+  /** Applies operations in the current transaction, once (EXTRACTED-1). Resolves when the wake-up is armed. */
+  apply(body: Extracted, prepared: PreparedExtraction): { outcomes: MemoryOutcome[]; armed: Promise<void> } {
+    const { corpus } = this;
+    corpus.createTables();
+    const before = this.#offers.find(body.operationId);
+    if (before?.outcomes !== undefined) return { outcomes: before.outcomes, armed: Promise.resolve() };
+    const offered = new Map(before?.offered ?? []);
+    const cause: Cause = {
+      now: corpus.ports.clock.now(),
+      by: {
+        kind: "extraction",
+        conversationId: body.source.conversationId,
+        turnId: body.source.turnId,
+      },
+      sources: [body.source],
+      tainted: body.tainted === true,
+    };
+    const hasErased = corpus.rows.tombstones.hasErased(body.used);
+    const outcomes = prepared.operations.map((one): MemoryOutcome => {
+      if (hasErased)
+        return refused(
+          "CONFLICT",
+          "A memory that the turn was told of was erased since. Nothing is learned from it.",
+        );
+      return this.#outcome(one, { body, cause, offered, vectors: prepared.vectors });
+    });
+    this.#offers.put(body.operationId, { offered: before?.offered ?? [], outcomes });
+    return { outcomes, armed: corpus.ports.noted() };
+  }
+
+  #outcome(prepared: PreparedOperation, context: Context): MemoryOutcome {
+    try {
+      return this.corpus.ports.database.transaction(() => this.#apply(prepared, context));
+    } catch (error) {
+      if (!(error instanceof DramatisError)) throw error;
+      return refused(error.code, error.message);
+    }
+  }
+
+  #apply({ operation, hash }: PreparedOperation, context: Context): MemoryOutcome {
+    if (operation === null) return refused("INVALID_INPUT", "The operation is not valid.");
+    const { corpus } = this;
+    const { cause, vectors, offered } = context;
+    checkSizes("content" in operation ? operation : {});
+    if (operation.op === "write") return this.#write(operation, hash, context);
+    const memory = this.#offered(operation.memoryId, offered);
+    switch (operation.op) {
+      case "update": {
+        if (hash !== "" && corpus.rows.tombstones.hasHash(hash)) throw erasedText();
+        const { op: _, memoryId: __, ...change } = operation;
+        const after = corpus.changeOne(memory, change, cause, { hash, vectors });
+        return this.#applied(memory, after, offered);
+      }
+      case "archive":
+        return this.#applied(memory, corpus.archiveOne(memory, cause), offered);
+      case "delete":
+        corpus.eraseOne(memory, { isErased: false, hash: null });
+        offered.delete(memory.id);
+        return { status: "applied", memoryId: memory.id, version: memory.version + 1 };
+    }
+  }
+
+  #write(
+    operation: Extract<CheckedOperation, { op: "write" }>,
+    hash: string,
+    { body, cause, vectors, offered }: Context,
+  ): MemoryOutcome {
+    const { corpus } = this;
+    const { op: _, derivedFrom = [], subjectName: __, ...input } = operation;
+    if (corpus.rows.tombstones.hasHash(hash)) throw erasedText();
+    const userId = body.subject.userId ?? null;
+    const conversationId = body.subject.conversationId ?? null;
+    const isSubject = (memory: StoredMemory) =>
+      memory.userId === userId && (body.scope !== "conversation" || memory.conversationId === conversationId);
+    const equal = corpus.rows.memories
+      .byHash(hash)
+      .find((memory) => isSubject(memory) && memory.state === "current" && !memory.hidden);
+    if (equal !== undefined) {
+      for (const source of cause.sources) corpus.rows.memories.addSource(equal.n, source);
+      return { status: "unchanged", memoryId: equal.id };
+    }
+    const time = input.time ?? body.time;
+    const { key, ...fields } = input;
+    const known =
+      key === undefined
+        ? undefined
+        : corpus.withKey(key, userId, body.scope === "conversation" ? conversationId : null);
+    if (known !== undefined) {
+      const after = corpus.changeOne(known, { ...fields, time }, cause, { hash, vectors });
+      return this.#applied(known, after, offered);
+    }
+    const stored = corpus.insertOne({ userId, conversationId, hash }, { ...input, time }, cause, vectors);
+    for (const id of derivedFrom) this.#derive(stored, this.#offered(id, offered));
+    return { status: "applied", memoryId: stored.id, version: stored.version };
+  }
+
+  /** Notes that a memory was made of another one, whose sources are its own. */
+  #derive(memory: StoredMemory, part: StoredMemory): void {
+    const { memories } = this.corpus.rows;
+    memories.addPart(memory.n, part);
+    for (const source of memories.sources(part.n)) memories.addSource(memory.n, source);
+  }
+
+  #applied(before: StoredMemory, after: StoredMemory, offered: Map<string, number>): MemoryOutcome {
+    if (after.version === before.version) return { status: "unchanged", memoryId: after.id };
+    if (offered.has(after.id)) offered.set(after.id, after.version);
+    return { status: "applied", memoryId: after.id, version: after.version };
+  }
+
+  /** Returns a memory that was offered, if it has still the version that was. Throws `NOT_FOUND` or `CONFLICT`. */
+  #offered(id: string, offered: ReadonlyMap<string, number>): StoredMemory {
+    const version = offered.get(id);
+    const memory = version === undefined ? undefined : this.corpus.findById(id);
+    if (version === undefined || memory === undefined)
+      throw new DramatisError("NOT_FOUND", "The extraction was not offered this memory.");
+    if (memory.version !== version) throw staleVersion(memory, version);
+    return memory;
+  }
+
+  #stillOffered(offered: readonly [string, number][]): OfferedMemory[] {
+    return offered.flatMap(([id, version]) => {
+      const memory = this.corpus.findById(id);
+      return memory?.version === version ? [toOffered(memory)] : [];
+    });
+  }
+}
+
+interface Context {
+  body: Omit<Extracted, "source"> & { source: MemorySource };
+  cause: Cause;
+  offered: Map<string, number>;
+  vectors: unknown;
+}
+
+function toOffered({ id, version, type, content, key, time, validFrom }: StoredMemory): OfferedMemory {
+  return {
+    id,
+    version,
+    type,
+    content,
+    ...defined({ key: key ?? undefined, time: time === null ? undefined : toIso(time) }),
+    validFrom: toIso(validFrom),
+  };
+}
+
+function erasedText(): DramatisError {
+  return new DramatisError("CONFLICT", "This text was erased. An extraction does not bring it back.");
+}
+
+function refused(code: string, message: string): MemoryOutcome {
+  return { status: "refused", code, message };
+}

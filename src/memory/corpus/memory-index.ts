@@ -1,0 +1,50 @@
+/** The index of an agent's memory, as its corpus uses it. */
+import type { MemoryScope, MemoryScore, RankingWeights } from "../../protocol/memory.ts";
+
+/** What an index keeps of a memory. Times are milliseconds since the epoch. */
+export interface IndexEntry {
+  n: number;
+  text: string;
+  type: string;
+  userId?: string;
+  conversationId?: string;
+  speaker?: string;
+  session?: string;
+  sequence?: number;
+  time: number;
+  significance: number;
+  changedAt: number;
+}
+
+export interface IndexQuery {
+  text: string;
+  now: number;
+  limit: number;
+  minRelevance: number;
+  weights: Partial<RankingWeights>;
+  filter: {
+    types?: string[];
+    speaker?: string;
+    session?: string;
+    from?: number;
+    before?: number;
+    userId?: string;
+    conversationId?: string;
+  };
+  visible: { scope: MemoryScope; userId?: string; conversationId?: string } | "all";
+  /** The only memories that may be found. */
+  allowed?: ReadonlySet<number>;
+}
+
+/** Finds memories. `put` and `remove` are part of the caller's transaction. */
+export interface MemoryIndex<Prepared = unknown> {
+  create(): void;
+  /** Reads what `put` needs, before the transaction. */
+  prepare(texts: readonly string[]): Promise<Prepared>;
+  put(entries: readonly IndexEntry[], prepared: Prepared): void;
+  remove(ns: readonly number[]): void;
+  search(query: IndexQuery): Promise<{
+    matches: { n: number; score: MemoryScore }[];
+    semantic: "all" | "some" | "none";
+  }>;
+}

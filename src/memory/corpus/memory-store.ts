@@ -1,0 +1,312 @@
+/** The rows of an agent's memory. Every method that writes is called in a transaction. */
+import type { SqlDatabase } from "../../ports/sql-database.ts";
+import type { MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
+import { bothOrders } from "../../shared/page.ts";
+import type { CheckedFilter } from "./schemas.ts";
+import type { StoredMemory } from "./stored-memory.ts";
+import { subjectOfVisible, type Visible } from "./visibility.ts";
+
+const HAS_TABLES = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'memory_pending'";
+
+const PUT = `INSERT OR REPLACE INTO memories
+  (n, id, key, content, long, ref, hash, type, significance, speaker, session, sequence, time, metadata, user_id, conversation_id,
+    state, hidden, tainted, valid_from, valid_to, version, created_at, updated_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)`;
+const GET = "SELECT * FROM memories WHERE n = ?";
+const BY_NUMBERS = "SELECT * FROM memories WHERE n IN (SELECT value FROM json_each(?))";
+const REMOVE = "DELETE FROM memories WHERE n = ?";
+const NEXT = `SELECT MAX(
+  (SELECT COALESCE(MAX(n), 0) FROM memories), (SELECT COALESCE(MAX(n), 0) FROM memory_tombstones)) + 1 AS n`;
+const BY_KEY = "SELECT * FROM memories WHERE key = ? ORDER BY n";
+const BY_HASH = "SELECT * FROM memories WHERE hash = ? ORDER BY n";
+const COUNT = `SELECT COUNT(*) AS memories, COUNT(*) FILTER (WHERE state = 'archived') AS archived FROM memories`;
+const ENDING =
+  "SELECT * FROM memories WHERE valid_to <= ? AND valid_to IS NOT NULL AND state = 'current' LIMIT 100";
+const AFTER = "SELECT * FROM memories WHERE n > ? AND state = 'current' AND hidden = 0 ORDER BY n LIMIT ?";
+
+/** Members of a filter that are `NULL` do not filter. */
+const MATCHES = `(?1 = 1 OR user_id = ?2 OR conversation_id = ?3 OR (?4 = 1 AND user_id IS NULL AND conversation_id IS NULL))
+  AND state IN (SELECT value FROM json_each(?5))
+  AND (?6 IS NULL OR type IN (SELECT value FROM json_each(?6)))
+  AND (?7 IS NULL OR speaker = ?7)
+  AND (?8 IS NULL OR session = ?8)
+  AND (?9 IS NULL OR COALESCE(time, created_at) >= ?9)
+  AND (?10 IS NULL OR COALESCE(time, created_at) < ?10)
+  AND (?11 IS NULL OR user_id = ?11)
+  AND (?12 IS NULL OR conversation_id = ?12)
+  AND (?13 IS NULL OR NOT EXISTS (
+    SELECT 1 FROM json_each(?13) AS wanted WHERE NOT EXISTS (
+      SELECT 1 FROM json_each(memories.metadata) AS member
+      WHERE member.key = wanted.key AND member.type IN (wanted.type, IIF(wanted.type = 'real', 'integer', wanted.type))
+        AND member.atom = wanted.atom)))`;
+const LIST = bothOrders(
+  (comparison, order) =>
+    `SELECT * FROM memories WHERE ${MATCHES} AND n ${comparison} ?14 ORDER BY n ${order} LIMIT ?15`,
+);
+const NUMBERS = `SELECT n FROM memories WHERE ${MATCHES} AND hidden = 0`;
+
+const ADD_LOG = "INSERT OR REPLACE INTO memory_log (n, version, entry) VALUES (?, ?, ?)";
+const LOG = "SELECT entry FROM memory_log WHERE n = ? ORDER BY version DESC";
+const REMOVE_LOG = "DELETE FROM memory_log WHERE n = ?";
+
+const ADD_SOURCE = `INSERT INTO memory_sources (conversation_id, turn_id, n, entries) VALUES (?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET entries = excluded.entries WHERE entries IS NOT excluded.entries`;
+const SOURCES = "SELECT conversation_id, turn_id, entries FROM memory_sources WHERE n = ? ORDER BY turn_id";
+const SOURCE = "SELECT entries FROM memory_sources WHERE conversation_id = ? AND turn_id = ? AND n = ?";
+const SOURCES_OF = "SELECT turn_id, n, entries FROM memory_sources WHERE conversation_id = ?";
+const REMOVE_SOURCE = "DELETE FROM memory_sources WHERE conversation_id = ? AND turn_id = ? AND n = ?";
+const REMOVE_SOURCES = "DELETE FROM memory_sources WHERE n = ?";
+
+const ADD_PART = "INSERT OR IGNORE INTO memory_parts (part, n, part_id) VALUES (?, ?, ?)";
+const PARTS = "SELECT part_id FROM memory_parts WHERE n = ? ORDER BY part";
+const WHOLES = "SELECT n FROM memory_parts WHERE part = ?";
+const REMOVE_PARTS = "DELETE FROM memory_parts WHERE n = ?1 OR part = ?1";
+
+const PUT_TEXT = "INSERT OR REPLACE INTO memory_texts (n, version, text) VALUES (?, ?, ?)";
+const TEXT = "SELECT version, text FROM memory_texts WHERE n = ?";
+const REMOVE_TEXT = "DELETE FROM memory_texts WHERE n = ?";
+
+type MemoryRow = {
+  n: number;
+  id: string;
+  key: string | null;
+  content: string;
+  long: number;
+  ref: string | null;
+  hash: string;
+  type: string;
+  significance: number;
+  speaker: string | null;
+  session: string | null;
+  sequence: number | null;
+  time: number | null;
+  metadata: string;
+  user_id: string | null;
+  conversation_id: string | null;
+  state: string;
+  hidden: number;
+  tainted: number;
+  valid_from: number;
+  valid_to: number | null;
+  version: number;
+  created_at: number;
+  updated_at: number;
+};
+type SourceRow = { conversation_id: string; turn_id: string; entries: string | null };
+
+export class MemoryStore {
+  constructor(private readonly database: SqlDatabase) {}
+
+  /** Reports whether the agent has ever had a memory. */
+  exists(): boolean {
+    return this.database.all(HAS_TABLES).length > 0;
+  }
+
+  put(memory: StoredMemory): void {
+    this.database.run(
+      PUT,
+      memory.n,
+      memory.id,
+      memory.key,
+      memory.content,
+      memory.long ? 1 : 0,
+      memory.ref,
+      memory.hash,
+      memory.type,
+      memory.significance,
+      memory.speaker,
+      memory.session,
+      memory.sequence,
+      memory.time,
+      JSON.stringify(memory.metadata),
+      memory.userId,
+      memory.conversationId,
+      memory.state,
+      memory.hidden ? 1 : 0,
+      memory.tainted ? 1 : 0,
+      memory.validFrom,
+      memory.validTo,
+      memory.version,
+      memory.createdAt,
+      memory.updatedAt,
+    );
+  }
+
+  find(n: number): StoredMemory | undefined {
+    return this.database.all<MemoryRow>(GET, n).map(toStored)[0];
+  }
+
+  /** Returns the memories with these numbers, by number. */
+  byNumbers(ns: readonly number[]): Map<number, StoredMemory> {
+    const rows = this.database.all<MemoryRow>(BY_NUMBERS, JSON.stringify(ns));
+    return new Map(rows.map((row) => [row.n, toStored(row)]));
+  }
+
+  /** Returns the number of the next memory. */
+  next(): number {
+    return this.database.all<{ n: number }>(NEXT)[0]?.n ?? 1;
+  }
+
+  byKey(key: string): StoredMemory[] {
+    return this.database.all<MemoryRow>(BY_KEY, key).map(toStored);
+  }
+
+  byHash(hash: string): StoredMemory[] {
+    return this.database.all<MemoryRow>(BY_HASH, hash).map(toStored);
+  }
+
+  /** Removes everything of a memory but its tombstone. */
+  remove(n: number): void {
+    for (const statement of [REMOVE, REMOVE_LOG, REMOVE_SOURCES, REMOVE_PARTS, REMOVE_TEXT])
+      this.database.run(statement, n);
+  }
+
+  count(): { memories: number; archived: number } {
+    return (
+      this.database.all<{ memories: number; archived: number }>(COUNT)[0] ?? { memories: 0, archived: 0 }
+    );
+  }
+
+  /** Returns memories that are still current and end by `now`. */
+  ending(now: number): StoredMemory[] {
+    return this.database.all<MemoryRow>(ENDING, now).map(toStored);
+  }
+
+  /** Returns memories that searches find, after a number. */
+  after(n: number, limit: number): StoredMemory[] {
+    return this.database.all<MemoryRow>(AFTER, n, limit).map(toStored);
+  }
+
+  list(
+    visible: Visible,
+    filter: CheckedFilter,
+    page: { order: "asc" | "desc"; after: number; limit: number },
+  ): StoredMemory[] {
+    const values = filterValues(visible, filter);
+    return this.database.all<MemoryRow>(LIST[page.order], ...values, page.after, page.limit).map(toStored);
+  }
+
+  /** Returns the numbers of the current memories that match a filter. */
+  numbers(visible: Visible, filter: CheckedFilter): Set<number> {
+    const rows = this.database.all<{ n: number }>(NUMBERS, ...filterValues(visible, filter));
+    return new Set(rows.map(({ n }) => n));
+  }
+
+  addLog(n: number, entry: MemoryLogEntry): void {
+    this.database.run(ADD_LOG, n, entry.version, JSON.stringify(entry));
+  }
+
+  /** The newest first. */
+  log(n: number): MemoryLogEntry[] {
+    // SAFETY: only `addLog` writes the column.
+    return this.database
+      .all<{ entry: string }>(LOG, n)
+      .map(({ entry }) => JSON.parse(entry) as MemoryLogEntry);
+  }
+
+  /** Adds a source; of a turn that is one already the entries of both. */
+  addSource(n: number, { conversationId, turnId, entries }: MemorySource): void {
+    const [row] = this.database.all<{ entries: string | null }>(SOURCE, conversationId, turnId, n);
+    const isWhole = entries === undefined || row?.entries === null;
+    const all = isWhole
+      ? null
+      : [...new Set([...entriesOf(row?.entries ?? null), ...entries])].sort((a, b) => a - b);
+    this.database.run(ADD_SOURCE, conversationId, turnId, n, all === null ? null : JSON.stringify(all));
+  }
+
+  sources(n: number): MemorySource[] {
+    return this.database.all<SourceRow>(SOURCES, n).map(({ conversation_id, turn_id, entries }) => ({
+      conversationId: conversation_id,
+      turnId: turn_id,
+      ...(entries !== null && { entries: entriesOf(entries) }),
+    }));
+  }
+
+  /** Returns the sources in a conversation, each with the number of its memory. `entries` is `null` for a whole turn. */
+  sourcesOf(conversationId: string): { turnId: string; n: number; entries: number[] | null }[] {
+    const rows = this.database.all<{ turn_id: string; n: number; entries: string | null }>(
+      SOURCES_OF,
+      conversationId,
+    );
+    return rows.map(({ turn_id, n, entries }) => ({
+      turnId: turn_id,
+      n,
+      entries: entries === null ? null : entriesOf(entries),
+    }));
+  }
+
+  removeSource(conversationId: string, turnId: string, n: number): void {
+    this.database.run(REMOVE_SOURCE, conversationId, turnId, n);
+  }
+
+  /** Notes that memory `n` was made of another one. */
+  addPart(n: number, part: { n: number; id: string }): void {
+    this.database.run(ADD_PART, part.n, n, part.id);
+  }
+
+  /** Returns the ids of the memories that memory `n` was made of. */
+  parts(n: number): string[] {
+    return this.database.all<{ part_id: string }>(PARTS, n).map(({ part_id }) => part_id);
+  }
+
+  /** Returns the numbers of the memories that were made of memory `n`. */
+  wholes(n: number): number[] {
+    return this.database.all<{ n: number }>(WHOLES, n).map((row) => row.n);
+  }
+
+  putText(n: number, version: number, text: string): void {
+    this.database.run(PUT_TEXT, n, version, text);
+  }
+
+  text(n: number): { version: number; text: string } | undefined {
+    return this.database.all<{ version: number; text: string }>(TEXT, n)[0];
+  }
+
+  removeText(n: number): void {
+    this.database.run(REMOVE_TEXT, n);
+  }
+}
+
+function entriesOf(entries: string | null): number[] {
+  // SAFETY: only `addSource` writes the column.
+  return entries === null ? [] : (JSON.parse(entries) as number[]);
+}
+
+function filterValues(visible: Visible, filter: CheckedFilter): (string | number | null)[] {
+  const { all, userId, conversationId, unowned } = subjectOfVisible(visible);
+  const { type, speaker, session, from, before, metadata, subject, state = ["current"] } = filter;
+  return [
+    all,
+    userId,
+    conversationId,
+    unowned,
+    JSON.stringify(state),
+    type === undefined ? null : JSON.stringify(Array.isArray(type) ? type : [type]),
+    speaker ?? null,
+    session ?? null,
+    from ?? null,
+    before ?? null,
+    subject?.userId ?? null,
+    subject?.conversationId ?? null,
+    metadata === undefined ? null : JSON.stringify(metadata),
+  ];
+}
+
+function toStored(row: MemoryRow): StoredMemory {
+  const { user_id, conversation_id, valid_from, valid_to, created_at, updated_at, ...same } = row;
+  return {
+    ...same,
+    long: row.long === 1,
+    hidden: row.hidden === 1,
+    tainted: row.tainted === 1,
+    // SAFETY: only `put` writes these columns.
+    metadata: JSON.parse(row.metadata) as StoredMemory["metadata"],
+    state: row.state as StoredMemory["state"],
+    userId: user_id,
+    conversationId: conversation_id,
+    validFrom: valid_from,
+    validTo: valid_to,
+    createdAt: created_at,
+    updatedAt: updated_at,
+  };
+}

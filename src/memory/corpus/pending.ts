@@ -1,0 +1,55 @@
+/** The marks of memories whose copies are behind, and the objects that are to be deleted once the copies are up to date. */
+import type { SqlDatabase } from "../../ports/sql-database.ts";
+
+const GET = "SELECT seq, gone FROM memory_pending WHERE n = ?";
+const PUT = "INSERT OR REPLACE INTO memory_pending (n, seq, gone) VALUES (?, ?, ?)";
+const LIST = "SELECT n, seq, gone FROM memory_pending ORDER BY n LIMIT ?";
+const DONE = "DELETE FROM memory_pending WHERE n = ? AND seq = ?";
+const REDERIVE = "INSERT OR IGNORE INTO memory_rederive (n) VALUES (?)";
+const COUNT = "SELECT COUNT(*) AS count FROM memory_pending";
+
+type PendingRow = { n: number; seq: number; gone: string | null };
+
+/** A memory whose copies are behind. */
+export interface PendingMemory {
+  n: number;
+  /** Counts the marks of the memory: a mark that is removed must be the one that was read. */
+  seq: number;
+  /** The keys of objects to delete. */
+  objects: string[];
+}
+
+export class Pending {
+  constructor(private readonly database: SqlDatabase) {}
+
+  note(n: number, objects: readonly string[] = []): void {
+    const [row] = this.database.all<{ seq: number; gone: string | null }>(GET, n);
+    const before = row === undefined ? [] : objectsOf(row.gone);
+    const all = [...new Set([...before, ...objects])];
+    this.database.run(PUT, n, (row?.seq ?? 0) + 1, all.length === 0 ? null : JSON.stringify(all));
+  }
+
+  list(limit: number): PendingMemory[] {
+    return this.database
+      .all<PendingRow>(LIST, limit)
+      .map(({ n, seq, gone }) => ({ n, seq, objects: objectsOf(gone) }));
+  }
+
+  done({ n, seq }: PendingMemory): void {
+    this.database.run(DONE, n, seq);
+  }
+
+  /** Marks a memory that is to be derived again. */
+  rederive(n: number): void {
+    this.database.run(REDERIVE, n);
+  }
+
+  count(): number {
+    return this.database.all<{ count: number }>(COUNT)[0]?.count ?? 0;
+  }
+}
+
+function objectsOf(gone: string | null): string[] {
+  // SAFETY: only `note` writes the column.
+  return gone === null ? [] : (JSON.parse(gone) as string[]);
+}

@@ -1,0 +1,38 @@
+/**
+ * The tables of an agent's memory in its actor's database. They are created at the first write, so that agents without memory
+ * have none.
+ */
+import type { SqlDatabase } from "../../ports/sql-database.ts";
+
+const TABLES = [
+  `CREATE TABLE IF NOT EXISTS memories (
+    n INTEGER PRIMARY KEY, id TEXT NOT NULL, key TEXT, content TEXT NOT NULL, long INTEGER NOT NULL, ref TEXT, hash TEXT NOT NULL,
+    type TEXT NOT NULL, significance REAL NOT NULL, speaker TEXT, session TEXT, sequence INTEGER, time INTEGER, metadata TEXT NOT NULL,
+    user_id TEXT, conversation_id TEXT, state TEXT NOT NULL, hidden INTEGER NOT NULL, tainted INTEGER NOT NULL,
+    valid_from INTEGER NOT NULL, valid_to INTEGER, version INTEGER NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL)`,
+  "CREATE INDEX IF NOT EXISTS memories_by_hash ON memories (hash)",
+  "CREATE INDEX IF NOT EXISTS memories_by_key ON memories (key) WHERE key IS NOT NULL",
+  "CREATE INDEX IF NOT EXISTS memories_by_end ON memories (valid_to) WHERE valid_to IS NOT NULL AND state = 'current'",
+  `CREATE TABLE IF NOT EXISTS memory_log (
+    n INTEGER NOT NULL, version INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (n, version)) WITHOUT ROWID`,
+  `CREATE TABLE IF NOT EXISTS memory_sources (
+    conversation_id TEXT NOT NULL, turn_id TEXT NOT NULL, n INTEGER NOT NULL, entries TEXT,
+    PRIMARY KEY (conversation_id, turn_id, n)) WITHOUT ROWID`,
+  "CREATE INDEX IF NOT EXISTS memory_sources_by_memory ON memory_sources (n)",
+  `CREATE TABLE IF NOT EXISTS memory_parts (
+    part INTEGER NOT NULL, n INTEGER NOT NULL, part_id TEXT NOT NULL, PRIMARY KEY (part, n)) WITHOUT ROWID`,
+  "CREATE INDEX IF NOT EXISTS memory_parts_by_memory ON memory_parts (n)",
+  "CREATE TABLE IF NOT EXISTS memory_texts (n INTEGER PRIMARY KEY, version INTEGER NOT NULL, text TEXT NOT NULL)",
+  "CREATE TABLE IF NOT EXISTS memory_requests (key TEXT PRIMARY KEY, hash TEXT NOT NULL, id TEXT NOT NULL) WITHOUT ROWID",
+  "CREATE TABLE IF NOT EXISTS memory_offers (operation_id TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
+  `CREATE TABLE IF NOT EXISTS memory_tombstones (
+    n INTEGER PRIMARY KEY, id TEXT NOT NULL, at INTEGER NOT NULL, erased INTEGER NOT NULL, hash TEXT)`,
+  "CREATE INDEX IF NOT EXISTS memory_tombstones_by_hash ON memory_tombstones (hash) WHERE hash IS NOT NULL",
+  "CREATE TABLE IF NOT EXISTS memory_rederive (n INTEGER PRIMARY KEY)",
+  "CREATE TABLE IF NOT EXISTS memory_pending (n INTEGER PRIMARY KEY, seq INTEGER NOT NULL, gone TEXT)",
+];
+
+/** Creates the tables that are not there. */
+export function createTables(database: SqlDatabase): void {
+  for (const statement of TABLES) database.run(statement);
+}
