@@ -1,9 +1,9 @@
 /** The console: the list of conversations beside the current page, or over it on small screens. */
 import { useCallback, useState } from "react";
-import { agentName, wordsOf } from "../format.ts";
 import { useAgents } from "../hooks/use-agents.ts";
 import { useConversations } from "../hooks/use-conversations.ts";
 import { useMediaQuery } from "../hooks/use-media-query.ts";
+import { nameAmong } from "../names.ts";
 import type { Route } from "../route.ts";
 import { useRoute } from "../router.ts";
 import { AgentPage } from "./agents/agent-page.tsx";
@@ -18,15 +18,15 @@ import { RunsPage } from "./runs-page.tsx";
 import { Sidebar } from "./sidebar.tsx";
 
 /** The link of the list that leads to a page. */
-const AREAS: Record<Route["page"], "runs" | "agents" | undefined> = {
+const AREAS: Record<Route["page"], "runs" | "all-agents" | undefined> = {
   new: undefined,
   conversation: undefined,
   runs: "runs",
   run: "runs",
-  agents: "agents",
-  agent: "agents",
-  memory: "agents",
-  memories: "agents",
+  agents: "all-agents",
+  agent: "all-agents",
+  memory: "all-agents",
+  memories: "all-agents",
 };
 
 export function App() {
@@ -39,10 +39,6 @@ export function App() {
   const closeDrawer = useCallback(() => setDrawerOpen(false), []);
   const onMenu = wide ? undefined : openDrawer;
 
-  const nameOf = (id: string) => {
-    const agent = agents.value?.find((candidate) => candidate.id === id);
-    return agent === undefined ? wordsOf(id) : agentName(agent);
-  };
   const reloadAll = () => {
     agents.reload();
     conversations.reload();
@@ -79,7 +75,7 @@ export function App() {
           <MemoryPage
             key={route.agentId}
             agentId={route.agentId}
-            agentName={nameOf(route.agentId)}
+            agentName={nameAmong(agents.value, route.agentId)}
             memoryId={route.memoryId}
             onMenu={onMenu}
           />
@@ -90,7 +86,9 @@ export function App() {
             key={route.id}
             id={route.id}
             agents={agents.value}
+            turnId={route.turnId}
             onRenamed={conversations.reload}
+            onDeleted={conversations.reload}
             onMenu={onMenu}
           />
         )}

@@ -1,8 +1,5 @@
-/** Ends a conversation for good, after a second click, and says that it has ended. */
-import { useState } from "react";
-import { messageOf } from "../format.ts";
-import { ConfirmedButton } from "./confirmed-button.tsx";
-import { ErrorNote } from "./error-note.tsx";
+/** Ends a conversation for good, and says that it has ended. */
+import { ConfirmedAction } from "./confirmed-action.tsx";
 
 interface EndButtonProps {
   /** Rejects if the conversation cannot be ended. */
@@ -10,20 +7,14 @@ interface EndButtonProps {
 }
 
 export function EndButton({ onEnd }: EndButtonProps) {
-  const [error, setError] = useState<unknown>(undefined);
   return (
-    <div className="mt-1 space-y-1 border-t border-line px-3 pt-3 pb-2">
-      <ConfirmedButton
-        texts={{ idle: "End conversation", asking: "End it for good?", working: "Ending…" }}
-        needsSecond={true}
-        className="text-caution"
-        testId="end"
-        onConfirm={onEnd}
-        onError={setError}
-      />
-      <p className="text-xs text-muted">Answers in progress stop. You can still read it.</p>
-      {error !== undefined && <ErrorNote text={messageOf(error)} />}
-    </div>
+    <ConfirmedAction
+      texts={{ idle: "End conversation", asking: "End it for good?", working: "Ending…" }}
+      className="text-caution"
+      testId="end"
+      note="Answers in progress stop. You can still read it."
+      onConfirm={onEnd}
+    />
   );
 }
 

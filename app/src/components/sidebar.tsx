@@ -1,7 +1,8 @@
 /** The list of conversations, with a link to start a new one. */
 import type { AgentIdentity } from "../../../src/client/index.ts";
-import { agentName, messageOf, wordsOf } from "../format.ts";
+import { messageOf } from "../format.ts";
 import type { Conversations } from "../hooks/use-conversations.ts";
+import { nameAmong } from "../names.ts";
 import { AGENTS_PATH, RUNS_PATH } from "../route.ts";
 import { ConversationItem } from "./conversation-item.tsx";
 import { Icon, type IconName } from "./icon.tsx";
@@ -14,12 +15,11 @@ interface SidebarProps {
   conversations: Conversations;
   currentId: string | null;
   /** The area of the page that is not a conversation. */
-  at: "runs" | "agents" | undefined;
+  at: "runs" | "all-agents" | undefined;
   onNavigate: () => void;
 }
 
 export function Sidebar({ agents, conversations, currentId, at, onNavigate }: SidebarProps) {
-  const names = new Map(agents?.map((agent) => [agent.id, agentName(agent)]));
   const { value: list, error, more, loadMore, reload } = conversations;
 
   return (
@@ -39,7 +39,14 @@ export function Sidebar({ agents, conversations, currentId, at, onNavigate }: Si
           New conversation
         </Link>
         <Area name="runs" to={RUNS_PATH} text="Runs" icon="graph" at={at} onNavigate={onNavigate} />
-        <Area name="agents" to={AGENTS_PATH} text="Agents" icon="agents" at={at} onNavigate={onNavigate} />
+        <Area
+          name="all-agents"
+          to={AGENTS_PATH}
+          text="Agents"
+          icon="agents"
+          at={at}
+          onNavigate={onNavigate}
+        />
       </div>
       <nav aria-label="Conversations" className="min-h-0 flex-1 overflow-y-auto px-3 pb-4">
         {list !== undefined && list.length > 0 && (
@@ -48,7 +55,7 @@ export function Sidebar({ agents, conversations, currentId, at, onNavigate }: Si
               <ConversationItem
                 key={conversation.id}
                 conversation={conversation}
-                agentName={names.get(conversation.agentId) ?? wordsOf(conversation.agentId)}
+                agentName={nameAmong(agents, conversation.agentId)}
                 current={conversation.id === currentId}
                 onNavigate={onNavigate}
               />

@@ -25,6 +25,8 @@ interface TurnBlockProps {
   isCompany: boolean;
   /** Other turns speak in between: the parts of this one are marked as belonging together. */
   isThread: boolean;
+  /** A link leads to this turn. */
+  isSought?: boolean;
   /** Turns that this one waits for; 0 if it runs or is over. */
   waitsFor: number;
   /** The turn is being stopped. */
@@ -39,7 +41,17 @@ interface TurnBlockProps {
 const BESIDE = "Answered beside other messages";
 
 export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
-  const { turn, nameOf, isCompany, isThread, waitsFor, stopping, onStop, onRetry: retryTurn } = props;
+  const {
+    turn,
+    nameOf,
+    isCompany,
+    isThread,
+    isSought = false,
+    waitsFor,
+    stopping,
+    onStop,
+    onRetry: retryTurn,
+  } = props;
   const active = turn.status === "active";
   const [live] = useState(active);
   const onRetry = retryTurn === undefined || !isRepeatable(turn) ? undefined : () => retryTurn(turn.id);
@@ -52,7 +64,8 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
       data-turn={turn.id}
       data-thread={isThread}
       {...(isThread ? { "aria-label": BESIDE, title: BESIDE } : {})}
-      className={`-ml-3 space-y-4 border-l-2 pl-2.5 ${isThread ? (active ? "border-accent" : "border-line") : "border-transparent"}`}
+      tabIndex={isSought ? -1 : undefined}
+      className={`-ml-3 space-y-4 border-l-2 pl-2.5 outline-none ${borderOf(props)}`}
     >
       {turn.items.map((item) => (
         <Item
@@ -77,6 +90,12 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
     </section>
   );
 });
+
+function borderOf({ turn, isThread, isSought }: TurnBlockProps): string {
+  if (isSought === true) return "border-caution";
+  if (!isThread) return "border-transparent";
+  return turn.status === "active" ? "border-accent" : "border-line";
+}
 
 interface ItemProps {
   item: TurnItem;

@@ -1,15 +1,16 @@
 /** One agent: what it is, what it has used, its memory, and the ways to keep it or to delete it. */
-import { useCallback, useState } from "react";
+import { useCallback } from "react";
 import { type AgentView, DramatisClientError } from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
-import { agentDescription, agentName, amountsText, messageOf, momentOf, problemText } from "../../format.ts";
+import { agentDescription, agentName, amountsText, messageOf, momentOf } from "../../format.ts";
 import { useMemoryStatus } from "../../hooks/use-memories.ts";
 import { usePageTitle } from "../../hooks/use-page-title.ts";
 import { useResource } from "../../hooks/use-resource.ts";
 import { AGENTS_PATH, memoryPath } from "../../route.ts";
 import { navigate } from "../../router.ts";
-import { ConfirmedButton } from "../confirmed-button.tsx";
+import { ConfirmedAction } from "../confirmed-action.tsx";
 import { ErrorNote } from "../error-note.tsx";
+import { ExportLink } from "../export-link.tsx";
 import { type Fact, Facts } from "../facts.tsx";
 import { Link } from "../link.tsx";
 import { Loading } from "../loading.tsx";
@@ -43,6 +44,13 @@ export function AgentPage({ id, onDeleted, onMenu }: AgentPageProps) {
             <>
               <About agent={agent} />
               <MemoryOf agentId={id} />
+              <section aria-labelledby="export-agent" className="space-y-2">
+                <h2 id="export-agent" className="text-sm font-semibold">
+                  Export
+                </h2>
+                <ExportLink of="agents" id={id} />
+                <p className="text-xs text-muted">A file with the agent and its memory.</p>
+              </section>
               <DeleteAgent agentId={id} onDeleted={onDeleted} />
             </>
           )}
@@ -106,29 +114,22 @@ function MemoryOf({ agentId }: { agentId: string }) {
 }
 
 function DeleteAgent({ agentId, onDeleted }: { agentId: string; onDeleted: () => void }) {
-  const [error, setError] = useState<unknown>(undefined);
   return (
     <section aria-labelledby="delete-agent" className="space-y-2 border-t border-line pt-4">
       <h2 id="delete-agent" className="text-sm font-semibold">
         Delete
       </h2>
-      <p className="text-sm text-muted">
-        Deletes the agent, its memory, and the conversations in which no other agent takes part. Its id is
-        never used again. Export it first if you want to keep it.
-      </p>
-      <ConfirmedButton
+      <ConfirmedAction
         texts={{ idle: "Delete agent", asking: "Delete it all for good?", working: "Deleting…" }}
-        needsSecond={true}
         className="text-danger"
         testId="delete-agent"
+        note="Deletes the agent, its memory, and the conversations in which no other agent takes part. Its id is never used again. Export it first if you want to keep it."
         onConfirm={async () => {
           await client.agents.delete(agentId);
           navigate(AGENTS_PATH);
           onDeleted();
         }}
-        onError={setError}
       />
-      {error !== undefined && <ErrorNote text={problemText(error)} />}
     </section>
   );
 }

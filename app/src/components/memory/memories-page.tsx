@@ -2,9 +2,10 @@
 import { type FormEvent, useCallback, useState } from "react";
 import type { AgentIdentity } from "../../../../src/client/index.ts";
 import { client } from "../../client.ts";
-import { agentName, messageOf, wordsOf } from "../../format.ts";
+import { agentName, messageOf } from "../../format.ts";
 import { usePageTitle } from "../../hooks/use-page-title.ts";
 import { type Resource, useResource } from "../../hooks/use-resource.ts";
+import { nameAmong } from "../../names.ts";
 import { ErrorNote } from "../error-note.tsx";
 import { FIELD } from "../field.tsx";
 import { Loading } from "../loading.tsx";
@@ -119,8 +120,7 @@ function AgentsResults({ search, agents }: { search: AgentsSearch; agents: Agent
     [search],
   );
   const { value: result, error, reload } = useResource(load);
-  const names = new Map(agents.map((agent) => [agent.id, agentName(agent)]));
-  const nameOf = (id: string) => names.get(id) ?? wordsOf(id);
+  const nameOf = (id: string) => nameAmong(agents, id);
   return (
     <>
       {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}

@@ -1,0 +1,196 @@
+/** Memory in the console: lists, searches, one memory and its history, changes and deletion, in a real browser. */
+import type { BrowserContextOptions, Page } from "playwright-core";
+import { beforeAll, describe, expect, it } from "vitest";
+import { hasChromium, NO_CHROMIUM, sidewaysScrollers, Visitor } from "../support/browser.ts";
+import { workConsole } from "../support/work-console.ts";
+
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+
+describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" : NO_CHROMIUM})`, () => {
+  const world = workConsole("memory");
+
+  const visit = (path: string, options?: BrowserContextOptions): Promise<Page> => {
+    world.visitor = new Visitor(world.browser, world.server.url, options);
+    return world.visitor.open(path);
+  };
+
+  const write = (content: string, more: object = {}, agentId = "guide") =>
+    world.client.memories.write(agentId, { content, ...more });
+  const item = (page: Page, text: string) => page.getByTestId("memory-item").filter({ hasText: text });
+  const details = (page: Page) => page.getByTestId("memory-details");
+
+  beforeAll(async () => {
+    await write("Ann prefers window seats on the train.", { type: "preference", subject: { userId: "ann" } });
+    await write("Ben is allergic to peanuts.", { subject: { userId: "ben" }, significance: 0.9 });
+    await write("The town hall opens at nine.", { type: "place" });
+    await write("The clerk keeps the keys of the town hall.", {}, "clerk");
+  });
+
+  it("lists memories, filters them, and leads there from the agent, by keyboard", async () => {
+    const page = await visit("/");
+    await expect.poll(() => page.getByTestId("composer").isEnabled()).toBe(true);
+    await page.getByTestId("all-agents").press("Enter");
+    await page.waitForURL("**/a");
+    await page.locator("[data-agent=guide] a").first().press("Enter");
+    await page.waitForURL("**/a/guide");
+    await page.getByText("Shows people the town.").waitFor();
+    await page.getByTestId("open-memory").press("Enter");
+    await page.waitForURL("**/a/guide/memory");
+    await page.getByTestId("memory-status").getByText("3 memories").waitFor();
+    expect(await page.getByTestId("memory-item").allTextContents()).toEqual([
+      expect.stringContaining("town hall"),
+      expect.stringContaining("peanuts"),
+      expect.stringContaining("window seats"),
+    ]);
+    await page.getByLabel("User").fill("ben");
+    await page.getByLabel("User").press("Enter");
+    await expect.poll(() => page.getByTestId("memory-item").count()).toBe(1);
+    await item(page, "peanuts").getByText("About ben").waitFor();
+    await page.getByLabel("State").selectOption("Archived");
+    await page.getByText("No memory fits this choice.").waitFor();
+    await page.getByRole("button", { name: "Show all current memories" }).press("Enter");
+    await expect.poll(() => page.getByTestId("memory-item").count()).toBe(3);
+    await page.getByLabel("Type").fill("place");
+    await page.getByLabel("Type").press("Enter");
+    await expect.poll(() => page.getByTestId("memory-item").count()).toBe(1);
+  });
+
+  it("searches, and explains the place of each result", async () => {
+    const page = await visit("/a/guide/memory");
+    await page.getByLabel("Search memories").fill("Which seat does Ann like on the train?");
+    await page.getByRole("button", { name: "Search", exact: true }).press("Enter");
+    const first = page.getByRole("list", { name: "Results" }).getByTestId("memory-item").first();
+    await first.getByText("window seats").waitFor();
+    await first.getByTestId("memory-score").locator("summary").press("Enter");
+    await first.getByRole("row", { name: /Words in common/ }).waitFor();
+    await first.getByText(/Words found: .*train/).waitFor();
+    await first.getByRole("row", { name: /^Score/ }).waitFor();
+  });
+
+  it("adds, changes, explains, archives and deletes a memory", async () => {
+    const page = await visit("/a/guide/memory");
+    const form = page.getByTestId("add-memory");
+    await form.locator("summary").press("Enter");
+    await form.getByRole("button", { name: "Add memory" }).press("Enter");
+    await form.getByText("Enter what to remember.").waitFor();
+    await form.getByLabel("Text").fill("Cleo walks to work.");
+    await form.getByLabel("About the user").fill("cleo");
+    await form.getByLabel("Importance").fill("0.7");
+    await form.getByRole("button", { name: "Add memory" }).press("Enter");
+    await page.getByTestId("memory-note").getByText("The memory was added.").waitFor();
+    await details(page).getByText("Cleo walks to work.").waitFor();
+    await item(page, "Cleo").waitFor();
+
+    await page.getByTestId("edit").press("Enter");
+    const edit = page.getByTestId("edit-memory");
+    await edit.getByLabel("Text").fill("Cleo rides to work.");
+    await edit.getByRole("button", { name: "Save" }).press("Enter");
+    await page.getByTestId("memory-text").getByText("Cleo rides to work.").waitFor();
+    await item(page, "Cleo rides").waitFor();
+    const log = page.getByTestId("memory-log");
+    await log.getByText("Changed by local").waitFor();
+    await log.getByText("The text before").press("Enter");
+    await log.getByText("Cleo walks to work.").waitFor();
+
+    await page.getByTestId("archive").press("Enter");
+    await page.getByTestId("archive").getByText("Take it out of searches?").waitFor();
+    await page.getByTestId("archive").press("Enter");
+    await page.getByTestId("memory-facts").getByText("Archived").first().waitFor();
+    await expect.poll(() => item(page, "Cleo").count()).toBe(0);
+    await page.getByTestId("delete-memory").press("Enter");
+    await page.getByTestId("delete-memory").getByText("Erase it for good?").waitFor();
+    await page.getByTestId("delete-memory").press("Enter");
+    await page.waitForURL("**/a/guide/memory");
+    await page.getByTestId("memory-note").getByText("The memory was deleted.").waitFor();
+    await page.getByLabel("State").selectOption("All");
+    await item(page, "town hall").waitFor();
+    expect(await item(page, "Cleo").count()).toBe(0);
+  });
+
+  it("MEMVIEW-2 overwrites nothing that somebody changed meanwhile, and keeps what the reader typed", async () => {
+    const { id } = await write("Dora lives in the old town.");
+    const page = await visit(`/a/guide/memory/${id}`);
+    await page.getByTestId("edit").click();
+    await page.getByTestId("edit-memory").getByLabel("Text").fill("Dora lives by the river.");
+    await world.client.memories.update("guide", id, { content: "Dora lives in the new town." });
+    await page.getByTestId("edit-memory").getByRole("button", { name: "Save" }).click();
+    const alert = page.getByTestId("edit-memory").getByRole("alert");
+    await alert.getByText("Dora lives in the new town.").waitFor();
+    expect((await world.client.memories.get("guide", id)).version).toBe(2);
+    expect(world.visitor.complaints.splice(0)).toEqual([expect.stringContaining("409")]);
+    expect(await page.getByTestId("edit-memory").getByLabel("Text").inputValue()).toBe(
+      "Dora lives by the river.",
+    );
+    await page.getByTestId("edit-memory").getByRole("button", { name: "Save" }).click();
+    await page.getByTestId("memory-text").getByText("Dora lives by the river.").waitFor();
+    await page.keyboard.press("Escape");
+    await page.waitForURL("**/a/guide/memory");
+    expect(await page.locator(`[data-memory="${id}"] a:focus`).count(), "the focus returns").toBe(1);
+    await world.client.memories.delete("guide", id);
+  });
+
+  it("searches several agents for those who see all memories", async () => {
+    const page = await visit("/a/guide/memory");
+    await page.getByRole("link", { name: "Search several agents" }).click();
+    await page.waitForURL("**/memories");
+    await page.getByLabel("Search memories").fill("town hall");
+    await page.getByLabel("Search memories").press("Enter");
+    await item(page, "keys").getByText("Clerk").waitFor();
+    await item(page, "opens at nine").getByText("Guide").waitFor();
+    await page.getByLabel("Guide").uncheck();
+    await page.getByRole("button", { name: "Search" }).click();
+    await expect.poll(() => item(page, "opens at nine").count()).toBe(0);
+    await item(page, "keys").getByRole("link").click();
+    await page.waitForURL("**/a/clerk/memory/mem_*");
+    await page.getByTestId("memory-text").getByText("The clerk keeps the keys").waitFor();
+  });
+
+  it("shows a member the memories about that member alone, and no way to write others", async () => {
+    const page = await visit("/a/guide/memory", { extraHTTPHeaders: { "x-member": "ann" } });
+    await page.getByText("You see the memories about you.").waitFor();
+    await item(page, "window seats").waitFor();
+    expect(await page.getByTestId("memory-item").count()).toBe(1);
+    expect(await page.getByTestId("add-memory").count()).toBe(0);
+    expect(await page.getByRole("link", { name: "Search several agents" }).count()).toBe(0);
+    await page.goto(new URL("/memories", world.server.url).href);
+    await page.getByLabel("Search memories").fill("town hall");
+    await page.getByLabel("Search memories").press("Enter");
+    await page.getByRole("alert").getByText("Only authors, operators and administrators").waitFor();
+    const { complaints } = world.visitor;
+    expect(complaints.splice(0).every((text) => text.includes("403"))).toBe(true);
+  });
+
+  it("fits 390 pixels: the list, results with scores, a memory and its forms, by touch", async () => {
+    const long = `a-${"very-".repeat(40)}long-word`;
+    const { id } = await write(`Remember ${long}.`, { type: long, speaker: long, session: long, key: long });
+    const page = await visit("/a/guide/memory", PHONE);
+    const fits = async (name: string) => expect(await sidewaysScrollers(page), name).toEqual([]);
+    await item(page, "very-").waitFor();
+    await fits("list");
+    await page.getByTestId("add-memory").locator("summary").tap();
+    await fits("form");
+    await page.getByLabel("Search memories").fill("window seats on the train");
+    await page.getByRole("button", { name: "Search", exact: true }).tap();
+    await page.getByTestId("memory-score").first().locator("summary").tap();
+    await fits("results");
+    await page.getByRole("button", { name: "Show all current memories" }).tap();
+    await item(page, "very-").getByRole("link").tap();
+    await details(page).waitFor();
+    expect(
+      await page.getByTestId("memory-search").isVisible(),
+      "the memory takes the place of the list",
+    ).toBe(false);
+    await fits("memory");
+    await page.getByTestId("edit").tap();
+    await fits("edit");
+    await page.getByRole("link", { name: "All memories" }).tap();
+    await item(page, "very-").waitFor();
+    await world.client.memories.delete("guide", id);
+    await page.goto(new URL("/a", world.server.url).href);
+    await page.locator("[data-agent=guide]").waitFor();
+    await fits("agents");
+    await page.goto(new URL("/a/guide", world.server.url).href);
+    await page.getByTestId("delete-agent").waitFor();
+    await fits("agent");
+  });
+});
