@@ -18,6 +18,7 @@ import { MediaBudget } from "./adapters/resilience/media-budget.ts";
 import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
 import { exporterOf, type TelemetryEnvironment } from "./adapters/telemetry/otlp-exporter.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
+import { memoryStores } from "./agents/agent/memory-stores.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { checkExports, entrypointOf, workerClasses } from "./agents/base/lookup/exported-classes.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
@@ -290,6 +291,7 @@ export function dramatis(options: DramatisOptions) {
       directory,
       deadLetters,
       location,
+      memory: memoryStores,
     }),
     Coordinator: createCoordinatorClass<DramatisEnv & Cloudflare.Env>({
       executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),

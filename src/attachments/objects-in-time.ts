@@ -1,5 +1,5 @@
 /**
- * A time limit for objects: a store that hangs must not hang who reads or writes attachments.
+ * A time limit for objects: a store that hangs must not hang its callers.
  *
  * OBJTIME-1  Every operation ends within `OBJECT_TIMEOUT_MS`, with `UNAVAILABLE` where the store has not answered.
  */
@@ -10,9 +10,13 @@ import type { ObjectStore } from "../ports/object-store.ts";
 /** Milliseconds: enough for the largest attachment on a slow day. */
 export const OBJECT_TIMEOUT_MS = 30_000;
 
-/** Returns the store with the time limit. A late answer is discarded; a late write may still take effect. */
-export function objectsInTime(objects: ObjectStore, clock: Pick<Clock, "timer">): ObjectStore {
-  const reason = unanswered("The store of attachments", OBJECT_TIMEOUT_MS);
+/** Returns the store with the time limit. Errors call it by `name`. A late answer is discarded; a late write may still take effect. */
+export function objectsInTime(
+  objects: ObjectStore,
+  clock: Pick<Clock, "timer">,
+  name = "The store of attachments",
+): ObjectStore {
+  const reason = unanswered(name, OBJECT_TIMEOUT_MS);
   const inTime = <Answer>(ask: () => Promise<Answer>) =>
     withDeadline(clock, OBJECT_TIMEOUT_MS, ask, { reason });
   return {

@@ -44,6 +44,7 @@ import type { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
+import type { MemoryStores } from "./memory.ts";
 import { MemoryAgent } from "./memory-agent.ts";
 import { AgentStore } from "./store.ts";
 
@@ -54,6 +55,8 @@ export interface AgentClassPorts<Env> {
   /** `null` where there is no directory. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterWriter | null;
+  /** The stores that have copies of memories. */
+  memory(env: Env): MemoryStores;
   /** Where the agents of a tenant may live. */
   location(tenant: string): LocationPolicy;
 }
@@ -124,6 +127,10 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     protected override memoryOwner() {
       return this.#store.identity();
+    }
+
+    protected override memoryStores() {
+      return ports.memory(this.env);
     }
 
     protected override checkStorage() {

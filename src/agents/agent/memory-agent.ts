@@ -1,7 +1,5 @@
 /** The part of the `Agent` actor that serves the agent's memory: its RPC, and the envelopes of conversations. */
-import { Corpus } from "../../memory/corpus/corpus.ts";
 import { eraseSources } from "../../memory/corpus/erasures.ts";
-import { Extractions } from "../../memory/corpus/extraction.ts";
 import { PlainIndex } from "../../memory/corpus/plain-index.ts";
 import { erasedSourcesSchema, extractedSchema } from "../../memory/corpus/schemas.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
@@ -15,7 +13,6 @@ import {
   type MemoryInput,
   type MemoryQuery,
   type MemoryReader,
-  type MemoryStatus,
   type MemoryWriter,
 } from "../../protocol/memory.ts";
 import { asResult, DramatisError } from "../../shared/errors.ts";
@@ -23,6 +20,8 @@ import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Delivery } from "../base/mailbox/handlers.ts";
 import { SessionAgent } from "../base/session-agent.ts";
+import { Wakeups } from "../base/timers/wakeups.ts";
+import { AgentMemory, type MemoryStores } from "./memory.ts";
 
 /** The identity of the agent whose memory it is. */
 export interface MemoryOwner {
@@ -31,39 +30,42 @@ export interface MemoryOwner {
 }
 
 export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAgent<Env> implements MemoryApi {
-  readonly #corpus: Corpus;
-  readonly #extractions: Extractions;
+  readonly #memory: AgentMemory;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
+    const wakeups = new Wakeups({ memory: () => this.#memory.wake() }, { id: "dramatis-memory" });
+    this.lifecycle.use(wakeups);
     const { database, keyValue } = durableStorage(ctx.storage);
-    this.#corpus = new Corpus({
+    this.#memory = new AgentMemory({
       database,
       keyValue,
       clock: systemClock,
       ids: systemIds,
       index: new PlainIndex(database),
-      objects: () => null,
+      stores: {
+        objects: () => this.memoryStores().objects(),
+        records: () => this.memoryStores().records(),
+      },
+      wakeup: wakeups.named("memory"),
       agent: () => this.memoryOwner(),
-      noted: () => Promise.resolve(),
     });
-    this.#extractions = new Extractions(this.#corpus);
     this.mailbox.receivesAfter(
       MEMORY_EXTRACTED,
       extractedSchema,
-      (body) => this.#extractions.prepare(body),
+      (body) => this.#memory.extractions.prepare(body),
       (body, delivery, prepared) => {
         checkConversation(delivery, body.source.conversationId);
-        const { outcomes, armed } = this.#extractions.apply(body, prepared);
-        delivery.afterCommit(() => armed);
+        const { outcomes, armed } = this.#memory.extractions.apply(body, prepared);
+        delivery.afterCommit(() => this.#committed(armed));
         // SAFETY: outcomes are plain data.
         return { outcomes } as unknown as Json;
       },
     );
     this.mailbox.receives(MEMORY_SOURCES_ERASED, erasedSourcesSchema, (body, delivery) => {
       checkConversation(delivery, body.conversationId);
-      const armed = eraseSources(this.#corpus, body);
-      delivery.afterCommit(() => armed);
+      const armed = eraseSources(this.#memory.corpus, body);
+      delivery.afterCommit(() => this.#committed(armed));
       return null;
     });
   }
@@ -71,48 +73,56 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
   /** Returns the agent. Throws `NOT_FOUND` if it was never created. */
   protected abstract memoryOwner(): MemoryOwner;
 
+  /** Returns the stores that have copies of the memories. */
+  protected abstract memoryStores(): MemoryStores;
+
   async writeMemories(writer: MemoryWriter, inputs: MemoryInput[]) {
-    return asResult(() => this.#corpus.write(writer, inputs));
+    return asResult(() => this.#memory.corpus.write(writer, inputs));
   }
 
   async readMemory(reader: MemoryReader, id: string) {
-    return asResult(() => this.#corpus.read(reader, id));
+    return asResult(() => this.#memory.corpus.read(reader, id));
   }
 
   async searchMemories(reader: MemoryReader, query: MemoryQuery) {
-    return asResult(() => this.#corpus.search(reader, query));
+    return asResult(() => this.#memory.corpus.search(reader, query));
   }
 
   async listMemories(reader: MemoryReader, options?: PageOptions & MemoryFilter) {
-    return asResult(() => this.#corpus.list(reader, options));
+    return asResult(() => this.#memory.corpus.list(reader, options));
   }
 
   async updateMemory(writer: MemoryWriter, id: string, change: MemoryChange) {
-    return asResult(() => this.#corpus.update(writer, id, change));
+    return asResult(() => this.#memory.corpus.update(writer, id, change));
   }
 
   async deleteMemory(writer: MemoryWriter, id: string) {
-    return asResult(() => this.#corpus.delete(writer, id));
+    return asResult(() => this.#memory.corpus.delete(writer, id));
   }
 
   async archiveMemory(writer: MemoryWriter, id: string) {
-    return asResult(() => this.#corpus.archive(writer, id));
+    return asResult(() => this.#memory.corpus.archive(writer, id));
   }
 
   async whyMemory(reader: MemoryReader, id: string) {
-    return asResult(() => this.#corpus.why(reader, id));
+    return asResult(() => this.#memory.corpus.why(reader, id));
   }
 
   async offerMemories(reader: MemoryReader, offer: { operationId: string; query: string; limit?: number }) {
-    return asResult(() => this.#extractions.offer(reader, offer));
+    return asResult(() => this.#memory.extractions.offer(reader, offer));
   }
 
   async memoryStatus() {
-    return asResult((): MemoryStatus => {
+    return asResult(() => {
       this.memoryOwner();
-      const { memories, archived, pending } = this.#corpus.status();
-      return { memories, archived, pending: { records: pending, embeddings: 0 }, embedder: null };
+      return this.#memory.status();
     });
+  }
+
+  /** Begins to bring the copies up to date. Resolves when their wake-up is armed. */
+  #committed(armed: Promise<void>): Promise<void> {
+    this.#memory.publish();
+    return armed;
   }
 }
 

@@ -59,6 +59,8 @@ export interface CorpusPorts {
   agent(): { id: string; tenant: string };
   /** Arms the wake-up that brings the copies up to date, in the transaction. Resolves when that is done. */
   noted(): Promise<void>;
+  /** Begins to bring the copies up to date, after the commit. */
+  committed(): void;
 }
 
 /** An input, with what the transaction needs of it. */
@@ -74,6 +76,7 @@ export class Corpus {
   readonly rows: CorpusRows;
   readonly hash: ContentHash;
   readonly #requests: Requests;
+  #exists = false;
 
   constructor(readonly ports: CorpusPorts) {
     this.rows = new CorpusRows(ports.database, ports.index, (memory) => this.objectKey(memory));
@@ -83,7 +86,11 @@ export class Corpus {
 
   /** Reports whether the agent has ever had a memory. */
   get exists(): boolean {
-    return this.rows.memories.exists();
+    if (this.#exists) return true;
+    const exists = this.rows.memories.exists();
+    // A transaction may roll back, and its tables with it.
+    this.#exists = exists && !this.ports.database.isInTransaction();
+    return exists;
   }
 
   /** As `MemoryApi.writeMemories`. */
@@ -109,12 +116,12 @@ export class Corpus {
   }
 
   /** As `MemoryApi.listMemories`. */
-  list(reader: MemoryReader, options: PageOptions & MemoryFilter = {}): Page<Memory> {
+  async list(reader: MemoryReader, options: PageOptions & MemoryFilter = {}): Promise<Page<Memory>> {
     const { id, tenant } = this.ports.agent();
     const visible = visibleTo(reader, tenant);
     const { limit, cursor, order, ...filter } = validate(listSchema, options, "/options");
     if (!this.exists) return { items: [] };
-    this.#endDue();
+    await this.#endDue();
     const start = cursor === undefined ? null : numberOf(cursor);
     const after = start ?? (order === "asc" ? 0 : Number.MAX_SAFE_INTEGER);
     const rows = this.rows.memories.list(visible, filter, { order, after, limit: limit + 1 });
@@ -142,7 +149,7 @@ export class Corpus {
     const visible = visibleTo(reader, tenant);
     const { query, limit, now, minRelevance, weights, ...filter } = validate(querySchema, given, "/query");
     if (!this.exists) return { matches: [], semantic: "none" as const };
-    this.#endDue();
+    await this.#endDue();
     const { type, metadata, subject, speaker, session, from, before } = filter;
     const needsNumbers = metadata !== undefined || (visible !== "all" && "owner" in visible);
     const { matches, semantic } = await this.ports.index.search({
@@ -250,6 +257,7 @@ export class Corpus {
       armed = this.ports.noted();
       return result;
     });
+    this.ports.committed();
     await armed;
     return value;
   }
@@ -294,7 +302,11 @@ export class Corpus {
 
   archiveOne(memory: StoredMemory, cause: Cause): StoredMemory {
     const decided = archived(memory, cause);
-    return decided === null ? memory : this.rows.apply(decided, memory, null);
+    if (decided === null) return memory;
+    // The text goes to the object store. It stays in the actor until it is there.
+    if (memory.ref === null && !memory.long && this.ports.objects() !== null)
+      this.rows.memories.putText(memory.n, decided.memory.version, memory.content);
+    return this.rows.apply(decided, memory, null);
   }
 
   /** Erases a memory in the current transaction, and what was made of it alone. */
@@ -333,7 +345,7 @@ export class Corpus {
 
   /** Returns a text where it is in rows; `undefined` where it is with the object store. */
   textInRows(memory: StoredMemory): string | undefined {
-    if (memory.ref === null && !memory.long) return memory.content;
+    if (!memory.long) return memory.content;
     return this.rows.memories.text(memory.n)?.text;
   }
 
@@ -384,14 +396,13 @@ export class Corpus {
   }
 
   /** Ends the memories whose time is over. */
-  #endDue(): void {
+  async #endDue(): Promise<void> {
     const due = this.rows.memories.ending(this.ports.clock.now());
     if (due.length === 0) return;
-    this.ports.database.transaction(() => {
+    await this.change(() => {
       for (const memory of due) this.rows.hide(memory, { state: "ended" });
-      void this.ports.noted();
     });
-    this.#endDue();
+    await this.#endDue();
   }
 }
 

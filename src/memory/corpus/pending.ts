@@ -1,9 +1,9 @@
 /** The marks of memories whose copies are behind, and the objects that are to be deleted once the copies are up to date. */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 
-const GET = "SELECT seq, gone FROM memory_pending WHERE n = ?";
+const GET = "SELECT n, seq, gone FROM memory_pending WHERE n = ?";
 const PUT = "INSERT OR REPLACE INTO memory_pending (n, seq, gone) VALUES (?, ?, ?)";
-const LIST = "SELECT n, seq, gone FROM memory_pending ORDER BY n LIMIT ?";
+const LIST = "SELECT n, seq, gone FROM memory_pending WHERE n > ? ORDER BY n LIMIT ?";
 const DONE = "DELETE FROM memory_pending WHERE n = ? AND seq = ?";
 const REDERIVE = "INSERT OR IGNORE INTO memory_rederive (n) VALUES (?)";
 const COUNT = "SELECT COUNT(*) AS count FROM memory_pending";
@@ -23,16 +23,19 @@ export class Pending {
   constructor(private readonly database: SqlDatabase) {}
 
   note(n: number, objects: readonly string[] = []): void {
-    const [row] = this.database.all<{ seq: number; gone: string | null }>(GET, n);
+    const [row] = this.database.all<PendingRow>(GET, n);
     const before = row === undefined ? [] : objectsOf(row.gone);
     const all = [...new Set([...before, ...objects])];
     this.database.run(PUT, n, (row?.seq ?? 0) + 1, all.length === 0 ? null : JSON.stringify(all));
   }
 
-  list(limit: number): PendingMemory[] {
-    return this.database
-      .all<PendingRow>(LIST, limit)
-      .map(({ n, seq, gone }) => ({ n, seq, objects: objectsOf(gone) }));
+  /** Returns marks after that of a memory, ascending. */
+  list(after: number, limit: number): PendingMemory[] {
+    return this.database.all<PendingRow>(LIST, after, limit).map(toPending);
+  }
+
+  find(n: number): PendingMemory | undefined {
+    return this.database.all<PendingRow>(GET, n).map(toPending)[0];
   }
 
   done({ n, seq }: PendingMemory): void {
@@ -47,6 +50,10 @@ export class Pending {
   count(): number {
     return this.database.all<{ count: number }>(COUNT)[0]?.count ?? 0;
   }
+}
+
+function toPending({ n, seq, gone }: PendingRow): PendingMemory {
+  return { n, seq, objects: objectsOf(gone) };
 }
 
 function objectsOf(gone: string | null): string[] {

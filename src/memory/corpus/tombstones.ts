@@ -4,6 +4,7 @@ import { numberOf } from "./memory-id.ts";
 
 const PUT = "INSERT OR REPLACE INTO memory_tombstones (n, id, at, erased, hash) VALUES (?, ?, ?, ?, ?)";
 const ERASED = "SELECT id FROM memory_tombstones WHERE n = ? AND erased = 1";
+const GET = "SELECT id FROM memory_tombstones WHERE n = ?";
 const WITH_HASH = "SELECT 1 AS found FROM memory_tombstones WHERE hash = ? LIMIT 1";
 
 export interface Tombstone {
@@ -21,6 +22,11 @@ export class Tombstones {
 
   put({ n, id, at, isErased, hash }: Tombstone): void {
     this.database.run(PUT, n, id, at, isErased ? 1 : 0, hash);
+  }
+
+  /** Returns the id of a memory that is gone. */
+  find(n: number): string | undefined {
+    return this.database.all<{ id: string }>(GET, n)[0]?.id;
   }
 
   /** Reports whether somebody erased one of these memories. */

@@ -1,0 +1,17 @@
+/** The stores of copies of memories that the bindings of a Worker give. */
+import { objectsInTime } from "../../attachments/objects-in-time.ts";
+import { D1Memories } from "../../d1/memories.ts";
+import { systemClock } from "../../ports/system.ts";
+import { R2ObjectStore } from "../../ports/workers/r2-object-store.ts";
+import type { MemoryStores } from "./memory.ts";
+
+/** Returns the stores of a Worker with these bindings. Each answers, or fails, in time. */
+export function memoryStores({ BUCKET, DB }: { BUCKET?: R2Bucket; DB?: D1Database }): MemoryStores {
+  return {
+    objects: () =>
+      BUCKET === undefined
+        ? null
+        : objectsInTime(new R2ObjectStore(BUCKET), systemClock, "The store of long texts"),
+    records: () => (DB === undefined ? null : new D1Memories(DB)),
+  };
+}

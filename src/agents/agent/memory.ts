@@ -1,0 +1,84 @@
+/** The memory of an agent in its actor: the corpus, its copies, and the wake-up that brings them up to date. */
+import { Copies, type MemoryRecords } from "../../memory/corpus/copies.ts";
+import { Corpus } from "../../memory/corpus/corpus.ts";
+import { Extractions } from "../../memory/corpus/extraction.ts";
+import type { MemoryIndex } from "../../memory/corpus/memory-index.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Ids } from "../../ports/ids.ts";
+import type { KeyValue } from "../../ports/key-value.ts";
+import type { ObjectStore } from "../../ports/object-store.ts";
+import type { ActorDatabase } from "../../ports/sql-database.ts";
+import type { MemoryStatus } from "../../protocol/memory.ts";
+import { defined } from "../../shared/defined.ts";
+import { toIso } from "../../shared/time.ts";
+import { Mirror } from "../base/mirror/mirror.ts";
+import type { Wakeup } from "../base/timers/wakeups.ts";
+
+/** The stores of an application that have copies of memories; `null` where it has none. */
+export interface MemoryStores {
+  objects(): ObjectStore | null;
+  records(): MemoryRecords | null;
+}
+
+export interface AgentMemoryPorts {
+  database: ActorDatabase;
+  keyValue: KeyValue;
+  clock: Clock;
+  ids: Ids;
+  index: MemoryIndex;
+  stores: MemoryStores;
+  wakeup: Wakeup;
+  /** The agent. Throws `NOT_FOUND` if it was never created. */
+  agent(): { id: string; tenant: string };
+}
+
+export class AgentMemory {
+  readonly corpus: Corpus;
+  readonly extractions: Extractions;
+  readonly #copies: Copies;
+  readonly #mirror: Mirror;
+
+  constructor(ports: AgentMemoryPorts) {
+    const { clock, keyValue, stores } = ports;
+    this.corpus = new Corpus({
+      ...ports,
+      objects: stores.objects,
+      noted: () => this.#mirror.note(),
+      committed: () => void this.#mirror.publish(),
+    });
+    this.extractions = new Extractions(this.corpus);
+    this.#copies = new Copies(this.corpus, { clock, keyValue, ...stores, pump: async () => 0 });
+    this.#mirror = new Mirror({
+      clock,
+      wakeup: ports.wakeup,
+      put: () => this.#copies.bringUpToDate(),
+      mayBeBehind: () => this.#copies.isBehind(),
+      changedAt: () => this.#copies.failure().since ?? clock.now(),
+    });
+  }
+
+  /** Starts what is due. Returns the milliseconds until the next call; `null` if the copies are up to date. */
+  wake(): number | null {
+    return this.#mirror.wake();
+  }
+
+  /** Begins to bring the copies up to date. */
+  publish(): void {
+    void this.#mirror.publish();
+  }
+
+  status(): MemoryStatus {
+    const { memories, archived, pending } = this.corpus.status();
+    const { error, since } = this.#copies.failure();
+    return {
+      memories,
+      archived,
+      pending: {
+        records: pending,
+        embeddings: 0,
+        ...defined({ error, since: since === undefined ? undefined : toIso(since) }),
+      },
+      embedder: null,
+    };
+  }
+}

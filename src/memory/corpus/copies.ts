@@ -1,0 +1,208 @@
+/**
+ * Brings the copies of an agent's memories up to date: long texts in the object store, then records in the directory, then vectors.
+ * The actor is the truth, and its reads need no copy but that of a long text.
+ *
+ * MEMCOPY-1  A change marks its memory in its own transaction, and the mark stays until every copy has the change. A store that fails
+ *            or does not answer, and a crash between any two steps, delay a copy and lose nothing.
+ * MEMCOPY-2  A record refers to an object that is there: a text is put before its record, and an object is deleted after the record
+ *            that referred to it is changed or deleted. A text leaves the actor when its object is there.
+ * MEMCOPY-3  Each text has an object of its own. A text that is replaced or erased leaves none behind.
+ * MEMCOPY-4  What a store did not answer to may still take effect later. Deletions that follow such a silence are repeated after
+ *            a minute, and count only then.
+ */
+import type { Clock } from "../../ports/clock.ts";
+import type { KeyValue } from "../../ports/key-value.ts";
+import type { ObjectStore } from "../../ports/object-store.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import type { Corpus } from "./corpus.ts";
+import type { PendingMemory } from "./pending.ts";
+import { excerptOf, type StoredMemory } from "./stored-memory.ts";
+
+/** Memories of one round. */
+const BATCH = 50;
+/** Texts that are put at a time. */
+const TEXTS_AT_A_TIME = 6;
+/** A request that was not answered has taken effect after this many milliseconds, or never will. */
+export const LATE_MS = 60_000;
+
+const STATE_KEY = "memory:copies";
+
+/** A record of the directory. */
+export interface MemoryRecord extends Omit<StoredMemory, "n" | "long" | "hash" | "hidden"> {
+  tenant: string;
+  agentId: string;
+}
+
+/** The records of all agents' memories. Repeating a write changes nothing, and an older version never replaces a newer one. */
+export interface MemoryRecords {
+  write(owner: { tenant: string; agentId: string }, records: MemoryRecord[], gone: string[]): Promise<void>;
+}
+
+export interface CopyPorts {
+  clock: Pick<Clock, "now">;
+  keyValue: KeyValue;
+  /** `null` where the application has no such store. */
+  objects(): ObjectStore | null;
+  records(): MemoryRecords | null;
+  /** Brings vectors up to date. Returns the number of those that are still behind. */
+  pump(): Promise<number>;
+}
+
+/** The failure of a store, as long as a copy is behind. Times are milliseconds since the epoch. */
+interface CopyState {
+  failedAt: number;
+  error?: string;
+  since?: number;
+}
+
+export class Copies {
+  constructor(
+    private readonly corpus: Corpus,
+    private readonly ports: CopyPorts,
+  ) {}
+
+  /** Reports whether a copy may be behind. */
+  isBehind(): boolean {
+    return this.corpus.exists && this.corpus.rows.pending.count() > 0;
+  }
+
+  /** Returns the last failure of a store that left copies behind; nothing while there was none. */
+  failure(): { error?: string; since?: number } {
+    const { error, since } = this.#state ?? {};
+    return { ...(error !== undefined && { error }), ...(since !== undefined && { since }) };
+  }
+
+  /** Brings all copies up to date. Rejects if one is behind in the end; a later call continues. */
+  async bringUpToDate(): Promise<void> {
+    if (!this.corpus.exists) return;
+    const errors: unknown[] = [];
+    const attempt = async (step: () => Promise<unknown>) => {
+      try {
+        await step();
+        return true;
+      } catch (error) {
+        errors.push(error);
+        this.#failed(error);
+        return false;
+      }
+    };
+    let after = 0;
+    for (;;) {
+      const batch = this.corpus.rows.pending.list(after, BATCH);
+      const last = batch.at(-1);
+      if (last === undefined) break;
+      after = last.n;
+      if (!(await this.#copy(batch, attempt))) break;
+    }
+    await attempt(() => this.ports.pump());
+    if (errors.length > 0) throw errors[0];
+    this.#succeeded();
+  }
+
+  /** Copies a batch. Returns whether the records were written: without them, further batches wait. */
+  async #copy(
+    batch: PendingMemory[],
+    attempt: (step: () => Promise<unknown>) => Promise<boolean>,
+  ): Promise<boolean> {
+    const { corpus, ports } = this;
+    const objects = ports.objects();
+    if (batch.some(({ n }) => corpus.rows.memories.find(n) === undefined)) await attempt(() => ports.pump());
+    if (objects !== null) {
+      for (let start = 0; start < batch.length; start += TEXTS_AT_A_TIME) {
+        const some = batch.slice(start, start + TEXTS_AT_A_TIME);
+        const puts = some.map(({ n }) => this.#putText(objects, n));
+        if (!(await attempt(() => Promise.all(puts)))) break;
+      }
+    }
+    // A mark that is read now covers every change that the records below contain.
+    const ready = batch.filter(({ n }) => objects === null || corpus.rows.memories.text(n) === undefined);
+    const marks = ready.flatMap(({ n }) => corpus.rows.pending.find(n) ?? []);
+    const isWritten = await attempt(() => this.#putRecords(marks));
+    if (!isWritten) return false;
+    const isClean = await attempt(() => this.#deleteObjects(objects, marks));
+    if (!isClean) return true;
+    corpus.ports.database.transaction(() => {
+      for (const mark of marks) corpus.rows.pending.done(mark);
+    });
+    return true;
+  }
+
+  /** Puts a text that is still in the actor, and takes it out of the actor. */
+  async #putText(objects: ObjectStore, n: number): Promise<void> {
+    const { memories } = this.corpus.rows;
+    const memory = memories.find(n);
+    const text = memories.text(n);
+    if (memory === undefined || text === undefined) return;
+    const key = this.corpus.objectKey({ id: memory.id, version: text.version });
+    await objects.put(key, new TextEncoder().encode(text.text), { mediaType: "text/plain; charset=utf-8" });
+    this.corpus.ports.database.transaction(() => {
+      const now = memories.find(n);
+      if (now === undefined || memories.text(n)?.version !== text.version) return;
+      const content = excerptOf(text.text);
+      memories.put({ ...now, content, long: content !== text.text, ref: key });
+      memories.removeText(n);
+    });
+  }
+
+  async #putRecords(marks: PendingMemory[]): Promise<void> {
+    const records = this.ports.records();
+    if (records === null || marks.length === 0) return;
+    const { tenant, id: agentId } = this.corpus.ports.agent();
+    const { memories, tombstones } = this.corpus.rows;
+    const stored = memories.byNumbers(marks.map(({ n }) => n));
+    const gone = marks.flatMap(({ n }) => (stored.has(n) ? [] : (tombstones.find(n) ?? [])));
+    const puts = [...stored.values()].map((memory) => {
+      const { n: _, long, hash: __, hidden: ___, ...record } = memory;
+      const whole = long ? (memories.text(memory.n)?.text ?? "") : memory.content;
+      return { ...record, tenant, agentId, content: memory.ref === null ? whole : "" };
+    });
+    await records.write({ tenant, agentId }, puts, gone);
+    if (gone.length > 0) this.#checkSilence();
+  }
+
+  async #deleteObjects(objects: ObjectStore | null, marks: PendingMemory[]): Promise<void> {
+    const keys = marks.flatMap((mark) => mark.objects);
+    if (objects === null || keys.length === 0) return;
+    await Promise.all(keys.map((key) => objects.delete(key)));
+    this.#checkSilence();
+  }
+
+  /** Throws while a request that was not answered may still take effect (MEMCOPY-4). */
+  #checkSilence(): void {
+    const failedAt = this.#state?.failedAt;
+    if (failedAt === undefined || this.ports.clock.now() - failedAt >= LATE_MS) return;
+    throw new NotYetCertain();
+  }
+
+  #failed(error: unknown): void {
+    if (error instanceof NotYetCertain) return;
+    const now = this.ports.clock.now();
+    const message = error instanceof DramatisError ? error.message : "A store failed.";
+    this.ports.keyValue.put<CopyState>(STATE_KEY, {
+      failedAt: now,
+      error: message,
+      since: this.#state?.since ?? now,
+    });
+  }
+
+  #succeeded(): void {
+    const state = this.#state;
+    if (state === undefined) return;
+    const isOver = this.ports.clock.now() - state.failedAt >= LATE_MS;
+    if (isOver) this.ports.keyValue.delete(STATE_KEY);
+    else if (state.error !== undefined) this.ports.keyValue.put(STATE_KEY, { failedAt: state.failedAt });
+  }
+
+  get #state(): CopyState | undefined {
+    return this.ports.keyValue.get<CopyState>(STATE_KEY);
+  }
+}
+
+/** A deletion is to be repeated: what went before it may still take effect. */
+class NotYetCertain extends DramatisError {
+  constructor() {
+    super("UNAVAILABLE", "A store did not answer before. The deletion is repeated to be certain.", {
+      retriable: true,
+    });
+  }
+}

@@ -1,0 +1,165 @@
+/**
+ * The full text of an agent's memories: an FTS5 table in its database, with porter stemming.
+ *
+ * FTS-1  No query string breaks the search: it consists of the words of the query, each quoted.
+ * FTS-2  A removed text is gone from the segments of the index in the same transaction (`secure-delete`).
+ * FTS-3  Words that many memories have are left out where rarer words are there, so that a search reads a bounded number of rows.
+ */
+import type { ActorDatabase } from "../../ports/sql-database.ts";
+import { type QueryTerm, textTerms } from "../ranking/words.ts";
+
+/** Terms of a query that are looked up at most: one bit each. */
+const MAX_LOOKED_UP = 30;
+
+/** Limits of a search. */
+export interface SearchLimits {
+  /** Up to this many memories, everything is scored. */
+  scoreAll: number;
+  /** Rows that a search of more memories reads, unless its rarest word needs more. */
+  rows: number;
+}
+
+const DEFAULT_LIMITS: SearchLimits = { scoreAll: 20_000, rows: 12_000 };
+
+/** Counts of rows stay known while the number of memories changes by less than this share. */
+const COUNT_DRIFT = 0.1;
+
+/** A term as it was looked up. */
+export interface WeightedTerm extends QueryTerm {
+  /** Its inverse document frequency, above 0. That of a term that no memory has is the largest. */
+  weight: number;
+  /** It was left out, because very many memories have it. */
+  isCommon: boolean;
+}
+
+export interface FullTextMatch {
+  n: number;
+  /** Above 0; higher is better. */
+  score: number;
+  /** Bits of the terms that it has, by their index. */
+  found: number;
+}
+
+export interface FullTextMatches {
+  terms: readonly WeightedTerm[];
+  /** In no order. */
+  matches: readonly FullTextMatch[];
+}
+
+interface ScoreRow extends Record<string, number> {
+  n: number;
+  score: number;
+}
+
+export class FullText {
+  readonly #database: ActorDatabase;
+  readonly #limits: SearchLimits;
+  #counts = new Map<string, number>();
+  #countedAt = 0;
+  #size: number | undefined;
+
+  constructor(database: ActorDatabase, limits: SearchLimits = DEFAULT_LIMITS) {
+    this.#database = database;
+    this.#limits = limits;
+  }
+
+  /** Creates the table. Repeating it changes nothing. */
+  create(): void {
+    this.#database.run(CREATE);
+    if (this.#database.all(IS_SECURE).length === 0) this.#database.run(SECURE_DELETE);
+  }
+
+  /** Adds a text under `n`, or replaces it. In the caller's transaction. */
+  put(n: number, text: string): void {
+    this.#database.run(PUT, n, textTerms(text.toWellFormed()).join(" "));
+    this.#size = undefined;
+  }
+
+  /** Removes the text of `n`. In the caller's transaction. */
+  remove(n: number): void {
+    this.#database.run(DELETE, n);
+    this.#size = undefined;
+  }
+
+  /** Returns the memories that have one of the terms. */
+  search(terms: readonly QueryTerm[]): FullTextMatches {
+    const size = this.size();
+    const counted = terms
+      .map((term) => ({ term, rows: this.#rowsWith(term.word) }))
+      .sort((a, b) => a.rows - b.rows)
+      .slice(0, MAX_LOOKED_UP);
+    const found = new Map<number, FullTextMatch>();
+    let rowsLeft = size <= this.#limits.scoreAll ? Number.POSITIVE_INFINITY : this.#limits.rows;
+    const weighted = counted.map(({ term, rows }, index): WeightedTerm => {
+      const isCommon = found.size > 0 && rows > rowsLeft;
+      if (rows > 0 && !isCommon) this.#addMatches(found, term.word, index, correction(size, rows));
+      rowsLeft -= rows;
+      return { ...term, weight: rarityOf(size, rows), isCommon };
+    });
+    return { terms: weighted, matches: [...found.values()] };
+  }
+
+  /** Returns the inverse document frequency of a word in small letters, above 0. */
+  rarity(word: string): number {
+    return rarityOf(this.size(), this.#rowsWith(word));
+  }
+
+  /** Number of texts. */
+  size(): number {
+    this.#size ??= this.#database.all<{ size: number }>(SIZE)[0]?.size ?? 0;
+    return this.#size;
+  }
+
+  #addMatches(found: Map<number, FullTextMatch>, word: string, index: number, factor: number): void {
+    const bit = 1 << index;
+    for (const { n, score } of this.#database.all<ScoreRow>(MATCHES, quoted(word))) {
+      const match = found.get(n);
+      if (match === undefined) {
+        found.set(n, { n, score: score * factor, found: bit });
+      } else {
+        match.score += score * factor;
+        match.found |= bit;
+      }
+    }
+  }
+
+  #rowsWith(word: string): number {
+    const size = this.size();
+    if (Math.abs(size - this.#countedAt) > this.#countedAt * COUNT_DRIFT || size <= this.#limits.scoreAll) {
+      this.#counts = new Map();
+      this.#countedAt = size;
+    }
+    const known = this.#counts.get(word);
+    if (known !== undefined) return known;
+    const rows = this.#database.all<{ rows: number }>(COUNT, quoted(word))[0]?.rows ?? 0;
+    this.#counts.set(word, rows);
+    return rows;
+  }
+}
+
+/** Returns a word as a phrase of FTS5. */
+function quoted(word: string): string {
+  return `"${word.replaceAll('"', '""')}"`;
+}
+
+/** Inverse document frequency that stays above 0 for words that all have. */
+function rarityOf(size: number, rows: number): number {
+  return Math.log(1 + (Math.max(0, size - rows) + 0.5) / (rows + 0.5));
+}
+
+/** FTS5 gives words of more than half of the rows no weight. This factor gives them that of `rarityOf`. */
+function correction(size: number, rows: number): number {
+  const weight = Math.log((size - rows + 0.5) / (rows + 0.5));
+  return rarityOf(size, rows) / (weight <= 0 ? FTS5_LEAST_WEIGHT : weight);
+}
+
+const FTS5_LEAST_WEIGHT = 1e-6;
+
+const CREATE = `CREATE VIRTUAL TABLE IF NOT EXISTS memory_text USING fts5(terms, tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* M* Co'")`;
+const IS_SECURE = "SELECT 1 FROM memory_text_config WHERE k = 'secure-delete'";
+const SECURE_DELETE = "INSERT INTO memory_text (memory_text, rank) VALUES ('secure-delete', 1)";
+const PUT = "INSERT OR REPLACE INTO memory_text (rowid, terms) VALUES (?, ?)";
+const DELETE = "DELETE FROM memory_text WHERE rowid = ?";
+const SIZE = "SELECT count(*) AS size FROM memory_text_docsize";
+const MATCHES = "SELECT rowid AS n, -bm25(memory_text) AS score FROM memory_text WHERE memory_text MATCH ?";
+const COUNT = "SELECT count(*) AS rows FROM memory_text WHERE memory_text MATCH ?";

@@ -1,0 +1,47 @@
+/** Analysis of a query: its terms, whom and which times it names, and whether it asks for a time. Pure. */
+import type { SpokenNames } from "./names.ts";
+import { type TimeWindow, windowsOf } from "./times.ts";
+import { type QueryTerm, queryTerms, wordsOf } from "./words.ts";
+
+/** Longer queries are cut. */
+export const MAX_QUERY_LENGTH = 2_000;
+
+export interface AnalyzedQuery {
+  /** The query, cut at `MAX_QUERY_LENGTH`. */
+  text: string;
+  /** What to look up in the full text. */
+  terms: QueryTerm[];
+  /** Numbers of the speakers whom the query names. */
+  speakers: number[];
+  /** Times that it names. */
+  windows: TimeWindow[];
+  /** It asks when something was. */
+  asksWhen: boolean;
+}
+
+/** Analyzes a query at `now`, in milliseconds. Names of known speakers are no terms unless nothing else remains. Never throws. */
+export function analyzeQuery(query: string, now: number, speakers: SpokenNames): AnalyzedQuery {
+  const text = query.slice(0, MAX_QUERY_LENGTH).toWellFormed();
+  const named = new Map<string, ReadonlySet<number>>();
+  for (const word of wordsOf(text)) {
+    const numbers = speakers.withWord(word);
+    if (numbers !== undefined) named.set(word, numbers);
+  }
+  return {
+    text,
+    terms: queryTerms(text, new Set(named.keys())),
+    speakers: namedSpeakers([...named.values()]),
+    windows: windowsOf(text, now),
+    asksWhen:
+      /\bwhen\b|\b(?:what|which) (?:date|day|month|year|time)\b|何時|いつ|什么时候|什麼時候|언제/iu.test(
+        text,
+      ),
+  };
+}
+
+/** A word of several names names nobody in particular, unless another word decides. */
+function namedSpeakers(byWord: ReadonlySet<number>[]): number[] {
+  const decided = new Set(byWord.filter(({ size }) => size === 1).flatMap((numbers) => [...numbers]));
+  const undecided = byWord.filter((numbers) => ![...numbers].some((number) => decided.has(number)));
+  return [...new Set([...decided, ...undecided.flatMap((numbers) => [...numbers])])];
+}

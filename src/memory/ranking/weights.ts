@@ -1,0 +1,15 @@
+/** The weights of ranking and their defaults, which were chosen on the first five conversations of LoCoMo (docs/ranking.md). */
+import type { RankingWeights } from "../../protocol/memory.ts";
+
+export const DEFAULT_WEIGHTS: RankingWeights = {
+  semantic: 0.35,
+  neighbours: 1,
+  speaker: 1.5,
+  session: 0.3,
+  time: 1.6,
+  significance: 0.3,
+  recency: 0,
+};
+
+/** Relevance below which the recall of a conversation leaves a memory out. */
+export const MIN_RELEVANCE = 0.3;

@@ -1,0 +1,91 @@
+/**
+ * Words of texts and queries. Pure.
+ *
+ * WORDS-1  A word is a run of letters, marks and digits, in Unicode's compatible form (NFKC) and small letters.
+ * WORDS-2  Scripts without spaces between words, and Korean, count by characters: a text has all single characters and all pairs of
+ *          neighbours, a query has the pairs, or the character that stands alone. So a word is found inside a sentence.
+ * WORDS-3  A query loses English function words unless nothing else remains. Words of one stem count once.
+ */
+import { stemmer } from "stemmer";
+import { isFunctionWord } from "./function-words.ts";
+
+/** Characters of scripts that are cut into pairs. */
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}ー]/u;
+
+const WORD = /[\p{L}\p{N}\p{M}]+/gu;
+
+/** Longer words are cut, so that no single term fills the index. */
+const MAX_WORD_LENGTH = 64;
+
+/** Terms of a query at most. The first ones stay. */
+export const MAX_QUERY_TERMS = 48;
+
+/** A term of a query. */
+export interface QueryTerm {
+  /** In small letters, as `wordsOf` returns it. */
+  word: string;
+  /** The same for words that the full text takes for one. */
+  stem: string;
+}
+
+/** Returns the words of a text in order. */
+export function wordsOf(text: string): string[] {
+  const words = text.normalize("NFKC").toLowerCase().match(WORD) ?? [];
+  return words.flatMap((word) => (UNSPACED.test(word) ? runsOf(word) : [cut(word)]));
+}
+
+/** Returns the terms under which a text is found: its words, and the characters and pairs of unspaced runs. */
+export function textTerms(text: string): string[] {
+  return wordsOf(text).flatMap((word) => (UNSPACED.test(word) ? [...singles(word), ...pairs(word)] : [word]));
+}
+
+/** Returns the terms of a query, without repetitions and without `ignored` words. */
+export function queryTerms(text: string, ignored: ReadonlySet<string> = new Set()): QueryTerm[] {
+  const terms = wordsOf(text).flatMap((word) => (UNSPACED.test(word) ? queryPairs(word) : [word]));
+  const meant = terms.filter((word) => !isFunctionWord(word) && !ignored.has(word));
+  const unique = new Map<string, QueryTerm>();
+  for (const word of meant.length > 0 ? meant : terms) {
+    const stem = stemOf(word);
+    if (!unique.has(stem)) unique.set(stem, { word, stem });
+    if (unique.size === MAX_QUERY_TERMS) break;
+  }
+  return [...unique.values()];
+}
+
+/** Returns the stem of a word in small letters. */
+export function stemOf(word: string): string {
+  return /^[a-z]+$/.test(word) ? stemmer(word) : word;
+}
+
+/** Splits a word where unspaced scripts begin and end. */
+function runsOf(word: string): string[] {
+  const runs: string[] = [];
+  let isOpen: boolean | undefined;
+  for (const character of word) {
+    // A mark belongs to what it stands on.
+    const isUnspaced = /\p{M}/u.test(character) ? (isOpen ?? false) : UNSPACED.test(character);
+    if (isUnspaced === isOpen) runs[runs.length - 1] += character;
+    else runs.push(character);
+    isOpen = isUnspaced;
+  }
+  return runs.map((run) => (UNSPACED.test(run) ? run : cut(run)));
+}
+
+function singles(run: string): string[] {
+  return [...run];
+}
+
+function pairs(run: string): string[] {
+  const characters = [...run];
+  return characters.slice(1).map((character, index) => `${characters[index]}${character}`);
+}
+
+function queryPairs(run: string): string[] {
+  const all = pairs(run);
+  return all.length > 0 ? all : [run];
+}
+
+function cut(word: string): string {
+  return word.length <= MAX_WORD_LENGTH ? word : [...word].slice(0, MAX_WORD_LENGTH / 2).join("");
+}

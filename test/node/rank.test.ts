@@ -1,0 +1,123 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { NOW, rankedMemories, type TestMemory } from "../support/ranked-memories.ts";
+
+const session = (texts: readonly string[], fields: Partial<TestMemory> = {}): TestMemory[] =>
+  texts.map((text, sequence) => ({ text, session: "s", sequence, ...fields }));
+
+test("RANK-1 the semantic score decides between lexical equals, and weighs a quarter beside an exact find", () => {
+  const memories = rankedMemories(["a red house", "a red horse", "a blue barn"]);
+  const [first] = memories.search("red shed", { semantic: [0.2, 0.9, 0.1] });
+  expect(first?.n).toBe(1);
+  const part = (query: string) =>
+    memories.search(query, { semantic: [0.2, 0.9, 0.1] }).find(({ n }) => n === 1)?.score.parts.semantic;
+  expect(part("red barn")).toBeCloseTo(0.35);
+  expect(part("red horse")).toBeCloseTo(0.35 / 4);
+});
+
+test("RANK-2 the answer that follows a question is lifted", () => {
+  const memories = rankedMemories(
+    session(["Where is the passport?", "Top drawer.", "Lunch now?", "Yes, soup."]),
+  );
+  expect(memories.texts("passport").slice(0, 2)).toEqual(["Where is the passport?", "Top drawer."]);
+});
+
+test("RANK-2 long texts get little from their neighbours", () => {
+  const long = `Well. ${"More and more about other things. ".repeat(40)}`;
+  const lift = (answer: string) =>
+    rankedMemories(session(["Where is the passport?", answer])).search("passport")[1]?.score.parts.neighbours;
+  expect(lift("Top drawer.")).toBeCloseTo(0.5);
+  expect(lift(long)).toBeLessThan(0.05);
+});
+
+test("RANK-2 the speaker whom the query names comes first", () => {
+  const memories = rankedMemories([
+    { text: "I like tea", speaker: "Ada" },
+    { text: "I like tea", speaker: "Grace" },
+  ]);
+  const speakers = (query: string) => memories.search(query).map(({ n }) => n);
+  expect(speakers("What does Ada like?")).toEqual([0, 1]);
+  expect(speakers("What does Grace like?")).toEqual([1, 0]);
+});
+
+test("RANK-2 memories of the time that the query names come first, and none is left out", () => {
+  const memories = rankedMemories([
+    { text: "We went to the sea", time: Date.UTC(2023, 4, 20) },
+    { text: "We went to the sea", time: Date.UTC(2022, 4, 20) },
+    { text: "We went to the sea", time: Date.UTC(2021, 4, 20) },
+  ]);
+  expect(memories.search("the sea in May 2022").map(({ n }) => n)).toEqual([1, 2, 0]);
+});
+
+test("RANK-2 a question for a time lifts memories that mention one", () => {
+  const memories = rankedMemories(["The wedding was in June", "The wedding was lovely there"]);
+  expect(memories.texts("When was the wedding?")[0]).toBe("The wedding was in June");
+});
+
+test("RANK-3 an invisible memory influences nothing; a filtered one lifts its neighbours", () => {
+  const texts = ["Where is the passport?", "Top drawer.", "A passport photo"];
+  const memories = rankedMemories(session(texts));
+  const alone = rankedMemories([{ text: "A passport photo" }]).search("passport photo");
+  const hidden = memories.search("passport photo", { visible: new Uint8Array([0, 0, 1]) });
+  expect(hidden.map(({ n }) => n)).toEqual([2]);
+  expect(hidden[0]?.score.parts.neighbours).toBeUndefined();
+  expect(alone[0]?.score.parts.neighbours).toBeUndefined();
+  const filtered = memories.search("passport", { allowed: new Uint8Array([0, 1, 0]) });
+  expect(filtered.map(({ n }) => n)).toEqual([1]);
+});
+
+const WORDS = ["passport", "drawer", "tea", "sea", "June", "where?", "red", "house", "the"];
+const memory = fc.record({
+  text: fc.array(fc.constantFrom(...WORDS), { maxLength: 6 }).map((words) => words.join(" ")),
+  speaker: fc.constantFrom("Ada", "Grace"),
+  session: fc.constantFrom("a", "b"),
+  sequence: fc.integer({ min: 0, max: 9 }),
+  time: fc.integer({ min: 0, max: NOW }),
+  significance: fc.double({ min: 0, max: 1, noNaN: true }),
+});
+const query = fc
+  .array(fc.constantFrom(...WORDS, "Ada", "2001", "when"), { maxLength: 5 })
+  .map((words) => words.join(" "));
+
+test("RANK-4 results descend, are distinct, explain their total, and do not depend on the order of writes", () => {
+  fc.assert(
+    fc.property(
+      fc.array(memory, { maxLength: 20 }),
+      query,
+      fc.integer({ min: 1, max: 30 }),
+      (memories, text, limit) => {
+        const numbered = memories.map((entry, n) => ({ ...entry, n }));
+        const results = rankedMemories(numbered).search(text, { limit });
+        const reversed = rankedMemories(numbered.toReversed()).search(text, { limit });
+        expect(results.length).toBeLessThanOrEqual(limit);
+        expect(new Set(results.map(({ n }) => n)).size).toBe(results.length);
+        expect(reversed.map(({ n }) => n)).toEqual(results.map(({ n }) => n));
+        for (const [index, { score }] of results.entries()) {
+          expect(score.total).toBeLessThanOrEqual(
+            results[index - 1]?.score.total ?? Number.POSITIVE_INFINITY,
+          );
+          const sum = Object.values(score.parts).reduce((total, part) => total + part, 0);
+          expect(sum).toBeCloseTo(score.total, 9);
+          expect(score.relevance).toBeGreaterThanOrEqual(0);
+          expect(score.relevance).toBeLessThanOrEqual(1);
+        }
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test("a more significant memory never ranks lower for it", () => {
+  fc.assert(
+    fc.property(fc.array(memory, { minLength: 1, maxLength: 12 }), query, (memories, text) => {
+      const before = rankedMemories(memories).search(text, { limit: 20 });
+      const after = rankedMemories(
+        memories.map((entry, n) => (n === 0 ? { ...entry, significance: 1 } : entry)),
+      );
+      const rankOf = (results: { n: number }[]) => results.findIndex(({ n }) => n === 0);
+      const found = rankOf(before);
+      if (found >= 0) expect(rankOf(after.search(text, { limit: 20 }))).toBeLessThanOrEqual(found);
+    }),
+    { numRuns: 60 },
+  );
+});
