@@ -21,6 +21,7 @@ import { createAgentClass } from "./agents/agent/agent.ts";
 import { memoryStores } from "./agents/agent/memory-stores.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { checkExports, entrypointOf, workerClasses } from "./agents/base/lookup/exported-classes.ts";
+import { ownedStores } from "./agents/base/removal/owned-stores.ts";
 import { createConversationClass } from "./agents/conversation/conversation.ts";
 import { createCoordinatorClass } from "./agents/coordinator/coordinator.ts";
 import { createExecutorClass } from "./agents/executor/executor.ts";
@@ -31,6 +32,7 @@ import { D1Definitions } from "./d1/d1-definitions.ts";
 import { D1Directory } from "./d1/d1-directory.ts";
 import { D1DeadLetters, type DeadLetterDirectory } from "./d1/dead-letters.ts";
 import type { Directory } from "./d1/directory.ts";
+import { D1OwnedRows } from "./d1/owned-rows.ts";
 import { D1Triggers, type TriggerDirectory } from "./d1/triggers.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/auth/authorize.ts";
@@ -199,8 +201,11 @@ export function dramatis(options: DramatisOptions) {
   const directory = withDatabase<Directory>((database) => new D1Directory(database));
   const deadLetters = withDatabase<DeadLetterDirectory>((database) => new D1DeadLetters(database));
   const triggers = withDatabase<TriggerDirectory>((database) => new D1Triggers(database));
-  const attachments = ({ BUCKET }: DramatisEnv) =>
-    BUCKET === undefined ? null : new AttachmentStore(objectsInTime(new R2ObjectStore(BUCKET), systemClock));
+  const objects = ({ BUCKET }: DramatisEnv) =>
+    BUCKET === undefined ? null : objectsInTime(new R2ObjectStore(BUCKET), systemClock);
+  const attachments = (env: DramatisEnv) => withStore(objects(env), (store) => new AttachmentStore(store));
+  const rows = withDatabase((database) => new D1OwnedRows(database));
+  const stores = (env: DramatisEnv) => ownedStores({ rows: rows(env), objects: objects(env) });
 
   const trusted = (env: DramatisEnv) => hostsOf(options, env);
   const mayReach = ({ DRAMATIS_HTTP_HOSTS: hosts }: DramatisEnv) =>
@@ -268,6 +273,7 @@ export function dramatis(options: DramatisOptions) {
       exporter,
       directory,
       deadLetters,
+      stores,
       location,
       attachments,
       mediaBudget,
@@ -290,7 +296,9 @@ export function dramatis(options: DramatisOptions) {
       },
       directory,
       deadLetters,
+      stores,
       location,
+      actors: durableActors,
       memory: memoryStores,
     }),
     Coordinator: createCoordinatorClass<DramatisEnv & Cloudflare.Env>({
@@ -339,6 +347,11 @@ function executorOf(env: DramatisEnv): TaskExecutor {
 /** Returns a port on D1; `null` without the binding. */
 function withDatabase<Port>(create: (database: D1Database) => Port) {
   return ({ DB }: DramatisEnv): Port | null => (DB === undefined ? null : create(DB));
+}
+
+/** Returns a port on a store; `null` without it. */
+function withStore<Store, Port>(store: Store | null, create: (store: Store) => Port): Port | null {
+  return store === null ? null : create(store);
 }
 
 /** Returns the port. Throws `UNAVAILABLE` without it. */

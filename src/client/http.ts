@@ -89,6 +89,8 @@ export interface DramatisClient {
     get(id: string, options?: RequestOptions): Promise<AgentView>;
     /** Returns the usage of all model calls in the agent's conversations. */
     usage(id: string, options?: RequestOptions): Promise<AgentUsage>;
+    /** Deletes the agent, its memory, and the conversations of which it is the only agent. For authors and administrators. */
+    delete(id: string, options?: RequestOptions): Promise<void>;
   };
   conversations: {
     list(options?: PageRequest): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
@@ -108,6 +110,8 @@ export interface DramatisClient {
      * `CONVERSATION_CLOSED`. Ending it again changes nothing.
      */
     complete(id: string, options?: StopRequest): Promise<ConversationView>;
+    /** Deletes the conversation with everything that it holds. It cannot be restored. */
+    delete(id: string, options?: RequestOptions): Promise<void>;
     /**
      * Sends messages, stops and resumes in their envelopes, in order. Each has a result of its own. A message that cannot begin its
      * turn yet is `queued`.
@@ -270,6 +274,9 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
   const post = <Value>(path: string, body: unknown, init?: RequestOptions) =>
     write<Value>("POST", path, body, init);
 
+  const remove = async (path: string, { signal }: RequestOptions = {}) => {
+    await request(path, { method: "DELETE", ...defined({ signal }) });
+  };
   const stop = <Value>(path: string, { reason, ...init }: StopRequest = {}) =>
     post<Value>(path, defined({ reason }), init);
 
@@ -278,6 +285,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       list: (page) => list("agents", page),
       get: (id, init) => get(pathOf("agents", id), init),
       usage: (id, init) => get(pathOf("agents", id, "usage"), init),
+      delete: (id, init) => remove(pathOf("agents", id), init),
     },
     conversations: {
       list: (page) => list("conversations", page),
@@ -287,6 +295,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       cancel: (id, options) => stop(pathOf("conversations", id, "cancel"), options),
       resume: (id, options) => stop(pathOf("conversations", id, "resume"), options),
       complete: (id, options) => stop(pathOf("conversations", id, "complete"), options),
+      delete: (id, init) => remove(pathOf("conversations", id), init),
       async signal(id, signals, init) {
         const path = pathOf("conversations", id, "signals");
         const { results } = await post<{ results: SignalResult[] }>(path, signals, init);
@@ -294,10 +303,8 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       },
       addParticipant: (id, participant, init) =>
         post(pathOf("conversations", id, "participants"), participant, init),
-      removeParticipant: async (id, { type, id: participant }, { signal } = {}) => {
-        const path = pathOf("conversations", id, "participants", type, participant);
-        await request(path, { method: "DELETE", ...defined({ signal }) });
-      },
+      removeParticipant: (id, { type, id: participant }, init) =>
+        remove(pathOf("conversations", id, "participants", type, participant), init),
     },
     turns: {
       start: (id, input, init) => post(pathOf("conversations", id, "turns"), input, init),

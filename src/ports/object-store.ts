@@ -5,12 +5,16 @@
  * OBJECT-2  A missing object is `null`, and deleting it is no error.
  * OBJECT-3  A read of a range returns that part, which ends at the latest where the object ends. `size` and `version` are
  *           those of the whole object; every put changes `version`.
+ * OBJECT-4  A list has the keys of all objects under a prefix, ascending. An object that was put or deleted is in it, or is not,
+ *           at once.
  */
 export interface ObjectStore {
   put(key: string, bytes: Uint8Array, facts: ObjectFacts): Promise<void>;
   head(key: string): Promise<ObjectHead | null>;
   get(key: string, range?: ByteRange): Promise<(ObjectHead & { bytes: Uint8Array }) | null>;
   delete(key: string): Promise<void>;
+  /** Returns at most `limit` keys that begin with `prefix`, ascending. `limit` is at most 1 000. */
+  list(prefix: string, limit: number): Promise<string[]>;
 }
 
 /** Named texts that describe an object, together at most 2 KB. */

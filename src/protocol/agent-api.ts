@@ -6,6 +6,7 @@ import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type { AgentBudget } from "./budget.ts";
 import type { Persona, PersonaSource, VersionChain } from "./definitions.ts";
+import type { AgentKeepingApi } from "./keeping-api.ts";
 import type { MemoryApi } from "./memory.ts";
 
 /** The type of the envelope by which a new conversation joins the index of its agent. */
@@ -50,7 +51,7 @@ export interface AgentView extends AgentIdentity {
   leased?: Required<AgentBudget>;
 }
 
-export interface AgentApi extends MemoryApi {
+export interface AgentApi extends AgentKeepingApi, MemoryApi {
   /**
    * `CONFLICT` if the agent exists; `INVALID_INPUT` if the persona does not resolve. With `isDeclaration` an agent that
    * exists becomes what `input` says if this declaration differs from the one before.

@@ -9,6 +9,7 @@ import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type { ApprovalAnswer } from "./approval.ts";
 import type { Budget } from "./budget.ts";
+import type { ConversationKeepingApi } from "./keeping-api.ts";
 import type { NewParticipant, Participant } from "./participants.ts";
 import type { ToolChoice, ToolOutcome, ToolSubmission } from "./requests.ts";
 import type { SignalResult, StartedTurn } from "./signals.ts";
@@ -123,7 +124,7 @@ export interface StopOptions {
   reason?: string;
 }
 
-export interface ConversationApi {
+export interface ConversationApi extends ConversationKeepingApi {
   create(principal: Principal, input: CreateConversation): Promise<Result<ConversationView>>;
   view(principal: Principal): Promise<Result<ConversationView>>;
   /**

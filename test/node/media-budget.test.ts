@@ -171,6 +171,7 @@ class World {
     const watched = new AttachmentStore({
       put: (...args) => objects.put(...args),
       delete: (key) => objects.delete(key),
+      list: (...args) => objects.list(...args),
       head: (key) => {
         this.lookedUp.push(`head ${name(key)}`);
         return objects.head(key);

@@ -360,6 +360,7 @@ describe("OBJTIME-1 MEDIA-3 attachments that are silent for ever", () => {
     const silenced: ObjectStore = {
       put: never,
       delete: never,
+      list: never,
       head: (key) => (++asked > answers ? never() : objects.head(key)),
       get: (key, range) => (++asked > answers ? never() : objects.get(key, range)),
     };
@@ -381,7 +382,7 @@ describe("OBJTIME-1 MEDIA-3 attachments that are silent for ever", () => {
     ["deletion", (objects) => objects.delete("key")],
   ])("end each %s in time", async (_, ask) => {
     const clock = new VirtualClock();
-    const silent: ObjectStore = { put: never, head: never, get: never, delete: never };
+    const silent: ObjectStore = { put: never, head: never, get: never, delete: never, list: never };
     const answer = ask(objectsInTime(silent, clock)).catch((error: unknown) => error);
     await clock.advance(OBJECT_TIMEOUT_MS);
     expect(await answer).toMatchObject({ code: "UNAVAILABLE", retriable: true });

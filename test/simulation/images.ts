@@ -48,6 +48,7 @@ export class Images {
     return {
       put: (key, bytes, facts) => this.#objects.put(key, bytes, facts),
       delete: (key) => this.#objects.delete(key),
+      list: (prefix, limit) => this.#objects.list(prefix, limit),
       head: (key) => this.#carried(caller, "object.head", key, () => this.#objects.head(key)),
       get: (key, range) => this.#carried(caller, "object.get", key, () => this.#objects.get(key, range)),
     };

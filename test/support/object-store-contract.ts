@@ -54,4 +54,15 @@ export function objectStoreContract(storeOf: () => ObjectStore): void {
     await store.put(at, bytes, facts);
     expect((await store.get(at, { offset: 0, length: 1 }))?.version).not.toBe(head?.version);
   });
+
+  it("OBJECT-4 lists the keys under a prefix, ascending, and no others", async () => {
+    const store = storeOf();
+    const keys = ["list/b", "list/a", "list/c", "lists/a"].map(key);
+    for (const each of keys) await store.put(each, bytes, facts);
+    const prefix = key("list/");
+    expect(await store.list(prefix, 10)).toEqual(["list/a", "list/b", "list/c"].map(key));
+    expect(await store.list(prefix, 2)).toEqual(["list/a", "list/b"].map(key));
+    await store.delete(key("list/b"));
+    expect(await store.list(prefix, 10)).toEqual(["list/a", "list/c"].map(key));
+  });
 }

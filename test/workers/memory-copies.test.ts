@@ -29,7 +29,9 @@ async function objects(agentId: string): Promise<Record<string, string>> {
 }
 
 async function upToDate(stub: AgentApi) {
-  await expect.poll(async () => unwrap(await stub.memoryStatus()).pending).toEqual({ records: 0, embeddings: 0 });
+  await expect
+    .poll(async () => unwrap(await stub.memoryStatus()).pending)
+    .toEqual({ records: 0, embeddings: 0 });
 }
 
 test("a text of 4096 bytes is in its record, one of 4097 in an object, and changes cross both ways", async () => {
@@ -65,7 +67,12 @@ test("a text of 4096 bytes is in its record, one of 4097 in an object, and chang
 test("an archived text is in an object, and an erased memory is nowhere", async () => {
   const { id, stub } = await newAgent();
   const contents = ["Short.", "Long. ".repeat(1000)];
-  const memories = unwrap(await stub.writeMemories(WRITER, contents.map((content) => ({ content }))));
+  const memories = unwrap(
+    await stub.writeMemories(
+      WRITER,
+      contents.map((content) => ({ content })),
+    ),
+  );
   for (const memory of memories) unwrap(await stub.archiveMemory(WRITER, memory.id));
   await upToDate(stub);
   expect(Object.values(await objects(id)).sort()).toEqual([...contents].sort());

@@ -15,6 +15,7 @@ import { parseReference } from "../../library/reference.ts";
 import { parsePersonaSource } from "../../library/resolve.ts";
 import { systemClock } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
+import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import {
   type AgentApi,
   type AgentIdentity,
@@ -25,8 +26,10 @@ import {
 import { type AgentBudget, agentBudgetSchema } from "../../protocol/budget.ts";
 import { BUDGET_LEASE, leaseRequestSchema } from "../../protocol/budget-lease.ts";
 import type { Persona, PersonaSource, VersionChain } from "../../protocol/definitions.ts";
-import { ageOf } from "../../protocol/envelope.ts";
+import { ageOf, type Envelope } from "../../protocol/envelope.ts";
 import { checkNew, type LocationPolicy, locationHintSchema } from "../../protocol/location-policy.ts";
+import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
+import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
@@ -40,12 +43,14 @@ import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
+import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
 import type { MemoryStores } from "./memory.ts";
 import { MemoryAgent } from "./memory-agent.ts";
+import { AgentRemoval } from "./removal.ts";
 import { AgentStore } from "./store.ts";
 
 /** The ports of an application's agents. */
@@ -55,11 +60,17 @@ export interface AgentClassPorts<Env> {
   /** `null` where there is no directory. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterWriter | null;
+  /** Returns the stores outside of actors that hold data of conversations and agents. */
+  stores(env: Env): readonly OwnedStore[];
+  actors(env: Env): Pick<ActorLookup, "conversation">;
   /** The stores that have copies of memories. */
   memory(env: Env): MemoryStores;
   /** Where the agents of a tenant may live. */
   location(tenant: string): LocationPolicy;
 }
+
+/** The envelopes that only report to an agent. */
+const REPORTS: ReadonlySet<string> = new Set([CONVERSATION_OPENED, MEMORY_SOURCES_ERASED]);
 
 const projectIds = z.array(definitionIdSchema).min(1, "Give at least one project.").max(100).optional();
 const createSchema = z.strictObject({
@@ -88,12 +99,25 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       () => this.mailboxAddress?.id ?? this.name,
     );
     readonly #leases = new LeaseStore(durableStorage(this.ctx.storage));
-    readonly #wakeups = new Wakeups({ directory: () => this.#listing.wake() });
+    readonly #wakeups = new Wakeups({
+      directory: () => (this.#removal.isDeleted ? null : this.#listing.wake()),
+      removal: () => this.#removal.wake(),
+    });
     readonly #listing = new Mirror({
       clock: systemClock,
       wakeup: this.#wakeups.named("directory"),
       put: async () => ports.directory(this.env)?.putAgent(this.#store.identity()),
       changedAt: () => Date.parse(this.#store.identity().updatedAt),
+    });
+
+    readonly #removal = new AgentRemoval({
+      ...durableStorage(this.ctx.storage),
+      clock: systemClock,
+      store: this.#store,
+      wakeup: this.#wakeups.named("removal"),
+      stores: () => ports.stores(this.env),
+      forgetMail: () => this.mailbox.forget(),
+      conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
     });
 
     constructor(ctx: DurableObjectState, env: Env) {
@@ -127,6 +151,14 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     protected override memoryOwner() {
       return this.#store.identity();
+    }
+
+    protected override get isDeleted() {
+      return this.#removal.isDeleted;
+    }
+
+    protected override conversationDeleted(id: string) {
+      this.#store.removeConversation(id);
     }
 
     protected override memoryStores() {
@@ -173,11 +205,29 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       // SAFETY: a persona has passed its schema, which admits only JSON values.
       const hash = await sha256Hex(canonicalJson(declaration as unknown as Json));
       const current = this.#store.find();
+      if (this.#removal.isDeleted) {
+        throw new DramatisError("CONFLICT", `The agent "${declared.id}" was deleted; declare another id.`);
+      }
       if (current !== undefined && this.#store.declaration() === hash) return current;
       if (current === undefined) checkNew(declared.id, ports.location(declared.tenant), "/id");
       const next = current === undefined ? declared : changed(current, declaration);
       await this.#commit(() => this.#store.declare(next, hash));
       return next;
+    }
+
+    async remove(principal: Principal) {
+      return asDone(() => {
+        this.#store.identity();
+        checkAuthor(principal);
+        return this.#removal.remove();
+      });
+    }
+
+    /** A deleted agent takes what its conversations report and drops it. */
+    override async receive(envelope: Envelope, attempt: Attempt): Promise<Answer> {
+      if (!this.isRefused && this.#removal.isDeleted && REPORTS.has(envelope.type))
+        return { type: "done", result: null };
+      return super.receive(envelope, attempt);
     }
 
     async identity() {

@@ -34,7 +34,10 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    const wakeups = new Wakeups({ memory: () => this.#memory.wake() }, { id: "dramatis-memory" });
+    const wakeups = new Wakeups(
+      { memory: () => (this.isDeleted ? null : this.#memory.wake()) },
+      { id: "dramatis-memory" },
+    );
     this.lifecycle.use(wakeups);
     const { database, keyValue } = durableStorage(ctx.storage);
     this.#memory = new AgentMemory({
@@ -64,6 +67,7 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
     );
     this.mailbox.receives(MEMORY_SOURCES_ERASED, erasedSourcesSchema, (body, delivery) => {
       checkConversation(delivery, body.conversationId);
+      if (body.turns === undefined) this.conversationDeleted(body.conversationId);
       const armed = eraseSources(this.#memory.corpus, body);
       delivery.afterCommit(() => this.#committed(armed));
       return null;
@@ -72,6 +76,12 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
 
   /** Returns the agent. Throws `NOT_FOUND` if it was never created. */
   protected abstract memoryOwner(): MemoryOwner;
+
+  /** Reports whether the agent was deleted. */
+  protected abstract get isDeleted(): boolean;
+
+  /** Takes a deleted conversation out of the agent's index, in the current transaction. */
+  protected abstract conversationDeleted(id: string): void;
 
   /** Returns the stores that have copies of the memories. */
   protected abstract memoryStores(): MemoryStores;

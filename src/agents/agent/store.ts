@@ -18,6 +18,7 @@ const CREATE =
   "CREATE TABLE IF NOT EXISTS conversations (id TEXT PRIMARY KEY, added_at INTEGER NOT NULL) WITHOUT ROWID";
 const ADD = "INSERT INTO conversations (id, added_at) VALUES (?, ?) ON CONFLICT (id) DO NOTHING";
 /** Conversation ids ascend by creation. */
+const REMOVE = "DELETE FROM conversations WHERE id = ?";
 const LIST = bothOrders(
   (comparison, order) =>
     `SELECT id, added_at FROM conversations WHERE id ${comparison} ? ORDER BY id ${order} LIMIT ?`,
@@ -27,7 +28,7 @@ const AFTER_ALL = "conv~";
 const optionsSchema = pageOptionsSchema(isConversationId);
 
 export class AgentStore {
-  readonly #identity: VersionedRecord<AgentIdentity>;
+  readonly #identity: VersionedRecord<AgentIdentity | AgentTombstone>;
 
   /** `idOf` returns the agent's id, for errors. */
   constructor(
@@ -46,8 +47,10 @@ export class AgentStore {
   create(identity: AgentIdentity): void {
     const { database } = this.stores;
     database.transaction(() => {
-      if (this.#identity.get() !== undefined) {
-        throw new DramatisError("CONFLICT", `The agent "${identity.id}" already exists; choose another id.`);
+      const known = this.#identity.get();
+      if (known !== undefined) {
+        const why = isTombstone(known) ? "was deleted" : "already exists";
+        throw new DramatisError("CONFLICT", `The agent "${identity.id}" ${why}; choose another id.`);
       }
       database.run(CREATE);
       this.#identity.put(identity);
@@ -73,12 +76,24 @@ export class AgentStore {
     return this.stores.keyValue.get<string>(DECLARED_KEY);
   }
 
-  /** Returns `undefined` if the agent was never created. */
+  /** Returns `undefined` if the agent was never created, or was deleted. */
   find(): AgentIdentity | undefined {
-    return this.#identity.get();
+    const found = this.#identity.get();
+    return found === undefined || isTombstone(found) ? undefined : found;
   }
 
-  /** Throws `NOT_FOUND` if the agent was never created, `UNAVAILABLE` if a newer release stored it. */
+  /** Returns what stays of an agent that was deleted; `undefined` for another one. */
+  tombstone(): AgentTombstone | undefined {
+    const found = this.#identity.get();
+    return found !== undefined && isTombstone(found) ? found : undefined;
+  }
+
+  /** Puts a tombstone in the place of the identity: from then on there is no agent. */
+  bury(tombstone: AgentTombstone): void {
+    this.#identity.put(tombstone);
+  }
+
+  /** Throws `NOT_FOUND` if the agent was never created, or was deleted, `UNAVAILABLE` if a newer release stored it. */
   identity(): AgentIdentity {
     const identity = this.find();
     if (identity === undefined) throw new DramatisError("NOT_FOUND", `There is no agent "${this.idOf()}".`);
@@ -92,6 +107,17 @@ export class AgentStore {
     this.stores.database.run(ADD, id, now);
   }
 
+  /** Removes a conversation that was deleted from the index. */
+  removeConversation(id: string): void {
+    this.stores.database.run(REMOVE, id);
+  }
+
+  /** Returns the first conversations of the index, also of an agent that was deleted. */
+  firstConversations(limit: number): string[] {
+    const rows = this.stores.database.all<ConversationRow>(LIST.asc, "", limit);
+    return rows.map(({ id }) => id);
+  }
+
   /** Throws `INVALID_INPUT`, and as `identity`. */
   conversations(options: PageOptions = {}): Page<{ id: string; addedAt: string }> {
     const { limit, cursor, order } = validate(optionsSchema, options, "/options");
@@ -100,6 +126,23 @@ export class AgentStore {
     const rows = this.stores.database.all<ConversationRow>(LIST[order], start, limit + 1);
     return pageOf(rows, limit, toItem, ({ id }) => id);
   }
+}
+
+/** What stays of an agent that was deleted: its id never refers to another one. Times are milliseconds since the epoch. */
+export interface AgentTombstone {
+  id: string;
+  tenant: string;
+  createdAt: number;
+  deletedAt: number;
+  /** The steps of its removal that are left. */
+  left: readonly string[];
+}
+
+/** The prefixes of the keys under which an agent keeps values, without its identity. */
+export const AGENT_KEYS = [DECLARED_KEY, "budget", "memory:"] as const;
+
+function isTombstone(stored: AgentIdentity | AgentTombstone): stored is AgentTombstone {
+  return "deletedAt" in stored;
 }
 
 type ConversationRow = { id: string; added_at: number };

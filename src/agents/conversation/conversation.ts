@@ -55,8 +55,8 @@ import { CallEnds } from "./door/call-ends.ts";
 import { isReadable } from "./door/client-frames.ts";
 import { admit, openConnection, receiveFrame } from "./door/connections.ts";
 import { deferSchema, parseOutcome, subscribeSchema, updateSchema } from "./door/requests.ts";
-import { GuardedSessionAgent } from "./door/session-guard.ts";
 import { Entrance } from "./entrance.ts";
+import { KeptConversation } from "./kept-conversation.ts";
 import { ConversationParts } from "./parts.ts";
 import type { ConversationClassPorts } from "./ports.ts";
 import { usageView } from "./reads/call-views.ts";
@@ -80,7 +80,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   DeferApi {
   const shared = { outflows: createOutflows() };
   return class Conversation
-    extends GuardedSessionAgent<Env>
+    extends KeptConversation<Env>
     implements ConversationApi, ToolStateApi, TaskResultApi, TaskErrorApi, AgentResultApi, DeferApi
   {
     static override readonly options = { sendIdentityOnConnect: false };
@@ -96,6 +96,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       exporter: ports.exporter(this.env),
       attachments: ports.attachments(this.env),
       directory: () => ports.directory(this.env),
+      stores: () => ports.stores(this.env),
+      conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
       mailbox: () => this.mailbox,
       agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
       location: ports.location,
@@ -129,6 +131,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       this.lifecycle.use(this.#parts.wakeups);
       this.lifecycle.use(this.#guard);
       this.#parts.takeEnvelopes(this.mailbox);
+    }
+
+    protected override get parts() {
+      return this.#parts;
     }
 
     protected override get mailboxKind() {
@@ -358,7 +364,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
      */
     async #removeEmpty(): Promise<void> {
       await this.ctx.blockConcurrencyWhile(async () => {
-        if (this.#runtime.exists || this.isRefused) return;
+        if (this.#runtime.exists || this.isRefused || this.#parts.removal.isDeleted) return;
         await this.destroy();
         // The SDK ends the actor in a moment. Whoever is answered before would reach an actor without tables.
         await scheduler.wait(DESTROYED_WITHIN_MS);

@@ -6,6 +6,7 @@ import type { Directory } from "../../d1/directory.ts";
 import type { SpanExporter } from "../../model/span.ts";
 import { endsTurn } from "../../protocol/frames.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
+import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import type { Client } from "../base/sockets/client.ts";
 import type { Outflows } from "../base/sockets/outflow.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
@@ -20,6 +21,7 @@ import { UsageMirror } from "./mirror/usage-mirror.ts";
 import { Opening, type OpeningPorts } from "./opening.ts";
 import { type Outbound, type OutgoingPorts, outgoing } from "./outgoing.ts";
 import { ConversationQueries } from "./reads/queries.ts";
+import { ConversationRemoval, type ConversationRemovalPorts } from "./removal.ts";
 import { takeRunInvitations } from "./run-invitations.ts";
 import { type ConversationPorts, ConversationRuntime } from "./runtime.ts";
 
@@ -42,7 +44,11 @@ export interface PartsPorts extends Omit<ConversationPorts, Own> {
   /** Returns `null` where there is no directory. */
   directory(): Directory | null;
   /** Returns the actor's mailbox. */
-  mailbox(): Outbound;
+  mailbox(): Outbound & Pick<Mailbox, "forget">;
+  /** Returns the stores outside of actors that hold data of conversations. */
+  stores(): readonly OwnedStore[];
+  /** Finds the actor of another conversation. */
+  conversation: ConversationRemovalPorts["conversation"];
   /** Finds the actor of an agent. */
   agent: OpeningPorts["agent"];
   location: OpeningPorts["location"];
@@ -59,13 +65,15 @@ export class ConversationParts {
   readonly wakeups = new Wakeups(
     {
       window: () => {
+        if (!this.runtime.exists) return null;
         this.runtime.reconcile();
         const times = [this.runtime.dueIn, this.usage.wake()].filter((time) => time !== null);
         return times.length === 0 ? null : Math.min(...times);
       },
-      directory: () => this.announcement.listing.wake(),
-      registration: () => this.announcement.noteAgain(),
+      directory: () => (this.runtime.exists ? this.announcement.listing.wake() : null),
+      registration: () => (this.runtime.exists ? this.announcement.noteAgain() : null),
       expiry: () => this.readers.expire(),
+      removal: () => this.removal.wake(),
     },
     { early: ["window"] },
   );
@@ -75,6 +83,7 @@ export class ConversationParts {
   readonly queries: ConversationQueries;
   readonly readers: ConversationReaders;
   readonly opening: Opening;
+  readonly removal: ConversationRemoval;
 
   constructor(private readonly ports: PartsPorts) {
     const { shared, attachments, directory, clients, database, clock, exporter } = ports;
@@ -124,6 +133,14 @@ export class ConversationParts {
       clients,
       onExpiring: (at) => ports.waitUntil(this.expireAt(at)),
       clock,
+    });
+    this.removal = new ConversationRemoval({
+      ...ports,
+      send: mail.send,
+      runtime: this.runtime,
+      wakeup: this.wakeups.named("removal"),
+      forgetMail: () => ports.mailbox().forget(),
+      expel: () => this.readers.expel(() => false),
     });
   }
 

@@ -7,6 +7,7 @@ import type { SpanExporter } from "../../model/span.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { LocationPolicy } from "../../protocol/location-policy.ts";
+import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import type { ConversationPorts } from "./runtime.ts";
 
 /** The ports of a conversation that are the same in every environment. */
@@ -32,6 +33,8 @@ export interface ConversationClassPorts<Env> extends CommonPorts {
   /** Returns `null` where there is no directory: then lists contain no conversation. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterDirectory | null;
+  /** Returns the stores outside of actors that hold data of conversations and agents. */
+  stores(env: Env): readonly OwnedStore[];
   /** Where the conversations of a tenant may live. */
   location(tenant: string): LocationPolicy;
   /** Returns `undefined` where spans are not exported. */

@@ -176,6 +176,11 @@ export class ConversationRuntime {
     return this.#shell.state !== null;
   }
 
+  /** Forgets a conversation whose deletion is committed. */
+  forget(): void {
+    this.#shell.forget();
+  }
+
   /** Reports whether turns are active. */
   get busy(): boolean {
     return (this.#shell.state?.active.size ?? 0) > 0;

@@ -12,7 +12,7 @@ import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts
 import { readBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
-import { json, page } from "../base/respond.ts";
+import { empty, json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { ids } from "../openapi/scalars.ts";
 import { agentUsage } from "../openapi/usage-views.ts";
@@ -100,6 +100,18 @@ export const agentOperations: readonly ApiOperation[] = [
     errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],
   },
   {
+    id: "deleteAgent",
+    method: "delete",
+    path: AGENT,
+    tag: "agents",
+    summary: "Delete an agent",
+    description:
+      "For authors and administrators. From then on every request for it is answered with 404, and it takes no call and no new conversation. Its memory is removed by itself, and so are the conversations of which it is the only agent. Conversations that began with it and have others end; it leaves all others. The id is never used again.",
+    params,
+    answers: [{ status: 204, description: "The agent is deleted." }],
+    errors: ["FORBIDDEN", "NOT_FOUND"],
+  },
+  {
     id: "getAgentUsage",
     method: "get",
     path: `${AGENT}/usage`,
@@ -154,6 +166,13 @@ export function agentRoutes(app: HttpRoutes): void {
       ...(persona === undefined ? {} : { persona: parsePersonaSource(persona, "/persona") }),
     });
     return json(unwrap(changed));
+  });
+
+  app.delete(AGENT, async ({ req, var: { principal, actors } }) => {
+    const { id } = pathParams(params, req);
+    const agent = await actors.agent(principal.tenant, id);
+    unwrap(await agent.remove(principal));
+    return empty();
   });
 
   app.get(`${AGENT}/usage`, async ({ req, var: { principal, actors, directory } }) => {

@@ -15,7 +15,7 @@ import { isConversationId } from "../../shared/identifiers.ts";
 import { readBody, readOptionalBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
-import { json, page } from "../base/respond.ts";
+import { empty, json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { ids } from "../openapi/scalars.ts";
 import { conversation, conversationSummary, journalEntry, message } from "../openapi/views.ts";
@@ -125,6 +125,18 @@ export const conversationOperations: readonly ApiOperation[] = [
     errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND", "CONVERSATION_CLOSED"],
   },
   {
+    id: "deleteConversation",
+    method: "delete",
+    path: CONVERSATION,
+    tag: "conversations",
+    summary: "Delete a conversation",
+    description:
+      "For its participants, operators and administrators. Its active turns stop, and from then on every request for it is answered with 404. Its messages, attachments, list entries, the conversations that its calls of agents opened, and what its agents learned from it alone are removed by themselves, also where a store is down for a while. The id is never used again.",
+    params: conversationParams,
+    answers: [{ status: 204, description: "The conversation is deleted." }],
+    errors: ["FORBIDDEN", "NOT_FOUND"],
+  },
+  {
     id: "cancelConversation",
     method: "post",
     path: `${CONVERSATION}/cancel`,
@@ -221,6 +233,12 @@ export function conversationRoutes(app: HttpRoutes): void {
     const input = await readBody(context, updateSchema);
     const conversation = await conversationOf(context);
     return json(unwrap(await conversation.update(context.var.principal, input)));
+  });
+
+  app.delete(CONVERSATION, async (context) => {
+    const conversation = await conversationOf(context);
+    unwrap(await conversation.remove(context.var.principal));
+    return empty();
   });
 
   app.post(`${CONVERSATION}/cancel`, async (context) => {

@@ -29,4 +29,9 @@ export class MemoryObjectStore implements ObjectStore {
   async delete(key: string): Promise<void> {
     this.#objects.delete(key);
   }
+
+  async list(prefix: string, limit: number): Promise<string[]> {
+    const keys = [...this.#objects.keys()].filter((key) => key.startsWith(prefix));
+    return keys.sort().slice(0, limit);
+  }
 }

@@ -22,6 +22,11 @@ export class R2ObjectStore implements ObjectStore {
   async delete(key: string): Promise<void> {
     await this.bucket.delete(key);
   }
+
+  async list(prefix: string, limit: number): Promise<string[]> {
+    const { objects } = await this.bucket.list({ prefix, limit });
+    return objects.map(({ key }) => key);
+  }
 }
 
 function headOf({ size, version, customMetadata = {} }: R2Object): ObjectHead {

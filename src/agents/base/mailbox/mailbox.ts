@@ -170,6 +170,16 @@ export class Mailbox {
     this.#letters.publish();
   }
 
+  /**
+   * Deletes the dead letters and the receipts of an actor that was deleted. Returns whether nothing is under way: what is reaches its
+   * receivers, or leaves dead letters, so call it again then.
+   */
+  forget(): boolean {
+    this.#checkStorage();
+    this.ports.database.transaction(() => this.#store.forget());
+    return this.#outbox.isEmpty;
+  }
+
   #refusal(): StorageRefusal | null {
     try {
       this.#checkStorage();

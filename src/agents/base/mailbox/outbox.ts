@@ -146,6 +146,12 @@ export class Outbox {
     return times.length === 0 ? null : Math.min(...times);
   }
 
+  /** Reports whether nothing is under way. */
+  get isEmpty(): boolean {
+    this.load();
+    return this.#held.size === 0;
+  }
+
   /** Loads the entries of earlier lives. */
   load(): void {
     if (this.#isLoaded) return;

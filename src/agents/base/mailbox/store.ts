@@ -26,6 +26,8 @@ import type { Receipt } from "./receipt.ts";
 const OUTBOX = "mailbox:out:";
 const UNPUBLISHED = "mailbox:unpublished:";
 const KEY_DIGITS = 15;
+/** Notes that are deleted at once. */
+const FORGET_BATCH = 500;
 
 const EXISTS = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = ?";
 const CREATE = {
@@ -202,6 +204,19 @@ export class MailboxStore {
   published(operationId: string, mark: string): void {
     const key = UNPUBLISHED + operationId;
     if (this.keyValue.get<string>(key) === mark) this.keyValue.delete(key);
+  }
+
+  /** Deletes all dead letters, notes and receipts. */
+  forget(): void {
+    for (
+      let notes = this.unpublished(FORGET_BATCH);
+      notes.length > 0;
+      notes = this.unpublished(FORGET_BATCH)
+    ) {
+      for (const [operationId] of notes) this.keyValue.delete(UNPUBLISHED + operationId);
+    }
+    if (this.#exists("mailbox_dead_letters")) this.database.run("DELETE FROM mailbox_dead_letters");
+    if (this.#exists("mailbox_inbox")) this.database.run("DELETE FROM mailbox_inbox");
   }
 
   #exists(table: Table): boolean {

@@ -68,6 +68,12 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
     return this.#wakeup.whenArmed();
   }
 
+  /** Forgets the memory of an actor whose deletion is committed, with the outcomes that wait for their commit. */
+  forget(): void {
+    this.#state = null;
+    this.#unsaved.length = 0;
+  }
+
   /** Commits signals while the actor starts, and starts every effect that the state calls for. */
   async resume(signals: readonly Signal[]): Promise<void> {
     const committed = this.commit(signals);
@@ -120,6 +126,8 @@ export class ActorShell<State, Signal, Change, Committed extends Commit<State>, 
    * Reports whether nothing waits for another try.
    */
   report(outcomes: readonly Signal[]): boolean {
+    // The actor was deleted meanwhile.
+    if (this.state === null) return true;
     this.#dropUnsaved(outcomes);
     try {
       this.#commitLater(outcomes);

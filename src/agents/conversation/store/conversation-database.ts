@@ -50,7 +50,7 @@ export class ConversationDatabase {
   readonly turns: TurnTable;
   readonly events: EventStore;
   readonly signals: SignalTable;
-  readonly #record: VersionedRecord<StoredRecord>;
+  readonly #record: VersionedRecord<StoredRecord | Tombstone>;
   #newestAt = 0;
 
   constructor(
@@ -76,8 +76,9 @@ export class ConversationDatabase {
    */
   load(): ConversationState | null {
     const storedRecord = this.#record.get();
-    const newest = storedRecord === undefined ? null : this.journal.newest();
-    if (storedRecord === undefined || newest === null) return null;
+    if (storedRecord === undefined || isTombstone(storedRecord)) return null;
+    const newest = this.journal.newest();
+    if (newest === null) return null;
     const record = this.#withChains(storedRecord);
     const { row, head } = newest;
     this.#newestAt = Math.max(this.#newestAt, row.at);
@@ -102,8 +103,12 @@ export class ConversationDatabase {
     settings: Partial<Pick<Standing, "order" | "budget" | "orchestration">> = {},
   ): ConversationState {
     return this.database.transaction(() => {
-      if (this.#record.get() !== undefined) {
-        throw new DramatisError("CONFLICT", "This conversation exists already.");
+      const known = this.#record.get();
+      if (known !== undefined) {
+        const message = isTombstone(known)
+          ? "The conversation of this id was deleted. Use a new id."
+          : "This conversation exists already.";
+        throw new DramatisError("CONFLICT", message);
       }
       this.database.run(CREATE_JOURNAL);
       this.database.run(CREATE_TURNS);
@@ -150,6 +155,17 @@ export class ConversationDatabase {
     for (const { caller, key, correlationId, turn } of keys)
       this.keyValue.put(seenKey(caller, key, correlationId), turn);
     return { state: { ...next, seq: lastSeq(row), stored }, row };
+  }
+
+  /** Returns what stays of a conversation that was deleted; `undefined` for another one. */
+  tombstone(): Tombstone | undefined {
+    const stored = this.#record.get();
+    return stored !== undefined && isTombstone(stored) ? stored : undefined;
+  }
+
+  /** Puts a tombstone in the place of the record: from then on there is no conversation. */
+  bury(tombstone: Tombstone): void {
+    this.#record.put(tombstone);
   }
 
   /** Reports whether a state is that of the newest commit. */
@@ -232,6 +248,32 @@ type StoredRecord = Omit<ConversationIdentity, "agents"> & {
     ...(Omit<ConversationAgent, "chain"> & Partial<Pick<ConversationAgent, "chain">>)[],
   ];
 };
+
+/** What stays of a conversation that was deleted: its id never refers to another one. Times are milliseconds since the epoch. */
+export interface Tombstone {
+  id: string;
+  tenant: string;
+  createdAt: number;
+  deletedAt: number;
+  /** The steps of its removal that are left. */
+  left: readonly string[];
+}
+
+/** The prefixes of the keys under which a conversation keeps values, without its record. */
+export const CONVERSATION_KEYS = [
+  "ask:",
+  "chain:",
+  "handles:",
+  "late:",
+  "opening:",
+  "seen:",
+  "tool:",
+  "uninvited:",
+] as const;
+
+function isTombstone(stored: StoredRecord | Tombstone): stored is Tombstone {
+  return "deletedAt" in stored;
+}
 
 function withoutChains({ agents: [primary, ...joined], ...record }: ConversationIdentity): StoredRecord {
   return {

@@ -1,0 +1,36 @@
+/** Empties an actor's own database, but for what keeps the actor addressable: the SDK's tables, and its mailbox. */
+import type { ActorStores } from "../storage/schema-upgrade.ts";
+
+const TABLES = `SELECT name, sql LIKE 'CREATE VIRTUAL%' AS is_virtual FROM sqlite_master
+  WHERE type = 'table' AND name NOT GLOB 'cf_agent*' AND name NOT GLOB '_cf_*' AND name NOT GLOB 'sqlite_*'
+    AND name NOT GLOB 'mailbox_*'
+  ORDER BY is_virtual DESC`;
+/** The tables of sessions stay, empty: the actor's base expects them. */
+const SESSION_TABLES = `SELECT name FROM sqlite_master
+  WHERE type = 'table' AND name IN ('cf_agents_sessions', 'cf_agents_events', 'cf_agents_long_text')`;
+
+/** Values that one list has at most: a value may have 2 MB. */
+const PAGE = 16;
+
+/** Drops the tables, one after another, and empties those of sessions. Virtual tables go first: their own tables go with them. */
+export function dropOwnTables({ database }: ActorStores): void {
+  for (let [table] = tables(database); table !== undefined; [table] = tables(database)) {
+    database.run(`DROP TABLE "${table.name.replaceAll('"', '""')}"`);
+  }
+  for (const { name } of database.all<{ name: string }>(SESSION_TABLES)) database.run(`DELETE FROM ${name}`);
+}
+
+function tables(database: ActorStores["database"]): { name: string }[] {
+  return database.all<{ name: string }>(TABLES);
+}
+
+/** Deletes the values under keys with these prefixes. */
+export function deleteValues({ database, keyValue }: ActorStores, prefixes: readonly string[]): void {
+  for (const prefix of prefixes) {
+    for (let found = keyValue.list(prefix, PAGE); found.length > 0; found = keyValue.list(prefix, PAGE)) {
+      database.transaction(() => {
+        for (const [key] of found) keyValue.delete(key);
+      });
+    }
+  }
+}

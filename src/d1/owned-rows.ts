@@ -1,0 +1,94 @@
+/**
+ * The rows of D1 that hold data of a conversation or of an agent, and the statements that delete them.
+ *
+ * REMOVE-5  A deletion touches rows of one tenant and one owner only.
+ */
+import type { Clock } from "../ports/clock.ts";
+import { D1Queries } from "./queries.ts";
+import { REMOVE_USERS } from "./statements.ts";
+
+/** The owner of rows. `createdAt` is in milliseconds since the epoch. */
+export interface RowOwner {
+  kind: "conversation" | "agent";
+  tenant: string;
+  id: string;
+  createdAt: number;
+}
+
+type Statement = [statement: string, ...values: (string | number)[]];
+type Delete = (owner: RowOwner) => Statement;
+
+/** The deletions from a table, by the kind of the owner. An absent kind has no rows there. */
+type Deletes = Partial<Record<RowOwner["kind"], Delete>>;
+
+const byKey =
+  (table: "agents" | "conversations"): Delete =>
+  ({ tenant, createdAt, id }) => [
+    `DELETE FROM ${table} WHERE tenant = ?1 AND created_at = ?2 AND id = ?3`,
+    tenant,
+    createdAt,
+    id,
+  ];
+
+/** Letters that the owner sent, and those that others could not deliver to it. */
+const letters: Delete = ({ kind, tenant, id }) => [
+  `DELETE FROM dead_letters WHERE tenant = ?1 AND (
+  (letter ->> '$.from.kind' = ?2 AND letter ->> '$.from.id' = ?3) OR (letter ->> '$.to.kind' = ?2 AND letter ->> '$.to.id' = ?3))`,
+  tenant,
+  kind,
+  id,
+];
+
+/**
+ * Every table that holds rows of owners. The users of a conversation are found by its row, so they come before it.
+ */
+export const OWNED_TABLES = {
+  conversation_users: {
+    conversation: ({ tenant, createdAt, id }) => [REMOVE_USERS, tenant, createdAt, id, "[]"],
+  },
+  conversations: { conversation: byKey("conversations") },
+  usage: {
+    conversation: ({ tenant, id }) => [
+      "DELETE FROM usage WHERE tenant = ?1 AND conversation_id = ?2",
+      tenant,
+      id,
+    ],
+    agent: ({ tenant, id }) => ["DELETE FROM usage WHERE tenant = ?1 AND agent_id = ?2", tenant, id],
+  },
+  memories: {
+    agent: ({ tenant, id }) => ["DELETE FROM memories WHERE tenant = ?1 AND agent_id = ?2", tenant, id],
+  },
+  dead_letters: { conversation: letters, agent: letters },
+  agents: { agent: byKey("agents") },
+} as const satisfies Record<string, Deletes>;
+
+/** The tables that hold nothing of a conversation or an agent, with what they hold. */
+export const OTHER_TABLES = {
+  dramatis_migrations: "the migrations that were applied",
+  libraries: "the libraries of tenants",
+  definitions: "the definitions of libraries",
+  triggers: "what a trigger starts, and as whom",
+  runs: "the runs of workflows",
+} as const;
+
+export type OwnedTable = keyof typeof OWNED_TABLES;
+
+/** Cheap to create. */
+export class D1OwnedRows {
+  // SAFETY: the names are the registry's own.
+  readonly tables = Object.keys(OWNED_TABLES) as OwnedTable[];
+  readonly #queries: D1Queries;
+
+  constructor(database: D1Database, clock?: Pick<Clock, "timer">) {
+    this.#queries = new D1Queries(database, clock);
+  }
+
+  /** Returns the function that deletes an owner's rows of a table. It rejects if the database does not answer in time. */
+  emptying(table: OwnedTable): (owner: RowOwner) => Promise<void> {
+    const deletes: Deletes = OWNED_TABLES[table];
+    return async (owner) => {
+      const statement = deletes[owner.kind]?.(owner);
+      if (statement !== undefined) await this.#queries.write(statement);
+    };
+  }
+}
