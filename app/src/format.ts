@@ -41,12 +41,13 @@ export function timeInList(iso: string, now: Date, locales?: string): string {
   return at.toLocaleDateString(locales, { day: "numeric", month: "short", ...year });
 }
 
-/** Returns the time of a moment, with its date unless it is today. `locales` is the reader's by default. */
+/** Returns the time of a moment, with its date unless it is today, and its year unless it is this one. `locales` is the reader's by default. */
 export function momentOf(iso: string, now: Date, locales?: string): string {
   const at = new Date(iso);
   const time = { hour: "2-digit", minute: "2-digit" } as const;
   if (at.toDateString() === now.toDateString()) return at.toLocaleTimeString(locales, time);
-  return at.toLocaleString(locales, { day: "numeric", month: "short", ...time });
+  const year = at.getFullYear() === now.getFullYear() ? {} : { year: "numeric" as const };
+  return at.toLocaleString(locales, { day: "numeric", month: "short", ...year, ...time });
 }
 
 /**

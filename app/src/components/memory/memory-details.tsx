@@ -2,6 +2,7 @@
 import { useEffect, useState } from "react";
 import { DramatisClientError, type Memory } from "../../../../src/client/index.ts";
 import { messageOf, momentOf } from "../../format.ts";
+import { useEscape } from "../../hooks/use-escape.ts";
 import { type ExplainedMemory, useMemory } from "../../hooks/use-memories.ts";
 import { STATE_MEANING, STATE_TEXT, validityText } from "../../memory/memory-texts.ts";
 import { conversationPath } from "../../route.ts";
@@ -22,12 +23,24 @@ interface MemoryDetailsProps {
   /** Grows with each change of a memory: this one is loaded again. */
   changes: number;
   onChanged: () => void;
+  onClose: () => void;
   onDeleted: () => void;
 }
 
-export function MemoryDetails({ agentId, id, types, changes, onChanged, onDeleted }: MemoryDetailsProps) {
+export function MemoryDetails({
+  agentId,
+  id,
+  types,
+  changes,
+  onChanged,
+  onClose,
+  onDeleted,
+}: MemoryDetailsProps) {
   const { value, error, reload } = useMemory(agentId, id);
   const [isEditing, setEditing] = useState(false);
+
+  // It would lose what was typed.
+  useEscape(isEditing ? undefined : onClose);
 
   useEffect(() => {
     if (changes > 0) reload();

@@ -2,7 +2,6 @@
 import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import { DramatisClientError } from "../../../../src/client/index.ts";
 import { messageOf } from "../../format.ts";
-import { useEscape } from "../../hooks/use-escape.ts";
 import { useMediaQuery } from "../../hooks/use-media-query.ts";
 import { useMemoryStatus } from "../../hooks/use-memories.ts";
 import { usePageTitle } from "../../hooks/use-page-title.ts";
@@ -41,8 +40,6 @@ export function MemoryPage({ agentId, agentName, memoryId, onMenu }: MemoryPageP
 
   const list = useRef<HTMLElement>(null);
   const close = useCallback(() => navigate(memoryPath(agentId)), [agentId]);
-  useEscape(memoryId === undefined ? undefined : close);
-
   const onChanged = useCallback(() => {
     setNote("");
     setChanges((count) => count + 1);
@@ -130,7 +127,7 @@ export function MemoryPage({ agentId, agentName, memoryId, onMenu }: MemoryPageP
                   All memories
                 </Link>
               )}
-              {isWide && <h2 className="min-w-0 flex-1 text-sm font-semibold">Memory</h2>}
+              {isWide && <h2 className="min-w-0 flex-1 text-sm font-semibold">Details</h2>}
               <button
                 type="button"
                 onClick={close}
@@ -147,6 +144,7 @@ export function MemoryPage({ agentId, agentName, memoryId, onMenu }: MemoryPageP
               types={types}
               changes={changes}
               onChanged={onChanged}
+              onClose={close}
               onDeleted={() => leave("The memory was deleted.")}
             />
           </aside>

@@ -78,7 +78,7 @@ export function MemorySearch({ value, onChange, types }: MemorySearchProps) {
             )}
           </Field>
           <div className="max-sm:col-span-2">
-            <Field label={isSearch ? "State (searches find current ones)" : "State"}>
+            <Field label="State">
               {(control) => (
                 <select
                   {...control}
@@ -90,12 +90,14 @@ export function MemorySearch({ value, onChange, types }: MemorySearchProps) {
                   }}
                   className={FIELD}
                 >
-                  {MEMORY_STATES.map((state) => (
-                    <option key={state} value={state}>
-                      {STATE_TEXT[state]}
-                    </option>
-                  ))}
-                  <option value="all">All</option>
+                  {isSearch && <option value="current">Current, as in every search</option>}
+                  {!isSearch &&
+                    MEMORY_STATES.map((state) => (
+                      <option key={state} value={state}>
+                        {STATE_TEXT[state]}
+                      </option>
+                    ))}
+                  {!isSearch && <option value="all">All</option>}
                 </select>
               )}
             </Field>
