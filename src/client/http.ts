@@ -33,6 +33,7 @@ import type { Jurisdiction, LocationHint } from "../shared/location.ts";
 import type { PageOptions } from "../shared/page.ts";
 import { errorFromResponse, noAnswer, notJson } from "./errors.ts";
 import { framesOfTurn } from "./event-stream.ts";
+import { type MemoriesClient, memoriesClient } from "./memories.ts";
 import { apiUrl, authorization, checkBaseUrl, pathOf, type Token } from "./requests.ts";
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -92,6 +93,7 @@ export interface DramatisClient {
     /** Deletes the agent, its memory, and the conversations of which it is the only agent. For authors and administrators. */
     delete(id: string, options?: RequestOptions): Promise<void>;
   };
+  memories: MemoriesClient;
   conversations: {
     list(options?: PageRequest): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
     create(input: ConversationInput, options?: RequestOptions): Promise<ConversationView>;
@@ -277,6 +279,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
   const remove = async (path: string, { signal }: RequestOptions = {}) => {
     await request(path, { method: "DELETE", ...defined({ signal }) });
   };
+
   const stop = <Value>(path: string, { reason, ...init }: StopRequest = {}) =>
     post<Value>(path, defined({ reason }), init);
 
@@ -287,6 +290,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       usage: (id, init) => get(pathOf("agents", id, "usage"), init),
       delete: (id, init) => remove(pathOf("agents", id), init),
     },
+    memories: memoriesClient({ get, write, remove }),
     conversations: {
       list: (page) => list("conversations", page),
       create: (input, init) => post("conversations", input, init),

@@ -22,6 +22,20 @@ export type {
   RunWorkflow,
 } from "../protocol/coordinator-api.ts";
 export type { Frame, FrameType } from "../protocol/frames.ts";
+export type {
+  AgentsSearchResult,
+  Memory,
+  MemoryChange,
+  MemoryFilter,
+  MemoryInput,
+  MemoryMatch,
+  MemoryQuery,
+  MemoryScore,
+  MemorySearchResult,
+  MemoryStatus,
+  MemorySubject,
+  MemoryWhy,
+} from "../protocol/memory.ts";
 export type { ClientToolError, ToolChoice, ToolOutcome } from "../protocol/requests.ts";
 export type { SpanView, TraceView } from "../protocol/trace.ts";
 export type {
@@ -66,6 +80,7 @@ export {
   type StopRequest,
   type UploadOptions,
 } from "./http.ts";
+export type { MemoriesClient, MemoriesRequest } from "./memories.ts";
 export { pendingCalls } from "./outbox.ts";
 export type { WebSocketClass } from "./reconnect.ts";
 export { applyFrame } from "./reducer.ts";

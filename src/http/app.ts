@@ -95,6 +95,7 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   });
   app.use(guardUpgrades(ports.cors ?? { origins: [] }));
   app.use("/api/agents/*", seeded);
+  app.use("/api/memories/*", seeded);
   app.post("/api/conversations", seeded);
   app.post("/api/runs", seeded);
   app.post("/api/triggers", seeded);

@@ -17,6 +17,8 @@ import { healthOperations } from "./routes/health.ts";
 import { hookOperations } from "./routes/hooks.ts";
 import { libraryRoutes } from "./routes/libraries.ts";
 import { libraryOperations } from "./routes/library-operations.ts";
+import { memoryRoutes } from "./routes/memories.ts";
+import { memoryOperations } from "./routes/memory-operations.ts";
 import { participantOperations, participantRoutes } from "./routes/participants.ts";
 import { runOperations, runRoutes } from "./routes/runs.ts";
 import { signalOperations, signalRoutes } from "./routes/signals.ts";
@@ -27,6 +29,7 @@ import { turnOperations, turnRoutes } from "./routes/turns.ts";
 
 export const OPERATIONS: readonly ApiOperation[] = [
   ...agentOperations,
+  ...memoryOperations,
   ...libraryOperations,
   ...conversationOperations,
   ...participantOperations,
@@ -52,6 +55,7 @@ export const OPERATIONS: readonly ApiOperation[] = [
 /** Adds all routes that need authentication. */
 export function authenticatedRoutes(app: HttpRoutes): void {
   agentRoutes(app);
+  memoryRoutes(app);
   libraryRoutes(app);
   conversationRoutes(app);
   participantRoutes(app);

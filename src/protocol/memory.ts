@@ -178,6 +178,12 @@ export interface MemorySearchResult {
   semantic: "all" | "some" | "none";
 }
 
+/** The result of a search over several agents, by descending relevance. */
+export interface AgentsSearchResult extends MemorySearchResult {
+  /** The agents that did not answer, and why. */
+  failed: { agentId: string; code: string; message: string }[];
+}
+
 /** A change of a memory in the log, which is appended to only. Erasing a memory erases its contents here too. */
 export interface MemoryLogEntry {
   version: number;

@@ -95,6 +95,67 @@ describe("requests", () => {
     ["agents.get", (client) => client.agents.get("a b"), "GET /api/agents/a%20b", undefined],
     ["agents.usage", (client) => client.agents.usage("a b"), "GET /api/agents/a%20b/usage", undefined],
     [
+      "memories.list",
+      (client) =>
+        client.memories.list("a b", {
+          limit: 5,
+          type: ["a", "b,c"],
+          state: ["archived"],
+          subject: { userId: "ann" },
+          metadata: { n: 1 },
+        }),
+      "GET /api/agents/a%20b/memories?limit=5&state=archived&type=a&type=b%2Cc&userId=ann&metadata=%7B%22n%22%3A1%7D",
+      undefined,
+    ],
+    [
+      "memories.search",
+      (client) => client.memories.search("guide", { query: "seats", limit: 3 }),
+      "POST /api/agents/guide/memories/search",
+      { query: "seats", limit: 3 },
+    ],
+    [
+      "memories.searchAgents",
+      (client) => client.memories.searchAgents(["guide", "clerk"], { query: "seats", type: "fact" }),
+      "GET /api/memories/search?agents=guide%2Cclerk&q=seats&type=fact",
+      undefined,
+    ],
+    [
+      "memories.get",
+      (client) => client.memories.get("guide", "mem_1"),
+      "GET /api/agents/guide/memories/mem_1",
+      undefined,
+    ],
+    [
+      "memories.write",
+      (client) => client.memories.write("guide", { content: "A fact." }),
+      "POST /api/agents/guide/memories",
+      { content: "A fact." },
+    ],
+    [
+      "memories.update",
+      (client) => client.memories.update("guide", "mem_1", { speaker: null, ifVersion: 2 }),
+      "PATCH /api/agents/guide/memories/mem_1",
+      { speaker: null, ifVersion: 2 },
+    ],
+    [
+      "memories.archive",
+      (client) => client.memories.archive("guide", "mem_1"),
+      "POST /api/agents/guide/memories/mem_1/archive",
+      {},
+    ],
+    [
+      "memories.why",
+      (client) => client.memories.why("guide", "mem_1"),
+      "GET /api/agents/guide/memories/mem_1/why",
+      undefined,
+    ],
+    [
+      "memories.status",
+      (client) => client.memories.status("guide"),
+      "GET /api/agents/guide/memory",
+      undefined,
+    ],
+    [
       "conversations.list",
       (client) => client.conversations.list({ limit: 20, order: "desc", cursor: "a/b" }),
       "GET /api/conversations?limit=20&cursor=a%2Fb&order=desc",
@@ -165,6 +226,19 @@ describe("requests", () => {
     expect(request?.headers).toMatchObject({ accept: "application/json", authorization: "Bearer secret" });
     expect(request?.headers["content-type"]).toBe(body === undefined ? undefined : "application/json");
     expect(request?.body).toBe(body === undefined ? "" : JSON.stringify(body));
+  });
+
+  it("returns the memories of a batch as a list, and nothing of one that was deleted", async () => {
+    const client = createClient({ baseUrl });
+    const memory = { id: "mem_1", content: "A fact." };
+    answer = json(201, { memories: [memory] });
+    expect(await client.memories.writeAll("guide", [{ content: "A fact." }])).toEqual([memory]);
+    answer = (response) => response.writeHead(204).end();
+    expect(await client.memories.delete("guide", "mem_1")).toBeUndefined();
+    expect(received.map(({ method, url, body }) => `${method} ${url} ${body}`)).toEqual([
+      'POST /api/agents/guide/memories {"memories":[{"content":"A fact."}]}',
+      "DELETE /api/agents/guide/memories/mem_1 ",
+    ]);
   });
 
   it("asks for the token at each request, and sends none when there is none", async () => {

@@ -40,6 +40,7 @@ async function state(): Promise<string> {
     [
       "/api/agents?limit=200",
       `/api/agents/${agent}`,
+      `/api/agents/${agent}/memories?limit=200`,
       "/api/conversations?limit=200",
       "/api/libraries?limit=200",
       ...["personas", "tools", "model-profiles"].map((kind) => `/api/libraries/target/${kind}?limit=200`),
@@ -94,6 +95,7 @@ describe.each(
       )
       .replace(":handle", handleFor(conversation))
       .replace(":operationId", "op_01JD0000000000000000000000")
+      .replace(":memoryId", "mem_01JD0000000000000000000001")
       .replace(":turnId", "turn_01JD0000000000000000000000");
     expect(target, "the path has parameters that this test does not know").not.toContain(":");
     const response = await send(target, { method: method.toUpperCase(), body: bytes }, principal);

@@ -126,6 +126,38 @@ describe("API-1 answers fit the document", () => {
     await ask("listAgents", "/api/agents?limit=200");
   });
 
+  test("of memories", async () => {
+    const base = `/api/agents/${agent}/memories`;
+    const input = { content: "Ann likes tea.", key: "tea", speaker: "Ann", metadata: { a: [1] } };
+    const place = `${base}/${idOf(await ask("writeMemories", base, body(input)))}`;
+    await ask(
+      "writeMemories",
+      base,
+      body({ memories: [{ content: "One." }, { content: "x".repeat(5_000) }] }),
+    );
+    await ask("writeMemories", base, body({ content: "Mine." }), MEMBER);
+    await ask("writeMemories", base, body({}));
+    await ask("listMemories", `${base}?limit=1&state=current&state=archived`);
+    await ask("listMemories", `${base}?state=x`);
+    await ask("searchMemories", `${base}/search?q=tea`);
+    await ask("searchMemories", `${base}/search`);
+    await ask("searchMemoriesByBody", `${base}/search`, body({ query: "tea", weights: { recency: 1 } }));
+    await ask("searchMemoriesOfAgents", `/api/memories/search?agents=${agent},absent&q=tea`);
+    await ask("searchMemoriesOfAgents", `/api/memories/search?agents=${agent}&q=tea`, {}, MEMBER);
+    await ask("changeMemory", place, body({ content: "Ann likes coffee.", validTo: "2030-01-01T00:00:00Z" }));
+    expect(await ask("changeMemory", place, body({ content: "x", ifVersion: 9 }))).toMatchObject({
+      status: 409,
+    });
+    await ask("getMemory", place);
+    await ask("getMemory", place, {}, MEMBER);
+    await ask("archiveMemory", `${place}/archive`);
+    await ask("whyMemory", `${place}/why`);
+    await ask("getMemoryStatus", `/api/agents/${agent}/memory`);
+    await ask("getMemoryStatus", `/api/agents/${agent}/memory`, {}, MEMBER);
+    await ask("deleteMemory", place);
+    await ask("deleteMemory", place);
+  });
+
   test("of conversations, with turns that called tools, failed and are active", async () => {
     conversation = idOf(
       await ask("createConversation", "/api/conversations", body({ agentId: agent, title: "T" })),

@@ -6,6 +6,7 @@ import { listOf } from "./views.ts";
 /** The groups of operations, in the order of the document. */
 export const TAGS = {
   agents: "Agents to talk to.",
+  memories: "What agents remember: memories, searches and their origin.",
   libraries: "Personas, tools and model profiles, each with all its versions.",
   conversations: "Conversations, their messages and their journal.",
   turns: "Sending messages, and reading the results.",

@@ -1,0 +1,172 @@
+/** Schemas of memories, and of what is known about them. */
+import { z } from "zod";
+import {
+  type AgentsSearchResult,
+  MEMORY_STATES,
+  type Memory,
+  type MemoryAuthor,
+  type MemoryLogEntry,
+  type MemoryMatch,
+  type MemoryScore,
+  type MemorySearchResult,
+  type MemorySource,
+  type MemoryStatus,
+  type MemorySubject,
+  type MemoryWhy,
+} from "../../protocol/memory.ts";
+import type { JsonObject } from "../../shared/json.ts";
+import { anyJson, count, ids, runId, time } from "./scalars.ts";
+
+const metadata: z.ZodType<JsonObject> = z.record(z.string(), anyJson);
+const fraction = z.number().min(0).max(1);
+
+/** Ids of memories. */
+export const memoryId = z
+  .string()
+  .regex(/^mem_[0-9A-HJKMNP-TV-Z]{26}$/)
+  .meta({ description: "Id of a memory.", example: "mem_01JD0000000000000000000001" });
+
+const subject: z.ZodType<MemorySubject> = z
+  .strictObject({ userId: z.exactOptional(z.string()), conversationId: z.exactOptional(z.string()) })
+  .meta({ description: "The user and the conversation that it is about or comes from." });
+
+const memoryMembers = {
+  id: memoryId,
+  agentId: ids.agent,
+  key: z.exactOptional(z.string()),
+  content: z.string().meta({ description: "The text; in lists and searches its beginning, if it is long." }),
+  truncated: z.exactOptional(
+    z.literal(true).meta({ description: "The text is longer. Reading the memory returns all of it." }),
+  ),
+  type: z.string().meta({ example: "fact" }),
+  significance: fraction,
+  speaker: z.exactOptional(z.string()),
+  session: z.exactOptional(z.string()),
+  sequence: z.exactOptional(z.int()),
+  time: z.exactOptional(time.meta({ description: "When it happened or was said." })),
+  metadata,
+  subject,
+  state: z.enum(MEMORY_STATES).meta({
+    description:
+      "`current`: searches find it. `ended`: it was true until `validTo`. `archived`: its text is in the archive, and no search finds it.",
+  }),
+  validFrom: time,
+  validTo: z.exactOptional(time),
+  tainted: z.exactOptional(
+    z.literal(true).meta({
+      description: "It comes from content that nobody vouches for, such as a document.",
+    }),
+  ),
+  version: z.int().min(1).meta({ description: "Counts the changes, from 1." }),
+  createdAt: time,
+  updatedAt: time,
+};
+
+export const memory: z.ZodType<Memory> = z.strictObject(memoryMembers).meta({ id: "Memory" });
+
+export const memories = z.strictObject({ memories: z.array(memory) }).meta({ id: "Memories" });
+
+const part = z.exactOptional(z.number());
+const score: z.ZodType<MemoryScore> = z
+  .strictObject({
+    total: z.number().meta({ description: "The rank's value: results descend by it." }),
+    relevance: fraction.meta({
+      description: "Comparable between queries: how well the memory answers the query by itself.",
+    }),
+    parts: z
+      .strictObject({
+        ...{ lexical: part, semantic: part, neighbours: part, speaker: part },
+        ...{ session: part, time: part, significance: part, recency: part },
+      })
+      .meta({ description: "What each step of ranking contributed." }),
+    terms: z.array(z.string()).meta({ description: "The words of the query that were found in it." }),
+  })
+  .meta({ id: "MemoryScore", description: "Why a result has its place." });
+
+const match: z.ZodType<MemoryMatch> = z.strictObject({ memory, score }).meta({ id: "MemoryMatch" });
+
+const resultMembers = {
+  matches: z.array(match).meta({ description: "The best first." }),
+  semantic: z.enum(["all", "some", "none"]).meta({
+    description:
+      "The memories whose vectors the search compared: `none` where the embedder did not answer. Words are always compared.",
+  }),
+};
+
+export const searchResult: z.ZodType<MemorySearchResult> = z
+  .strictObject(resultMembers)
+  .meta({ id: "MemorySearchResult" });
+
+export const agentsSearchResult: z.ZodType<AgentsSearchResult> = z
+  .strictObject({
+    ...resultMembers,
+    matches: resultMembers.matches.meta({ description: "By descending `relevance`." }),
+    failed: z
+      .array(z.strictObject({ agentId: ids.agent, code: z.string(), message: z.string() }))
+      .meta({ description: "Agents that did not answer, and why. The others did." }),
+  })
+  .meta({ id: "AgentsMemorySearchResult" });
+
+const source: z.ZodType<MemorySource> = z.strictObject({
+  conversationId: z.string(),
+  turnId: z.string(),
+  entries: z.exactOptional(
+    z.array(z.int()).meta({ description: "Numbers of journal entries; all of the turn when absent." }),
+  ),
+});
+
+const author: z.ZodType<MemoryAuthor> = z
+  .union([
+    z.strictObject({ kind: z.literal("principal"), subject: z.string() }),
+    z.strictObject({
+      kind: z.enum(["tool", "extraction", "task"]),
+      conversationId: z.string(),
+      turnId: z.string(),
+    }),
+    z.strictObject({ kind: z.literal("run"), runId }),
+    z.strictObject({ kind: z.enum(["consolidation", "retention", "import"]) }),
+  ])
+  .meta({ id: "MemoryAuthor", description: "Who changed a memory." });
+
+const logEntry: z.ZodType<MemoryLogEntry> = z
+  .strictObject({
+    version: z.int().min(1),
+    change: z.enum(["written", "updated", "ended", "archived", "restored"]),
+    at: time,
+    by: author,
+    before: z.exactOptional(
+      z
+        .strictObject({ content: z.string(), validFrom: time, validTo: z.exactOptional(time) })
+        .meta({ description: "The text before the change; absent for the first." }),
+    ),
+    sources: z.array(source),
+  })
+  .meta({ id: "MemoryLogEntry" });
+
+export const memoryWhy: z.ZodType<MemoryWhy> = z
+  .strictObject({
+    memory,
+    sources: z.array(source),
+    derivedFrom: z.array(z.string()).meta({ description: "Memories that a consolidation made it of." }),
+    log: z.array(logEntry).meta({ description: "The newest first." }),
+  })
+  .meta({ id: "MemoryWhy", description: "Where a memory comes from, and what changed it." });
+
+export const memoryStatus: z.ZodType<MemoryStatus> = z
+  .strictObject({
+    memories: count,
+    archived: count,
+    pending: z
+      .strictObject({
+        records: count,
+        embeddings: count,
+        error: z.exactOptional(z.string()),
+        since: z.exactOptional(time),
+      })
+      .meta({
+        description:
+          "Changes that a store does not have yet, and why. Reads and searches have them already; `embeddings` are found by their words only.",
+      }),
+    embedder: z.strictObject({ id: z.string(), dimensions: z.int().min(1) }).nullable(),
+  })
+  .meta({ id: "MemoryStatus" });
