@@ -7,10 +7,12 @@ import type { TurnItem, TurnState } from "../../../src/client/index.ts";
 import { isOwnMessage } from "../own-message.ts";
 import { waitOf, wasStopped } from "../turns.ts";
 import { AgentMessage } from "./agent-message.tsx";
+import { EraseDialog } from "./erase-dialog.tsx";
 import { Thinking } from "./thinking.tsx";
 import { Thought } from "./thought.tsx";
 import { ToolItem } from "./tool-item.tsx";
-import { TraceButton } from "./trace-button.tsx";
+import { TraceDialog } from "./trace-dialog.tsx";
+import { TurnButton } from "./turn-button.tsx";
 import { TurnError } from "./turn-error.tsx";
 import { TurnNotes } from "./turn-notes.tsx";
 import { TurnProgress } from "./turn-progress.tsx";
@@ -27,6 +29,8 @@ interface TurnBlockProps {
   isThread: boolean;
   /** A link leads to this turn. */
   isSought?: boolean;
+  /** The reader may erase messages of the turn. */
+  isErasable?: boolean;
   /** Turns that this one waits for; 0 if it runs or is over. */
   waitsFor: number;
   /** The turn is being stopped. */
@@ -46,7 +50,7 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
     nameOf,
     isCompany,
     isThread,
-    isSought = false,
+    isErasable = false,
     waitsFor,
     stopping,
     onStop,
@@ -64,7 +68,7 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
       data-turn={turn.id}
       data-thread={isThread}
       {...(isThread ? { "aria-label": BESIDE, title: BESIDE } : {})}
-      tabIndex={isSought ? -1 : undefined}
+      tabIndex={props.isSought === true ? -1 : undefined}
       className={`-ml-3 space-y-4 border-l-2 pl-2.5 outline-none ${borderOf(props)}`}
     >
       {turn.items.map((item) => (
@@ -80,7 +84,22 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
       {thinks && <Thinking agentName={nameOf(turn.agentId)} />}
       <div className="flex flex-wrap items-center gap-x-3 empty:hidden">
         <TurnNotes turn={turn} />
-        {hasTrace(turn) && <TraceButton turn={turn} nameOf={nameOf} />}
+        {hasTrace(turn) && (
+          <TurnButton
+            text="Trace"
+            about="of this answer"
+            testId="open-trace"
+            dialog={(onClose) => <TraceDialog turn={turn} nameOf={nameOf} onClose={onClose} />}
+          />
+        )}
+        {isErasable && !active && (
+          <TurnButton
+            text="Erase"
+            about="messages of this turn"
+            testId="open-erase"
+            dialog={(onClose) => <EraseDialog turn={turn} nameOf={nameOf} onClose={onClose} />}
+          />
+        )}
       </div>
       {active && onStop !== undefined && (
         <TurnProgress waitsFor={waitsFor} wait={wait} stopping={stopping} onStop={() => onStop(turn.id)} />
