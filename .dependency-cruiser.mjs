@@ -94,7 +94,7 @@ const USES_PLATFORM = [
   "engine/",
   "http/",
   "agents/base/",
-  "agents/agent/(?:agent|memory-agent|memory-stores)\\.ts",
+  "agents/agent/(?:agent|memory-agent|memory-embedder|memory-stores)\\.ts",
   `${CONVERSATION}/conversation\\.ts`,
   `${COORDINATOR}/coordinator\\.ts`,
   `${TRIGGER}/trigger\\.ts`,

@@ -89,6 +89,8 @@ export interface DramatisEnv extends ModelEnvironment, TelemetryEnvironment, Loc
   BUCKET?: R2Bucket;
   /** Workers AI. */
   AI?: Ai;
+  /** The static files. They contain the word vectors for memories; without them searches of memories go by words alone. */
+  ASSETS?: Fetcher;
   /** The address at which others reach this Worker, for `url` of deferred operations. */
   DRAMATIS_URL?: string;
   /** Hosts that requests of tasks by API may reach, separated by commas. */

@@ -33,6 +33,7 @@ type AgentRow = {
   id: string;
   persona: string;
   project_ids: string;
+  metadata: string | null;
   updated_at: number;
   /** 1 if another row follows. */
   more: number;
@@ -74,7 +75,8 @@ export class D1Directory implements Directory {
     const { tenant, id, createdAt, updatedAt } = agent;
     const [persona, projectIds] = [JSON.stringify(agent.persona), JSON.stringify(agent.projectIds)];
     const [created, updated] = [Date.parse(createdAt), Date.parse(updatedAt)];
-    await this.#queries.write([PUT_AGENT, tenant, created, id, persona, projectIds, updated]);
+    const metadata = agent.metadata === undefined ? null : JSON.stringify(agent.metadata);
+    await this.#queries.write([PUT_AGENT, tenant, created, id, persona, projectIds, updated, metadata]);
   }
 
   async putConversation(tenant: string, conversation: ConversationSummary): Promise<void> {
@@ -156,7 +158,10 @@ function toAgent(row: AgentRow): AgentIdentity {
     // SAFETY: only putAgent writes these columns, from values of these types.
     persona: JSON.parse(row.persona) as AgentIdentity["persona"],
     projectIds: JSON.parse(row.project_ids) as string[],
-    ...defined({ jurisdiction: jurisdictionOf(row.id) }),
+    ...defined({
+      metadata: row.metadata === null ? undefined : (JSON.parse(row.metadata) as AgentIdentity["metadata"]),
+      jurisdiction: jurisdictionOf(row.id),
+    }),
     createdAt: toIso(row.created_at),
     updatedAt: toIso(row.updated_at),
   };

@@ -4,10 +4,11 @@ import { bothOrders } from "../shared/page.ts";
 /** Maximum size of a page, for personas can be large. A page has at least one row. */
 export const MAX_PAGE_CHARACTERS = 4_000_000;
 
-export const PUT_AGENT = `INSERT INTO agents (tenant, created_at, id, persona, project_ids, updated_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+export const PUT_AGENT = `INSERT INTO agents (tenant, created_at, id, persona, project_ids, updated_at, metadata)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 ON CONFLICT DO UPDATE SET
-  persona = excluded.persona, project_ids = excluded.project_ids, updated_at = excluded.updated_at
+  persona = excluded.persona, project_ids = excluded.project_ids, updated_at = excluded.updated_at,
+  metadata = excluded.metadata
 WHERE excluded.updated_at >= agents.updated_at`;
 
 export const PUT_CONVERSATION = `INSERT INTO conversations
@@ -45,7 +46,10 @@ FROM usage WHERE tenant = ?1 AND agent_id = ?2`;
 
 /** `more` is 1 if another row follows. */
 export const LIST_AGENTS = bothOrders(
-  (comparison, order) => `SELECT tenant, created_at, id, persona, project_ids, updated_at, more FROM (
+  (
+    comparison,
+    order,
+  ) => `SELECT tenant, created_at, id, persona, project_ids, metadata, updated_at, more FROM (
   SELECT *,
     ROW_NUMBER() OVER keys AS position,
     SUM(LENGTH(persona)) OVER keys AS characters,

@@ -1,6 +1,7 @@
 /** The interface of an `Agent` actor: its RPC, and the envelopes it takes. */
 
 import type { Result } from "../shared/errors.ts";
+import type { Facts } from "../shared/json.ts";
 import type { Jurisdiction, LocationHint } from "../shared/location.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
@@ -19,6 +20,8 @@ export interface CreateAgent {
   projectIds?: string[];
   /** The limits of all of its conversations together; absent = none. */
   budget?: AgentBudget;
+  /** Free facts about the agent, at most 16 KiB of JSON. */
+  metadata?: Facts;
   /** The region that the agent was asked to begin in, to be shown. The look-up of its actor has the same. */
   locationHint?: LocationHint;
 }
@@ -30,6 +33,8 @@ export interface AgentIdentity {
   persona: Persona | { library: string; id: string; version?: number };
   projectIds: string[];
   budget?: AgentBudget;
+  /** Free facts about the agent; absent where it has none. */
+  metadata?: Facts;
   /** The jurisdiction that its id names; absent where it names none. */
   jurisdiction?: Jurisdiction;
   /** The region that it was asked to begin in. Lists leave it out. */
@@ -51,6 +56,14 @@ export interface AgentView extends AgentIdentity {
   leased?: Required<AgentBudget>;
 }
 
+/** A change of an agent. Absent members stay; `null` removes. */
+export interface AgentChange {
+  persona?: PersonaSource;
+  projectIds?: string[];
+  budget?: AgentBudget | null;
+  metadata?: Facts | null;
+}
+
 export interface AgentApi extends AgentKeepingApi, MemoryApi {
   /**
    * `CONFLICT` if the agent exists; `INVALID_INPUT` if the persona does not resolve. With `isDeclaration` an agent that
@@ -63,11 +76,8 @@ export interface AgentApi extends AgentKeepingApi, MemoryApi {
   ): Promise<Result<AgentIdentity>>;
   /** `NOT_FOUND` if the agent was never created. */
   identity(): Promise<Result<AgentView>>;
-  /** Changes persona, projects or budget; `null` removes the budget. Existing conversations keep what they pinned. */
-  update(
-    principal: Principal,
-    change: { persona?: PersonaSource; projectIds?: string[]; budget?: AgentBudget | null },
-  ): Promise<Result<AgentView>>;
+  /** Changes persona, projects, budget or metadata; `null` removes the budget or the metadata. Existing conversations keep what they pinned. */
+  update(principal: Principal, change: AgentChange): Promise<Result<AgentView>>;
   /**
    * Returns the resolved chain that a new conversation pins, of the given version of the persona or of its own. `leased`: the
    * agent has a budget, so the conversation's calls need a lease.

@@ -12,6 +12,7 @@ declare namespace Cloudflare {
     FIVE_A_MINUTE: RateLimit;
     DB: D1Database;
     BUCKET: R2Bucket;
+    ASSETS: Fetcher;
     /** The scripted provider, for a model profile. */
     PROVIDER_URL: string;
     /** Where tests and tools reach the scripted provider's own side. */

@@ -18,6 +18,7 @@ import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import {
   type AgentApi,
+  type AgentChange,
   type AgentIdentity,
   type AgentView,
   CONVERSATION_OPENED,
@@ -25,14 +26,14 @@ import {
 } from "../../protocol/agent-api.ts";
 import { type AgentBudget, agentBudgetSchema } from "../../protocol/budget.ts";
 import { BUDGET_LEASE, leaseRequestSchema } from "../../protocol/budget-lease.ts";
-import type { Persona, PersonaSource, VersionChain } from "../../protocol/definitions.ts";
+import type { Persona, VersionChain } from "../../protocol/definitions.ts";
 import { ageOf, type Envelope } from "../../protocol/envelope.ts";
 import { checkNew, type LocationPolicy, locationHintSchema } from "../../protocol/location-policy.ts";
 import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
 import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
-import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
+import { agentIdSchema, agentMetadataSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
@@ -78,12 +79,14 @@ const createSchema = z.strictObject({
   persona: z.unknown(),
   projectIds,
   budget: agentBudgetSchema.exactOptional(),
+  metadata: agentMetadataSchema.exactOptional(),
   locationHint: locationHintSchema.exactOptional(),
 });
 const changeSchema = z.strictObject({
   persona: z.unknown().optional(),
   projectIds,
   budget: agentBudgetSchema.nullable().exactOptional(),
+  metadata: agentMetadataSchema.nullable().exactOptional(),
 });
 
 /** Returns the class `Agent` of an application. */
@@ -178,7 +181,8 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       return asResult(async () => {
         checkAuthor(principal);
         const { tenant } = principal;
-        const { id, persona, projectIds = ["default"], budget, locationHint } = validate(createSchema, input);
+        const checkedInput = validate(createSchema, input);
+        const { id, persona, projectIds = ["default"], budget, metadata, locationHint } = checkedInput;
         this.checkPlace();
         const checked = await this.#checkPersona(persona, tenant, budget);
         const now = toIso(systemClock.now());
@@ -187,7 +191,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
           tenant,
           persona: checked,
           projectIds,
-          ...defined({ budget, jurisdiction: jurisdictionOf(id), locationHint }),
+          ...defined({ budget, metadata, jurisdiction: jurisdictionOf(id), locationHint }),
           createdAt: now,
           updatedAt: now,
         };
@@ -200,8 +204,8 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     /** Creates the agent, or changes it if the declaration is new (IDENT-3). */
     async #declare(declared: AgentIdentity): Promise<AgentIdentity> {
-      const { persona, projectIds, budget } = declared;
-      const declaration = { persona, projectIds, ...defined({ budget }) };
+      const { persona, projectIds, budget, metadata } = declared;
+      const declaration = { persona, projectIds, ...defined({ budget, metadata }) };
       // SAFETY: a persona has passed its schema, which admits only JSON values.
       const hash = await sha256Hex(canonicalJson(declaration as unknown as Json));
       const current = this.#store.find();
@@ -238,23 +242,23 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       return { ...this.#store.identity(), ...this.#leases.view() };
     }
 
-    async update(
-      principal: Principal,
-      change: { persona?: PersonaSource; projectIds?: string[]; budget?: AgentBudget | null },
-    ) {
+    async update(principal: Principal, change: AgentChange) {
       return asResult(async () => {
         checkAuthor(principal);
-        const { persona: given, projectIds, budget } = validate(changeSchema, change);
+        const { persona: given, projectIds, budget, metadata } = validate(changeSchema, change);
         const before = this.#store.identity();
         const limits = (budget === undefined ? before.budget : budget) ?? undefined;
         const source = given ?? (budget?.usd === undefined ? undefined : before.persona);
         const checked =
           source === undefined ? undefined : await this.#checkPersona(source, principal.tenant, limits);
         const persona = given === undefined ? undefined : checked;
-        const { budget: current, ...others } = this.#store.identity();
+        const { budget: current, metadata: facts, ...others } = this.#store.identity();
         const next = {
           ...others,
-          ...defined({ budget: (budget === undefined ? current : budget) ?? undefined }),
+          ...defined({
+            budget: (budget === undefined ? current : budget) ?? undefined,
+            metadata: (metadata === undefined ? facts : metadata) ?? undefined,
+          }),
         };
         const identity = changed(next, defined({ persona, projectIds }));
         await this.#commit(() => this.#store.update(identity));
@@ -317,7 +321,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 /** The directory keeps the newest update, so its time must ascend even if the clock does not. */
 function changed(
   current: AgentIdentity,
-  change: Partial<Pick<AgentIdentity, "persona" | "projectIds" | "budget">>,
+  change: Partial<Pick<AgentIdentity, "persona" | "projectIds" | "budget" | "metadata">>,
 ): AgentIdentity {
   const updatedAt = Math.max(systemClock.now(), Date.parse(current.updatedAt) + 1);
   return { ...current, ...change, updatedAt: toIso(updatedAt) };

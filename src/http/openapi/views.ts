@@ -29,6 +29,7 @@ import type {
 } from "../../protocol/views.ts";
 import { contentSchema } from "../../shared/content.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
+import type { Facts } from "../../shared/json.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
 import { startingCaller, turnCaller, turnIssues } from "./callers.ts";
 import { approval, move, wireError } from "./move-views.ts";
@@ -70,6 +71,9 @@ const budget = budgetSchema.meta({
   description: "Limits of what model calls and tool calls may use up. An absent one does not limit.",
 });
 
+/** Free facts about an agent, as documented. */
+export const agentMetadata: z.ZodType<Facts> = z.record(z.string(), anyJson);
+
 const agentMembers = {
   id: ids.agent,
   tenant: z.string(),
@@ -85,6 +89,9 @@ const agentMembers = {
   budget: agentBudgetSchema
     .exactOptional()
     .meta({ description: "Limits of all of its conversations together. Lists leave it out." }),
+  metadata: agentMetadata
+    .exactOptional()
+    .meta({ description: "Free facts about the agent; absent where it has none." }),
   ...locationFields,
   createdAt: time,
   updatedAt: time,

@@ -7,7 +7,7 @@ import { agentBudgetSchema } from "../../protocol/budget.ts";
 import { checkNew, locationFields, newAgentId } from "../../protocol/location-policy.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
-import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
+import { agentIdSchema, agentMetadataSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
@@ -16,7 +16,7 @@ import { empty, json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { ids } from "../openapi/scalars.ts";
 import { agentUsage } from "../openapi/usage-views.ts";
-import { agent, agentView, personaSource } from "../openapi/views.ts";
+import { agent, agentMetadata, agentView, personaSource } from "../openapi/views.ts";
 
 const AGENTS = "/api/agents";
 const AGENT = `${AGENTS}/:id` as const;
@@ -34,18 +34,22 @@ const createSchema = z.strictObject({
   budget: agentBudgetSchema
     .exactOptional()
     .meta({ description: "Limits of all of its conversations together." }),
+  metadata: agentMetadataSchema.exactOptional(),
   ...locationFields,
 });
-const changeSchema = z
-  .strictObject({
-    persona: z.exactOptional(z.unknown()),
-    projectIds,
-    budget: agentBudgetSchema
-      .nullable()
-      .exactOptional()
-      .meta({ description: "Limits of all of its conversations together; null removes them." }),
-  })
-  .refine((change) => Object.keys(change).length > 0, "Give `persona`, `projectIds` or `budget`.");
+const changeMembers = z.strictObject({
+  persona: z.exactOptional(z.unknown()),
+  projectIds,
+  budget: agentBudgetSchema
+    .nullable()
+    .exactOptional()
+    .meta({ description: "Limits of all of its conversations together; null removes them." }),
+  metadata: agentMetadataSchema.nullable().exactOptional(),
+});
+const changeSchema = changeMembers.refine(
+  (change) => Object.keys(change).length > 0,
+  "Give `persona`, `projectIds`, `budget` or `metadata`.",
+);
 
 const EXAMPLE = { id: "guide", persona: { identity: { systemPrompt: "You are a friendly guide." } } };
 const params = z.object({ id: ids.agent });
@@ -59,7 +63,14 @@ export const agentOperations: readonly ApiOperation[] = [
     summary: "Create an agent",
     description:
       "For authors and administrators. An absent `id` is generated; absent `projectIds` are `default` only. The id of an agent in a jurisdiction ends in `_` and its name, as in `guide_eu`.",
-    body: createSchema.extend({ persona: personaSource }).meta({ example: EXAMPLE }),
+    body: createSchema
+      .extend({
+        persona: personaSource,
+        metadata: agentMetadata
+          .exactOptional()
+          .meta({ description: "Free facts about the agent: at most 16 KiB of JSON." }),
+      })
+      .meta({ example: EXAMPLE }),
     answers: [{ status: 201, description: "The agent.", body: agent, location: true }],
     errors: [...BODY_ERRORS, "FORBIDDEN", "CONFLICT"],
   },
@@ -89,12 +100,18 @@ export const agentOperations: readonly ApiOperation[] = [
     method: "patch",
     path: AGENT,
     tag: "agents",
-    summary: "Change an agent's persona, projects or budget",
+    summary: "Change an agent's persona, projects, budget or metadata",
     description:
       "For authors and administrators. Give at least one field. Existing conversations keep the persona they began with. A budget applies to conversations that began while the agent had one.",
     params,
-    body: changeSchema
-      .safeExtend({ persona: z.exactOptional(personaSource) })
+    body: changeMembers
+      .extend({
+        persona: z.exactOptional(personaSource),
+        metadata: agentMetadata
+          .nullable()
+          .exactOptional()
+          .meta({ description: "Free facts in the place of those it has; null removes them." }),
+      })
       .meta({ example: { persona: "demo/assistant" } }),
     answers: ok("The agent, with the state of its budget.", agentView),
     errors: [...BODY_ERRORS, "FORBIDDEN", "NOT_FOUND"],

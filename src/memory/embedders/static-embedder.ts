@@ -1,0 +1,85 @@
+/**
+ * An embedder without a model: the vector of a text is the weighted sum of its words' vectors.
+ *
+ * STATICVEC-1  A text without a known content word has no vector.
+ * STATICVEC-2  A missing or damaged table means no embedder: searches go on by words. A load that fails is tried again at the next use.
+ */
+import { isFunctionWord } from "../ranking/function-words.ts";
+import { wordsOf } from "../ranking/words.ts";
+import type { Embedder, QueryContext } from "./embedder.ts";
+import { WordTable } from "./word-table.ts";
+
+/** The name of the table's file beside the Worker. */
+export const WORD_TABLE_FILE = "word-vectors.bin";
+
+/** Frequent words weigh less: a / (a + p), where p is the share of a word in English texts. */
+const SMOOTHING = 0.001;
+
+/** Zipf's law: the share of a word falls with its rank. The table lacks about 150 function words, which come first. */
+const FIRST_RANK = 150;
+const HARMONIC = 13.5;
+
+/** Words of a text that count at most. */
+const MAX_WORDS = 5_000;
+
+export class StaticEmbedder implements Embedder {
+  readonly id = "glove-wiki-24k-100d-v1";
+  readonly isLocal = true;
+  readonly dimensions: number;
+  readonly #table: WordTable;
+
+  constructor(table: WordTable) {
+    this.#table = table;
+    this.dimensions = table.dimensions;
+  }
+
+  async embed(texts: readonly string[]): Promise<(Float32Array | null)[]> {
+    return texts.map((text) => this.#vectorOf(text, () => 1));
+  }
+
+  async embedQuery(text: string, { rarity }: QueryContext): Promise<Float32Array | null> {
+    return this.#vectorOf(text, rarity ?? (() => 1));
+  }
+
+  #vectorOf(text: string, rarity: (word: string) => number): Float32Array | null {
+    const sum = new Float32Array(this.dimensions);
+    for (const [word, count] of countedWords(text)) {
+      const rank = isFunctionWord(word) ? undefined : this.#table.rankOf(word);
+      if (rank === undefined) continue;
+      const share = 1 / (HARMONIC * (rank + FIRST_RANK));
+      this.#table.addTo(sum, rank, (count * rarity(word) * SMOOTHING) / (SMOOTHING + share));
+    }
+    return normalized(sum);
+  }
+}
+
+/** Returns an embedder on a table that is loaded at its first use, once an isolate; `null` without the table. */
+export function staticEmbedder(load: () => Promise<ArrayBuffer | null>): () => Promise<Embedder | null> {
+  let loading: Promise<Embedder | null> | undefined;
+  return () => {
+    loading ??= load().then(
+      (bytes) => {
+        const table = bytes === null ? null : WordTable.read(bytes);
+        return table === null ? null : new StaticEmbedder(table);
+      },
+      (error: unknown) => {
+        loading = undefined;
+        console.warn("The word vectors could not be loaded. Searches of memories go on without them.", error);
+        return null;
+      },
+    );
+    return loading;
+  };
+}
+
+function countedWords(text: string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const word of wordsOf(text).slice(0, MAX_WORDS)) counts.set(word, (counts.get(word) ?? 0) + 1);
+  return counts;
+}
+
+/** Returns the vector with length 1, or `null` for one without a direction. */
+function normalized(vector: Float32Array): Float32Array | null {
+  const length = Math.hypot(...vector);
+  return length > 1e-9 && Number.isFinite(length) ? vector.map((value) => value / length) : null;
+}
