@@ -16,6 +16,17 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
 
   const write = (content: string, more: object = {}, agentId = "guide") =>
     world.client.memories.write(agentId, { content, ...more });
+  /** Returns a conversation with so many answered questions. */
+  async function converse(agentId: string, count: number): Promise<{ id: string; turnIds: string[] }> {
+    const { id } = await world.client.conversations.create({ agentId });
+    const turnIds: string[] = [];
+    for (let index = 0; index < count; index++) {
+      for await (const frame of world.client.streamTurn(id, { content: `Question ${index}` }))
+        if (frame.type === "turn.completed") turnIds.push(frame.turnId ?? "");
+    }
+    return { id, turnIds };
+  }
+
   const item = (page: Page, text: string) => page.getByTestId("memory-item").filter({ hasText: text });
   const details = (page: Page) => page.getByTestId("memory-details");
 
@@ -159,6 +170,53 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     await page.getByRole("alert").getByText("Only authors, operators and administrators").waitFor();
     const { complaints } = world.visitor;
     expect(complaints.splice(0).every((text) => text.includes("403"))).toBe(true);
+  });
+
+  it("leads from a link to a turn of a long conversation", async () => {
+    const { id, turnIds } = await converse("guide", 60);
+    const [first = ""] = turnIds;
+    const page = await visit(`/c/${id}#${first}`);
+    const turn = page.locator(`[data-turn="${first}"]`);
+    await turn.getByText("Question 0", { exact: true }).waitFor();
+    await expect.poll(() => turn.evaluate((element) => element.matches(":focus"))).toBe(true);
+    expect(await turn.getByText("Question 0", { exact: true }).isVisible()).toBe(true);
+    await expect.poll(async () => ((await turn.boundingBox())?.y ?? -1) > 0).toBe(true);
+  });
+
+  it("deletes a conversation after a second press, and leads from it to the memory of its agent", async () => {
+    const { id } = await converse("guide", 1);
+    const page = await visit(`/c/${id}`);
+    await page.getByTestId("message-user").getByText("Question 0").waitFor();
+    await page.getByTestId("settings").press("Enter");
+    expect(await page.getByTestId("export").getAttribute("href")).toBe(`/api/conversations/${id}/export`);
+    await page.getByTestId("agent-memory").press("Enter");
+    await page.waitForURL("**/a/guide/memory");
+    await page.goBack();
+    await page.getByTestId("settings").press("Enter");
+    await page.getByTestId("delete-conversation").press("Enter");
+    await page.getByTestId("delete-conversation").getByText("Delete it for good?").waitFor();
+    expect((await world.client.conversations.get(id)).id).toBe(id);
+    await page.getByTestId("delete-conversation").press("Enter");
+    await page.getByTestId("agent-picker").waitFor();
+    await expect.poll(() => page.locator(`a[href="/c/${id}"]`).count()).toBe(0);
+    await expect(world.client.conversations.get(id)).rejects.toMatchObject({ code: "NOT_FOUND" });
+  });
+
+  it("deletes an agent after a second press", async () => {
+    const response = await fetch(new URL("/api/agents", world.server.url), {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ id: "brief", persona: "town/clerk" }),
+    });
+    expect(response.status).toBe(201);
+    const page = await visit("/a/brief");
+    await page.getByTestId("delete-agent").press("Enter");
+    await page.getByTestId("delete-agent").getByText("Delete it all for good?").waitFor();
+    await page.getByTestId("delete-agent").press("Enter");
+    await page.waitForURL("**/a");
+    await page.locator("[data-agent=guide]").waitFor();
+    await expect.poll(() => page.locator("[data-agent=brief]").count()).toBe(0);
+    await expect(world.client.agents.get("brief")).rejects.toMatchObject({ code: "NOT_FOUND" });
   });
 
   it("fits 390 pixels: the list, results with scores, a memory and its forms, by touch", async () => {

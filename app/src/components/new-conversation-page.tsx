@@ -50,7 +50,7 @@ export function NewConversationPage({ agents, onCreated, onMenu }: NewConversati
   return (
     <>
       <PageHeader title="New conversation" onMenu={onMenu} />
-      <div className="min-h-0 flex-1 overflow-y-auto">
+      <div className="relative min-h-0 flex-1 overflow-y-auto">
         <div className="mx-auto flex min-h-full max-w-3xl flex-col justify-center gap-8 px-4 py-8">
           <div>
             <h2 className="text-2xl font-semibold tracking-tight">Choose an agent</h2>

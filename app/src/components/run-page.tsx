@@ -158,7 +158,7 @@ function GraphAndDetails(shown: ShownRun) {
       <aside
         ref={aside}
         aria-label="Details"
-        className="w-96 shrink-0 space-y-3 overflow-y-auto border-l border-line p-4"
+        className="relative w-96 shrink-0 space-y-3 overflow-y-auto border-l border-line p-4"
       >
         {node !== undefined && (
           <>
@@ -195,7 +195,7 @@ function NodeList(shown: ShownRun) {
   const close = useCallback(() => setChosen(undefined), []);
   useEscape(chosen === undefined ? undefined : close, OPEN_NODE);
   return (
-    <div className="min-h-0 flex-1 overflow-y-auto">
+    <div className="relative min-h-0 flex-1 overflow-y-auto">
       <div className="mx-auto max-w-3xl space-y-4 px-4 py-4">
         <Questions {...shown} />
         <RunFacts run={run} end={log.end} answers={log.answers} />

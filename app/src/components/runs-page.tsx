@@ -8,6 +8,7 @@ import { STATUS_TEXT } from "../runs/run-texts.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { LoadMore } from "./load-more.tsx";
 import { Loading } from "./loading.tsx";
+import { PageBody } from "./page-body.tsx";
 import { PageHeader } from "./page-header.tsx";
 import { RunItem } from "./run-item.tsx";
 import { StartRun } from "./start-run.tsx";
@@ -20,12 +21,10 @@ export function RunsPage({ onMenu }: { onMenu: (() => void) | undefined }) {
       <PageHeader title="Runs" onMenu={onMenu}>
         <StatusFilter value={status} onChange={setStatus} />
       </PageHeader>
-      <div className="min-h-0 flex-1 overflow-y-auto">
-        <div className="mx-auto max-w-3xl space-y-3 px-4 py-4">
-          <StartRun />
-          <RunList key={status} status={status} />
-        </div>
-      </div>
+      <PageBody>
+        <StartRun />
+        <RunList key={status} status={status} />
+      </PageBody>
     </>
   );
 }

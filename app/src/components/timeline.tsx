@@ -53,7 +53,7 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
 
   return (
     <div className="relative min-h-0 flex-1">
-      <div ref={scroller} className="h-full overflow-y-auto [overflow-anchor:none]">
+      <div ref={scroller} className="relative h-full overflow-y-auto [overflow-anchor:none]">
         <div ref={content} className="mx-auto flex min-h-full max-w-3xl flex-col px-4 pt-6 pb-4">
           {turns.length > 0 && <HistoryLoader history={history} scroller={scroller} />}
           {empty && (
@@ -75,7 +75,6 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
                       isCompany={isCompany}
                       isThread={threads.has(turn.id)}
                       isSought={turn.id === turnId}
-                      isErasable
                       waitsFor={turnsBefore(turns, turn)}
                       stopping={isStopping(state, turn.id)}
                       onStop={several || waitOf(turn) !== null ? cancelTurn : undefined}

@@ -15,6 +15,7 @@ import { type Fact, Facts } from "../facts.tsx";
 import { Link } from "../link.tsx";
 import { Loading } from "../loading.tsx";
 import { MemoryStatusLine } from "../memory/memory-status.tsx";
+import { PageBody } from "../page-body.tsx";
 import { PageHeader } from "../page-header.tsx";
 
 interface AgentPageProps {
@@ -36,8 +37,8 @@ export function AgentPage({ id, onDeleted, onMenu }: AgentPageProps) {
           All agents
         </Link>
       </PageHeader>
-      <div className="min-h-0 flex-1 overflow-y-auto">
-        <div className="mx-auto max-w-3xl space-y-6 px-4 py-4">
+      <PageBody>
+        <div className="space-y-6">
           {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
           {agent === undefined && error === undefined && <Loading label="Loading the agent" />}
           {agent !== undefined && (
@@ -55,7 +56,7 @@ export function AgentPage({ id, onDeleted, onMenu }: AgentPageProps) {
             </>
           )}
         </div>
-      </div>
+      </PageBody>
     </>
   );
 }

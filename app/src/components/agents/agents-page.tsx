@@ -9,6 +9,7 @@ import { ErrorNote } from "../error-note.tsx";
 import { Link } from "../link.tsx";
 import { Loading } from "../loading.tsx";
 import { NoAgents } from "../no-agents.tsx";
+import { PageBody } from "../page-body.tsx";
 import { PageHeader } from "../page-header.tsx";
 
 interface AgentsPageProps {
@@ -22,20 +23,18 @@ export function AgentsPage({ agents, onMenu }: AgentsPageProps) {
   return (
     <>
       <PageHeader title="Agents" onMenu={onMenu} />
-      <div className="min-h-0 flex-1 overflow-y-auto">
-        <div className="mx-auto max-w-3xl space-y-3 px-4 py-4">
-          {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
-          {list === undefined && error === undefined && <Loading label="Loading agents" />}
-          {list?.length === 0 && <NoAgents />}
-          {list !== undefined && list.length > 0 && (
-            <ul aria-label="Agents" className="space-y-2">
-              {list.map((agent) => (
-                <AgentItem key={agent.id} agent={agent} />
-              ))}
-            </ul>
-          )}
-        </div>
-      </div>
+      <PageBody>
+        {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
+        {list === undefined && error === undefined && <Loading label="Loading agents" />}
+        {list?.length === 0 && <NoAgents />}
+        {list !== undefined && list.length > 0 && (
+          <ul aria-label="Agents" className="space-y-2">
+            {list.map((agent) => (
+              <AgentItem key={agent.id} agent={agent} />
+            ))}
+          </ul>
+        )}
+      </PageBody>
     </>
   );
 }

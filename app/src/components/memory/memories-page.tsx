@@ -9,6 +9,7 @@ import { nameAmong } from "../../names.ts";
 import { ErrorNote } from "../error-note.tsx";
 import { FIELD } from "../field.tsx";
 import { Loading } from "../loading.tsx";
+import { PageBody } from "../page-body.tsx";
 import { PageHeader } from "../page-header.tsx";
 import { Matches } from "./memory-results.tsx";
 
@@ -27,13 +28,11 @@ export function MemoriesPage({ agents, onMenu }: MemoriesPageProps) {
   return (
     <>
       <PageHeader title="Memories of several agents" onMenu={onMenu} />
-      <div className="min-h-0 flex-1 overflow-y-auto">
-        <div className="mx-auto max-w-3xl space-y-3 px-4 py-4">
-          {agents.error !== undefined && <ErrorNote text={messageOf(agents.error)} onRetry={agents.reload} />}
-          {agents.value === undefined && agents.error === undefined && <Loading label="Loading agents" />}
-          {agents.value !== undefined && <SearchAgents agents={agents.value} />}
-        </div>
-      </div>
+      <PageBody>
+        {agents.error !== undefined && <ErrorNote text={messageOf(agents.error)} onRetry={agents.reload} />}
+        {agents.value === undefined && agents.error === undefined && <Loading label="Loading agents" />}
+        {agents.value !== undefined && <SearchAgents agents={agents.value} />}
+      </PageBody>
     </>
   );
 }

@@ -68,7 +68,7 @@ export function MemoryPage({ agentId, agentName, memoryId, onMenu }: MemoryPageP
           tabIndex={-1}
           aria-label="Memories"
           hidden={!isWide && memoryId !== undefined}
-          className="min-w-0 flex-1 overflow-y-auto outline-none"
+          className="relative min-w-0 flex-1 overflow-y-auto outline-none"
         >
           <div className="mx-auto max-w-3xl space-y-3 px-4 py-4">
             <p role="status" data-testid="memory-note" className={note === "" ? "sr-only" : "px-1 text-sm"}>
@@ -116,7 +116,7 @@ export function MemoryPage({ agentId, agentName, memoryId, onMenu }: MemoryPageP
             ref={details}
             tabIndex={-1}
             aria-label="The open memory"
-            className={`space-y-3 overflow-y-auto p-4 outline-none ${isWide ? "w-md shrink-0 border-l border-line" : "min-w-0 flex-1"}`}
+            className={`relative space-y-3 overflow-y-auto p-4 outline-none ${isWide ? "w-md shrink-0 border-l border-line" : "min-w-0 flex-1"}`}
           >
             <div className="flex items-center gap-2">
               {!isWide && (
