@@ -1,0 +1,164 @@
+import { describe, expect, test } from "vitest";
+import { LATE_MS } from "../../src/memory/corpus/copies.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
+import { Crossings } from "../support/crossings.ts";
+import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";
+
+const LONG = "All that was said about the harbour. ".repeat(200);
+
+/** Reads every memory, and checks that each copy is the memory's. */
+async function checkCopies(world: MemoryWorld) {
+  const { items } = await world.corpus.list(EDITOR, { limit: 200, state: ["current", "ended", "archived"] });
+  const memories = await Promise.all(items.map(({ id }) => world.corpus.read(EDITOR, id)));
+  const refs = new Set<string>();
+  expect([...world.records.rows.keys()].sort()).toEqual(memories.map(({ id }) => id).sort());
+  for (const memory of memories) {
+    const record = world.records.rows.get(memory.id);
+    expect(record).toMatchObject({ version: memory.version, state: memory.state, tenant: "acme" });
+    if (record?.ref) {
+      refs.add(record.ref);
+      expect(record.content).toBe("");
+      const object = await world.objects.get(record.ref);
+      expect(new TextDecoder().decode(object?.bytes)).toBe(memory.content);
+    } else {
+      expect(record?.content).toBe(memory.content);
+    }
+  }
+  expect([...world.keys].sort(), "MEMCOPY-3 no object is left behind").toEqual([...refs].sort());
+  expect(world.rows("memory_texts")).toEqual([]);
+  expect(world.rows("memory_pending")).toEqual([]);
+  return memories.map(({ content, state, version }) => ({ content: content.slice(0, 20), state, version }));
+}
+
+/** The life of some memories. A step that was interrupted is repeated as a client would. */
+const STEPS: ((world: MemoryWorld) => Promise<unknown>)[] = [
+  ({ corpus }) =>
+    corpus.write(WRITER, [
+      { content: "one", idempotencyKey: "1" },
+      { content: LONG, idempotencyKey: "2" },
+      { content: "three", key: "third", idempotencyKey: "3" },
+    ]),
+  ({ copies }) => copies.bringUpToDate(),
+  (world) => update(world, 0, `${LONG}1`, 1),
+  (world) => update(world, 1, "two", 1),
+  ({ copies }) => copies.bringUpToDate(),
+  (world) => update(world, 0, `${LONG}2`, 2),
+  (world) => update(world, 0, `${LONG}3`, 3),
+  async ({ corpus }) => corpus.archive(WRITER, await idAt(corpus, 1)),
+  ({ copies }) => copies.bringUpToDate(),
+  async ({ corpus }) => {
+    const { items } = await corpus.list(EDITOR, { state: ["current", "archived"], limit: 50 });
+    const third = items.find(({ key }) => key === "third");
+    if (third !== undefined) await corpus.delete(WRITER, third.id);
+  },
+  ({ corpus }) => corpus.write(WRITER, [{ content: `${LONG}4`, idempotencyKey: "4" }]),
+];
+
+async function idAt(corpus: MemoryWorld["corpus"], index: number): Promise<string> {
+  const { items } = await corpus.list(EDITOR, { state: ["current", "archived"] });
+  return items[index]?.id ?? "";
+}
+
+async function update({ corpus }: MemoryWorld, index: number, content: string, ifVersion: number) {
+  const id = await idAt(corpus, index);
+  try {
+    await corpus.update(WRITER, id, { content, ifVersion });
+  } catch (error) {
+    // The change was made before the crash.
+    if (!(error instanceof DramatisError) || error.code !== "CONFLICT") throw error;
+  }
+}
+
+async function play(crossings: Crossings) {
+  const world = new MemoryWorld(crossings);
+  crossings.arm();
+  for (const step of STEPS) {
+    for (;;) {
+      try {
+        await step(world);
+        if (!crossings.crashed) break;
+      } catch (error) {
+        if (!crossings.crashed) throw error;
+      }
+      world.wake();
+    }
+  }
+  crossings.disarm();
+  await world.repair();
+  return { world, end: await checkCopies(world) };
+}
+
+describe("MEMCOPY-1 MEMCOPY-2 MEMCOPY-3 a crash at every boundary", async () => {
+  const whole = new Crossings();
+  const golden = await play(whole);
+
+  test("the life of some memories without a crash", () => {
+    expect(golden.end).toEqual([
+      { content: LONG.slice(0, 20), state: "current", version: 4 },
+      { content: "two", state: "archived", version: 3 },
+      { content: LONG.slice(0, 20), state: "current", version: 1 },
+    ]);
+    expect(whole.count).toBeGreaterThan(200);
+  });
+
+  test("ends as without it, with every copy up to date", async () => {
+    for (let point = 0; point < whole.count; point++) {
+      const { world, end } = await play(new Crossings([point]));
+      expect(end, `a crash at point ${point}, ${whole.names[point >> 1]}`).toEqual(golden.end);
+      expect(world.lives).toBe(2);
+    }
+  }, 120_000);
+});
+
+describe("MEMCOPY-1 stores that fail", () => {
+  test.each(["objects", "records"] as const)(
+    "the %s are down: nothing is lost, and the status says so",
+    async (store) => {
+      const world = new MemoryWorld();
+      world.moods[store] = "down";
+      const [short, long] = await world.corpus.write(WRITER, [{ content: "short" }, { content: LONG }]);
+      await expect(world.copies.bringUpToDate()).rejects.toMatchObject({ code: "UNAVAILABLE" });
+      expect(await world.corpus.read(EDITOR, long?.id ?? "")).toMatchObject({ content: LONG });
+      expect(world.copies.isBehind()).toBe(true);
+      expect(world.copies.failure()).toEqual({ error: `The ${store} are down.`, since: world.clock.now() });
+      if (store === "objects") expect([...world.records.rows.keys()]).toEqual([short?.id]);
+      world.moods[store] = "well";
+      await world.repair();
+      expect(world.copies.failure()).toEqual({});
+      await checkCopies(world);
+    },
+  );
+
+  test("a long text cannot be read while its store is down, which is no error of the reader", async () => {
+    const world = new MemoryWorld();
+    const [memory] = await world.corpus.write(WRITER, [{ content: LONG }]);
+    await world.repair();
+    world.moods.objects = "down";
+    await expect(world.corpus.read(EDITOR, memory?.id ?? "")).rejects.toMatchObject({
+      code: "UNAVAILABLE",
+      options: { retriable: true },
+    });
+    expect((await world.corpus.list(EDITOR)).items).toMatchObject([{ id: memory?.id, truncated: true }]);
+  });
+});
+
+describe("MEMCOPY-4 requests that take effect after their time", () => {
+  test.each(["objects", "records"] as const)(
+    "%s that come back after an erasure are deleted again",
+    async (store) => {
+      const world = new MemoryWorld();
+      world.moods[store] = "late";
+      const [memory] = await world.corpus.write(WRITER, [{ content: LONG }]);
+      await world.copies.bringUpToDate().catch(() => undefined);
+      await world.corpus.delete(WRITER, memory?.id ?? "");
+      world.moods[store] = "well";
+      await world.copies.bringUpToDate().catch(() => undefined);
+      await world.settle();
+      const stored = store === "objects" ? world.keys : world.records.rows;
+      expect(stored.size, "the late request takes effect").toBe(1);
+      await world.clock.advance(LATE_MS);
+      await world.repair();
+      expect(await checkCopies(world)).toEqual([]);
+    },
+  );
+});
