@@ -19,6 +19,11 @@ const rows: [row: string, name: string, statement: string][] = [
   ],
   ["A4", "Model profile", "Changing one alters a new conversation's request without touching the persona."],
   [
+    "A5",
+    "An agent is an actor with a memory",
+    "`getAgentByName` answers identity, persona and memory; what one conversation writes, another one finds.",
+  ],
+  [
     "A6",
     "A tool binds a task, a workflow or an agent",
     "The target's output reaches the model; the seed's tool objects work.",
@@ -137,6 +142,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "The turn stays completed, with an issue; three attempts; three failures in a row are reported and shown.",
   ],
   [
+    "A41",
+    "Concurrent extraction",
+    "Two conversations that learn at once both remember; the same fact from twenty is one memory with all its sources.",
+  ],
+  [
     "A42",
     "Model retry",
     "Two refusals, then success: three calls and one answer; an authentication error: one call.",
@@ -172,15 +182,55 @@ const rows: [row: string, name: string, statement: string][] = [
   ["A52", "The manager pattern", "A manager asks two agents and puts their answers together."],
   ["A53", "Strategies as tools", "A model calls a debate as it calls any tool."],
   [
+    "A54",
+    "Write a memory",
+    "A row and a vector; a text of 4096 bytes is in its record, one of 4097 in an object, and the record's is empty.",
+  ],
+  ["A55", "Read a memory", "It has its whole text in both cases."],
+  [
+    "A56",
+    "Search memories",
+    "It finds this agent's only; a high significance can outrank a slightly higher relevance.",
+  ],
+  [
+    "A57",
+    "Change and delete memories",
+    "Every store is consistent, also where a text crosses the size of a record both ways.",
+  ],
+  ["A58", "The agent is the one that was called", "An input that names another agent's id has no effect."],
+  ["A59", "Nothing is pruned", "1000 writes are 1000 rows."],
+  ["A60", "Types are free", "A memory's type is any text, and filters by an index."],
+  [
+    "A76",
+    "Search across agents",
+    "An operator searches the memories of several agents of the tenant in one request.",
+  ],
+  [
     "A61",
     "A called agent reads no transcript",
     "Its request has its own instructions and the message of the call.",
   ],
+  ["A75", "Metadata of agents", "It comes back as it was given, and is in the directory."],
+  [
+    "A77",
+    "Archive",
+    "An archived text is in the object store and out of searches, and stays readable; a key names a memory.",
+  ],
   ["A73", "Callbacks are idempotent", "The same result delivered twice changes nothing."],
   ["B1", "Isolated histories", "A model sees nothing of another conversation."],
   ["B2", "Older targets", "`taskId`, `workflowId` and `agentId` are accepted; more than one is an error."],
+  [
+    "B5",
+    "Retention per agent",
+    "Facts stay until they are updated; old episodes are joined by the platform, a task or a workflow, and archived.",
+  ],
   ["B7", "Turn latency", "Completed minus created is available."],
   ["B8", "Linkage", "A turn names its messages, and each of its operations what ran."],
+  [
+    "B9",
+    "Contradictions",
+    "A contradicted fact is updated in place, and its old text ends; nothing is doubled.",
+  ],
   ["B10", "No new turn for an async result", "The result continues the turn that asked for it (A18)."],
   ["C1", "createConversation with and without messages", "Stored; the hook is called once."],
   ["C2", "getConversation of an unknown id", "null; a turn in it is refused with NOT_FOUND."],
@@ -348,6 +398,11 @@ const rows: [row: string, name: string, statement: string][] = [
   ],
   ["G7", "Tenants", "Two tenants with equal ids share nothing, and every list is scoped."],
   [
+    "G8",
+    "Deletion",
+    "A deleted conversation or agent is 404 at once; actors, D1 and R2 hold nothing of it afterwards, also after a crash at any step.",
+  ],
+  [
     "G10",
     "Tools that the client runs",
     "A message brings them; a call is answered by `tool.result`, survives a reload and a crash, runs in one tab, and times out.",
@@ -367,6 +422,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "E25",
     "Sub-agents",
     "Templates spawn agents within bounds: named tools, hosts, a time limit, and three at a time.",
+  ],
+  [
+    "G15",
+    "Backup",
+    "An imported conversation or agent has the projections of the exported one, byte for byte; a file that is wrong makes nothing.",
   ],
   [
     "G17",
@@ -419,6 +479,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "Reservations keep turns, conversations and personas within their budgets, also after crashes.",
   ],
   ["H5", "Constant cost", "The budgets of statements, rows and bytes hold, at 10 messages as at 10 000."],
+  [
+    "H6",
+    "Accountable memory",
+    "Each memory has its sources, its validity and its log; erasing an entry erases what was learned from it alone, everywhere.",
+  ],
   [
     "H9",
     "One log, many protocols",

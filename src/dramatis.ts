@@ -42,6 +42,7 @@ import { completeLimits, type Limits } from "./http/base/limits.ts";
 import type { Library } from "./library/define.ts";
 import { CODE_TENANT } from "./library/definition-source.ts";
 import { DeployedCode } from "./library/deployed-code.ts";
+import { resolveUpkeep } from "./library/memory/upkeep.ts";
 import { Registry } from "./library/registry.ts";
 import { resolveChain } from "./library/resolve.ts";
 import { allowedHosts } from "./library/tasks/allowed-hosts.ts";
@@ -296,6 +297,11 @@ export function dramatis(options: DramatisOptions) {
         const complete = (profile: ModelProfile) => atBaseUrl(profile, env);
         return resolveChain(registry(env, tenant), persona, defaultProfile(env), complete);
       },
+      upkeep: (env, tenant, persona) =>
+        resolveUpkeep(registry(env, tenant), persona, defaultProfile(env), (profile) =>
+          atBaseUrl(profile, env),
+        ),
+      executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),
       directory,
       deadLetters,
       stores,

@@ -14,6 +14,9 @@ export type StoredInfo = AttachmentInfo & { version: string };
 
 export type Attachment = AttachmentInfo & { bytes: Uint8Array };
 
+/** Keys of one list. */
+const MAX_LISTED = 1_000;
+
 export class AttachmentStore {
   constructor(private readonly objects: ObjectStore) {}
 
@@ -21,6 +24,28 @@ export class AttachmentStore {
     // Stores send facts in headers, which are limited to ASCII.
     const facts = { mediaType, ...defined({ name: name && encodeURIComponent(name) }) };
     await this.objects.put(keyOf(owner, id), bytes, facts);
+  }
+
+  /** Deletes an attachment. Deleting one that is not there is no error. */
+  async delete(owner: Owner, id: string): Promise<void> {
+    await this.objects.delete(keyOf(owner, id));
+  }
+
+  /** Returns the ids of the attachments of a conversation. */
+  async list(owner: Owner): Promise<string[]> {
+    const prefix = keyOf(owner, "");
+    const ids: string[] = [];
+    for (let last = prefix; ; ) {
+      const keys = await this.objects.list(prefix, MAX_LISTED, last);
+      ids.push(...keys.map((key) => key.slice(prefix.length)));
+      last = keys.at(-1) ?? last;
+      if (keys.length < MAX_LISTED) return ids;
+    }
+  }
+
+  /** Deletes all attachments of a conversation. */
+  async deleteAll(owner: Owner): Promise<void> {
+    for (const id of await this.list(owner)) await this.delete(owner, id);
   }
 
   /** Returns an attachment's description; `null` if this conversation has no such attachment. */

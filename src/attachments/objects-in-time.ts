@@ -24,6 +24,6 @@ export function objectsInTime(
     head: (key) => inTime(() => objects.head(key)),
     get: (key, range) => inTime(() => objects.get(key, range)),
     delete: (key) => inTime(() => objects.delete(key)),
-    list: (prefix, limit) => inTime(() => objects.list(prefix, limit)),
+    list: (...range) => inTime(() => objects.list(...range)),
   };
 }

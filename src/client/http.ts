@@ -92,6 +92,10 @@ export interface DramatisClient {
     usage(id: string, options?: RequestOptions): Promise<AgentUsage>;
     /** Deletes the agent, its memory, and the conversations of which it is the only agent. For authors and administrators. */
     delete(id: string, options?: RequestOptions): Promise<void>;
+    /** Returns the agent with its memories as a file: one JSON text per line. For authors and administrators. */
+    export(id: string, options?: RequestOptions): Promise<ReadableStream<Uint8Array>>;
+    /** Creates an agent from a file of an export, with a new id unless one is given. For authors and administrators. */
+    import(file: Blob, options?: RequestOptions & { id?: string }): Promise<AgentView>;
   };
   memories: MemoriesClient;
   conversations: {
@@ -114,6 +118,12 @@ export interface DramatisClient {
     complete(id: string, options?: StopRequest): Promise<ConversationView>;
     /** Deletes the conversation with everything that it holds. It cannot be restored. */
     delete(id: string, options?: RequestOptions): Promise<void>;
+    /** Returns the conversation as a file: one JSON text per line. Fails with `CONFLICT` while it has work. */
+    export(id: string, options?: RequestOptions): Promise<ReadableStream<Uint8Array>>;
+    /** Creates a conversation from a file of an export, with a new id unless one is given. For administrators. */
+    import(file: Blob, options?: RequestOptions & { id?: string }): Promise<ConversationView>;
+    /** Erases the content of a message or of an operation, by its id. Fails with `CONFLICT` while its turn is active. */
+    erase(id: string, entryId: string, options?: RequestOptions): Promise<void>;
     /**
      * Sends messages, stops and resumes in their envelopes, in order. Each has a result of its own. A message that cannot begin its
      * turn yet is `queued`.
@@ -280,6 +290,12 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
     await request(path, { method: "DELETE", ...defined({ signal }) });
   };
 
+  const download = async (path: string, { signal }: RequestOptions = {}) => {
+    const { body } = await request(path, defined({ signal }), "application/x-ndjson");
+    return body ?? new Blob([]).stream();
+  };
+  const upload = <Value>(path: string, file: Blob, { id, signal }: RequestOptions & { id?: string } = {}) =>
+    json<Value>(path + query({ id }), { method: "POST", body: file, ...defined({ signal }) });
   const stop = <Value>(path: string, { reason, ...init }: StopRequest = {}) =>
     post<Value>(path, defined({ reason }), init);
 
@@ -289,6 +305,8 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       get: (id, init) => get(pathOf("agents", id), init),
       usage: (id, init) => get(pathOf("agents", id, "usage"), init),
       delete: (id, init) => remove(pathOf("agents", id), init),
+      export: (id, init) => download(pathOf("agents", id, "export"), init),
+      import: (file, options) => upload(pathOf("agents", "import"), file, options),
     },
     memories: memoriesClient({ get, write, remove }),
     conversations: {
@@ -300,6 +318,9 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       resume: (id, options) => stop(pathOf("conversations", id, "resume"), options),
       complete: (id, options) => stop(pathOf("conversations", id, "complete"), options),
       delete: (id, init) => remove(pathOf("conversations", id), init),
+      export: (id, init) => download(pathOf("conversations", id, "export"), init),
+      import: (file, options) => upload(pathOf("conversations", "import"), file, options),
+      erase: (id, entryId, init) => remove(pathOf("conversations", id, "events", entryId), init),
       async signal(id, signals, init) {
         const path = pathOf("conversations", id, "signals");
         const { results } = await post<{ results: SignalResult[] }>(path, signals, init);

@@ -13,6 +13,7 @@ import type { Frame } from "../protocol/frames.ts";
 import type { Participant } from "../protocol/participants.ts";
 import type { ConversationView, MessageView } from "../protocol/views.ts";
 import { defined } from "../shared/defined.ts";
+import { withoutItem, withoutMessage } from "./erased.ts";
 import { dropPending, refuseStop, reject, settleResults, settleStops } from "./outbox.ts";
 import { fromSnapshot } from "./snapshot.ts";
 import {
@@ -143,6 +144,8 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
       return inOperation(state, frame, { state: "cancelled", error: frame.data.error });
     case "error":
       return noteError(state, frame);
+    case "entry.erased":
+      return inTurn(withoutMessage(state, frame), frame, (turn) => withoutItem(turn, frame));
     case "turn.queued":
       return inTurn(state, frame, (turn) => ({ ...turn, phase: "queued" as const }));
     case "turn.waiting":

@@ -1,8 +1,10 @@
 /** The builder of personas. */
 import type { HookName, HookTarget, Persona } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
+import { DramatisError } from "../shared/errors.ts";
 import { validate } from "../shared/validation.ts";
 import { HOOKS } from "./hook-forms.ts";
+import { settingsWithoutScope } from "./memory/scope.ts";
 import { personaSchema } from "./schemas.ts";
 import { type DefinedPersona, isWorkflow, type Workflow } from "./tasks/built.ts";
 import { checkedId, withId } from "./tool-definition.ts";
@@ -10,7 +12,7 @@ import { checkedId, withId } from "./tool-definition.ts";
 /** A hook in code: a workflow may stand in it itself. */
 export type HookInCode = HookTarget | { workflow: Workflow };
 
-/** The second argument of `definePersona`. */
+/** The second argument of `definePersona`. Memories need a `scope`, which says whose memories a conversation sees (MEMSET-1). */
 export interface PersonaOptions extends Omit<Persona, "memory"> {
   memory?: Omit<NonNullable<Persona["memory"]>, HookName> & { [Name in HookName]?: HookInCode };
 }
@@ -22,10 +24,21 @@ export interface PersonaOptions extends Omit<Persona, "memory"> {
 export function definePersona(id: string, persona: PersonaOptions): DefinedPersona {
   const workflows = HOOKS.flatMap((name) => workflowIn(persona?.memory?.[name]) ?? []);
   const definition = validate(personaSchema, withReferences(persona), "", `Persona "${id}"`);
+  checkScope(id, definition);
   return {
     ...withId(checkedId("persona", id), definition),
     ...(workflows.length === 0 ? {} : { workflows: [...new Set(workflows)] }),
   };
+}
+
+/** Throws `INVALID_INPUT` for a persona that uses memory and does not say whose (MEMSET-1). */
+function checkScope(id: string, { memory }: Persona): void {
+  const [setting] = settingsWithoutScope(memory);
+  if (setting === undefined) return;
+  const message = `\`memory.${setting}\` uses the agent's memory, so add \`scope\` beside it: "user" keeps what the agent learns of one user from all others, "agent" shares it among all users, "conversation" keeps it in its conversation.`;
+  throw new DramatisError("INVALID_INPUT", `Persona "${id}": /memory/scope: ${message}`, {
+    errors: [{ path: "/memory/scope", message }],
+  });
 }
 
 function workflowIn(hook: HookInCode | undefined): Workflow | undefined {

@@ -42,8 +42,9 @@ const GIVEN: Record<HookName, { always: JsonObject; sometimes: JsonObject }> = {
       agent_message: { type: ["string", "null"] },
       turn_transcript: LIST,
       completed_at: TEXT,
+      said_at: TEXT,
     },
-    sometimes: {},
+    sometimes: { time_zone: TEXT },
   },
 };
 

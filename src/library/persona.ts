@@ -6,6 +6,8 @@
  *            hash.
  */
 import type { Persona } from "../protocol/definitions.ts";
+import { defined } from "../shared/defined.ts";
+import { completeScope } from "./memory/scope.ts";
 
 const DEFAULT_RECENT_TURNS = 20;
 const DEFAULT_MAX_MOVES = 16;
@@ -26,7 +28,11 @@ export function maxMovesPerTurn(persona: Persona): number {
 export function completePersona(persona: Persona): Persona {
   return {
     ...persona,
-    memory: { ...persona.memory, recentTurnsLimit: recentTurnsLimit(persona) },
+    memory: {
+      ...persona.memory,
+      recentTurnsLimit: recentTurnsLimit(persona),
+      ...defined({ scope: completeScope(persona.memory) }),
+    },
     tools: {
       ...persona.tools,
       constraints: { ...persona.tools?.constraints, maxMovesPerTurn: maxMovesPerTurn(persona) },

@@ -14,14 +14,17 @@ import { DramatisError } from "../shared/errors.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import { utf8Length } from "../shared/utf8.ts";
 import { validate } from "../shared/validation.ts";
+import { builtIn } from "./built-in.ts";
 import { contentHash } from "./definition.ts";
 import { HOOKS, hookReference } from "./hook-forms.ts";
+import { MEMORY_TOOLS } from "./memory/memory-tools.ts";
 import { pinExtraction } from "./memory/pin-extraction.ts";
+import { hasMemoryTools } from "./memory/scope.ts";
 import { completePersona } from "./persona.ts";
 import { hasLibraryId, libraryIdSchema } from "./persona-forms.ts";
 import { placed } from "./placed.ts";
 import { checkPrices } from "./prices.ts";
-import { formatReference, parseReference, referenceSchema } from "./reference.ts";
+import { formatReference, type LibraryReference, parseReference, referenceSchema } from "./reference.ts";
 import type { Registry, Resolved } from "./registry.ts";
 import { MAX_FALLBACKS, personaSchema } from "./schemas.ts";
 import { MAX_PINNED_BYTES } from "./tasks/limits.ts";
@@ -59,11 +62,12 @@ export async function resolveChain(
   const profileAt = (pointer: string, reference: DefinitionReference) =>
     at(pointer, () => registry.modelProfile(parseReference(reference, persona.library)));
   const [resolvedTools, modelProfile, compactionProfile] = await Promise.all([
-    Promise.all(
-      (tools?.toolIds ?? []).map((tool, index) =>
+    Promise.all([
+      ...(tools?.toolIds ?? []).map((tool, index) =>
         at(`/tools/toolIds/${index}`, () => registry.tool(parseReference(tool, persona.library))),
       ),
-    ),
+      ...memoryTools(persona.definition).map((tool) => registry.tool(tool)),
+    ]),
     modelProfileId === undefined
       ? inline("default", defaultProfile)
       : profileAt("/identity/modelProfileId", modelProfileId),
@@ -154,6 +158,11 @@ export async function resolveFallbacks(
   return fallbacks;
 }
 
+/** Returns the tools of memory that a persona has beside its own. */
+function memoryTools(persona: Persona): LibraryReference[] {
+  return hasMemoryTools(persona) ? MEMORY_TOOLS.map(({ id }) => ({ library: builtIn.id, id })) : [];
+}
+
 function nameOf({ library, id }: { library?: string; id: string }): string {
   return library === undefined ? id : formatReference({ library, id });
 }
@@ -187,7 +196,7 @@ export function refuseEqualNames(tools: readonly Resolved<ToolDefinition>[]): vo
     if (other !== undefined) {
       throw new DramatisError(
         "INVALID_INPUT",
-        `The tools "${other}" and "${library}/${id}" have the same name "${definition.name}". Give the persona one of them.`,
+        `The tools "${other}" and "${library}/${id}" have the same name "${definition.name}". ${library === builtIn.id ? "The second is one of the tools of memory: rename the first, or set `memory.memoryTools` to false." : "Give the persona one of them."}`,
       );
     }
     byName.set(definition.name, `${library}/${id}`);

@@ -10,6 +10,7 @@ import { hostsSchema } from "../protocol/sub-agent.ts";
 import type { JsonObject } from "../shared/json.ts";
 import { agentTarget, agentTargetSchema, MAX_AGENT_TIMEOUT_MS } from "./agent-tool.ts";
 import { hookTargetSchema, withHookForms } from "./hook-forms.ts";
+import { memorySettings } from "./memory/scope.ts";
 import { hasOneExtraction, learningFields } from "./memory/settings.ts";
 import { MAX_MOVES } from "./persona.ts";
 import { refused } from "./persona-forms.ts";
@@ -78,6 +79,7 @@ export const personaSchema = z.strictObject({
           contextAssembly: hook,
           memoryExtraction: hook,
           storeSchema: refused("Is not supported: the type of a memory is any text. Remove the field."),
+          ...memorySettings,
           ...learningFields,
         })
         .refine(hasOneExtraction, {

@@ -1,5 +1,6 @@
 /** The context of a library's functions, and the form of its definitions. */
 import type { ToolState } from "../protocol/executor-api.ts";
+import type { ToolMemory } from "../protocol/tool-memory.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json } from "../shared/json.ts";
 import type { DeferOptions, Deferred } from "./deferred.ts";
@@ -14,6 +15,8 @@ export interface ToolContext {
   context: CallContext;
   /** Durable values of the conversation, or of the workflow's run. */
   state: ToolState;
+  /** The memory of the call's agent, in the scope of its persona. */
+  memory: ToolMemory;
   /** Milliseconds since the epoch. */
   now(): number;
   /**

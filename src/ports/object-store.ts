@@ -13,8 +13,8 @@ export interface ObjectStore {
   head(key: string): Promise<ObjectHead | null>;
   get(key: string, range?: ByteRange): Promise<(ObjectHead & { bytes: Uint8Array }) | null>;
   delete(key: string): Promise<void>;
-  /** Returns at most `limit` keys that begin with `prefix`, ascending. `limit` is at most 1 000. */
-  list(prefix: string, limit: number): Promise<string[]>;
+  /** Returns at most `limit` keys that begin with `prefix`, ascending; those behind the key `after` if given. `limit` is at most 1 000. */
+  list(prefix: string, limit: number, after?: string): Promise<string[]>;
 }
 
 /** Named texts that describe an object, together at most 2 KB. */

@@ -48,6 +48,8 @@ export interface Persona {
     memoryTools?: false;
     /** Learns from each completed turn by a model, or by rules where the model is `offline`. `false` when absent. */
     extract?: boolean | { profileId: DefinitionReference };
+    /** The IANA zone of the users, such as `Asia/Tokyo`: what is learned of "yesterday" is a day there. UTC when absent. */
+    timeZone?: string;
     /** Weights of ranking. Those that are absent have their defaults. */
     ranking?: Partial<RankingWeights>;
     /** By type of memory: what becomes of those that nothing has changed for so long. Without it nothing is removed. */

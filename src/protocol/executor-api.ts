@@ -13,6 +13,7 @@ import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { RunOrigin } from "./run-origin.ts";
 import type { PinnedTask } from "./task-definition.ts";
 import type { TaskSummary } from "./task-summary.ts";
+import type { CalledMemory } from "./tool-memory.ts";
 
 /** One tool call to run. */
 export interface ToolInvocation {
@@ -32,6 +33,8 @@ export interface ToolInvocation {
   allowance?: Allowance;
   timeoutMs: number;
   context: CallContext;
+  /** Absent where the agent has no memory. */
+  memory?: CalledMemory;
 }
 
 /** The workflow that a call runs. */

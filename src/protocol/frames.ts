@@ -120,6 +120,8 @@ interface FrameData {
   "tool.completed": { result: unknown; agent?: AgentCallView; runId?: string; task?: TaskView };
   "tool.failed": { error: WireError; agent?: AgentCallView; runId?: string; task?: TaskView };
   "tool.cancelled": { error: WireError };
+  /** The content of the message or the operation was erased. What was shown of it goes. */
+  "entry.erased": Record<string, never>;
   error: { code: string; message: string; retriable?: boolean; ref?: string };
   pong: Record<string, never>;
   /** Asks a client that promised acknowledgements to return this text with an `ack`. */

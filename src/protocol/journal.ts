@@ -25,6 +25,7 @@ export const ENTRY_TYPES = [
   "memory_extraction.completed",
   "memory_extraction.failed",
   "memory_extraction.failing",
+  "entry.erased",
   "turn.started",
   "turn.queued",
   "turn.resumed",

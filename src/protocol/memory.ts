@@ -156,6 +156,9 @@ export interface RankingWeights {
   recency: number;
 }
 
+/** Relevance below which the recall of a conversation leaves a memory out. */
+export const MIN_RELEVANCE = 0.3;
+
 /** Why a result has its place. Each part is what the step contributed to the score. */
 export interface MemoryScore {
   /** The rank's value: results descend by it. */

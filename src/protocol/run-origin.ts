@@ -7,6 +7,7 @@
 import { z } from "zod";
 import { agentIdSchema } from "../shared/id-schemas.ts";
 import { isConversationId, isOperationId } from "../shared/identifiers.ts";
+import { type CalledMemory, calledMemorySchema } from "./tool-memory.ts";
 
 /** The call of a tool that started a run. The conversation is one of the run's tenant. */
 export interface RunOrigin {
@@ -17,6 +18,8 @@ export interface RunOrigin {
   attempt: number;
   /** The agent that called the tool. */
   agentId: string;
+  /** The rights of the call in the memory of this agent, which those of the run's tasks are; absent where it has none. */
+  memory?: CalledMemory;
 }
 
 export const runOriginSchema: z.ZodType<RunOrigin> = z.strictObject({
@@ -25,4 +28,5 @@ export const runOriginSchema: z.ZodType<RunOrigin> = z.strictObject({
   operationId: z.string().refine(isOperationId, "Must be the id of an operation."),
   attempt: z.int().min(1),
   agentId: agentIdSchema,
+  memory: calledMemorySchema.exactOptional(),
 });

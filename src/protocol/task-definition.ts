@@ -108,6 +108,25 @@ export interface VectorAction {
   operation: "query" | "upsert";
 }
 
+/** The kinds of actions on memory. */
+export const MEMORY_KINDS = [
+  "memory.write",
+  "memory.read",
+  "memory.search",
+  "memory.list",
+  "memory.update",
+  "memory.delete",
+  "memory.archive",
+] as const;
+
+/**
+ * Reads or changes the memory of the agent that the task works for: that of the turn, or of the turn whose call started the run. The step's
+ * input is what the method of the same name takes; an agent that it names is ignored.
+ */
+export interface MemoryAction {
+  kind: (typeof MEMORY_KINDS)[number];
+}
+
 /** Returns a value that fits a schema, in place of an action that is not there yet. */
 export interface MockAction {
   kind: "mock.return";
@@ -146,6 +165,7 @@ type PlainAction =
   | EmitEventAction
   | MetricAction
   | VectorAction
+  | MemoryAction
   | MockAction
   | HumanAction;
 

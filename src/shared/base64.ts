@@ -24,3 +24,11 @@ export function toBase64Bytes(bytes: Uint8Array): Uint8Array {
 function at(bytes: Uint8Array, index: number): number {
   return bytes[index] ?? 0;
 }
+
+/** Decodes base64. Throws for other text. */
+export function fromBase64(text: string): Uint8Array {
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length);
+  for (let index = 0; index < binary.length; index++) bytes[index] = binary.charCodeAt(index);
+  return bytes;
+}

@@ -11,7 +11,7 @@ import { DeployedCode } from "../../src/library/deployed-code.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { ToolErrorCode, ToolState } from "../../src/protocol/executor-api.ts";
-import { memoryToolState, noHandles } from "../support/local-executor.ts";
+import { memoryToolState, noHandles, noMemory } from "../support/local-executor.ts";
 
 const NOW = Date.UTC(2026, 1, 28, 23, 30);
 
@@ -21,6 +21,9 @@ function contextOf(operationId: string, state: ToolState, now = NOW): ToolContex
     signal: new AbortController().signal,
     context: { tenant: "t", projectId: "p", agentId: "a", conversationId: "c", turnId: "t" },
     state,
+    memory: noMemory({
+      context: { tenant: "t", projectId: "p", agentId: "a", conversationId: "c", turnId: "t" },
+    }),
     now: () => now,
     defer: noHandles,
     progress() {},

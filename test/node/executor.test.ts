@@ -23,7 +23,7 @@ import { reportsSchema, taskResultSchema } from "../../src/protocol/executor-rep
 import type { Result } from "../../src/shared/errors.ts";
 import type { CallContext } from "../../src/shared/identifiers.ts";
 import type { Json } from "../../src/shared/json.ts";
-import { localExecutor, memoryToolState, noHandles } from "../support/local-executor.ts";
+import { localExecutor, memoryToolState, noHandles, noMemory } from "../support/local-executor.ts";
 import { callOf, ofRun, testTools } from "../support/tools.ts";
 
 /** Runs a batch to its end and returns all reports. */
@@ -208,6 +208,7 @@ describe("one call", () => {
           baseUrl: undefined,
           mayReach: () => true,
           vectors: new Map(),
+          memory: noMemory,
           state: () => memoryToolState(),
           deliver: async (_call, ended) => {
             if ("result" in ended) delivered.push(ended.result);
@@ -427,6 +428,7 @@ describe("BATCH-4 a caller that is lost", () => {
         baseUrl: undefined,
         mayReach: () => true,
         vectors: new Map(),
+        memory: noMemory,
         state: () => state,
         waitUntil: () => undefined,
         deliver: async ({ operationId, attempt }, ended) => {
@@ -511,6 +513,7 @@ describe("BATCH-4 a caller that is lost", () => {
         baseUrl: undefined,
         mayReach: () => true,
         vectors: new Map(),
+        memory: noMemory,
         state: () => memoryToolState(),
         waitUntil: () => undefined,
         deliver: async ({ operationId }) => void delivered.push(operationId),

@@ -42,7 +42,12 @@ const withHooks = (memory: PersonaOptions["memory"]) =>
   defineLibrary("lib", {
     tasks: [ask],
     workflows: [flow("named")],
-    personas: [definePersona("guide", { identity, ...(memory && { memory }) })],
+    personas: [
+      definePersona("guide", {
+        identity,
+        ...(memory && { memory: { ...(memory.memoryExtraction && { scope: "agent" }), ...memory } }),
+      }),
+    ],
   });
 
 describe("a persona with a workflow as its hook", () => {

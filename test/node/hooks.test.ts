@@ -53,7 +53,12 @@ function memoryOf({ assemble, extract, recentTurnsLimit = 20 }: Hooks) {
   return {
     recentTurnsLimit,
     ...(assemble === undefined ? {} : { contextAssembly: { task: "lib/assemble" } }),
-    ...(extract === undefined ? {} : { memoryExtraction: { task: "lib/extract" } }),
+    ...(extract === undefined
+      ? {}
+      : {
+          ...({ scope: "agent", recall: false, memoryTools: false } as const),
+          memoryExtraction: { task: "lib/extract" },
+        }),
   };
 }
 

@@ -289,9 +289,11 @@ describe("the settings", () => {
     definePersona("guide", { identity: { systemPrompt: "Test." }, ...(memory && { memory }) });
 
   test("LEARN-8 a persona has one extraction", () => {
-    expect(() => persona({ extract: true, memoryExtraction: { task: "lib/mine" } })).toThrow(/given twice/);
+    expect(() => persona({ scope: "user", extract: true, memoryExtraction: { task: "lib/mine" } })).toThrow(
+      /given twice/,
+    );
     expect(
-      persona({ extract: false, memoryExtraction: { task: "lib/mine" } }).definition.memory,
+      persona({ scope: "user", extract: false, memoryExtraction: { task: "lib/mine" } }).definition.memory,
     ).toMatchObject({
       extract: false,
     });
@@ -300,11 +302,15 @@ describe("the settings", () => {
   test("a profile, a task and a workflow that settings name must exist", async () => {
     const library = (memory: Persona["memory"]) => () =>
       defineLibrary("lib", { personas: [persona(memory)] });
-    expect(library({ extract: { profileId: "absent" } })).toThrow(/\/memory\/extract\/profileId/);
-    expect(library({ consolidation: { by: { task: "absent" } } })).toThrow(
+    expect(library({ scope: "user", extract: { profileId: "absent" } })).toThrow(
+      /\/memory\/extract\/profileId/,
+    );
+    expect(library({ scope: "user", consolidation: { by: { task: "absent" } } })).toThrow(
       /\/memory\/consolidation\/by\/task/,
     );
-    expect(library({ consolidation: { by: { workflow: "absent" } } })).toThrow(/consolidation\/by\/workflow/);
+    expect(library({ scope: "user", consolidation: { by: { workflow: "absent" } } })).toThrow(
+      /consolidation\/by\/workflow/,
+    );
     const registry = new Registry(new DeployedCode([]));
     const offline = { provider: "offline", modelId: "offline-1" } as const;
     const posted = { identity: { systemPrompt: "Test." }, memory: { extract: { profileId: "lib/absent" } } };

@@ -1,4 +1,5 @@
 /** The job that removes what a deleted actor has stored, with stores that fail and crashes at every step. */
+import { globSync, readFileSync } from "node:fs";
 import { describe, expect, test, vi } from "vitest";
 import { Removal, type RemovalStep } from "../../src/agents/base/removal/removal.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
@@ -92,4 +93,20 @@ describe("the removal of a deleted actor", () => {
     await removal.run();
     expect(durable).toEqual({ left: [], stores: {} });
   });
+});
+
+test("REMOVE-4 objects are written only under the prefixes of conversations and agents, which the registry empties", () => {
+  const writes = globSync("src/**/*.ts").filter((file) =>
+    /\b(?:objects|bucket)(?:\(\))?\??\.put\(/.test(readFileSync(file, "utf8")),
+  );
+  const keys = {
+    "src/attachments/attachment-store.ts": /`\$\{encodeURIComponent\(tenant\)\}\/\$\{conversationId\}\//,
+    // Its keys are made by `Corpus.objectKey`.
+    "src/memory/corpus/copies.ts": /objectKey/,
+  };
+  const ports = ["src/attachments/objects-in-time.ts", "src/ports/workers/r2-object-store.ts"];
+  expect(writes.sort()).toEqual([...Object.keys(keys), ...ports].sort());
+  for (const [file, key] of Object.entries(keys)) expect(readFileSync(file, "utf8")).toMatch(key);
+  const corpus = readFileSync("src/memory/corpus/corpus.ts", "utf8");
+  expect(corpus).toMatch(/`\$\{encodeURIComponent\(tenant\)\}\/\$\{agentId\}\/memories\//);
 });

@@ -23,7 +23,7 @@ import type { PinnedTask } from "../../src/protocol/task-definition.ts";
 import { defined } from "../../src/shared/defined.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { sha256Hex } from "../../src/shared/sha256.ts";
-import { localExecutor, memoryToolState, noHandles } from "../support/local-executor.ts";
+import { localExecutor, memoryToolState, noHandles, noMemory } from "../support/local-executor.ts";
 import { jsonReply, startOpenAIServer } from "../support/openai-server.ts";
 import { SteeredConversation } from "../support/steered-model.ts";
 import { callOf } from "../support/tools.ts";
@@ -66,6 +66,7 @@ async function runTask(
     baseUrl: undefined,
     mayReach,
     vectors: new Map(),
+    memory: noMemory,
   };
   const pinned = await new Registry(tools).runnable({ library: "lib", id: "task" });
   const ended = await runTool(

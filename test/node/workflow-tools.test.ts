@@ -19,7 +19,7 @@ import type { ActorAddress } from "../../src/protocol/envelope.ts";
 import type { ToolInvocation } from "../../src/protocol/executor-api.ts";
 import { calledRunId, operationId } from "../../src/protocol/ids.ts";
 import { library, workflow } from "../support/authored-library.ts";
-import { memoryToolState, noHandles } from "../support/local-executor.ts";
+import { memoryToolState, noHandles, noMemory } from "../support/local-executor.ts";
 import { PIN, PLAIN_CHAIN, recordOf } from "../support/records.ts";
 import { callOf } from "../support/tools.ts";
 
@@ -348,6 +348,7 @@ describe("the run of a call", () => {
         tools: new DeployedCode([]),
         clock: systemClock,
         state: () => memoryToolState(),
+        memory: noMemory,
         defer: noHandles,
       },
       ...{ baseUrl: undefined, mayReach: () => true, vectors: new Map() },

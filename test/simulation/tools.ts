@@ -24,7 +24,7 @@ import type {
   ToolStateApi,
 } from "../../src/protocol/executor-api.ts";
 import { defined } from "../../src/shared/defined.ts";
-import { noHandles } from "../support/local-executor.ts";
+import { noHandles, noMemory } from "../support/local-executor.ts";
 import { isCareful } from "./approvals.ts";
 import type { WorldClock } from "./clocks.ts";
 import { type FaultPlane, InjectedError } from "./faults.ts";
@@ -167,6 +167,7 @@ export function executorFor(caller: Caller, surroundings: ExecutorSurroundings):
     baseUrl: undefined,
     mayReach: () => true,
     vectors: new Map(),
+    memory: noMemory,
     waitUntil: () => undefined,
     deliver: ({ operationId, attempt }: ToolInvocation, ended: AttemptEnd) => {
       keepResult(surroundings.history, { operationId, ...ended });

@@ -1,11 +1,13 @@
 /** An executor in the caller's own process, without RPC, and tool state in memory. */
 import { readCalls } from "../../src/agents/executor/calls.ts";
+import { type MemoryCall, type MemoryPorts, memoryFor } from "../../src/agents/executor/memory.ts";
 import { type BatchPorts, runCalls } from "../../src/agents/executor/run-calls.ts";
 import type { ToolCodes } from "../../src/library/deployed-code.ts";
 import type { Clock } from "../../src/ports/clock.ts";
 import { callerOf } from "../../src/protocol/caller.ts";
 import { addressKey } from "../../src/protocol/envelope.ts";
 import type { TaskExecutor, ToolState, ToolStateEntry } from "../../src/protocol/executor-api.ts";
+import type { ToolMemory } from "../../src/protocol/tool-memory.ts";
 import { checkStateEntry, MAX_STATE_ENTRIES } from "../../src/protocol/tool-state.ts";
 import { defined } from "../../src/shared/defined.ts";
 import type { CallContext } from "../../src/shared/identifiers.ts";
@@ -22,6 +24,7 @@ export function localExecutor(
   deliver: BatchPorts["deliver"] = async () => undefined,
   defer: BatchPorts["defer"] = noHandles,
   models?: BatchPorts["models"],
+  memory: MemoryPorts = NO_MEMORY,
 ): TaskExecutor {
   const ports = {
     tools,
@@ -32,11 +35,23 @@ export function localExecutor(
     baseUrl: "https://agents.test",
     mayReach: () => true,
     vectors: new Map(),
+    memory: (call: MemoryCall) => memoryFor(memory, call),
     waitUntil: () => undefined,
     ...defined({ models }),
   };
   // As over RPC, where calls are checked.
   return { run: async (calls, caller) => runCalls(ports, readCalls(calls), caller) };
+}
+
+/** The actors of an executor whose agents have no memory. */
+const NO_MEMORY: MemoryPorts = {
+  agent: () => Promise.reject(new Error("This executor finds no agents.")),
+  pastTurns: () => Promise.reject(new Error("This executor reads no conversations.")),
+};
+
+/** The `memory` of an executor whose agents have none. */
+export function noMemory(call: MemoryCall): ToolMemory {
+  return memoryFor(NO_MEMORY, call);
 }
 
 /** The `defer` of an executor whose tools defer nothing. */

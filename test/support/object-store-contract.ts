@@ -56,13 +56,14 @@ export function objectStoreContract(storeOf: () => ObjectStore): void {
   });
 
   it("OBJECT-4 lists the keys under a prefix, ascending, and no others", async () => {
-    const store = storeOf();
-    const keys = ["list/b", "list/a", "list/c", "lists/a"].map(key);
-    for (const each of keys) await store.put(each, bytes, facts);
-    const prefix = key("list/");
-    expect(await store.list(prefix, 10)).toEqual(["list/a", "list/b", "list/c"].map(key));
-    expect(await store.list(prefix, 2)).toEqual(["list/a", "list/b"].map(key));
-    await store.delete(key("list/b"));
-    expect(await store.list(prefix, 10)).toEqual(["list/a", "list/c"].map(key));
+    const [store, at] = [storeOf(), key("list")];
+    for (const name of ["/b", "/a", "/c", "s/a"]) await store.put(`${at}${name}`, bytes, facts);
+    const listed = async (...range: [limit: number, after?: string]) =>
+      (await store.list(`${at}/`, ...range)).map((found) => found.slice(at.length));
+    expect(await listed(10)).toEqual(["/a", "/b", "/c"]);
+    expect(await listed(2)).toEqual(["/a", "/b"]);
+    expect(await listed(2, `${at}/b`)).toEqual(["/c"]);
+    await store.delete(`${at}/b`);
+    expect(await listed(10)).toEqual(["/a", "/c"]);
   });
 }

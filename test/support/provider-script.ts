@@ -12,6 +12,10 @@ export interface Script {
   final?: AttemptScript;
   /** Reply to an order to summarise a history that ends with this script. It is recorded as reply -1. */
   summary?: AttemptScript;
+  /** Replies to requests to learn from the turn of this script. They are recorded as reply -2. */
+  extraction?: AttemptScript[];
+  /** Words of the user that something can be learned from. */
+  says?: string;
 }
 
 /** The response to one model call. `attempts` is for repeated calls; the last one answers all later ones too. */

@@ -133,6 +133,8 @@ export async function startScriptedProvider(): Promise<ScriptedProvider> {
 
 /** The index of a summary among the replies of a script. */
 const SUMMARY = -1;
+/** The index of an extraction among them. */
+const EXTRACTION = -2;
 
 function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play): Reply {
   // SAFETY: only tests send requests here, and they assert the parts of the body that they use.
@@ -140,7 +142,7 @@ function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play):
   const body = { ...sent, messages: withNotes(sent.messages) };
   const start = body.messages.findLastIndex(({ role }) => role === "user");
   const script = parseScript(body.messages[start]?.content);
-  if (script === null) return summaryReply(body, playOf);
+  if (script === null) return extractionReply(body, playOf) ?? summaryReply(body, playOf);
   const reply = body.messages.slice(start).filter(({ role }) => role === "assistant").length;
   const play = playOf(script.key);
   const attempt = play.requests.count((before) => before.reply === reply);
@@ -153,6 +155,18 @@ function scriptedReply(request: RecordedRequest, playOf: (key: string) => Play):
   return answer === undefined
     ? errorReply(400, { message: "The script has no reply." })
     : toReply(passedOn(answer, script), play, reply);
+}
+
+/** Replies to a request to learn from a transcript as its script says; `null` for other requests. */
+function extractionReply(body: RecordedBody, playOf: (key: string) => Play): Reply | null {
+  const [, line = ""] = /\nTranscript:\n(.*)/.exec(body.messages.at(-1)?.content ?? "") ?? [];
+  const script = line === "" ? null : parseScript(JSON.parse(line).text);
+  if (script?.extraction === undefined) return null;
+  const play = playOf(script.key);
+  const attempt = play.requests.count((before) => before.reply === EXTRACTION);
+  play.requests.add({ reply: EXTRACTION, attempt, body });
+  const answer = script.extraction[attempt] ?? script.extraction.at(-1);
+  return answer === undefined ? null : toReply(answer, play, EXTRACTION);
 }
 
 /** Replies to an order to summarise as the newest script before it says. */

@@ -1,12 +1,23 @@
 /** The deletion of conversations and agents on the real Worker: what answers at once, and what follows in every store. */
 
-import { runInDurableObject } from "cloudflare:test";
-import { env, exports } from "cloudflare:workers";
+import { runDurableObjectAlarm } from "cloudflare:test";
+import { exports } from "cloudflare:workers";
 import { beforeAll, describe, expect, test } from "vitest";
 import { OTHER_TABLES, OWNED_TABLES } from "../../src/d1/owned-rows.ts";
 import { MIGRATIONS } from "../../src/d1/schema.ts";
+import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
 import type { Principal } from "../../src/shared/principal.ts";
-import { createAgent, createConversation, leaveAlone, request, type TestConversation } from "./world.ts";
+import { gone, objectsOfR2, rowsOfD1, storageOf } from "./everything.ts";
+import { Play } from "./provider.ts";
+import {
+  ADA,
+  crash,
+  createAgent,
+  createConversation,
+  leaveAlone,
+  request,
+  TestConversation,
+} from "./world.ts";
 
 const SECRET = "marmalade-7e57-secret";
 const MEMBER: Principal = { subject: "mel", tenant: "test", roles: ["member"] };
@@ -23,50 +34,6 @@ const status = async (path: string, method = "GET", principal?: Principal) => {
   await response.body?.cancel();
   return response.status;
 };
-
-/** The texts of all rows of D1. */
-async function rowsOfD1(): Promise<string> {
-  const tables = await env.DB.prepare(
-    "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '_cf_%'",
-  ).all<{ name: string }>();
-  const texts: string[] = [];
-  for (const { name } of tables.results)
-    texts.push(JSON.stringify((await env.DB.prepare(`SELECT * FROM "${name}"`).all()).results));
-  return texts.join("\n");
-}
-
-/** The keys and contents of all objects. */
-async function objectsOfR2(): Promise<string> {
-  const { objects } = await env.BUCKET.list();
-  const texts = objects.map(async ({ key }) => `${key} ${await (await env.BUCKET.get(key))?.text()}`);
-  return (await Promise.all(texts)).join("\n");
-}
-
-/** The texts of everything in an actor's storage. */
-function storageOf(stub: DurableObjectStub): Promise<string> {
-  return runInDurableObject(stub, async (_, { storage }) => {
-    const { sql } = storage;
-    const decode = (value: unknown) =>
-      value instanceof ArrayBuffer ? new TextDecoder().decode(value) : value;
-    const tables = sql
-      .exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '_cf_%'")
-      .toArray();
-    const texts = tables.map(({ name }) =>
-      JSON.stringify(
-        sql
-          .exec(`SELECT * FROM "${name}"`)
-          .toArray()
-          .map((row) => Object.values(row).map(decode)),
-      ),
-    );
-    return [...texts, JSON.stringify([...storage.kv.list()])].join("\n");
-  });
-}
-
-/** Waits until nothing of a text is left in an actor. */
-async function gone(stub: DurableObjectStub, text: string): Promise<void> {
-  await expect.poll(() => storageOf(stub)).not.toContain(text);
-}
 
 async function secretConversation(agent = plain): Promise<TestConversation> {
   const conversation = await createConversation(agent);
@@ -171,4 +138,60 @@ describe("G8 a deleted agent", () => {
       .not.toContainEqual({ type: "agent", id: first });
     await expect.poll(rowsOfD1).not.toContain(`"id":"${first}","persona"`);
   });
+});
+
+describe("G8 a deletion that is interrupted", () => {
+  test("REMOVE-1 REMOVE-2 goes on after crashes, wherever they come, and nothing is left in the end", async () => {
+    const conversations = await Promise.all(Array.from({ length: 4 }, () => secretConversation()));
+    for (const [index, conversation] of conversations.entries()) {
+      expect(await status(conversation.path, "DELETE")).toBe(204);
+      // The steps cross the stores one after another: each crash comes a little later.
+      for (let turns = 0; turns < index * 3; turns++) await Promise.resolve();
+      await crash();
+      expect(await status(conversation.path)).toBe(404);
+      await runDurableObjectAlarm(conversation.stub);
+      await gone(conversation.stub, SECRET);
+      await expect.poll(rowsOfD1).not.toContain(conversation.id);
+      await expect.poll(objectsOfR2).not.toContain(conversation.id);
+    }
+  });
+
+  test("DELETE-2 is not undone: the id is never used again", async () => {
+    const conversation = await createConversation(plain);
+    leaveAlone(conversation);
+    expect(await status(conversation.path, "DELETE")).toBe(204);
+    await gone(conversation.stub, "conversation.started");
+    await crash();
+    // SAFETY: the class of the export has this interface.
+    const stub = conversation.stub as unknown as ConversationApi;
+    const again = await stub.create(ADA, { id: conversation.id, agentId: plain });
+    expect(again).toMatchObject({ ok: false, error: { code: "CONFLICT" } });
+    expect(await status(conversation.path)).toBe(404);
+  });
+});
+
+test("G8 DELETE-3 the conversations that calls of agents opened are deleted with their caller's", async () => {
+  const post = async (path: string, body: object) => {
+    const response = await request(path, { method: "POST", body: JSON.stringify(body) });
+    expect(response.status, await response.clone().text()).toBe(201);
+  };
+  const identity = { systemPrompt: "You are a test.", modelProfileId: "test/scripted" };
+  const helper = await createAgent({ identity });
+  const tool = { id: "ask_deleted", name: "ask_deleted", description: "Asks.", target: { agent: helper } };
+  await post("/api/libraries/deletion/tools", tool);
+  const manager = await createAgent({ identity, tools: { toolIds: ["deletion/ask_deleted"] } });
+  const conversation = await createConversation(manager);
+  leaveAlone(conversation);
+  const answer = new Play({ replies: [[{ text: `The helper knows ${SECRET}.` }]] });
+  const { turnId } = await conversation.play({
+    replies: [[{ call: "ask_deleted", input: { message: answer.content } }], [{ text: "Done." }]],
+  });
+  await expect.poll(async () => (await conversation.turn(turnId)).status).toBe("completed");
+  const { moves } = await conversation.turn(turnId);
+  const opened = moves.flatMap(({ toolCall }) => toolCall?.agent?.conversationId ?? []);
+  const below = new TestConversation(opened[0] ?? expect.fail("no call"));
+  expect(await storageOf(below.stub)).toContain(SECRET);
+  expect(await status(conversation.path, "DELETE")).toBe(204);
+  await gone(below.stub, SECRET);
+  expect(await status(below.path)).toBe(404);
 });

@@ -86,7 +86,12 @@ const persona = (id: string, memory: { contextAssembly?: Workflow; memoryExtract
     identity: { systemPrompt: "You are a test.", modelProfileId: "test/scripted" },
     memory: {
       ...(contextAssembly && { contextAssembly: { workflow: contextAssembly } }),
-      ...(memoryExtraction && { memoryExtraction: { workflow: memoryExtraction } }),
+      ...(memoryExtraction && {
+        scope: "agent",
+        recall: false,
+        memoryTools: false,
+        memoryExtraction: { workflow: memoryExtraction },
+      }),
     },
   });
 };

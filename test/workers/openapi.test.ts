@@ -299,6 +299,34 @@ describe("API-1 answers fit the document", () => {
     await ask("listJournal", `${base}/journal`);
   });
 
+  test("of exports, imports, erasures and deletions", async () => {
+    const remove = { method: "DELETE" };
+    const id = idOf(await ask("createAgent", "/api/agents", body({ persona: "test/plain" })));
+    const told = idOf(await ask("createConversation", "/api/conversations", body({ agentId: id })));
+    const base = `/api/conversations/${told}`;
+    const play = new Play({ replies: [[{ text: "Yes." }]] });
+    const started = await ask("startTurn", `${base}/turns`, body({ content: play.content }));
+    await play.closes(1);
+    const message = String(Reflect.get(Object(started), "messageId"));
+    await expect.poll(async () => (await send(`${base}/events/${message}`, remove)).status).toBe(204);
+    await ask("eraseEntry", `${base}/events/${message}`, remove);
+    await ask("eraseEntry", `${base}/events/msg_absent`, remove);
+    await ask("exportConversation", `${base}/export`);
+    await ask("exportAgent", `/api/agents/${id}/export`);
+    await ask("exportAgent", `/api/agents/${id}/export`, {}, MEMBER);
+    const file = async (path: string) => ({ body: await (await send(path)).text() });
+    await ask("importConversation", "/api/conversations/import", await file(`${base}/export`));
+    await ask("importConversation", "/api/conversations/import", { body: "{" });
+    await ask("importConversation", "/api/conversations/import", { body: "{}" }, MEMBER);
+    await ask("importAgent", "/api/agents/import", await file(`/api/agents/${id}/export`));
+    await ask("importAgent", `/api/agents/import?id=${id}`, await file(`/api/agents/${id}/export`));
+    await ask("deleteConversation", base, remove);
+    await ask("deleteConversation", base, remove);
+    await ask("deleteAgent", `/api/agents/${id}`, remove, MEMBER);
+    await ask("deleteAgent", `/api/agents/${id}`, remove);
+    await ask("deleteAgent", `/api/agents/${id}`, remove);
+  });
+
   test("of deferred operations", async () => {
     const buyer = idOf(await ask("createAgent", "/api/agents", body({ persona: "test/buyer" })));
     const id = idOf(await ask("createConversation", "/api/conversations", body({ agentId: buyer })));

@@ -22,7 +22,9 @@ import { releaseLibrary } from "../support/releases/library.ts";
 import { flowLibrary } from "./flow-library.ts";
 import { hookLibrary } from "./hook-library.ts";
 import { testLibrary } from "./library.ts";
+import { memoryLibrary } from "./memory-library.ts";
 import { passGate, reportRun } from "./provider.ts";
+import { upkeepLibrary } from "./upkeep-library.ts";
 
 /** Deletes the large attachments of a conversation after they were looked up, where a message asks for it. */
 const deletesAttachments: Interceptor = {
@@ -54,7 +56,8 @@ function tracedExporter(): SpanExporter {
 
 const app = dramatis({
   libraries: [
-    ...[testLibrary, flowLibrary, hookLibrary, strategies],
+    memoryLibrary,
+    ...[testLibrary, flowLibrary, hookLibrary, upkeepLibrary, strategies],
     releaseLibrary({ report: reportRun, pass: passGate }),
   ],
   // Tests name their principal; a request that names none is the local one's.

@@ -10,6 +10,7 @@
 import { z } from "zod";
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
+import type { Upkeep } from "../../library/memory/upkeep.ts";
 import { checkPrices } from "../../library/prices.ts";
 import { parseReference } from "../../library/reference.ts";
 import { parsePersonaSource } from "../../library/resolve.ts";
@@ -26,8 +27,11 @@ import {
 } from "../../protocol/agent-api.ts";
 import { type AgentBudget, agentBudgetSchema } from "../../protocol/budget.ts";
 import { BUDGET_LEASE, leaseRequestSchema } from "../../protocol/budget-lease.ts";
-import type { Persona, VersionChain } from "../../protocol/definitions.ts";
+import type { CoordinatorApi } from "../../protocol/coordinator-api.ts";
+import type { Persona, PinnedHook, VersionChain } from "../../protocol/definitions.ts";
 import { ageOf, type Envelope } from "../../protocol/envelope.ts";
+import type { TaskExecutor } from "../../protocol/executor-api.ts";
+import type { ImportPart } from "../../protocol/keeping-api.ts";
 import { checkNew, type LocationPolicy, locationHintSchema } from "../../protocol/location-policy.ts";
 import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
 import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
@@ -42,22 +46,29 @@ import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
+import { durableActor } from "../base/lookup/durable-actors.ts";
 import { NotNow } from "../base/mailbox/handlers.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
+import { AgentBackup } from "./backup.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
 import type { MemoryStores } from "./memory.ts";
 import { MemoryAgent } from "./memory-agent.ts";
 import { AgentRemoval } from "./removal.ts";
+import { type JoinPorts, runJoin } from "./run-join.ts";
 import { AgentStore } from "./store.ts";
+import type { JoinCall } from "./upkeep.ts";
 
 /** The ports of an application's agents. */
 export interface AgentClassPorts<Env> {
   /** Resolves a persona of a tenant. Throws `NOT_FOUND` or `INVALID_INPUT` if that fails. */
   resolve(env: Env, tenant: string, persona: Persona | DefinitionReference): Promise<VersionChain>;
+  /** Returns the upkeep of memories that a persona asks for. Throws as `resolve` does. */
+  upkeep(env: Env, tenant: string, persona: Persona | DefinitionReference): Promise<Upkeep>;
+  executor(env: Env): TaskExecutor;
   /** `null` where there is no directory. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterWriter | null;
@@ -105,6 +116,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     readonly #wakeups = new Wakeups({
       directory: () => (this.#removal.isDeleted ? null : this.#listing.wake()),
       removal: () => this.#removal.wake(),
+      import: () => this.#backup.wake(),
     });
     readonly #listing = new Mirror({
       clock: systemClock,
@@ -121,6 +133,20 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       stores: () => ports.stores(this.env),
       forgetMail: () => this.mailbox.forget(),
       conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
+    });
+
+    readonly #backup = new AgentBackup({
+      ...durableStorage(this.ctx.storage),
+      clock: systemClock,
+      store: this.#store,
+      corpus: this.corpus,
+      wakeup: this.#wakeups.named("import"),
+      check: async (given) => {
+        const { tenant, id } = this.mailboxAddress ?? { tenant: "", id: "" };
+        checkNew(id, ports.location(tenant), "/id");
+        return this.#checked(tenant, { ...given, id });
+      },
+      commit: (change) => this.#commit(change),
     });
 
     constructor(ctx: DurableObjectState, env: Env) {
@@ -164,6 +190,21 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       this.#store.removeConversation(id);
     }
 
+    protected override memoryUpkeep() {
+      const { tenant, persona } = this.#store.identity();
+      return ports.upkeep(this.env, tenant, persona);
+    }
+
+    protected override joinMemories(hook: PinnedHook, call: JoinCall) {
+      const join: JoinPorts = {
+        executor: ports.executor(this.env),
+        clock: systemClock,
+        coordinator: (address) => durableActor<CoordinatorApi>(this.env, address),
+        agent: this.#store.identity(),
+      };
+      return runJoin(join, hook, call);
+    }
+
     protected override memoryStores() {
       return ports.memory(this.env);
     }
@@ -180,26 +221,30 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     async create(principal: Principal, input: CreateAgent, { isDeclaration = false } = {}) {
       return asResult(async () => {
         checkAuthor(principal);
-        const { tenant } = principal;
-        const checkedInput = validate(createSchema, input);
-        const { id, persona, projectIds = ["default"], budget, metadata, locationHint } = checkedInput;
-        this.checkPlace();
-        const checked = await this.#checkPersona(persona, tenant, budget);
-        const now = toIso(systemClock.now());
-        const identity = {
-          id,
-          tenant,
-          persona: checked,
-          projectIds,
-          ...defined({ budget, metadata, jurisdiction: jurisdictionOf(id), locationHint }),
-          createdAt: now,
-          updatedAt: now,
-        };
+        const identity = await this.#checked(principal.tenant, input);
         if (isDeclaration) return this.#declare(identity);
-        checkNew(id, ports.location(tenant), "/id");
+        checkNew(identity.id, ports.location(principal.tenant), "/id");
         await this.#commit(() => this.#store.create(identity));
         return identity;
       });
+    }
+
+    /** Returns the identity of a new agent. Throws `INVALID_INPUT`. */
+    async #checked(tenant: string, input: unknown): Promise<AgentIdentity> {
+      const checkedInput = validate(createSchema, input);
+      const { id, persona, projectIds = ["default"], budget, metadata, locationHint } = checkedInput;
+      this.checkPlace();
+      const checked = await this.#checkPersona(persona, tenant, budget);
+      const now = toIso(systemClock.now());
+      return {
+        id,
+        tenant,
+        persona: checked,
+        projectIds,
+        ...defined({ budget, metadata, jurisdiction: jurisdictionOf(id), locationHint }),
+        createdAt: now,
+        updatedAt: now,
+      };
     }
 
     /** Creates the agent, or changes it if the declaration is new (IDENT-3). */
@@ -224,6 +269,21 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         this.#store.identity();
         checkAuthor(principal);
         return this.#removal.remove();
+      });
+    }
+
+    async exportLines(principal: Principal) {
+      return asResult(() => {
+        this.#store.identity();
+        checkAuthor(principal);
+        return this.#backup.export();
+      });
+    }
+
+    async importLines(principal: Principal, part: ImportPart) {
+      return asDone(() => {
+        checkAuthor(principal);
+        return this.#backup.import(part);
       });
     }
 
@@ -297,7 +357,10 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     ): Promise<AgentIdentity["persona"]> {
       try {
         const source = parsePersonaSource(value, "/persona");
-        checkPrices(await ports.resolve(this.env, tenant, source), budget);
+        const chain = await ports.resolve(this.env, tenant, source);
+        checkPrices(chain, budget);
+        if (chain.persona.definition.memory?.consolidation?.by !== undefined)
+          await ports.upkeep(this.env, tenant, source);
         return typeof source === "string" ? parseReference(source) : source;
       } catch (error) {
         if (!(error instanceof DramatisError) || error.code !== "NOT_FOUND") throw error;
@@ -310,7 +373,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     async #commit(change: () => void): Promise<void> {
       const { armed } = this.ctx.storage.transactionSync(() => {
         change();
-        return { armed: this.#listing.note() };
+        return { armed: Promise.all([this.#listing.note(), this.personaChanged()]) };
       });
       await armed;
       await this.#listing.publish();

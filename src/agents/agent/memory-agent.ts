@@ -1,9 +1,11 @@
 /** The part of the `Agent` actor that serves the agent's memory: its RPC, and the envelopes of conversations. */
+import type { Upkeep } from "../../library/memory/upkeep.ts";
 import { eraseSources } from "../../memory/corpus/erasures.ts";
 import { PlainIndex } from "../../memory/corpus/plain-index.ts";
 import { erasedSourcesSchema, extractedSchema } from "../../memory/corpus/schemas.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
+import type { PinnedHook } from "../../protocol/definitions.ts";
 import {
   MEMORY_EXTRACTED,
   MEMORY_SOURCES_ERASED,
@@ -19,9 +21,11 @@ import { asResult, DramatisError } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
 import type { PageOptions } from "../../shared/page.ts";
 import type { Delivery } from "../base/mailbox/handlers.ts";
+import { newOperationId } from "../base/mailbox/operation-id.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { AgentMemory, type MemoryStores } from "./memory.ts";
+import type { JoinCall } from "./upkeep.ts";
 
 /** The identity of the agent whose memory it is. */
 export interface MemoryOwner {
@@ -35,7 +39,10 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     const wakeups = new Wakeups(
-      { memory: () => (this.isDeleted ? null : this.#memory.wake()) },
+      {
+        memory: () => (this.isDeleted ? null : this.#memory.wake()),
+        upkeep: () => (this.isDeleted ? null : this.#memory.upkeep.wake()),
+      },
       { id: "dramatis-memory" },
     );
     this.lifecycle.use(wakeups);
@@ -51,6 +58,12 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
         records: () => this.memoryStores().records(),
       },
       wakeup: wakeups.named("memory"),
+      upkeep: {
+        upkeep: () => this.memoryUpkeep(),
+        run: (hook, call) => this.joinMemories(hook, call),
+        newOperationId,
+        wakeup: wakeups.named("upkeep"),
+      },
       agent: () => this.memoryOwner(),
     });
     this.mailbox.receivesAfter(
@@ -74,6 +87,11 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
     });
   }
 
+  /** The agent's memories, for its export and import. */
+  protected get corpus() {
+    return this.#memory.corpus;
+  }
+
   /** Returns the agent. Throws `NOT_FOUND` if it was never created. */
   protected abstract memoryOwner(): MemoryOwner;
 
@@ -82,6 +100,17 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
 
   /** Takes a deleted conversation out of the agent's index, in the current transaction. */
   protected abstract conversationDeleted(id: string): void;
+
+  /** Returns the upkeep that the agent's current persona asks for. */
+  protected abstract memoryUpkeep(): Promise<Upkeep>;
+
+  /** Runs a consolidation. Resolves with `undefined` while it goes on. */
+  protected abstract joinMemories(hook: PinnedHook, call: JoinCall): Promise<Json | undefined>;
+
+  /** Looks anew at what the persona asks for, in the transaction that changes it. Resolves when the wake-up is armed. */
+  protected personaChanged(): Promise<void> {
+    return this.#memory.upkeep.personaChanged();
+  }
 
   /** Returns the stores that have copies of the memories. */
   protected abstract memoryStores(): MemoryStores;

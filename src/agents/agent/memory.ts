@@ -1,4 +1,4 @@
-/** The memory of an agent in its actor: the corpus, its copies, and the wake-up that brings them up to date. */
+/** The memory of an agent in its actor: the corpus, its copies, its upkeep, and the wake-ups of both. */
 import { Copies, type MemoryRecords } from "../../memory/corpus/copies.ts";
 import { Corpus } from "../../memory/corpus/corpus.ts";
 import { Extractions } from "../../memory/corpus/extraction.ts";
@@ -13,6 +13,7 @@ import { defined } from "../../shared/defined.ts";
 import { toIso } from "../../shared/time.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
+import { MemoryUpkeep, type UpkeepPorts } from "./upkeep.ts";
 
 /** The stores of an application that have copies of memories; `null` where it has none. */
 export interface MemoryStores {
@@ -28,6 +29,7 @@ export interface AgentMemoryPorts {
   index: MemoryIndex;
   stores: MemoryStores;
   wakeup: Wakeup;
+  upkeep: Omit<UpkeepPorts, "corpus">;
   /** The agent. Throws `NOT_FOUND` if it was never created. */
   agent(): { id: string; tenant: string };
 }
@@ -35,6 +37,7 @@ export interface AgentMemoryPorts {
 export class AgentMemory {
   readonly corpus: Corpus;
   readonly extractions: Extractions;
+  readonly upkeep: MemoryUpkeep;
   readonly #copies: Copies;
   readonly #mirror: Mirror;
 
@@ -43,10 +46,11 @@ export class AgentMemory {
     this.corpus = new Corpus({
       ...ports,
       objects: stores.objects,
-      noted: () => this.#mirror.note(),
+      noted: async () => void (await Promise.all([this.#mirror.note(), this.upkeep.noted()])),
       committed: () => void this.#mirror.publish(),
     });
     this.extractions = new Extractions(this.corpus);
+    this.upkeep = new MemoryUpkeep({ ...ports.upkeep, corpus: this.corpus });
     this.#copies = new Copies(this.corpus, { clock, keyValue, ...stores, pump: async () => 0 });
     this.#mirror = new Mirror({
       clock,

@@ -90,7 +90,6 @@ export class AgentRemoval {
   }
 
   #steps(): RemovalStep[] {
-    const { database, keyValue } = this.ports;
     const stores = this.ports.stores();
     return [
       { name: "conversations", run: () => this.#leaveConversations() },
@@ -98,11 +97,7 @@ export class AgentRemoval {
       {
         name: "own",
         isAfterAll: true as const,
-        run: async () => {
-          dropOwnTables({ database, keyValue });
-          deleteValues({ database, keyValue }, AGENT_KEYS);
-          return undefined;
-        },
+        run: async () => this.#emptyOwn(),
       },
       { name: "late", isAfterAll: true as const, run: () => this.#removeLate(stores) },
       {
@@ -123,7 +118,15 @@ export class AgentRemoval {
   /** Empties the stores once more: a write that was under way when the deletion began may have come later. */
   async #removeLate(stores: readonly OwnedStore[]): Promise<number | undefined> {
     const wait = (this.#tombstone?.deletedAt ?? 0) + LATE_WRITE_MS - this.ports.clock.now();
-    return wait > 0 ? wait : this.#emptied(stores.map(({ empty }) => empty));
+    if (wait > 0) return wait;
+    this.#emptyOwn();
+    return this.#emptied(stores.map(({ empty }) => empty));
+  }
+
+  #emptyOwn(): undefined {
+    const { database, keyValue } = this.ports;
+    dropOwnTables({ database, keyValue });
+    deleteValues({ database, keyValue }, AGENT_KEYS);
   }
 
   /** Takes the agent out of its conversations, and each of them off the index. */

@@ -139,7 +139,7 @@ export interface AgentTombstone {
 }
 
 /** The prefixes of the keys under which an agent keeps values, without its identity. */
-export const AGENT_KEYS = [DECLARED_KEY, "budget", "memory:"] as const;
+export const AGENT_KEYS = [DECLARED_KEY, "budget", "importing", "memory:"] as const;
 
 function isTombstone(stored: AgentIdentity | AgentTombstone): stored is AgentTombstone {
   return "deletedAt" in stored;

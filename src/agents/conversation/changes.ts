@@ -3,6 +3,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import { ChangeRate, type ChangeSignal } from "./change-rate.ts";
+import type { EraseEntry } from "./core/erase-entry.ts";
 import type { Join, Leave, Signal, Stop, Update } from "./core/signals.ts";
 import type { Transition } from "./core/transition.ts";
 import type { Turn } from "./core/turn.ts";
@@ -65,6 +66,11 @@ export class ConversationChanges {
    */
   async changeParticipants(signal: Join | Leave): Promise<void> {
     await this.#change(signal, this.ports.relist());
+  }
+
+  /** Erases an entry of a turn that is over. Resolves when that is durable. */
+  erase(signal: EraseEntry): Promise<void> {
+    return this.ports.commit([signal]);
   }
 
   /** Commits a caller's change of the conversation itself. Every such change goes this way (RUN-9). */

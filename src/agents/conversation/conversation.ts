@@ -37,6 +37,7 @@ import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operati
 import type { NewParticipant, Participant } from "../../protocol/participants.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
 import type { SignalResult, StartedTurn } from "../../protocol/signals.ts";
+import type { PastTurns, PastTurnsApi, PastTurnsRequest } from "../../protocol/tool-memory.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { TurnView } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
@@ -74,6 +75,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 ) => SessionAgent<Env> &
   ConversationApi &
   ToolStateApi &
+  PastTurnsApi &
   TaskResultApi &
   TaskErrorApi &
   AgentResultApi &
@@ -81,7 +83,14 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   const shared = { outflows: createOutflows() };
   return class Conversation
     extends KeptConversation<Env>
-    implements ConversationApi, ToolStateApi, TaskResultApi, TaskErrorApi, AgentResultApi, DeferApi
+    implements
+      ConversationApi,
+      ToolStateApi,
+      PastTurnsApi,
+      TaskResultApi,
+      TaskErrorApi,
+      AgentResultApi,
+      DeferApi
   {
     static override readonly options = { sendIdentityOnConnect: false };
 
@@ -97,6 +106,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       attachments: ports.attachments(this.env),
       directory: () => ports.directory(this.env),
       stores: () => ports.stores(this.env),
+      owner: () => this.ownName(),
       conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
       mailbox: () => this.mailbox,
       agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
@@ -154,7 +164,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
         if (this.#runtime.exists) {
           this.#readers.sockets.restore(this.#runtime.state.seq);
           this.#entrance.expel();
-        }
+        } else this.#parts.removal.resume();
         await this.#runtime.wake();
       });
     }
@@ -284,6 +294,10 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     override async loadEvents(sessionId: string, options?: LoadEventsOptions): Promise<SessionEvent[]> {
       return this.#runtime.exists ? super.loadEvents(sessionId, options) : [];
+    }
+
+    async pastTurns(request: PastTurnsRequest): Promise<Result<PastTurns>> {
+      return asResult(() => this.#queries.pastTurns(this.#runtime.state, request));
     }
 
     async toolStateGet(key: string): Promise<Result<Json>> {

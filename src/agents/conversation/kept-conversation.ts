@@ -1,10 +1,10 @@
 /** The RPC methods that delete a conversation, and the answer of its mailbox from then on. */
 
 import type { Envelope } from "../../protocol/envelope.ts";
-import type { ConversationKeepingApi } from "../../protocol/keeping-api.ts";
+import type { ConversationKeepingApi, ImportPart } from "../../protocol/keeping-api.ts";
 import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
 import { AGENT_INVITE } from "../../protocol/run-invitation.ts";
-import { asDone, type Result } from "../../shared/errors.ts";
+import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
 import type { ConversationParts } from "./parts.ts";
@@ -21,6 +21,31 @@ export abstract class KeptConversation<Env extends Cloudflare.Env>
 
   async removeAgent(principal: Principal, agentId: string): Promise<Result<null>> {
     return asDone(() => this.parts.removal.removeAgent(agentId, principal));
+  }
+
+  async eraseEntry(principal: Principal, id: string): Promise<Result<null>> {
+    return asDone(async () => {
+      await this.parts.erasing.erase(principal, id);
+      this.parts.forget();
+    });
+  }
+
+  async exportLines(principal: Principal): Promise<Result<ReadableStream<Uint8Array>>> {
+    return asResult(() => this.parts.backup.export(principal));
+  }
+
+  async importLines(principal: Principal, part: ImportPart): Promise<Result<null>> {
+    return asDone(() => {
+      this.checkPlace();
+      return this.parts.backup.import(principal, part);
+    });
+  }
+
+  /** Returns the tenant and the id in the actor's name. Throws `INVALID_INPUT` for a name without a tenant. */
+  protected ownName(): { tenant: string; conversationId: string } {
+    const address = this.mailboxAddress;
+    if (address !== null) return { tenant: address.tenant, conversationId: address.id };
+    throw new DramatisError("INVALID_INPUT", "Address the conversation by `<tenant>:<id>`.");
   }
 
   /** A deleted conversation takes results and drops them. A run that invites an agent to it gets `NOT_FOUND`. */

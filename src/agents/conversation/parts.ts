@@ -11,10 +11,12 @@ import type { Client } from "../base/sockets/client.ts";
 import type { Outflows } from "../base/sockets/outflow.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { takeAgentCalls } from "./agent-calls.ts";
+import { ConversationBackup } from "./backup.ts";
 import { mayRead } from "./door/access.ts";
 import { broughtBy } from "./door/participants.ts";
 import { ConversationReaders } from "./door/readers.ts";
 import { conversationMedia } from "./effects/media.ts";
+import { Erasing } from "./erasing.ts";
 import { takeLeaseAnswers } from "./lease-answers.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsageMirror } from "./mirror/usage-mirror.ts";
@@ -47,6 +49,8 @@ export interface PartsPorts extends Omit<ConversationPorts, Own> {
   mailbox(): Outbound & Pick<Mailbox, "forget">;
   /** Returns the stores outside of actors that hold data of conversations. */
   stores(): readonly OwnedStore[];
+  /** The tenant and the id in the actor's name. */
+  owner(): { tenant: string; conversationId: string };
   /** Finds the actor of another conversation. */
   conversation: ConversationRemovalPorts["conversation"];
   /** Finds the actor of an agent. */
@@ -74,6 +78,8 @@ export class ConversationParts {
       registration: () => (this.runtime.exists ? this.announcement.noteAgain() : null),
       expiry: () => this.readers.expire(),
       removal: () => this.removal.wake(),
+      erasing: () => this.erasing.wake(),
+      import: () => this.backup.wake(),
     },
     { early: ["window"] },
   );
@@ -84,6 +90,8 @@ export class ConversationParts {
   readonly readers: ConversationReaders;
   readonly opening: Opening;
   readonly removal: ConversationRemoval;
+  readonly erasing: Erasing;
+  readonly backup: ConversationBackup;
 
   constructor(private readonly ports: PartsPorts) {
     const { shared, attachments, directory, clients, database, clock, exporter } = ports;
@@ -134,6 +142,20 @@ export class ConversationParts {
       onExpiring: (at) => ports.waitUntil(this.expireAt(at)),
       clock,
     });
+    this.erasing = new Erasing({
+      ...ports,
+      runtime: this.runtime,
+      wakeup: this.wakeups.named("erasing"),
+      listing: this.announcement.listing,
+    });
+    this.backup = new ConversationBackup({
+      ...ports,
+      runtime: this.runtime,
+      queries: this.queries,
+      wakeup: this.wakeups.named("import"),
+      announce: (record) => this.announcement.note(record),
+      publish: () => this.announcement.listing.publish(),
+    });
     this.removal = new ConversationRemoval({
       ...ports,
       send: mail.send,
@@ -157,6 +179,12 @@ export class ConversationParts {
       relist: () => this.announcement.listing.note(),
       send: outgoing(() => ports.mailbox()).send,
     });
+  }
+
+  /** Forgets what readers have cached of the content, after an erasure. */
+  forget(): void {
+    this.queries.forget();
+    this.readers.forget();
   }
 
   /** Wakes the actor when the authority of a reader ends. */

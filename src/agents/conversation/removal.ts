@@ -17,14 +17,14 @@ import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { calledConversationId, operationId } from "../../protocol/ids.ts";
 import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
 import { unwrap } from "../../shared/errors.ts";
-import { mayReadAll, type Principal } from "../../shared/principal.ts";
+import type { Principal } from "../../shared/principal.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
 import { deleteValues, dropOwnTables } from "../base/removal/own-tables.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import { Removal, type RemovalStep } from "../base/removal/removal.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
 import { type ConversationState, primaryAgent, takesPart } from "./core/state.ts";
-import { checkReader, checkSpeaker } from "./door/access.ts";
+import { checkKeeper } from "./door/access.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 import { CONVERSATION_KEYS, type Tombstone } from "./store/conversation-database.ts";
 
@@ -70,6 +70,11 @@ export class ConversationRemoval {
     return this.#tombstone !== undefined;
   }
 
+  /** Goes on with what a crash interrupted. Call it when an actor without a conversation wakes. */
+  resume(): void {
+    if (this.#left().length > 0) void this.#removal.run();
+  }
+
   /** As `Removal.wake`. */
   wake(): number | null {
     return this.#removal.wake();
@@ -78,8 +83,7 @@ export class ConversationRemoval {
   /** Deletes the conversation. Throws `NOT_FOUND`, `FORBIDDEN` (DELETE-1). Resolves when the deletion is durable. */
   async remove(principal: Principal): Promise<void> {
     const { state } = this.ports.runtime;
-    checkReader(state.record, principal);
-    if (!mayReadAll(principal)) checkSpeaker(state.record, principal);
+    checkKeeper(state.record, principal);
     await this.#delete(principal.subject);
   }
 
@@ -161,7 +165,6 @@ export class ConversationRemoval {
   }
 
   #steps(): RemovalStep[] {
-    const { database, keyValue } = this.ports;
     const stores = this.ports.stores();
     return [
       { name: "calls", run: () => this.#removeCalls() },
@@ -169,11 +172,7 @@ export class ConversationRemoval {
       {
         name: "own",
         isAfterAll: true as const,
-        run: async () => {
-          dropOwnTables({ database, keyValue });
-          deleteValues({ database, keyValue }, CONVERSATION_KEYS);
-          return undefined;
-        },
+        run: async () => this.#emptyOwn(),
       },
       { name: "late", isAfterAll: true as const, run: () => this.#removeLate(stores) },
       {
@@ -194,7 +193,15 @@ export class ConversationRemoval {
   /** Empties the stores once more: a write that was under way when the deletion began may have come later. */
   async #removeLate(stores: readonly OwnedStore[]): Promise<number | undefined> {
     const wait = (this.#tombstone?.deletedAt ?? 0) + LATE_WRITE_MS - this.ports.clock.now();
-    return wait > 0 ? wait : this.#emptied(stores.map(({ empty }) => empty));
+    if (wait > 0) return wait;
+    this.#emptyOwn();
+    return this.#emptied(stores.map(({ empty }) => empty));
+  }
+
+  #emptyOwn(): undefined {
+    const { database, keyValue } = this.ports;
+    dropOwnTables({ database, keyValue });
+    deleteValues({ database, keyValue }, CONVERSATION_KEYS);
   }
 
   /** Deletes the conversations that calls of agents opened (DELETE-3). */

@@ -177,9 +177,7 @@ export class ConversationRuntime {
   }
 
   /** Forgets a conversation whose deletion is committed. */
-  forget(): void {
-    this.#shell.forget();
-  }
+  forget = () => this.#shell.forget();
 
   /** Reports whether turns are active. */
   get busy(): boolean {
@@ -324,6 +322,7 @@ export class ConversationRuntime {
     const { record } = state;
     this.#acceptance.count(state.turns - before.turns);
     for (const { sessionId } of transition.notes) this.#windows.forget(sessionId);
+    if (transition.erased !== undefined) for (const { id } of record.agents) this.#windows.forget(id);
     for (const turn of transition.touched.values()) {
       if (before.active.get(turn.n)?.snapshotSeq !== turn.snapshotSeq) this.#windows.begin(turn, state);
       if (turn.status === "active") continue;
@@ -331,7 +330,8 @@ export class ConversationRuntime {
       this.ends.note(turn);
     }
     if (before.compactions !== state.compactions && before.usage !== state.usage) this.ports.onUsage?.();
-    const turnOf = (n: number) => transition.touched.get(n);
+    const rewritten = transition.erased?.flatMap(({ turns }) => turns) ?? [];
+    const turnOf = (n: number) => transition.touched.get(n) ?? rewritten.find((turn) => turn.n === n);
     // An extraction ends after its turn, which must not be read for that: the read may fail.
     const extracted = (n: number) => {
       const run = extractionOf(before, n);

@@ -7,6 +7,7 @@ import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import { identifier } from "../../protocol/requests.ts";
 import { runOriginSchema } from "../../protocol/run-origin.ts";
 import type { PinnedTask } from "../../protocol/task-definition.ts";
+import { calledMemorySchema } from "../../protocol/tool-memory.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
@@ -74,6 +75,7 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   ),
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS),
   context: contextSchema,
+  memory: calledMemorySchema.exactOptional(),
 });
 
 /** The caller's actor has checked what it pinned. Other callers of the Executor may send anything. */

@@ -8,11 +8,14 @@ import type { Clock } from "../../ports/clock.ts";
 import { type CallerApi, callerOf } from "../../protocol/caller.ts";
 import type { CoordinatorApi } from "../../protocol/coordinator-api.ts";
 import type { BatchCaller, TaskExecutor } from "../../protocol/executor-api.ts";
+import type { MemoryApi } from "../../protocol/memory.ts";
+import type { PastTurnsApi } from "../../protocol/tool-memory.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
 import { readCalls } from "./calls.ts";
 import { deliverResult } from "./deliver.ts";
+import { memoryFor } from "./memory.ts";
 import { runCalls } from "./run-calls.ts";
 import { runWorkflow } from "./run-workflow.ts";
 import type { ActionPorts } from "./steps/run-action.ts";
@@ -50,6 +53,18 @@ export function createExecutorClass<Env>({
           defer: async ({ operationId, attempt, context }, options) =>
             unwrap(await (await connect(context)).deferOperation({ operationId, attempt, ...options })),
           state: (context) => callerToolState(() => connect(context)),
+          memory: (call) =>
+            memoryFor(
+              {
+                agent: (tenant, id) =>
+                  durableActor<MemoryApi>(this.env as object, { kind: "agent", tenant, id }, "UNAVAILABLE"),
+                pastTurns: async (context, request) =>
+                  (await durableActor<PastTurnsApi>(this.env as object, callerOf(context))).pastTurns(
+                    request,
+                  ),
+              },
+              call,
+            ),
           runWorkflow: (call, signal, onUsed) =>
             runWorkflow(
               {

@@ -27,6 +27,7 @@ import type {
 } from "../../protocol/executor-api.ts";
 import { MAX_OUTPUT_BYTES, TOOL_ERROR_CODES } from "../../protocol/executor-api.ts";
 import type { GivenHandle } from "../../protocol/operation-handle.ts";
+import type { ToolMemory } from "../../protocol/tool-memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
@@ -37,12 +38,15 @@ import type { ActionPorts } from "./steps/run-action.ts";
 import { runTask } from "./steps/run-task.ts";
 import { StepError } from "./steps/step-error.ts";
 import { TaskRecord } from "./steps/task-record.ts";
+import { toolErrorCode } from "./tool-error-code.ts";
 
 export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   tools: ToolCodes;
   clock: Clock;
   /** Returns the tool state of this context's actor. */
   state(context: CallContext): ToolState;
+  /** Returns the memory that a call may use. */
+  memory(call: ToolInvocation): ToolMemory;
   /** Returns a handle of the call's operation. */
   defer(call: ToolInvocation, options: DeferOptions): Promise<GivenHandle>;
   /** The address of the Worker; `undefined` where it is not known. */
@@ -75,7 +79,7 @@ export async function runTool(
   signal: AbortSignal,
   { onProgress, onAbandoned }: CallListener,
 ): Promise<AttemptEnd> {
-  const { clock, state, defer, baseUrl } = ports;
+  const { clock, state, memory, defer, baseUrl } = ports;
   const record = call.task && new TaskRecord(call.task, clock, call.allowance);
   let running = true;
   const given = new Set<unknown>();
@@ -97,6 +101,7 @@ export async function runTool(
         signal: ended,
         context: call.context,
         state: state(call.context),
+        memory: memory(call),
         now: () => clock.now(),
         async defer(options = {}) {
           if (effect === "pure") throw new ToolError(NOT_DEFERRABLE);
@@ -222,21 +227,4 @@ function describe(error: unknown): { code: unknown; message: unknown; retriable:
         ? error
         : "";
   return { code: "EXECUTION_FAILED", message, retriable: false };
-}
-
-function toolErrorCode({ code }: DramatisError): ToolErrorCode {
-  switch (code) {
-    case "NOT_FOUND":
-    case "INVALID_INPUT":
-    case "INTERNAL_ERROR":
-      return code;
-    case "INVALID_JSON":
-    case "TOO_LARGE":
-      return "INVALID_INPUT";
-    case "UNAUTHENTICATED":
-    case "FORBIDDEN":
-      return "PERMISSION_DENIED";
-    default:
-      return "EXECUTION_FAILED";
-  }
 }

@@ -9,6 +9,7 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { agentIdSchema, agentMetadataSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
+import { validate } from "../../shared/validation.ts";
 import { readBody } from "../base/body.ts";
 import type { HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema, pathParams } from "../base/query.ts";
@@ -17,6 +18,7 @@ import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operatio
 import { ids } from "../openapi/scalars.ts";
 import { agentUsage } from "../openapi/usage-views.ts";
 import { agent, agentMetadata, agentView, personaSource } from "../openapi/views.ts";
+import { exported, exportOperation, importFile, importOperation } from "./backup.ts";
 
 const AGENTS = "/api/agents";
 const AGENT = `${AGENTS}/:id` as const;
@@ -128,6 +130,27 @@ export const agentOperations: readonly ApiOperation[] = [
     answers: [{ status: 204, description: "The agent is deleted." }],
     errors: ["FORBIDDEN", "NOT_FOUND"],
   },
+  exportOperation({
+    id: "exportAgent",
+    path: `${AGENT}/export`,
+    tag: "agents",
+    summary: "Export an agent",
+    description:
+      "For authors and administrators. Lines of JSON: a header, the identity, the memories with their texts, logs and sources, and their number. It has no secrets. Conversations have exports of their own.",
+    params,
+    errors: ["FORBIDDEN", "NOT_FOUND"],
+  }),
+  importOperation({
+    id: "importAgent",
+    path: `${AGENTS}/import`,
+    tag: "agents",
+    summary: "Import an agent",
+    description:
+      "For authors and administrators. The body is an export, of any length, with lines of at most 16 MiB. The agent has a new id, and otherwise the identity and the memories of the exported one. It is there once the whole file was taken. A line that is wrong is named, and nothing is imported.",
+    created: agentView,
+    idDescription: "The id of the new agent; generated when absent.",
+    errors: ["FORBIDDEN", "CONFLICT"],
+  }),
   {
     id: "getAgentUsage",
     method: "get",
@@ -190,6 +213,23 @@ export function agentRoutes(app: HttpRoutes): void {
     const agent = await actors.agent(principal.tenant, id);
     unwrap(await agent.remove(principal));
     return empty();
+  });
+
+  app.get(`${AGENT}/export`, async ({ req, var: { principal, actors } }) => {
+    const { id } = pathParams(params, req);
+    const agent = await actors.agent(principal.tenant, id);
+    return exported(unwrap(await agent.exportLines(principal)));
+  });
+
+  app.post(`${AGENTS}/import`, async (context) => {
+    const { principal, actors, location } = context.var;
+    requireAuthor(principal);
+    const random = () => `agent-${ulid().slice(-10).toLowerCase()}`;
+    const given = validate(agentIdSchema.optional(), context.req.query("id"), "/id");
+    const id = newAgentId(defined({ id: given }), location(principal.tenant), random);
+    const agent = await actors.agent(principal.tenant, id);
+    await importFile(context.req.raw, async (part) => unwrap(await agent.importLines(principal, part)));
+    return json(unwrap(await agent.identity()), 201, `${AGENTS}/${id}`);
   });
 
   app.get(`${AGENT}/usage`, async ({ req, var: { principal, actors, directory } }) => {

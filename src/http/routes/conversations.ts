@@ -19,6 +19,7 @@ import { empty, json, page } from "../base/respond.ts";
 import { type ApiOperation, BODY_ERRORS, ok, onePage } from "../openapi/operation.ts";
 import { ids } from "../openapi/scalars.ts";
 import { conversation, conversationSummary, journalEntry, message } from "../openapi/views.ts";
+import { exported, exportOperation, importFile, importOperation } from "./backup.ts";
 
 const CONVERSATIONS = "/api/conversations";
 /** The path of a conversation. */
@@ -68,6 +69,10 @@ const updateSchema = z
   .refine((changes) => Object.keys(changes).length > 0, "Give `turns`, `orchestration` or `budget`.");
 
 export const conversationParams = z.object({ id: ids.conversation });
+const entryParams = z.object({
+  id: ids.conversation,
+  eventId: z.string().meta({ description: "The id of a message, or of an operation." }),
+});
 
 /** The body of a request to stop or to resume. */
 export const stopSchema = z
@@ -135,6 +140,39 @@ export const conversationOperations: readonly ApiOperation[] = [
     params: conversationParams,
     answers: [{ status: 204, description: "The conversation is deleted." }],
     errors: ["FORBIDDEN", "NOT_FOUND"],
+  },
+  exportOperation({
+    id: "exportConversation",
+    path: `${CONVERSATION}/export`,
+    tag: "conversations",
+    summary: "Export a conversation",
+    description:
+      "For those who may delete it. Lines of JSON: a header, the record with the versions of its agents, the journal, turns, events, keys and attachments, and their number. It has no secrets. `CONFLICT`, retriable, while work is in progress.",
+    params: conversationParams,
+    errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
+  }),
+  importOperation({
+    id: "importConversation",
+    path: `${CONVERSATIONS}/import`,
+    tag: "conversations",
+    summary: "Import a conversation",
+    description:
+      "For administrators: a file brings versions of personas and tools. The body is an export, of any length, with lines of at most 16 MiB. The conversation has a new id, and otherwise the messages, turns and journal of the exported one. It is there once the whole file was taken. A line that is wrong is named, and nothing is imported.",
+    created: conversation,
+    idDescription: "The id of the new conversation; generated when absent.",
+    errors: ["FORBIDDEN", "CONFLICT"],
+  }),
+  {
+    id: "eraseEntry",
+    method: "delete",
+    path: `${CONVERSATION}/events/:eventId`,
+    tag: "conversations",
+    summary: "Erase the content of a message or of a tool's call",
+    description:
+      "For those who may delete the conversation. `eventId` is the id of a message or of an operation. Its content is replaced by `[erased]` everywhere: in messages, turns, the journal, the sessions of agents and traces. Summaries that may have it are dropped, attachments that nothing else names are deleted, and so is what agents learned from it alone. Ids, order and usage stay. Repeating it changes nothing. `CONFLICT`, retriable, while its turn is active.",
+    params: entryParams,
+    answers: [{ status: 204, description: "The content is erased." }],
+    errors: ["FORBIDDEN", "NOT_FOUND", "CONFLICT"],
   },
   {
     id: "cancelConversation",
@@ -239,6 +277,30 @@ export function conversationRoutes(app: HttpRoutes): void {
     const conversation = await conversationOf(context);
     unwrap(await conversation.remove(context.var.principal));
     return empty();
+  });
+
+  app.delete(`${CONVERSATION}/events/:eventId`, async (context) => {
+    const conversation = await conversationOf(context);
+    unwrap(await conversation.eraseEntry(context.var.principal, context.req.param("eventId")));
+    return empty();
+  });
+
+  app.get(`${CONVERSATION}/export`, async (context) => {
+    const conversation = await conversationOf(context);
+    return exported(unwrap(await conversation.exportLines(context.var.principal)));
+  });
+
+  app.post(`${CONVERSATIONS}/import`, async (context) => {
+    const { principal, actors, location } = context.var;
+    const policy = location(principal.tenant);
+    const id = context.req.query("id") ?? newConversationIdOf(`conv_${ulid()}`, "", {}, policy);
+    checkNew(id, policy, "/id");
+    const conversation = await findConversation(context.var, id);
+    await importFile(context.req.raw, async (part) =>
+      unwrap(await conversation.importLines(principal, part)),
+    );
+    const view = unwrap(await (await actors.conversation(principal.tenant, id)).view(principal));
+    return json(view, 201, `${CONVERSATIONS}/${id}`);
   });
 
   app.post(`${CONVERSATION}/cancel`, async (context) => {

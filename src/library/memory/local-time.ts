@@ -20,14 +20,18 @@ const NOON = 12;
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-/** Returns an IANA zone that the platform has; `UTC` for another name. */
-export function knownZone(zone: string | undefined): string {
-  if (zone === undefined) return "UTC";
+/** Reports whether the platform has this IANA zone. */
+export function isZone(zone: string): boolean {
   try {
-    return new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone;
+    return new Intl.DateTimeFormat("en", { timeZone: zone }) !== undefined;
   } catch {
-    return "UTC";
+    return false;
   }
+}
+
+/** Returns a zone that the platform has; `UTC` in the place of another one. */
+export function knownZone(zone: string | undefined): string {
+  return zone !== undefined && isZone(zone) ? zone : "UTC";
 }
 
 /** Returns a time as its zone shows it, for a model: `Saturday, 2026-03-14 00:30 (Asia/Tokyo)`. */

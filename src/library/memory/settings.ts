@@ -2,12 +2,12 @@
  * The settings by which an agent learns, forgets and joins memories.
  *
  * LEARN-8  A persona has one extraction: `extract`, or a hook of its own. One that gives both is refused.
- * RETAIN-1  Retention names each type that it holds for. Nothing is removed of other types, and nothing at all without it.
  */
 import { z } from "zod";
 import type { Consolidation, Persona } from "../../protocol/definitions.ts";
 import { hookTargetSchema } from "../hook-forms.ts";
 import { referenceSchema } from "../reference.ts";
+import { isZone } from "./local-time.ts";
 
 type Memory = NonNullable<Persona["memory"]>;
 
@@ -17,8 +17,8 @@ const MAX_TYPES = 50;
 const MAX_DAYS = 36_500;
 /** The longest time between two consolidations, in hours: a year. */
 const MAX_HOURS = 8_784;
-/** Memories that one consolidation joins at most. */
-export const MAX_JOINED = 200;
+/** The largest minimum of a consolidation, which joins no more memories at once. */
+const MAX_JOINED = 100;
 
 const type = z.string().min(1).max(200);
 
@@ -45,6 +45,12 @@ export const learningFields = {
     z.union([z.boolean(), z.strictObject({ profileId: referenceSchema })], {
       error: "Must be true, false, or {profileId}, with a reference to a model profile.",
     }),
+  ),
+  timeZone: z.exactOptional(
+    z
+      .string()
+      .max(64)
+      .refine((zone) => isZone(zone), "Must be a zone of the IANA database, such as Asia/Tokyo."),
   ),
   retention: z.exactOptional(retention),
   consolidation: z.exactOptional(consolidation),

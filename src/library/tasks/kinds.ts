@@ -6,7 +6,12 @@
  */
 import { z } from "zod";
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
-import { HUMAN_KINDS, type HumanAction, type InlineAction } from "../../protocol/task-definition.ts";
+import {
+  HUMAN_KINDS,
+  type HumanAction,
+  type InlineAction,
+  type MemoryAction,
+} from "../../protocol/task-definition.ts";
 import type { Mapping } from "../../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { MAX_TEMPLATE_LENGTH } from "../../shared/templates/limits.ts";
@@ -128,10 +133,22 @@ const KINDS: { [Name in InlineAction["kind"]]: ActionKind<Extract<InlineAction, 
     }),
     effect: () => "pure",
   },
+  "memory.write": memory("idempotent"),
+  "memory.read": memory("pure"),
+  "memory.search": memory("pure"),
+  "memory.list": memory("pure"),
+  "memory.update": memory("idempotent"),
+  "memory.delete": memory("idempotent"),
+  "memory.archive": memory("idempotent"),
   "human.input": human(),
   "human.approve": human(),
   "human.review": human(),
 };
+
+/** The table of an action on memory. */
+function memory(effect: ToolEffect): ActionKind<Extract<InlineAction, MemoryAction>> {
+  return { schema: z.strictObject({ kind }), effect: () => effect };
+}
 
 /** The tables of the three questions to people. */
 function human(): ActionKind<Extract<InlineAction, HumanAction>> {
@@ -157,10 +174,7 @@ const ALIASES: Readonly<Record<string, string>> = {
 /** Kinds that are known, and refused until what they come with exists. */
 const LATER: Readonly<Record<string, string>> = {
   ...Object.fromEntries(
-    ["write", "read", "search", "list", "delete"].flatMap((name) => [
-      [`memory.${name}`, "memories"],
-      [`artifact.${name}`, "artifacts"],
-    ]),
+    ["write", "read", "search", "list", "delete"].map((name) => [`artifact.${name}`, "artifacts"]),
   ),
   ...Object.fromEntries(
     ["tree", "read", "write", "search", "diff"].map((name) => [`repo.${name}`, "repositories"]),

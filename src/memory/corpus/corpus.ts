@@ -252,6 +252,8 @@ export class Corpus {
   async change<Value>(body: () => Value): Promise<Value> {
     let armed: Promise<void> | undefined;
     const value = this.ports.database.transaction(() => {
+      // It may have been deleted meanwhile.
+      this.ports.agent();
       this.createTables();
       const result = body();
       armed = this.ports.noted();

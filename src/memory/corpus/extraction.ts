@@ -62,6 +62,7 @@ export class Extractions {
   /** Reads what `apply` needs, before its transaction. */
   async prepare({ subject, operations }: Extracted): Promise<PreparedExtraction> {
     const { corpus } = this;
+    corpus.ports.agent();
     const checked = operations.map(checkOperation);
     const prepared = checked.map(async (operation): Promise<PreparedOperation> => {
       if (operation === null || !("content" in operation) || operation.content === undefined)

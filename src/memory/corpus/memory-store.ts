@@ -8,10 +8,15 @@ import { subjectOfVisible, type Visible } from "./visibility.ts";
 
 const HAS_TABLES = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'memory_pending'";
 
-const PUT = `INSERT OR REPLACE INTO memories
+const PUT = `INSERT INTO memories
   (n, id, key, content, long, ref, hash, type, significance, speaker, session, sequence, time, metadata, user_id, conversation_id,
     state, hidden, tainted, valid_from, valid_to, version, created_at, updated_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)`;
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)
+ON CONFLICT DO UPDATE SET content = excluded.content, long = excluded.long, ref = excluded.ref, hash = excluded.hash,
+  type = excluded.type, significance = excluded.significance, speaker = excluded.speaker, session = excluded.session,
+  sequence = excluded.sequence, time = excluded.time, metadata = excluded.metadata, state = excluded.state,
+  hidden = excluded.hidden, tainted = excluded.tainted, valid_from = excluded.valid_from, valid_to = excluded.valid_to,
+  version = excluded.version, updated_at = excluded.updated_at`;
 const GET = "SELECT * FROM memories WHERE n = ?";
 const BY_NUMBERS = "SELECT * FROM memories WHERE n IN (SELECT value FROM json_each(?))";
 const REMOVE = "DELETE FROM memories WHERE n = ?";

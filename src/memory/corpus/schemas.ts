@@ -50,7 +50,11 @@ const fields = {
   validTo: time.optional(),
 };
 
+/** Ids of agents in an input are ignored: an agent has its own memories only. */
+const ignored = { agentId: z.unknown().optional() };
+
 const inputSchema = z.strictObject({
+  ...ignored,
   ...fields,
   content,
   key: name.optional(),
@@ -101,6 +105,7 @@ const filter = {
 const weight = z.number().min(0).max(10).optional();
 
 export const querySchema = z.strictObject({
+  ...ignored,
   ...filter,
   query: text,
   limit: z.int().min(1).max(MAX_RESULTS).optional(),
@@ -120,7 +125,7 @@ export const querySchema = z.strictObject({
 });
 
 export const listSchema = pageOptionsSchema(isMemoryId)
-  .extend({ ...filter, state: z.array(z.enum(MEMORY_STATES)).min(1).optional() })
+  .extend({ ...ignored, ...filter, state: z.array(z.enum(MEMORY_STATES)).min(1).optional() })
   .strict();
 
 /** What a list or a search is limited to, checked. */

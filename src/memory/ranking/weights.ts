@@ -10,6 +10,3 @@ export const DEFAULT_WEIGHTS: RankingWeights = {
   significance: 0.3,
   recency: 0,
 };
-
-/** Relevance below which the recall of a conversation leaves a memory out. */
-export const MIN_RELEVANCE = 0.3;

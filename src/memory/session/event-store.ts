@@ -78,10 +78,14 @@ const SELECT_WINDOW = `SELECT * FROM cf_agents_events WHERE session_id = ?1 AND 
     SELECT * FROM cf_agents_events WHERE session_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3)`;
 const COUNT = "SELECT count(*) AS n FROM cf_agents_events WHERE session_id = ? AND seq >= ? AND seq < ?";
 
+const NEXT = "SELECT coalesce(max(seq) + 1, 0) AS next FROM cf_agents_events WHERE session_id = ?";
+
 const DELETE_NAMED = `DELETE FROM cf_agents_events
   WHERE session_id = ?1 AND seq IN (
     SELECT event.seq FROM json_each(?2) AS given CROSS JOIN cf_agents_events AS event
     WHERE event.session_id = ?1 AND event.id = given.value)
+  RETURNING seq, CASE typeof(content) WHEN 'blob' THEN content END AS content, typeof(metadata) = 'blob' AS is_long`;
+const DELETE_RANGE = `DELETE FROM cf_agents_events WHERE session_id = ?1 AND seq >= ?2 AND seq < ?3
   RETURNING seq, CASE typeof(content) WHEN 'blob' THEN content END AS content, typeof(metadata) = 'blob' AS is_long`;
 const SELECT_HANDLES =
   "SELECT content FROM cf_agents_events WHERE session_id = ? AND typeof(content) = 'blob'";
@@ -219,6 +223,11 @@ export class EventStore {
     };
   }
 
+  /** Returns the number that follows the newest event of a session. */
+  nextNumber(sessionId: string): number {
+    return this.db.all<{ next: number }>(NEXT, sessionId)[0]?.next ?? 0;
+  }
+
   /** Counts the events with a sequence number from `from` to below `before`. */
   count(sessionId: string, from: number, before: number): number {
     return this.db.all<{ n: number }>(COUNT, sessionId, from, before)[0]?.n ?? 0;
@@ -231,6 +240,15 @@ export class EventStore {
       const keys = textBatches(eventIds)
         .flatMap((ids) => this.db.all<DeletedRow>(DELETE_NAMED, sessionId, ids))
         .flatMap((row) => keysOfEvent(sessionId, row));
+      this.longText.discardKeys(keys);
+    });
+  }
+
+  /** Deletes the events of a session with a sequence number from `from` to below `before`, with their texts. */
+  deleteRange(sessionId: string, from: number, before: number): void {
+    this.db.transaction(() => {
+      const rows = this.db.all<DeletedRow>(DELETE_RANGE, sessionId, from, before);
+      const keys = rows.flatMap((row) => keysOfEvent(sessionId, row));
       this.longText.discardKeys(keys);
     });
   }

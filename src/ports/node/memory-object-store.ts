@@ -30,8 +30,8 @@ export class MemoryObjectStore implements ObjectStore {
     this.#objects.delete(key);
   }
 
-  async list(prefix: string, limit: number): Promise<string[]> {
-    const keys = [...this.#objects.keys()].filter((key) => key.startsWith(prefix));
+  async list(prefix: string, limit: number, after = ""): Promise<string[]> {
+    const keys = [...this.#objects.keys()].filter((key) => key.startsWith(prefix) && key > after);
     return keys.sort().slice(0, limit);
   }
 }

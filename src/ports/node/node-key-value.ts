@@ -41,10 +41,10 @@ export class NodeKeyValue implements KeyValue {
     return this.db.all("DELETE FROM _node_kv WHERE key = ? RETURNING 1 AS gone", key).length > 0;
   }
 
-  list<Value>(prefix: string, limit: number): [key: string, value: Value][] {
+  list<Value>(prefix: string, limit: number, after = ""): [key: string, value: Value][] {
     const entries: [key: string, value: Value][] = [];
-    const ascending = "SELECT key, value FROM _node_kv WHERE key >= ? ORDER BY key LIMIT ?";
-    for (const row of this.db.each<EntryRow>(ascending, prefix, limit)) {
+    const ascending = "SELECT key, value FROM _node_kv WHERE key >= ?1 AND key > ?2 ORDER BY key LIMIT ?3";
+    for (const row of this.db.each<EntryRow>(ascending, prefix, after, limit)) {
       if (!row.key.startsWith(prefix)) break;
       // SAFETY: as in `get`.
       entries.push([row.key, deserialize(row.value) as Value]);

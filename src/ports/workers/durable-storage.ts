@@ -1,4 +1,5 @@
 /** The storage of a Durable Object: its SQLite database, and its synchronous key-value storage in the same transactions. */
+import { defined } from "../../shared/defined.ts";
 import type { KeyValue } from "../key-value.ts";
 import type { ActorDatabase, SqlRow, SqlValue } from "../sql-database.ts";
 import { checkKey, checkSqlValues, refusePromise } from "../sql-values.ts";
@@ -83,8 +84,8 @@ export class DurableKeyValue implements KeyValue {
     return this.storage.kv.delete(key);
   }
 
-  list<Value>(prefix: string, limit: number): [key: string, value: Value][] {
-    return [...this.storage.kv.list<Value>({ prefix, limit })];
+  list<Value>(prefix: string, limit: number, after?: string): [key: string, value: Value][] {
+    return [...this.storage.kv.list<Value>({ prefix, limit, ...defined({ startAfter: after }) })];
   }
 }
 

@@ -23,8 +23,8 @@ export class R2ObjectStore implements ObjectStore {
     await this.bucket.delete(key);
   }
 
-  async list(prefix: string, limit: number): Promise<string[]> {
-    const { objects } = await this.bucket.list({ prefix, limit });
+  async list(prefix: string, limit: number, after?: string): Promise<string[]> {
+    const { objects } = await this.bucket.list({ prefix, limit, ...defined({ startAfter: after }) });
     return objects.map(({ key }) => key);
   }
 }

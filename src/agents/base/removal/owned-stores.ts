@@ -45,7 +45,7 @@ export function ownedStores({
 }
 
 /** Returns the prefix of every object of a conversation or an agent. */
-export function objectPrefix({ tenant, id }: Pick<RemovedOwner, "tenant" | "id">): string {
+function objectPrefix({ tenant, id }: Pick<RemovedOwner, "tenant" | "id">): string {
   return `${encodeURIComponent(tenant)}/${id}/`;
 }
 

@@ -37,6 +37,7 @@ const TYPES: Readonly<Record<ConversationDecision["type"], true>> = {
   SEE_SIGNAL: true,
   ADD_PARTICIPANT: true,
   REMOVE_PARTICIPANT: true,
+  ERASE_ENTRY: true,
   SET_READERS: true,
   SET_ORDER: true,
   SET_ORCHESTRATION: true,
@@ -77,6 +78,8 @@ export function reduceConversation(
     case "ADD_PARTICIPANT":
     case "REMOVE_PARTICIPANT":
       return changeParticipants(transition, decision, now);
+    case "ERASE_ENTRY":
+      return eraseEntry(transition, decision);
     case "SET_READERS":
       return setReaders(transition, decision);
     case "SET_ORDER": {
@@ -97,6 +100,22 @@ export function reduceConversation(
 /** Returns the transition with a state of other settings, and the entry for it. */
 function updated(transition: Transition, state: ConversationState, data: JsonObject): Transition {
   return { ...transition, state, entries: [...transition.entries, { type: "conversation.updated", data }] };
+}
+
+/** Notes that an entry is erased. Its content leaves the store with the commit. */
+function eraseEntry(
+  transition: Transition,
+  { erasure, by }: Extract<ConversationDecision, { type: "ERASE_ENTRY" }>,
+): Transition {
+  const { turn, item, title } = erasure;
+  const { state, membership = [] } = transition;
+  const entry: JournalEntry = { type: "entry.erased", turn, item, data: { by: { ...by } } };
+  return {
+    ...transition,
+    ...(title ? { state: { ...state, record: { ...state.record, title: null } }, membership } : {}),
+    entries: [...transition.entries, entry],
+    erased: [...(transition.erased ?? []), erasure],
+  };
 }
 
 function startTurn(

@@ -16,6 +16,7 @@ import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import type { AttemptOutcome } from "./calls.ts";
+import type { Erasure } from "./erase-entry.ts";
 import type { LeaseState } from "./lease.ts";
 import type { Operation, TaskReservation } from "./operation.ts";
 import type { AttemptFacts, LateResult, QueuedMessage, RefusedMessage } from "./signals.ts";
@@ -232,6 +233,7 @@ export type ConversationDecision =
       by: Caller;
     }
   | { type: "REMOVE_PARTICIPANT"; participant: Participant; by: Caller }
+  | { type: "ERASE_ENTRY"; erasure: Erasure; by: Caller }
   /** Let these users read the conversation of a call, and no others. */
   | { type: "SET_READERS"; readers: readonly string[]; readersSeq?: number }
   /** Send an envelope to another actor, beside a decision that gives a journal entry. */

@@ -52,7 +52,7 @@ export function framesOf(
 /** Returns the ids that an entry names. */
 export function idsOf({ type, item }: JournalEntry, turn: TurnKey) {
   const ids = { turnId: turnId(turn) };
-  if (item === undefined) return ids;
+  if (item === undefined || type === "entry.erased") return ids;
   return /^(?:tool|approval|agent_call|context_assembly|memory_extraction)\./.test(type)
     ? { ...ids, operationId: operationId(turn, item) }
     : { ...ids, messageId: messageId(turn, item) };
@@ -140,6 +140,8 @@ function frameOf(
     return found === undefined ? {} : { ...agentMark(turn, found), ...runMark(record, turn, found) };
   };
   switch (type) {
+    case "entry.erased":
+      return { ...common, ...erasedIds(turn, item ?? 0), type, data: {} };
     case "turn.started":
       return {
         ...common,
@@ -275,6 +277,12 @@ function frameOf(
     default:
       return type satisfies never;
   }
+}
+
+/** Returns the id of an erased item: of the operation, where it is one. */
+function erasedIds(turn: Turn, item: number): { messageId?: string; operationId?: string } {
+  const isCall = turn.operations.some((operation) => operation.item === item);
+  return isCall ? { operationId: operationId(turn, item) } : { messageId: messageId(turn, item) };
 }
 
 function finalizedFrame(

@@ -18,6 +18,7 @@ import type { ToolOutcome } from "../../../protocol/requests.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
 import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
+import type { EraseEntry } from "./erase-entry.ts";
 import type { ConversationAgent } from "./state.ts";
 import type { RepliedMessage } from "./turn.ts";
 
@@ -360,6 +361,7 @@ export interface Leave {
 
 export type Signal =
   | UserMessage
+  | EraseEntry
   | Update
   | Cancel
   | Resume

@@ -4,6 +4,7 @@ import type { SessionEvent } from "../../../memory/session/types.ts";
 import type { CallAsk } from "../../../protocol/agent-call.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { Caller } from "../../../protocol/views.ts";
+import type { Erasure } from "./erase-entry.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import type { UserMessage } from "./signals.ts";
 import { type ConversationAgent, type ConversationState, nextEvent } from "./state.ts";
@@ -35,6 +36,8 @@ export interface Transition {
   readonly dequeued?: number;
   /** Present where the participants changed: the agents whose versions are new. */
   readonly membership?: readonly ConversationAgent[];
+  /** The entries whose content goes; absent where none does. */
+  readonly erased?: readonly Erasure[];
   /** Envelopes to send. */
   readonly envelopes: readonly NewEnvelope[];
 }

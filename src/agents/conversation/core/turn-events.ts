@@ -336,5 +336,5 @@ function storedResult(toolCallId: string, success: boolean, content: string): To
 /** Returns the data of a completed turn's answer; `undefined` where the turn's answer is text. */
 export function outputOf(turn: Turn): Json | undefined {
   const answer = turn.output === undefined || turn.status !== "completed" ? undefined : finalReply(turn);
-  return answer === undefined ? undefined : JSON.parse(answer.text);
+  return answer === undefined || turn.erased?.includes(answer.item) ? undefined : JSON.parse(answer.text);
 }

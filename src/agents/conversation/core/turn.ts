@@ -80,6 +80,10 @@ export interface Turn {
   readonly assembly?: Assembly;
   /** The provider's request that the context hook gave for this cycle. Removed when the turn ends. */
   readonly request?: JsonObject;
+  /** What the cycle was told of its agent's memory. Absent where the agent has none, or before the cycle has asked. */
+  readonly told?: Told;
+  /** The memories that earlier cycles of the turn were told of. */
+  readonly toldBefore?: readonly UsedMemory[];
   /** The items of the turn's newest hooks. Their operations have these ids. */
   readonly hooks?: { readonly assembly?: number; readonly extraction?: number };
   /** The model call in progress; `null` while tools run and when the turn is over. */
@@ -106,6 +110,25 @@ export interface Turn {
   readonly overcome?: number;
   readonly issues: TurnIssues;
   readonly error?: ErrorData;
+  /** The items whose content was erased, ascending; absent where none was. */
+  readonly erased?: readonly number[];
+}
+
+/** A memory that a turn was told of. */
+export interface UsedMemory {
+  readonly id: string;
+  readonly version: number;
+}
+
+/** The memories that a cycle was told of. */
+export interface Told {
+  readonly used: readonly UsedMemory[];
+  /** The note for the model; absent where there was nothing to tell. Removed when the turn ends. */
+  readonly note?: string;
+  /** Some of them are tainted. */
+  readonly tainted?: true;
+  /** Why nobody knows what there was to tell: a code of errors. */
+  readonly failed?: string;
 }
 
 /** A time; `to` is absent while it lasts. */

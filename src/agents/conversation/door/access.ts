@@ -67,6 +67,12 @@ export function checkSpeaker(record: ConversationIdentity, principal: Principal)
   throw new DramatisError("FORBIDDEN", "Only participants of a conversation may write to it.");
 }
 
+/** Throws as `checkReader`, and `FORBIDDEN` unless the principal may delete the conversation: a speaker, or an operator (DELETE-1). */
+export function checkKeeper(record: ConversationIdentity, principal: Principal): void {
+  checkReader(record, principal);
+  if (!mayReadAll(principal)) checkSpeaker(record, principal);
+}
+
 /** Types end at the RPC boundary. */
 function isPrincipal(value: unknown): value is Principal {
   if (!isPlainObject(value)) return false;

@@ -51,6 +51,8 @@ export function repliedMessage(
 /** Returns the turn if the message repeats the one that started it; throws `IDEMPOTENCY_CONFLICT` if not. */
 export function checkRepeated(turn: Turn | null, { data }: UserMessage): Turn {
   if (turn !== null) {
+    // The message that the key has sent is not there to compare any more.
+    if (turn.erased?.includes(0)) return turn;
     const { input, replyTo, to, tools, toolChoice, output, budget } = turn;
     if (textOf([input, replyTo, to, tools, toolChoice, output, budget]) === bodyText(data)) return turn;
   }

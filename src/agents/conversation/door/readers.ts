@@ -52,6 +52,11 @@ export class ConversationReaders {
     this.#streams.expel(mayRead);
   }
 
+  /** Forgets the texts of frames that were made before. */
+  forget(): void {
+    this.#texts.forget();
+  }
+
   publish(frames: readonly Frame[]): void {
     for (const collected of this.#starting) collected.push(...frames);
     this.#streams.publish(frames);

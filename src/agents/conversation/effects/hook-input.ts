@@ -65,6 +65,8 @@ export function extractionInput(record: ConversationIdentity, turn: Turn): JsonO
     agent_message: finalReply(turn)?.text ?? null,
     turn_transcript: moves.map((move, index) => ({ sequence: index + 1, ...move })),
     completed_at: new Date(turn.completedAt ?? turn.createdAt).toISOString(),
+    said_at: new Date(turn.createdAt).toISOString(),
+    ...defined({ time_zone: chainOf(record, turn.agentId).persona.definition.memory?.timeZone }),
   });
 }
 

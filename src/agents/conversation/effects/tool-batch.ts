@@ -12,6 +12,7 @@ import type { DefinitionReference } from "../../../shared/identifiers.ts";
 import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { type BatchCall, CallBatch, type CallEnd } from "../../base/calls/call-batch.ts";
+import { calledMemory } from "../core/called-memory.ts";
 import { userOf, workflowOf } from "../core/called-workflow.ts";
 import type { Operation } from "../core/operation.ts";
 import { pathTo } from "../core/planning/call-guards.ts";
@@ -78,6 +79,7 @@ export class ToolBatch {
           ? invocationOf(chainOf(record, turn.agentId), operation)
           : hookInvocation(hook, operation)),
         ...defined({ allowance, workflow: calledWorkflow(record, turn, operation, hook) }),
+        ...calledMemory(record, turn),
         timeoutMs,
         context: { ...callContext(record, turn), traceparent: operationTraceparent(turn, item) },
       }),
@@ -129,6 +131,7 @@ function calledWorkflow(
     origin: {
       ...{ conversationId: record.id, turnId: turnId(turn), agentId },
       ...{ operationId: operationId(turn, item), attempt },
+      ...calledMemory(record, turn),
     },
   };
 }

@@ -48,10 +48,15 @@ interface SnapshotParts {
 
 export class FrameTexts {
   readonly #byFrame = new WeakMap<Frame, WeakRef<FrameText>>();
-  readonly #long = new WeakValues<number, FrameText>(MAX_LONG);
+  #long = new WeakValues<number, FrameText>(MAX_LONG);
   readonly #snapshots = new WeakMap<ConversationState, WeakRef<SnapshotFrame>>();
   /** The newest snapshot with text in progress, by the one without; `length` is that of all text in progress then. */
   readonly #withTexts = new WeakMap<SnapshotFrame, { length: number; frame: WeakRef<SnapshotFrame> }>();
+
+  /** Forgets the texts that are found by numbers: content was erased. */
+  forget(): void {
+    this.#long = new WeakValues<number, FrameText>(MAX_LONG);
+  }
 
   /** Returns the snapshot of a state. It is made once, and its text in progress once for each `length` of that. */
   snapshot(state: ConversationState, { bare, length, partials }: SnapshotParts): SnapshotFrame {

@@ -7,6 +7,7 @@
 
 import type { Frame } from "../../../protocol/frames.ts";
 import { MAX_TURN_NUMBER, parseItemId, resolveId, turnId } from "../../../protocol/ids.ts";
+import type { PastTurns, PastTurnsRequest } from "../../../protocol/tool-memory.ts";
 import type { TracePart } from "../../../protocol/trace.ts";
 import type {
   JournalEntryView,
@@ -26,6 +27,7 @@ import type { ConversationState } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";
 import type { ConversationDatabase } from "../store/conversation-database.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
+import { readPastTurns } from "./past-turns.ts";
 import { readTrace } from "./trace-reader.ts";
 import { newRecentTurns, TurnReader } from "./turn-reader.ts";
 import {
@@ -51,9 +53,14 @@ const REPLAY_LENGTH = 128 * 1024;
 const journalPageSchema = pageOptionsSchema((cursor) => /^\d{1,15}$/.test(cursor));
 
 export class ConversationQueries {
-  readonly #recent = newRecentTurns();
+  #recent = newRecentTurns();
 
   constructor(private readonly store: ConversationDatabase) {}
+
+  /** Forgets the turns that were read before. */
+  forget(): void {
+    this.#recent = newRecentTurns();
+  }
 
   messages(
     state: ConversationState,
@@ -66,6 +73,15 @@ export class ConversationQueries {
       const turn = reader.take(entry.turn);
       return turn === undefined ? null : messageView(turn, entry.item ?? 0, at);
     });
+  }
+
+  /** Returns past turns of an agent. Throws `NOT_FOUND` for unknown turns. */
+  pastTurns(state: ConversationState, { turnId: id, before, ...request }: PastTurnsRequest): PastTurns {
+    const asking = this.requireTurn(state, id);
+    const n = before === undefined ? asking.n : Math.min(asking.n, this.requireTurn(state, before).n);
+    const { turns } = this.store;
+    const list = (from: number, limit: number) => turns.list(from, "desc", limit);
+    return readPastTurns({ list, turn: (of) => this.store.turn(of) }, n, request);
   }
 
   journal(state: ConversationState, options: PageOptions = {}): Page<JournalEntryView> {

@@ -33,6 +33,7 @@ import {
 import type { Transition } from "../core/transition.ts";
 import type { Turn } from "../core/turn.ts";
 import { isRecorded, type TurnRow, turnEvents, turnFromEvents } from "../core/turn-events.ts";
+import { eraseEntry } from "./entry-eraser.ts";
 import { CREATE_JOURNAL, Journal } from "./journal.ts";
 import { CONVERSATION_SCHEMA, RECORD_KEY } from "./schema.ts";
 import { SignalTable } from "./signal-queue.ts";
@@ -110,9 +111,7 @@ export class ConversationDatabase {
           : "This conversation exists already.";
         throw new DramatisError("CONFLICT", message);
       }
-      this.database.run(CREATE_JOURNAL);
-      this.database.run(CREATE_TURNS);
-      this.events.createTable();
+      this.createTables();
       this.#record.put(record);
       const row: JournalRow = { seq: 1, at: record.createdAt, entries: [{ type: "conversation.started" }] };
       const { id: sessionId } = primaryAgent(record);
@@ -122,6 +121,19 @@ export class ConversationDatabase {
       this.events.append(sessionId, 0, history);
       return { ...standing, record, seq: lastSeq(row), active: new Map(), stored: new Map() };
     });
+  }
+
+  createTables(): void {
+    this.database.run(CREATE_JOURNAL);
+    this.database.run(CREATE_TURNS);
+    this.events.createTable();
+  }
+
+  /** Puts the record of a conversation whose tables are there. */
+  adopt(record: ConversationIdentity): void {
+    const [, ...joined] = record.agents;
+    for (const { id, chain } of joined) this.keyValue.put(chainKey(id), chain);
+    this.#record.put(withoutChains(record));
   }
 
   /** Writes a transition made at `now` in the current transaction, but for its envelopes, which the mailbox writes. */
@@ -144,6 +156,8 @@ export class ConversationDatabase {
       for (const { id, chain } of membership) this.keyValue.put(chainKey(id), chain);
       this.#record.put(withoutChains(next.record));
     }
+    for (const erasure of transition.erased ?? [])
+      eraseEntry({ ...this, database: this.database, keyValue: this.keyValue }, erasure);
     for (const n of unextracted) this.turns.addIssue(n, { memoryExtractionFailed: true });
     for (const note of notes) this.events.append(note.sessionId, note.seq, [note]);
     this.signals.put(enqueued);
@@ -263,7 +277,9 @@ export interface Tombstone {
 export const CONVERSATION_KEYS = [
   "ask:",
   "chain:",
+  "erasing:",
   "handles:",
+  "importing",
   "late:",
   "opening:",
   "seen:",

@@ -2,7 +2,7 @@
  * The table `journal`: one packed row per commit, with the commit's entries and the head after it.
  *
  * JOURNAL-1  Entry numbers are gapless: a row's first number is one more than the last of the row before it.
- * HEAD-1  `unpackHead(packHead(head))` equals the head. A row is never rewritten, so heads of all releases are readable.
+ * HEAD-1  `unpackHead(packHead(head))` equals the head. Heads are never rewritten, so those of all releases are readable.
  */
 
 import { type Amounts, addAmounts, subtractAmounts } from "../../../model/spending.ts";
@@ -10,7 +10,9 @@ import type { UsageTotals } from "../../../model/usage.ts";
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
 import type { EntryType } from "../../../protocol/journal.ts";
 import { defined } from "../../../shared/defined.ts";
+import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
+import { withoutTexts } from "../core/erasure.ts";
 import type { JournalEntry, JournalRow } from "../core/journal-entry.ts";
 import { type Head, NEW_STANDING } from "../core/state.ts";
 
@@ -23,6 +25,10 @@ const NEWEST = "SELECT seq, at, body FROM journal ORDER BY seq DESC LIMIT 1";
 const FORWARD = `SELECT seq, at, body FROM journal
   WHERE seq >= coalesce((SELECT max(seq) FROM journal WHERE seq <= ?), 0) ORDER BY seq LIMIT ?`;
 const BACKWARD = "SELECT seq, at, body FROM journal WHERE seq <= ? ORDER BY seq DESC LIMIT ?";
+
+/** Rows with entries of an item of a turn, or others that look alike. */
+const OF_ITEM = "SELECT seq, at, body FROM journal WHERE seq >= ?1 AND instr(body, ?2) > 0 ORDER BY seq";
+const REPLACE = "UPDATE journal SET body = ? WHERE seq = ?";
 
 type Row = { seq: number; at: number; body: string };
 
@@ -53,6 +59,50 @@ export class Journal {
   /** Returns at most `limit` rows, descending, from the last row that begins at or before entry `from`. */
   backward(from: number, limit: number): JournalRow[] {
     return this.#rows(BACKWARD, from, limit);
+  }
+
+  /** Returns at most `limit` rows as they are stored, from the row with entry `from` on. */
+  raw(from: number, limit: number): { seq: number; at: number; body: unknown[] }[] {
+    return this.database
+      .all<Row>(FORWARD, from, limit)
+      .map(({ seq, at, body }) => ({ seq, at, body: JSON.parse(body) as unknown[] }));
+  }
+
+  /** Appends a row as `raw` returned it. Throws `INVALID_INPUT` unless it follows the newest. */
+  putRaw({ seq, at, body }: { seq: number; at: number; body: unknown[] }): void {
+    const newest = this.newest();
+    const next = newest === null ? 1 : newest.row.seq + newest.row.entries.length;
+    if (seq !== next)
+      throw new DramatisError("INVALID_INPUT", `The journal goes on with entry ${next}, not ${seq}.`);
+    this.database.run(INSERT, seq, at, JSON.stringify(body));
+  }
+
+  /** Returns the numbers of the entries of an item of turn `n`, from entry `from` on. */
+  entriesOf(from: number, n: number, item: number): number[] {
+    return this.#rowsOf(from, n, item).flatMap((stored) => {
+      const { row } = unpack(stored);
+      return row.entries.flatMap((entry, index) => (isOf(entry, n, item) ? [row.seq + index] : []));
+    });
+  }
+
+  /** Removes the texts from the data of the entries of an item of turn `n`, from entry `from` on. */
+  redact(from: number, n: number, item: number): void {
+    for (const stored of this.#rowsOf(from, n, item)) {
+      // SAFETY: only `append` writes this column.
+      const [head, ...packed] = JSON.parse(stored.body) as [PackedHead, ...PackedEntry[]];
+      const redacted = packed.map((entry): PackedEntry => {
+        const [type, turn, place, data] = entry;
+        const isOther = turn !== n || place !== item || data === undefined || type === "entry.erased";
+        return isOther ? entry : [type, turn, place, withoutTexts(data)];
+      });
+      this.database.run(REPLACE, JSON.stringify([head, ...redacted]), stored.seq);
+    }
+  }
+
+  #rowsOf(from: number, n: number, item: number): Row[] {
+    // The row of the first entry may begin before it.
+    const [first] = this.database.all<Row>(BACKWARD, from, 1);
+    return this.database.all<Row>(OF_ITEM, first?.seq ?? from, `",${n},${item}`);
   }
 
   #rows(statement: string, from: number, limit: number): JournalRow[] {
@@ -216,6 +266,10 @@ function packUsage({
 function unpackUsage(packed: PackedUsage): UsageTotals {
   const [calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars] = packed;
   return { calls, inputTokens, cachedInputTokens, outputTokens, nanoDollars };
+}
+
+function isOf({ turn, item }: JournalEntry, n: number, other: number): boolean {
+  return turn === n && item === other;
 }
 
 function packEntry({ type, turn, item, data }: JournalEntry): PackedEntry {

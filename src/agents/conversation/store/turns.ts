@@ -17,7 +17,8 @@ import { defined } from "../../../shared/defined.ts";
 import type { ListedTurn } from "../core/decisions.ts";
 import type { StoredParts } from "../core/state.ts";
 import type { Turn } from "../core/turn.ts";
-import { packTurn } from "./turn-packing.ts";
+import { memberKey } from "./turn-members.ts";
+import { packTurn, partKey } from "./turn-packing.ts";
 import { factsOf, type StoredTurn, type TurnColumns, type TurnFacts, unpackTurn } from "./turn-reading.ts";
 
 export const CREATE_TURNS =
@@ -62,6 +63,27 @@ export class TurnTable {
     this.texts.write(texts);
     this.database.run(PUT, turn.n, turn.status, body);
     return { stored, contents };
+  }
+
+  /** Writes a turn that is over anew. Nothing of its earlier row stays, nor of its texts. */
+  replace(turn: Turn): void {
+    const { stored } = this.get(turn.n) ?? {};
+    const members = [...(stored?.texts ?? [])].flatMap(([id, texts]) =>
+      [...texts.keys()].map((member) => memberKey(id, member)),
+    );
+    const parts = (stored?.parts ?? []).map((_, index) => partKey(turn, index));
+    const { body, texts } = packTurn(turn);
+    this.texts.discardKeys([...members, ...parts, ...(stored?.stale ?? [])]);
+    this.texts.write(texts);
+    this.database.run(PUT, turn.n, turn.status, body);
+  }
+
+  /** Writes a turn that is over as `get` returns it. */
+  putStored(turn: StoredTurn): void {
+    const content = { input: "", replies: [], operations: [], call: null };
+    const { body, texts } = packTurn(turn.events === undefined ? turn : { ...turn, ...content });
+    this.texts.write(texts);
+    this.database.run(PUT, turn.n, turn.status, body);
   }
 
   /** Adds issues to a turn that is over. */

@@ -3,10 +3,12 @@
  * batches.
  *
  * RUNEFFECT-2  A commit that leaves tokens which can go on is followed by another one, without a wake-up.
+ * MEMACT-3  The tasks of a run have the memory of the agent whose call started it, or the first run above it, with the rights of that call. A run
+ *           that no agent's call started has none.
  * RUNBATCH-1  The calls of one batch have at most `MAX_BATCH_CALLS` calls, and about `MAX_BATCH_LENGTH` characters of input.
  */
 import type { Clock } from "../../../ports/clock.ts";
-import type { TaskExecutor, ToolErrorCode } from "../../../protocol/executor-api.ts";
+import type { TaskExecutor, ToolErrorCode, ToolInvocation } from "../../../protocol/executor-api.ts";
 import { parseItemId } from "../../../protocol/ids.ts";
 import type { PinnedNodeTask } from "../../../protocol/pinned-workflow.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -130,8 +132,16 @@ function callOf(record: RunRecord, { token, work }: TaskEffect): BatchCall {
       ...calledTask(token.node, task),
       input: work.input,
       context: { tenant, projectId, runId, node: token.node },
+      ...memoryOf(record),
     }),
   };
+}
+
+/** Returns the rights of a run's tasks in the memory of the agent whose call started it, as a member (MEMACT-3). */
+function memoryOf({ origin }: RunRecord): Pick<ToolInvocation, "memory"> {
+  if (origin?.memory === undefined) return {};
+  const { agentId, conversationId, turnId } = origin;
+  return { memory: { ...origin.memory, turn: { agentId, conversationId, turnId } } };
 }
 
 function calledTask(node: string, pinned: PinnedNodeTask | undefined) {

@@ -12,11 +12,15 @@ import type { Meter } from "../../../shared/json-schema/meter.ts";
 import { runEmbed } from "../actions/embed.ts";
 import { requestHttp } from "../actions/http-request.ts";
 import { runLlm } from "../actions/llm.ts";
+import { runMemory } from "../actions/memory.ts";
 import { runMock } from "../actions/mock.ts";
 import type { ActionModels, ModelRun } from "../actions/ports.ts";
 import { runVector, type VectorIndexes } from "../actions/vector.ts";
 import type { TaskAreas } from "./areas.ts";
 import type { TaskRecord } from "./task-record.ts";
+
+/** Milliseconds in which the memory of an agent must answer. */
+const MEMORY_TIMEOUT_MS = 30_000;
 
 /** The ports of actions. */
 export interface ActionPorts {
@@ -77,6 +81,14 @@ export async function runAction(action: PinnedAction, run: ActionRun): Promise<u
       const { vectors: indexes, clock } = ports;
       return runVector(action, input, { indexes, tenant, clock, signal: context.signal });
     }
+    case "memory.write":
+    case "memory.read":
+    case "memory.search":
+    case "memory.list":
+    case "memory.update":
+    case "memory.delete":
+    case "memory.archive":
+      return inTime(MEMORY_TIMEOUT_MS, run, () => runMemory(action, input, context));
     case "mock.return":
       return runMock(action, { clock: ports.clock, signal: context.signal, meter });
     case "human.input":

@@ -2,7 +2,8 @@
  * The extractor for the offline model: fixed patterns of English. Pure.
  *
  * LEARN-13  Equal turns give equal operations.
- * LEARN-14  A statement that contradicts an offered memory changes it. One that is there already is written once more, so that its sources are
+ * LEARN-14  A statement that contradicts an offered memory changes it. What can have one value only has a key, so that the store finds what it
+ *           contradicts among all memories of the user. One that is there already is written once more, so that its sources are
  *           complete: the store then changes nothing.
  * LEARN-15  Only the words of the user are read: what the agent says of itself or of the user is nobody's fact.
  */
@@ -13,6 +14,8 @@ import { foldedText, type LearnedTurn, namesSecret } from "../turn.ts";
 import { clausesOf, sentencesOf, withoutOpening } from "./sentences.ts";
 import { keptStatement, type Statement, statementOf } from "./statements.ts";
 
+/** Characters of a key. */
+const MAX_KEY = 200;
 /** Memories of one turn at most. */
 const MAX_OPERATIONS = 20;
 
@@ -88,10 +91,10 @@ function operationOf(
   const at = toIso(time ?? turn.time);
   const fields = { content, type, significance, time: at, validFrom: at };
   const isSame = (kept: string) => foldedText(kept) === foldedText(content);
-  if (about === undefined || turn.memories.some((memory) => isSame(memory.content)))
-    return { op: "write", ...fields };
+  if (about === undefined) return { op: "write", ...fields };
+  // The store then finds the memory that it contradicts, also where the turn was not offered it.
+  const keyed: MemoryOperation = { op: "write", ...fields, key: `about ${about}`.slice(0, MAX_KEY).trim() };
+  if (turn.memories.some((memory) => isSame(memory.content))) return keyed;
   const contradicted = turn.memories.find((memory) => keptStatement(memory.content)?.about === about);
-  return contradicted === undefined
-    ? { op: "write", ...fields }
-    : { op: "update", memoryId: contradicted.id, ...fields };
+  return contradicted === undefined ? keyed : { op: "update", memoryId: contradicted.id, ...fields };
 }

@@ -37,8 +37,13 @@ import { failTurn } from "./cancel.ts";
 import { chargeTask } from "./results.ts";
 
 const id = z.string().min(1).max(200);
+const time = z.iso.datetime({ offset: true }).optional();
 const facts = {
   type: z.string().min(1).max(200).optional(),
+  speaker: id.optional(),
+  session: id.optional(),
+  sequence: z.number().optional(),
+  ...{ time, validFrom: time, validTo: time },
   key: z.string().min(1).max(200).optional(),
   significance: z.number().min(0).max(1).optional(),
   metadata: z.record(z.string(), z.json()).optional(),

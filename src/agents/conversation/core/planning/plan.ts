@@ -63,6 +63,11 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       return planJoin(state, signal, input);
     case "conversation.participant.remove":
       return planLeave(state, signal, input);
+    case "conversation.entry.erase": {
+      const { erasure, caller: by, envelopes } = signal;
+      const sends = envelopes.map((envelope) => ({ type: "SEND" as const, envelope }));
+      return [{ type: "ERASE_ENTRY", erasure, by }, ...sends];
+    }
     case "conversation.update":
       return planUpdate(state, signal);
     case "conversation.llm.completed": {

@@ -1,0 +1,139 @@
+/** The export of an agent, and the import of one: its identity, and its memories. Its conversations have exports of their own. */
+
+import {
+  memoryLines,
+  type PreparedMemory,
+  prepareMemory,
+  restoreMemory,
+} from "../../memory/corpus/backup.ts";
+import type { Corpus } from "../../memory/corpus/corpus.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { AgentIdentity, CreateAgent } from "../../protocol/agent-api.ts";
+import type { ImportPart } from "../../protocol/keeping-api.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { isJsonObject } from "../../shared/json.ts";
+import { toIso } from "../../shared/time.ts";
+import {
+  atLine,
+  checkHeader,
+  checkPart,
+  headerOf,
+  inLine,
+  linesStream,
+  parseLine,
+} from "../base/backup/lines.ts";
+import { deleteValues, dropOwnTables } from "../base/removal/own-tables.ts";
+import type { ActorStores } from "../base/storage/schema-upgrade.ts";
+import type { Wakeup } from "../base/timers/wakeups.ts";
+import { AGENT_KEYS, type AgentStore } from "./store.ts";
+
+export interface AgentBackupPorts extends ActorStores {
+  clock: Clock;
+  store: AgentStore;
+  corpus: Corpus;
+  wakeup: Wakeup;
+  /** Checks an identity of a file, as of a new agent of this actor. */
+  check(given: Omit<CreateAgent, "id">): Promise<AgentIdentity>;
+  /** Commits the identity, and publishes it. */
+  commit(change: () => void): Promise<void>;
+}
+
+/** Time after which an import that does not go on is removed, in milliseconds. */
+const ABANDONED_MS = 3_600_000;
+const IMPORT = "importing";
+
+/** An import that has begun. */
+interface Begun {
+  next: number;
+  at: number;
+  identity: AgentIdentity | null;
+}
+
+export class AgentBackup {
+  constructor(private readonly ports: AgentBackupPorts) {}
+
+  /** Returns the lines of the agent. Throws `NOT_FOUND`. */
+  export(): ReadableStream<Uint8Array> {
+    return linesStream(this.#lines(this.ports.store.identity()));
+  }
+
+  /** Takes a part of a file. Throws `CONFLICT`, and `INVALID_INPUT` for a line that is wrong. */
+  async import(given: ImportPart): Promise<void> {
+    const { database, keyValue, store, corpus, wakeup, clock, commit } = this.ports;
+    const { from, lines, isLast } = checkPart(given);
+    if (store.find() !== undefined || store.tombstone() !== undefined)
+      throw new DramatisError("CONFLICT", "An agent has this id, or had it. Choose another id.");
+    if (from === 1) this.#clear();
+    const begun = keyValue.get<Begun>(IMPORT) ?? { next: 1, at: clock.now(), identity: null };
+    if (begun.next !== from)
+      throw new DramatisError(
+        "CONFLICT",
+        `The import goes on with line ${begun.next}, not ${from}. Begin it anew.`,
+      );
+    const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
+    const memories: PreparedMemory[] = [];
+    for (const [index, line] of parsed.entries()) {
+      try {
+        if (from + index === 1) checkHeader(line, "agent");
+        else if (isJsonObject(line.identity)) begun.identity = await this.#identity(line.identity);
+        else if ("memory" in line) memories.push(await prepareMemory(corpus, line.memory));
+        else if (!("end" in line)) throw new DramatisError("INVALID_INPUT", "An export has no such line.");
+      } catch (error) {
+        throw inLine(from + index, error);
+      }
+    }
+    const total = from + lines.length - 1;
+    const { identity } = begun;
+    if (isLast && (!isEnd(parsed.at(-1), total) || identity === null))
+      throw new DramatisError("INVALID_INPUT", `Line ${total + 1}: The file is not whole. Export it again.`);
+    database.transaction(() => {
+      if (from === 1) void wakeup.arm(ABANDONED_MS);
+      if (memories.length > 0) corpus.createTables();
+      for (const memory of memories) restoreMemory(corpus, memory);
+      keyValue.put(IMPORT, { ...begun, next: total + 1 });
+    });
+    if (!isLast || identity === null) return;
+    await commit(() => {
+      store.create(identity);
+      keyValue.delete(IMPORT);
+      if (corpus.exists) void corpus.ports.noted();
+    });
+  }
+
+  /** Removes an import that does not go on. Returns the milliseconds until the next call; `null` where none is open. */
+  wake(): number | null {
+    const begun = this.ports.keyValue.get<Begun>(IMPORT);
+    if (begun === undefined) return null;
+    const left = begun.at + ABANDONED_MS - this.ports.clock.now();
+    if (left > 0) return left;
+    this.#clear();
+    return null;
+  }
+
+  async *#lines(identity: AgentIdentity): AsyncGenerator<unknown> {
+    const { clock, corpus } = this.ports;
+    const { id, tenant: _tenant, jurisdiction: _place, ...rest } = identity;
+    yield headerOf("agent", id, toIso(clock.now()));
+    yield { identity: rest };
+    yield* memoryLines(corpus);
+  }
+
+  async #identity({ createdAt, updatedAt, ...given }: Record<string, unknown>): Promise<AgentIdentity> {
+    // SAFETY: `check` validates it.
+    const identity = await this.ports.check(given as unknown as Omit<CreateAgent, "id">);
+    const isTime = (value: unknown): value is string =>
+      typeof value === "string" && !Number.isNaN(Date.parse(value));
+    if (isTime(createdAt) && isTime(updatedAt)) return { ...identity, createdAt, updatedAt };
+    throw new DramatisError("INVALID_INPUT", "The identity needs `createdAt` and `updatedAt`, in ISO 8601.");
+  }
+
+  #clear(): void {
+    const { database, keyValue } = this.ports;
+    dropOwnTables({ database, keyValue });
+    deleteValues({ database, keyValue }, [...AGENT_KEYS, IMPORT]);
+  }
+}
+
+function isEnd(line: Record<string, unknown> | undefined, total: number): boolean {
+  return isJsonObject(line?.end) && line.end.lines === total;
+}

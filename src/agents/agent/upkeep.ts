@@ -1,0 +1,355 @@
+/**
+ * The upkeep of an agent's memory: retention, consolidation, and memories that must be derived again. On a durable wake-up.
+ *
+ * UPKEEP-1  An agent without memories, and one whose persona asks for nothing, has no upkeep. The persona is the agent's current one.
+ * UPKEEP-2  At most one consolidation of an agent runs. It is stored before it begins, and applies together with its end, so that a crash neither
+ *           loses it nor applies it twice.
+ * UPKEEP-3  A consolidation that fails, or that a crash ends, has three attempts, and one where it may not run twice. Then its memories stay as they
+ *           are until the next time.
+ * UPKEEP-4  Consolidations begin `everyHours` after the ones before began. However many times were missed, one follows.
+ * UPKEEP-5  Nothing is kept of the texts that a task gets, so erasing a memory leaves none behind. The run of a workflow keeps its input.
+ */
+import type { Upkeep } from "../../library/memory/upkeep.ts";
+import type { Corpus } from "../../memory/corpus/corpus.ts";
+import type { StoredMemory } from "../../memory/corpus/stored-memory.ts";
+import { applyJoin, type Member, prepareJoin } from "../../memory/upkeep/joining.ts";
+import { giveUpWhole, partsLeft, rederiveAlone, rederiveWhole } from "../../memory/upkeep/rederiving.ts";
+import { nextExpiry, retain } from "../../memory/upkeep/retention.ts";
+import { type MemoryGroup, UpkeepRows } from "../../memory/upkeep/upkeep-rows.ts";
+import type { PinnedHook } from "../../protocol/definitions.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
+import { toIso } from "../../shared/time.ts";
+import type { Wakeup } from "../base/timers/wakeups.ts";
+
+/** A call of the task or the workflow that joins memories. */
+export interface JoinCall {
+  operationId: string;
+  /** From 1. */
+  attempt: number;
+  input: JsonObject;
+}
+
+export interface UpkeepPorts {
+  corpus: Corpus;
+  /** Returns the upkeep that the agent's current persona asks for. Rejects where it does not resolve. */
+  upkeep(): Promise<Upkeep>;
+  /** Returns what the task or the workflow gives; `undefined` while its run goes on. Rejects if it fails. */
+  run(hook: PinnedHook, call: JoinCall): Promise<Json | undefined>;
+  newOperationId(): string;
+  wakeup: Wakeup;
+}
+
+/** A consolidation that has begun. */
+interface Run {
+  operationId: string;
+  attempt: number;
+  members: Member[];
+  /** The summary that is made again; absent for one of a round. */
+  whole?: number;
+  /** The earliest time of the attempt. */
+  notBefore: number;
+}
+
+/** The groups of one time, one after another. */
+interface Round {
+  startedAt: number;
+  /** The number of the first memory of the group before. */
+  after: number;
+  /** One of its consolidations was given up. */
+  failed?: true;
+}
+
+interface State {
+  /** The time of the next upkeep. */
+  nextAt?: number;
+  round?: Round;
+  /** The round before. */
+  last?: Pick<Round, "startedAt" | "failed">;
+  run?: Run;
+}
+
+const STATE_KEY = "memory:upkeep";
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+/** The longest time without a look at the persona, which a deployment may have changed. */
+const DAY_MS = 24 * HOUR_MS;
+/** Milliseconds in which nothing has changed a memory that is joined. */
+const SETTLED_MS = HOUR_MS;
+/** Memories of one consolidation at most, and their characters together. */
+const MAX_MEMBERS = 100;
+const MAX_CHARACTERS = 40_000;
+const MAX_ATTEMPTS = 3;
+/** Milliseconds before the second and the third attempt. */
+const BACKOFF_MS = [MINUTE_MS, 10 * MINUTE_MS];
+
+export class MemoryUpkeep {
+  readonly #rows: UpkeepRows;
+  #running: Promise<void> | null = null;
+  /** The persona asked for nothing; not looked at again until then in this life. */
+  #idleUntil = 0;
+
+  constructor(private readonly ports: UpkeepPorts) {
+    this.#rows = new UpkeepRows(ports.corpus.ports.database);
+  }
+
+  /** Arms the wake-up after a change of the memory, in its transaction. Resolves when that is done. */
+  noted(): Promise<void> {
+    if (this.#rows.marked() !== undefined) return this.ports.wakeup.arm(SECOND_MS);
+    return this.#now < this.#idleUntil ? Promise.resolve() : this.ports.wakeup.arm(HOUR_MS);
+  }
+
+  /** Looks at the persona anew, which has changed. Call it in the transaction. Resolves when the wake-up is armed. */
+  personaChanged(): Promise<void> {
+    if (!this.ports.corpus.exists) return Promise.resolve();
+    this.#idleUntil = 0;
+    const { nextAt, ...state } = this.#state;
+    if (nextAt !== undefined) this.#put(state);
+    return this.ports.wakeup.arm(MINUTE_MS);
+  }
+
+  /** Starts what is due. Returns the milliseconds until the next call; `null` where there is nothing to do. */
+  wake(): number | null {
+    if (!this.ports.corpus.exists) return null;
+    if (this.#running !== null) return MINUTE_MS;
+    if (this.#rows.marked() === undefined) {
+      if (this.#now < this.#idleUntil) return null;
+      const { nextAt = 0 } = this.#state;
+      if (nextAt > this.#now) return nextAt - this.#now;
+    }
+    void this.settle();
+    return MINUTE_MS;
+  }
+
+  /** Does what is due, and resolves when that is done. Never rejects. */
+  settle(): Promise<void> {
+    this.#running ??= this.#work().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
+  get #now(): number {
+    return this.ports.corpus.ports.clock.now();
+  }
+
+  get #state(): State {
+    return this.ports.corpus.ports.keyValue.get<State>(STATE_KEY) ?? {};
+  }
+
+  #put(state: State): void {
+    this.ports.corpus.ports.keyValue.put(STATE_KEY, state);
+  }
+
+  async #work(): Promise<void> {
+    try {
+      const upkeep = await this.ports.upkeep();
+      let next: number | null = 0;
+      while (next === 0) next = await this.#step(upkeep);
+      if (next === null) this.#idleUntil = this.#now + DAY_MS;
+      else this.#put({ ...this.#state, nextAt: this.#now + next });
+    } catch (error) {
+      console.error("The upkeep of an agent's memory failed; it will be retried:", error);
+      this.#put({ ...this.#state, nextAt: this.#now + 15 * MINUTE_MS });
+    }
+  }
+
+  /** Does one thing. Returns the milliseconds until the next one, 0 for at once; `null` where there is none. */
+  async #step(upkeep: Upkeep): Promise<number | null> {
+    const { corpus } = this.ports;
+    const { run } = this.#state;
+    if (run !== undefined) return this.#continue(upkeep, run);
+    const marked = this.#rows.marked();
+    if (marked !== undefined) return this.#rederive(marked);
+    if (await retain(corpus, this.#rows, upkeep.retention)) return 0;
+    const { consolidation, retention } = upkeep;
+    const expiry = nextExpiry(this.#rows, retention) - this.#now;
+    if (consolidation === undefined)
+      return Object.keys(retention).length === 0 ? null : within(Math.min(expiry, DAY_MS));
+    const wait = this.#beginNext(upkeep.scope, consolidation);
+    return wait === 0 ? 0 : within(Math.min(wait, expiry, DAY_MS));
+  }
+
+  /** Begins the consolidation of the next group. Returns the milliseconds until the next round; 0 where one has begun. */
+  #beginNext(scope: Upkeep["scope"], plan: NonNullable<Upkeep["consolidation"]>): number {
+    const { last, round: open, ...state } = this.#state;
+    const now = this.#now;
+    const due = last === undefined ? now : last.startedAt + plan.everyMs;
+    if (open === undefined && now < due) return due - now;
+    const round = open ?? { startedAt: now, after: 0 };
+    const query = {
+      ...{ scope, types: plan.types, minimum: plan.minimum, after: round.after },
+      until: round.startedAt - SETTLED_MS,
+      // What a round has seen without joining it is not sent to the model again, unless it was not sent at all.
+      changedSince: last === undefined || last.failed ? -1 : last.startedAt - SETTLED_MS,
+    };
+    const group = this.#rows.nextGroup(query);
+    if (group === undefined) {
+      this.#put({ ...state, last: { startedAt: round.startedAt, ...defined({ failed: round.failed }) } });
+      return plan.everyMs;
+    }
+    const next = { ...round, after: group.first };
+    this.#put({
+      ...state,
+      ...defined({ last }),
+      round: next,
+      run: this.#newRun(this.#membersOf(group, query)),
+    });
+    return 0;
+  }
+
+  #membersOf(group: MemoryGroup, query: { scope: Upkeep["scope"]; until: number }): Member[] {
+    const members: Member[] = [];
+    let characters = 0;
+    for (const { n, length } of this.#rows.members(group, query, MAX_MEMBERS)) {
+      characters += length;
+      const memory = this.ports.corpus.rows.memories.find(n);
+      if (memory === undefined || (characters > MAX_CHARACTERS && members.length > 1)) break;
+      members.push([n, memory.version]);
+    }
+    return members;
+  }
+
+  #newRun(members: Member[], whole?: number): Run {
+    const operationId = this.ports.newOperationId();
+    return { operationId, attempt: 1, members, notBefore: 0, ...defined({ whole }) };
+  }
+
+  /** Derives a memory again: at once, or by a run where it was made of others. */
+  async #rederive(n: number): Promise<0> {
+    const { corpus } = this.ports;
+    const memory = corpus.rows.memories.find(n);
+    const parts = memory === undefined ? [] : partsLeft(corpus, memory).filter(({ hidden }) => !hidden);
+    if (memory !== undefined && parts.length > 0) {
+      const members = parts.map((part): Member => [part.n, part.version]);
+      this.#put({ ...this.#state, run: this.#newRun(members, n) });
+      return 0;
+    }
+    const vectors = await this.#vectorsOf(memory === undefined ? [] : [memory]);
+    await corpus.change(() => {
+      const now = corpus.rows.memories.find(n);
+      this.#rows.unmark(n);
+      if (now?.hidden) rederiveAlone(corpus, now, vectors);
+    });
+    return 0;
+  }
+
+  /** Goes on with a consolidation that has begun. */
+  async #continue({ hook }: Upkeep, run: Run): Promise<number> {
+    const wait = run.notBefore - this.#now;
+    if (wait > 0) return wait;
+    const members = run.members.flatMap(([n]) => this.ports.corpus.rows.memories.find(n) ?? []);
+    const isChanged =
+      members.length < run.members.length ||
+      members.some((memory, index) => memory.hidden || memory.version !== run.members[index]?.[1]);
+    const [first] = members;
+    if (isChanged || first === undefined) return this.#drop();
+    // A crash while the call runs has used up the attempt.
+    this.#put({ ...this.#state, run: { ...run, attempt: run.attempt + 1 } });
+    if (run.attempt > (hook.effect === "once" ? 1 : MAX_ATTEMPTS)) return this.#giveUp(run);
+    try {
+      const result = await this.ports.run(hook, {
+        ...{ operationId: run.operationId, attempt: hook.workflow === undefined ? run.attempt : 1 },
+        input: await this.#inputOf(members),
+      });
+      if (result === undefined) {
+        this.#put({ ...this.#state, run });
+        return 10 * SECOND_MS;
+      }
+      return await this.#apply(run, first.userId, operationsOf(result));
+    } catch (error) {
+      console.warn(`A consolidation of memories failed in attempt ${run.attempt}:`, error);
+      const pause = BACKOFF_MS[run.attempt - 1] ?? 0;
+      this.#put({ ...this.#state, run: { ...run, attempt: run.attempt + 1, notBefore: this.#now + pause } });
+      return hook.effect === "once" || run.attempt >= MAX_ATTEMPTS ? 0 : pause;
+    }
+  }
+
+  async #inputOf(members: readonly StoredMemory[]): Promise<JsonObject> {
+    const [first] = members;
+    const texts = await Promise.all(members.map((memory) => this.ports.corpus.textOf(memory)));
+    return {
+      memories: members.map(({ id, type, significance, speaker, time, validFrom, version }, index) => ({
+        ...{ id, version, type, significance, content: texts[index] ?? "", validFrom: toIso(validFrom) },
+        ...defined({ speaker: speaker ?? undefined, time: time === null ? undefined : toIso(time) }),
+      })),
+      type: first?.type ?? "",
+      subject: defined({
+        userId: first?.userId ?? undefined,
+        conversationId: first?.conversationId ?? undefined,
+      }),
+    };
+  }
+
+  /** Applies the result of a consolidation, and ends it, in one commit. */
+  async #apply(run: Run, userId: string | null, operations: readonly Json[]): Promise<0> {
+    const { corpus } = this.ports;
+    const prepared = await prepareJoin(corpus, userId, operations);
+    const { whole } = run;
+    const vectors = await this.#vectorsOf(this.#found(run));
+    await corpus.change(() => {
+      this.#end();
+      if (whole === undefined) return applyJoin(corpus, run.members, prepared);
+      const memory = corpus.rows.memories.find(whole);
+      const isCurrent = this.#found(run).every(({ n, version }) =>
+        run.members.some((one) => one[0] === n && one[1] === version),
+      );
+      // What has changed meanwhile is begun anew: the mark is still there.
+      if (memory !== undefined && (!isCurrent || this.#found(run).length < run.members.length)) return [];
+      this.#rows.unmark(whole);
+      if (memory?.hidden) rederiveWhole(corpus, memory, run.members, prepared, vectors);
+      return [];
+    });
+    return 0;
+  }
+
+  /** Ends a consolidation that has used up its attempts. A summary that cannot be made again is erased. */
+  async #giveUp(run: Run): Promise<0> {
+    const { corpus } = this.ports;
+    const { whole } = run;
+    const found = this.#found(run);
+    const vectors = await this.#vectorsOf(found);
+    await corpus.change(() => {
+      this.#end({ failed: true });
+      const memory = whole === undefined ? undefined : corpus.rows.memories.find(whole);
+      if (whole !== undefined) this.#rows.unmark(whole);
+      if (memory?.hidden) giveUpWhole(corpus, memory, this.#found(run), vectors);
+    });
+    return 0;
+  }
+
+  /** Ends a consolidation whose memories have changed: they are grouped anew. */
+  #drop(): 0 {
+    this.#end();
+    return 0;
+  }
+
+  #end({ failed }: { failed?: true } = {}): void {
+    const { run, round, ...state } = this.#state;
+    const isOfRound = run !== undefined && run.whole === undefined;
+    const next = round === undefined ? undefined : { ...round, ...(failed && isOfRound && { failed }) };
+    this.#put({ ...state, ...defined({ round: next }) });
+  }
+
+  #found({ members }: Run): StoredMemory[] {
+    return members.flatMap(([n]) => this.ports.corpus.rows.memories.find(n) ?? []);
+  }
+
+  async #vectorsOf(memories: readonly StoredMemory[]): Promise<unknown> {
+    return this.ports.corpus.ports.index.prepare(memories.map(({ content }) => content));
+  }
+}
+
+function within(wait: number): number {
+  return Math.max(SECOND_MS, wait);
+}
+
+/** Returns the operations of a result: an object with `operations`, or a list. Throws `INVALID_INPUT`. */
+function operationsOf(result: Json): readonly Json[] {
+  const given = isJsonObject(result) ? (result.operations ?? []) : (result ?? []);
+  if (Array.isArray(given)) return given;
+  throw new DramatisError("INVALID_INPUT", "A consolidation must return a list of memory operations.");
+}

@@ -1,0 +1,350 @@
+/**
+ * The export of a conversation, and the import of one.
+ *
+ * BACKUP-3  An imported conversation has the messages, turns, journal and sessions of the exported one, byte for byte, but for its id and its tenant. Nothing of
+ *           it runs: a conversation is exported while it has no work.
+ * BACKUP-4  Keys of handles are not exported: a handle is good for the conversation that gave it out.
+ */
+import { z } from "zod";
+import type { AttachmentStore } from "../../attachments/attachment-store.ts";
+import { schemas } from "../../memory/session/schemas.ts";
+import type { SessionEvent } from "../../memory/session/types.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { KeyValue } from "../../ports/key-value.ts";
+import type { ActorDatabase } from "../../ports/sql-database.ts";
+import { ENTRY_TYPES } from "../../protocol/journal.ts";
+import type { ImportPart } from "../../protocol/keeping-api.ts";
+import { participantSchema } from "../../protocol/participants.ts";
+import { fromBase64, toBase64 } from "../../shared/base64.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
+import type { Principal } from "../../shared/principal.ts";
+import { toIso } from "../../shared/time.ts";
+import { validate } from "../../shared/validation.ts";
+import {
+  atLine,
+  checkHeader,
+  checkPart,
+  headerOf,
+  inLine,
+  linesStream,
+  parseLine,
+} from "../base/backup/lines.ts";
+import { deleteValues, dropOwnTables } from "../base/removal/own-tables.ts";
+import type { Wakeup } from "../base/timers/wakeups.ts";
+import { runningExtractions } from "./core/hooks.ts";
+import {
+  type ConversationIdentity,
+  type ConversationState,
+  nextEvent,
+  runningCompactions,
+} from "./core/state.ts";
+import { checkKeeper } from "./door/access.ts";
+import type { ConversationQueries } from "./reads/queries.ts";
+import type { ConversationRuntime } from "./runtime.ts";
+import { CONVERSATION_KEYS } from "./store/conversation-database.ts";
+import type { StoredTurn } from "./store/turn-reading.ts";
+
+export interface BackupPorts {
+  clock: Clock;
+  database: ActorDatabase;
+  keyValue: KeyValue;
+  runtime: ConversationRuntime;
+  queries: ConversationQueries;
+  wakeup: Wakeup;
+  /** `null` where attachments are not stored. */
+  attachments: AttachmentStore | null;
+  /** The tenant and the id in the actor's name. */
+  owner(): { tenant: string; conversationId: string };
+  /** Announces a conversation that lists contain, in the current transaction. Returns the wake-ups. */
+  announce(record: ConversationIdentity): readonly Promise<void>[];
+  /** Puts the conversation's entry into the directory. */
+  publish(): Promise<void>;
+}
+
+/** Rows that are read at once. */
+const PAGE = 50;
+/** Time after which an import that does not go on is removed, in milliseconds. */
+const ABANDONED_MS = 3_600_000;
+const IMPORT = "importing";
+/** The prefixes of the keys that a file has. */
+const EXPORTED_KEYS = ["ask:", "late:", "seen:", "tool:", "uninvited:"] as const;
+
+/** An import that has begun. */
+interface Begun {
+  /** The number of the next line. */
+  next: number;
+  at: number;
+  record: Omit<ConversationIdentity, "id" | "tenant"> | null;
+}
+
+const time = z.int().min(0);
+const recordSchema = z.strictObject({
+  title: z.string().max(200).nullable(),
+  projectId: definitionIdSchema,
+  participants: z.array(participantSchema).max(200),
+  agents: z
+    .array(
+      z.looseObject({
+        id: agentIdSchema,
+        chain: z.looseObject({ persona: z.looseObject({ definition: z.looseObject({}) }) }),
+      }),
+    )
+    .min(1)
+    .max(100),
+  several: z.literal(true).exactOptional(),
+  listed: z.literal(false).exactOptional(),
+  call: z
+    .looseObject({ operationId: z.string(), from: z.string(), readers: z.array(z.string()) })
+    .exactOptional(),
+  locationHint: z.string().exactOptional(),
+  createdAt: time,
+});
+const journalSchema = z.strictObject({
+  seq: z.int().min(1),
+  at: time,
+  body: z.tuple(
+    [z.union([z.looseObject({}), z.array(z.unknown())])],
+    z.tuple([z.enum(ENTRY_TYPES)], z.unknown()),
+  ),
+});
+const turnSchema = z.looseObject({
+  n: z.int().min(1),
+  stem: z.string(),
+  status: z.enum(["completed", "failed"]),
+  agentId: agentIdSchema,
+  caller: z.looseObject({ type: z.enum(["user", "agent", "workflow"]) }),
+  createdAt: time,
+  firstSeq: z.int().min(1),
+  snapshotSeq: z.int().min(1),
+});
+const keySchema = z.tuple([
+  z
+    .string()
+    .refine((key) => EXPORTED_KEYS.some((prefix) => key.startsWith(prefix)), "Must be a key of an export."),
+  z.json(),
+]);
+const attachmentSchema = z.strictObject({
+  id: z.string(),
+  mediaType: z.string(),
+  name: z.string().exactOptional(),
+  base64: z.base64(),
+});
+
+export class ConversationBackup {
+  constructor(private readonly ports: BackupPorts) {}
+
+  /** Returns the lines of the conversation. Throws `NOT_FOUND`, `FORBIDDEN`, `CONFLICT` while it has work. */
+  export(principal: Principal): ReadableStream<Uint8Array> {
+    const { state } = this.ports.runtime;
+    checkKeeper(state.record, principal);
+    checkIdle(state);
+    return linesStream(this.#lines(state));
+  }
+
+  /** Takes a part of a file. Throws `FORBIDDEN`, `CONFLICT`, and `INVALID_INPUT` for a line that is wrong. */
+  async import(principal: Principal, given: ImportPart): Promise<void> {
+    const { database, keyValue, runtime, wakeup, owner } = this.ports;
+    if (principal.tenant !== owner().tenant || !principal.roles.includes("admin"))
+      throw new DramatisError("FORBIDDEN", "Only administrators may import conversations.");
+    const { from, lines, isLast } = checkPart(given);
+    if (runtime.exists || runtime.store.tombstone() !== undefined)
+      throw new DramatisError("CONFLICT", "A conversation has this id, or had it. Choose another id.");
+    if (from === 1) this.#clear();
+    const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
+    for (const [index, line] of parsed.entries()) await this.#attach(from + index, line);
+    const sent = database.transaction(() => {
+      const begun = keyValue.get<Begun>(IMPORT) ?? { next: 1, at: this.ports.clock.now(), record: null };
+      if (begun.next !== from)
+        throw new DramatisError(
+          "CONFLICT",
+          `The import goes on with line ${begun.next}, not ${from}. Begin it anew.`,
+        );
+      if (from === 1) {
+        runtime.store.createTables();
+        void wakeup.arm(ABANDONED_MS);
+      }
+      for (const [index, line] of parsed.entries())
+        atLine(from + index, () => this.#take(from + index, line, begun));
+      begun.next = from + lines.length;
+      keyValue.put(IMPORT, begun);
+      return isLast ? this.#finish(begun, parsed.at(-1)) : [];
+    });
+    await Promise.all(sent);
+    if (isLast && runtime.state.record.listed !== false) await this.ports.publish();
+  }
+
+  /** Removes an import that does not go on. Returns the milliseconds until the next call; `null` where none is open. */
+  wake(): number | null {
+    const begun = this.ports.keyValue.get<Begun>(IMPORT);
+    if (begun === undefined || this.ports.runtime.exists) return null;
+    const left = begun.at + ABANDONED_MS - this.ports.clock.now();
+    if (left > 0) return left;
+    this.#clear();
+    void this.ports.attachments
+      ?.deleteAll(this.ports.owner())
+      .catch((error: unknown) => console.error(error));
+    return null;
+  }
+
+  async *#lines(state: ConversationState): AsyncGenerator<unknown> {
+    const { runtime, keyValue, clock, attachments } = this.ports;
+    const { store } = runtime;
+    const { seq: newest } = state;
+    const { id, tenant, fingerprint: _fingerprint, agents, ...record } = state.record;
+    yield headerOf("conversation", id, toIso(clock.now()));
+    yield { record: { ...record, agents } };
+    for (let seq = 1; seq <= newest; ) {
+      this.#checkUnchanged(newest);
+      const rows = store.journal.raw(seq, PAGE);
+      for (const row of rows) yield { journal: row };
+      const last = rows.at(-1);
+      if (last === undefined) break;
+      seq = last.seq + last.body.length - 1;
+    }
+    for (let n = 1; n <= state.turns; n++) {
+      const found = store.turns.get(n);
+      if (found !== null) yield { turn: found.turn };
+    }
+    for (const { id: sessionId } of agents) {
+      for (let from = 0; ; ) {
+        this.#checkUnchanged(newest);
+        const events = store.events.load(sessionId, { from, limit: PAGE, tail: false });
+        for (const event of events) yield { event };
+        const last = events.at(-1);
+        if (last === undefined) break;
+        from = last.seq + 1;
+      }
+    }
+    for (const prefix of EXPORTED_KEYS) for (const key of keysOf(keyValue, prefix)) yield { key };
+    for (const attachment of (await attachments?.list({ tenant, conversationId: id })) ?? []) {
+      const found = await attachments?.get({ tenant, conversationId: id }, attachment);
+      if (!found) continue;
+      const { mediaType, name, bytes } = found;
+      yield { attachment: { id: attachment, mediaType, ...defined({ name }), base64: toBase64(bytes) } };
+    }
+    this.#checkUnchanged(newest);
+  }
+
+  /** Throws `CONFLICT` if the conversation went on while it was exported: the file would be of two states. */
+  #checkUnchanged(newest: number): void {
+    const { runtime } = this.ports;
+    if (runtime.exists && runtime.state.seq === newest) return;
+    throw new DramatisError("CONFLICT", "The conversation has changed during its export. Export it again.", {
+      retriable: true,
+    });
+  }
+
+  async #attach(number: number, { attachment }: Record<string, unknown>): Promise<void> {
+    if (attachment === undefined) return;
+    try {
+      const { base64, ...info } = validate(attachmentSchema, attachment, "/attachment", "The attachment");
+      await this.ports.attachments?.put(this.ports.owner(), { ...info, bytes: fromBase64(base64) });
+    } catch (error) {
+      throw inLine(number, error);
+    }
+  }
+
+  #take(number: number, line: Record<string, unknown>, begun: Begun): void {
+    const { keyValue, runtime } = this.ports;
+    const { store } = runtime;
+    if (number === 1) {
+      checkHeader(line, "conversation");
+      return;
+    }
+    const [[kind = "", value] = []] = Object.entries(line);
+    switch (kind) {
+      case "record":
+        validate(recordSchema, value, "", "The record");
+        // SAFETY: the schema has checked what reads need; the rest is checked when the conversation is read at the end. Members keep their order.
+        begun.record = value as NonNullable<Begun["record"]>;
+        return;
+      case "journal":
+        store.journal.putRaw(validate(journalSchema, value, "", "The row of the journal"));
+        return;
+      case "turn":
+        validate(turnSchema, value, "", "The turn");
+        // SAFETY: as with the record.
+        store.turns.putStored(value as StoredTurn);
+        return;
+      case "event": {
+        const [event] = validate(schemas.events, [value], "", "The event");
+        // SAFETY: the schema is that of events.
+        if (event !== undefined) store.events.append(event.sessionId, event.seq, [event as SessionEvent]);
+        return;
+      }
+      case "key":
+        keyValue.put(...validate(keySchema, value, "", "The key"));
+        return;
+      case "attachment":
+      case "end":
+        return;
+      default:
+        throw new DramatisError("INVALID_INPUT", `An export has no line "${kind.slice(0, 40)}".`);
+    }
+  }
+
+  /** Makes the conversation visible, in the current transaction. Returns the wake-ups. Throws for a file that is not whole. */
+  #finish(
+    { next, record: read }: Begun,
+    last: Record<string, unknown> | undefined,
+  ): readonly Promise<void>[] {
+    const { keyValue, runtime, queries, owner } = this.ports;
+    const { store } = runtime;
+    const end = z.strictObject({ end: z.strictObject({ lines: z.literal(next - 1) }) });
+    if (!end.safeParse(last).success || read === null)
+      throw new DramatisError("INVALID_INPUT", `Line ${next}: The file is not whole. Export it again.`);
+    const { tenant, conversationId: id } = owner();
+    const record: ConversationIdentity = { ...read, id, tenant };
+    store.adopt(record);
+    keyValue.delete(IMPORT);
+    try {
+      const state = store.load();
+      if (state === null || state.active.size > 0)
+        throw new Error("The conversation has work, or no journal.");
+      for (let n = 1; n <= state.turns; n++) {
+        const turn = store.turn(n);
+        if (turn !== null) queries.view(state, turn);
+      }
+      for (const { id: session } of record.agents)
+        if (store.events.nextNumber(session) !== nextEvent(state.sessions, session))
+          throw new Error(`Events of the session "${session}" are missing.`);
+      queries.messages(state);
+      queries.journal(state);
+    } catch (cause) {
+      const message =
+        "The file has not the lines of one conversation: its journal, turns and events do not fit together.";
+      throw new DramatisError("INVALID_INPUT", message, { cause });
+    }
+    return record.listed === false ? [] : this.ports.announce(record);
+  }
+
+  #clear(): void {
+    const { database, keyValue } = this.ports;
+    dropOwnTables({ database, keyValue });
+    deleteValues({ database, keyValue }, [...CONVERSATION_KEYS, IMPORT]);
+  }
+}
+
+function* keysOf(keyValue: KeyValue, prefix: string): Generator<[string, unknown]> {
+  for (let after: string | undefined; ; ) {
+    const page: [string, unknown][] = keyValue.list(prefix, PAGE, after);
+    yield* page;
+    after = page.at(-1)?.[0];
+    if (page.length < PAGE) return;
+  }
+}
+
+/** Throws `CONFLICT` while the conversation has work. */
+function checkIdle(state: ConversationState): void {
+  const isBusy =
+    state.active.size > 0 ||
+    state.queue !== undefined ||
+    runningCompactions(state).length > 0 ||
+    runningExtractions(state).length > 0;
+  if (!isBusy) return;
+  throw new DramatisError("CONFLICT", "The conversation has work in progress. Export it when that is over.", {
+    retriable: true,
+  });
+}

@@ -1,0 +1,27 @@
+/** The signal that erases an entry of a conversation. */
+import type { NewEnvelope } from "../../../protocol/envelope.ts";
+import type { Caller } from "../../../protocol/views.ts";
+import type { Turn } from "./turn.ts";
+
+/** Erases an entry of a turn that is over. */
+export interface EraseEntry {
+  type: "conversation.entry.erase";
+  caller: Caller;
+  erasure: Erasure;
+  /** Words to the agents of the conversation. */
+  envelopes: readonly NewEnvelope[];
+}
+
+/** What is erased with an entry. */
+export interface Erasure {
+  /** Number of the turn. */
+  readonly turn: number;
+  readonly item: number;
+  /** The turn, and those that quote the entry, in their new forms. */
+  readonly turns: readonly Turn[];
+  /** The conversation's title goes: the entry has it. */
+  readonly title?: true;
+  /** What is to be removed elsewhere: attachments that are named nowhere else, and conversations that a call opened. */
+  readonly attachments: readonly string[];
+  readonly conversations: readonly string[];
+}

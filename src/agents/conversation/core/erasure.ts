@@ -1,0 +1,118 @@
+/**
+ * Erasing an entry of a conversation: the message of a user or an agent, or the call of a tool with its result. Pure.
+ *
+ * ERASE-1  The content of an erased entry is replaced by a placeholder wherever the conversation has it. Order, numbers, ids, times, usage and
+ *          costs stay.
+ * ERASE-2  Quotes of an erased message in other turns are erased with it: of replies to it, and of turns that an agent began with it.
+ */
+import { messageId } from "../../../protocol/ids.ts";
+import type { Json } from "../../../shared/json.ts";
+import { isJsonObject } from "../../../shared/json.ts";
+import type { Operation } from "./operation.ts";
+import type { Reply, Turn } from "./turn.ts";
+
+/** Stands in the place of erased content. */
+export const ERASED = "[erased]";
+
+/** Reports whether an item of a turn was erased. */
+export function isErased({ erased = [] }: Pick<Turn, "erased">, item: number): boolean {
+  return erased.includes(item);
+}
+
+/** Returns a turn that is over without the content of an item: 0 for the message that began it, otherwise a reply or an operation. */
+export function withoutItem(turn: Turn, item: number): Turn {
+  if (isErased(turn, item)) return turn;
+  const erased = [...(turn.erased ?? []), item].sort((a, b) => a - b);
+  const index = turn.operations.find((operation) => operation.item === item)?.reply;
+  return {
+    ...turn,
+    erased,
+    ...(item === 0 ? { input: ERASED, ...erasedError(turn) } : {}),
+    replies: turn.replies.map((reply, at) =>
+      reply.item === item ? erasedReply(reply) : at === index ? withoutNative(reply) : reply,
+    ),
+    operations: turn.operations.map((operation) =>
+      operation.item === item ? erasedOperation(operation) : operation,
+    ),
+  };
+}
+
+/** Returns another turn without its quotes of an item; the same turn where it has none. */
+export function withoutQuotes(turn: Turn, erased: { turn: Turn; item: number }): Turn {
+  const id = messageId(erased.turn, erased.item);
+  const { replied, besides, ...others } = turn;
+  const unquoted: Turn = {
+    ...others,
+    ...(replied === undefined
+      ? {}
+      : { replied: turn.replyTo === id ? { ...replied, text: ERASED } : replied }),
+    // The note on other turns has the beginnings of their messages.
+    ...(besides === undefined ? {} : { besides: ERASED }),
+  };
+  return turn.exchange?.message === id ? withoutItem(unquoted, 0) : unquoted;
+}
+
+/** Members of an entry's data whose texts are not content. */
+const KEPT = new Set([
+  "agentId",
+  "by",
+  "code",
+  "conversationId",
+  "expiresAt",
+  "name",
+  "operationId",
+  "outcome",
+  "runId",
+  "status",
+  "target",
+  "turnId",
+  "type",
+  "userId",
+]);
+
+/** Returns the data of an entry without its texts. Numbers, and texts that name things, stay. */
+export function withoutTexts(data: Json): Json {
+  if (typeof data === "string") return ERASED;
+  if (Array.isArray(data)) return data.map(withoutTexts);
+  if (!isJsonObject(data)) return data;
+  return Object.fromEntries(
+    Object.entries(data).map(([name, value]) => {
+      if (name === "input" || name === "modelInput") return [name, {}];
+      return [name, KEPT.has(name) && typeof value === "string" ? value : withoutTexts(value)];
+    }),
+  );
+}
+
+/** The message of an error may quote what it is about. */
+function erasedError({ error }: Turn): Pick<Turn, "error"> {
+  return error === undefined || error.code === "CANCELLED" ? {} : { error: { ...error, message: ERASED } };
+}
+
+function erasedReply({ reasoning: _reasoning, ...reply }: Reply): Reply {
+  return { ...withoutNative(reply), text: ERASED };
+}
+
+/** The reply in its provider's own format has its text and its calls once more. */
+function withoutNative({ native: _native, ...reply }: Reply): Reply {
+  return reply;
+}
+
+function erasedOperation(operation: Operation): Operation {
+  const { invalidArguments: _arguments, task: _task, approval, agent, result, ...others } = operation;
+  const { reason: _reason, ...answered } = approval ?? {};
+  const { asks: _asks, ...called } = agent ?? {};
+  return {
+    ...others,
+    input: {},
+    // SAFETY: members are left out of objects that are there.
+    ...(approval === undefined ? {} : { approval: answered as NonNullable<Operation["approval"]> }),
+    ...(agent === undefined ? {} : { agent: called as NonNullable<Operation["agent"]> }),
+    ...(result === undefined ? {} : { result: erasedResult(result) }),
+  };
+}
+
+function erasedResult(result: NonNullable<Operation["result"]>): NonNullable<Operation["result"]> {
+  const { tool_call_id, success, error } = result;
+  if (success) return { tool_call_id, success, result: ERASED };
+  return { tool_call_id, success, ...(error === undefined ? {} : { error: { ...error, message: ERASED } }) };
+}

@@ -1,0 +1,209 @@
+/**
+ * Erasing an entry of a conversation, and the job that removes what the entry alone has elsewhere.
+ *
+ * ERASE-5  Whoever may delete a conversation may erase its entries, also after its end. An entry of a turn that is active, or whose memories
+ *          are being extracted, and one that a summary in progress may have, is refused with `CONFLICT`, retriable.
+ * ERASE-6  An erasure is durable when it is acknowledged. Repeating it changes nothing.
+ * ERASE-7  Attachments that nothing else names are deleted, and conversations that an erased call has opened. A title that the erased
+ *          message has is removed.
+ * ERASE-8  The agents of the conversation are told: what they learned from the entry alone goes.
+ */
+import { attachmentIdOf } from "../../attachments/attachment.ts";
+import type { AttachmentStore } from "../../attachments/attachment-store.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { KeyValue } from "../../ports/key-value.ts";
+import type { ActorDatabase } from "../../ports/sql-database.ts";
+import type { ConversationApi } from "../../protocol/conversation-api.ts";
+import type { NewEnvelope } from "../../protocol/envelope.ts";
+import { calledConversationId, messageId, operationId, parseItemId, turnId } from "../../protocol/ids.ts";
+import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
+import type { Content } from "../../shared/content.ts";
+import { plainText } from "../../shared/content.ts";
+import { DramatisError, unwrap } from "../../shared/errors.ts";
+import type { Principal } from "../../shared/principal.ts";
+import { newOperationId } from "../base/mailbox/operation-id.ts";
+import type { Mirror } from "../base/mirror/mirror.ts";
+import { Removal, type RemovalStep } from "../base/removal/removal.ts";
+import type { Wakeup } from "../base/timers/wakeups.ts";
+import type { Erasure } from "./core/erase-entry.ts";
+import { isErased, withoutItem, withoutQuotes } from "./core/erasure.ts";
+import { extractionOf } from "./core/hooks.ts";
+import { type ConversationState, runningCompactions } from "./core/state.ts";
+import type { Turn } from "./core/turn.ts";
+import { checkKeeper } from "./door/access.ts";
+import type { ConversationRuntime } from "./runtime.ts";
+import { quotingTurns, TO_REMOVE } from "./store/entry-eraser.ts";
+
+export interface ErasingPorts {
+  clock: Clock;
+  database: ActorDatabase;
+  keyValue: KeyValue;
+  runtime: ConversationRuntime;
+  wakeup: Wakeup;
+  /** `null` where attachments are not stored. */
+  attachments: AttachmentStore | null;
+  /** The conversation's entry in the directory. */
+  listing: Pick<Mirror, "note" | "publish">;
+  /** Finds the actor of another conversation of the tenant. */
+  conversation(tenant: string, id: string): Promise<Pick<ConversationApi, "remove">>;
+}
+
+/** What is removed at once by the job. */
+const BATCH = 50;
+
+export class Erasing {
+  readonly #removal: Removal;
+
+  constructor(private readonly ports: ErasingPorts) {
+    this.#removal = new Removal({
+      clock: ports.clock,
+      wakeup: ports.wakeup,
+      left: () => this.#left(),
+      done: (name) => void ports.keyValue.delete(name),
+      steps: () => this.#left().map((name) => this.#step(name)),
+    });
+  }
+
+  /** As `Removal.wake`. */
+  wake(): number | null {
+    return this.#removal.wake();
+  }
+
+  /** Erases the entry with an id: of a message, or of an operation. Throws `NOT_FOUND`, `FORBIDDEN`, `CONFLICT` (ERASE-5). */
+  async erase(principal: Principal, id: string): Promise<void> {
+    const { runtime } = this.ports;
+    const { state } = runtime;
+    checkKeeper(state.record, principal);
+    const { turn, item } = this.#entry(id);
+    if (isErased(turn, item)) return;
+    checkFree(state, turn);
+    const erasure = this.#erasure(state, turn, item);
+    const armed = [this.#removal.note()];
+    const isRenamed = erasure.title === true && state.record.listed !== false;
+    if (isRenamed) armed.push(this.ports.listing.note());
+    await runtime.changes.erase({
+      type: "conversation.entry.erase",
+      caller: { type: "user", userId: principal.subject },
+      erasure,
+      envelopes: this.#words(state, turn, item),
+    });
+    await Promise.all(armed);
+    if (isRenamed) void this.ports.listing.publish();
+    void this.#removal.run();
+  }
+
+  /** Returns the item that an id names. Throws `NOT_FOUND`. */
+  #entry(id: string): { turn: Turn; item: number } {
+    const address = parseItemId(id);
+    const turn = address === null || address.prefix === "turn" ? null : this.ports.runtime.turn(address.n);
+    const item = address?.item ?? 0;
+    const isThere =
+      turn?.stem === address?.stem &&
+      (address?.prefix === "op"
+        ? turn?.operations.some((operation) => operation.item === item)
+        : item === 0 || turn?.replies.some((reply) => reply.item === item));
+    if (turn !== null && isThere) return { turn, item };
+    throw new DramatisError(
+      "NOT_FOUND",
+      "This conversation has no such entry. Give the id of a message or of an operation.",
+    );
+  }
+
+  #erasure({ record }: ConversationState, turn: Turn, item: number): Erasure {
+    const { database, runtime } = this.ports;
+    const changed = new Map([[turn.n, withoutItem(turn, item)]]);
+    const queue = [{ turn, item }];
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      const id = messageId(next.turn, next.item);
+      for (const n of quotingTurns(database, next.turn.n, id)) {
+        const before = changed.get(n) ?? runtime.store.turn(n);
+        if (before === null) continue;
+        const after = withoutQuotes(before, next);
+        if (isErased(after, 0) && !isErased(before, 0)) queue.push({ turn: before, item: 0 });
+        changed.set(n, after);
+      }
+    }
+    const operation = turn.operations.find((one) => one.item === item);
+    const text =
+      item === 0 ? plainText(turn.input) : (turn.replies.find((one) => one.item === item)?.text ?? "");
+    return {
+      turn: turn.n,
+      item,
+      turns: [...changed.values()],
+      ...(record.title !== null && isFrom(record.title, text) ? { title: true } : {}),
+      attachments: item === 0 ? attachmentsOf(turn.input) : [],
+      conversations: operation?.agent === undefined ? [] : openedBy(turn, operation),
+    };
+  }
+
+  /** Returns the word to each agent. */
+  #words({ record: { id, tenant, agents } }: ConversationState, turn: Turn, item: number): NewEnvelope[] {
+    const entries = this.ports.runtime.store.journal.entriesOf(turn.firstSeq, turn.n, item);
+    const body = { conversationId: id, turns: [{ turnId: turnId(turn), entries }] };
+    return agents.map((agent) => ({
+      operationId: newOperationId(),
+      to: { kind: "agent", tenant, id: agent.id },
+      type: MEMORY_SOURCES_ERASED,
+      body,
+    }));
+  }
+
+  #left(): string[] {
+    const { keyValue } = this.ports;
+    return Object.values(TO_REMOVE).flatMap((prefix) => keyValue.list(prefix, BATCH).map(([key]) => key));
+  }
+
+  #step(name: string): RemovalStep {
+    const { runtime, attachments, conversation } = this.ports;
+    return {
+      name,
+      run: async () => {
+        if (!runtime.exists) return undefined;
+        const { id: conversationId, tenant } = runtime.state.record;
+        if (name.startsWith(TO_REMOVE.attachment)) {
+          await attachments?.delete({ tenant, conversationId }, name.slice(TO_REMOVE.attachment.length));
+        } else {
+          const opened = await conversation(tenant, name.slice(TO_REMOVE.conversation.length));
+          const removed = await opened.remove({ subject: "system", tenant, roles: ["admin"] });
+          if (!removed.ok && removed.error.code !== "NOT_FOUND") unwrap(removed);
+        }
+        return undefined;
+      },
+    };
+  }
+}
+
+/** Throws `CONFLICT` where work is under way that has the content of the turn. */
+function checkFree(state: ConversationState, turn: Turn): void {
+  const busy =
+    turn.status === "active"
+      ? "Its turn is not over."
+      : extractionOf(state, turn.n) !== undefined
+        ? "Memories of its turn are being extracted."
+        : runningCompactions(state).length > 0
+          ? "The conversation is being summarised."
+          : null;
+  if (busy === null) return;
+  throw new DramatisError("CONFLICT", `The entry cannot be erased yet. ${busy} Try again in a moment.`, {
+    retriable: true,
+  });
+}
+
+/** Reports whether a title is the beginning of a text, or a part of it. */
+function isFrom(title: string, text: string): boolean {
+  const plain = (value: string) => value.replaceAll(/\s+/g, " ").replace(/…$/, "").trim().toLowerCase();
+  return plain(text).includes(plain(title));
+}
+
+function attachmentsOf(content: Content): string[] {
+  if (typeof content === "string") return [];
+  return content.flatMap((part) => ("url" in part ? (attachmentIdOf(part.url) ?? []) : []));
+}
+
+function openedBy(turn: Turn, { item, attempt, agent }: Turn["operations"][number]): string[] {
+  if (agent?.mode !== "delegate") return [];
+  const id = operationId(turn, item);
+  return Array.from({ length: attempt }, (_, index) =>
+    calledConversationId(id, index + 1, agent.jurisdiction),
+  );
+}

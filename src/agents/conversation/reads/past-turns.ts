@@ -1,0 +1,79 @@
+/**
+ * Reads past turns for the tool `history`.
+ *
+ * PAST-1  A page has the newest turns of the agent before a turn, the newest first, as many as fit its tokens, and at least one. Each turn
+ *         is on one page.
+ * PAST-2  An agent reads its own turns only: what others said before it came is for those who were told.
+ * PAST-3  A page reads a bounded number of rows, whatever the history.
+ */
+import { estimateTokens } from "../../../memory/session/tokens.ts";
+import { turnId } from "../../../protocol/ids.ts";
+import type { PastTurn, PastTurns, PastTurnsRequest } from "../../../protocol/tool-memory.ts";
+import { plainText } from "../../../shared/content.ts";
+import { defined } from "../../../shared/defined.ts";
+import { shorten } from "../../../shared/text.ts";
+import { toIso } from "../../../shared/time.ts";
+import { finalReply, type Turn } from "../core/turn.ts";
+import type { TurnFacts } from "../store/turn-reading.ts";
+
+/** Tokens of a page where the request sets none, and the bounds of what it may set. */
+const DEFAULT_TOKENS = 2_000;
+const MIN_TOKENS = 100;
+const MAX_TOKENS = 8_000;
+/** Rows that a page reads at most. */
+const MAX_ROWS = 100;
+/** Characters of a text of a turn that are shown at most, for each token of the page. */
+const CHARACTERS_PER_TOKEN = 2;
+
+/** The reads of the store. */
+export interface PastTurnsPorts {
+  /** Lists turns before number `n`, descending, at most `limit`. */
+  list(
+    n: number,
+    limit: number,
+  ): { turns: readonly Pick<TurnFacts, "n" | "stem" | "agentId" | "status">[]; more: boolean };
+  /** Returns a turn; `null` for an unknown number. */
+  turn(n: number): Turn | null;
+}
+
+/** Returns a page of the turns before number `n`. */
+export function readPastTurns(
+  ports: PastTurnsPorts,
+  n: number,
+  { agentId, tokens = DEFAULT_TOKENS }: Pick<PastTurnsRequest, "agentId" | "tokens">,
+): PastTurns {
+  const room = Math.min(MAX_TOKENS, Math.max(MIN_TOKENS, tokens));
+  const { turns: listed, more } = ports.list(n, MAX_ROWS);
+  const turns: PastTurn[] = [];
+  let used = 0;
+  let last: (typeof listed)[number] | undefined;
+  for (const facts of listed) {
+    const turn = facts.agentId === agentId && facts.status !== "active" ? ports.turn(facts.n) : null;
+    if (turn !== null) {
+      const shown = pastTurn(turn, room);
+      const size = estimateTokens(JSON.stringify(shown));
+      if (turns.length > 0 && used + size > room)
+        return { turns, ...defined({ next: last && turnId(last) }) };
+      turns.push(shown);
+      used += size;
+    }
+    last = facts;
+  }
+  return { turns, ...(more && last !== undefined ? { next: turnId(last) } : {}) };
+}
+
+function pastTurn(turn: Turn, tokens: number): PastTurn {
+  const { createdAt, input, operations } = turn;
+  const limit = (tokens * CHARACTERS_PER_TOKEN) / 2;
+  const [message, answer = ""] = [plainText(input), finalReply(turn)?.text];
+  const isShortened = message.length > limit || answer.length > limit;
+  const tools = operations.map(({ name }) => name);
+  return {
+    turnId: turnId(turn),
+    at: toIso(createdAt),
+    message: shorten(message, limit),
+    ...(answer === "" ? {} : { answer: shorten(answer, limit) }),
+    ...(tools.length === 0 ? {} : { tools: tools.slice(0, 20) }),
+    ...(isShortened ? { shortened: true as const } : {}),
+  };
+}

@@ -1,0 +1,92 @@
+/**
+ * The actions on memory.
+ *
+ * MEMACT-1  An action reaches the memory of the agent of its execution context only, as far as the scope of its conversation sees it. An
+ *           agent that its input names is ignored.
+ * MEMACT-2  `memory.write` writes once under its operation id, however often it runs. To delete what is gone changes nothing.
+ */
+import { z } from "zod";
+import type { ToolContext } from "../../../library/define.ts";
+import { ToolError } from "../../../library/tool-error.ts";
+import type { MemoryInput } from "../../../protocol/memory.ts";
+import type { MemoryAction } from "../../../protocol/task-definition.ts";
+import { DramatisError } from "../../../shared/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { validate } from "../../../shared/validation.ts";
+import { toolErrorCode } from "../tool-error-code.ts";
+
+/** The members of its context that an action uses. */
+type MemoryContext = Pick<ToolContext, "memory" | "operationId">;
+
+const address = z.looseObject({ id: z.string().min(1).max(200) });
+const batch = z.strictObject({ memories: z.array(z.record(z.string(), z.json())).min(1) });
+
+/** Runs an action on memory with the step's input. Throws `ToolError`. */
+export async function runMemory(
+  { kind }: MemoryAction,
+  given: Json,
+  { memory, operationId }: MemoryContext,
+): Promise<unknown> {
+  const input = withoutAgent(given);
+  try {
+    switch (kind) {
+      case "memory.write": {
+        const isBatch = "memories" in input;
+        const inputs = isBatch ? validate(batch, input).memories : [input];
+        const written = await memory.write(inputs.map((one, index) => once(one, operationId, index)));
+        return isBatch ? { memories: written } : written[0];
+      }
+      case "memory.read":
+        return await memory.read(validate(address, input).id);
+      case "memory.search":
+        return await memory.search(asGiven(input));
+      case "memory.list": {
+        const { items, nextCursor } = await memory.list(asGiven(input));
+        return { memories: items, ...(nextCursor !== undefined && { nextCursor }) };
+      }
+      case "memory.update": {
+        const { id, ...change } = validate(address, input);
+        return await memory.update(id, asGiven(change));
+      }
+      case "memory.delete":
+        return { deleted: await deleted(memory, validate(address, input).id) };
+      case "memory.archive":
+        return await memory.archive(validate(address, input).id);
+      default:
+        return kind satisfies never;
+    }
+  } catch (error) {
+    if (!(error instanceof DramatisError)) throw error;
+    const { message, retriable } = error;
+    throw new ToolError(message, { code: toolErrorCode(error), retriable, cause: error });
+  }
+}
+
+/** Returns the members of an input but those that name an agent (MEMACT-1). */
+function withoutAgent(given: Json): JsonObject {
+  if (!isJsonObject(given)) throw new ToolError("Its input must be an object.", { code: "INVALID_INPUT" });
+  const { agentId: _, agent_id: __, ...input } = given;
+  return input;
+}
+
+/** Returns a memory to write, with a key by which a repetition finds it (MEMACT-2). */
+function once(given: JsonObject, operationId: string, index: number): MemoryInput {
+  return asGiven({ idempotencyKey: `${operationId}/${index}`, ...withoutAgent(given) });
+}
+
+/** Erases a memory. Reports whether it was there. */
+async function deleted(memory: ToolContext["memory"], id: string): Promise<boolean> {
+  try {
+    await memory.delete(id);
+    return true;
+  } catch (error) {
+    if (error instanceof DramatisError && error.code === "NOT_FOUND") return false;
+    throw error;
+  }
+}
+
+/** Returns an input in the form that a method takes. */
+function asGiven<Value extends object>(input: object): Value {
+  // SAFETY: the agent checks all of it, and refuses what does not fit. Nothing here reads it.
+  return input as Value;
+}

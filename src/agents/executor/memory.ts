@@ -1,0 +1,90 @@
+/**
+ * The memory of a call's agent, by RPC to the agent's actor.
+ *
+ * MEMTOOL-5  A call of an agent without memory reaches none, and neither does a call that no agent makes.
+ */
+import { ToolError } from "../../library/tool-error.ts";
+import type { MemoryApi, MemoryReader, MemoryWriter } from "../../protocol/memory.ts";
+import type { CalledMemory, PastTurns, PastTurnsRequest, ToolMemory } from "../../protocol/tool-memory.ts";
+import { defined } from "../../shared/defined.ts";
+import { type Result, unwrap } from "../../shared/errors.ts";
+import type { CallContext } from "../../shared/identifiers.ts";
+
+const NO_MEMORY = "The agent of this call has no memory. Set `memory.scope` in its persona.";
+const NO_AGENT =
+  "This run belongs to no agent with memory: only the call of a tool or a hook of such an agent gives a run its memory. Start it by one.";
+const NO_TURNS = "A run reads no past turns. Give it what it needs as its input.";
+
+/** The actors of a call. */
+export interface MemoryPorts {
+  /** Finds the actor of an agent. */
+  agent(tenant: string, id: string): Promise<MemoryApi>;
+  /** Reads past turns of the conversation that a call comes from. */
+  pastTurns(context: CallContext, request: PastTurnsRequest): Promise<Result<PastTurns>>;
+}
+
+/** A call, as far as its rights in its agent's memory go. */
+export interface MemoryCall {
+  context: CallContext;
+  /** Absent where the agent has no memory. */
+  memory?: CalledMemory;
+}
+
+/** Returns the memory that a call may use. All ids come from the call's context. */
+export function memoryFor(ports: MemoryPorts, { context, memory }: MemoryCall): ToolMemory {
+  /** Returns the agent, and the rights of the call. Throws `ToolError` where there are none (MEMTOOL-5). */
+  const rights = async () => {
+    const turn = context.runId === undefined ? context : memory?.turn;
+    if (turn === undefined) throw new ToolError(NO_AGENT, { code: "INVALID_INPUT" });
+    if (memory === undefined) throw new ToolError(NO_MEMORY, { code: "PERMISSION_DENIED" });
+    const { agentId, conversationId, turnId } = turn;
+    const { scope, userId, tainted } = memory;
+    const reader: MemoryReader = { scope, conversationId, ...defined({ userId }) };
+    const writer: MemoryWriter = {
+      reader,
+      author:
+        context.runId === undefined
+          ? { kind: "tool", conversationId, turnId }
+          : { kind: "run", runId: context.runId },
+      subject: { conversationId, ...defined({ userId }) },
+      sources: [{ conversationId, turnId }],
+      ...defined({ tainted }),
+    };
+    return { agent: await ports.agent(context.tenant, agentId), agentId, turnId, reader, writer };
+  };
+  return {
+    async write(inputs) {
+      const { agent, writer } = await rights();
+      return unwrap(await agent.writeMemories(writer, inputs));
+    },
+    async search(query) {
+      const { agent, reader } = await rights();
+      return unwrap(await agent.searchMemories(reader, query));
+    },
+    async read(id) {
+      const { agent, reader } = await rights();
+      return unwrap(await agent.readMemory(reader, id));
+    },
+    async list(options) {
+      const { agent, reader } = await rights();
+      return unwrap(await agent.listMemories(reader, options));
+    },
+    async update(id, change) {
+      const { agent, writer } = await rights();
+      return unwrap(await agent.updateMemory(writer, id, change));
+    },
+    async delete(id) {
+      const { agent, writer } = await rights();
+      unwrap(await agent.deleteMemory(writer, id));
+    },
+    async archive(id) {
+      const { agent, writer } = await rights();
+      return unwrap(await agent.archiveMemory(writer, id));
+    },
+    async pastTurns(options = {}) {
+      const { agentId, turnId } = await rights();
+      if (context.runId !== undefined) throw new ToolError(NO_TURNS, { code: "PERMISSION_DENIED" });
+      return unwrap(await ports.pastTurns(context, { ...options, agentId, turnId }));
+    },
+  };
+}

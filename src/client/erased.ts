@@ -1,0 +1,38 @@
+/** Takes away what was shown of an erased entry. Pure. */
+import type { MessageView } from "../protocol/views.ts";
+import type { LiveConversation, TurnItem, TurnState } from "./state.ts";
+
+/** Stands in the place of erased content, as in what the server sends from then on. */
+const ERASED = "[erased]";
+
+/** The ids of an erased entry: of a message, or of an operation. */
+interface Entry {
+  messageId?: string;
+  operationId?: string;
+}
+
+/** Hides the content of a message of the transcript. */
+export function withoutMessage(state: LiveConversation, entry: Entry): LiveConversation {
+  return { ...state, messages: state.messages.map((message) => hidden(message, entry)) };
+}
+
+/** Hides the content of an item of a turn. */
+export function withoutItem(turn: TurnState, entry: Entry): TurnState {
+  const id = entry.messageId ?? entry.operationId;
+  return { ...turn, items: turn.items.map((item) => (item.id === id ? hiddenItem(item, entry) : item)) };
+}
+
+function hidden(message: MessageView, { messageId }: Entry): MessageView {
+  return message.id === messageId ? { ...message, content: ERASED } : message;
+}
+
+function hiddenItem(item: TurnItem, entry: Entry): TurnItem {
+  if (item.type === "message") return { ...item, message: hidden(item.message, entry) };
+  if (item.type !== "tool") return { ...item, text: ERASED };
+  const { result, error, progress: _progress, task: _task, ...operation } = item.operation;
+  const outcome = {
+    ...(result === undefined ? {} : { result: ERASED }),
+    ...(error === undefined ? {} : { error: { ...error, message: ERASED } }),
+  };
+  return { ...item, operation: { ...operation, input: {}, ...outcome } };
+}

@@ -1,0 +1,99 @@
+/**
+ * Exports and imports over HTTP.
+ *
+ * BACKUP-6  An import holds one part of the body in memory: at most 512 KiB of lines, or one longer line of at most 16 MiB.
+ */
+import { z } from "zod";
+import type { ImportPart } from "../../protocol/keeping-api.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { HEADERS } from "../base/problem.ts";
+import type { ApiOperation } from "../openapi/operation.ts";
+
+/** Characters of a line of a file. */
+const MAX_LINE = 16 * 1024 * 1024;
+/** Characters and lines of a part that an actor takes at once. */
+const PART_LENGTH = 512 * 1024;
+const PART_LINES = 500;
+
+type Described = Pick<ApiOperation, "id" | "path" | "tag" | "summary" | "description" | "params" | "errors">;
+
+/** Describes an operation that exports. */
+export function exportOperation(operation: Described): ApiOperation {
+  const description = "The file: one JSON text per line.";
+  return {
+    method: "get",
+    ...operation,
+    answers: [{ status: 200, description, type: "application/octet-stream" }],
+  };
+}
+
+/** Describes an operation that imports. `idDescription` is that of the query parameter `id`. */
+export function importOperation({
+  idDescription,
+  created,
+  ...operation
+}: Described & { idDescription: string; created: z.ZodType }): ApiOperation {
+  return {
+    method: "post",
+    ...operation,
+    query: z.object({ id: z.exactOptional(z.string().meta({ description: idDescription })) }),
+    answers: [{ status: 201, description: "What was imported.", body: created, location: true }],
+    errors: [...(operation.errors ?? []), "INVALID_JSON", "INVALID_INPUT", "TOO_LARGE"],
+  };
+}
+
+/** Answers with the lines of an export. */
+export function exported(lines: ReadableStream<Uint8Array>): Response {
+  return new Response(lines, { headers: { ...HEADERS, "content-type": "application/x-ndjson" } });
+}
+
+/** Passes the lines of a body on, in parts. Throws `TOO_LARGE` for a long line, `INVALID_INPUT` for an empty body, and what `take` throws. */
+export async function importFile(
+  { body }: Request,
+  take: (part: ImportPart) => Promise<unknown>,
+): Promise<void> {
+  let part: string[] = [];
+  let length = 0;
+  let from = 1;
+  const pass = async (isLast: boolean) => {
+    await take({ from, lines: part, isLast });
+    from += part.length;
+    [part, length] = [[], 0];
+  };
+  for await (const line of linesOf(body)) {
+    if (part.length > 0 && (length + line.length > PART_LENGTH || part.length === PART_LINES))
+      await pass(false);
+    part.push(line);
+    length += line.length;
+  }
+  if (from === 1 && part.length === 0)
+    throw new DramatisError("INVALID_INPUT", "The body is empty. Send the file of an export.");
+  await pass(true);
+}
+
+/** Yields the lines of a body, without empty ones. */
+async function* linesOf(body: ReadableStream<Uint8Array> | null): AsyncGenerator<string> {
+  let rest = "";
+  let count = 1;
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+  const decoded = (chunk?: Uint8Array) => {
+    try {
+      return chunk === undefined ? decoder.decode() : decoder.decode(chunk, { stream: true });
+    } catch (cause) {
+      throw new DramatisError("INVALID_JSON", "The body is not valid UTF-8.", { cause });
+    }
+  };
+  for await (const chunk of body ?? []) {
+    const lines = (rest + decoded(chunk)).split("\n");
+    rest = lines.pop() ?? "";
+    if (rest.length > MAX_LINE)
+      throw new DramatisError(
+        "TOO_LARGE",
+        `Line ${count + lines.length} has more than ${MAX_LINE} characters.`,
+      );
+    count += lines.length;
+    yield* lines.filter((line) => line !== "");
+  }
+  const last = rest + decoded();
+  if (last !== "") yield last;
+}

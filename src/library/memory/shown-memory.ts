@@ -1,0 +1,24 @@
+/** Memories as a model is shown them. Pure. */
+import type { Memory } from "../../protocol/memory.ts";
+import type { ShownMemory } from "../../protocol/tool-memory.ts";
+import { defined } from "../../shared/defined.ts";
+import { shorten } from "../../shared/text.ts";
+
+/** Characters of one memory that a model is shown. */
+export const MAX_SHOWN_LENGTH = 2_000;
+
+type Shown = Pick<
+  Memory,
+  "id" | "version" | "type" | "content" | "key" | "time" | "speaker" | "tainted" | "truncated" | "createdAt"
+>;
+
+/** Returns the members of a memory that a model is shown: no metadata, no subject, and a text of bounded length. */
+export function shownMemory(memory: Shown): ShownMemory {
+  const { id, version, type, content, key, time, createdAt, speaker, tainted, truncated } = memory;
+  const isCut = truncated === true || content.length > MAX_SHOWN_LENGTH;
+  return {
+    ...{ id, version, type, content: shorten(content, MAX_SHOWN_LENGTH) },
+    time: time ?? createdAt,
+    ...defined({ key, speaker, tainted, truncated: isCut ? true : undefined }),
+  };
+}

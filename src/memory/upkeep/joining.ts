@@ -1,0 +1,176 @@
+/**
+ * Applies what a consolidation asks for.
+ *
+ * CONSOLIDATE-1  A consolidation changes memories of its group, at the versions that it was given. If one of those that a summary is made of was
+ *                changed or erased meanwhile, the summary is refused.
+ * CONSOLIDATE-2  A summary has the sources of all that it is made of, and is tainted if one of them is. They are archived, not deleted.
+ * CONSOLIDATE-3  A group has memories of one subject, and so has what is made of it: readers who did not see a memory do not see it in a summary.
+ */
+import type { MemoryOutcome } from "../../protocol/memory.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { type Corpus, staleVersion } from "../corpus/corpus.ts";
+import type { Cause } from "../corpus/decide.ts";
+import { type CheckedOperation, checkOperation, checkSizes } from "../corpus/schemas.ts";
+import type { StoredMemory } from "../corpus/stored-memory.ts";
+
+/** The type of what a consolidation writes, where it names none. */
+const DEFAULT_TYPE = "summary";
+/** Operations of one consolidation. */
+const MAX_OPERATIONS = 100;
+
+/** A memory that a consolidation was given: its number and its version. */
+export type Member = readonly [n: number, version: number];
+
+/** Operations, with what the transaction needs of them. */
+export interface PreparedJoin {
+  operations: { operation: CheckedOperation | null; hash: string }[];
+  vectors: unknown;
+}
+
+/** Reads what `applyJoin` needs, before its transaction. Operations beyond the limit are left out. */
+export async function prepareJoin(
+  corpus: Corpus,
+  userId: string | null,
+  given: readonly unknown[],
+): Promise<PreparedJoin> {
+  const checked = given.slice(0, MAX_OPERATIONS).map(checkOperation);
+  const texts = checked.flatMap((operation) => contentOf(operation) ?? []);
+  const operations = checked.map(async (operation) => {
+    const text = contentOf(operation);
+    return { operation, hash: text === undefined ? "" : await corpus.hash.of(userId, text) };
+  });
+  return { operations: await Promise.all(operations), vectors: await corpus.ports.index.prepare(texts) };
+}
+
+function contentOf(operation: CheckedOperation | null): string | undefined {
+  return operation !== null && "content" in operation ? operation.content : undefined;
+}
+
+/** Applies operations in the current transaction. One that is refused does not keep the others from applying. */
+export function applyJoin(
+  corpus: Corpus,
+  members: readonly Member[],
+  prepared: PreparedJoin,
+): MemoryOutcome[] {
+  const given = new Map(members);
+  return prepared.operations.map(({ operation, hash }): MemoryOutcome => {
+    try {
+      return corpus.ports.database.transaction(() =>
+        applyOne(corpus, given, { operation, hash, vectors: prepared.vectors }),
+      );
+    } catch (error) {
+      if (!(error instanceof DramatisError)) throw error;
+      return { status: "refused", code: error.code, message: error.message };
+    }
+  });
+}
+
+interface One {
+  operation: CheckedOperation | null;
+  hash: string;
+  vectors: unknown;
+}
+
+function applyOne(corpus: Corpus, given: Map<number, number>, one: One): MemoryOutcome {
+  const { operation } = one;
+  if (operation === null) throw new DramatisError("INVALID_INPUT", "The operation is not valid.");
+  checkSizes("content" in operation ? operation : {});
+  const cause = causeOf(corpus);
+  if (operation.op === "write") return writeOne(corpus, given, operation, one);
+  const memory = memberById(corpus, given, operation.memoryId);
+  switch (operation.op) {
+    case "update": {
+      const { op: _, memoryId: __, ...change } = operation;
+      refuseErased(corpus, one.hash);
+      const after = corpus.changeOne(memory, change, { ...cause, tainted: memory.tainted }, one);
+      return applied(memory, after, given);
+    }
+    case "archive":
+      return applied(memory, corpus.archiveOne(memory, cause), given);
+    case "delete":
+      corpus.eraseOne(memory, { isErased: false, hash: null });
+      given.delete(memory.n);
+      return { status: "applied", memoryId: memory.id, version: memory.version + 1 };
+    default:
+      return operation satisfies never;
+  }
+}
+
+function writeOne(
+  corpus: Corpus,
+  given: Map<number, number>,
+  operation: Extract<CheckedOperation, { op: "write" }>,
+  { hash, vectors }: One,
+): MemoryOutcome {
+  const { op: _, derivedFrom, subjectName: __, key: ___, ...input } = operation;
+  const parts =
+    derivedFrom === undefined
+      ? [...given.keys()].map((n) => member(corpus, given, n))
+      : [...new Set(derivedFrom)].map((id) => memberById(corpus, given, id));
+  const [first] = parts;
+  if (first === undefined)
+    throw new DramatisError("INVALID_INPUT", "A summary is made of at least one memory.");
+  refuseErased(corpus, hash);
+  const cause = causeOf(corpus);
+  const conversations = new Set(parts.map(({ conversationId }) => conversationId));
+  const subject = {
+    userId: first.userId,
+    // A summary of several conversations of a user belongs to none of them.
+    conversationId: conversations.size === 1 ? first.conversationId : null,
+    hash,
+  };
+  const isTainted = parts.some(({ tainted }) => tainted);
+  const whole = corpus.insertOne(
+    subject,
+    { ...input, type: input.type ?? DEFAULT_TYPE },
+    { ...cause, tainted: isTainted },
+    vectors,
+  );
+  for (const part of parts) {
+    joinPart(corpus, whole, part);
+    applied(part, corpus.archiveOne(part, cause), given);
+  }
+  return { status: "applied", memoryId: whole.id, version: whole.version };
+}
+
+/** Notes that a memory was made of another one, whose sources are its own. */
+export function joinPart(corpus: Corpus, whole: StoredMemory, part: StoredMemory): void {
+  const { memories } = corpus.rows;
+  memories.addPart(whole.n, part);
+  for (const source of memories.sources(part.n)) memories.addSource(whole.n, source);
+}
+
+export function causeOf(corpus: Corpus): Cause {
+  return { now: corpus.ports.clock.now(), by: { kind: "consolidation" }, sources: [], tainted: false };
+}
+
+function refuseErased(corpus: Corpus, hash: string): void {
+  if (hash !== "" && corpus.rows.tombstones.hasHash(hash))
+    throw new DramatisError("CONFLICT", "This text was erased. A consolidation does not bring it back.");
+}
+
+function applied(before: StoredMemory, after: StoredMemory, given: Map<number, number>): MemoryOutcome {
+  if (after.version === before.version) return { status: "unchanged", memoryId: after.id };
+  given.set(after.n, after.version);
+  return { status: "applied", memoryId: after.id, version: after.version };
+}
+
+function memberById(corpus: Corpus, given: ReadonlyMap<number, number>, id: string): StoredMemory {
+  const memory = corpus.findById(id);
+  if (memory === undefined || !given.has(memory.n))
+    throw new DramatisError(
+      "NOT_FOUND",
+      "The consolidation was not given this memory, or it was erased since.",
+    );
+  return member(corpus, given, memory.n);
+}
+
+/** Returns a memory of the group, if it has still the version that was given. Throws `NOT_FOUND` or `CONFLICT` (CONSOLIDATE-1). */
+export function member(corpus: Corpus, given: ReadonlyMap<number, number>, n: number): StoredMemory {
+  const memory = corpus.rows.memories.find(n);
+  const version = given.get(n);
+  if (memory === undefined || version === undefined || memory.hidden)
+    throw new DramatisError("NOT_FOUND", "A memory that was to be joined was erased since.");
+  if (memory.version !== version) throw staleVersion(memory, version);
+  return memory;
+}

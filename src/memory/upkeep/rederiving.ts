@@ -1,0 +1,103 @@
+/**
+ * Derives memories again that have lost one of several sources.
+ *
+ * REDERIVE-1  A memory whose text one of its remaining sources has said, or that was written without a source, comes back to searches as it is. Its log loses its older texts and the
+ *             sources that were erased. A memory whose text only an erased source has said is erased.
+ * REDERIVE-2  A summary is made again of the memories that are left of those it was made of, and has their sources alone. If nothing is left of
+ *             them, or nothing can be made, it is erased, and what is left of them comes back to searches.
+ */
+import type { MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
+import { toIso } from "../../shared/time.ts";
+import type { Corpus } from "../corpus/corpus.ts";
+import type { StoredMemory } from "../corpus/stored-memory.ts";
+import { causeOf, joinPart, type Member, member, type PreparedJoin } from "./joining.ts";
+
+/** Returns the memories that are left of those that a summary was made of. */
+export function partsLeft(corpus: Corpus, whole: StoredMemory): StoredMemory[] {
+  return corpus.rows.memories.parts(whole.n).flatMap((id) => corpus.findById(id) ?? []);
+}
+
+/** Decides, in the current transaction, about a memory that was made of no others (REDERIVE-1). `vectors` are those of its text. */
+export function rederiveAlone(corpus: Corpus, memory: StoredMemory, vectors: unknown): void {
+  const { memories } = corpus.rows;
+  const sources = memories.sources(memory.n);
+  const log = memories.log(memory.n);
+  const isDerived = log.at(-1)?.by.kind === "consolidation";
+  if (isDerived || !isSupported(log, sources)) {
+    corpus.eraseOne(memory, { isErased: true, hash: null });
+    return;
+  }
+  for (const entry of log) memories.addLog(memory.n, withoutPast(entry, sources));
+  comeBack(corpus, { ...memory, hidden: false }, vectors);
+}
+
+/** Reports whether one of these sources has said the text as it is now. */
+function isSupported(log: readonly MemoryLogEntry[], sources: readonly MemorySource[]): boolean {
+  const newest = log.find(({ change, before }) => change === "written" || (change === "updated" && before));
+  // What came by the API, a run or an import has no source that could be erased.
+  if (newest?.sources.length === 0 && newest.by.kind !== "consolidation") return true;
+  // Who said the same again is in the sources alone. That counts where the memory has only ever had one text.
+  if (newest === undefined || newest.change === "written") return sources.length > 0;
+  const said = log.filter(({ version }) => version >= newest.version).flatMap((entry) => entry.sources);
+  return said.some((one) => sources.some((left) => isSame(one, left)));
+}
+
+function isSame(one: MemorySource, other: MemorySource): boolean {
+  return one.conversationId === other.conversationId && one.turnId === other.turnId;
+}
+
+function withoutPast({ before: _, ...entry }: MemoryLogEntry, left: readonly MemorySource[]): MemoryLogEntry {
+  return { ...entry, sources: entry.sources.filter((one) => left.some((other) => isSame(one, other))) };
+}
+
+/** Stores a memory that searches find again, as a new version. */
+function comeBack(corpus: Corpus, memory: StoredMemory, vectors: unknown): void {
+  const { now, by } = causeOf(corpus);
+  const next = { ...memory, version: memory.version + 1, updatedAt: now };
+  const log: MemoryLogEntry = { version: next.version, change: "restored", at: toIso(now), by, sources: [] };
+  corpus.rows.apply({ memory: next, log }, { ...memory, hidden: true }, vectors);
+}
+
+/**
+ * Makes a summary again, in the current transaction, of what a consolidation wrote about the memories that are left (REDERIVE-2). Throws `CONFLICT`
+ * or `NOT_FOUND` if one of them has changed meanwhile.
+ */
+export function rederiveWhole(
+  corpus: Corpus,
+  whole: StoredMemory,
+  members: readonly Member[],
+  { operations, vectors }: PreparedJoin,
+  partVectors: unknown,
+): void {
+  const { memories, tombstones } = corpus.rows;
+  const given = new Map(members);
+  const parts = members.map(([n]) => member(corpus, given, n));
+  const written = operations.find(({ operation }) => operation?.op === "write");
+  const { operation, hash = "" } = written ?? {};
+  if (operation?.op !== "write" || tombstones.hasHash(hash)) {
+    giveUpWhole(corpus, whole, parts, partVectors);
+    return;
+  }
+  for (const { conversationId, turnId } of memories.sources(whole.n))
+    memories.removeSource(conversationId, turnId, whole.n);
+  const tainted = parts.some((part) => part.tainted);
+  const { content, significance } = operation;
+  const cause = { ...causeOf(corpus), tainted };
+  const after = corpus.changeOne(whole, { content, significance }, cause, { hash, vectors });
+  if (after.hidden) comeBack(corpus, { ...after, hidden: false, tainted }, vectors);
+  // The log has the text that was true before: it told of what was erased.
+  for (const entry of memories.log(whole.n)) memories.addLog(whole.n, withoutPast(entry, []));
+  for (const part of parts) joinPart(corpus, whole, part);
+}
+
+/** Erases a summary, and brings what is left of its memories back to searches. `vectors` are those of their texts. */
+export function giveUpWhole(
+  corpus: Corpus,
+  whole: StoredMemory,
+  parts: readonly StoredMemory[],
+  vectors: unknown,
+): void {
+  corpus.eraseOne(whole, { isErased: true, hash: null });
+  for (const part of parts)
+    if (part.state === "archived" && !part.hidden) comeBack(corpus, { ...part, state: "current" }, vectors);
+}

@@ -1,0 +1,100 @@
+/** The memory of an agent as its tools and tasks use it: in the scope of the call that runs. */
+
+import { z } from "zod";
+import type { Result } from "../shared/errors.ts";
+import type { JsonObject } from "../shared/json.ts";
+import type { Page, PageOptions } from "../shared/page.ts";
+import {
+  MEMORY_SCOPES,
+  type Memory,
+  type MemoryChange,
+  type MemoryFilter,
+  type MemoryInput,
+  type MemoryQuery,
+  type MemoryScope,
+  type MemorySearchResult,
+} from "./memory.ts";
+
+/** The rights of a call in its agent's memory. They come from the record of its turn, and from nothing that a model or a client writes. */
+export interface CalledMemory {
+  scope: MemoryScope;
+  /** The user of the turn; absent where nobody or more than one it could be. */
+  userId?: string;
+  /** The turn has read what nobody vouches for, so what the call writes is marked. */
+  tainted?: true;
+  /** The turn whose call started the run that makes this call; absent where a turn makes it. */
+  turn?: { agentId: string; conversationId: string; turnId: string };
+}
+
+const id = z.string().min(1).max(200);
+
+export const calledMemorySchema: z.ZodType<CalledMemory> = z.object({
+  scope: z.enum(MEMORY_SCOPES),
+  userId: id.exactOptional(),
+  tainted: z.literal(true).exactOptional(),
+  turn: z.object({ agentId: id, conversationId: id, turnId: id }).exactOptional(),
+});
+
+/**
+ * The memory of the call's agent, as far as the scope of its persona reaches. What is written is about the call's user and conversation,
+ * whatever subject an input names. Rejects with `ToolError`, `FORBIDDEN` for an agent without memory.
+ */
+export interface ToolMemory {
+  /** Writes up to 100 memories, all or none. A repeated write with the same `idempotencyKey` returns what the first one wrote. */
+  write(inputs: MemoryInput[]): Promise<Memory[]>;
+  search(query: MemoryQuery): Promise<MemorySearchResult>;
+  read(id: string): Promise<Memory>;
+  list(options?: PageOptions & MemoryFilter): Promise<Page<Memory>>;
+  update(id: string, change: MemoryChange): Promise<Memory>;
+  /** Erases a memory and its log. */
+  delete(id: string): Promise<void>;
+  archive(id: string): Promise<Memory>;
+  /** Returns turns of the call's conversation before its own, the newest first. */
+  pastTurns(options?: PastTurnsOptions): Promise<PastTurns>;
+}
+
+export interface PastTurnsOptions {
+  /** Only turns before this one: `next` of the page before. */
+  before?: string;
+  /** Estimated tokens of the page, from 100 to 8 000; 2 000 when absent. */
+  tokens?: number;
+}
+
+/** A page of past turns. */
+export interface PastTurns {
+  turns: PastTurn[];
+  /** The turn before which the next page begins; absent where there are no older ones. */
+  next?: string;
+}
+
+/** A turn that is over, in words. */
+export type PastTurn = {
+  turnId: string;
+  /** ISO 8601 UTC. */
+  at: string;
+  /** The message that began the turn. */
+  message: string;
+  /** The answer; absent where there was none. */
+  answer?: string;
+  /** The names of the tools that were called, in order. */
+  tools?: string[];
+  /** Texts were shortened to fit the page. */
+  shortened?: true;
+};
+
+/** The request of an executor for past turns. */
+export interface PastTurnsRequest extends PastTurnsOptions {
+  /** The turn that asks. */
+  turnId: string;
+  /** Its agent: other agents' turns are not shown. */
+  agentId: string;
+}
+
+/** The door of a conversation's actor for reads of its past. Only Workers with a binding reach it. */
+export interface PastTurnsApi {
+  /** Returns the turns of an agent before the one that asks. `NOT_FOUND` for unknown turns. */
+  pastTurns(request: PastTurnsRequest): Promise<Result<PastTurns>>;
+}
+
+/** The members of a memory that a model is shown. */
+export type ShownMemory = JsonObject & { id: string; version: number; type: string; content: string };

@@ -1,0 +1,238 @@
+/** Exports and imports of conversations and agents on the real Worker. */
+import { exports } from "cloudflare:workers";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { AgentApi } from "../../src/protocol/agent-api.ts";
+import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
+import type { MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
+import { unwrap } from "../../src/shared/errors.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import { Play } from "./provider.ts";
+import { ADA, createAgent, createConversation, leaveAlone, request, TestConversation } from "./world.ts";
+
+const MEMBER: Principal = { subject: "ada", tenant: "test", roles: ["member"] };
+const AUTHOR: Principal = { subject: "auth", tenant: "test", roles: ["author"] };
+const READER: MemoryReader = { principal: ADA };
+
+let handy: string;
+
+beforeAll(async () => {
+  handy = await createAgent("test/handy");
+});
+
+const post = async (path: string, body: string, principal?: Principal) => {
+  const response = await request(path, { method: "POST", body }, principal);
+  return {
+    status: response.status,
+    body: await response.json<{ id: string; code?: string; detail?: string }>(),
+  };
+};
+
+const fileOf = async (path: string, principal?: Principal) => {
+  const response = await request(`${path}/export`, {}, principal);
+  return { status: response.status, text: await response.text() };
+};
+
+/** A conversation with calls, a long answer, an attachment, an erased entry and another agent. */
+async function fullConversation(): Promise<TestConversation> {
+  const conversation = await createConversation(handy);
+  leaveAlone(conversation);
+  const other = await createAgent("test/plain");
+  const add = { method: "POST", body: JSON.stringify({ type: "agent", id: other, handoff: "full" }) };
+  const upload = { method: "POST", headers: { "content-type": "image/png" }, body: "an image" };
+  const { url } = await (await request(`${conversation.path}/attachments`, upload)).json<{ url: string }>();
+  const over = async (turnId: string) =>
+    expect.poll(async () => (await conversation.turn(turnId)).status).not.toBe("active");
+  const { turnId } = await conversation.play(
+    {
+      replies: [
+        [{ text: "I look. " }, { call: "double", input: { n: 2 } }],
+        [{ text: "Four. ", times: 2_000 }],
+      ],
+    },
+    { idempotencyKey: "first" },
+  );
+  await over(turnId);
+  expect((await request(`${conversation.path}/participants`, add)).status).toBe(200);
+  const play = new Play({ replies: [[{ text: "Seen." }]] });
+  const said = await conversation.say(
+    [
+      { type: "text", text: play.content },
+      { type: "image", url },
+    ],
+    { to: other },
+  );
+  await over(said.turnId);
+  const { turnId: third } = await conversation.play({ replies: [[{ text: "To be erased." }]] });
+  await over(third);
+  const erased = (await conversation.messages()).at(-1)?.id;
+  expect((await request(`${conversation.path}/events/${erased}`, { method: "DELETE" })).status).toBe(204);
+  return conversation;
+}
+
+/** Everything that a reader gets, without the id of the conversation. */
+async function projections(conversation: TestConversation): Promise<string> {
+  const messages = await conversation.messages();
+  const ids = [...new Set((await conversation.journal()).flatMap(({ turnId }) => turnId ?? []))];
+  const turns = await Promise.all(ids.map((id) => conversation.turn(id)));
+  const { data } = await (await conversation.connect()).frame("snapshot");
+  const replay = await conversation.connect({ from: 0 });
+  await replay.frame("turn.completed");
+  const views = [await conversation.view(), messages, turns, await conversation.journal(), data];
+  return JSON.stringify(views, null, 1).replaceAll(conversation.id, "conv");
+}
+
+describe("the file of a conversation", () => {
+  test("G15 BACKUP-1 BACKUP-3 makes a conversation with the same projections, that goes on", async () => {
+    const conversation = await fullConversation();
+    const { status, text } = await fileOf(conversation.path);
+    expect(status).toBe(200);
+    expect(JSON.parse(text.slice(0, text.indexOf("\n")))).toMatchObject({
+      dramatis: "conversation",
+      version: 1,
+      id: conversation.id,
+    });
+    const { status: created, body } = await post("/api/conversations/import", text);
+    expect([created, body.detail]).toEqual([201, undefined]);
+    const copy = new TestConversation(body.id);
+    expect(copy.id).not.toBe(conversation.id);
+    expect(await projections(copy)).toBe(await projections(conversation));
+    const again = await fileOf(copy.path);
+    const lines = (file: string) =>
+      file
+        .trimEnd()
+        .split("\n")
+        .slice(1)
+        .map((line): unknown => JSON.parse(line));
+    expect(lines(again.text)).toEqual(lines(text));
+    await copy.evict();
+    const { play, turnId } = await copy.play({ replies: [[{ text: "On." }]] });
+    const [sent] = await play.requests(1);
+    expect(JSON.stringify(sent?.body.messages)).toContain("Four. Four.");
+    await expect.poll(async () => (await copy.turn(turnId)).status).toBe("completed");
+    const lists = await request("/api/conversations?limit=200&order=desc");
+    expect(await lists.text()).toContain(copy.id);
+  });
+
+  test("BACKUP-2 BACKUP-6 that is not whole, or wrong in a line, makes none, and the error names the line", async () => {
+    const conversation = await fullConversation();
+    const { text } = await fileOf(conversation.path);
+    const lines = text.trimEnd().split("\n");
+    const id = conversation.id.replace(/.{4}$/, "0001");
+    const attempt = (file: string[], principal?: Principal) =>
+      post(`/api/conversations/import?id=${id}`, file.join("\n"), principal);
+    expect((await attempt(lines, AUTHOR)).body.code).toBe("FORBIDDEN");
+    const at = (number: number, line: string) =>
+      lines.map((known, index) => (index === number - 1 ? line : known));
+    const wrong: [string[], string][] = [
+      [lines.slice(0, -1), "not whole"],
+      [lines.slice(0, 3), "not whole"],
+      [lines.filter((_, index) => index !== 3), "Line 4: The journal goes on with entry"],
+      [at(3, "{"), "Line 3: "],
+      [at(3, '{"journal":{"seq":"one"}}'), "Line 3: "],
+      [at(2, '{"record":{}}'), "Line 2: "],
+      [at(1, '{"dramatis":"agent","version":1,"id":"a"}'), "Line 1: "],
+      [at(3, '{"other":1}'), 'Line 3: An export has no line "other"'],
+      [lines.filter((line) => !line.startsWith('{"turn"')), "Line "],
+      [[], "empty"],
+    ];
+    for (const [file, why] of wrong) {
+      const { status, body } = await attempt(file);
+      expect([status === 422 || status === 400, body.detail]).toEqual([true, expect.stringContaining(why)]);
+      expect((await request(`/api/conversations/${id}`)).status).toBe(404);
+    }
+    expect((await attempt(lines)).status).toBe(201);
+    expect((await attempt(lines)).body.code).toBe("CONFLICT");
+  });
+
+  test("BACKUP-2 is imported anew after an interruption, and what was begun is not visible", async () => {
+    const conversation = await fullConversation();
+    const lines = (await fileOf(conversation.path)).text.trimEnd().split("\n");
+    const id = conversation.id.replace(/.{4}$/, "0002");
+    // SAFETY: the class of the export has this interface.
+    const stub = exports.Conversation.getByName(`test:${id}`) as unknown as ConversationApi;
+    unwrap(await stub.importLines(ADA, { from: 1, lines: lines.slice(0, 6), isLast: false }));
+    expect((await request(`/api/conversations/${id}`)).status).toBe(404);
+    expect(await stub.importLines(ADA, { from: 9, lines: [], isLast: false })).toMatchObject({
+      error: { code: "CONFLICT" },
+    });
+    const { status } = await post(`/api/conversations/import?id=${id}`, lines.join("\n"));
+    expect(status).toBe(201);
+    const copy = new TestConversation(id);
+    expect(await projections(copy)).toBe(await projections(conversation));
+  });
+
+  test("BACKUP-3 BACKUP-4 is not made while a turn is active, nor for others, and has no secrets", async () => {
+    const conversation = await createConversation(handy);
+    leaveAlone(conversation);
+    const { play } = await conversation.play({ replies: [[{ text: "Half" }, { gate: "end" }]] });
+    await play.reached("end");
+    expect((await fileOf(conversation.path)).status).toBe(409);
+    await play.open("end");
+    await play.closes(1);
+    await expect.poll(async () => (await fileOf(conversation.path)).status).toBe(200);
+    expect((await fileOf(conversation.path, { ...MEMBER, subject: "mel" })).status).toBe(404);
+    expect((await fileOf(conversation.path)).text).not.toContain("handles:");
+  });
+});
+
+describe("the file of an agent", () => {
+  test("G15 H6 BACKUP-5 makes an agent with the same identity and memories, with their logs and sources", async () => {
+    const id = await createAgent("test/plain");
+    // SAFETY: the class of the export has this interface.
+    const stub = (name: string) => exports.Agent.getByName(`test:${name}`) as unknown as AgentApi;
+    const agent = stub(id);
+    const writer: MemoryWriter = {
+      reader: READER,
+      author: { kind: "principal", subject: "ada" },
+      sources: [{ conversationId: "conv_1", turnId: "turn_1", entries: [2, 3] }],
+    };
+    const long = `A long story about cinnamon. ${"word ".repeat(2_000)}`;
+    const written = unwrap(
+      await agent.writeMemories(writer, [
+        {
+          content: "Ada likes green tea.",
+          key: "tea",
+          subject: { userId: "ada" },
+          metadata: { mood: "calm" },
+        },
+        { content: long, type: "story" },
+        { content: "Ada lived in Rome.", validFrom: "2020-01-01T00:00:00.000Z" },
+      ]),
+    );
+    const [tea, , rome] = written.map((memory) => memory.id);
+    unwrap(await agent.updateMemory(writer, tea ?? "", { content: "Ada likes black tea." }));
+    unwrap(await agent.archiveMemory(writer, rome ?? ""));
+    const path = `/api/agents/${id}`;
+    expect((await fileOf(path, MEMBER)).status).toBe(403);
+    const { status, text } = await fileOf(path, AUTHOR);
+    expect(status).toBe(200);
+    const { status: created, body } = await post("/api/agents/import", text, AUTHOR);
+    expect([created, body.detail]).toEqual([201, undefined]);
+    const copy = stub(body.id);
+    const shown = async (one: AgentApi, name: string) => {
+      const state = ["current" as const, "ended" as const, "archived" as const];
+      const { items } = unwrap(await one.listMemories(READER, { state, limit: 100 }));
+      const whole = await Promise.all(
+        items.map(async (memory) => unwrap(await one.whyMemory(READER, memory.id))),
+      );
+      return JSON.stringify([whole, unwrap(await one.identity())], null, 1).replaceAll(name, "agent");
+    };
+    expect(await shown(copy, body.id)).toBe(await shown(agent, id));
+    const { matches } = unwrap(await copy.searchMemories(READER, { query: "black tea" }));
+    expect(matches[0]?.memory.id).toBe(tea);
+    const lines = (file: string) => file.split("\n").slice(1);
+    expect(lines((await fileOf(`/api/agents/${body.id}`)).text)).toEqual(lines(text));
+    expect((await post(`/api/agents/import?id=${body.id}`, text, AUTHOR)).body.code).toBe("CONFLICT");
+  });
+
+  test("BACKUP-2 that is wrong makes no agent", async () => {
+    const { text } = await fileOf(`/api/agents/${handy}`);
+    const lines = text.trimEnd().split("\n");
+    const attempt = (file: string[]) => post("/api/agents/import?id=half-agent", file.join("\n"));
+    expect((await attempt(lines.slice(0, -1))).body.detail).toContain("not whole");
+    const bad = [lines[0] ?? "", lines[1] ?? "", '{"memory":{"id":"x"}}'];
+    expect((await attempt(bad)).body.detail).toContain("Line 3: ");
+    expect((await request("/api/agents/half-agent")).status).toBe(404);
+    expect((await attempt(lines)).status).toBe(201);
+  });
+});

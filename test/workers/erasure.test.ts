@@ -1,0 +1,230 @@
+/** Erasing entries of a conversation on the real Worker: nothing of their content is left, and everything else stays. */
+import { exports } from "cloudflare:workers";
+import { afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { AgentApi } from "../../src/protocol/agent-api.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import { gone, objectsOfR2, rowsOfD1, storageOf } from "./everything.ts";
+import { Play } from "./provider.ts";
+import { ADA, checkInvariants, createAgent, createConversation, request, TestConversation } from "./world.ts";
+
+const MEMBER: Principal = { subject: "mel", tenant: "test", roles: ["member"] };
+const PLACEHOLDER = "[erased]";
+
+let handy: string;
+
+beforeAll(async () => {
+  handy = await createAgent("test/handy");
+});
+
+afterEach(checkInvariants);
+
+const erase = async ({ path }: TestConversation, id: string, principal = ADA) => {
+  const response = await request(`${path}/events/${id}`, { method: "DELETE" }, principal);
+  await response.body?.cancel();
+  return response.status;
+};
+
+/** Everything that a reader of the conversation gets. */
+async function projections(conversation: TestConversation): Promise<string> {
+  const messages = await conversation.messages();
+  const turns = await Promise.all(
+    [...new Set(messages.map(({ turnId }) => turnId))].map((id) => conversation.turn(id)),
+  );
+  const paths = turns.map(({ id }) => `${conversation.path}/turns/${id}/trace`);
+  const traces = await Promise.all(paths.map(async (path) => (await request(path)).text()));
+  const { data } = await (await conversation.connect()).frame("snapshot");
+  return JSON.stringify([
+    messages,
+    turns,
+    await conversation.journal(),
+    traces,
+    data,
+    await conversation.view(),
+  ]);
+}
+
+/** A turn whose message, answer and call have texts to be erased. */
+async function toldTurn(conversation: TestConversation, filler = "") {
+  const secrets = { answer: `answer-${crypto.randomUUID()}`, call: `call-${crypto.randomUUID()}` };
+  const { play, turnId } = await conversation.play({
+    replies: [
+      [{ text: "I look it up. " }, { call: "double", input: { n: secrets.call } }],
+      [{ text: `It is ${secrets.answer}. ${filler}` }],
+    ],
+  });
+  await expect.poll(async () => (await conversation.turn(turnId)).status).toBe("completed");
+  const messages = (await conversation.messages()).filter((message) => message.turnId === turnId);
+  const operation = (await conversation.turn(turnId)).moves.find(({ toolCall }) => toolCall !== undefined);
+  return {
+    turnId,
+    key: play.key,
+    secrets,
+    message: messages[0]?.id ?? expect.fail("no message"),
+    answer: messages.at(-1)?.id ?? expect.fail("no answer"),
+    operation: operation?.id ?? expect.fail("no operation"),
+  };
+}
+
+describe("an erased entry", () => {
+  test.each([
+    ["short", ""],
+    ["long", "x".repeat(20_000)],
+  ])(
+    "G8 H6 ERASE-1 ERASE-3 ERASE-6 leaves nothing of a %s answer, its question and its call, and the rest stays",
+    async (_, filler) => {
+      const conversation = await createConversation(handy);
+      const told = await toldTurn(conversation, filler);
+      const other = await toldTurn(conversation, filler);
+      const live = await conversation.connect();
+      await live.frame("snapshot");
+      const before = await conversation.journal();
+      const usage = (await conversation.turn(told.turnId)).usage;
+      expect(await erase(conversation, told.message, MEMBER)).toBe(404);
+      for (const id of [told.message, told.answer, told.operation, told.answer])
+        expect([id, await erase(conversation, id)]).toEqual([id, 204]);
+
+      for (const secret of [told.key, told.secrets.answer, told.secrets.call]) {
+        expect(await projections(conversation)).not.toContain(secret);
+        await gone(conversation.stub, secret);
+        expect(await rowsOfD1()).not.toContain(secret);
+      }
+      await conversation.evict();
+      expect(await projections(conversation)).toContain(other.secrets.answer);
+      expect(await projections(conversation)).toContain(other.secrets.call);
+      const messages = await conversation.messages();
+      const erased = messages.filter(({ content }) => content === PLACEHOLDER).map(({ id }) => id);
+      expect(erased).toEqual([told.message, told.answer]);
+      const journal = await conversation.journal();
+      expect(journal.slice(0, before.length).map(({ seq, type }) => [seq, type])).toEqual(
+        before.map(({ seq, type }) => [seq, type]),
+      );
+      expect(journal.slice(before.length).map(({ type }) => type)).toEqual(Array(3).fill("entry.erased"));
+      expect((await conversation.turn(told.turnId)).usage).toEqual(usage);
+      await live.until(({ messages: shown }) => !JSON.stringify(shown).includes(told.secrets.answer));
+    },
+  );
+
+  test("ERASE-1 is not told to the model any more", async () => {
+    const conversation = await createConversation(handy);
+    const told = await toldTurn(conversation);
+    for (const id of [told.message, told.answer, told.operation]) await erase(conversation, id);
+    const { play } = await conversation.play({ replies: [[{ text: "Yes." }]] });
+    const [sent] = await play.requests(1);
+    const texts = JSON.stringify(sent?.body.messages);
+    expect(texts).toContain(PLACEHOLDER);
+    for (const secret of [told.key, told.secrets.answer, told.secrets.call])
+      expect(texts).not.toContain(secret);
+    await play.closes(1);
+  });
+
+  test("ERASE-2 goes with the quotes of it in replies", async () => {
+    const conversation = await createConversation(handy);
+    const told = await toldTurn(conversation);
+    const { play } = await conversation.play(
+      { replies: [[{ text: "I agree." }]] },
+      { replyToMessageId: told.answer },
+    );
+    await play.closes(1);
+    await expect.poll(async () => JSON.stringify(await conversation.messages())).toContain("I agree.");
+    for (const id of [told.message, told.answer, told.operation]) await erase(conversation, id);
+    await gone(conversation.stub, told.secrets.answer);
+  });
+
+  test("ERASE-5 is refused while its turn is active, and for ids that name nothing", async () => {
+    const conversation = await createConversation(handy);
+    const { play, turnId } = await conversation.play({ replies: [[{ text: "Half" }, { gate: "end" }]] });
+    await play.reached("end");
+    const [message] = await conversation.messages();
+    expect(await erase(conversation, message?.id ?? "")).toBe(409);
+    for (const id of [turnId, "msg_x", "1", `${message?.id}0`])
+      expect([id, await erase(conversation, id)]).toEqual([id, 404]);
+    await play.open("end");
+    await play.closes(1);
+    await expect.poll(() => erase(conversation, message?.id ?? "")).toBe(204);
+  });
+
+  test("ERASE-7 goes with its attachment and the title that has it", async () => {
+    const secret = `attached-${crypto.randomUUID()}`;
+    const created = await request("/api/conversations", {
+      method: "POST",
+      body: JSON.stringify({ agentId: handy, title: `Say ${secret}` }),
+    });
+    const conversation = new TestConversation((await created.json<{ id: string }>()).id);
+    const upload = async () => {
+      const init = { method: "POST", headers: { "content-type": "image/png" }, body: secret };
+      return (await request(`${conversation.path}/attachments`, init)).json<{ id: string; url: string }>();
+    };
+    const [once, twice] = [await upload(), await upload()];
+    const play = new Play({ replies: [[{ text: "Seen." }]] });
+    const image = ({ url }: { url: string }) => ({ type: "image" as const, url });
+    const text = { type: "text" as const, text: `Say  ${secret} please.` };
+    const content = { type: "text" as const, text: play.content };
+    const first = await conversation.say([text, image(once), image(twice), content]);
+    await expect.poll(async () => (await conversation.turn(first.turnId)).status).not.toBe("active");
+    const second = await conversation.say([image(twice), content]);
+    await expect.poll(async () => (await conversation.turn(second.turnId)).status).not.toBe("active");
+    expect(await erase(conversation, first.messageId)).toBe(204);
+    await expect.poll(objectsOfR2).not.toContain(once.id);
+    expect(await objectsOfR2()).toContain(twice.id);
+    expect((await conversation.view()).title).toBeNull();
+    await gone(conversation.stub, secret);
+    await expect.poll(rowsOfD1).not.toContain(secret);
+  });
+
+  test("ERASE-4 goes with the summary that has it, and the history without it is told again", async () => {
+    const agent = await createAgent({
+      identity: { systemPrompt: "You are a test.", modelProfileId: "test/scripted" },
+      memory: { contextTokens: 2_000 },
+    });
+    const conversation = await createConversation(agent);
+    const secret = `summary-${crypto.randomUUID()}`;
+    const text = Array.from({ length: 300 }, () => "word").join(" ");
+    const usage = { prompt_tokens: 1_000, completion_tokens: 20, total_tokens: 1_020 };
+    const turns: string[] = [];
+    const types = async () => (await conversation.journal()).map(({ type }) => type);
+    while (!(await types()).includes("context.compaction.started")) {
+      expect(turns.length).toBeLessThan(8);
+      const { turnId } = await conversation.play({
+        replies: [[{ text }]],
+        summary: [{ text: `They talked of ${secret}.` }, { usage }],
+      });
+      await expect.poll(async () => (await conversation.turn(turnId)).status).toBe("completed");
+      turns.push(turnId);
+    }
+    await expect.poll(types).toContain("context.compacted");
+    for (const { id, role } of await conversation.messages())
+      if (role === "user") await expect.poll(() => erase(conversation, id)).toBe(204);
+    await gone(conversation.stub, secret);
+    const { play } = await conversation.play({ replies: [[{ text: "Yes." }]] });
+    const [sent] = await play.requests(1);
+    expect(JSON.stringify(sent?.body.messages)).not.toContain("They talked of");
+    expect(JSON.stringify(sent?.body.messages)).toContain("word word");
+    await play.closes(1);
+  });
+
+  test("H6 ERASE-8 goes with what the agent learned from it alone", async () => {
+    const agent = await createAgent("test/plain");
+    const conversation = await createConversation(agent);
+    const { play, turnId } = await conversation.play({ replies: [[{ text: "Noted." }]] });
+    await play.closes(1);
+    await expect.poll(async () => (await conversation.turn(turnId)).status).toBe("completed");
+    const actor = exports.Agent.getByName(`test:${agent}`);
+    // SAFETY: the class of the export has this interface.
+    const memory = actor as unknown as AgentApi;
+    const secret = `learned-${crypto.randomUUID()}`;
+    const [message] = await conversation.messages();
+    const written = await memory.writeMemories(
+      {
+        reader: { scope: "agent" },
+        author: { kind: "tool", conversationId: conversation.id, turnId },
+        sources: [{ conversationId: conversation.id, turnId }],
+      },
+      [{ content: secret }],
+    );
+    expect(written.ok).toBe(true);
+    expect(await storageOf(actor)).toContain(secret);
+    expect(await erase(conversation, message?.id ?? "")).toBe(204);
+    await gone(actor, secret);
+    await expect.poll(rowsOfD1).not.toContain(secret);
+  });
+});
