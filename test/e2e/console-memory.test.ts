@@ -202,6 +202,55 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     await expect(world.client.conversations.get(id)).rejects.toMatchObject({ code: "NOT_FOUND" });
   });
 
+  it("erases a message of a turn after a second press, and leaves a placeholder", async () => {
+    const { id } = await converse("guide", 1);
+    const page = await visit(`/c/${id}`);
+    await page.getByTestId("open-erase").press("Enter");
+    const asked = page.getByTestId("erasable").first();
+    await asked.getByTestId("erase-entry").press("Enter");
+    await asked.getByTestId("erase-entry").getByText("Erase it for good?").waitFor();
+    await page.getByTestId("message-user").getByText("Question 0").waitFor();
+    await asked.getByTestId("erase-entry").press("Enter");
+    await asked.getByRole("status").getByText("Erased").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByTestId("message-user").getByText("[erased]").waitFor();
+    expect(await page.locator("[data-testid=open-erase]:focus").count(), "the focus returns").toBe(1);
+    await page.reload();
+    await page.getByTestId("message-user").getByText("[erased]").waitFor();
+  });
+
+  it("leads from a memory to the turn that it comes from", async () => {
+    const { id, turnIds } = await converse("clerk", 1);
+    const source = { conversationId: id, turnId: turnIds[0] ?? "" };
+    const lines = (await new Response(await world.client.agents.export("clerk")).text()).trim().split("\n");
+    const withSource = lines.map((text) => {
+      const line: { memory?: object } = JSON.parse(text);
+      return JSON.stringify(
+        line.memory === undefined ? line : { memory: { ...line.memory, sources: [source] } },
+      );
+    });
+    const { id: agentId } = await world.client.agents.import(new Blob([withSource.join("\n")]));
+    const page = await visit(`/a/${agentId}/memory`);
+    await item(page, "keys").getByRole("link").press("Enter");
+    await page.getByTestId("memory-log").getByText("Written by local").waitFor();
+    await page.getByTestId("memory-sources").getByRole("link").press("Enter");
+    await page.waitForURL(`**/c/${id}#*`);
+    await page.locator(`[data-turn="${source.turnId}"]`).getByText("Question 0", { exact: true }).waitFor();
+    await world.client.agents.delete(agentId);
+  });
+
+  it("exports an agent, and imports it with its memories under another id", async () => {
+    const page = await visit("/a/clerk");
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByTestId("export").click()]);
+    await page.goto(new URL("/a", world.server.url).href);
+    await page.getByTestId("import-agent").locator("summary").press("Enter");
+    await page.getByLabel("File of an export").setInputFiles(await download.path());
+    await page.waitForURL(/\/a\/(?!clerk)[^/]+$/);
+    await page.getByTestId("memory-status").getByText("1 memory").waitFor();
+    await page.getByTestId("open-memory").press("Enter");
+    await item(page, "keys").waitFor();
+  });
+
   it("deletes an agent after a second press", async () => {
     const response = await fetch(new URL("/api/agents", world.server.url), {
       method: "POST",

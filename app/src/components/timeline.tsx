@@ -75,6 +75,7 @@ export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
                       isCompany={isCompany}
                       isThread={threads.has(turn.id)}
                       isSought={turn.id === turnId}
+                      isErasable
                       waitsFor={turnsBefore(turns, turn)}
                       stopping={isStopping(state, turn.id)}
                       onStop={several || waitOf(turn) !== null ? cancelTurn : undefined}

@@ -7,11 +7,13 @@ const guide = definePersona("guide", {
   name: "Guide",
   description: "Shows people the town.",
   identity: { systemPrompt: "You are a guide." },
+  memory: { scope: "user" },
 });
 
 const clerk = definePersona("clerk", {
   name: "Clerk",
   identity: { systemPrompt: "You are a clerk." },
+  memory: { scope: "agent" },
 });
 
 const app = dramatis({

@@ -11,6 +11,7 @@ import { Loading } from "../loading.tsx";
 import { NoAgents } from "../no-agents.tsx";
 import { PageBody } from "../page-body.tsx";
 import { PageHeader } from "../page-header.tsx";
+import { ImportAgent } from "./import-agent.tsx";
 
 interface AgentsPageProps {
   agents: Resource<AgentIdentity[]>;
@@ -34,6 +35,7 @@ export function AgentsPage({ agents, onMenu }: AgentsPageProps) {
             ))}
           </ul>
         )}
+        <ImportAgent onImported={reload} />
       </PageBody>
     </>
   );
