@@ -134,10 +134,11 @@ describe("the tools of memory", () => {
       pastTurns: () => Promise.reject(new Error()),
     };
     const run = { tenant: "t", projectId: "p", runId: "run_1", node: "n" };
-    for (const call of [{ context: CONTEXT }, { context: run, memory: { scope: "agent" as const } }])
-      await expect(memoryFor(ports, call).search({ query: "x" })).rejects.toMatchObject({
-        code: "PERMISSION_DENIED",
-      });
+    const reached = (call: Parameters<typeof memoryFor>[1]) => memoryFor(ports, call).search({ query: "x" });
+    await expect(reached({ context: CONTEXT })).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+    await expect(reached({ context: run, memory: { scope: "agent" } })).rejects.toMatchObject({
+      code: "INVALID_INPUT",
+    });
   });
 });
 
