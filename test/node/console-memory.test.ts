@@ -1,6 +1,8 @@
 /** The console's pure parts for memory: addresses, texts, scores, and the form of a memory. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { erasableOf } from "../../app/src/erasable.ts";
+import { wordsOf } from "../../app/src/format.ts";
 import { isoOf, localInput } from "../../app/src/memory/local-time.ts";
 import {
   filterOf,
@@ -29,6 +31,7 @@ import {
 } from "../../app/src/memory/memory-texts.ts";
 import { partsOf, relevanceText, scoreText } from "../../app/src/memory/score-parts.ts";
 import { agentPath, conversationPath, memoryPath, routeOf } from "../../app/src/route.ts";
+import type { TurnState } from "../../src/client/index.ts";
 import type { Memory, MemoryAuthor } from "../../src/protocol/memory.ts";
 
 const memory: Memory = {
@@ -271,5 +274,48 @@ describe("the form of a memory", () => {
     const draft = rebased(typed, memory, newer);
     expect(draft).toMatchObject({ content: "Ann prefers aisle seats.", type: "habit" });
     expect(changeOf(newer, draft)).toEqual({ content: "Ann prefers aisle seats.", ifVersion: 4 });
+  });
+});
+
+describe("what may be erased", () => {
+  const message = { turnId: "t", createdAt: "2026-03-01T10:00:00Z" };
+  const turn: TurnState = {
+    id: "t",
+    status: "completed",
+    agentId: "guide",
+    createdAt: "2026-03-01T10:00:00Z",
+    completedAt: "2026-03-01T10:00:01Z",
+    retries: [],
+    retrying: false,
+    items: [
+      {
+        type: "message",
+        id: "m1",
+        message: { ...message, id: "m1", role: "user", content: "Where is\nthe station?" },
+      },
+      {
+        type: "tool",
+        id: "o1",
+        operation: {
+          id: "o1",
+          turnId: "t",
+          name: "map",
+          input: { place: "station" },
+          state: "completed",
+          result: 1,
+        },
+      },
+      { type: "thought", id: "x", text: "I look." },
+      { type: "message", id: "m2", message: { ...message, id: "m2", role: "agent", content: "[erased]" } },
+    ],
+  };
+
+  it("the messages and the calls of a turn that is over, and not what is erased already", () => {
+    expect(erasableOf(turn, wordsOf)).toEqual([
+      { id: "m1", name: "You", preview: "Where is the station?", isErased: false },
+      { id: "o1", name: "map", preview: "station", isErased: false },
+      { id: "m2", name: "Guide", preview: "[erased]", isErased: true },
+    ]);
+    expect(erasableOf({ ...turn, status: "active" }, wordsOf)).toEqual([]);
   });
 });
