@@ -40,7 +40,7 @@ export interface OpeningPorts {
   transaction<Value>(body: () => Value): Value;
   runtime: Pick<ConversationRuntime, "exists" | "state" | "begin" | "stageCreation" | "stageMessage">;
   /** Finds the actor of an agent. */
-  agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona" | "searchMemories">>;
+  agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona">>;
   /** Where the conversations of a tenant may live. */
   location(tenant: string): LocationPolicy;
   /** As `Mailbox.send`. */

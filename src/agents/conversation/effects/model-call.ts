@@ -21,7 +21,7 @@ export interface ModelCallInput {
   /** Reads the finished turns of other agents that the cycle is told of. */
   said: () => Turn[];
   /** Asks for what the cycle is to be told of its agent's memory; `undefined` where it need not ask. */
-  recall: () => Promise<Told | undefined>;
+  recall?: () => Promise<Told | undefined>;
   /** Gets a reader of the attempt's measurements when the attempt begins. */
   onBegin: (facts: () => AttemptFacts) => void;
   onText: (text: string) => void;
@@ -33,7 +33,7 @@ export async function performModelCall(
   { record, turn: given, call, history, said, recall, onBegin, onText }: ModelCallInput,
   signal: AbortSignal,
 ): Promise<EffectSignal> {
-  const told = await recall();
+  const told = await recall?.();
   const turn: Turn = { ...given, ...defined({ told }) };
   const chain = chainOf(record, turn.agentId);
   const profile = profileAt(chain, call.profile ?? 0) ?? chain.modelProfile.definition;
