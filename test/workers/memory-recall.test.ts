@@ -22,7 +22,7 @@ const FACT = "Ada's favourite colour is teal.";
 const QUESTION = "What is Ada's favourite colour?";
 
 /** The scripts of the provider are in the messages, and no question is as short as its relevance is high. */
-const newAgent = (memory: Persona["memory"] = { scope: "agent", recall: { minRelevance: 0.05 } }) =>
+const newAgent = (memory: Persona["memory"] = { scope: "agent", recall: { minRelevance: 0 } }) =>
   createAgent({ identity, memory });
 
 function stubOf(agent: string): AgentApi {
@@ -97,7 +97,7 @@ describe("recall", () => {
   });
 
   test("RECALL-1 in the scope `user` the secret of one user is in no recall, no note and no `why` of another one", async () => {
-    const agent = await newAgent({ scope: "user" });
+    const agent = await newAgent({ scope: "user", recall: { minRelevance: 0 } });
     const bob: Principal = { subject: "bob", tenant: ADA.tenant, roles: ["member"] };
     const [secret] = await write(agent, [
       { content: "Ada's favourite colour is secret-teal.", subject: { userId: "ada" } },
