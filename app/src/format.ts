@@ -1,5 +1,10 @@
 /** Display texts for values. Pure. */
-import type { AgentIdentity, ApprovalView, Budget } from "../../src/client/index.ts";
+import {
+  type AgentIdentity,
+  type ApprovalView,
+  type Budget,
+  DramatisClientError,
+} from "../../src/client/index.ts";
 
 /** Returns the name of an agent: its persona's name, or its id in words. */
 export function agentName({ id, persona }: AgentIdentity): string {
@@ -36,12 +41,13 @@ export function timeInList(iso: string, now: Date, locales?: string): string {
   return at.toLocaleDateString(locales, { day: "numeric", month: "short", ...year });
 }
 
-/** Returns the time of a moment, with its date unless it is today. `locales` is the reader's by default. */
+/** Returns the time of a moment, with its date unless it is today, and its year unless it is this one. `locales` is the reader's by default. */
 export function momentOf(iso: string, now: Date, locales?: string): string {
   const at = new Date(iso);
   const time = { hour: "2-digit", minute: "2-digit" } as const;
   if (at.toDateString() === now.toDateString()) return at.toLocaleTimeString(locales, time);
-  return at.toLocaleString(locales, { day: "numeric", month: "short", ...time });
+  const year = at.getFullYear() === now.getFullYear() ? {} : { year: "numeric" as const };
+  return at.toLocaleString(locales, { day: "numeric", month: "short", ...year, ...time });
 }
 
 /**
@@ -148,6 +154,12 @@ export function budgetText(left: Budget | undefined, locales?: string): string |
     toolCalls === undefined ? "" : `${toolCalls} tool calls`,
   ];
   return `Budget left: ${parts.filter((part) => part !== "").join(" · ")}`;
+}
+
+/** Returns the message of a thrown value, with the members of the request that it complains of. */
+export function problemText(error: unknown): string {
+  const issues = error instanceof DramatisClientError ? error.errors : [];
+  return [messageOf(error), ...issues.map(({ path, message }) => `${path}: ${message}`)].join("\n");
 }
 
 /** Returns the message of a thrown value. */

@@ -6,13 +6,17 @@ const listeners = new Set<() => void>();
 
 /** Returns the current route and renders again when it changes. */
 export function useRoute(): Route {
-  return routeOf(useSyncExternalStore(subscribe, () => window.location.pathname));
+  return routeOf(useSyncExternalStore(subscribe, address));
 }
 
 /** Changes the address without loading the page again. */
 export function navigate(path: string): void {
-  if (path !== window.location.pathname) window.history.pushState(null, "", path);
+  if (path !== address()) window.history.pushState(null, "", path);
   for (const listener of listeners) listener();
+}
+
+function address(): string {
+  return window.location.pathname + window.location.hash;
 }
 
 function subscribe(listener: () => void): () => void {

@@ -214,7 +214,7 @@ if (hasChromium) {
       const client = createClient({ baseUrl: start.url });
       const { id } = await client.conversations.create({ agentId: "assistant" });
       await page.goto(`${start.url}/c/${id}`);
-      await page.getByTestId("order").press("Enter");
+      await page.getByTestId("settings").press("Enter");
       await page.getByRole("radio", { name: "At the same time" }).press("ArrowDown");
       await page.keyboard.press("Escape");
       await expect.poll(async () => (await client.conversations.get(id)).turns).toBe("queued");

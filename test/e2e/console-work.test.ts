@@ -191,7 +191,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
       const listed = tab.locator("[data-testid=conversation-item][aria-current=page]");
       await listed.getByText("!slow 400 30").waitFor();
     }
-    await page.getByRole("button", { name: "Order of answers" }).click();
+    await page.getByRole("button", { name: "Settings of the conversation" }).click();
     await page.getByTestId("end").click();
     await page.getByTestId("end").getByText("End it for good?").waitFor();
     expect(await world.client.conversations.get(id)).toMatchObject({ status: "active" });
@@ -449,7 +449,7 @@ describe.runIf(hasChromium)(`the console at work (${hasChromium ? "Chromium" : N
     await page.getByTestId("resume").waitFor();
     await fits("stopped");
     await page.getByTestId("resume").click();
-    await page.getByTestId("order").click();
+    await page.getByTestId("settings").click();
     await fits("menu");
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Conversations" }).click();

@@ -144,7 +144,8 @@ describe("values", () => {
   it.each([
     [new Date(2026, 4, 6, 9, 5), "09:05"],
     [new Date(2026, 4, 7, 9, 5), "7 May, 09:05"],
-  ])("a moment has a date unless it is today", (at, text) => {
+    [new Date(2024, 4, 7, 9, 5), "7 May 2024, 09:05"],
+  ])("a moment has a date unless it is today, and a year unless it is this one", (at, text) => {
     expect(momentOf(at.toISOString(), new Date(2026, 4, 6, 23, 59), "en-GB")).toBe(text);
   });
 

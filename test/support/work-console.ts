@@ -1,4 +1,4 @@
-/** The console over the Worker of test/e2e/work, in a real browser: one server and browser for the tests of a file. */
+/** The console over a Worker of test/e2e, in a real browser: one server and browser for the tests of a file. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,8 +19,8 @@ export interface WorkConsole {
   visitor: Visitor;
 }
 
-/** Registers the hooks of the tests around the call. The members are there while its tests run. */
-export function workConsole(): WorkConsole {
+/** Registers the hooks of the tests around the call. The members are there while its tests run. `worker` is the folder of the Worker. */
+export function workConsole(worker: "work" | "memory" = "work"): WorkConsole {
   const folder = mkdtempSync(join(tmpdir(), "dramatis-console-"));
   // SAFETY: the hooks fill it before the first test.
   const world = {} as WorkConsole;
@@ -31,7 +31,7 @@ export function workConsole(): WorkConsole {
       startServer({
         port: 0,
         persist: join(folder, "state"),
-        config: join(import.meta.dirname, "../e2e/work/wrangler.jsonc"),
+        config: join(import.meta.dirname, `../e2e/${worker}/wrangler.jsonc`),
         assets: CONSOLE,
         onLine: () => undefined,
       }),

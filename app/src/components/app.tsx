@@ -3,13 +3,31 @@ import { useCallback, useState } from "react";
 import { useAgents } from "../hooks/use-agents.ts";
 import { useConversations } from "../hooks/use-conversations.ts";
 import { useMediaQuery } from "../hooks/use-media-query.ts";
+import { nameAmong } from "../names.ts";
+import type { Route } from "../route.ts";
 import { useRoute } from "../router.ts";
+import { AgentPage } from "./agents/agent-page.tsx";
+import { AgentsPage } from "./agents/agents-page.tsx";
 import { ConversationPage } from "./conversation-page.tsx";
 import { Drawer } from "./drawer.tsx";
+import { MemoriesPage } from "./memory/memories-page.tsx";
+import { MemoryPage } from "./memory/memory-page.tsx";
 import { NewConversationPage } from "./new-conversation-page.tsx";
 import { RunPage } from "./run-page.tsx";
 import { RunsPage } from "./runs-page.tsx";
 import { Sidebar } from "./sidebar.tsx";
+
+/** The link of the list that leads to a page. */
+const AREAS: Record<Route["page"], "runs" | "all-agents" | undefined> = {
+  new: undefined,
+  conversation: undefined,
+  runs: "runs",
+  run: "runs",
+  agents: "all-agents",
+  agent: "all-agents",
+  memory: "all-agents",
+  memories: "all-agents",
+};
 
 export function App() {
   const route = useRoute();
@@ -21,12 +39,17 @@ export function App() {
   const closeDrawer = useCallback(() => setDrawerOpen(false), []);
   const onMenu = wide ? undefined : openDrawer;
 
+  const reloadAll = () => {
+    agents.reload();
+    conversations.reload();
+  };
+
   const sidebar = (
     <Sidebar
       agents={agents.value}
       conversations={conversations}
       currentId={route.page === "conversation" ? route.id : null}
-      atRuns={route.page === "runs" || route.page === "run"}
+      at={AREAS[route.page]}
       onNavigate={closeDrawer}
     />
   );
@@ -44,12 +67,28 @@ export function App() {
         )}
         {route.page === "runs" && <RunsPage onMenu={onMenu} />}
         {route.page === "run" && <RunPage key={route.id} id={route.id} onMenu={onMenu} />}
+        {route.page === "agents" && <AgentsPage agents={agents} onMenu={onMenu} />}
+        {route.page === "agent" && (
+          <AgentPage key={route.id} id={route.id} onDeleted={reloadAll} onMenu={onMenu} />
+        )}
+        {route.page === "memory" && (
+          <MemoryPage
+            key={route.agentId}
+            agentId={route.agentId}
+            agentName={nameAmong(agents.value, route.agentId)}
+            memoryId={route.memoryId}
+            onMenu={onMenu}
+          />
+        )}
+        {route.page === "memories" && <MemoriesPage agents={agents} onMenu={onMenu} />}
         {route.page === "conversation" && (
           <ConversationPage
             key={route.id}
             id={route.id}
             agents={agents.value}
+            turnId={route.turnId}
             onRenamed={conversations.reload}
+            onDeleted={conversations.reload}
             onMenu={onMenu}
           />
         )}

@@ -1,4 +1,4 @@
-/** A button of a run's header whose action may need a second click. */
+/** A button whose action may need a second click. */
 import { useState } from "react";
 
 interface ConfirmedButtonProps {
@@ -9,6 +9,7 @@ interface ConfirmedButtonProps {
   testId: string;
   /** Rejects if the action is refused. */
   onConfirm: () => Promise<unknown>;
+  /** Gets the error of a refused action, and `undefined` when the action begins. */
   onError: (error: unknown) => void;
 }
 
@@ -25,6 +26,7 @@ export function ConfirmedButton({
   async function click() {
     if (needsSecond && phase === "idle") return setPhase("asking");
     setPhase("working");
+    onError(undefined);
     try {
       await onConfirm();
     } catch (error) {

@@ -5,7 +5,7 @@ export function ErrorNote({ text, onRetry }: { text: string; onRetry?: () => voi
   return (
     <div role="alert" className="flex items-start gap-3 rounded-xl bg-danger-tint p-4 text-sm text-danger">
       <Icon name="alert" className="mt-0.5" />
-      <p className="min-w-0 flex-1 wrap-anywhere">{text}</p>
+      <p className="min-w-0 flex-1 whitespace-pre-line wrap-anywhere">{text}</p>
       {onRetry !== undefined && (
         <button type="button" onClick={onRetry} className="font-medium underline underline-offset-2">
           Try again

@@ -1,9 +1,7 @@
 /** One field of the answer to a question, with what is wrong with it. */
-import { type ChangeEvent, useId } from "react";
+import type { ChangeEvent } from "react";
 import type { GateField } from "../runs/gate-form.ts";
-
-const FIELD =
-  "block w-full min-w-0 rounded-lg border border-line bg-canvas px-3 py-2 text-base text-ink aria-invalid:border-danger sm:text-sm";
+import { type ControlProps, FIELD, Field } from "./field.tsx";
 
 interface GateFieldProps {
   field: GateField;
@@ -13,54 +11,40 @@ interface GateFieldProps {
 }
 
 export function GateFieldView({ field, text, error, onChange }: GateFieldProps) {
-  const id = useId();
-  const { pointer, label, description, isRequired } = field;
-  const notes = [
-    ...(description === undefined ? [] : [`${id}-about`]),
-    ...(error === undefined ? [] : [`${id}-error`]),
-  ];
-  const control = {
-    id,
-    value: text,
-    "data-field": pointer,
-    "aria-required": isRequired,
-    "aria-invalid": error !== undefined,
-    ...(notes.length === 0 ? {} : { "aria-describedby": notes.join(" ") }),
-    onChange: ({ target }: ChangeEvent<HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement>) =>
-      onChange(target.value),
-  };
+  const { pointer, label, description, isRequired, kind } = field;
   return (
-    <div className="space-y-1">
-      <label htmlFor={id} className="block text-xs text-muted">
-        {label}
-        {field.kind === "json" && " (JSON)"}
-        {!isRequired && " (optional)"}
-      </label>
-      {description !== undefined && (
-        <p id={`${id}-about`} className="text-xs text-muted wrap-anywhere">
-          {description}
-        </p>
+    <Field
+      label={`${label}${kind === "json" ? " (JSON)" : ""}${isRequired ? "" : " (optional)"}`}
+      description={description}
+      error={error}
+    >
+      {(control) => (
+        <Control
+          field={field}
+          control={{
+            ...control,
+            value: text,
+            "data-field": pointer,
+            "aria-required": isRequired,
+            onChange: ({ target }) => onChange(target.value),
+          }}
+        />
       )}
-      <Control field={field} control={control} />
-      {error !== undefined && (
-        <p id={`${id}-error`} className="text-xs whitespace-pre-wrap text-danger wrap-anywhere">
-          {error}
-        </p>
-      )}
-    </div>
+    </Field>
   );
 }
 
-interface ControlProps {
+interface GateControlProps {
   field: GateField;
-  control: {
-    id: string;
+  control: ControlProps & {
     value: string;
+    "data-field": string;
+    "aria-required": boolean;
     onChange: (event: ChangeEvent<HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement>) => void;
   };
 }
 
-function Control({ field: { kind, options, isRequired, maxLength }, control }: ControlProps) {
+function Control({ field: { kind, options, isRequired, maxLength }, control }: GateControlProps) {
   const limit = maxLength === undefined ? {} : { maxLength };
   switch (kind) {
     case "line":

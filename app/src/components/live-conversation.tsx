@@ -9,40 +9,47 @@ import {
 import { useConversation } from "../../../src/client/react/use-conversation.ts";
 import { contentOf, type Draft } from "../content.ts";
 import { takeFirstMessage } from "../first-message.ts";
-import { agentName, budgetText, messageOf, wordsOf } from "../format.ts";
+import { budgetText, messageOf } from "../format.ts";
 import { useTitle } from "../hooks/use-title.ts";
+import { nameAmong } from "../names.ts";
 import { newMessageId } from "../own-message.ts";
 import { AddresseeNote } from "./addressee-note.tsx";
 import { AgentsMenu } from "./agents-menu.tsx";
 import { CalledNote, callerName } from "./called-note.tsx";
 import { Composer } from "./composer.tsx";
 import { ConnectionIndicator } from "./connection-indicator.tsx";
+import { agentsOf, ConversationActions, MemoryLinks } from "./conversation-actions.tsx";
+import { ConversationMenu } from "./conversation-menu.tsx";
 import { EndButton, EndedNote } from "./end-button.tsx";
 import { ErrorNote } from "./error-note.tsx";
-import { OrderMenu } from "./order-menu.tsx";
 import { PageHeader } from "./page-header.tsx";
 import { StoppedBar } from "./stopped-bar.tsx";
 import { Timeline } from "./timeline.tsx";
+import { TurnOrderField } from "./turn-order.tsx";
 
 interface LiveConversationProps {
   id: string;
   agents: AgentIdentity[] | undefined;
+  /** The turn to begin at. */
+  turnId: string | undefined;
   onRenamed: () => void;
+  onDeleted: () => void;
   onMenu: (() => void) | undefined;
 }
 
-export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversationProps) {
+export function LiveConversation({
+  id,
+  agents,
+  turnId,
+  onRenamed,
+  onDeleted,
+  onMenu,
+}: LiveConversationProps) {
   const conversation = useConversation(id);
   const { state, status, stopping, stopped, ended, send, stop, resume, update, complete, reconnect } =
     conversation;
   const view = state.conversation;
-  const nameOf = useCallback(
-    (agentId: string) => {
-      const agent = agents?.find((candidate) => candidate.id === agentId);
-      return agent === undefined ? wordsOf(agentId) : agentName(agent);
-    },
-    [agents],
-  );
+  const nameOf = useCallback((agentId: string) => nameAmong(agents, agentId), [agents]);
   const name = nameOf(view?.agentId ?? "");
   const found = useTitle(id, view?.title, state.messages.length === 0);
   const title = view === null ? "" : found;
@@ -88,13 +95,20 @@ export function LiveConversation({ id, agents, onRenamed, onMenu }: LiveConversa
         {atWork.length > 1 && (
           <AgentsMenu participants={view?.participants ?? []} agents={atWork} nameOf={nameOf} />
         )}
-        {view !== null && !ended && !isCalled && (
-          <OrderMenu value={view.turns} onChange={(turns) => update({ turns })}>
-            <EndButton onEnd={() => complete()} />
-          </OrderMenu>
+        {view !== null && (
+          <ConversationMenu>
+            {!ended && !isCalled && (
+              <TurnOrderField value={view.turns} onChange={(turns) => update({ turns })} />
+            )}
+            <div className="space-y-3 px-3 py-3">
+              {!ended && !isCalled && <EndButton onEnd={() => complete()} />}
+              <ConversationActions id={id} isCalled={isCalled} onDeleted={onDeleted} />
+            </div>
+            <MemoryLinks agentIds={agentsOf(view)} nameOf={nameOf} />
+          </ConversationMenu>
         )}
       </PageHeader>
-      <Timeline id={id} conversation={conversation} nameOf={nameOf} />
+      <Timeline id={id} turnId={turnId} conversation={conversation} nameOf={nameOf} />
       {state.error?.code === "MEMORY_EXTRACTION_FAILING" && (
         <div className="mx-auto w-full max-w-3xl px-4">
           <ErrorNote text={state.error.message} />

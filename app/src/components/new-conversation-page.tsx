@@ -11,6 +11,7 @@ import { navigate } from "../router.ts";
 import { AgentPicker } from "./agent-picker.tsx";
 import { Composer } from "./composer.tsx";
 import { ErrorNote } from "./error-note.tsx";
+import { Loading } from "./loading.tsx";
 import { NoAgents } from "./no-agents.tsx";
 import { PageHeader } from "./page-header.tsx";
 import { Suggestions } from "./suggestions.tsx";
@@ -49,7 +50,7 @@ export function NewConversationPage({ agents, onCreated, onMenu }: NewConversati
   return (
     <>
       <PageHeader title="New conversation" onMenu={onMenu} />
-      <div className="min-h-0 flex-1 overflow-y-auto">
+      <div className="relative min-h-0 flex-1 overflow-y-auto">
         <div className="mx-auto flex min-h-full max-w-3xl flex-col justify-center gap-8 px-4 py-8">
           <div>
             <h2 className="text-2xl font-semibold tracking-tight">Choose an agent</h2>
@@ -64,9 +65,7 @@ export function NewConversationPage({ agents, onCreated, onMenu }: NewConversati
             </>
           )}
           {list?.length === 0 && <NoAgents />}
-          {list === undefined && agents.error === undefined && (
-            <div className="skeleton h-24 rounded-xl bg-sunken" role="status" aria-label="Loading agents" />
-          )}
+          {list === undefined && agents.error === undefined && <Loading label="Loading agents" />}
           {agents.error !== undefined && <ErrorNote text={messageOf(agents.error)} onRetry={agents.reload} />}
           {error !== undefined && <ErrorNote text={messageOf(error)} />}
         </div>

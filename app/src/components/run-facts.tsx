@@ -3,6 +3,7 @@ import type { RunView } from "../../../src/client/index.ts";
 import { amountsText, momentOf } from "../format.ts";
 import type { GateAnswer, RunEnd } from "../runs/run-log.ts";
 import { answerText, lasted, workflowName } from "../runs/run-texts.ts";
+import { type Fact, Facts } from "./facts.tsx";
 import { JsonView } from "./json-view.tsx";
 import { Failure } from "./run-token.tsx";
 
@@ -21,27 +22,19 @@ export function RunFacts({ run, end, answers }: RunFactsProps) {
   const { id, workflow, startedBy, createdAt, usage } = run;
   const endedAt = end?.time ?? run.endedAt;
   const error = end?.error ?? run.error;
-  const facts: [label: string, value: string][] = [
+  const facts: Fact[] = [
     ["Run", id],
     ["Workflow", workflowName(workflow)],
     ["Started", `${momentOf(createdAt, new Date())} by ${startedBy}`],
-    ...answers.map((answer): [string, string] => [
-      "More time",
-      `${answerText(answer)}, ${momentOf(answer.time, new Date())}`,
-    ]),
-    ...(usage.modelCalls === 0 ? [] : [["Used", usageText(usage)] satisfies [string, string]]),
-    ...(endedAt === undefined ? [] : [["Took", lasted(createdAt, endedAt) ?? ""] satisfies [string, string]]),
+    ...answers.map(
+      (answer): Fact => ["More time", `${answerText(answer)}, ${momentOf(answer.time, new Date())}`],
+    ),
+    ["Used", usage.modelCalls === 0 ? undefined : usageText(usage)],
+    ["Took", lasted(createdAt, endedAt)],
   ];
   return (
     <section aria-label="The run" data-testid="run-facts" className="space-y-3 text-sm">
-      <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-3 gap-y-0.5 text-xs">
-        {facts.map(([label, value]) => (
-          <div key={`${label} ${value}`} className="contents">
-            <dt className="text-muted">{label}</dt>
-            <dd className="wrap-anywhere">{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts facts={facts} />
       {error !== undefined && <Failure title="Error" code={error.code} message={error.message} />}
     </section>
   );

@@ -4,6 +4,7 @@ import type { WorkflowNode } from "../../../src/client/index.ts";
 import type { NodeVisits } from "../runs/run-log.ts";
 import { countsText } from "../runs/run-texts.ts";
 import { kindOf, ownerText } from "../runs/workflow-graph.ts";
+import { LoadMore } from "./load-more.tsx";
 import { RunTokenView } from "./run-token.tsx";
 
 interface RunNodeDetailsProps {
@@ -41,13 +42,10 @@ export function RunNodeDetails({ node, visits, runInput }: RunNodeDetailsProps) 
         />
       ))}
       {tokens.length > shown && (
-        <button
-          type="button"
+        <LoadMore
           onClick={() => setShown((count) => count + PAGE)}
-          className="px-1 py-1.5 text-sm text-accent hover:underline"
-        >
-          Show {Math.min(PAGE, tokens.length - shown)} more of {tokens.length}
-        </button>
+          text={`Show ${Math.min(PAGE, tokens.length - shown)} more of ${tokens.length}`}
+        />
       )}
     </section>
   );

@@ -16,6 +16,7 @@ import { CancelRun } from "./cancel-run.tsx";
 import { ErrorNote } from "./error-note.tsx";
 import { Icon } from "./icon.tsx";
 import { Link } from "./link.tsx";
+import { Loading } from "./loading.tsx";
 import { PageHeader } from "./page-header.tsx";
 import { RetryRun } from "./retry-run.tsx";
 import { RunFacts, RunValues } from "./run-facts.tsx";
@@ -26,6 +27,9 @@ import { RunStatusBadge } from "./run-status.tsx";
 
 /** The graph is a large part of the console: it is loaded where it is shown. */
 const loadGraph = () => import("./run-graph.tsx");
+
+/** The node that shows its details. */
+const OPEN_NODE = "[data-testid=run-node][aria-expanded=true]";
 
 interface RunPageProps {
   id: string;
@@ -41,9 +45,7 @@ export function RunPage({ id, onMenu }: RunPageProps) {
       <PageHeader title="Run" subtitle={id} onMenu={onMenu} />
       <div className="space-y-3 p-4">
         {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
-        {error === undefined && (
-          <div className="skeleton h-16 rounded-xl bg-sunken" role="status" aria-label="Loading the run" />
-        )}
+        {error === undefined && <Loading label="Loading the run" />}
         <AllRuns />
       </div>
     </>
@@ -69,7 +71,6 @@ function LiveRunPage({ run, error, reload, onMenu }: LiveRunPageProps) {
   const status = log.end?.status ?? run.status;
   const isOver = status !== "running" && status !== "waiting";
   const retry = async (options: { repeatOnce: boolean }) => {
-    setRetryError(undefined);
     await client.runs.retry(id, { seq: run.seq, ...options });
     follower.resume();
     reload();
@@ -129,7 +130,7 @@ function GraphAndDetails(shown: ShownRun) {
   const node = definition?.nodes.find(({ ref }) => ref === chosen);
   const aside = useRef<HTMLElement>(null);
   const close = useCallback(() => setChosen(undefined), []);
-  useEscape(chosen === undefined ? undefined : close);
+  useEscape(chosen === undefined ? undefined : close, OPEN_NODE);
   return (
     <div className="flex min-h-0 flex-1">
       <div className="min-w-0 flex-1">
@@ -157,7 +158,7 @@ function GraphAndDetails(shown: ShownRun) {
       <aside
         ref={aside}
         aria-label="Details"
-        className="w-96 shrink-0 space-y-3 overflow-y-auto border-l border-line p-4"
+        className="relative w-96 shrink-0 space-y-3 overflow-y-auto border-l border-line p-4"
       >
         {node !== undefined && (
           <>
@@ -192,9 +193,9 @@ function NodeList(shown: ShownRun) {
   const { run, log, definition } = shown;
   const [chosen, setChosen] = useState<string | undefined>(undefined);
   const close = useCallback(() => setChosen(undefined), []);
-  useEscape(chosen === undefined ? undefined : close);
+  useEscape(chosen === undefined ? undefined : close, OPEN_NODE);
   return (
-    <div className="min-h-0 flex-1 overflow-y-auto">
+    <div className="relative min-h-0 flex-1 overflow-y-auto">
       <div className="mx-auto max-w-3xl space-y-4 px-4 py-4">
         <Questions {...shown} />
         <RunFacts run={run} end={log.end} answers={log.answers} />

@@ -6,6 +6,9 @@ import { usePageTitle } from "../hooks/use-page-title.ts";
 import { useRuns } from "../hooks/use-runs.ts";
 import { STATUS_TEXT } from "../runs/run-texts.ts";
 import { ErrorNote } from "./error-note.tsx";
+import { LoadMore } from "./load-more.tsx";
+import { Loading } from "./loading.tsx";
+import { PageBody } from "./page-body.tsx";
 import { PageHeader } from "./page-header.tsx";
 import { RunItem } from "./run-item.tsx";
 import { StartRun } from "./start-run.tsx";
@@ -18,12 +21,10 @@ export function RunsPage({ onMenu }: { onMenu: (() => void) | undefined }) {
       <PageHeader title="Runs" onMenu={onMenu}>
         <StatusFilter value={status} onChange={setStatus} />
       </PageHeader>
-      <div className="min-h-0 flex-1 overflow-y-auto">
-        <div className="mx-auto max-w-3xl space-y-3 px-4 py-4">
-          <StartRun />
-          <RunList key={status} status={status} />
-        </div>
-      </div>
+      <PageBody>
+        <StartRun />
+        <RunList key={status} status={status} />
+      </PageBody>
     </>
   );
 }
@@ -66,9 +67,7 @@ function RunList({ status }: { status: RunStatus | undefined }) {
   return (
     <>
       {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
-      {runs === undefined && error === undefined && (
-        <div className="skeleton h-16 rounded-xl bg-sunken" role="status" aria-label="Loading runs" />
-      )}
+      {runs === undefined && error === undefined && <Loading label="Loading runs" />}
       {runs?.length === 0 && (
         <p className="px-1 py-2 text-sm text-muted">
           {status === undefined ? "No runs yet." : "No runs have this status."}
@@ -81,11 +80,7 @@ function RunList({ status }: { status: RunStatus | undefined }) {
           ))}
         </ul>
       )}
-      {more && (
-        <button type="button" onClick={loadMore} className="px-1 py-1.5 text-sm text-accent hover:underline">
-          Load more
-        </button>
-      )}
+      {more && <LoadMore onClick={loadMore} />}
     </>
   );
 }

@@ -1,24 +1,25 @@
 /** The list of conversations, with a link to start a new one. */
 import type { AgentIdentity } from "../../../src/client/index.ts";
-import { agentName, messageOf, wordsOf } from "../format.ts";
+import { messageOf } from "../format.ts";
 import type { Conversations } from "../hooks/use-conversations.ts";
-import { RUNS_PATH } from "../route.ts";
+import { nameAmong } from "../names.ts";
+import { AGENTS_PATH, RUNS_PATH } from "../route.ts";
 import { ConversationItem } from "./conversation-item.tsx";
-import { Icon } from "./icon.tsx";
+import { Icon, type IconName } from "./icon.tsx";
 import { Link } from "./link.tsx";
+import { LoadMore } from "./load-more.tsx";
 import { Logo } from "./logo.tsx";
 
 interface SidebarProps {
   agents: AgentIdentity[] | undefined;
   conversations: Conversations;
   currentId: string | null;
-  /** The page shows runs of workflows. */
-  atRuns: boolean;
+  /** The area of the page that is not a conversation. */
+  at: "runs" | "all-agents" | undefined;
   onNavigate: () => void;
 }
 
-export function Sidebar({ agents, conversations, currentId, atRuns, onNavigate }: SidebarProps) {
-  const names = new Map(agents?.map((agent) => [agent.id, agentName(agent)]));
+export function Sidebar({ agents, conversations, currentId, at, onNavigate }: SidebarProps) {
   const { value: list, error, more, loadMore, reload } = conversations;
 
   return (
@@ -37,16 +38,15 @@ export function Sidebar({ agents, conversations, currentId, atRuns, onNavigate }
           <Icon name="plus" />
           New conversation
         </Link>
-        <Link
-          to={RUNS_PATH}
+        <Area name="runs" to={RUNS_PATH} text="Runs" icon="graph" at={at} onNavigate={onNavigate} />
+        <Area
+          name="all-agents"
+          to={AGENTS_PATH}
+          text="Agents"
+          icon="agents"
+          at={at}
           onNavigate={onNavigate}
-          aria-current={atRuns ? "page" : undefined}
-          data-testid="runs"
-          className="flex items-center gap-2 rounded-lg px-3 py-2 text-sm hover:bg-line/50 aria-[current=page]:bg-line/80"
-        >
-          <Icon name="graph" />
-          Runs
-        </Link>
+        />
       </div>
       <nav aria-label="Conversations" className="min-h-0 flex-1 overflow-y-auto px-3 pb-4">
         {list !== undefined && list.length > 0 && (
@@ -55,7 +55,7 @@ export function Sidebar({ agents, conversations, currentId, atRuns, onNavigate }
               <ConversationItem
                 key={conversation.id}
                 conversation={conversation}
-                agentName={names.get(conversation.agentId) ?? wordsOf(conversation.agentId)}
+                agentName={nameAmong(agents, conversation.agentId)}
                 current={conversation.id === currentId}
                 onNavigate={onNavigate}
               />
@@ -64,13 +64,9 @@ export function Sidebar({ agents, conversations, currentId, atRuns, onNavigate }
         )}
         {list?.length === 0 && <p className="px-3 py-2 text-sm text-muted">No conversations yet.</p>}
         {more && (
-          <button
-            type="button"
-            onClick={loadMore}
-            className="mt-2 px-3 py-1.5 text-sm text-accent hover:underline"
-          >
-            Load more
-          </button>
+          <div className="mt-2 px-2">
+            <LoadMore onClick={loadMore} />
+          </div>
         )}
         {error !== undefined && (
           <div className="px-3 py-2 text-sm text-danger">
@@ -82,5 +78,27 @@ export function Sidebar({ agents, conversations, currentId, atRuns, onNavigate }
         )}
       </nav>
     </div>
+  );
+}
+
+interface AreaProps extends Pick<SidebarProps, "at" | "onNavigate"> {
+  name: NonNullable<SidebarProps["at"]>;
+  to: string;
+  text: string;
+  icon: IconName;
+}
+
+function Area({ name, to, text, icon, at, onNavigate }: AreaProps) {
+  return (
+    <Link
+      to={to}
+      onNavigate={onNavigate}
+      aria-current={at === name ? "page" : undefined}
+      data-testid={name}
+      className="flex items-center gap-2 rounded-lg px-3 py-2 text-sm hover:bg-line/50 aria-[current=page]:bg-line/80"
+    >
+      <Icon name={icon} />
+      {text}
+    </Link>
   );
 }

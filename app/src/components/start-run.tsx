@@ -1,14 +1,12 @@
 /** Starts a run of a workflow. */
 import { type FormEvent, useId, useState } from "react";
-import { DramatisClientError } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
-import { messageOf } from "../format.ts";
+import { messageOf, problemText } from "../format.ts";
 import { useWorkflowNames } from "../hooks/use-workflow-names.ts";
 import { runPath } from "../route.ts";
 import { navigate } from "../router.ts";
 import { ErrorNote } from "./error-note.tsx";
-
-const FIELD = "block w-full rounded-lg border border-line bg-canvas px-3 py-2 font-mono text-base sm:text-sm";
+import { FIELD, Field } from "./field.tsx";
 
 export function StartRun() {
   const [workflow, setWorkflow] = useState("");
@@ -27,7 +25,7 @@ export function StartRun() {
       const { id } = await client.runs.start({ workflow: workflow.trim(), input: inputOf(text) });
       navigate(runPath(id));
     } catch (reason) {
-      setError(textOf(reason));
+      setError(problemText(reason));
       setStarting(false);
     }
   }
@@ -40,35 +38,39 @@ export function StartRun() {
     >
       <summary className="rounded-xl px-4 py-3 text-sm font-medium">Start a run</summary>
       <form onSubmit={(event) => void start(event)} className="space-y-3 border-t border-line p-4">
-        <label className="block space-y-1 text-sm">
-          <span>Workflow</span>
-          <input
-            value={workflow}
-            list={suggestions}
-            onChange={(event) => setWorkflow(event.target.value)}
-            required
-            placeholder="library/id"
-            autoComplete="off"
-            autoCapitalize="off"
-            spellCheck={false}
-            className={FIELD}
-          />
-        </label>
+        <Field label="Workflow">
+          {(control) => (
+            <input
+              {...control}
+              value={workflow}
+              list={suggestions}
+              onChange={(event) => setWorkflow(event.target.value)}
+              required
+              placeholder="library/id"
+              autoComplete="off"
+              autoCapitalize="off"
+              spellCheck={false}
+              className={`${FIELD} font-mono`}
+            />
+          )}
+        </Field>
         <datalist id={suggestions}>
           {names.map((name) => (
             <option key={name} value={name} />
           ))}
         </datalist>
-        <label className="block space-y-1 text-sm">
-          <span>Input (a JSON object)</span>
-          <textarea
-            value={text}
-            onChange={(event) => setText(event.target.value)}
-            rows={4}
-            spellCheck={false}
-            className={FIELD}
-          />
-        </label>
+        <Field label="Input (a JSON object)">
+          {(control) => (
+            <textarea
+              {...control}
+              value={text}
+              onChange={(event) => setText(event.target.value)}
+              rows={4}
+              spellCheck={false}
+              className={`${FIELD} font-mono`}
+            />
+          )}
+        </Field>
         {error !== undefined && <ErrorNote text={error} />}
         <button
           type="submit"
@@ -96,9 +98,4 @@ function inputOf(text: string): Input {
     throw new Error('The input must be a JSON object, such as {"documents": []}.');
   // SAFETY: parsed JSON, and an object.
   return value as Input;
-}
-
-function textOf(error: unknown): string {
-  const issues = error instanceof DramatisClientError ? error.errors : [];
-  return [messageOf(error), ...issues.map(({ path, message }) => `${path}: ${message}`)].join("\n");
 }

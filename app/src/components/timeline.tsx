@@ -6,6 +6,7 @@ import { Approvals } from "../approvals.ts";
 import { ConversationId } from "../conversation-id.ts";
 import { useHistory } from "../hooks/use-history.ts";
 import { usePinnedScroll } from "../hooks/use-pinned-scroll.ts";
+import { useTurnInView } from "../hooks/use-turn-in-view.ts";
 import { NestedTurns } from "../nested-turns.ts";
 import { newMessageId } from "../own-message.ts";
 import { threadsOf, turnsBefore, waitOf } from "../turns.ts";
@@ -19,12 +20,14 @@ import { TurnBlock } from "./turn-block.tsx";
 
 interface TimelineProps {
   id: string;
+  /** The turn to begin at. */
+  turnId: string | undefined;
   conversation: UseConversationResult;
   /** Returns the name of an agent. */
   nameOf: (agentId: string) => string;
 }
 
-export function Timeline({ id, conversation, nameOf }: TimelineProps) {
+export function Timeline({ id, turnId, conversation, nameOf }: TimelineProps) {
   const { state, status, stopped, ended, send, cancelTurn, retry, retryTurn, discard, resolveApproval } =
     conversation;
   const approvals = useMemo(
@@ -36,7 +39,7 @@ export function Timeline({ id, conversation, nameOf }: TimelineProps) {
     (state.conversation?.participants ?? []).filter(({ type }) => type === "agent").length > 1;
   const { turns, pending, error } = state;
   const history = useHistory(id, conversation);
-  const { scroller, content, atEnd, toEnd } = usePinnedScroll(turns[0]?.id);
+  const { scroller, content, atEnd, toEnd, leaveEnd } = usePinnedScroll(turns[0]?.id);
   const sendContent = useCallback((sent: Content) => void send(sent, { id: newMessageId() }), [send]);
   const sendAgain = useCallback(
     (turnId: string) => void retryTurn(turnId, { id: newMessageId() }),
@@ -46,10 +49,11 @@ export function Timeline({ id, conversation, nameOf }: TimelineProps) {
   const several = turns.filter(isTurnAnswering).length > 1;
   const threads = threadsOf(turns, state.messages);
   useJumpOnSend(pending.length, toEnd);
+  useTurnInView(turnId, turns, history, leaveEnd);
 
   return (
     <div className="relative min-h-0 flex-1">
-      <div ref={scroller} className="h-full overflow-y-auto [overflow-anchor:none]">
+      <div ref={scroller} className="relative h-full overflow-y-auto [overflow-anchor:none]">
         <div ref={content} className="mx-auto flex min-h-full max-w-3xl flex-col px-4 pt-6 pb-4">
           {turns.length > 0 && <HistoryLoader history={history} scroller={scroller} />}
           {empty && (
@@ -70,6 +74,8 @@ export function Timeline({ id, conversation, nameOf }: TimelineProps) {
                       nameOf={nameOf}
                       isCompany={isCompany}
                       isThread={threads.has(turn.id)}
+                      isSought={turn.id === turnId}
+                      isErasable
                       waitsFor={turnsBefore(turns, turn)}
                       stopping={isStopping(state, turn.id)}
                       onStop={several || waitOf(turn) !== null ? cancelTurn : undefined}

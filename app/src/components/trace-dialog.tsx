@@ -1,13 +1,13 @@
 /** The trace of a turn over the page, kept up to date while the turn works. The dialog element handles focus and Escape. */
-import { useCallback, useContext, useEffect, useId, useRef } from "react";
+import { useCallback, useContext, useEffect, useRef } from "react";
 import type { TraceView, TurnState } from "../../../src/client/index.ts";
 import { client } from "../client.ts";
 import { ConversationId } from "../conversation-id.ts";
 import { amountsText, durationText, messageOf } from "../format.ts";
 import { useResource } from "../hooks/use-resource.ts";
 import { rowsOf, summaryOf } from "../trace.ts";
+import { DialogPanel } from "./dialog-panel.tsx";
 import { ErrorNote } from "./error-note.tsx";
-import { Icon } from "./icon.tsx";
 import { TraceStep } from "./trace-step.tsx";
 
 interface TraceDialogProps {
@@ -24,57 +24,25 @@ const MAX_REFRESH_MS = 30_000;
 const MAX_ROWS = 500;
 
 export function TraceDialog({ turn, nameOf, onClose }: TraceDialogProps) {
-  const id = useId();
-  const dialog = useRef<HTMLDialogElement>(null);
   const active = turn.status === "active";
   const { value: trace, error, reload } = useTrace(turn.id, active);
 
-  useEffect(() => {
-    const element = dialog.current;
-    element?.showModal();
-    return () => element?.close();
-  }, []);
-
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape does the same as a click beside the panel.
-    <dialog
-      ref={dialog}
-      aria-labelledby={id}
-      data-testid="trace"
+    <DialogPanel
+      title="Trace"
+      facts={trace !== undefined && <Facts trace={trace} />}
+      closeLabel="Close the trace"
+      testId="trace"
       onClose={onClose}
-      onClick={(event) => {
-        if (event.target === event.currentTarget) onClose();
-      }}
-      className="m-auto w-2xl max-w-[calc(100vw-1.5rem)] rounded-2xl border border-line bg-surface p-0 text-ink shadow-lg backdrop:bg-black/40"
     >
-      <div className="flex max-h-[calc(100dvh-3rem)] flex-col">
-        <header className="flex items-start gap-3 border-b border-line py-3 pr-2 pl-4">
-          <div className="min-w-0 flex-1">
-            <h2 id={id} className="text-sm font-semibold">
-              Trace
-            </h2>
-            {trace !== undefined && <Facts trace={trace} />}
-          </div>
-          <button
-            type="button"
-            onClick={onClose}
-            aria-label="Close the trace"
-            className="rounded-lg p-2 text-muted hover:text-ink"
-          >
-            <Icon name="cross" className="size-5" />
-          </button>
-        </header>
-        <div className="min-h-0 overflow-y-auto p-2">
-          {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
-          {trace === undefined && error === undefined && (
-            <p role="status" className="px-2 py-3 text-xs text-muted">
-              Loading…
-            </p>
-          )}
-          {trace !== undefined && <Steps trace={trace} active={active} nameOf={nameOf} />}
-        </div>
-      </div>
-    </dialog>
+      {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
+      {trace === undefined && error === undefined && (
+        <p role="status" className="px-2 py-3 text-xs text-muted">
+          Loading…
+        </p>
+      )}
+      {trace !== undefined && <Steps trace={trace} active={active} nameOf={nameOf} />}
+    </DialogPanel>
   );
 }
 

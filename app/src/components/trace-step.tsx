@@ -2,6 +2,7 @@
 import { useState } from "react";
 import { amountsText, durationText } from "../format.ts";
 import type { StepKind, TraceRow } from "../trace.ts";
+import { type Fact, Facts } from "./facts.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { JsonView } from "./json-view.tsx";
 
@@ -84,29 +85,19 @@ function Details({ row: { span, startsAfter } }: { row: TraceRow }) {
   const input = number("gen_ai.usage.input_tokens");
   const output = number("gen_ai.usage.output_tokens");
   const usd = number("dramatis.cost.usd");
-  const facts: [label: string, value: string][] = [
+  const tokens =
+    input === undefined && output === undefined
+      ? undefined
+      : `${(input ?? 0).toLocaleString()} in · ${(output ?? 0).toLocaleString()} out`;
+  const facts: Fact[] = [
     ["Span", `${name} · ${spanId}`],
     ["Began", `${startedAt}, after ${durationText(startsAfter)}`],
-    ...(input === undefined && output === undefined
-      ? []
-      : [
-          ["Tokens", `${(input ?? 0).toLocaleString()} in · ${(output ?? 0).toLocaleString()} out`] as [
-            string,
-            string,
-          ],
-        ]),
-    ...(usd === undefined ? [] : [["Cost", amountsText({ usd })] as [string, string]]),
+    ["Tokens", tokens],
+    ["Cost", usd === undefined ? undefined : amountsText({ usd })],
   ];
   return (
     <div className="space-y-2 px-2 pt-1 pb-3 text-xs">
-      <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-3 gap-y-0.5">
-        {facts.map(([label, value]) => (
-          <div key={label} className="contents">
-            <dt className="text-muted">{label}</dt>
-            <dd className="wrap-anywhere">{value}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts facts={facts} />
       <JsonView label="Attributes" value={attributes} />
     </div>
   );

@@ -7,10 +7,12 @@ import type { TurnItem, TurnState } from "../../../src/client/index.ts";
 import { isOwnMessage } from "../own-message.ts";
 import { waitOf, wasStopped } from "../turns.ts";
 import { AgentMessage } from "./agent-message.tsx";
+import { EraseDialog } from "./erase-dialog.tsx";
 import { Thinking } from "./thinking.tsx";
 import { Thought } from "./thought.tsx";
 import { ToolItem } from "./tool-item.tsx";
-import { TraceButton } from "./trace-button.tsx";
+import { TraceDialog } from "./trace-dialog.tsx";
+import { TurnButton } from "./turn-button.tsx";
 import { TurnError } from "./turn-error.tsx";
 import { TurnNotes } from "./turn-notes.tsx";
 import { TurnProgress } from "./turn-progress.tsx";
@@ -25,6 +27,10 @@ interface TurnBlockProps {
   isCompany: boolean;
   /** Other turns speak in between: the parts of this one are marked as belonging together. */
   isThread: boolean;
+  /** A link leads to this turn. */
+  isSought?: boolean;
+  /** The reader may erase messages of the turn. */
+  isErasable?: boolean;
   /** Turns that this one waits for; 0 if it runs or is over. */
   waitsFor: number;
   /** The turn is being stopped. */
@@ -39,7 +45,17 @@ interface TurnBlockProps {
 const BESIDE = "Answered beside other messages";
 
 export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
-  const { turn, nameOf, isCompany, isThread, waitsFor, stopping, onStop, onRetry: retryTurn } = props;
+  const {
+    turn,
+    nameOf,
+    isCompany,
+    isThread,
+    isErasable = false,
+    waitsFor,
+    stopping,
+    onStop,
+    onRetry: retryTurn,
+  } = props;
   const active = turn.status === "active";
   const [live] = useState(active);
   const onRetry = retryTurn === undefined || !isRepeatable(turn) ? undefined : () => retryTurn(turn.id);
@@ -52,7 +68,8 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
       data-turn={turn.id}
       data-thread={isThread}
       {...(isThread ? { "aria-label": BESIDE, title: BESIDE } : {})}
-      className={`-ml-3 space-y-4 border-l-2 pl-2.5 ${isThread ? (active ? "border-accent" : "border-line") : "border-transparent"}`}
+      tabIndex={props.isSought === true ? -1 : undefined}
+      className={`-ml-3 space-y-4 border-l-2 pl-2.5 outline-none ${borderOf(props)}`}
     >
       {turn.items.map((item) => (
         <Item
@@ -67,7 +84,22 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
       {thinks && <Thinking agentName={nameOf(turn.agentId)} />}
       <div className="flex flex-wrap items-center gap-x-3 empty:hidden">
         <TurnNotes turn={turn} />
-        {hasTrace(turn) && <TraceButton turn={turn} nameOf={nameOf} />}
+        {hasTrace(turn) && (
+          <TurnButton
+            text="Trace"
+            about="of this answer"
+            testId="open-trace"
+            dialog={(onClose) => <TraceDialog turn={turn} nameOf={nameOf} onClose={onClose} />}
+          />
+        )}
+        {isErasable && !active && (
+          <TurnButton
+            text="Erase"
+            about="messages of this turn"
+            testId="open-erase"
+            dialog={(onClose) => <EraseDialog turn={turn} nameOf={nameOf} onClose={onClose} />}
+          />
+        )}
       </div>
       {active && onStop !== undefined && (
         <TurnProgress waitsFor={waitsFor} wait={wait} stopping={stopping} onStop={() => onStop(turn.id)} />
@@ -77,6 +109,12 @@ export const TurnBlock = memo(function TurnBlock(props: TurnBlockProps) {
     </section>
   );
 });
+
+function borderOf({ turn, isThread, isSought }: TurnBlockProps): string {
+  if (isSought === true) return "border-caution";
+  if (!isThread) return "border-transparent";
+  return turn.status === "active" ? "border-accent" : "border-line";
+}
 
 interface ItemProps {
   item: TurnItem;

@@ -1,17 +1,18 @@
-/** Closes something with Escape, while there is something to close. The focus returns to the button that had opened it. */
+/** Closes something with Escape, while there is something to close. */
 import { useEffect } from "react";
 
-export function useEscape(close: (() => void) | undefined): void {
+/** `opener` selects the element that had opened it, to which the focus returns. */
+export function useEscape(close: (() => void) | undefined, opener?: string): void {
   useEffect(() => {
     if (close === undefined) return;
     const onKeyDown = (event: KeyboardEvent) => {
       // A dialog above the page closes first.
       if (event.key !== "Escape" || event.defaultPrevented || document.querySelector("dialog[open]")) return;
-      const opener = document.querySelector<HTMLElement>("[data-testid=run-node][aria-expanded=true]");
+      const element = opener === undefined ? null : document.querySelector<HTMLElement>(opener);
       close();
-      opener?.focus();
+      element?.focus();
     };
     document.addEventListener("keydown", onKeyDown);
     return () => document.removeEventListener("keydown", onKeyDown);
-  }, [close]);
+  }, [close, opener]);
 }

@@ -13,6 +13,8 @@ export interface PinnedScroll {
   /** `true` while the end is in view. */
   atEnd: boolean;
   toEnd(): void;
+  /** Keeps the position from now on, also at the end. */
+  leaveEnd(): void;
 }
 
 /** `firstKey` is the key of the first entry. A change of it means that entries were inserted above. */
@@ -28,6 +30,10 @@ export function usePinnedScroll(firstKey: string | undefined): PinnedScroll {
     pinned.current = true;
     const element = scroller.current;
     if (element !== null) element.scrollTop = element.scrollHeight;
+  }, []);
+
+  const leaveEnd = useCallback(() => {
+    pinned.current = false;
   }, []);
 
   useLayoutEffect(() => {
@@ -65,5 +71,5 @@ export function usePinnedScroll(firstKey: string | undefined): PinnedScroll {
     };
   }, []);
 
-  return { scroller, content, atEnd, toEnd };
+  return { scroller, content, atEnd, toEnd, leaveEnd };
 }

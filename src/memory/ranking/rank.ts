@@ -6,6 +6,7 @@
  * RANK-2  Neighbours in the session, the speaker, the session, an answered question, and times lift memories. Nothing is filtered by them.
  * RANK-3  A memory that the reader must not see is no result and influences no score. A filtered one is no result, but lifts its neighbours.
  * RANK-4  Results descend by their total. Equal ones stand by their keys, the newest first. Ranking depends on nothing else.
+ * RANK-5  A memory that has no term of the query, is hardly similar to it and stands next to nothing that matches is no result.
  */
 import type { MemoryScore, RankingWeights } from "../../protocol/memory.ts";
 import type { AnalyzedQuery } from "./analyze-query.ts";
@@ -56,6 +57,9 @@ export interface Ranked {
 /** Share of the semantic weight where a memory has all terms: meaning must not hurt exact finds. */
 const EXACT_SHARE = 0.25;
 
+/** Least cosine of a result that nothing else speaks for. Texts without anything in common have less. */
+const LEAST_COSINE = 0.25;
+
 /** Exponent of the lexical score: many terms in one memory count more than few in each. */
 const LEXICAL_POWER = 1.3;
 
@@ -81,7 +85,10 @@ export function rank(input: RankInput): Ranked[] {
   const relevance = (index: number) =>
     relevanceOf(lexical.terms, found[index] ?? 0, input.semantic?.[candidates.places[index] ?? NONE] ?? 0);
   for (const [index, place] of candidates.places.entries()) {
-    const isOut = input.allowed?.[place] === 0 || (minRelevance > 0 && relevance(index) < minRelevance);
+    const isLifted = (steps.neighbours[index] ?? 0) > (steps.semantic[index] ?? 0);
+    const isAlone = found[index] === 0 && !isLifted && (input.semantic?.[place] ?? 0) < LEAST_COSINE;
+    const isOut =
+      isAlone || input.allowed?.[place] === 0 || (minRelevance > 0 && relevance(index) < minRelevance);
     if (isOut) totals[index] = 0;
   }
   const key = (index: number) => columns.n[candidates.places[index] ?? NONE] ?? NONE;

@@ -1,0 +1,51 @@
+/**
+ * The parts of a search result's score, for a table with bars. Pure.
+ *
+ * MEMVIEW-1  Each part that contributed has one row, the largest first. The bars of a table share one scale.
+ */
+import type { MemoryScore } from "../../../src/protocol/memory.ts";
+
+type PartName = keyof MemoryScore["parts"];
+
+const PART_TEXT: Record<PartName, string> = {
+  lexical: "Words in common",
+  semantic: "Meaning",
+  neighbours: "Said next to it",
+  speaker: "Speaker",
+  session: "Same session",
+  time: "Time named",
+  significance: "Importance",
+  recency: "How recent",
+};
+
+// SAFETY: `keys` returns the keys of the record.
+const NAMES = Object.keys(PART_TEXT) as PartName[];
+
+export interface ScorePart {
+  name: PartName;
+  label: string;
+  value: number;
+  /** The length of the bar, from 0 to 1. */
+  width: number;
+}
+
+/** Returns the parts of a score, the largest first. */
+export function partsOf({ parts }: Pick<MemoryScore, "parts">): ScorePart[] {
+  const found = NAMES.map((name) => ({ name, label: PART_TEXT[name], value: parts[name] ?? 0 })).filter(
+    ({ value }) => value !== 0 && Number.isFinite(value),
+  );
+  const largest = Math.max(...found.map(({ value }) => Math.abs(value)));
+  return found
+    .map((part) => ({ ...part, width: Math.abs(part.value) / largest }))
+    .toSorted((a, b) => b.value - a.value);
+}
+
+/** Returns a score with two digits behind the point. */
+export function scoreText(value: number, locales?: string): string {
+  return value.toLocaleString(locales, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+}
+
+/** Returns a relevance from 0 to 1 as a percentage. */
+export function relevanceText(relevance: number): string {
+  return `${Math.round(Math.min(1, Math.max(0, relevance)) * 100)} %`;
+}
