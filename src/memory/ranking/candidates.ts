@@ -1,7 +1,7 @@
 /** The memories that are scored for a query: all of few, the best of many. Pure. */
 import { type MemoryColumns, NONE } from "./columns.ts";
 import { largest } from "./largest.ts";
-import type { RankInput } from "./rank.ts";
+import type { RankInput } from "./rank-input.ts";
 
 /** Up to this many memories, all are scored. */
 const SCORE_ALL = 20_000;

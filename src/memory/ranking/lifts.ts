@@ -7,7 +7,7 @@ import type { Candidates } from "./candidates.ts";
 import { type MemoryColumns, NONE } from "./columns.ts";
 import { ASKS, MENTIONS_TIME, ONLY_ASKS } from "./describe-text.ts";
 import { largest } from "./largest.ts";
-import type { RankInput } from "./rank.ts";
+import type { RankInput } from "./rank-input.ts";
 
 /** Shares of the score of the memory so many turns away. */
 const NEIGHBOURS = [

@@ -8,10 +8,9 @@
  * RANK-4  Results descend by their total. Equal ones stand by their keys, the newest first. Ranking depends on nothing else.
  * RANK-5  A memory that has no term of the query, is hardly similar to it and stands next to nothing that matches is no result.
  */
-import type { MemoryScore, RankingWeights } from "../../protocol/memory.ts";
-import type { AnalyzedQuery } from "./analyze-query.ts";
+import type { MemoryScore } from "../../protocol/memory.ts";
 import { type Candidates, candidatesOf } from "./candidates.ts";
-import { type MemoryColumns, NONE } from "./columns.ts";
+import { NONE } from "./columns.ts";
 import { largest } from "./largest.ts";
 import {
   liftNeighbours,
@@ -21,32 +20,9 @@ import {
   liftSpeaker,
   liftTimes,
 } from "./lifts.ts";
-import { relevanceOf, type TermFound } from "./relevance.ts";
+import type { RankInput } from "./rank-input.ts";
+import { relevanceOf } from "./relevance.ts";
 import { DEFAULT_WEIGHTS } from "./weights.ts";
-
-/** What the full text found, by place. */
-export interface LexicalScores {
-  terms: readonly TermFound[];
-  matches: readonly { n: number; score: number; found: number }[];
-}
-
-export interface RankInput {
-  columns: MemoryColumns;
-  query: AnalyzedQuery;
-  lexical: LexicalScores;
-  /** The cosine of each place with the query, 0 for a memory without a vector. Absent: there are no vectors. */
-  semantic?: ArrayLike<number>;
-  /** 0 for each place that the reader must not see: it influences nothing. Absent: all are visible. */
-  visible?: Uint8Array;
-  /** 0 for each place that the filter leaves out of the results. It may still lift its neighbours. Absent: all may be results. */
-  allowed?: Uint8Array;
-  /** The time of the question, in milliseconds since the epoch. */
-  now: number;
-  weights?: Partial<RankingWeights>;
-  limit: number;
-  /** Leaves out results of less relevance. */
-  minRelevance?: number;
-}
 
 export interface Ranked {
   place: number;
