@@ -74,3 +74,15 @@ test("FTS-3 beyond the limit, words that many memories have are left out where r
   expect(search("common", { scoreAll: 39, rows: 10 }).matches.length).toBe(40);
   expect(fullText.size()).toBe(40);
 });
+
+test("the size is the number of texts, without reading them", () => {
+  const { database, fullText } = rankedMemories(Array.from({ length: 300 }, (_, index) => `text ${index}`));
+  expect(fullText.size()).toBe(300);
+  database.transaction(() => {
+    for (let n = 0; n < 250; n++) fullText.remove(n);
+    fullText.put(7, "again");
+    fullText.put(7, "and again");
+  });
+  expect(fullText.size()).toBe(51);
+  expect(rankedMemories([]).fullText.size()).toBe(0);
+});
