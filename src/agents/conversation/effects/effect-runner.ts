@@ -32,6 +32,7 @@ import { assemblyInput, extractionInput } from "./hook-input.ts";
 import { askToJoin, type JoinPorts } from "./join.ts";
 import type { ModelCallPorts } from "./model-attempt.ts";
 import { type CompactedTurn, performModelCall, performSummary } from "./model-call.ts";
+import { type OfferPorts, offered } from "./offer.ts";
 import { ToolBatch, type ToolReports } from "./tool-batch.ts";
 
 /** Outcomes of one turn that are committed together. */
@@ -46,7 +47,7 @@ export interface CompactionPorts {
   report(outcome: CompactionSignal): boolean;
 }
 
-export interface EffectPorts extends ModelCallPorts, Pick<JoinPorts, "invite"> {
+export interface EffectPorts extends ModelCallPorts, Pick<OfferPorts, "agent">, Pick<JoinPorts, "invite"> {
   executor: TaskExecutor;
   record(): ConversationIdentity;
   /** Returns the window of the session for a turn's model calls. */
@@ -177,7 +178,11 @@ export class EffectRunner {
       const input =
         effect.kind === "assembly"
           ? assemblyInput(record, turn, this.ports.history(turn))
-          : extractionInput(record, turn);
+          : extractionInput(
+              record,
+              turn,
+              await offered(this.ports, record, turn, { operationId: operationId(turn, run.item), signal }),
+            );
       const batch = new ToolBatch({
         record,
         turn,
@@ -188,6 +193,7 @@ export class EffectRunner {
       void batch.run(executor, clock, clock.now());
       await followed;
     } catch (error) {
+      if (signal.aborted) return;
       console.error(error);
       const result = failure("", "INTERNAL_ERROR", "The input of the hook could not be read.", true);
       report(ended(result));
