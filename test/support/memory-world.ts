@@ -2,7 +2,6 @@
 import { Copies, type MemoryRecord, type MemoryRecords } from "../../src/memory/corpus/copies.ts";
 import { Corpus } from "../../src/memory/corpus/corpus.ts";
 import { Extractions } from "../../src/memory/corpus/extraction.ts";
-import { PlainIndex } from "../../src/memory/corpus/plain-index.ts";
 import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
@@ -12,6 +11,7 @@ import type { ObjectStore } from "../../src/ports/object-store.ts";
 import type { MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { Crossings, crossKeyValue, crossSql, type Life } from "./crossings.ts";
+import { indexOf } from "./indexed-memories.ts";
 
 export const AGENT = { id: "keeper", tenant: "acme" };
 export const EDITOR: MemoryReader = {
@@ -62,7 +62,7 @@ export class MemoryWorld {
     const database = crossSql(this.#database, life);
     const keyValue = crossKeyValue(this.#keyValue, life);
     const objects = this.#objects(life);
-    const index = new PlainIndex(database);
+    const index = indexOf({ database, keyValue }, () => this.corpus.rows);
     this.corpus = new Corpus({
       database,
       keyValue,

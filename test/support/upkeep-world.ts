@@ -9,7 +9,6 @@ import { Registry } from "../../src/library/registry.ts";
 import { Corpus } from "../../src/memory/corpus/corpus.ts";
 import { eraseSources } from "../../src/memory/corpus/erasures.ts";
 import { Extractions } from "../../src/memory/corpus/extraction.ts";
-import { PlainIndex } from "../../src/memory/corpus/plain-index.ts";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
@@ -23,6 +22,7 @@ import type {
   MemoryOutcome,
   MemoryReader,
 } from "../../src/protocol/memory.ts";
+import { indexOf } from "./indexed-memories.ts";
 import { localExecutor } from "./local-executor.ts";
 
 export const HOUR = 3_600_000;
@@ -63,7 +63,7 @@ export class UpkeepWorld {
       keyValue: this.keyValue,
       clock: { now: () => this.now },
       ids: systemIds,
-      index: new PlainIndex(this.database),
+      index: indexOf(this, () => corpus.rows),
       objects: () => null,
       agent: () => AGENT,
       noted: () => upkeep.noted(),

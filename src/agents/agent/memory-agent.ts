@@ -1,7 +1,7 @@
 /** The part of the `Agent` actor that serves the agent's memory: its RPC, and the envelopes of conversations. */
 import type { Upkeep } from "../../library/memory/upkeep.ts";
 import { eraseSources } from "../../memory/corpus/erasures.ts";
-import { PlainIndex } from "../../memory/corpus/plain-index.ts";
+import { IndexPool } from "../../memory/corpus/index/pool.ts";
 import { erasedSourcesSchema, extractedSchema } from "../../memory/corpus/schemas.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
@@ -25,7 +25,11 @@ import { newOperationId } from "../base/mailbox/operation-id.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { AgentMemory, type MemoryStores } from "./memory.ts";
+import { memoryEmbedder } from "./memory-embedder.ts";
 import type { JoinCall } from "./upkeep.ts";
+
+/** All agents of an isolate share the memory of it. */
+const indexes = new IndexPool();
 
 /** The identity of the agent whose memory it is. */
 export interface MemoryOwner {
@@ -33,7 +37,10 @@ export interface MemoryOwner {
   tenant: string;
 }
 
-export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAgent<Env> implements MemoryApi {
+export abstract class MemoryAgent<Env extends Cloudflare.Env & { ASSETS?: Fetcher }>
+  extends SessionAgent<Env>
+  implements MemoryApi
+{
   readonly #memory: AgentMemory;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -52,7 +59,7 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
       keyValue,
       clock: systemClock,
       ids: systemIds,
-      index: new PlainIndex(database),
+      search: { pool: indexes, embedder: () => memoryEmbedder(env) },
       stores: {
         objects: () => this.memoryStores().objects(),
         records: () => this.memoryStores().records(),

@@ -1,8 +1,11 @@
 /** The memory of an agent in its actor: the corpus, its copies, its upkeep, and the wake-ups of both. */
 import { Copies, type MemoryRecords } from "../../memory/corpus/copies.ts";
 import { Corpus } from "../../memory/corpus/corpus.ts";
+import { indexEntry } from "../../memory/corpus/corpus-rows.ts";
 import { Extractions } from "../../memory/corpus/extraction.ts";
-import type { MemoryIndex } from "../../memory/corpus/memory-index.ts";
+import type { IndexPool } from "../../memory/corpus/index/pool.ts";
+import { SearchIndex } from "../../memory/corpus/index/search-index.ts";
+import type { Embedder } from "../../memory/embedders/embedder.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
@@ -10,6 +13,7 @@ import type { ObjectStore } from "../../ports/object-store.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { MemoryStatus } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
 import { toIso } from "../../shared/time.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
@@ -21,12 +25,20 @@ export interface MemoryStores {
   records(): MemoryRecords | null;
 }
 
+/** What searches of memories use. */
+export interface MemorySearch {
+  /** The pool of the isolate. */
+  pool: IndexPool;
+  /** Returns the embedder; `null` for none. */
+  embedder(): Promise<Embedder | null>;
+}
+
 export interface AgentMemoryPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
   clock: Clock;
   ids: Ids;
-  index: MemoryIndex;
+  search: MemorySearch;
   stores: MemoryStores;
   wakeup: Wakeup;
   upkeep: Omit<UpkeepPorts, "corpus">;
@@ -38,25 +50,35 @@ export class AgentMemory {
   readonly corpus: Corpus;
   readonly extractions: Extractions;
   readonly upkeep: MemoryUpkeep;
+  readonly #index: SearchIndex;
   readonly #copies: Copies;
   readonly #mirror: Mirror;
 
   constructor(ports: AgentMemoryPorts) {
     const { clock, keyValue, stores } = ports;
+    this.#index = new SearchIndex({
+      ...ports,
+      ...ports.search,
+      entriesAfter: (n, limit) =>
+        this.corpus.rows.memories
+          .after(n, limit)
+          .map((memory) => indexEntry(memory, this.corpus.rows.memories.text(memory.n)?.text)),
+    });
     this.corpus = new Corpus({
       ...ports,
+      index: this.#index,
       objects: stores.objects,
       noted: async () => void (await Promise.all([this.#mirror.note(), this.upkeep.noted()])),
       committed: () => void this.#mirror.publish(),
     });
     this.extractions = new Extractions(this.corpus);
     this.upkeep = new MemoryUpkeep({ ...ports.upkeep, corpus: this.corpus });
-    this.#copies = new Copies(this.corpus, { clock, keyValue, ...stores, pump: async () => 0 });
+    this.#copies = new Copies(this.corpus, { clock, keyValue, ...stores, pump: () => this.#pump() });
     this.#mirror = new Mirror({
       clock,
       wakeup: ports.wakeup,
       put: () => this.#copies.bringUpToDate(),
-      mayBeBehind: () => this.#copies.isBehind(),
+      mayBeBehind: () => this.#copies.isBehind() || (this.corpus.exists && this.#index.isBehind),
       changedAt: () => this.#copies.failure().since ?? clock.now(),
     });
   }
@@ -79,10 +101,19 @@ export class AgentMemory {
       archived,
       pending: {
         records: pending,
-        embeddings: 0,
+        embeddings: this.corpus.exists ? this.#index.status().pending.memories : 0,
         ...defined({ error, since: since === undefined ? undefined : toIso(since) }),
       },
-      embedder: null,
+      embedder: this.corpus.exists ? this.#index.status().embedder : null,
     };
+  }
+
+  /** Makes the vectors that are missing. Rejects if that fails; a later call continues. */
+  async #pump(): Promise<number> {
+    while ((await this.#index.pump()) > 0) {
+      const { error } = this.#index.status();
+      if (error !== undefined) throw new DramatisError("UNAVAILABLE", error.message, { retriable: true });
+    }
+    return 0;
   }
 }

@@ -36,6 +36,12 @@ export interface IndexQuery {
   allowed?: ReadonlySet<number>;
 }
 
+/** `semantic` says how the search was made: with the vectors of all memories, of some, or of none. */
+export interface IndexResult {
+  matches: { n: number; score: MemoryScore }[];
+  semantic: "all" | "some" | "none";
+}
+
 /** Finds memories. `put` and `remove` are part of the caller's transaction. */
 export interface MemoryIndex<Prepared = unknown> {
   create(): void;
@@ -43,8 +49,5 @@ export interface MemoryIndex<Prepared = unknown> {
   prepare(texts: readonly string[]): Promise<Prepared>;
   put(entries: readonly IndexEntry[], prepared: Prepared): void;
   remove(ns: readonly number[]): void;
-  search(query: IndexQuery): Promise<{
-    matches: { n: number; score: MemoryScore }[];
-    semantic: "all" | "some" | "none";
-  }>;
+  search(query: IndexQuery): Promise<IndexResult>;
 }

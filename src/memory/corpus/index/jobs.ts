@@ -1,0 +1,283 @@
+/**
+ * The work of an index that follows commits: vectors of embedders that are not local, and the spaces of new embedders.
+ *
+ * MEMJOBS-1  Each part of the work is committed by itself, so that work that was ended anywhere goes on there.
+ * MEMJOBS-2  A vector is written only if its memory still has the text that it was made of.
+ * MEMJOBS-3  A failure is reported by the status. Parts are not done before a pause, which grows with failures that follow each other.
+ */
+import type { Clock } from "../../../ports/clock.ts";
+import { unanswered, withDeadline } from "../../../ports/deadline.ts";
+import type { ActorDatabase } from "../../../ports/sql-database.ts";
+import type { Embedder } from "../../embedders/embedder.ts";
+import type { IndexEntry } from "../memory-index.ts";
+import { factsOf, type QuantizedVector } from "./entry.ts";
+import { vectorsOf } from "./prepared.ts";
+import { deleteRows, SpaceEdit, SpaceRows } from "./space-rows.ts";
+import {
+  activeSpace,
+  filled,
+  type Space,
+  type SpaceEmbedder,
+  type SpacesState,
+  spaceOf,
+  wanting,
+} from "./spaces.ts";
+
+/** Memories of one part of filling a space, and of embedding. */
+const [FILLED_AT_ONCE, EMBEDDED_AT_ONCE] = [256, 64];
+/** Rows of a dropped space that are deleted at once. */
+const DELETED_AT_ONCE = 256;
+/** Rows that the status looks at, at most. */
+const MARKS_COUNTED = 1_000;
+/** Time in which an embedder must answer, in milliseconds. */
+const EMBED_MS = 30_000;
+/** Pause after a failure, and at most, in milliseconds. */
+const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1_000, 300_000];
+
+export interface IndexStatus {
+  /** The embedder of searches. */
+  embedder: SpaceEmbedder;
+  /** Memories without a vector in the space of searches or in a new one, and whether a new space is being filled. */
+  pending: { memories: number; isFilling: boolean };
+  /** Why the last part failed, since when parts fail, and when the next one is tried. Times in milliseconds since the epoch. */
+  error?: { message: string; since: number; retryAt: number };
+}
+
+export interface IndexJobsPorts {
+  database: ActorDatabase;
+  clock: Pick<Clock, "now" | "timer">;
+  embedder(): Promise<Embedder | null>;
+  formerEmbedder?(id: string): Promise<Embedder | null>;
+  entriesAfter(n: number, limit: number): IndexEntry[];
+  state(): SpacesState;
+  save(state: SpacesState): void;
+  /** Writes the changes of a space. */
+  changed(space: Space, edit: SpaceEdit): void;
+}
+
+export class IndexJobs {
+  #failure: { message: string; since: number; retryAt: number; times: number } | null = null;
+  /** Spaces whose embedder could not be had when it was last asked for: their work waits. */
+  readonly #waiting = new Set<number>();
+  #building: Promise<void> | null = null;
+
+  constructor(private readonly ports: IndexJobsPorts) {}
+
+  /** Returns the embedder of new vectors; `null` for none, and `undefined` if it cannot be had now. */
+  async wanted(): Promise<Embedder | null | undefined> {
+    try {
+      return await this.ports.embedder();
+    } catch (error) {
+      this.failed(error);
+      return undefined;
+    }
+  }
+
+  /** Returns an embedder by its name; `null` if it cannot be used. */
+  async embedderOf(of: NonNullable<SpaceEmbedder>): Promise<Embedder | null> {
+    const isIt = (one: Embedder | null | undefined) => one?.id === of.id && one.dimensions === of.dimensions;
+    const wanted = await this.wanted();
+    if (wanted && isIt(wanted)) return wanted;
+    try {
+      const former = (await this.ports.formerEmbedder?.(of.id)) ?? null;
+      return isIt(former) ? former : null;
+    } catch (error) {
+      this.failed(error);
+      return null;
+    }
+  }
+
+  /** Returns the space of searches. Builds it first if there is none but memories; `undefined` if there are no memories either. */
+  async activeSpace(): Promise<Space | undefined> {
+    const active = activeSpace(this.ports.state());
+    if (active !== undefined) return active;
+    if (this.ports.entriesAfter(0, 1).length === 0) return undefined;
+    this.#building ??= this.#build().finally(() => {
+      this.#building = null;
+    });
+    await this.#building;
+    return activeSpace(this.ports.state());
+  }
+
+  status(): IndexStatus {
+    const state = this.ports.state();
+    const memories = state.spaces.reduce(
+      (sum, space) =>
+        this.#rows(space)
+          .marks(MARKS_COUNTED)
+          .reduce((all, { first }) => all + this.#lacking(space, first).entries.length, sum),
+      0,
+    );
+    const { times: _, ...error } = this.#failure ?? { times: 0 };
+    return {
+      embedder: activeSpace(state)?.embedder ?? null,
+      pending: { memories, isFilling: state.spaces.some(({ filledTo }) => filledTo !== null) },
+      ...("message" in error && { error }),
+    };
+  }
+
+  /** Work is left. */
+  get isBehind(): boolean {
+    return this.#left() > 0;
+  }
+
+  /** Notes a failure. */
+  failed(error: unknown): void {
+    const now = this.ports.clock.now();
+    const times = (this.#failure?.times ?? 0) + 1;
+    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (times - 1));
+    const message = error instanceof Error ? error.message : String(error);
+    this.#failure = { message, since: this.#failure?.since ?? now, retryAt: now + pause, times };
+  }
+
+  async pump(): Promise<number> {
+    if (this.#failure !== null && this.ports.clock.now() < this.#failure.retryAt) return this.#left();
+    const before = this.#failure;
+    try {
+      await this.#part();
+      if (this.#failure === before) this.#failure = null;
+    } catch (error) {
+      this.failed(error);
+    }
+    return this.#left();
+  }
+
+  async #part(): Promise<void> {
+    const wanted = await this.wanted();
+    if (wanted !== undefined) this.#want(wanted && { id: wanted.id, dimensions: wanted.dimensions });
+    this.#waiting.clear();
+    const state = this.ports.state();
+    const [dropped] = state.dropped;
+    if (dropped !== undefined) this.#deleteOf(dropped);
+    const filling = state.spaces.find(({ filledTo }) => filledTo !== null);
+    if (filling !== undefined) return this.#fill(filling);
+    for (const space of state.spaces) {
+      if (this.#rows(space).marks(1).length > 0) await this.#embed(space);
+    }
+  }
+
+  async #build(): Promise<void> {
+    const wanted = await this.wanted();
+    this.#want(wanted ? { id: wanted.id, dimensions: wanted.dimensions } : null);
+    for (;;) {
+      const state = this.ports.state();
+      const space = state.spaces.find(({ filledTo }) => filledTo !== null);
+      if (activeSpace(state) !== undefined || space === undefined) return;
+      await this.#fill(space);
+    }
+  }
+
+  /** Makes a space for the embedder if there are memories and it has none. */
+  #want(embedder: SpaceEmbedder): void {
+    this.ports.database.transaction(() => {
+      const state = this.ports.state();
+      if (spaceOf(state, embedder) !== undefined && state.spaces.length === 1) return;
+      if (this.ports.entriesAfter(0, 1).length === 0) return;
+      const next = wanting(state, embedder, false);
+      if (next !== state) this.ports.save(next);
+    });
+  }
+
+  #deleteOf(space: number): void {
+    this.ports.database.transaction(() => {
+      if (deleteRows(this.ports.database, space, DELETED_AT_ONCE)) return;
+      const state = this.ports.state();
+      this.ports.save({ ...state, dropped: state.dropped.filter((number) => number !== space) });
+    });
+  }
+
+  /** Puts the next memories into a space. */
+  async #fill({ number, embedder: of }: Space): Promise<void> {
+    const next = (after: number) => this.ports.entriesAfter(after, FILLED_AT_ONCE);
+    const filledTo = (state: SpacesState) => state.spaces.find((one) => one.number === number)?.filledTo;
+    const after = filledTo(this.ports.state());
+    if (after === undefined || after === null) return;
+    const embedder = of && (await this.embedderOf(of));
+    const texts = next(after).map(({ text }) => text);
+    const made = embedder?.isLocal ? await vectorsOf(embedder, texts) : new Map<string, QuantizedVector>();
+    this.ports.database.transaction(() => {
+      const state = this.ports.state();
+      const space = state.spaces.find((one) => one.number === number);
+      if (space === undefined || space.filledTo !== after) return;
+      const entries = next(after);
+      const rows = this.#rows(space);
+      const edit = new SpaceEdit(rows);
+      for (const entry of entries) {
+        const facts = factsOf(entry);
+        edit.putFacts(facts);
+        const vector = made.get(entry.text);
+        if (vector !== undefined) edit.putVector(facts.n, facts.hash, vector);
+        else if (space.embedder !== null) rows.mark(facts.n);
+      }
+      this.ports.changed(space, edit);
+      const last = entries.length < FILLED_AT_ONCE ? null : (entries.at(-1)?.n ?? null);
+      this.ports.save(filled(state, number, last, rows.marks(1).length === 0));
+    });
+  }
+
+  /** Makes the vectors of memories of marked rows. */
+  async #embed(space: Space): Promise<void> {
+    const embedder = space.embedder && (await this.embedderOf(space.embedder));
+    if (embedder === null) {
+      this.#waiting.add(space.number);
+      return;
+    }
+    const rows = this.#rows(space);
+    const texts = rows.marks(EMBEDDED_AT_ONCE).flatMap(({ first }) => this.#lacking(space, first).entries);
+    const batch = texts.slice(0, EMBEDDED_AT_ONCE).map(({ text }) => text);
+    const made = await withDeadline(
+      this.ports.clock,
+      EMBED_MS,
+      (signal) => (batch.length === 0 ? Promise.resolve(new Map()) : vectorsOf(embedder, batch, signal)),
+      { reason: unanswered("The embedder", EMBED_MS) },
+    );
+    this.ports.database.transaction(() => this.#store(space.number, made));
+  }
+
+  #store(number: number, made: ReadonlyMap<string, QuantizedVector>): void {
+    const state = this.ports.state();
+    const space = state.spaces.find((one) => one.number === number);
+    if (space === undefined) return;
+    const rows = this.#rows(space);
+    for (const { first } of rows.marks(EMBEDDED_AT_ONCE)) {
+      const { entries, edit } = this.#lacking(space, first);
+      const withVector = entries.filter(({ text }) => made.has(text));
+      if (withVector.length < entries.length && withVector.length === 0) break;
+      for (const entry of withVector) {
+        const vector = made.get(entry.text);
+        if (vector !== undefined) edit.putVector(entry.n, entry.hash, vector);
+      }
+      this.ports.changed(space, edit);
+      if (withVector.length === entries.length) rows.writeMark(first, null);
+    }
+    const isWhole = rows.marks(1).length === 0;
+    if (isWhole && space.filledTo === null && state.active !== number)
+      this.ports.save(filled(state, number, null, true));
+  }
+
+  /** Returns the memories of a row that have no vector. Of a long text there may be only the beginning. */
+  #lacking(space: Space, first: number) {
+    const rows = this.#rows(space);
+    const edit = new SpaceEdit(rows);
+    const end = first + rows.vectorsPerRow;
+    const entries = this.ports.entriesAfter(first - 1, rows.vectorsPerRow).flatMap(({ n, text }) => {
+      const facts = n < end ? edit.facts(n) : undefined;
+      return facts === undefined || edit.hasVector(n, facts.hash) ? [] : [{ n, text, hash: facts.hash }];
+    });
+    return { entries, edit };
+  }
+
+  #left(): number {
+    const state = this.ports.state();
+    const marked = state.spaces.filter(
+      (space) =>
+        space.filledTo !== null ||
+        (!this.#waiting.has(space.number) && this.#rows(space).marks(1).length > 0),
+    );
+    return state.dropped.length + marked.length;
+  }
+
+  #rows(space: Space): SpaceRows {
+    return new SpaceRows(this.ports.database, space);
+  }
+}

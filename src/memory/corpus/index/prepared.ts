@@ -1,0 +1,52 @@
+/** Vectors that are made before the transaction which writes their texts. */
+import type { Embedder } from "../../embedders/embedder.ts";
+import { type QuantizedVector, quantize } from "./entry.ts";
+import type { SpaceEmbedder } from "./spaces.ts";
+
+/** Vectors of texts, by embedder. */
+export interface PreparedVectors {
+  /** The embedder of new spaces; `undefined` if that is not known. */
+  wanted: SpaceEmbedder | undefined;
+  /** Returns the vector of a text; `undefined` if it was not made. */
+  vectorOf(embedder: SpaceEmbedder, text: string): QuantizedVector | undefined;
+}
+
+/** Nothing is prepared. All vectors are made later. */
+export const NO_VECTORS: PreparedVectors = { wanted: undefined, vectorOf: () => undefined };
+
+/** Returns the vectors of texts by the embedders that are local. `wanted`: `undefined` if it did not answer. Never throws. */
+export async function preparedVectors(
+  wanted: Embedder | null | undefined,
+  former: Embedder | null,
+  texts: readonly string[],
+): Promise<PreparedVectors> {
+  const made = new Map<string, Map<string, QuantizedVector>>();
+  for (const embedder of [wanted, former]) {
+    if (!embedder?.isLocal || made.has(keyOf(embedder))) continue;
+    try {
+      made.set(keyOf(embedder), await vectorsOf(embedder, texts));
+    } catch (error) {
+      console.error(error);
+    }
+  }
+  return {
+    wanted: wanted && { id: wanted.id, dimensions: wanted.dimensions },
+    vectorOf: (embedder, text) => (embedder === null ? undefined : made.get(keyOf(embedder))?.get(text)),
+  };
+}
+
+/** Returns the vectors of texts. Throws what the embedder throws. */
+export async function vectorsOf(
+  embedder: Embedder,
+  texts: readonly string[],
+  signal?: AbortSignal,
+): Promise<Map<string, QuantizedVector>> {
+  const vectors = await embedder.embed(texts, signal);
+  return new Map(
+    texts.map((text, index) => [text, quantize(vectors[index] ?? new Float32Array(embedder.dimensions))]),
+  );
+}
+
+function keyOf({ id, dimensions }: { id: string; dimensions: number }): string {
+  return `${dimensions} ${id}`;
+}

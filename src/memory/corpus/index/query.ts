@@ -1,0 +1,61 @@
+/** The memories that a search may show, by place. */
+import { type MemoryColumns, NONE } from "../../ranking/columns.ts";
+import { NO_NAME } from "../../ranking/names.ts";
+import type { IndexQuery } from "../memory-index.ts";
+
+type IndexFilter = IndexQuery["filter"];
+
+/** Returns 1 for each place that the reader sees; `undefined` if that is all. */
+export function visiblePlaces(columns: MemoryColumns, reader: IndexQuery["visible"]): Uint8Array | undefined {
+  if (reader === "all" || reader.scope === "agent") return undefined;
+  const { user, conversation } = columns;
+  const isUser = reader.scope === "user";
+  const own = isUser
+    ? numberOf(columns.users, reader.userId)
+    : numberOf(columns.conversations, reader.conversationId);
+  const column = isUser ? user : conversation;
+  return marked(columns, (place) => {
+    const hasNoSubject = user[place] === NO_NAME && conversation[place] === NO_NAME;
+    return hasNoSubject || (own !== NO_NAME && column[place] === own);
+  });
+}
+
+/** Returns 1 for each place that the filter keeps; `undefined` if that is all. */
+export function allowedPlaces(
+  columns: MemoryColumns,
+  { types, speaker, session, from, before, userId, conversationId }: IndexFilter,
+  allowed?: ReadonlySet<number>,
+): Uint8Array | undefined {
+  const checks: ((place: number) => boolean)[] = [];
+  const equal = (column: Int32Array, names: Names, name: string | undefined) => {
+    if (name === undefined) return;
+    const number = names.numberOf(name);
+    checks.push((place) => number !== NO_NAME && column[place] === number);
+  };
+  if (types !== undefined) {
+    const numbers = new Set(types.map((type) => columns.types.numberOf(type)));
+    checks.push((place) => numbers.has(columns.type[place] ?? NO_NAME));
+  }
+  equal(columns.speaker, columns.speakers, speaker);
+  equal(columns.session, columns.sessions, session);
+  equal(columns.user, columns.users, userId);
+  equal(columns.conversation, columns.conversations, conversationId);
+  if (from !== undefined) checks.push((place) => (columns.time[place] ?? 0) >= from);
+  if (before !== undefined) checks.push((place) => (columns.time[place] ?? 0) < before);
+  if (allowed !== undefined) checks.push((place) => allowed.has(columns.n[place] ?? NONE));
+  if (checks.length === 0) return undefined;
+  return marked(columns, (place) => checks.every((check) => check(place)));
+}
+
+type Names = Pick<MemoryColumns["types"], "numberOf">;
+
+function numberOf(names: Names, name: string | undefined): number {
+  return name === undefined ? NO_NAME : names.numberOf(name);
+}
+
+function marked(columns: MemoryColumns, isKept: (place: number) => boolean): Uint8Array {
+  const places = new Uint8Array(columns.size);
+  for (let place = 0; place < columns.size; place++)
+    if (columns.n[place] !== NONE && isKept(place)) places[place] = 1;
+  return places;
+}

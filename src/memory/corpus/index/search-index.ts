@@ -1,0 +1,276 @@
+/**
+ * The index by which an agent finds its memories: full text, and vectors in packed rows.
+ *
+ * MEMINDEX-1  A write of memories and their entries in the index are one transaction. After a rollback the index finds what the rows have.
+ * MEMINDEX-2  A write of one memory with a local embedder writes one row of the index, beside those of the full text.
+ * MEMINDEX-3  A memory without a vector is found by its words.
+ * MEMINDEX-4  An index whose rows are missing, or of another form, is built again from the memories before a search answers.
+ * MEMINDEX-5  An index that does not fit the pool is read from its rows at each search. Its results are the same.
+ */
+import type { Clock } from "../../../ports/clock.ts";
+import { withDeadline } from "../../../ports/deadline.ts";
+import type { KeyValue } from "../../../ports/key-value.ts";
+import type { ActorDatabase } from "../../../ports/sql-database.ts";
+import type { Embedder } from "../../embedders/embedder.ts";
+import { analyzeQuery } from "../../ranking/analyze-query.ts";
+import { rank } from "../../ranking/rank.ts";
+import { FullText } from "../full-text.ts";
+import type { IndexEntry, IndexQuery, IndexResult, MemoryIndex } from "../memory-index.ts";
+import { UnreadableBlock } from "./blocks.ts";
+import { factsOf } from "./entry.ts";
+import { IndexJobs, type IndexStatus } from "./jobs.ts";
+import { LoadedSpace } from "./loaded-space.ts";
+import type { IndexPool } from "./pool.ts";
+import { NO_VECTORS, type PreparedVectors, preparedVectors } from "./prepared.ts";
+import { allowedPlaces, visiblePlaces } from "./query.ts";
+import { compareAll, cosine, type QueryVector, queryVector } from "./similarity.ts";
+import { createIndexTable, SpaceEdit, SpaceRows } from "./space-rows.ts";
+import { activeSpace, NO_SPACES, type Space, type SpacesState, unreadable, wanting } from "./spaces.ts";
+
+/** Time in which the vector of a query must be there, in milliseconds. */
+const QUERY_MS = 5_000;
+const STATE_KEY = "memory.index";
+
+export interface SearchIndexPorts {
+  database: ActorDatabase;
+  keyValue: KeyValue;
+  clock: Pick<Clock, "now" | "timer">;
+  pool: IndexPool;
+  /** The embedder of new vectors; `null` for none. */
+  embedder(): Promise<Embedder | null>;
+  /** The embedder of an older index, by its id; `null` where it cannot be used any more. */
+  formerEmbedder?(id: string): Promise<Embedder | null>;
+  /** Returns the memories with keys above `n`, ascending, at most `limit`. */
+  entriesAfter(n: number, limit: number): IndexEntry[];
+}
+
+export class SearchIndex implements MemoryIndex<PreparedVectors> {
+  readonly #fullText: FullText;
+  readonly #jobs: IndexJobs;
+  #loaded: LoadedSpace | null = null;
+  /** First keys of blocks that memory does not have as they are stored. */
+  #staleFacts = new Set<number>();
+  #staleVectors = new Set<number>();
+  /** The pool has refused the vectors, or all of the index. */
+  #isTooLarge = { vectors: false, facts: false };
+
+  constructor(private readonly ports: SearchIndexPorts) {
+    this.#fullText = new FullText(ports.database);
+    this.#jobs = new IndexJobs({
+      ...ports,
+      state: () => this.#state(),
+      save: (state) => this.#save(state),
+      changed: (space, edit) => this.#flush(space, edit),
+    });
+  }
+
+  /** Creates the tables if they do not exist. */
+  create(): void {
+    createIndexTable(this.ports.database);
+    this.#fullText.create();
+  }
+
+  /** Makes the vectors of texts that `put` will write. Call it before the transaction. Never throws: what has no vector gets it later. */
+  async prepare(texts: readonly string[]): Promise<PreparedVectors> {
+    const wanted = await this.#jobs.wanted();
+    const active = activeSpace(this.#state());
+    const former = active?.embedder ? await this.#jobs.embedderOf(active.embedder) : null;
+    return preparedVectors(wanted, former, texts);
+  }
+
+  /** Writes memories, in the caller's transaction. Replaces those of the same keys. */
+  put(entries: readonly IndexEntry[], prepared: PreparedVectors = NO_VECTORS): void {
+    const state = this.#wanting(entries, prepared);
+    const all = entries.map((entry) => ({ entry, facts: factsOf(entry) }));
+    for (const space of state.spaces) {
+      const rows = new SpaceRows(this.ports.database, space);
+      const edit = new SpaceEdit(rows);
+      for (const { entry, facts } of all) {
+        if (space.filledTo !== null && facts.n > space.filledTo) continue;
+        edit.putFacts(facts);
+        const vector = prepared.vectorOf(space.embedder, entry.text);
+        if (vector !== undefined) edit.putVector(facts.n, facts.hash, vector);
+        else if (!edit.hasVector(facts.n, facts.hash)) rows.mark(facts.n);
+      }
+      this.#flush(space, edit);
+    }
+    for (const { n, text } of entries) this.#fullText.put(n, text);
+  }
+
+  /** Removes memories, in the caller's transaction. */
+  remove(ns: readonly number[]): void {
+    for (const space of this.#state().spaces) {
+      const edit = new SpaceEdit(new SpaceRows(this.ports.database, space));
+      for (const n of ns) edit.remove(n);
+      this.#flush(space, edit);
+    }
+    for (const n of ns) this.#fullText.remove(n);
+  }
+
+  /** Returns the best memories that the reader may see, the best first. */
+  async search(query: IndexQuery): Promise<IndexResult> {
+    for (let attempt = 1; ; attempt++) {
+      const space = await this.#jobs.activeSpace();
+      if (space === undefined) return { matches: [], semantic: "none" };
+      const vector = await this.#queryVector(space, query.text);
+      // Everything from here on is synchronous, so it sees one state of the rows.
+      if (activeSpace(this.#state())?.number !== space.number) continue;
+      try {
+        return this.#ranked(query, space, vector);
+      } catch (error) {
+        if (!(error instanceof UnreadableBlock) || attempt > 2) throw error;
+        console.error("The memory's index cannot be read and is built again.", error);
+        this.#save(unreadable(this.#state(), space.number));
+      }
+    }
+  }
+
+  /** Does a part of the work that is left: vectors of memories, a new space. Returns how many parts are left, about; 0 for none. */
+  pump(): Promise<number> {
+    return this.#jobs.pump();
+  }
+
+  /** Work is left that `pump` does. */
+  get isBehind(): boolean {
+    return this.#jobs.isBehind;
+  }
+
+  status(): IndexStatus {
+    return this.#jobs.status();
+  }
+
+  /** Forgets what is loaded. */
+  unload(): void {
+    this.#loaded = null;
+    this.#staleFacts.clear();
+    this.#staleVectors.clear();
+  }
+
+  #ranked(query: IndexQuery, space: Space, vector: QueryVector | null): IndexResult {
+    const rows = new SpaceRows(this.ports.database, space);
+    const loaded = this.#load(space, rows);
+    const { columns } = loaded;
+    const analyzed = analyzeQuery(query.text, query.now, columns.speakers);
+    const semantic = vector === null ? undefined : this.#similarities(loaded, rows, vector);
+    const visible = visiblePlaces(columns, query.visible);
+    const allowed = allowedPlaces(columns, query.filter, query.allowed);
+    const { now, limit, minRelevance, weights } = query;
+    const ranked = rank({
+      columns,
+      query: analyzed,
+      lexical: this.#fullText.search(analyzed.terms),
+      now,
+      limit,
+      minRelevance,
+      weights,
+      ...(semantic && { semantic }),
+      ...(visible && { visible }),
+      ...(allowed && { allowed }),
+    });
+    return {
+      matches: ranked.map(({ n, score }) => ({ n, score })),
+      semantic: vector === null ? "none" : rows.marks(1).length === 0 ? "all" : "some",
+    };
+  }
+
+  /** Returns the cosine of each place. */
+  #similarities(loaded: LoadedSpace, rows: SpaceRows, vector: QueryVector): Float32Array {
+    const cosines = new Float32Array(loaded.columns.size);
+    if (loaded.vectors !== null) {
+      compareAll(vector, loaded, cosines);
+      return cosines;
+    }
+    for (const { first, vectors } of rows.allVectors()) {
+      loaded.eachVector(first, vectors, (at, place) => {
+        const scale = vectors.scales[place] ?? 0;
+        if (scale > 0) cosines[at] = cosine(vector, vectors.values, place * vectors.dimensions, scale);
+      });
+    }
+    return cosines;
+  }
+
+  async #queryVector({ embedder: of }: Space, text: string): Promise<QueryVector | null> {
+    if (of === null) return null;
+    const embedder = await this.#jobs.embedderOf(of);
+    if (embedder === null) return null;
+    try {
+      const context = { rarity: (word: string) => this.#fullText.rarity(word) };
+      const exact = await withDeadline(this.ports.clock, QUERY_MS, (signal) =>
+        embedder.embedQuery(text, context, signal),
+      );
+      return queryVector(exact ?? new Float32Array(of.dimensions));
+    } catch (error) {
+      this.#jobs.failed(error);
+      return null;
+    }
+  }
+
+  /** Returns the space in memory, as its rows are now. */
+  #load(space: Space, rows: SpaceRows): LoadedSpace {
+    const { pool } = this.ports;
+    if (this.#loaded?.number === space.number) {
+      this.#refresh(this.#loaded, rows);
+      if (pool.hold(this, this.#loaded.bytes)) return this.#loaded;
+      this.#isTooLarge.vectors = true;
+    }
+    this.unload();
+    const hold = (bytes: number) => pool.hold(this, bytes);
+    if (!this.#isTooLarge.vectors) {
+      const whole = new LoadedSpace(space.number, rows, true);
+      if (whole.load(hold)) return this.#keep(whole);
+      this.#isTooLarge.vectors = true;
+    }
+    const facts = new LoadedSpace(space.number, rows, false);
+    if (!this.#isTooLarge.facts && facts.load(hold)) return this.#keep(facts);
+    this.#isTooLarge.facts = true;
+    const forThisSearch = new LoadedSpace(space.number, rows, false);
+    forThisSearch.load(() => true);
+    return forThisSearch;
+  }
+
+  #keep(loaded: LoadedSpace): LoadedSpace {
+    this.#loaded = loaded;
+    return loaded;
+  }
+
+  #refresh(loaded: LoadedSpace, rows: SpaceRows): void {
+    for (const first of this.#staleFacts) loaded.apply(rows.factsAt(first));
+    for (const first of this.#staleVectors) {
+      const { vectors } = rows.vectorsAt(first);
+      loaded.apply({ first, vectors });
+    }
+    this.#staleFacts.clear();
+    this.#staleVectors.clear();
+  }
+
+  /** Writes the changed blocks. Memory reads them again at the next search, whether they are committed or rolled back. */
+  #flush(space: Space, edit: SpaceEdit): void {
+    const { facts, vectors } = edit.flush();
+    if (space.number !== this.#loaded?.number) return;
+    for (const first of facts) this.#staleFacts.add(first);
+    for (const first of vectors) this.#staleVectors.add(first);
+  }
+
+  /** Returns the state with a space for the embedder of what was prepared. */
+  #wanting(entries: readonly IndexEntry[], { wanted }: PreparedVectors): SpacesState {
+    const state = this.#state();
+    if (wanted === undefined) return state.spaces.length > 0 ? state : this.#added(state, null, entries);
+    return this.#added(state, wanted, entries);
+  }
+
+  #added(state: SpacesState, wanted: Space["embedder"], entries: readonly IndexEntry[]): SpacesState {
+    const own = new Set(entries.map(({ n }) => n));
+    const isEmpty = () => this.ports.entriesAfter(0, entries.length + 1).every(({ n }) => own.has(n));
+    const next = wanting(state, wanted, state.spaces.length === 0 && isEmpty());
+    if (next !== state) this.#save(next);
+    return next;
+  }
+
+  #state(): SpacesState {
+    return this.ports.keyValue.get<SpacesState>(STATE_KEY) ?? NO_SPACES;
+  }
+
+  #save(state: SpacesState): void {
+    this.ports.keyValue.put(STATE_KEY, state);
+  }
+}

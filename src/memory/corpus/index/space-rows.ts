@@ -1,0 +1,269 @@
+/**
+ * The rows of a space: blocks, marks of blocks with work left, and vectors to delete from the store of vectors.
+ *
+ * MEMROWS-1  The row of a memory is derived from its key. With short vectors one row has facts and vectors, so a write of a memory writes
+ *            one row. Longer ones have rows of their own, which a write of facts leaves alone.
+ */
+import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import {
+  decodeFacts,
+  encodeFacts,
+  FACTS_BYTES,
+  type FactsBlock,
+  joinParts,
+  splitParts,
+  VECTOR_BYTES,
+  VectorBlock,
+} from "./blocks.ts";
+import type { Facts, QuantizedVector } from "./entry.ts";
+import type { Space } from "./spaces.ts";
+
+/** Bytes that a full row has at most, about, names not counted. */
+const ROW_BYTES = 20_000;
+/** Memories of a row at least and at most. Powers of two. */
+const [FEWEST, MOST] = [16, 256];
+/** Numbers of a vector that is stored beside its facts. */
+const MAX_JOINED_DIMENSIONS = 256;
+
+/** Kinds of rows of a space. */
+const [BLOCKS, VECTORS, MARKS] = [0, 1, 2];
+const KINDS = 4;
+/** Keys of memories are below. */
+const SPAN = 2 ** 32;
+
+const CREATE = "CREATE TABLE IF NOT EXISTS memory_index (key INTEGER PRIMARY KEY, data BLOB NOT NULL)";
+const READ = "SELECT data FROM memory_index WHERE key = ?";
+const RANGE = "SELECT key, data FROM memory_index WHERE key >= ? AND key < ? ORDER BY key LIMIT ?";
+const WRITE =
+  "INSERT INTO memory_index (key, data) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET data = excluded.data";
+const ADD = "INSERT OR IGNORE INTO memory_index (key, data) VALUES (?, ?)";
+const REMOVE = "DELETE FROM memory_index WHERE key = ?";
+const REMOVE_RANGE = `DELETE FROM memory_index WHERE key IN (
+  SELECT key FROM memory_index WHERE key >= ? AND key < ? LIMIT ?)`;
+
+type Row = { key: number; data: Uint8Array };
+
+/** Creates the table if it does not exist. */
+export function createIndexTable(database: SqlDatabase): void {
+  database.run(CREATE);
+}
+
+/** Deletes at most `limit` rows of a space. Returns whether rows may be left. */
+export function deleteRows(database: SqlDatabase, space: number, limit: number): boolean {
+  const [from, to] = [keyOf(space, BLOCKS, 0), keyOf(space + 1, BLOCKS, 0)];
+  database.run(REMOVE_RANGE, from, to, limit);
+  return database.all(RANGE, from, to, 1).length > 0;
+}
+
+/** One block as it is read: its facts, or its vectors, or both. */
+export interface ReadBlock {
+  /** The key of its first place. */
+  first: number;
+  facts?: FactsBlock;
+  vectors?: VectorBlock;
+}
+
+export class SpaceRows {
+  readonly dimensions: number;
+  readonly isJoined: boolean;
+  /** Memories of a row of facts, and of a row of vectors. */
+  readonly factsPerRow: number;
+  readonly vectorsPerRow: number;
+
+  constructor(
+    private readonly database: SqlDatabase,
+    private readonly space: Space,
+  ) {
+    this.dimensions = space.embedder?.dimensions ?? 0;
+    this.isJoined = this.dimensions <= MAX_JOINED_DIMENSIONS;
+    const ofVector = VECTOR_BYTES + this.dimensions;
+    this.vectorsPerRow = perRow(this.isJoined ? FACTS_BYTES + ofVector : ofVector);
+    this.factsPerRow = this.isJoined ? this.vectorsPerRow : perRow(FACTS_BYTES);
+  }
+
+  /** Yields all blocks of facts, ascending; those of joined rows have their vectors. Throws `UnreadableBlock`. */
+  *allFacts(): Generator<ReadBlock> {
+    for (const { key, data } of this.#range(BLOCKS)) yield this.#opened(key % SPAN, data);
+  }
+
+  /** Yields all blocks of vectors. Throws `UnreadableBlock`. */
+  *allVectors(): Generator<ReadBlock & { vectors: VectorBlock }> {
+    if (this.dimensions === 0) return;
+    for (const { key, data } of this.#range(this.isJoined ? BLOCKS : VECTORS)) {
+      const first = (key % SPAN) * this.vectorsPerRow;
+      yield { first, vectors: VectorBlock.decode(this.isJoined ? splitParts(data).vectors : data) };
+    }
+  }
+
+  /** Returns the block of facts that has the key. */
+  factsAt(n: number): ReadBlock {
+    const block = Math.floor(n / this.factsPerRow);
+    const data = this.#read(BLOCKS, block);
+    if (data !== undefined) return this.#opened(block, data);
+    const first = block * this.factsPerRow;
+    return { first, facts: [], ...(this.isJoined && { vectors: VectorBlock.empty(this.dimensions) }) };
+  }
+
+  /** Returns the block of vectors that has the key. */
+  vectorsAt(n: number): ReadBlock & { vectors: VectorBlock } {
+    const block = Math.floor(n / this.vectorsPerRow);
+    const first = block * this.vectorsPerRow;
+    const data = this.#read(this.isJoined ? BLOCKS : VECTORS, block);
+    if (data === undefined) return { first, vectors: VectorBlock.empty(this.dimensions) };
+    return { first, vectors: VectorBlock.decode(this.isJoined ? splitParts(data).vectors : data) };
+  }
+
+  writeFacts({ first, facts = [], vectors }: ReadBlock): void {
+    const block = first / this.factsPerRow;
+    if (facts.some((one) => one !== undefined)) {
+      const encoded = encodeFacts(facts);
+      this.#write(BLOCKS, block, vectors === undefined ? encoded : joinParts(encoded, vectors.encode()));
+    } else this.#remove(BLOCKS, block);
+  }
+
+  /** Writes a block of vectors that has a row of its own. */
+  writeVectors(first: number, vectors: VectorBlock): void {
+    const block = first / this.vectorsPerRow;
+    if (vectors.isEmpty) this.#remove(VECTORS, block);
+    else this.#write(VECTORS, block, vectors.encode());
+  }
+
+  /** Marks the block of vectors that has the key: there is work left. A mark that is there stays. */
+  mark(n: number): void {
+    this.database.run(ADD, keyOf(this.space.number, MARKS, Math.floor(n / this.vectorsPerRow)), EMPTY);
+  }
+
+  /** Returns the first keys of marked blocks from `from` on, with what their marks say. */
+  marks(limit: number, from = 0): { first: number; note: unknown }[] {
+    return [...this.#range(MARKS, Math.ceil(from / this.vectorsPerRow), limit)].map(({ key, data }) => ({
+      first: (key % SPAN) * this.vectorsPerRow,
+      note: data.length === 0 ? null : JSON.parse(new TextDecoder().decode(data)),
+    }));
+  }
+
+  /** Replaces what a mark says; `null` removes the mark. */
+  writeMark(first: number, note: object | null): void {
+    const block = first / this.vectorsPerRow;
+    if (note === null) this.#remove(MARKS, block);
+    else this.#write(MARKS, block, new TextEncoder().encode(JSON.stringify(note)));
+  }
+
+  #opened(block: number, data: Uint8Array): ReadBlock {
+    const first = block * this.factsPerRow;
+    if (!this.isJoined) return { first, facts: decodeFacts(data, first) };
+    const parts = splitParts(data);
+    return { first, facts: decodeFacts(parts.facts, first), vectors: VectorBlock.decode(parts.vectors) };
+  }
+
+  *#range(kind: number, from = 0, limit = SPAN): Generator<Row> {
+    const { number } = this.space;
+    yield* this.database.each<Row>(RANGE, keyOf(number, kind, from), keyOf(number, kind + 1, 0), limit);
+  }
+
+  #read(kind: number, at: number): Uint8Array | undefined {
+    return this.database.all<{ data: Uint8Array }>(READ, keyOf(this.space.number, kind, at))[0]?.data;
+  }
+
+  #write(kind: number, at: number, data: Uint8Array): void {
+    this.database.run(WRITE, keyOf(this.space.number, kind, at), data);
+  }
+
+  #remove(kind: number, at: number): void {
+    this.database.run(REMOVE, keyOf(this.space.number, kind, at));
+  }
+}
+
+const EMPTY = new Uint8Array();
+
+function keyOf(space: number, kind: number, at: number): number {
+  return (space * KINDS + kind) * SPAN + at;
+}
+
+/** Returns how many memories of so many bytes a row has. */
+function perRow(bytes: number): number {
+  const fitting = 2 ** Math.floor(Math.log2(ROW_BYTES / bytes));
+  return Math.min(MOST, Math.max(FEWEST, fitting));
+}
+
+/** Changes of a space within one transaction: reads each block once, and writes each changed one once. */
+export class SpaceEdit {
+  readonly #facts = new Map<number, ReadBlock>();
+  readonly #vectors = new Map<number, ReadBlock & { vectors: VectorBlock }>();
+  readonly #changed = new Set<ReadBlock>();
+
+  constructor(private readonly rows: SpaceRows) {}
+
+  facts(n: number): Facts | undefined {
+    const { first, facts } = this.#factsBlock(n);
+    return facts?.[n - first];
+  }
+
+  hasVector(n: number, hash: number): boolean {
+    if (this.rows.dimensions === 0) return true;
+    const { first, vectors } = this.#vectorBlock(n);
+    return vectors.has(n - first, hash);
+  }
+
+  putFacts(facts: Facts): void {
+    const block = this.#factsBlock(facts.n);
+    block.facts = block.facts ?? [];
+    block.facts[facts.n - block.first] = facts;
+    this.#changed.add(block);
+  }
+
+  putVector(n: number, hash: number, vector: QuantizedVector): void {
+    const block = this.#vectorBlock(n);
+    block.vectors = block.vectors.withPlaces(n - block.first + 1);
+    block.vectors.put(n - block.first, hash, vector);
+    this.#changed.add(block);
+  }
+
+  /** Removes a memory and its vector. */
+  remove(n: number): void {
+    const block = this.#factsBlock(n);
+    if (block.facts?.[n - block.first] === undefined) return;
+    delete block.facts[n - block.first];
+    this.#changed.add(block);
+    if (this.rows.dimensions === 0) return;
+    const near = this.#vectorBlock(n);
+    near.vectors.remove(n - near.first);
+    this.#changed.add(near);
+  }
+
+  /** Writes what has changed. Returns the first keys of the changed blocks of facts, and of vectors. */
+  flush(): { facts: number[]; vectors: number[] } {
+    const changed = { facts: [] as number[], vectors: [] as number[] };
+    for (const block of this.#facts.values()) {
+      const near = this.rows.isJoined ? this.#vectors.get(block.first) : undefined;
+      const isChanged = this.#changed.has(block) || (near !== undefined && this.#changed.has(near));
+      if (!isChanged) continue;
+      this.rows.writeFacts(near === undefined ? block : { ...block, vectors: near.vectors });
+      changed.facts.push(block.first);
+    }
+    if (this.rows.isJoined) return changed;
+    for (const block of this.#vectors.values()) {
+      if (!this.#changed.has(block)) continue;
+      this.rows.writeVectors(block.first, block.vectors);
+      changed.vectors.push(block.first);
+    }
+    return changed;
+  }
+
+  #factsBlock(n: number): ReadBlock {
+    const first = n - (n % this.rows.factsPerRow);
+    const known = this.#facts.get(first);
+    if (known !== undefined) return known;
+    const { vectors, ...block } = this.rows.factsAt(n);
+    this.#facts.set(first, block);
+    if (vectors !== undefined) this.#vectors.set(first, { first, vectors });
+    return block;
+  }
+
+  #vectorBlock(n: number): ReadBlock & { vectors: VectorBlock } {
+    if (this.rows.isJoined) this.#factsBlock(n);
+    const first = n - (n % this.rows.vectorsPerRow);
+    const known = this.#vectors.get(first) ?? this.rows.vectorsAt(n);
+    this.#vectors.set(first, known);
+    return known;
+  }
+}
