@@ -157,3 +157,21 @@ test("HOOK-4 operations that are not valid reach no agent, and the turn stays co
   expect((await conversation.turn(turnId)).status).toBe("completed");
   expect(await rowsOf(agent)).toEqual([]);
 });
+
+test("H6 LEARNED-1 a conversation that is deleted while an extraction is under way leaves nothing with its agent", async () => {
+  const agent = await createAgent("learning/obedient");
+  const [gone, kept] = [await createConversation(agent), await createConversation(agent)];
+  await order(kept, "Kept.", { op: "write", content: "Ada keeps bees." });
+  const { turnId } = await gone.say(
+    `LEARN:${JSON.stringify([{ op: "write", content: "Ada keeps herons." }])}`,
+  );
+  await gone.ended(turnId);
+  leaveAlone(gone);
+  expect((await request(gone.path, { method: "DELETE" })).ok).toBe(true);
+  // What follows in the same outbox has passed once the index has no trace of it.
+  await expect
+    .poll(async () => (await request(`/api/agents/${agent}/conversations`)).text(), { timeout: 20_000 })
+    .not.toContain(gone.id);
+  await order(kept, "Still.", { op: "write", content: "Ada is well." });
+  expect(await textsOf(agent)).toEqual(["Ada keeps bees.", "Ada is well."]);
+});
