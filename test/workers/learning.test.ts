@@ -11,7 +11,15 @@ import type {
 } from "../../src/protocol/memory.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import { isJsonObject } from "../../src/shared/json.ts";
-import { ADA, checkInvariants, createAgent, createConversation, type TestConversation } from "./world.ts";
+import {
+  ADA,
+  checkInvariants,
+  createAgent,
+  createConversation,
+  leaveAlone,
+  request,
+  type TestConversation,
+} from "./world.ts";
 
 afterEach(checkInvariants);
 
