@@ -56,7 +56,7 @@ export interface PartsPorts extends Omit<ConversationPorts, Own> {
   /** Finds the actor of another conversation. */
   conversation: ConversationRemovalPorts["conversation"];
   /** Finds the actor of an agent. */
-  agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona" | "offerMemories">>;
+  agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona" | "offerMemories" | "searchMemories">>;
   location: OpeningPorts["location"];
   /** Returns the open WebSockets. */
   clients(): Iterable<Client>;

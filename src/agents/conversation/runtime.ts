@@ -46,7 +46,7 @@ import { bringsAgent, invitation } from "./effects/join.ts";
 import type { ModelCallPorts } from "./effects/model-attempt.ts";
 import type { CompactedTurn } from "./effects/model-call.ts";
 import { nextRequestTokens } from "./effects/next-request.ts";
-import type { OfferPorts } from "./effects/offer.ts";
+import type { AgentPorts } from "./effects/offer.ts";
 import { type ReportPorts, Reports } from "./effects/reports.ts";
 import { SessionWindows } from "./effects/session-windows.ts";
 import { OperationResults } from "./operation-results.ts";
@@ -59,6 +59,7 @@ export interface ConversationPorts
     Omit<PlanningPorts, "drainFrom" | "inProgress" | "sizesAfter" | "requestTokens">,
     ReportPorts,
     OutgoingPorts,
+    Pick<AgentPorts, "agent">,
     WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
@@ -75,8 +76,6 @@ export interface ConversationPorts
   announce(record: ConversationIdentity): readonly Promise<void>[];
   /** Returns what an agent brings that joins a conversation; absent where no agent is known. Throws as `JoinPorts.invite` does. */
   invite?(record: ConversationIdentity, agentId: string): Promise<Invitation>;
-  /** As in `OfferPorts`. */
-  agent?: NonNullable<OfferPorts["agent"]>;
   /** Notes for the directory that the participants change. Resolves when the wake-up is armed. */
   relist?: () => Promise<void>;
 }
@@ -310,7 +309,6 @@ export class ConversationRuntime {
     return this.state.active.get(n) ?? this.store.turn(n);
   }
 
-  /** Returns the finished turns of other agents that a cycle is told of. */
   #saidTo({ said = [] }: Turn): Turn[] {
     return said.flatMap((n) => this.store.turn(n) ?? []);
   }

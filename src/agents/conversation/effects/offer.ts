@@ -18,6 +18,11 @@ export interface OfferPorts {
   agent?(tenant: string, id: string): Promise<Pick<MemoryApi, "offerMemories">>;
 }
 
+/** The actors of agents, as far as conversations ask them about memory; absent where no agent is known. */
+export interface AgentPorts {
+  agent?(tenant: string, id: string): Promise<Pick<MemoryApi, "offerMemories" | "searchMemories">>;
+}
+
 /**
  * Returns the memories that are relevant to a turn; `undefined` where its agent has no memory. Throws what keeps the agent from answering, the
  * reason of `signal` once that aborts.
