@@ -13,14 +13,14 @@ import { DramatisError } from "../../src/shared/errors.ts";
 import { Crossings, crossKeyValue, crossSql, type Life } from "./crossings.ts";
 import { indexOf } from "./indexed-memories.ts";
 
-export const AGENT = { id: "keeper", tenant: "acme" };
+const AGENT = { id: "keeper", tenant: "acme" };
 export const EDITOR: MemoryReader = {
   principal: { subject: "ada", tenant: AGENT.tenant, roles: ["author"] },
 };
 export const WRITER: MemoryWriter = { reader: EDITOR, author: { kind: "principal", subject: "ada" } };
 
 /** Records as a database keeps them. */
-export class Records implements MemoryRecords {
+class Records implements MemoryRecords {
   readonly rows = new Map<string, MemoryRecord>();
 
   async write(_: { agentId: string }, records: MemoryRecord[], gone: string[]): Promise<void> {

@@ -116,7 +116,7 @@ export function memoryRoutes(app: HttpRoutes): void {
 }
 
 /** Asks agents at once, and merges their results by relevance (MEMHTTP-3). */
-export async function searchAgents(
+async function searchAgents(
   clock: Pick<Clock, "timer">,
   agents: readonly string[],
   search: (id: string) => Promise<MemorySearchResult>,

@@ -5,7 +5,7 @@ import { defined } from "../../shared/defined.ts";
 import { shorten } from "../../shared/text.ts";
 
 /** Characters of one memory that a model is shown. */
-export const MAX_SHOWN_LENGTH = 2_000;
+const MAX_SHOWN_LENGTH = 2_000;
 
 type Shown = Pick<
   Memory,

@@ -25,7 +25,7 @@ export class ContentHash {
 }
 
 /** Returns a text in one form for all ways of writing it. */
-export function normalised(text: string): string {
+function normalised(text: string): string {
   return text
     .normalize("NFKC")
     .toLowerCase()

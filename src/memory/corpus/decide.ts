@@ -14,8 +14,8 @@ import { toIso } from "../../shared/time.ts";
 import type { CheckedChange, CheckedInput } from "./schemas.ts";
 import { excerptOf, isLong, type StoredMemory } from "./stored-memory.ts";
 
-export const DEFAULT_TYPE = "fact";
-export const DEFAULT_SIGNIFICANCE = 0.5;
+const DEFAULT_TYPE = "fact";
+const DEFAULT_SIGNIFICANCE = 0.5;
 
 /** Who changes a memory, when, and what the change comes from. */
 export interface Cause {
@@ -160,7 +160,7 @@ export function archived(memory: StoredMemory, { now, by, sources }: Cause): Dec
 }
 
 /** Returns the state of a memory that is not archived. */
-export function stateAt(validTo: number | null, now: number): "current" | "ended" {
+function stateAt(validTo: number | null, now: number): "current" | "ended" {
   return validTo !== null && validTo <= now ? "ended" : "current";
 }
 

@@ -87,9 +87,6 @@ export function toMemory(agentId: string, memory: StoredMemory, text?: string): 
   };
 }
 
-export function subjectOf({ userId, conversationId }: StoredMemory): MemorySubject {
+function subjectOf({ userId, conversationId }: StoredMemory): MemorySubject {
   return defined({ userId: userId ?? undefined, conversationId: conversationId ?? undefined });
 }
-
-/** The sources of a change; none where the API made it. */
-export type Sources = readonly MemorySource[];

@@ -6,7 +6,7 @@
  */
 
 /** Bytes of all loaded indexes of an isolate, where a deployment sets no other bound. */
-export const DEFAULT_INDEX_BYTES = 32 * 1024 * 1024;
+const DEFAULT_INDEX_BYTES = 32 * 1024 * 1024;
 
 /** What the pool can unload. */
 export interface PoolMember {
