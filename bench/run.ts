@@ -14,6 +14,7 @@ import { hooksVerdict, runHooks } from "./hooks/case.ts";
 import { hostileVerdict, runHostile } from "./hostile/case.ts";
 import { runKills } from "./kills/case.ts";
 import { runLoad } from "./load/case.ts";
+import { runMemoryLoad } from "./memory-load/case.ts";
 import { readersVerdict, runReaders } from "./readers/case.ts";
 import { serveTurns } from "./turns/case.ts";
 import { verdict } from "./turns/verdict.ts";
@@ -39,6 +40,7 @@ const CASES: Record<string, Case> = {
   aborts: { run: runAborts },
   hostile: { run: runHostile, verdict: hostileVerdict },
   load: { run: runLoad },
+  "memory-load": { run: runMemoryLoad },
   readers: { run: runReaders, verdict: readersVerdict },
   writes: { run: runWrites, verdict: writesVerdict },
 };
