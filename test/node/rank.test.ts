@@ -79,6 +79,16 @@ const query = fc
   .array(fc.constantFrom(...WORDS, "Ada", "2001", "when"), { maxLength: 5 })
   .map((words) => words.join(" "));
 
+test("RANK-5 a memory that is hardly similar and stands alone is no result, one beside a match is", () => {
+  const found = (memories: readonly TestMemory[]) =>
+    rankedMemories(memories)
+      .search("passport", { semantic: [0.1, 0.2, 0.3] })
+      .map(({ n }) => n);
+  const texts = ["A passport.", "Top drawer.", "Documents."];
+  expect(found(texts.map((text) => ({ text })))).toEqual([0, 2]);
+  expect(found(session(texts)).toSorted()).toEqual([0, 1, 2]);
+});
+
 test("RANK-4 results descend, are distinct, explain their total, and do not depend on the order of writes", () => {
   fc.assert(
     fc.property(

@@ -6,6 +6,7 @@
  * RANK-2  Neighbours in the session, the speaker, the session, an answered question, and times lift memories. Nothing is filtered by them.
  * RANK-3  A memory that the reader must not see is no result and influences no score. A filtered one is no result, but lifts its neighbours.
  * RANK-4  Results descend by their total. Equal ones stand by their keys, the newest first. Ranking depends on nothing else.
+ * RANK-5  A memory that has no term of the query, is hardly similar to it and stands next to nothing that matches is no result.
  */
 import type { MemoryScore, RankingWeights } from "../../protocol/memory.ts";
 import type { AnalyzedQuery } from "./analyze-query.ts";
@@ -57,6 +58,9 @@ const NEIGHBOURS = [
 /** Further share of a previous turn that asks: its answer is what is looked for. */
 const ANSWER_SHARE = 0.25;
 
+/** Least cosine of a result that nothing else speaks for. Texts without anything in common have less. */
+const LEAST_COSINE = 0.25;
+
 /** Texts above this number of words get less from their neighbours. */
 const SHORT_WORDS = 60;
 
@@ -106,6 +110,8 @@ export function rank(input: RankInput): Ranked[] {
   const { minRelevance = 0 } = input;
   for (let place = 0; place < size; place++) {
     if ((recency[place] ?? 0) <= 0 || columns.n[place] === NONE || isHidden(input, place)) continue;
+    const isAlone = found[place] === 0 && neighbours[place] === semantic[place];
+    if (isAlone && (input.semantic?.[place] ?? 0) < LEAST_COSINE) continue;
     if (minRelevance <= 0 || relevance(place) >= minRelevance) places.push(place);
   }
   const order = (a: number, b: number) =>
