@@ -111,11 +111,15 @@ export class MemoryColumns {
     return members;
   }
 
+  /** Reports whether a place has a session and a sequence. */
+  isInSession(place: number): boolean {
+    return (this.session[place] ?? NO_NAME) !== NO_NAME && !Number.isNaN(this.sequence[place]);
+  }
+
   /** Returns the index of a place in `sessionPlaces` of its session, or `NONE` for one without a session or a sequence. */
   indexInSession(place: number): number {
-    const session = this.session[place] ?? NO_NAME;
-    if (session === NO_NAME || Number.isNaN(this.sequence[place])) return NONE;
-    this.sessionPlaces(session);
+    if (!this.isInSession(place)) return NONE;
+    this.sessionPlaces(this.session[place] ?? NO_NAME);
     return this.#position[place] ?? NONE;
   }
 

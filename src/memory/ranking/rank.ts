@@ -166,7 +166,7 @@ function semanticScores(
     maximum = Math.max(maximum, cosine);
   }
   const all = 2 ** lexical.terms.length - 1;
-  const isExact = lexical.terms.length > 0 && found.some((bits) => bits === all);
+  const isExact = lexical.terms.length > 0 && found.includes(all);
   return scaled(scores, maximum, weight * (isExact ? EXACT_SHARE : 1));
 }
 
@@ -175,7 +175,7 @@ function withNeighbours({ columns, visible }: RankInput, scores: Float64Array, w
   if (weight === 0) return result;
   const givers: number[] = [];
   for (let place = 0; place < columns.size; place++) {
-    if ((scores[place] ?? 0) > 0 && columns.indexInSession(place) !== NONE) givers.push(place);
+    if ((scores[place] ?? 0) > 0 && columns.isInSession(place)) givers.push(place);
   }
   for (const giver of largest(givers, scores, MAX_GIVERS)) {
     for (const { away, share } of NEIGHBOURS) {
@@ -216,7 +216,7 @@ function withSpeaker(
 ): Float64Array {
   const [speaker, other] = query.speakers;
   if (speaker === undefined || other !== undefined) return scores;
-  return scores.map((score, place) => (columns.speaker[place] === speaker ? score * factor : score));
+  return each(scores, (score, place) => (columns.speaker[place] === speaker ? score * factor : score));
 }
 
 /** Adds a share of the mean of the session's two best. */
@@ -231,7 +231,7 @@ function withSessions(columns: MemoryColumns, scores: Float64Array, weight: numb
     first[session] = Math.max(best, score);
     second[session] = Math.min(best, score);
   }
-  return scores.map((score, place) => {
+  return each(scores, (score, place) => {
     const session = columns.session[place] ?? NONE;
     if (score <= 0 || session === NONE) return score;
     return score + (weight * ((first[session] ?? 0) + (second[session] ?? 0))) / 2;
@@ -246,7 +246,7 @@ function withTimes(
 ): Float64Array {
   const { windows, asksWhen } = query;
   if (windows.length === 0 && !asksWhen) return scores;
-  return scores.map((score, place) => {
+  return each(scores, (score, place) => {
     const time = columns.time[place] ?? 0;
     const isWithin = windows.some(({ from, until }) => time >= from && time < until);
     const answersWhen = asksWhen && ((columns.flags[place] ?? 0) & MENTIONS_TIME) !== 0;
@@ -256,7 +256,8 @@ function withTimes(
 
 function withSignificance(columns: MemoryColumns, scores: Float64Array, weight: number): Float64Array {
   if (weight === 0) return scores;
-  return scores.map(
+  return each(
+    scores,
     (score, place) =>
       score *
       Math.max(
@@ -273,7 +274,7 @@ function withRecency(
   now: number,
 ): Float64Array {
   if (weight === 0) return scores;
-  return scores.map((score, place) => {
+  return each(scores, (score, place) => {
     const age = Math.max(0, now - (columns.time[place] ?? 0));
     return score * (1 + weight * 2 ** (-age / HALF_LIFE_MS));
   });
@@ -293,11 +294,25 @@ function partsOf(scores: Scores, place: number): MemoryScore["parts"] {
 }
 
 function scaled(scores: Float64Array, maximum: number, weight: number): Float64Array {
-  return maximum > 0 ? scores.map((score) => (score / maximum) * weight) : scores;
+  return maximum > 0 ? each(scores, (score) => (score / maximum) * weight) : scores;
 }
 
 function added(a: Float64Array, b: Float64Array): Float64Array {
-  return a.map((value, index) => value + (b[index] ?? 0));
+  return each(a, (value, place) => value + (b[place] ?? 0), true);
+}
+
+/** As `map`, several times as fast. A score of 0 stays so, unless `withZeros`. */
+function each(
+  scores: Float64Array,
+  change: (score: number, place: number) => number,
+  withZeros = false,
+): Float64Array {
+  const result = new Float64Array(scores.length);
+  for (let place = 0; place < scores.length; place++) {
+    const score = scores[place] ?? 0;
+    if (score !== 0 || withZeros) result[place] = change(score, place);
+  }
+  return result;
 }
 
 const BINS = 1_024;
@@ -305,14 +320,16 @@ const BINS = 1_024;
 /** Returns at least `count` places with the largest values, above 0: those of the upper bins of a histogram. */
 function largest(places: number[], values: Float64Array, count: number): number[] {
   if (places.length <= count) return places;
-  const maximum = places.reduce((most, place) => Math.max(most, values[place] ?? 0), 0);
-  const binOf = (place: number) => Math.min(BINS - 1, Math.floor(((values[place] ?? 0) / maximum) * BINS));
+  let maximum = 0;
+  for (const place of places) maximum = Math.max(maximum, values[place] ?? 0);
   const bins = new Int32Array(BINS);
-  for (const place of places) {
-    const bin = binOf(place);
+  const ofPlaces = new Uint16Array(places.length);
+  for (const [index, place] of places.entries()) {
+    const bin = Math.min(BINS - 1, Math.floor(((values[place] ?? 0) / maximum) * BINS));
+    ofPlaces[index] = bin;
     bins[bin] = (bins[bin] ?? 0) + 1;
   }
   let [bin, covered] = [BINS, 0];
   while (covered < count && bin > 0) covered += bins[--bin] ?? 0;
-  return places.filter((place) => binOf(place) >= bin);
+  return places.filter((_, index) => (ofPlaces[index] ?? 0) >= bin);
 }
