@@ -210,6 +210,11 @@ const rows: [row: string, name: string, statement: string][] = [
     "A called agent reads no transcript",
     "Its request has its own instructions and the message of the call.",
   ],
+  [
+    "A74",
+    "History tool",
+    "A model reads older turns of its conversation by the tool `history`, in pages within a budget of tokens.",
+  ],
   ["A75", "Metadata of agents", "It comes back as it was given, and is in the directory."],
   [
     "A77",
@@ -219,6 +224,11 @@ const rows: [row: string, name: string, statement: string][] = [
   ["A73", "Callbacks are idempotent", "The same result delivered twice changes nothing."],
   ["B1", "Isolated histories", "A model sees nothing of another conversation."],
   ["B2", "Older targets", "`taskId`, `workflowId` and `agentId` are accepted; more than one is an error."],
+  [
+    "B4",
+    "Retrieval in two layers",
+    "Each cycle is told of the memories that matter within a budget of tokens, and the tools of memory find more.",
+  ],
   [
     "B5",
     "Retention per agent",

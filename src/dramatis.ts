@@ -8,8 +8,6 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { atBaseUrl, defaultModelProfile, type ModelEnvironment } from "./adapters/default-profile.ts";
 import { adapterFor } from "./adapters/formats/lookup.ts";
-import { createEmbeddingGateway } from "./adapters/gateway/embeddings.ts";
-import { createModelGateway, secretsOf } from "./adapters/gateway/gateway.ts";
 import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/gateway/trusted-hosts.ts";
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
 import { type HostGuardOptions, HostGuards } from "./adapters/resilience/host-guards.ts";
@@ -34,6 +32,7 @@ import { D1DeadLetters, type DeadLetterDirectory } from "./d1/dead-letters.ts";
 import type { Directory } from "./d1/directory.ts";
 import { D1OwnedRows } from "./d1/owned-rows.ts";
 import { D1Triggers, type TriggerDirectory } from "./d1/triggers.ts";
+import { builtInEmbeddings, builtInGateway } from "./gateways.ts";
 import { createHttpApp, type HttpApp } from "./http/app.ts";
 import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/auth/authorize.ts";
 import type { CorsOptions } from "./http/auth/cors.ts";
@@ -48,7 +47,6 @@ import { resolveChain } from "./library/resolve.ts";
 import { allowedHosts } from "./library/tasks/allowed-hosts.ts";
 import { pinWorkflow } from "./library/workflows/pin.ts";
 import { checkedRunInput } from "./library/workflows/run-input.ts";
-import type { EmbeddingGateway } from "./model/embedding.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import type { SpanExporter } from "./model/span.ts";
@@ -382,42 +380,4 @@ function hostsOf({ libraries, models = {} }: DramatisOptions, env: DramatisEnv):
   const inCode = libraries.flatMap(({ modelProfiles }) => modelProfiles.map(({ definition }) => definition));
   const profiles = fallback === undefined ? inCode : [...inCode, fallback];
   return trustedHosts({ env, profiles, ...defined({ allowedHosts, allowedSecrets }) });
-}
-
-/** Turns texts into vectors. Checks the trusted hosts at each call, as the gateway of models does. */
-function builtInEmbeddings(
-  env: DramatisEnv,
-  trusted: (env: DramatisEnv) => readonly TrustedHost[],
-): EmbeddingGateway {
-  return {
-    embed: (request, signal) =>
-      createEmbeddingGateway({ ...gatewayPorts(env), trustedHosts: trusted(env) }).embed(request, signal),
-  };
-}
-
-/** The ports of the built-in gateways. */
-function gatewayPorts(env: DramatisEnv) {
-  return {
-    secret: secretsOf(env),
-    fetch: (input: string, init: RequestInit) => fetch(input, init),
-    clock: systemClock,
-    ...defined({ ai: env.AI }),
-  };
-}
-
-/** Checks the trusted hosts at each call, so an invalid host fails the call with its reason, and not the actor. */
-function builtInGateway(
-  env: DramatisEnv,
-  languageModels: NonNullable<DramatisOptions["models"]>["languageModels"],
-  trusted: (env: DramatisEnv) => readonly TrustedHost[],
-): ModelGateway {
-  const ports = {
-    ...gatewayPorts(env),
-    ...(languageModels && { languageModel: (modelId: string) => languageModels(modelId, env) }),
-  };
-  return {
-    ...createModelGateway(ports),
-    stream: (request, signal) =>
-      createModelGateway({ ...ports, trustedHosts: trusted(env) }).stream(request, signal),
-  };
 }

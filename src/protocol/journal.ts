@@ -20,6 +20,7 @@ export const ENTRY_TYPES = [
   "context_assembly.started",
   "context_assembly.completed",
   "context_assembly.failed",
+  "memory.recalled",
   "memory_extraction.started",
   "memory_extraction.resumed",
   "memory_extraction.completed",

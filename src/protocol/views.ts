@@ -167,6 +167,10 @@ export interface TurnView extends TurnSummary {
   budget?: Budget;
   /** The model calls in order. Empty for turns of releases that kept no records. */
   calls: CallView[];
+  /** The memories that its model was told of or has recalled, with the versions that it saw; absent where there are none. */
+  memories?: { id: string; version: number }[];
+  /** The memory of its agent did not answer, and the turn went on without: a code of errors. */
+  memoryError?: string;
   moves: MoveView[];
 }
 

@@ -9,6 +9,7 @@ import {
 } from "../../src/memory/corpus/index/blocks.ts";
 import { factsOf, quantize } from "../../src/memory/corpus/index/entry.ts";
 import { IndexPool } from "../../src/memory/corpus/index/pool.ts";
+import { activeSpace, filled, NO_SPACES, unreadable, wanting } from "../../src/memory/corpus/index/spaces.ts";
 import { IndexedMemories, NOW, someMemory } from "../support/indexed-memories.ts";
 import { WordEmbedder, wordVector } from "../support/test-embedders.ts";
 
@@ -153,6 +154,57 @@ describe("the index", () => {
   });
 });
 
+describe("rows of the index", () => {
+  const rows = ({ database }: IndexedMemories) =>
+    new Map(
+      database
+        .all<{ key: number; data: string }>("SELECT key, hex(data) AS data FROM memory_index")
+        .map(({ key, data }) => [key, data]),
+    );
+
+  /** Returns how many rows a change has written. */
+  async function written(memories: IndexedMemories, change: () => unknown): Promise<number> {
+    const before = rows(memories);
+    await change();
+    return [...rows(memories)].filter(([key, data]) => before.get(key) !== data).length;
+  }
+
+  test("MEMINDEX-2 MEMROWS-1 a write, and a removal, of a memory with a short vector write one row", async () => {
+    const memories = new IndexedMemories(new WordEmbedder(100, true));
+    await memories.put(...Array.from({ length: 1_000 }, (_, at) => someMemory(at + 1)));
+    expect(await written(memories, () => memories.put(someMemory(1_001)))).toBe(1);
+    expect(await written(memories, () => memories.put(someMemory(7, { text: "a new text" })))).toBe(1);
+    expect(await written(memories, () => memories.remove(500))).toBe(1);
+  });
+
+  test("MEMROWS-1 a long vector has a row of its own, which a change of facts leaves alone", async () => {
+    const memories = new IndexedMemories(new WordEmbedder(768, true));
+    await memories.put(...Array.from({ length: 100 }, (_, at) => someMemory(at + 1)));
+    expect(await written(memories, () => memories.put(someMemory(101)))).toBe(2);
+    expect(await written(memories, () => memories.put(someMemory(7, { significance: 1 })))).toBe(1);
+  });
+});
+
+describe("the spaces of an index", () => {
+  const words = { id: "words", dimensions: 100 };
+
+  test("MEMSPACE-2 without a space that can be read, one with all memories answers before it has all vectors", () => {
+    const old = filled(wanting(NO_SPACES, words, false), 1, null, true);
+    expect(activeSpace(old)?.number).toBe(1);
+    const next = wanting(unreadable(old, 1), words, false);
+    expect(activeSpace(next)).toBeUndefined();
+    expect(activeSpace(filled(next, 2, 40, false))).toBeUndefined();
+    expect(activeSpace(filled(next, 2, null, false))?.number).toBe(2);
+  });
+
+  test("MEMSPACE-1 a new space answers only when it has all memories and all vectors", () => {
+    const old = filled(wanting(NO_SPACES, words, false), 1, null, true);
+    const both = wanting(old, { id: "other", dimensions: 100 }, false);
+    expect(activeSpace(filled(both, 2, null, false))?.number).toBe(1);
+    expect(filled(both, 2, null, true)).toMatchObject({ active: 2, dropped: [1] });
+  });
+});
+
 describe("the pool", () => {
   test("POOL-1 many indexes hold no more than the bound together, and answer as if each were alone", async () => {
     const pool = new IndexPool(400_000);
@@ -226,6 +278,20 @@ describe("switching embedders", () => {
     expect(await memories.search("topic7 winter")).toEqual(after);
     expect((await memories.found("zebra"))[0]).toBe(10_001);
     expect(await memories.found("topic5", { limit: 100 })).not.toContain(5);
+  });
+
+  test("MEMSPACE-2 an index that is built again for a remote embedder answers before it has vectors", async () => {
+    const remote = new WordEmbedder(768, false);
+    const memories = new IndexedMemories(remote);
+    await memories.put(...Array.from({ length: 300 }, (_, at) => someMemory(at + 1)));
+    await memories.pumpAll();
+    memories.database.run("DELETE FROM memory_index");
+    memories.keyValue.delete("memory.index");
+    memories.restarted();
+    const rebuilt = await memories.search("topic7", { minRelevance: 0.5 });
+    expect([rebuilt.semantic, rebuilt.matches.map(({ n }) => n % 97)]).toEqual(["some", [7, 7, 7, 7]]);
+    await memories.pumpAll();
+    expect((await memories.search("topic7")).semantic).toBe("all");
   });
 
   test("MEMJOBS-2 MEMJOBS-3 a remote embedder that fails delays vectors only, and is reported", async () => {

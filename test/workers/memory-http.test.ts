@@ -323,7 +323,7 @@ describe("who sees and changes memories", () => {
     const { id } = await memory.write({ content }, principal);
     expect((await memory.read(other.id, principal)).content).toBe("Cherry of Bob.");
     expect(await memory.list("", principal)).toContain("Cherry of Bob.");
-    expect(await memory.found("q=cherry", principal)).toHaveLength(3);
+    expect(await memory.found("q=cherry&minRelevance=0.5", principal)).toHaveLength(3);
     const path = `${memory.path}/${id}`;
     expect((await ask("PATCH", path, { significance: 1 }, principal)).status).toBe(200);
     expect((await ask("POST", `${path}/archive`, undefined, principal)).status).toBe(200);
@@ -372,7 +372,7 @@ describe("who sees and changes memories", () => {
       ["GET", `/api/agents/${memory.agent}/memory`],
     ] as const)
       await refused([404, "NOT_FOUND"], method, place, sent, STRANGER);
-    expect((await memory.found("q=bob"))[0]).toBe("Cherry of Bob.");
+    expect((await memory.found("q=bob&minRelevance=0.5"))[0]).toBe("Cherry of Bob.");
   });
 
   test("MEMHTTP-1 a memory is found at its own agent only", async () => {

@@ -49,7 +49,9 @@ test("B5 JOINRUN-1 old episodes become an extract, by the platform's own task in
   for (const route of ROUTES) expect(summary).toContain(route);
   expect(await texts(agent, "episode")).toEqual([]);
   expect(unwrap(await agent.stub.memoryStatus())).toMatchObject({ memories: 5, archived: 3 });
-  const found = unwrap(await agent.stub.searchMemories(READER, { query: "which route did Ann walk" }));
+  const found = unwrap(
+    await agent.stub.searchMemories(READER, { query: "which route did Ann walk", minRelevance: 0.5 }),
+  );
   expect(found.matches.map(({ memory }) => memory.content)).toEqual([summary]);
 });
 
@@ -106,11 +108,17 @@ test("REDERIVE-2 a memory of a shared summary that is deleted leaves it", async 
   await passDay(agent);
   await expect.poll(() => texts(agent, "summary"), { timeout: 20_000 }).toHaveLength(1);
   unwrap(await agent.stub.deleteMemory(WRITER, memories[1]?.id ?? ""));
-  expect(unwrap(await agent.stub.searchMemories(READER, { query: "route" })).matches).toEqual([]);
+  expect(
+    unwrap(await agent.stub.searchMemories(READER, { query: "route", minRelevance: 0.5 })).matches,
+  ).toEqual([]);
   await expect
-    .poll(async () => unwrap(await agent.stub.searchMemories(READER, { query: "route" })).matches, {
-      timeout: 20_000,
-    })
+    .poll(
+      async () =>
+        unwrap(await agent.stub.searchMemories(READER, { query: "route", minRelevance: 0.5 })).matches,
+      {
+        timeout: 20_000,
+      },
+    )
     .toHaveLength(1);
   const [summary = ""] = await texts(agent, "summary");
   expect(summary).toContain("route 1");

@@ -4,6 +4,7 @@ import { SpanQueue } from "../../adapters/telemetry/span-queue.ts";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { Directory } from "../../d1/directory.ts";
 import type { SpanExporter } from "../../model/span.ts";
+import type { AgentApi } from "../../protocol/agent-api.ts";
 import { endsTurn } from "../../protocol/frames.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
@@ -54,7 +55,7 @@ export interface PartsPorts extends Omit<ConversationPorts, Own> {
   /** Finds the actor of another conversation. */
   conversation: ConversationRemovalPorts["conversation"];
   /** Finds the actor of an agent. */
-  agent: OpeningPorts["agent"];
+  agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona" | "searchMemories">>;
   location: OpeningPorts["location"];
   /** Returns the open WebSockets. */
   clients(): Iterable<Client>;

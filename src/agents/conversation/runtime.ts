@@ -46,6 +46,7 @@ import { bringsAgent, invitation } from "./effects/join.ts";
 import type { ModelCallPorts } from "./effects/model-attempt.ts";
 import type { CompactedTurn } from "./effects/model-call.ts";
 import { nextRequestTokens } from "./effects/next-request.ts";
+import type { RecallPorts } from "./effects/recall.ts";
 import { type ReportPorts, Reports } from "./effects/reports.ts";
 import { SessionWindows } from "./effects/session-windows.ts";
 import { OperationResults } from "./operation-results.ts";
@@ -58,6 +59,7 @@ export interface ConversationPorts
     Omit<PlanningPorts, "drainFrom" | "inProgress" | "sizesAfter" | "requestTokens">,
     ReportPorts,
     OutgoingPorts,
+    Pick<RecallPorts, "agent">,
     WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
@@ -307,7 +309,6 @@ export class ConversationRuntime {
     return this.state.active.get(n) ?? this.store.turn(n);
   }
 
-  /** Returns the finished turns of other agents that a cycle is told of. */
   #saidTo({ said = [] }: Turn): Turn[] {
     return said.flatMap((n) => this.store.turn(n) ?? []);
   }

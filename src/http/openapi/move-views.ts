@@ -121,3 +121,11 @@ export const move = z
     id: "Move",
     description: "One step of a turn: the model's reasoning, or a tool call and its result.",
   });
+
+export const usedMemories = z.array(z.strictObject({ id: z.string(), version: z.int().min(1) })).meta({
+  description: "The memories that its model was told of or has recalled, with the versions that it saw.",
+});
+
+export const memoryError = z.string().meta({
+  description: "The memory of its agent did not answer, and the turn went on without: a code of errors.",
+});

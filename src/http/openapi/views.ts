@@ -32,7 +32,7 @@ import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { Facts } from "../../shared/json.ts";
 import { PROBLEM_CODES, type Problem } from "../base/problem.ts";
 import { startingCaller, turnCaller, turnIssues } from "./callers.ts";
-import { approval, move, wireError } from "./move-views.ts";
+import { approval, memoryError, move, usedMemories, wireError } from "./move-views.ts";
 import { anyJson, count, ids, runId, time } from "./scalars.ts";
 import { dollars, providerCall, spending, turnTokens, usage } from "./usage-views.ts";
 
@@ -228,6 +228,8 @@ export const turn: z.ZodType<TurnView> = z
     spent: spending,
     budget: budget.exactOptional(),
     calls: z.array(providerCall),
+    memories: z.exactOptional(usedMemories),
+    memoryError: z.exactOptional(memoryError),
     output: z.exactOptional(
       anyJson.meta({
         description: "The structured output of a completed turn that requested it.",

@@ -56,28 +56,27 @@ export function isTainted({
   caller,
   operations,
   told,
-}: Pick<Turn, "input" | "caller" | "operations"> & Partial<Pick<Turn, "told">>): boolean {
+  toldBefore = [],
+}: Pick<Turn, "input" | "caller" | "operations"> & Partial<Pick<Turn, "told" | "toldBefore">>): boolean {
   if (caller.type !== "user" || typeof input !== "string") return true;
-  return told?.tainted === true || operations.some(hasUntrustedResult);
+  if (told?.tainted === true || toldBefore.some(({ tainted }) => tainted)) return true;
+  return operations.some(hasUntrustedResult);
 }
 
 function hasUntrustedResult({ tool, result }: Operation): boolean {
   if (result === undefined || !result.success) return false;
   if (tool?.library !== builtIn.id) return true;
-  return recalledBy({ tool, result }).some(({ tainted }) => tainted);
+  return recalledBy({ tool, result }).some(({ tainted }) => tainted === true);
 }
 
 /** Returns the memories that a call of `recall` has returned. */
-export function recalledBy({
-  tool,
-  result,
-}: Pick<Operation, "tool" | "result">): (UsedMemory & { tainted: boolean })[] {
+export function recalledBy({ tool, result }: Pick<Operation, "tool" | "result">): UsedMemory[] {
   if (tool?.library !== builtIn.id || tool.id !== "recall" || !result?.success) return [];
   const memories: Json = isJsonObject(result.result) ? (result.result.memories ?? null) : null;
   return (Array.isArray(memories) ? memories : []).flatMap((memory) => {
     if (!isJsonObject(memory)) return [];
     const { id, version, tainted } = memory;
     if (typeof id !== "string" || typeof version !== "number") return [];
-    return [{ id, version, tainted: tainted === true }];
+    return [{ id, version, ...(tainted === true && { tainted }) }];
   });
 }

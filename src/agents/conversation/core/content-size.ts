@@ -33,8 +33,8 @@ export function activeLength({ active }: ConversationState): number {
 }
 
 /** Returns the length of what a turn's model is told of other messages. */
-function notesLength({ besides, replied, additions }: Turn): number {
-  return lengthOf(besides) + lengthOf(replied) + lengthOf(additions);
+function notesLength({ besides, replied, additions, told }: Turn): number {
+  return lengthOf(told?.note) + lengthOf(besides) + lengthOf(replied) + lengthOf(additions);
 }
 
 /** Returns the length of all content of a turn. */

@@ -21,7 +21,7 @@ import type { LeaseState } from "./lease.ts";
 import type { Operation, TaskReservation } from "./operation.ts";
 import type { AttemptFacts, LateResult, QueuedMessage, RefusedMessage } from "./signals.ts";
 import type { ConversationAgent, ConversationGate, ConversationState, SessionInCompaction } from "./state.ts";
-import type { Addition, CallingTurn, DeferredModel, Turn, TurnRequest } from "./turn.ts";
+import type { Addition, CallingTurn, DeferredModel, Told, Turn, TurnRequest } from "./turn.ts";
 
 /** The input of planning beside the state and the signal. */
 export interface PlanInput {
@@ -145,7 +145,7 @@ export interface CycleNotes {
 /** Decisions about the context hook of an active turn. */
 export type AssemblyDecision =
   /** Call the model with the request that the hook gave. */
-  | { type: "ASSEMBLED"; turn: number; request: JsonObject }
+  | { type: "ASSEMBLED"; turn: number; request: JsonObject; told?: Told }
   | { type: "RETRY_ASSEMBLY"; turn: number; notBefore: number; error: FailureText }
   /** Wait until `deadline` for the result of a run that the actor no longer follows. */
   | { type: "INTERRUPT_ASSEMBLY"; turn: number; deadline: number };
@@ -251,7 +251,7 @@ export type AgentDecision =
   /** Call the model, into a new message. A `final` call gets no tools. */
   | { type: "CALL_LLM"; turn: number; final: boolean }
   /** Record the outcome of an attempt of the present call. */
-  | ({ type: "RECORD_ATTEMPT"; turn: number } & AttemptOutcome)
+  | ({ type: "RECORD_ATTEMPT"; turn: number; told?: Told } & AttemptOutcome)
   /** Repeat a failed attempt, into the same message. `reset` withdraws text that was streamed, `halve` cuts the history. */
   | { type: "RETRY_LLM"; turn: number; error: ErrorData; notBefore: number; reset: boolean; halve?: true }
   /** Call another model of the chain, into the same message. `to` is the model's name. */

@@ -263,6 +263,7 @@ function frameOf(
     case "context_assembly.started":
     case "context_assembly.completed":
     case "context_assembly.failed":
+    case "memory.recalled":
     case "memory_extraction.started":
     case "memory_extraction.resumed":
     case "memory_extraction.completed":

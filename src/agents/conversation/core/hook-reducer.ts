@@ -9,6 +9,7 @@ import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { EXTRACTION_FAILURES, MAX_EXTRACTIONS } from "./limits.ts";
 import { reservedAs, type TaskReservation } from "./operation.ts";
+import { keptTold, toldEntries } from "./planning/recalled.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import { dueFor } from "./task-spending.ts";
 import { type Transition, withTurn } from "./transition.ts";
@@ -72,10 +73,13 @@ export function reduceAssembly(
   switch (decision.type) {
     case "ASSEMBLED": {
       const call = { item: items, attempt: 1, notBefore: now, final: assembly.final ?? false };
-      const { request } = decision;
-      const called = { ...others, ...withOutcome(turn), request, call, items: items + 1 };
+      const { request, told } = decision;
+      // The hook has them, in the place of a note.
+      const asked = told === undefined ? {} : keptTold({ told });
+      const called = { ...others, ...withOutcome(turn), ...asked, request, call, items: items + 1 };
       return withTurn(transition, called, [
         { type: "context_assembly.completed", turn: n, item, ...runData(run) },
+        ...toldEntries(n, told),
         { type: "message.started", turn: n, item: items },
       ]);
     }

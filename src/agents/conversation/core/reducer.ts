@@ -28,6 +28,7 @@ import { cancelled, isDue, isOpen } from "./operation.ts";
 import { approvalEntries, oneMoreFailure, reduceOperation } from "./operation-reducer.ts";
 import { withSpending } from "./own-spending.ts";
 import { pausedReply, withoutPaused } from "./paused-reply.ts";
+import { forgetTold, keptTold, toldEntries } from "./planning/recalled.ts";
 import { reduceQueue } from "./queue-reducer.ts";
 import { chainOf, queuedTurns } from "./state.ts";
 import { dispatchedEntries } from "./task-entries.ts";
@@ -103,9 +104,10 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       return withTurn(transition, calling, [entry("message.started", items)]);
     }
     case "RECORD_ATTEMPT": {
-      const next = withAttempt(turn, decision);
+      const { told } = decision;
+      const next = { ...withAttempt(turn, decision), ...defined({ told }) };
       const usage = movedTotals(state.usage, totalsOf(turn.calls, chain), totalsOf(next.calls, chain));
-      return withTurn(charged(transition, { turn, next, usage }), next, []);
+      return withTurn(charged(transition, { turn, next, usage }), next, toldEntries(turn.n, told));
     }
     case "RECORD_CRASH": {
       const next = withCrash(turn, decision.estimate);
@@ -217,11 +219,12 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     case "MARK_WAITING":
       return reduceOperation(transition, turn, decision, now);
     case "BEGIN_CYCLE": {
-      const { waiting, besides, said, ...others } = turn;
+      const { waiting, besides, said, told: _told, ...others } = turn;
       const { members, entry: begins } = beginCycle(state.record, turn, decision, now);
       const delivered = turn.replies.length;
       const begun = {
         ...others,
+        ...forgetTold(turn),
         snapshotSeq: state.seq + transition.entries.length + 1,
         heard: state.turns,
         ...members,
@@ -337,7 +340,7 @@ function endData(...parts: (JsonObject | undefined)[]): JsonObject | undefined {
 function over(turn: Turn, now: number): Turn {
   const { repairs, additions, heard, besides, said, replied, queued, waiting, halved, ...rest } = turn;
   const { assembly, request, ...kept } = rest;
-  return { ...kept, completedAt: now, call: null };
+  return { ...kept, ...keptTold(turn), completedAt: now, call: null };
 }
 
 /** Returns the members of the turn with its effects put off until `notBefore`. */

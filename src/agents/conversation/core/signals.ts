@@ -20,7 +20,7 @@ import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { EraseEntry } from "./erase-entry.ts";
 import type { ConversationAgent } from "./state.ts";
-import type { RepliedMessage } from "./turn.ts";
+import type { RepliedMessage, Told } from "./turn.ts";
 
 /** A user's message: starts a turn. */
 export interface UserMessage {
@@ -61,7 +61,11 @@ interface AttemptAddress {
   attempt: number;
 }
 
-type Attempt = AttemptAddress & { facts: AttemptFacts };
+type Attempt = AttemptAddress & {
+  facts: AttemptFacts;
+  /** What the cycle was told of its agent's memory, where the call has asked. */
+  told?: Told;
+};
 
 export type ModelCompleted = { type: "conversation.llm.completed"; reply: ModelReply } & Attempt;
 
@@ -95,6 +99,8 @@ export interface ToolCompleted {
   agentId?: string;
   /** The executor was lost while it ran. */
   lost?: true;
+  /** What the cycle was told of its agent's memory: of a context hook, which got it. */
+  told?: Told;
 }
 
 /** An attempt that ended without a result: it comes later, by a handle. */

@@ -118,6 +118,8 @@ export interface Turn {
 export interface UsedMemory {
   readonly id: string;
   readonly version: number;
+  /** Of an earlier cycle that was told of tainted ones. */
+  readonly tainted?: true;
 }
 
 /** The memories that a cycle was told of. */

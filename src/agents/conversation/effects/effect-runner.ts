@@ -9,6 +9,7 @@
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { TaskExecutor, ToolResult } from "../../../protocol/executor-api.ts";
 import { operationId } from "../../../protocol/ids.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { RunningEffects } from "../../base/runtime/running.ts";
 import {
@@ -32,6 +33,7 @@ import { assemblyInput, extractionInput } from "./hook-input.ts";
 import { askToJoin, type JoinPorts } from "./join.ts";
 import type { ModelCallPorts } from "./model-attempt.ts";
 import { type CompactedTurn, performModelCall, performSummary } from "./model-call.ts";
+import { type RecallPorts, recalled } from "./recall.ts";
 import { ToolBatch, type ToolReports } from "./tool-batch.ts";
 
 /** Outcomes of one turn that are committed together. */
@@ -46,7 +48,7 @@ export interface CompactionPorts {
   report(outcome: CompactionSignal): boolean;
 }
 
-export interface EffectPorts extends ModelCallPorts, Pick<JoinPorts, "invite"> {
+export interface EffectPorts extends ModelCallPorts, Pick<RecallPorts, "agent">, Pick<JoinPorts, "invite"> {
   executor: TaskExecutor;
   record(): ConversationIdentity;
   /** Returns the window of the session for a turn's model calls. */
@@ -120,6 +122,7 @@ export class EffectRunner {
       call,
       history: () => ports.history(turn),
       said: () => ports.said(turn),
+      recall: async () => (await recalled(ports, ports.record(), turn, signal))?.told,
       onBegin: (facts: () => AttemptFacts) => this.#attempts.set(key, facts),
       onText: (text: string) => ports.onText(turn, call.item, text),
     };
@@ -165,7 +168,11 @@ export class EffectRunner {
       return { type: "conversation.tool.completed", turn: n, item, attempt, result };
     };
     try {
-      const turn = effect.kind === "assembly" ? effect.turn : this.ports.finished(effect.n);
+      const given = effect.kind === "assembly" ? effect.turn : this.ports.finished(effect.n);
+      const found =
+        effect.kind === "assembly" ? await recalled(this.ports, record, given, signal) : undefined;
+      const told = defined({ told: found?.told });
+      const turn: Turn = { ...given, ...told };
       const { contextAssembly, memoryExtraction } = chainOf(record, turn.agentId);
       const hook = effect.kind === "assembly" ? contextAssembly : memoryExtraction;
       if (hook === undefined) throw new Error("The agent has no such hook.");
@@ -176,12 +183,12 @@ export class EffectRunner {
       }
       const input =
         effect.kind === "assembly"
-          ? assemblyInput(record, turn, this.ports.history(turn))
+          ? assemblyInput(record, turn, this.ports.history(turn), found?.memories)
           : extractionInput(record, turn);
       const batch = new ToolBatch({
         record,
         turn,
-        onResults: (results) => report(...results),
+        onResults: ([first, ...others]) => report({ ...first, ...told }, ...others),
         onProgress: () => undefined,
       });
       const followed = batch.followHook(hook, hookOperation(turn, hook, run, input), signal);

@@ -1,6 +1,7 @@
 /** The inputs of hooks. */
 import type { ContextMessage } from "../../../model/messages.ts";
 import { turnId } from "../../../protocol/ids.ts";
+import type { ShownMemory } from "../../../protocol/tool-memory.ts";
 import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
@@ -8,11 +9,12 @@ import { baseContext } from "../core/planning/context.ts";
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
 import { finalReply, operationsOf, type Turn } from "../core/turn.ts";
 
-/** Returns the input of a context hook. `history` is the window of the session that the cycle sees. */
+/** Returns the input of a context hook. `history` is the window of the session that the cycle sees; `memories` are those that its agent recalls. */
 export function assemblyInput(
   record: ConversationIdentity,
   turn: Turn,
   history: readonly ContextMessage[],
+  memories?: readonly ShownMemory[],
 ): JsonObject {
   const { modelProfile } = chainOf(record, turn.agentId);
   const { apiKeySecret: _key, fallbacks: _fallbacks, ...profile } = modelProfile.definition;
@@ -29,7 +31,7 @@ export function assemblyInput(
     tool_definitions: tools,
     system_instructions: systemInstructions,
     active_turns: turn.assembly?.others ?? [],
-    ...defined({ reply_to: turn.replied, output }),
+    ...defined({ reply_to: turn.replied, output, memories }),
     ...(toolChoice === "auto" ? {} : { tool_choice: toolChoice }),
   });
 }

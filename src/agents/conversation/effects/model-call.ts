@@ -2,13 +2,14 @@
 
 import { compactionProfile, profileAt } from "../../../library/version-chain.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
+import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { CompactionEffect } from "../core/effects.ts";
 import { summaryTokens } from "../core/planning/compaction.ts";
 import { baseContext, sentMoves, summaryContext } from "../core/planning/context.ts";
 import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
-import type { ModelCall, Turn } from "../core/turn.ts";
+import type { ModelCall, Told, Turn } from "../core/turn.ts";
 import { type ModelCallPorts, performAttempt } from "./model-attempt.ts";
 
 export interface ModelCallInput {
@@ -19,6 +20,8 @@ export interface ModelCallInput {
   history: () => ContextMessage[];
   /** Reads the finished turns of other agents that the cycle is told of. */
   said: () => Turn[];
+  /** Asks for what the cycle is to be told of its agent's memory; `undefined` where it need not ask. */
+  recall?: () => Promise<Told | undefined>;
   /** Gets a reader of the attempt's measurements when the attempt begins. */
   onBegin: (facts: () => AttemptFacts) => void;
   onText: (text: string) => void;
@@ -27,9 +30,11 @@ export interface ModelCallInput {
 /** Calls the model for a turn's message. */
 export async function performModelCall(
   ports: ModelCallPorts,
-  { record, turn, call, history, said, onBegin, onText }: ModelCallInput,
+  { record, turn: given, call, history, said, recall, onBegin, onText }: ModelCallInput,
   signal: AbortSignal,
 ): Promise<EffectSignal> {
+  const told = await recall?.();
+  const turn: Turn = { ...given, ...defined({ told }) };
   const chain = chainOf(record, turn.agentId);
   const profile = profileAt(chain, call.profile ?? 0) ?? chain.modelProfile.definition;
   const request = () => {
@@ -49,8 +54,9 @@ export async function performModelCall(
   if (result.notCalled !== undefined)
     return { type: "conversation.llm.not_called", ...address, error: result.notCalled };
   const { facts, streamed, ...outcome } = result;
-  if (outcome.ok) return { type: "conversation.llm.completed", ...address, reply: outcome.reply, facts };
-  return { type: "conversation.llm.failed", ...address, error: outcome.error, facts, streamed };
+  const made = { ...address, facts, ...defined({ told }) };
+  if (outcome.ok) return { type: "conversation.llm.completed", ...made, reply: outcome.reply };
+  return { type: "conversation.llm.failed", ...made, error: outcome.error, streamed };
 }
 
 /** The turn whose end began a compaction. */

@@ -4,6 +4,7 @@ import type { ContextMessage } from "../../../model/messages.ts";
 import { baseContext, requestTokens, sentMoves } from "../core/planning/context.ts";
 import { type ConversationState, chainOf } from "../core/state.ts";
 import type { CallingTurn, Turn } from "../core/turn.ts";
+import { recallOf } from "./recall.ts";
 
 /** The parts of a request. Each read may fail. */
 export interface RequestSources {
@@ -27,7 +28,9 @@ export function nextRequestTokens(
       return requestTokens({ base: empty, assembled, moves: sentMoves(chain, profile, turn, []) });
     }
     const base = baseContext(record, history(), turn, said());
-    return requestTokens({ base, moves: sentMoves(chain, profile, turn, base.messages) });
+    // What is not asked for yet has at most these tokens.
+    const told = recallOf(record, turn)?.tokens ?? 0;
+    return told + requestTokens({ base, moves: sentMoves(chain, profile, turn, base.messages) });
   } catch (error) {
     console.error(error);
     return contextTokens(chain, profile);

@@ -18,6 +18,7 @@ import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { toIso } from "../../../shared/time.ts";
+import { recalledBy } from "../core/called-memory.ts";
 import { runMark } from "../core/called-workflow.ts";
 import { correlationOf } from "../core/correlation.ts";
 import { agentMark, clientMark, idsOf, isInterim, taskMark, wireError } from "../core/frames.ts";
@@ -25,6 +26,7 @@ import type { JournalEntry } from "../core/journal-entry.ts";
 import { budgetLeft, conversationBudget, turnSpending } from "../core/ledger.ts";
 import { shownStatus } from "../core/life.ts";
 import { awaitsApproval, type Operation, type OperationMode } from "../core/operation.ts";
+import { usedOnce } from "../core/planning/recalled.ts";
 import { type ShownCall, shownCall } from "../core/shown-call.ts";
 import { type ConversationIdentity, type ConversationState, chainOf, primaryAgent } from "../core/state.ts";
 import { agentReplies, finalReply, issuesOf, operationsOf, type Reply, type Turn } from "../core/turn.ts";
@@ -154,8 +156,16 @@ export function turnView(record: ConversationIdentity, turn: Turn, previous: str
     ...defined({ budget: turn.budget }),
     cost: turnCost(chainOf(record, turn.agentId), turn),
     calls: callViews(record, turn, previous),
+    ...memoriesMark(turn),
     moves: movesOf(record, turn),
   };
+}
+
+/** Returns the memories that the turn was told of or has recalled, as a member; nothing where there are none. */
+function memoriesMark(turn: Turn): Pick<TurnView, "memories" | "memoryError"> {
+  const { told, toldBefore = [], operations } = turn;
+  const memories = usedOnce([...toldBefore, ...(told?.used ?? []), ...operations.flatMap(recalledBy)]);
+  return defined({ memories: memories.length === 0 ? undefined : memories, memoryError: told?.failed });
 }
 
 /** Returns one move per tool call, or one text-only move; only a reply's first move has its reasoning and raw form. */

@@ -47,6 +47,7 @@ export function baseContext(
     messages: [
       ...withSpeakers(record, history),
       ...roomMessages(record, turn, chain, said),
+      ...recalledMessages(turn),
       ...besidesMessages(turn),
       ...repliedMessages(record, turn),
       ...withSpeakers(record, messagesOf([messageEvent(turn)])),
@@ -71,6 +72,11 @@ function roomMessages(
     said.length === 0 ? undefined : saidWithOthers(record, said, contextTokens(chain) * SAID_SHARE),
   ].filter((text) => text !== undefined);
   return texts.length === 0 ? [] : [note(texts.join("\n"))];
+}
+
+/** Returns what the cycle is told of its agent's memory (RECALL-3). */
+function recalledMessages({ told }: Turn): ContextMessage[] {
+  return told?.note === undefined ? [] : [note(told.note)];
 }
 
 /** Returns what the model is told of other turns. It follows the history, whose beginning providers keep in a cache. */

@@ -65,13 +65,13 @@ export function planAssembly(
   ended: ToolCompleted,
   input: PlanInput,
 ): AgentDecision[] {
-  const { item, attempt, result } = ended;
+  const { item, attempt, result, told } = ended;
   const { n, assembly, agentId } = turn;
   if (assembly?.item !== item || assembly.attempt !== attempt) return [];
   const charge = chargeEnd(state, "contextAssembly", { ...assembly, turn: n, agentId }, ended, input);
   const error = failureOf(result) ?? requestProblem(state, result.result);
   if (error === null && isJsonObject(result.result))
-    return [...charge, { type: "ASSEMBLED", turn: n, request: result.result }];
+    return [...charge, { type: "ASSEMBLED", turn: n, request: result.result, ...defined({ told }) }];
   const failed = afterFailure(state, turn, error ?? { code: "EXECUTION_FAILED", message: "" }, input);
   return [...charge, ...failed];
 }

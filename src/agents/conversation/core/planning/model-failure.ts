@@ -16,6 +16,7 @@
 import { profileAt } from "../../../../library/version-chain.ts";
 import { backoffMs, exceedsContext, type ModelError, mayFallBack } from "../../../../model/error.ts";
 import type { VersionChain } from "../../../../protocol/definitions.ts";
+import { defined } from "../../../../shared/defined.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { MAX_BACKOFF_MS, MODEL_ATTEMPTS, MODEL_BACKOFF_MS } from "../limits.ts";
@@ -27,13 +28,13 @@ import { failTurn } from "./cancel.ts";
 export function planModelFailure(
   state: ConversationState,
   turn: CallingTurn,
-  { error, facts, streamed: reset }: ModelFailed,
+  { error, facts, told, streamed: reset }: ModelFailed,
   input: PlanInput,
 ): AgentDecision[] {
   const { n, call } = turn;
   const chain = chainOf(state.record, turn.agentId);
   const record = (isLast: boolean): AgentDecision => {
-    return { type: "RECORD_ATTEMPT", turn: n, facts, category: error.category, isLast };
+    return { type: "RECORD_ATTEMPT", turn: n, facts, category: error.category, isLast, ...defined({ told }) };
   };
   if (exceedsContext(error) && !turn.halved && turn.request === undefined) {
     const retry = { turn: n, error: describe(error), notBefore: input.now, reset, halve: true } as const;

@@ -43,11 +43,14 @@ import { planMentions, type RecordedAttempt } from "./turn-taking.ts";
 export function planModelReply(
   state: ConversationState,
   turn: CallingTurn,
-  { reply: given, facts }: ModelCompleted,
+  { reply: given, facts, told }: ModelCompleted,
   input: PlanInput,
 ): AgentDecision[] {
   const { n, call } = turn;
-  const record: RecordedAttempt = { type: "RECORD_ATTEMPT", turn: n, facts, category: "none", isLast: true };
+  const record: RecordedAttempt = {
+    ...{ type: "RECORD_ATTEMPT", turn: n, facts, category: "none", isLast: true },
+    ...defined({ told }),
+  };
   const whole = wholeReply(turn, given);
   if (mayContinue(state, turn, whole)) return [record, { type: "CONTINUE_REPLY", turn: n, reply: whole }];
   const reply = ended(whole);

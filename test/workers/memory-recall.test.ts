@@ -1,0 +1,196 @@
+/** Recall on the real Worker: what turns are told of their agent's memory, and the tools of memory end to end. */
+import { runInDurableObject } from "cloudflare:test";
+import { exports } from "cloudflare:workers";
+import { afterEach, describe, expect, test } from "vitest";
+import { RECALLED } from "../../src/agents/conversation/core/planning/recalled.ts";
+import { RECALL_TIMEOUT_MS } from "../../src/agents/conversation/effects/recall.ts";
+import type { AgentApi } from "../../src/protocol/agent-api.ts";
+import type { Persona } from "../../src/protocol/definitions.ts";
+import type { MemoryInput, MemoryReader } from "../../src/protocol/memory.ts";
+import { unwrap } from "../../src/shared/errors.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import type { Script } from "../support/provider-script.ts";
+import { get, post } from "./http-client.ts";
+import { Play } from "./provider.ts";
+import { ADA, checkInvariants, createAgent, createConversation, type TestConversation } from "./world.ts";
+
+afterEach(checkInvariants);
+
+const identity = { systemPrompt: "You are a test.", modelProfileId: "test/scripted" };
+const READER: MemoryReader = { principal: ADA };
+const FACT = "Ada's favourite colour is teal.";
+const QUESTION = "What is Ada's favourite colour?";
+
+/** The scripts of the provider are in the messages, and no question is as short as its relevance is high. */
+const newAgent = (memory: Persona["memory"] = { scope: "agent", recall: { minRelevance: 0 } }) =>
+  createAgent({ identity, memory });
+
+function stubOf(agent: string): AgentApi {
+  // SAFETY: the class of the export has the interface.
+  return exports.Agent.getByName(`${ADA.tenant}:${agent}`) as unknown as AgentApi;
+}
+
+async function write(agent: string, inputs: MemoryInput[], tainted = false) {
+  const author = { kind: "principal" as const, subject: "ada" };
+  return unwrap(await stubOf(agent).writeMemories({ reader: READER, author, tainted }, inputs));
+}
+
+/** The notes of memory in the requests of a script, one a request; empty where there is none. */
+async function notesOf(play: Play): Promise<string[]> {
+  return (await play.requests()).map(({ body: { messages } }) =>
+    messages.flatMap(({ content }) => (content?.includes(RECALLED) ? content : [])).join(""),
+  );
+}
+
+/** Asks a question in a turn that the provider answers. */
+async function ask(
+  conversation: TestConversation,
+  says: string,
+  replies: Script["replies"] = [[{ text: "Done." }]],
+) {
+  const { play, turnId } = await conversation.play({ says, replies });
+  return { turn: await conversation.ended(turnId), play };
+}
+
+describe("recall", () => {
+  test("A5 RECALL-2 two conversations of an agent share its memory, by notes and by tools, and each use is recorded", async () => {
+    const agent = await newAgent();
+    const one = await createConversation(agent);
+    const stored = await ask(one, "Please keep it.", [
+      [{ call: "remember", input: { content: FACT } }],
+      [{ text: "I keep it." }],
+    ]);
+    expect(stored.turn.moves[0]?.toolResult).toMatchObject({ success: true });
+    const two = await createConversation(agent);
+    const { turn, play } = await ask(two, QUESTION, [
+      [{ call: "recall", input: { query: QUESTION } }],
+      [{ text: "Teal." }],
+    ]);
+    const [first, second] = await notesOf(play);
+    expect(first).toContain(FACT);
+    expect(second).toBe(first);
+    const { items } = unwrap(await stubOf(agent).listMemories(READER));
+    expect(items).toHaveLength(1);
+    expect(turn.memories).toEqual([{ id: items[0]?.id, version: 1 }]);
+    expect(turn.moves[0]?.toolResult).toMatchObject({ result: { memories: [{ content: FACT }] } });
+    const recalled = (await two.journal()).filter(({ type }) => type === "memory.recalled");
+    expect(recalled).toMatchObject([{ turnId: turn.id, data: { memories: turn.memories } }]);
+  });
+
+  test("A74 the tools of memory end to end: what is forgotten is not recalled, and `history` reads older turns", async () => {
+    const agent = await newAgent({ scope: "agent", recall: false });
+    const conversation = await createConversation(agent);
+    const resultOf = async (call: string, input: object) => {
+      const { turn } = await ask(conversation, "Go on.", [[{ call, input }], [{ text: "Done." }]]);
+      return turn.moves[0]?.toolResult;
+    };
+    const written = await resultOf("remember", { content: FACT, key: "colour" });
+    expect(written).toMatchObject({ success: true, result: { remembered: { version: 1 } } });
+    const { items } = unwrap(await stubOf(agent).listMemories(READER));
+    expect(await resultOf("recall", { query: QUESTION })).toMatchObject({
+      result: { memories: [{ id: items[0]?.id, content: FACT }] },
+    });
+    expect(await resultOf("forget", { id: items[0]?.id })).toMatchObject({ result: { forgotten: true } });
+    expect(await resultOf("recall", { query: QUESTION })).toMatchObject({ result: { memories: [] } });
+    const past = await resultOf("history", {});
+    expect(past).toMatchObject({ result: { turns: expect.arrayContaining([expect.anything()]) } });
+  });
+
+  test("RECALL-1 in the scope `user` the secret of one user is in no recall, no note and no `why` of another one", async () => {
+    const agent = await newAgent({ scope: "user", recall: { minRelevance: 0 } });
+    const bob: Principal = { subject: "bob", tenant: ADA.tenant, roles: ["member"] };
+    const [secret] = await write(agent, [
+      { content: "Ada's favourite colour is secret-teal.", subject: { userId: "ada" } },
+    ]);
+    const own = await ask(await createConversation(agent), QUESTION);
+    expect((await notesOf(own.play))[0]).toContain("secret-teal");
+    const { status, body } = await post("/api/conversations", { agentId: agent }, bob);
+    expect(status).toBe(201);
+    const path = `/api/conversations/${String(Reflect.get(body, "id"))}`;
+    const play = new Play({
+      says: QUESTION,
+      replies: [[{ call: "recall", input: { query: QUESTION } }], [{ text: "I do not know." }]],
+    });
+    const started = await post(`${path}/turns`, { content: play.content }, bob);
+    const turnPath = `${path}/turns/${String(Reflect.get(started.body, "turnId"))}`;
+    await expect.poll(async () => Reflect.get((await get(turnPath, bob)).body, "status")).toBe("completed");
+    expect(JSON.stringify(await play.requests())).not.toContain("secret-teal");
+    const turn = await get(turnPath, bob);
+    expect(turn.body).not.toHaveProperty("memories");
+    expect(JSON.stringify(turn.body)).not.toContain("secret-teal");
+    expect((await get(`/api/agents/${agent}/memories/${secret?.id}/why`, bob)).status).toBe(404);
+  });
+
+  test("B4 RECALL-3 the note follows the history: requests of two turns begin with the same messages, and it is not in the history", async () => {
+    const agent = await newAgent();
+    await write(agent, [{ content: FACT }]);
+    const conversation = await createConversation(agent);
+    const first = await ask(conversation, QUESTION);
+    const second = await ask(conversation, `Again: ${QUESTION}`);
+    const [before] = await first.play.requests();
+    const [after] = await second.play.requests();
+    const stable = (before?.body.messages ?? []).filter(({ content }) => !content?.includes(RECALLED));
+    expect(after?.body.messages.slice(0, stable.length)).toEqual(stable);
+    expect((await notesOf(second.play))[0]?.split(FACT)).toHaveLength(2);
+  });
+
+  test("recall stores no memory in ten turns, and no row beside those of the turn", async () => {
+    const rowsOf = async (agent: string) => {
+      const conversation = await createConversation(agent);
+      const { turn } = await ask(conversation, QUESTION);
+      const rows = await runInDurableObject(conversation.stub, (_, { storage: { sql } }) => {
+        const tables = sql
+          .exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table'")
+          .toArray();
+        const count = (name: string) => Number(sql.exec(`SELECT count(*) AS n FROM "${name}"`).one().n);
+        return tables.filter(({ name }) => !name.startsWith("_cf")).map(({ name }) => [name, count(name)]);
+      });
+      return { turn, rows };
+    };
+    const agent = await newAgent();
+    await write(agent, [{ content: FACT }]);
+    const conversation = await createConversation(agent);
+    for (let turn = 0; turn < 10; turn++) await ask(conversation, QUESTION);
+    expect(unwrap(await stubOf(agent).listMemories(READER)).items).toMatchObject([{ version: 1 }]);
+    const told = await rowsOf(agent);
+    expect(told.turn.memories).toHaveLength(1);
+    const untold = await rowsOf(await newAgent({}));
+    expect(untold.turn).not.toHaveProperty("memories");
+    expect(told.rows).toEqual(untold.rows);
+  });
+
+  test("RECALL-3 a memory that nobody vouches for is marked, and taints what the turn writes", async () => {
+    const agent = await newAgent();
+    await write(agent, [{ content: FACT }], true);
+    const conversation = await createConversation(agent);
+    const { play } = await ask(conversation, QUESTION, [
+      [{ call: "remember", input: { content: "Ada painted the wall teal." } }],
+      [{ text: "Done." }],
+    ]);
+    expect((await notesOf(play))[0]).toContain('"tainted":true');
+    const { items } = unwrap(await stubOf(agent).listMemories(READER));
+    expect(items.map(({ tainted }) => tainted)).toEqual([true, true]);
+  });
+
+  test("RECALL-5 a turn goes on without a memory that is silent, and its record says so", async () => {
+    const agent = await newAgent();
+    await write(agent, [{ content: FACT }]);
+    const conversation = await createConversation(agent);
+    const seen = { isSilent: false, isOver: false };
+    const silence = runInDurableObject(exports.Agent.getByName(`${ADA.tenant}:${agent}`), (_, state) =>
+      state.blockConcurrencyWhile(async () => {
+        seen.isSilent = true;
+        await scheduler.wait(2 * RECALL_TIMEOUT_MS);
+        seen.isOver = true;
+      }),
+    );
+    await expect.poll(() => seen.isSilent).toBe(true);
+    const { turn, play } = await ask(conversation, QUESTION);
+    expect(seen.isOver).toBe(false);
+    await silence;
+    expect(turn).toMatchObject({ status: "completed", answer: "Done.", memoryError: "UNAVAILABLE" });
+    expect(await notesOf(play)).toEqual([""]);
+    const recalled = (await conversation.journal()).filter(({ type }) => type === "memory.recalled");
+    expect(recalled).toMatchObject([{ data: { memories: [], code: "UNAVAILABLE" } }]);
+  });
+});
