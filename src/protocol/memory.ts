@@ -157,7 +157,7 @@ export interface RankingWeights {
 }
 
 /** Relevance below which the recall of a conversation leaves a memory out. */
-export const MIN_RELEVANCE = 0.3;
+export const MIN_RELEVANCE = 0.4;
 
 /** Why a result has its place. Each part is what the step contributed to the score. */
 export interface MemoryScore {

@@ -121,7 +121,7 @@ describe("the tools of memory", () => {
       note: expect.stringContaining("no instructions"),
       memories: [{ id: "mem_1", version: 1, content: "Likes tea." }],
     });
-    expect(calls[0]?.[2]).toMatchObject({ query: "tea?", minRelevance: 0.3 });
+    expect(calls[0]?.[2]).toMatchObject({ query: "tea?", minRelevance: 0.4 });
   });
 
   test("MEMTOOL-2 `forget` of what is gone changes nothing and does not fail", async () => {

@@ -3,7 +3,8 @@ import { FullText } from "../../src/memory/corpus/full-text.ts";
 import { analyzeQuery } from "../../src/memory/ranking/analyze-query.ts";
 import { type ColumnEntry, MemoryColumns } from "../../src/memory/ranking/columns.ts";
 import { describeText } from "../../src/memory/ranking/describe-text.ts";
-import { type Ranked, type RankInput, rank } from "../../src/memory/ranking/rank.ts";
+import { type Ranked, rank } from "../../src/memory/ranking/rank.ts";
+import type { RankInput } from "../../src/memory/ranking/rank-input.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 
 /** A memory to rank. Its key is its index unless it names one. */

@@ -206,7 +206,11 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     }
 
     protected override memoryStores() {
-      return ports.memory(this.env);
+      return ports.memory.stores(this.env);
+    }
+
+    protected override memoryEmbedders() {
+      return ports.memory.embedders(this.env, this.memoryOwner());
     }
 
     protected override checkStorage() {

@@ -25,7 +25,7 @@ import { newOperationId } from "../base/mailbox/operation-id.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { AgentMemory, type MemoryStores } from "./memory.ts";
-import { memoryEmbedder } from "./memory-embedder.ts";
+import type { MemoryEmbedders } from "./memory-embedder.ts";
 import type { JoinCall } from "./upkeep.ts";
 
 /** All agents of an isolate share the memory of it. */
@@ -37,7 +37,7 @@ export interface MemoryOwner {
   tenant: string;
 }
 
-export abstract class MemoryAgent<Env extends Cloudflare.Env & { ASSETS?: Fetcher }>
+export abstract class MemoryAgent<Env extends Cloudflare.Env>
   extends SessionAgent<Env>
   implements MemoryApi
 {
@@ -59,7 +59,11 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env & { ASSETS?: Fetche
       keyValue,
       clock: systemClock,
       ids: systemIds,
-      search: { pool: indexes, embedder: () => memoryEmbedder(env) },
+      search: {
+        pool: indexes,
+        embedder: () => this.memoryEmbedders().embedder(),
+        formerEmbedder: (id) => this.memoryEmbedders().formerEmbedder(id),
+      },
       stores: {
         objects: () => this.memoryStores().objects(),
         records: () => this.memoryStores().records(),
@@ -121,6 +125,8 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env & { ASSETS?: Fetche
 
   /** Returns the stores that have copies of the memories. */
   protected abstract memoryStores(): MemoryStores;
+
+  protected abstract memoryEmbedders(): MemoryEmbedders;
 
   async writeMemories(writer: MemoryWriter, inputs: MemoryInput[]) {
     return asResult(() => this.#memory.corpus.write(writer, inputs));

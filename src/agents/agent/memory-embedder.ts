@@ -1,14 +1,49 @@
-/** The embedder that a Worker has without a configuration: word vectors from its static files. */
+/** The embedders that a Worker has for memories: word vectors from its static files, or a model. */
 import type { Embedder } from "../../memory/embedders/embedder.ts";
+import { type EmbeddingModel, ModelEmbedder } from "../../memory/embedders/model-embedder.ts";
 import { staticEmbedder, WORD_TABLE_FILE } from "../../memory/embedders/static-embedder.ts";
+import type { EmbeddingGateway } from "../../model/embedding.ts";
 import { staticFile } from "../../ports/workers/static-files.ts";
+
+/** `static`: word vectors in the Worker. `none`: searches go by words alone. Otherwise a model. */
+export type MemoryEmbedding = "static" | "none" | EmbeddingModel;
+
+/** The embedders of an agent's memory. */
+export interface MemoryEmbedders {
+  /** Returns the one that new vectors are made by; `null` for none. */
+  embedder(): Promise<Embedder | null>;
+  /** Returns the one of an older index, by its id; `null` where it is no longer there. */
+  formerEmbedder(id: string): Promise<Embedder | null>;
+}
 
 /** All actors of an isolate share the table. */
 let shared: (() => Promise<Embedder | null>) | undefined;
 
-/** Returns the embedder on the binding of static files; `null` without the binding or the file. */
-export function memoryEmbedder({ ASSETS }: { ASSETS?: Fetcher }): Promise<Embedder | null> {
-  if (ASSETS === undefined) return Promise.resolve(null);
-  shared ??= staticEmbedder(() => staticFile(ASSETS, WORD_TABLE_FILE));
+/** Returns the word vectors of the static files; `null` without the binding or the file. */
+function wordVectors(assets: Fetcher | undefined): Promise<Embedder | null> {
+  if (assets === undefined) return Promise.resolve(null);
+  shared ??= staticEmbedder(() => staticFile(assets, WORD_TABLE_FILE));
   return shared();
+}
+
+/** Returns the embedders that a Worker's options choose, for an agent of a tenant. */
+export function memoryEmbedders(
+  { ASSETS }: { ASSETS?: Fetcher },
+  embedding: MemoryEmbedding,
+  gateway: EmbeddingGateway,
+  { tenant, id: agentId }: { tenant: string; id: string },
+): MemoryEmbedders {
+  const embedder = async () => {
+    if (embedding === "none") return null;
+    if (embedding === "static") return wordVectors(ASSETS);
+    const context = { tenant, projectId: "", agentId, conversationId: "", turnId: "" };
+    return new ModelEmbedder(embedding, gateway, context);
+  };
+  return {
+    embedder,
+    async formerEmbedder(id) {
+      const words = await wordVectors(ASSETS);
+      return words?.id === id ? words : null;
+    },
+  };
 }

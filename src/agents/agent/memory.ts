@@ -5,7 +5,6 @@ import { indexEntry } from "../../memory/corpus/corpus-rows.ts";
 import { Extractions } from "../../memory/corpus/extraction.ts";
 import type { IndexPool } from "../../memory/corpus/index/pool.ts";
 import { SearchIndex } from "../../memory/corpus/index/search-index.ts";
-import type { Embedder } from "../../memory/embedders/embedder.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
@@ -17,6 +16,7 @@ import { DramatisError } from "../../shared/errors.ts";
 import { toIso } from "../../shared/time.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
+import type { MemoryEmbedders } from "./memory-embedder.ts";
 import { MemoryUpkeep, type UpkeepPorts } from "./upkeep.ts";
 
 /** The stores of an application that have copies of memories; `null` where it has none. */
@@ -26,11 +26,10 @@ export interface MemoryStores {
 }
 
 /** What searches of memories use. */
-export interface MemorySearch {
+export interface MemorySearch extends Pick<MemoryEmbedders, "embedder"> {
   /** The pool of the isolate. */
   pool: IndexPool;
-  /** Returns the embedder; `null` for none. */
-  embedder(): Promise<Embedder | null>;
+  formerEmbedder?: MemoryEmbedders["formerEmbedder"];
 }
 
 export interface AgentMemoryPorts {

@@ -4,7 +4,6 @@
  * FTS-1  No query string breaks the search: it consists of the words of the query, each quoted.
  * FTS-2  A removed text is gone from the segments of the index in the same transaction (`secure-delete`).
  * FTS-3  Words that many memories have are left out where rarer words are there, so that a search reads a bounded number of rows.
- * FTS-4  The number of texts is read from one row.
  */
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import { type QueryTerm, textTerms } from "../ranking/words.ts";
@@ -20,7 +19,7 @@ export interface SearchLimits {
   rows: number;
 }
 
-const DEFAULT_LIMITS: SearchLimits = { scoreAll: 5_000, rows: 6_000 };
+const DEFAULT_LIMITS: SearchLimits = { scoreAll: 20_000, rows: 8_000 };
 
 /** Counts of rows stay known while the number of memories changes by less than this share. */
 const COUNT_DRIFT = 0.1;
@@ -108,7 +107,7 @@ export class FullText {
   /** Number of texts, as of the last commit. */
   size(): number {
     this.#size ??= firstVarint(
-      this.#database.all<{ block: Uint8Array }>(TOTALS)[0]?.block ?? new Uint8Array(),
+      this.#database.all<{ block: Uint8Array }>(AVERAGES)[0]?.block ?? new Uint8Array(),
     );
     return this.#size;
   }
@@ -140,16 +139,6 @@ export class FullText {
   }
 }
 
-/** Returns the number that a record of SQLite begins with, 0 for an empty one: seven bits a byte, the highest first. */
-function firstVarint(record: Uint8Array): number {
-  let value = 0;
-  for (const byte of record) {
-    value = value * 128 + (byte & 127);
-    if (byte < 128) break;
-  }
-  return value;
-}
-
 /** Returns a word as a phrase of FTS5. */
 function quoted(word: string): string {
   return `"${word.replaceAll('"', '""')}"`;
@@ -166,6 +155,16 @@ function correction(size: number, rows: number): number {
   return rarityOf(size, rows) / (weight <= 0 ? FTS5_LEAST_WEIGHT : weight);
 }
 
+/** Returns the first number of a record: 7 bits a byte, the highest first, all but the last byte with the upper bit set. */
+function firstVarint(bytes: Uint8Array): number {
+  let value = 0;
+  for (const byte of bytes) {
+    value = value * 128 + (byte & 127);
+    if (byte < 128) break;
+  }
+  return value;
+}
+
 const FTS5_LEAST_WEIGHT = 1e-6;
 
 const CREATE = `CREATE VIRTUAL TABLE IF NOT EXISTS memory_text USING fts5(terms, tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* M* Co'")`;
@@ -173,7 +172,7 @@ const IS_SECURE = "SELECT 1 FROM memory_text_config WHERE k = 'secure-delete'";
 const SECURE_DELETE = "INSERT INTO memory_text (memory_text, rank) VALUES ('secure-delete', 1)";
 const PUT = "INSERT OR REPLACE INTO memory_text (rowid, terms) VALUES (?, ?)";
 const DELETE = "DELETE FROM memory_text WHERE rowid = ?";
-/** FTS5 keeps the number of rows, and then the number of words, in its record 1. Counting the rows would read all of them. */
-const TOTALS = "SELECT block FROM memory_text_data WHERE id = 1";
+/** The record in which FTS5 keeps the number of rows: to count them would read them all. */
+const AVERAGES = "SELECT block FROM memory_text_data WHERE id = 1";
 const MATCHES = "SELECT rowid AS n, -bm25(memory_text) AS score FROM memory_text WHERE memory_text MATCH ?";
 const COUNT = "SELECT count(*) AS rows FROM memory_text WHERE memory_text MATCH ?";

@@ -111,15 +111,11 @@ export class MemoryColumns {
     return members;
   }
 
-  /** Reports whether a place has a session and a sequence. */
-  isInSession(place: number): boolean {
-    return (this.session[place] ?? NO_NAME) !== NO_NAME && !Number.isNaN(this.sequence[place]);
-  }
-
   /** Returns the index of a place in `sessionPlaces` of its session, or `NONE` for one without a session or a sequence. */
   indexInSession(place: number): number {
-    if (!this.isInSession(place)) return NONE;
-    this.sessionPlaces(this.session[place] ?? NO_NAME);
+    const session = this.session[place] ?? NO_NAME;
+    if (session === NO_NAME || Number.isNaN(this.sequence[place])) return NONE;
+    this.sessionPlaces(session);
     return this.#position[place] ?? NONE;
   }
 

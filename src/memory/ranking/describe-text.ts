@@ -5,6 +5,7 @@ import { wordsOf } from "./words.ts";
 /** Bits of a memory's flags. */
 export const ASKS = 1;
 export const MENTIONS_TIME = 2;
+export const ONLY_ASKS = 4;
 
 /** The largest number of words that a column keeps. */
 const MAX_WORDS = 65_535;
@@ -13,13 +14,27 @@ const MAX_WORDS = 65_535;
 export interface TextDescription {
   /** Number of words, up to 65 535. */
   words: number;
-  /** `ASKS`: it contains a question. `MENTIONS_TIME`: it mentions a time. */
+  /** `ASKS`: it contains a question. `MENTIONS_TIME`: it mentions a time. `ONLY_ASKS`: its last sentence asks, and the others are very short. */
   flags: number;
 }
 
 /** Describes the text of a memory. */
 export function describeText(text: string): TextDescription {
-  const asks = /[?？؟]/u.test(text) ? ASKS : 0;
+  const asks = QUESTION_MARK.test(text) ? ASKS : 0;
+  const only = asks !== 0 && saysNothing(text) ? ONLY_ASKS : 0;
   const time = mentionsTime(text) ? MENTIONS_TIME : 0;
-  return { words: Math.min(wordsOf(text).length, MAX_WORDS), flags: asks | time };
+  return { words: Math.min(wordsOf(text).length, MAX_WORDS), flags: asks | only | time };
+}
+
+const QUESTION_MARK = /[?？؟]/u;
+
+/** Sentences of fewer words, such as "Wow!", say nothing that is worth finding. */
+const STATEMENT_WORDS = 6;
+
+/** Reports whether all sentences but questions are very short. */
+function saysNothing(text: string): boolean {
+  const sentences = text.match(/[^.!?？！。؟]+[.!?？！。؟]*/gu) ?? [];
+  return sentences.every(
+    (sentence) => QUESTION_MARK.test(sentence) || wordsOf(sentence).length < STATEMENT_WORDS,
+  );
 }

@@ -1,4 +1,5 @@
 /** The relevance of a memory by itself, from 0 to 1, comparable between queries. Pure. */
+import { isFunctionWord } from "./function-words.ts";
 
 /** A term of the query as it was looked up. */
 export interface TermFound {
@@ -10,20 +11,20 @@ export interface TermFound {
 }
 
 /** Cosine from which a memory counts as similar, and that at which it counts in full. */
-const COSINE_FLOOR = 0.45;
-const COSINE_FULL = 0.95;
+const COSINE_FLOOR = 0.3;
+const COSINE_FULL = 0.9;
 
 /** Share that a semantic match alone can reach. */
-const SEMANTIC_SHARE = 0.6;
+const SEMANTIC_SHARE = 0.4;
 
 /**
  * Returns the relevance: the share of the query's weight that the memory has, and, for what is missing, its similarity.
- * `found` has the bits of the terms.
+ * `found` has the bits of the terms. Function words make nothing relevant: a greeting recalls nothing.
  */
 export function relevanceOf(terms: readonly TermFound[], found: number, cosine: number): number {
   let [mass, total] = [0, 0];
-  for (const [index, { weight, isCommon }] of terms.entries()) {
-    if (isCommon) continue;
+  for (const [index, { word, weight, isCommon }] of terms.entries()) {
+    if (isCommon || isFunctionWord(word)) continue;
     total += weight;
     if ((found & (1 << index)) !== 0) mass += weight;
   }

@@ -2,11 +2,11 @@
 import type { RankingWeights } from "../../protocol/memory.ts";
 
 export const DEFAULT_WEIGHTS: RankingWeights = {
-  semantic: 0.35,
+  semantic: 0.5,
   neighbours: 1,
-  speaker: 1.5,
+  speaker: 1.8,
   session: 0.3,
-  time: 1.6,
+  time: 2,
   significance: 0.3,
   recency: 0,
 };

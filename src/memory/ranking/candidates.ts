@@ -1,0 +1,73 @@
+/** The memories that are scored for a query: all of few, the best of many. Pure. */
+import { type MemoryColumns, NONE } from "./columns.ts";
+import { largest } from "./largest.ts";
+import type { RankInput } from "./rank-input.ts";
+
+/** Up to this many memories, all are scored. */
+const SCORE_ALL = 20_000;
+
+/** Of more, those that are nearest in words and in meaning, and their neighbours. */
+const LEXICAL_CANDIDATES = 400;
+const SEMANTIC_CANDIDATES = 400;
+
+/** Turns around a candidate that are candidates, too. */
+const AROUND = 2;
+
+/** Memories by their index here. */
+export interface Candidates {
+  places: readonly number[];
+  indexOf(place: number): number | undefined;
+}
+
+/** Returns the candidates, visible ones only. */
+export function candidatesOf(input: RankInput): Candidates {
+  const places = input.columns.size <= SCORE_ALL ? everyPlace(input) : bestPlaces(input);
+  const indexes = new Int32Array(input.columns.size).fill(NONE);
+  for (const [index, place] of places.entries()) indexes[place] = index;
+  const indexOf = (place: number) => {
+    const index = indexes[place] ?? NONE;
+    return index === NONE ? undefined : index;
+  };
+  return { places, indexOf };
+}
+
+function everyPlace(input: RankInput): number[] {
+  const places: number[] = [];
+  for (let place = 0; place < input.columns.size; place++) if (isSeen(input, place)) places.push(place);
+  return places;
+}
+
+function bestPlaces(input: RankInput): number[] {
+  const { columns, semantic, lexical } = input;
+  const matches = lexical.matches.flatMap(({ n, score }) => {
+    const place = columns.placeOf(n);
+    return place !== undefined && isSeen(input, place) ? [{ place, score }] : [];
+  });
+  const scores = matches.map(({ score }) => score);
+  const best = largest(scores, LEXICAL_CANDIDATES).map((index) => matches[index]?.place ?? NONE);
+  // A hidden memory must not take the place of a visible one, so it has no cosine here.
+  const near = semantic === undefined ? [] : largest(seen(input, semantic), SEMANTIC_CANDIDATES);
+  const found = new Set([...best, ...near]);
+  return [...new Set([...found, ...[...found].flatMap((place) => around(columns, place))])].filter((place) =>
+    isSeen(input, place),
+  );
+}
+
+function seen({ columns: { n, size }, visible }: RankInput, semantic: ArrayLike<number>): Float32Array {
+  const cosines = new Float32Array(semantic);
+  for (let place = 0; place < size; place++) {
+    if (n[place] === NONE || visible?.[place] === 0) cosines[place] = 0;
+  }
+  return cosines;
+}
+
+function around(columns: MemoryColumns, place: number): readonly number[] {
+  const index = columns.indexInSession(place);
+  if (index === NONE) return [];
+  const places = columns.sessionPlaces(columns.session[place] ?? NONE);
+  return places.slice(Math.max(0, index - AROUND), index + AROUND + 1);
+}
+
+function isSeen({ columns, visible }: RankInput, place: number): boolean {
+  return columns.n[place] !== NONE && visible?.[place] !== 0;
+}

@@ -1,0 +1,159 @@
+/**
+ * The steps of ranking that lift memories: neighbours, speakers, sessions, times, significance and recency. Pure. Each takes the scores of
+ * the candidates, by their index, and returns them anew.
+ */
+import type { AnalyzedQuery } from "./analyze-query.ts";
+import type { Candidates } from "./candidates.ts";
+import { type MemoryColumns, NONE } from "./columns.ts";
+import { ASKS, MENTIONS_TIME, ONLY_ASKS } from "./describe-text.ts";
+import { largest } from "./largest.ts";
+import type { RankInput } from "./rank-input.ts";
+
+/** Shares of the score of the memory so many turns away. */
+const NEIGHBOURS = [
+  { away: -1, share: 0.25 },
+  { away: 1, share: 0.2 },
+  { away: -2, share: 0.15 },
+  { away: 2, share: 0.1 },
+];
+/** Further share of a previous turn that asks: its answer is what is looked for. */
+const ANSWER_SHARE = 0.25;
+
+/** Factor for a turn that asks: it seldom contains what is looked for. */
+const QUESTION_FACTOR = 0.8;
+
+/** Texts above this number of words get less from their neighbours. */
+const SHORT_WORDS = 90;
+
+/** Factor for memories that mention a time where the query asks when. */
+const WHEN_FACTOR = 1.5;
+
+/** Memories that lift their neighbours: the best ones. */
+const MAX_GIVERS = 4_000;
+
+/** Recency halves in this time. */
+const HALF_LIFE_MS = 30 * 86_400_000;
+
+/** Significance that changes nothing. */
+const NEUTRAL_SIGNIFICANCE = 0.5;
+
+/** The scores of the candidates, and what is known of them. */
+export interface Scored {
+  columns: MemoryColumns;
+  candidates: Candidates;
+  scores: Float64Array;
+}
+
+export function liftNeighbours(
+  { columns, candidates, scores }: Scored,
+  weight: number,
+  { visible }: RankInput,
+): Float64Array {
+  const result = scores.slice();
+  if (weight === 0) return result;
+  for (const giver of largest(scores, MAX_GIVERS)) {
+    const place = candidates.places[giver] ?? NONE;
+    if (columns.indexInSession(place) === NONE) continue;
+    for (const { away, share } of NEIGHBOURS) {
+      const neighbour = neighbourOf(columns, place, -away, visible);
+      const taker = neighbour === undefined ? undefined : candidates.indexOf(neighbour);
+      if (neighbour === undefined || taker === undefined) continue;
+      const gate = Math.min(1, SHORT_WORDS / Math.max(1, columns.words[neighbour] ?? 1)) ** 2;
+      const asks = away === -1 && ((columns.flags[place] ?? 0) & ASKS) !== 0;
+      const given = (share + (asks ? ANSWER_SHARE : 0)) * (scores[giver] ?? 0);
+      result[taker] = (result[taker] ?? 0) + weight * gate * given;
+    }
+  }
+  return result.map((score, index) => {
+    const place = candidates.places[index] ?? NONE;
+    const isQuestion =
+      ((columns.flags[place] ?? 0) & ONLY_ASKS) !== 0 && columns.indexInSession(place) !== NONE;
+    return isQuestion ? score * QUESTION_FACTOR : score;
+  });
+}
+
+/** Returns the memory that stands so many visible turns after (before, if negative) a place of a session. */
+function neighbourOf(
+  columns: MemoryColumns,
+  place: number,
+  away: number,
+  visible?: Uint8Array,
+): number | undefined {
+  const places = columns.sessionPlaces(columns.session[place] ?? NONE);
+  const step = Math.sign(away);
+  let left = Math.abs(away);
+  for (let index = columns.indexInSession(place) + step; index >= 0 && index < places.length; index += step) {
+    const neighbour = places[index] ?? NONE;
+    if (visible?.[neighbour] !== 0) left -= 1;
+    if (left === 0) return neighbour;
+  }
+  return undefined;
+}
+
+/** Multiplies the scores of the speaker whom the query names, if it names one. */
+export function liftSpeaker(
+  { columns, candidates, scores }: Scored,
+  factor: number,
+  query: AnalyzedQuery,
+): Float64Array {
+  const [speaker, other] = query.speakers;
+  if (speaker === undefined || other !== undefined) return scores;
+  return scores.map((score, index) =>
+    columns.speaker[candidates.places[index] ?? NONE] === speaker ? score * factor : score,
+  );
+}
+
+/** Adds a share of the mean of the session's two best. */
+export function liftSessions({ columns, candidates, scores }: Scored, weight: number): Float64Array {
+  if (weight === 0) return scores;
+  const best = new Map<number, { first: number; second: number }>();
+  for (const [index, place] of candidates.places.entries()) {
+    const session = columns.session[place] ?? NONE;
+    const score = scores[index] ?? 0;
+    if (session === NONE || score <= 0) continue;
+    const { first, second } = best.get(session) ?? { first: 0, second: 0 };
+    if (score > second) best.set(session, { first: Math.max(first, score), second: Math.min(first, score) });
+  }
+  return scores.map((score, index) => {
+    const of = best.get(columns.session[candidates.places[index] ?? NONE] ?? NONE);
+    return score <= 0 || of === undefined ? score : score + (weight * (of.first + of.second)) / 2;
+  });
+}
+
+/** Multiplies the scores of memories of the time that the query names, and of those that mention a time if it asks for one. */
+export function liftTimes(
+  { columns, candidates, scores }: Scored,
+  factor: number,
+  query: AnalyzedQuery,
+): Float64Array {
+  const { windows, asksWhen } = query;
+  if (windows.length === 0 && !asksWhen) return scores;
+  return scores.map((score, index) => {
+    const place = candidates.places[index] ?? NONE;
+    const time = columns.time[place] ?? 0;
+    const isWithin = windows.some(({ from, until }) => time >= from && time < until);
+    const answersWhen = asksWhen && ((columns.flags[place] ?? 0) & MENTIONS_TIME) !== 0;
+    return score * (isWithin ? factor : 1) * (answersWhen ? WHEN_FACTOR : 1);
+  });
+}
+
+/** A significance of 0.5 changes nothing. */
+export function liftSignificant({ columns, candidates, scores }: Scored, weight: number): Float64Array {
+  if (weight === 0) return scores;
+  return scores.map((score, index) => {
+    const significance = columns.significance[candidates.places[index] ?? NONE] ?? NEUTRAL_SIGNIFICANCE;
+    return score * Math.max(0, 1 + weight * (significance - NEUTRAL_SIGNIFICANCE));
+  });
+}
+
+export function liftRecent(
+  { columns, candidates, scores }: Scored,
+  weight: number,
+  now: number,
+): Float64Array {
+  if (weight === 0) return scores;
+  return scores.map((score, index) => {
+    const age = Math.max(0, now - (columns.time[candidates.places[index] ?? NONE] ?? 0));
+    return score * Math.max(0, 1 + weight * 2 ** (-age / HALF_LIFE_MS));
+  });
+}
