@@ -14,6 +14,7 @@ import { hooksVerdict, runHooks } from "./hooks/case.ts";
 import { hostileVerdict, runHostile } from "./hostile/case.ts";
 import { runKills } from "./kills/case.ts";
 import { runLoad } from "./load/case.ts";
+import { memoryVerdict, runMemory } from "./memory/case.ts";
 import { runMemoryLoad } from "./memory-load/case.ts";
 import { readersVerdict, runReaders } from "./readers/case.ts";
 import { serveTurns } from "./turns/case.ts";
@@ -41,6 +42,7 @@ const CASES: Record<string, Case> = {
   hostile: { run: runHostile, verdict: hostileVerdict },
   load: { run: runLoad },
   "memory-load": { run: runMemoryLoad },
+  memory: { run: runMemory, verdict: memoryVerdict },
   readers: { run: runReaders, verdict: readersVerdict },
   writes: { run: runWrites, verdict: writesVerdict },
 };
@@ -61,7 +63,11 @@ async function runCase(name: string, benchCase: Case, options: readonly string[]
   process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
   console.log(`${name}: building …`);
   const rows = await benchCase.run(directory, options);
-  console.log([formatTable(rows), ...(benchCase.verdict?.(rows) ?? [])].join("\n"));
+  const byCase = Object.entries(Object.groupBy(rows, (row) => row.case));
+  const tables = byCase.map(([of, some = []]) =>
+    byCase.length > 1 ? `${of}\n${formatTable(some)}` : formatTable(some),
+  );
+  console.log([...tables, ...(benchCase.verdict?.(rows) ?? [])].join("\n"));
   // With options, the run differs from the defined case.
   if (options.length === 0) await replaceResults(name, rows);
 }

@@ -16,6 +16,7 @@ import { MediaBudget } from "./adapters/resilience/media-budget.ts";
 import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
 import { exporterOf, type TelemetryEnvironment } from "./adapters/telemetry/otlp-exporter.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
+import { type MemoryEmbedding, memoryEmbedders } from "./agents/agent/memory-embedder.ts";
 import { memoryStores } from "./agents/agent/memory-stores.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
 import { checkExports, entrypointOf, workerClasses } from "./agents/base/lookup/exported-classes.ts";
@@ -141,6 +142,15 @@ export interface DramatisOptions {
      * @example vectors: (env: DramatisEnv & { DOCS: Vectorize }) => ({ docs: new VectorizeVectorIndex(env.DOCS) })
      */
     vectors?(env: DramatisEnv): Record<string, VectorIndex>;
+  };
+  memory?: {
+    /**
+     * Makes the vectors by which memories are found: `static`, the word vectors of the static files, `none`, or a model. Default: `static`.
+     * Another one takes over when it has embedded all memories; until then searches go by the one before, if that was `static`.
+     *
+     * @example embedder: { profile: { provider: "workers-ai", modelId: "@cf/baai/bge-m3" }, dimensions: 1_024 }
+     */
+    embedder?: MemoryEmbedding;
   };
   triggers?: {
     /**
@@ -305,7 +315,11 @@ export function dramatis(options: DramatisOptions) {
       stores,
       location,
       actors: durableActors,
-      memory: memoryStores,
+      memory: {
+        stores: memoryStores,
+        embedders: (env, agent) =>
+          memoryEmbedders(env, options.memory?.embedder ?? "static", builtInEmbeddings(env, trusted), agent),
+      },
     }),
     Coordinator: createCoordinatorClass<DramatisEnv & Cloudflare.Env>({
       executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),
@@ -375,9 +389,10 @@ function listOf(text = ""): string[] {
 }
 
 /** Returns the hosts that may receive keys. Throws `INVALID_INPUT` for an invalid host or name of a key. */
-function hostsOf({ libraries, models = {} }: DramatisOptions, env: DramatisEnv): TrustedHost[] {
+function hostsOf({ libraries, models = {}, memory = {} }: DramatisOptions, env: DramatisEnv): TrustedHost[] {
   const { default: fallback, allowedHosts, allowedSecrets } = models;
   const inCode = libraries.flatMap(({ modelProfiles }) => modelProfiles.map(({ definition }) => definition));
-  const profiles = fallback === undefined ? inCode : [...inCode, fallback];
+  const embedder = typeof memory.embedder === "object" ? memory.embedder.profile : undefined;
+  const profiles = [...inCode, fallback, embedder].filter((profile) => profile !== undefined);
   return trustedHosts({ env, profiles, ...defined({ allowedHosts, allowedSecrets }) });
 }

@@ -1,4 +1,4 @@
-/** `results.json`: one row per case, system and metric. A run replaces the rows of its case and keeps the others. */
+/** `results.json`: one row per case, system and metric. A run replaces the rows of its cases and keeps the others. */
 import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { z } from "zod";
@@ -8,7 +8,7 @@ const rowSchema = z.strictObject({
   case: z.string(),
   system: z.string(),
   metric: z.string(),
-  unit: z.enum(["ms", "MB/s", "MB", "kB", "count", "ratio"]),
+  unit: z.enum(["ms", "MB/s", "MB", "kB", "count", "ratio", "percent"]),
   median: z.number(),
   min: z.number(),
   max: z.number(),
@@ -35,7 +35,7 @@ export async function replaceResults(name: string, rows: ResultRow[]): Promise<v
   const others = z
     .array(rowSchema)
     .parse(JSON.parse(stored))
-    .filter((row) => row.case !== name);
+    .filter((row) => row.case !== name && rows.every((fresh) => fresh.case !== row.case));
   await writeFile(RESULTS_FILE, `${JSON.stringify([...others, ...rows], null, 2)}\n`);
 }
 
@@ -46,7 +46,7 @@ export function formatTable(rows: ResultRow[]): string {
   const cell = (metric: string, system: string) => {
     const row = rows.find((candidate) => candidate.metric === metric && candidate.system === system);
     if (row === undefined) return "–";
-    return row.unit === "count" || row.unit === "ratio"
+    return row.unit === "count" || row.unit === "ratio" || row.unit === "percent"
       ? `${row.median}`
       : `${row.median} ${row.unit} [${row.min}–${row.max}]`;
   };

@@ -32,6 +32,8 @@ export interface Conversation {
   questions: Question[];
   /** The end of the last session, in milliseconds since the epoch. */
   end: number;
+  /** Single facts that somebody noted, with the turns that they come from. */
+  facts: { text: string; evidence: string[] }[];
 }
 
 interface RawTurn {
@@ -44,6 +46,7 @@ interface RawTurn {
 interface RawConversation {
   sample_id: string;
   conversation: Record<string, RawTurn[] | string>;
+  observation: Record<string, Record<string, [string, string | string[]][]>>;
   qa: { question: string; evidence?: string[]; category: number }[];
 }
 
@@ -83,7 +86,15 @@ function conversationOf(raw: RawConversation): Conversation {
       ? [{ text: question, evidence: known, category }]
       : [];
   });
-  return { id: raw.sample_id, turns, questions, end };
+  return { id: raw.sample_id, turns, questions, end, facts: factsOf(raw) };
+}
+
+function factsOf({ observation }: RawConversation): Conversation["facts"] {
+  return Object.values(observation).flatMap((bySpeaker) =>
+    Object.values(bySpeaker).flatMap((facts) =>
+      facts.map(([text, ids]) => ({ text, evidence: normalizedIds([ids].flat()) })),
+    ),
+  );
 }
 
 /** Repairs "D8:6; D9:17", "D:11:26" and leading zeros; drops what names no turn. */

@@ -44,7 +44,7 @@ const GIVEN: Record<HookName, { always: JsonObject; sometimes: JsonObject }> = {
       completed_at: TEXT,
       said_at: TEXT,
     },
-    sometimes: { time_zone: TEXT },
+    sometimes: { time_zone: TEXT, memories: LIST },
   },
 };
 

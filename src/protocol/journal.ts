@@ -26,6 +26,8 @@ export const ENTRY_TYPES = [
   "memory_extraction.completed",
   "memory_extraction.failed",
   "memory_extraction.failing",
+  "memory_extraction.applied",
+  "memory_extraction.refused",
   "entry.erased",
   "turn.started",
   "turn.queued",

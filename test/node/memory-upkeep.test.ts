@@ -369,6 +369,37 @@ describe("a source that is erased", () => {
     expect(why.log.flatMap(({ sources }) => sources)).toEqual([]);
   });
 
+  test("MEMSRC-2 a text that an author wrote stays, where the only source has said the same again", async () => {
+    const world = new UpkeepWorld();
+    const author = { reader: ALL, author: { kind: "principal", subject: "ann" } } as const;
+    const subject = { userId: "ann", conversationId: "conv_1" };
+    await world.corpus.write(author, [{ content: "The user likes tea.", subject }]);
+    const repeat = { op: "write", content: "The user likes tea." } as const;
+    expect(await world.learn("turn_1", [repeat], { subject })).toMatchObject([{ status: "unchanged" }]);
+    world.eraseSources({ conversationId: "conv_1" });
+    await world.pass(1_000);
+    expect(await world.found("tea")).toEqual(["The user likes tea."]);
+  });
+
+  test("MEMSRC-2 the older texts of a memory that lost a source leave its log in the same commit", async () => {
+    const world = new UpkeepWorld();
+    await world.learn("turn_1", [{ op: "write", content: "The user loves tea." }]);
+    const { id } = await world.byText("tea");
+    world.now += HOUR;
+    await world.corpus.update(
+      {
+        reader: ALL,
+        author: { kind: "tool", conversationId: "conv_2", turnId: "turn_2" },
+        sources: [{ conversationId: "conv_2", turnId: "turn_2" }],
+      },
+      id,
+      { content: "The user hates tea." },
+    );
+    world.eraseSources({ conversationId: "conv_1" });
+    const { log } = await world.corpus.why(ALL, id);
+    expect(JSON.stringify(log)).not.toContain("loves");
+  });
+
   test("REDERIVE-1 a text that an author wrote stays, whatever is erased of the sources of older texts", async () => {
     const world = new UpkeepWorld();
     const write = { op: "write", content: "The user loves tea." } as const;

@@ -163,10 +163,12 @@ test("scenario 10: A39 A40 a workflow extracts, and its operations are in the jo
   const { conversation, play, turnId } = await begin("extraction_works");
   await conversation.ended(turnId);
   expect(await finalized(conversation)).toMatchObject({ data: { memoryExtractionStatus: "completed" } });
+  await expect.poll(() => entriesOf(conversation, "memory_extraction"), { timeout: 20_000 }).toHaveLength(3);
   const entries = await entriesOf(conversation, "memory_extraction");
   expect(entries.map(({ type }) => type)).toEqual([
     "memory_extraction.started",
     "memory_extraction.completed",
+    "memory_extraction.applied",
   ]);
   expect(entries[1]?.data).toMatchObject({ operations: [{ op: "write", content: "Yes." }] });
   const [id = "", again] = runIds(entries);

@@ -29,8 +29,11 @@ test("A36 A39 A40 TASKDEF-1 the request is the hook's, and the operations of the
     messages: [{ role: "user", content: play.content }],
   });
   await expect
-    .poll(async () => (await conversation.journal()).at(-1), { timeout: 10_000 })
-    .toMatchObject({ type: "turn.finalized", data: { memoryExtractionStatus: "completed" } });
+    .poll(async () => (await conversation.journal()).slice(-2), { timeout: 10_000 })
+    .toMatchObject([
+      { type: "turn.finalized", data: { memoryExtractionStatus: "completed" } },
+      { type: "memory_extraction.applied", data: { outcomes: [{ status: "applied" }] } },
+    ]);
   const entries = await conversation.journal();
   const extracted = entries.find(({ type }) => type === "memory_extraction.completed");
   expect(extracted?.data).toEqual({ operations: [{ op: "write", content: "Yes.", type: "fact" }] });

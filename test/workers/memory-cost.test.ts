@@ -10,19 +10,22 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { describe, expect, test } from "vitest";
-import { memoryEmbedder } from "../../src/agents/agent/memory-embedder.ts";
 import { D1Memories } from "../../src/d1/memories.ts";
 import { Copies } from "../../src/memory/corpus/copies.ts";
 import { Corpus } from "../../src/memory/corpus/corpus.ts";
 import { indexEntry } from "../../src/memory/corpus/corpus-rows.ts";
 import { IndexPool } from "../../src/memory/corpus/index/pool.ts";
 import { SearchIndex } from "../../src/memory/corpus/index/search-index.ts";
+import { staticEmbedder, WORD_TABLE_FILE } from "../../src/memory/embedders/static-embedder.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import { durableStorage } from "../../src/ports/workers/durable-storage.ts";
+import { staticFile } from "../../src/ports/workers/static-files.ts";
 import type { MemoryInput, MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
 import { CostCounter } from "../support/counting.ts";
 import { countingStorage } from "../support/counting-storage.ts";
 import { ADA } from "./world.ts";
+
+const embedder = staticEmbedder(() => staticFile(env.ASSETS, WORD_TABLE_FILE));
 
 const READER: MemoryReader = { principal: ADA };
 const WRITER: MemoryWriter = { reader: READER, author: { kind: "principal", subject: ADA.subject } };
@@ -85,7 +88,7 @@ class CountedMemory {
     const index = new SearchIndex({
       ...ports,
       pool: new IndexPool(),
-      embedder: () => memoryEmbedder(env),
+      embedder: () => embedder(),
       entriesAfter: (n, limit) => corpus.rows.memories.after(n, limit).map((memory) => indexEntry(memory)),
     });
     const corpus: Corpus = new Corpus({

@@ -21,6 +21,7 @@ import type { Principal } from "../../src/shared/principal.ts";
 import { releaseLibrary } from "../support/releases/library.ts";
 import { flowLibrary } from "./flow-library.ts";
 import { hookLibrary } from "./hook-library.ts";
+import { learningLibrary } from "./learning-library.ts";
 import { testLibrary } from "./library.ts";
 import { memoryLibrary } from "./memory-library.ts";
 import { passGate, reportRun } from "./provider.ts";
@@ -57,6 +58,7 @@ function tracedExporter(): SpanExporter {
 const app = dramatis({
   libraries: [
     memoryLibrary,
+    learningLibrary,
     ...[testLibrary, flowLibrary, hookLibrary, upkeepLibrary, strategies],
     releaseLibrary({ report: reportRun, pass: passGate }),
   ],

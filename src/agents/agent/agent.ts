@@ -27,7 +27,6 @@ import {
 } from "../../protocol/agent-api.ts";
 import { type AgentBudget, agentBudgetSchema } from "../../protocol/budget.ts";
 import { BUDGET_LEASE, leaseRequestSchema } from "../../protocol/budget-lease.ts";
-import type { CoordinatorApi } from "../../protocol/coordinator-api.ts";
 import type { Persona, PinnedHook, VersionChain } from "../../protocol/definitions.ts";
 import { ageOf, type Envelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
@@ -57,6 +56,7 @@ import { LeaseStore } from "./lease-store.ts";
 import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
 import type { MemoryStores } from "./memory.ts";
 import { MemoryAgent } from "./memory-agent.ts";
+import type { MemoryEmbedders } from "./memory-embedder.ts";
 import { AgentRemoval } from "./removal.ts";
 import { type JoinPorts, runJoin } from "./run-join.ts";
 import { AgentStore } from "./store.ts";
@@ -75,8 +75,12 @@ export interface AgentClassPorts<Env> {
   /** Returns the stores outside of actors that hold data of conversations and agents. */
   stores(env: Env): readonly OwnedStore[];
   actors(env: Env): Pick<ActorLookup, "conversation">;
-  /** The stores that have copies of memories. */
-  memory(env: Env): MemoryStores;
+  memory: {
+    /** The stores that have copies of memories. */
+    stores(env: Env): MemoryStores;
+    /** The embedders of an agent's memories. */
+    embedders(env: Env, agent: { tenant: string; id: string }): MemoryEmbedders;
+  };
   /** Where the agents of a tenant may live. */
   location(tenant: string): LocationPolicy;
 }
@@ -196,13 +200,13 @@ export function createAgentClass<Env extends Cloudflare.Env>(
     }
 
     protected override joinMemories(hook: PinnedHook, call: JoinCall) {
-      const join: JoinPorts = {
-        executor: ports.executor(this.env),
-        clock: systemClock,
-        coordinator: (address) => durableActor<CoordinatorApi>(this.env, address),
-        agent: this.#store.identity(),
-      };
-      return runJoin(join, hook, call);
+      const coordinator: JoinPorts["coordinator"] = (address) => durableActor(this.env, address);
+      const agent = this.#store.identity();
+      return runJoin(
+        { executor: ports.executor(this.env), clock: systemClock, coordinator, agent },
+        hook,
+        call,
+      );
     }
 
     protected override memoryStores() {

@@ -37,10 +37,7 @@ export interface MemoryOwner {
   tenant: string;
 }
 
-export abstract class MemoryAgent<Env extends Cloudflare.Env>
-  extends SessionAgent<Env>
-  implements MemoryApi
-{
+export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAgent<Env> implements MemoryApi {
   readonly #memory: AgentMemory;
 
   constructor(ctx: DurableObjectState, env: Env) {

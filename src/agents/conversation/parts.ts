@@ -18,6 +18,7 @@ import { broughtBy } from "./door/participants.ts";
 import { ConversationReaders } from "./door/readers.ts";
 import { conversationMedia } from "./effects/media.ts";
 import { Erasing } from "./erasing.ts";
+import { takeLearnedAnswers } from "./learned-answers.ts";
 import { takeLeaseAnswers } from "./lease-answers.ts";
 import { Announcement } from "./mirror/announcement.ts";
 import { UsageMirror } from "./mirror/usage-mirror.ts";
@@ -55,7 +56,7 @@ export interface PartsPorts extends Omit<ConversationPorts, Own> {
   /** Finds the actor of another conversation. */
   conversation: ConversationRemovalPorts["conversation"];
   /** Finds the actor of an agent. */
-  agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona" | "searchMemories">>;
+  agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona" | "offerMemories" | "searchMemories">>;
   location: OpeningPorts["location"];
   /** Returns the open WebSockets. */
   clients(): Iterable<Client>;
@@ -172,6 +173,7 @@ export class ConversationParts {
     const { runtime, opening, ports } = this;
     const { keyValue, ids, database } = ports;
     takeLeaseAnswers(mailbox, () => runtime.begin());
+    takeLearnedAnswers(mailbox, runtime);
     takeAgentCalls(mailbox, { opening, begin: () => runtime.begin(), turn: (n) => runtime.turn(n) });
     takeRunInvitations(mailbox, {
       ...{ keyValue, ids, runtime },

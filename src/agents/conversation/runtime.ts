@@ -46,7 +46,7 @@ import { bringsAgent, invitation } from "./effects/join.ts";
 import type { ModelCallPorts } from "./effects/model-attempt.ts";
 import type { CompactedTurn } from "./effects/model-call.ts";
 import { nextRequestTokens } from "./effects/next-request.ts";
-import type { RecallPorts } from "./effects/recall.ts";
+import type { AgentPorts } from "./effects/offer.ts";
 import { type ReportPorts, Reports } from "./effects/reports.ts";
 import { SessionWindows } from "./effects/session-windows.ts";
 import { OperationResults } from "./operation-results.ts";
@@ -59,7 +59,7 @@ export interface ConversationPorts
     Omit<PlanningPorts, "drainFrom" | "inProgress" | "sizesAfter" | "requestTokens">,
     ReportPorts,
     OutgoingPorts,
-    Pick<RecallPorts, "agent">,
+    Pick<AgentPorts, "agent">,
     WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;

@@ -30,7 +30,7 @@ import { type Page, type PageOptions, pageOf } from "../../shared/page.ts";
 import { validate } from "../../shared/validation.ts";
 import { ContentHash } from "./content-hash.ts";
 import { CorpusRows } from "./corpus-rows.ts";
-import { archived, type Cause, changed, written } from "./decide.ts";
+import { archived, type Cause, changed, isOwnWord, written } from "./decide.ts";
 import { DEFAULT_RESULTS, MAX_QUERY_LENGTH } from "./limits.ts";
 import { memoryId, numberOf } from "./memory-id.ts";
 import type { MemoryIndex } from "./memory-index.ts";
@@ -322,10 +322,16 @@ export class Corpus {
     }
   }
 
-  /** Hides a memory that has lost a source, and marks it to be derived again; erases it if it has none left. */
+  /** Hides a memory that has lost a source, and marks it to be derived again; erases it if it has none left and nobody wrote it. */
   lostSource(memory: StoredMemory, isErased: boolean): void {
     const { memories, pending } = this.rows;
-    if (memories.sources(memory.n).length > 0 || memories.parts(memory.n).length > 0) {
+    const log = memories.log(memory.n);
+    const left = memories.sources(memory.n).length + memories.parts(memory.n).length;
+    if (left > 0 || isOwnWord(log)) {
+      // The older texts may be those of the source. That there were some is still to be seen.
+      for (const entry of log)
+        if (entry.before !== undefined)
+          memories.addLog(memory.n, { ...entry, before: { ...entry.before, content: "" } });
       this.rows.hide(memory, { hidden: true });
       pending.rederive(memory.n);
     } else {

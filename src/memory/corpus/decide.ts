@@ -184,3 +184,9 @@ function pastText(
 function isEqual(a: StoredMemory, b: StoredMemory): boolean {
   return canonicalJson({ ...a }) === canonicalJson({ ...b });
 }
+
+/** Reports whether the text of a memory was written without a source that could be erased: by the API, a run or an import. */
+export function isOwnWord(log: readonly MemoryLogEntry[]): boolean {
+  const newest = log.find(({ change, before }) => change === "written" || (change === "updated" && before));
+  return newest?.sources.length === 0 && newest.by.kind !== "consolidation";
+}

@@ -4,7 +4,7 @@ import { type TimeWindow, windowsOf } from "./times.ts";
 import { type QueryTerm, queryTerms, wordsOf } from "./words.ts";
 
 /** Longer queries are cut. */
-export const MAX_QUERY_LENGTH = 2_000;
+const MAX_QUERY_LENGTH = 2_000;
 
 export interface AnalyzedQuery {
   /** The query, cut at `MAX_QUERY_LENGTH`. */

@@ -19,7 +19,7 @@ const WORD = /[\p{L}\p{N}\p{M}]+/gu;
 const MAX_WORD_LENGTH = 64;
 
 /** Terms of a query at most. The first ones stay. */
-export const MAX_QUERY_TERMS = 48;
+const MAX_QUERY_TERMS = 48;
 
 /** A term of a query. */
 export interface QueryTerm {

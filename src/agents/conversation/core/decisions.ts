@@ -19,7 +19,7 @@ import type { AttemptOutcome } from "./calls.ts";
 import type { Erasure } from "./erase-entry.ts";
 import type { LeaseState } from "./lease.ts";
 import type { Operation, TaskReservation } from "./operation.ts";
-import type { AttemptFacts, LateResult, QueuedMessage, RefusedMessage } from "./signals.ts";
+import type { AttemptFacts, LateResult, MemoriesLearned, QueuedMessage, RefusedMessage } from "./signals.ts";
 import type { ConversationAgent, ConversationGate, ConversationState, SessionInCompaction } from "./state.ts";
 import type { Addition, CallingTurn, DeferredModel, Told, Turn, TurnRequest } from "./turn.ts";
 
@@ -156,6 +156,8 @@ export type ExtractionDecision =
   /** Run again after a crash, or wait until `deadline` for the result of the earlier run. */
   | { type: "RESUME_EXTRACTION"; of: number; deadline?: number }
   | { type: "EXTRACTED"; of: number; operations: Json }
+  /** Note what the agent has learned. The extraction is over. */
+  | ({ type: "NOTE_LEARNED" } & Omit<MemoriesLearned, "type">)
   | { type: "GIVE_UP_EXTRACTION"; of: number; error: FailureText };
 
 /** Decisions about the queue of messages. */

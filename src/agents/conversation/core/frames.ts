@@ -269,6 +269,8 @@ function frameOf(
     case "memory_extraction.completed":
     case "memory_extraction.failed":
     case "memory_extraction.failing":
+    case "memory_extraction.applied":
+    case "memory_extraction.refused":
     case "task.dispatched":
     case "task.event":
     case "task.metric":

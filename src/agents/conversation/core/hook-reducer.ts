@@ -4,12 +4,14 @@ import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { hookRunMark } from "./called-workflow.ts";
 import type { AssemblyDecision, CycleNotes, ExtractionDecision, FailureText } from "./decisions.ts";
+import { handedOver, learnedEntry, learnerOf } from "./hand-over.ts";
 import { type Assembly, type Extraction, type Extractions, extractionOf } from "./hooks.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { EXTRACTION_FAILURES, MAX_EXTRACTIONS } from "./limits.ts";
 import { reservedAs, type TaskReservation } from "./operation.ts";
 import { keptTold, toldEntries } from "./planning/recalled.ts";
+import type { MemoriesLearned } from "./signals.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import { dueFor } from "./task-spending.ts";
 import { type Transition, withTurn } from "./transition.ts";
@@ -135,7 +137,8 @@ export function completed(
     },
   ]);
   const due = dueFor(chain.memoryExtraction.task);
-  const run = { item, attempt: 1, notBefore: now, stem, agentId, startedAt: now, ...due };
+  const first = { item, attempt: 1, notBefore: now, stem, agentId, startedAt: now, ...due };
+  const run = { ...first, ...learnerOf(record, turn) };
   const { running } = ended.state.extraction ?? NONE;
   const begun = withExtraction(ended, n, run, []);
   if (Object.keys(running).length < MAX_EXTRACTIONS) return begun;
@@ -149,6 +152,7 @@ export function completed(
 
 export function reduceExtraction(transition: Transition, decision: ExtractionDecision): Transition {
   const { of } = decision;
+  if (decision.type === "NOTE_LEARNED") return noteLearned(transition, decision);
   const run = extractionOf(transition.state, of);
   if (run === undefined) return transition;
   const { item, attempt, recoveries = 0, agentId } = run;
@@ -176,7 +180,8 @@ export function reduceExtraction(transition: Transition, decision: ExtractionDec
         { type: "memory_extraction.completed", ...address, data },
         { type: "turn.finalized", turn: of, data: { memoryExtractionStatus: "completed" } },
       ]);
-      return withFailures(ended, agentId, 0);
+      const envelopes = handedOver(record, of, run, decision.operations);
+      return withFailures({ ...ended, envelopes: [...ended.envelopes, ...envelopes] }, agentId, 0);
     }
     case "GIVE_UP_EXTRACTION": {
       const { code, message } = decision.error;
@@ -198,6 +203,17 @@ export function reduceExtraction(transition: Transition, decision: ExtractionDec
     default:
       return decision satisfies never;
   }
+}
+
+/** Notes the agent's answer. A turn from which nothing was taken has the issue of a failed extraction. */
+function noteLearned(transition: Transition, learned: Omit<MemoriesLearned, "type">): Transition {
+  const { entries, unextracted } = transition;
+  const { of, answer } = learned;
+  return {
+    ...transition,
+    entries: [...entries, learnedEntry(learned)],
+    ...("error" in answer ? { unextracted: [...unextracted, of] } : {}),
+  };
 }
 
 /** Changes the reservation of an extraction. */

@@ -6,6 +6,7 @@
  */
 import type { PinnedHook } from "../../../protocol/definitions.ts";
 import { operationId, type TurnKey } from "../../../protocol/ids.ts";
+import type { MemoryScope, MemorySubject } from "../../../protocol/memory.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { HOOK_TIMEOUT_MS } from "./limits.ts";
@@ -33,11 +34,23 @@ export interface Assembly extends HookRun {
   readonly final?: true;
 }
 
+/** For whom an extraction learns, and from what: as in `ExtractedMemories`. */
+export interface Learner {
+  readonly scope: MemoryScope;
+  readonly subject: MemorySubject;
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+  readonly used: readonly string[];
+  readonly tainted?: true;
+}
+
 /** The run of an extraction. Its turn is over. */
 export interface Extraction extends HookRun {
   readonly stem: string;
   readonly agentId: string;
   readonly startedAt: number;
+  /** Absent where the agent has no memory. */
+  readonly learner?: Learner;
   /** Crashes of the actor under this run; 0 when absent. */
   readonly recoveries?: number;
 }

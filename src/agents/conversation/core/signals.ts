@@ -13,6 +13,7 @@ import type { LeaseAnswer } from "../../../protocol/budget-lease.ts";
 import type { StartTurn } from "../../../protocol/conversation-api.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
+import type { MemoryOutcome } from "../../../protocol/memory.ts";
 import type { Handoff, Participant } from "../../../protocol/participants.ts";
 import type { ToolOutcome } from "../../../protocol/requests.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
@@ -181,6 +182,14 @@ export interface BudgetLeased {
   /** Number of the request. */
   seq: number;
   answer: LeaseAnswer | { error: ErrorData };
+}
+
+/** The answer of an agent to the operations of the extraction `item` of the turn `of`, or the failure to deliver them. */
+export interface MemoriesLearned {
+  type: "conversation.memories.learned";
+  of: number;
+  item: number;
+  answer: { outcomes: readonly MemoryOutcome[] } | { error: Pick<ErrorData, "code" | "message"> };
 }
 
 /** The outcome of an effect, addressed to the turn that called for it. */
@@ -383,6 +392,7 @@ export type Signal =
   | ReadersChanged
   | RunInvited
   | BudgetLeased
+  | MemoriesLearned
   | CompactionSignal
   | ClientResult
   | ApprovalResolved

@@ -33,7 +33,8 @@ import { assemblyInput, extractionInput } from "./hook-input.ts";
 import { askToJoin, type JoinPorts } from "./join.ts";
 import type { ModelCallPorts } from "./model-attempt.ts";
 import { type CompactedTurn, performModelCall, performSummary } from "./model-call.ts";
-import { type RecallPorts, recalled } from "./recall.ts";
+import { type AgentPorts, offered } from "./offer.ts";
+import { recalled } from "./recall.ts";
 import { ToolBatch, type ToolReports } from "./tool-batch.ts";
 
 /** Outcomes of one turn that are committed together. */
@@ -48,7 +49,7 @@ export interface CompactionPorts {
   report(outcome: CompactionSignal): boolean;
 }
 
-export interface EffectPorts extends ModelCallPorts, Pick<RecallPorts, "agent">, Pick<JoinPorts, "invite"> {
+export interface EffectPorts extends ModelCallPorts, Pick<AgentPorts, "agent">, Pick<JoinPorts, "invite"> {
   executor: TaskExecutor;
   record(): ConversationIdentity;
   /** Returns the window of the session for a turn's model calls. */
@@ -184,7 +185,11 @@ export class EffectRunner {
       const input =
         effect.kind === "assembly"
           ? assemblyInput(record, turn, this.ports.history(turn), found?.memories)
-          : extractionInput(record, turn);
+          : extractionInput(
+              record,
+              turn,
+              await offered(this.ports, record, turn, { operationId: operationId(turn, run.item), signal }),
+            );
       const batch = new ToolBatch({
         record,
         turn,
@@ -195,6 +200,7 @@ export class EffectRunner {
       void batch.run(executor, clock, clock.now());
       await followed;
     } catch (error) {
+      if (signal.aborted) return;
       console.error(error);
       const result = failure("", "INTERNAL_ERROR", "The input of the hook could not be read.", true);
       report(ended(result));

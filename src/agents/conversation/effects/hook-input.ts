@@ -1,6 +1,7 @@
 /** The inputs of hooks. */
 import type { ContextMessage } from "../../../model/messages.ts";
 import { turnId } from "../../../protocol/ids.ts";
+import type { OfferedMemory } from "../../../protocol/memory.ts";
 import type { ShownMemory } from "../../../protocol/tool-memory.ts";
 import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
@@ -46,8 +47,12 @@ function turnsOf(history: readonly ContextMessage[]): { messages: ContextMessage
   return turns;
 }
 
-/** Returns the input of an extraction. */
-export function extractionInput(record: ConversationIdentity, turn: Turn): JsonObject {
+/** Returns the input of an extraction. `memories` are those that it may change; absent where the agent has no memory. */
+export function extractionInput(
+  record: ConversationIdentity,
+  turn: Turn,
+  memories?: readonly OfferedMemory[],
+): JsonObject {
   const moves = turn.replies.flatMap(({ text, reasoning }, index) => {
     const said = defined({ reasoning, text: text === "" ? undefined : text });
     const operations = operationsOf(turn, index);
@@ -68,7 +73,7 @@ export function extractionInput(record: ConversationIdentity, turn: Turn): JsonO
     turn_transcript: moves.map((move, index) => ({ sequence: index + 1, ...move })),
     completed_at: new Date(turn.completedAt ?? turn.createdAt).toISOString(),
     said_at: new Date(turn.createdAt).toISOString(),
-    ...defined({ time_zone: chainOf(record, turn.agentId).persona.definition.memory?.timeZone }),
+    ...defined({ time_zone: chainOf(record, turn.agentId).persona.definition.memory?.timeZone, memories }),
   });
 }
 

@@ -51,7 +51,13 @@ const facts = {
 
 /** What an extraction asks for. */
 const memoryOperation = z.discriminatedUnion("op", [
-  z.strictObject({ op: z.literal("write"), content: z.string().min(1), ...facts }),
+  z.strictObject({
+    op: z.literal("write"),
+    content: z.string().min(1),
+    derivedFrom: z.array(id).max(MAX_MEMORY_OPERATIONS).optional(),
+    subjectName: id.optional(),
+    ...facts,
+  }),
   z.strictObject({ op: z.literal("update"), memoryId: id, content: z.string().min(1).optional(), ...facts }),
   z.strictObject({ op: z.literal("delete"), memoryId: id }),
   z.strictObject({ op: z.literal("archive"), memoryId: id }),

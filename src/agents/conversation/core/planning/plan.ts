@@ -94,6 +94,8 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       return planRunInvited(state, signal, input);
     case "conversation.budget.leased":
       return planLeased(state, signal);
+    case "conversation.memories.learned":
+      return [{ ...signal, type: "NOTE_LEARNED" }];
     case "conversation.compaction.completed":
     case "conversation.compaction.failed":
       return planSummary(state, signal, input);

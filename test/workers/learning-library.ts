@@ -1,0 +1,37 @@
+/** Personas whose conversations learn. */
+import { z } from "zod";
+import { defineLibrary, definePersona } from "../../src/library/define.ts";
+import { defineTask } from "../../src/library/define-task.ts";
+
+/** Does what the message says, as JSON: operations, in which `$0` is the id of the first memory that was offered. */
+const obey = defineTask({
+  id: "obey",
+  input: z.looseObject({
+    user_text: z.string(),
+    memories: z.array(z.looseObject({ id: z.string(), content: z.string() })).optional(),
+  }),
+  effect: "pure",
+  execute: ({ user_text, memories = [] }) => {
+    const [, operations = "[]"] = user_text.split("LEARN:");
+    const offered = memories.map(({ content }) => content).join(" | ");
+    const text = operations.replaceAll("$0", memories[0]?.id ?? "none").replaceAll("$OFFERED", offered);
+    return z.array(z.json()).parse(JSON.parse(text));
+  },
+});
+
+const persona = (id: string, memory: object) =>
+  definePersona(id, {
+    identity: { systemPrompt: "You listen." },
+    memory: { scope: "user", recall: false, memoryTools: false, ...memory },
+  });
+
+export const learningLibrary = defineLibrary("learning", {
+  tasks: [obey],
+  personas: [
+    persona("obedient", { memoryExtraction: { task: "learning/obey" } }),
+    definePersona("listener", {
+      identity: { systemPrompt: "You listen." },
+      memory: { scope: "user", recall: false, memoryTools: false, extract: true },
+    }),
+  ],
+});
