@@ -15,6 +15,7 @@ import { hostileVerdict, runHostile } from "./hostile/case.ts";
 import { runKills } from "./kills/case.ts";
 import { runLoad } from "./load/case.ts";
 import { memoryVerdict, runMemory } from "./memory/case.ts";
+import { runMemoryLoad } from "./memory-load/case.ts";
 import { readersVerdict, runReaders } from "./readers/case.ts";
 import { serveTurns } from "./turns/case.ts";
 import { verdict } from "./turns/verdict.ts";
@@ -40,6 +41,7 @@ const CASES: Record<string, Case> = {
   aborts: { run: runAborts },
   hostile: { run: runHostile, verdict: hostileVerdict },
   load: { run: runLoad },
+  "memory-load": { run: runMemoryLoad },
   memory: { run: runMemory, verdict: memoryVerdict },
   readers: { run: runReaders, verdict: readersVerdict },
   writes: { run: runWrites, verdict: writesVerdict },

@@ -26,6 +26,8 @@ export interface ServeOptions {
   port?: number;
   /** Variables of the Worker. With variables, the Worker may also reach servers on this machine. */
   variables?: Readonly<Record<string, string>>;
+  /** The folder of static files, for the Worker's binding `ASSETS`. */
+  files?: string;
   /** File descriptor for the output of workerd and the Worker; the runner's output by default. */
   output?: number;
 }
@@ -78,7 +80,16 @@ async function listeningPort(control: Readable): Promise<number> {
 const LOOPBACK = `
     (name = "internet", network = (allow = ["local"])),`;
 
-function capnp({ config, entry }: Bundle, directory: string, { port = 0, variables }: ServeOptions): string {
+function staticFiles(folder: string): string {
+  return `
+    (name = "files", disk = (path = ${quote(folder)})),`;
+}
+
+function capnp(
+  { config, entry }: Bundle,
+  directory: string,
+  { port = 0, variables, files }: ServeOptions,
+): string {
   const { durable_objects, services } = config;
   const bindings = [
     ...durable_objects.bindings.map(
@@ -88,6 +99,7 @@ function capnp({ config, entry }: Bundle, directory: string, { port = 0, variabl
       ({ binding, entrypoint }) =>
         `(name = ${quote(binding)}, service = (name = "main", entrypoint = ${quote(entrypoint)}))`,
     ),
+    ...(files === undefined ? [] : [`(name = "ASSETS", service = "files")`]),
     ...Object.entries(variables ?? {}).map(
       ([name, value]) => `(name = ${quote(name)}, text = ${quote(value)})`,
     ),
@@ -96,7 +108,7 @@ function capnp({ config, entry }: Bundle, directory: string, { port = 0, variabl
 const config :Workerd.Config = (
   services = [
     (name = "main", worker = .main),
-    (name = "data", disk = (path = ${quote(join(directory, DATA))}, writable = true)),${variables === undefined ? "" : LOOPBACK}
+    (name = "data", disk = (path = ${quote(join(directory, DATA))}, writable = true)),${files === undefined ? "" : staticFiles(files)}${variables === undefined ? "" : LOOPBACK}
   ],
   sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
 );

@@ -29,7 +29,7 @@ import type { MemoryEmbedders } from "./memory-embedder.ts";
 import type { JoinCall } from "./upkeep.ts";
 
 /** All agents of an isolate share the memory of it. */
-const indexes = new IndexPool();
+export const indexes = new IndexPool();
 
 /** The identity of the agent whose memory it is. */
 export interface MemoryOwner {

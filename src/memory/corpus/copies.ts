@@ -63,7 +63,7 @@ export class Copies {
 
   /** Reports whether a copy may be behind. */
   isBehind(): boolean {
-    return this.corpus.exists && this.corpus.rows.pending.count() > 0;
+    return this.corpus.exists && this.corpus.rows.pending.list(0, 1).length > 0;
   }
 
   /** Returns the last failure of a store that left copies behind; nothing while there was none. */

@@ -1,6 +1,8 @@
 /**
  * Writes decisions into the rows of a memory: the memory, its log and sources, its text, its entry of the index, and the mark that
  * its copies are behind. Everything in one transaction, the caller's.
+ *
+ * MEMBATCH-1  Memories that are written together are one change of the index, which writes each of its rows once.
  */
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import { defined } from "../../shared/defined.ts";
@@ -11,7 +13,11 @@ import { Pending } from "./pending.ts";
 import { isFound, type StoredMemory } from "./stored-memory.ts";
 import { Tombstones } from "./tombstones.ts";
 
+/** What is to be done in the index at the end of `together`, by memory; `null` removes. */
+type Waiting = Map<number, { entry: IndexEntry; prepared: unknown } | null>;
+
 export class CorpusRows {
+  #waiting: Waiting | null = null;
   readonly memories: MemoryStore;
   readonly pending: Pending;
   readonly tombstones: Tombstones;
@@ -24,6 +30,26 @@ export class CorpusRows {
     this.memories = new MemoryStore(database);
     this.pending = new Pending(database);
     this.tombstones = new Tombstones(database);
+  }
+
+  /** Does all that `body` does to the index at its end. Nothing in it may be rolled back alone. */
+  together<Value>(body: () => Value): Value {
+    const waiting: Waiting = new Map();
+    this.#waiting = waiting;
+    let value: Value;
+    try {
+      value = body();
+    } finally {
+      this.#waiting = null;
+    }
+    const puts = [...waiting.values()].filter((one) => one !== null);
+    for (const prepared of new Set(puts.map((one) => one.prepared))) {
+      const entries = puts.filter((one) => one.prepared === prepared).map(({ entry }) => entry);
+      this.index.put(entries, prepared);
+    }
+    const removed = [...waiting].filter(([, one]) => one === null).map(([n]) => n);
+    if (removed.length > 0) this.index.remove(removed);
+    return value;
   }
 
   /** Stores a decision. `before` is the memory that it changes. `prepared` is that of the index for the new text. */
@@ -43,7 +69,7 @@ export class CorpusRows {
   /** Takes a memory out of searches, or ends it, without a new version. */
   hide(memory: StoredMemory, change: Partial<Pick<StoredMemory, "hidden" | "state">>): void {
     this.memories.put({ ...memory, ...change });
-    this.index.remove([memory.n]);
+    this.#notFound(memory.n);
     this.pending.note(memory.n);
   }
 
@@ -56,7 +82,7 @@ export class CorpusRows {
     const { n, id } = memory;
     this.pending.note(n, this.#objectsOf(memory));
     this.memories.remove(n);
-    this.index.remove([n]);
+    this.#notFound(n);
     this.tombstones.put({ n, id, at: now, isErased, hash });
   }
 
@@ -73,8 +99,18 @@ export class CorpusRows {
     text: string | undefined,
     prepared: unknown,
   ): void {
-    if (isFound(memory)) this.index.put([indexEntry(memory, text)], prepared);
-    else if (before !== undefined && isFound(before)) this.index.remove([memory.n]);
+    if (isFound(memory)) {
+      const entry = indexEntry(memory, text);
+      if (this.#waiting === null) this.index.put([entry], prepared);
+      else this.#waiting.set(memory.n, { entry, prepared });
+    } else if (before !== undefined && isFound(before)) {
+      this.#notFound(memory.n);
+    }
+  }
+
+  #notFound(n: number): void {
+    if (this.#waiting === null) this.index.remove([n]);
+    else this.#waiting.set(n, null);
   }
 }
 

@@ -104,7 +104,7 @@ export class Corpus {
     const vectors = await this.ports.index.prepare(checked.map(({ content }) => content));
     const cause = this.causeOf(writer);
     const stored = await this.change(() =>
-      prepared.map((one) => this.#writeOne(one, writer, cause, vectors)),
+      this.rows.together(() => prepared.map((one) => this.#writeOne(one, writer, cause, vectors))),
     );
     return stored.map((memory) => toMemory(id, memory, this.textInRows(memory)));
   }

@@ -1,0 +1,180 @@
+/**
+ * Statements and rows of an agent's memory, counted at its ports on real Durable Object storage: the corpus, its index, and the marks of
+ * copies that are behind. The wake-ups of jobs, and the SDK's own statements, are not in these numbers.
+ *
+ * MEMCOST-1  An operation on one memory costs as much, however many there are.
+ * MEMCOST-2  A search reads rows of the full text for the memories that have its words, and no rows of others.
+ *
+ * MEMBATCH-1 shows in "write a hundred": each block of the index is written once.
+ */
+import { runInDurableObject } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { describe, expect, test } from "vitest";
+import { D1Memories } from "../../src/d1/memories.ts";
+import { Copies } from "../../src/memory/corpus/copies.ts";
+import { Corpus } from "../../src/memory/corpus/corpus.ts";
+import { indexEntry } from "../../src/memory/corpus/corpus-rows.ts";
+import { IndexPool } from "../../src/memory/corpus/index/pool.ts";
+import { SearchIndex } from "../../src/memory/corpus/index/search-index.ts";
+import { staticEmbedder, WORD_TABLE_FILE } from "../../src/memory/embedders/static-embedder.ts";
+import { systemClock, systemIds } from "../../src/ports/system.ts";
+import { durableStorage } from "../../src/ports/workers/durable-storage.ts";
+import { staticFile } from "../../src/ports/workers/static-files.ts";
+import type { MemoryInput, MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
+import { CostCounter } from "../support/counting.ts";
+import { countingStorage } from "../support/counting-storage.ts";
+import { ADA } from "./world.ts";
+
+const embedder = staticEmbedder(() => staticFile(env.ASSETS, WORD_TABLE_FILE));
+
+const READER: MemoryReader = { principal: ADA };
+const WRITER: MemoryWriter = { reader: READER, author: { kind: "principal", subject: ADA.subject } };
+const PLACES = ["harbour", "library", "orchard", "tower", "market", "bridge", "garden", "station"];
+
+/** A memory with eight words, of which one is its own. */
+function input(n: number): MemoryInput {
+  const [place, other] = [PLACES[n % 8], PLACES[Math.floor(n / 8) % 8]];
+  return { content: `The ${place} number${n} opens early and the ${other} closes late.` };
+}
+
+/** The memory of an agent over real storage, its ports counted. */
+class CountedMemory {
+  readonly #counter = new CostCounter();
+  readonly copies: Copies;
+  corpus: Corpus;
+  #ids: string[] = [];
+
+  constructor(private readonly storage: DurableObjectStorage) {
+    this.corpus = this.#open();
+    const { keyValue } = this.#ports();
+    this.copies = new Copies(this.corpus, {
+      clock: systemClock,
+      keyValue,
+      objects: () => null,
+      records: () => new D1Memories(env.DB),
+      pump: async () => 0,
+    });
+  }
+
+  /** As after a wake: with nothing in memory. */
+  reopen(): void {
+    this.corpus = this.#open();
+  }
+
+  /** Writes memories in batches of a hundred. */
+  async fill(count: number): Promise<void> {
+    for (let from = 0; from < count; from += 100) {
+      const inputs = Array.from({ length: Math.min(100, count - from) }, (_, n) => input(from + n));
+      for (const { id } of await this.corpus.write(WRITER, inputs)) this.#ids.push(id);
+    }
+  }
+
+  id(at: number): string {
+    return this.#ids[at] ?? "";
+  }
+
+  async costOf(action: () => Promise<unknown>) {
+    this.#counter.reset();
+    await action();
+    return this.#counter.cost;
+  }
+
+  #ports() {
+    return durableStorage(countingStorage(this.storage, this.#counter));
+  }
+
+  #open(): Corpus {
+    const ports = { ...this.#ports(), clock: systemClock };
+    const index = new SearchIndex({
+      ...ports,
+      pool: new IndexPool(),
+      embedder: () => embedder(),
+      entriesAfter: (n, limit) => corpus.rows.memories.after(n, limit).map((memory) => indexEntry(memory)),
+    });
+    const corpus: Corpus = new Corpus({
+      ...ports,
+      ids: systemIds,
+      index,
+      objects: () => null,
+      agent: () => ({ id: "assistant", tenant: ADA.tenant }),
+      noted: async () => undefined,
+      committed: () => undefined,
+    });
+    return corpus;
+  }
+}
+
+/** Runs `body` on the memory of a new actor with so many memories. */
+async function withMemories<Value>(
+  count: number,
+  body: (memory: CountedMemory) => Promise<Value>,
+): Promise<Value> {
+  return runInDurableObject(
+    exports.PortHost.getByName(crypto.randomUUID()),
+    async (_instance, { storage }) => {
+      const memory = new CountedMemory(storage);
+      await memory.fill(count);
+      await memory.copies.bringUpToDate();
+      return body(memory);
+    },
+  );
+}
+
+const QUERY = { query: "Is the harbour number17 open?" };
+
+/** The cost of each operation in an actor with so many memories. */
+function costs(count: number) {
+  return withMemories(count, async (memory) => {
+    const { corpus, copies } = memory;
+    const costOf = (action: () => Promise<unknown>) => memory.costOf(action);
+    const hundred = Array.from({ length: 100 }, (_, n) => input(6_000 + n));
+    return {
+      write: await costOf(() => corpus.write(WRITER, [input(5_000)])),
+      copied: await costOf(() => copies.bringUpToDate()),
+      "write a hundred": await costOf(() => corpus.write(WRITER, hundred)),
+      "copied a hundred": await costOf(() => copies.bringUpToDate()),
+      "nothing to copy": await costOf(() => copies.bringUpToDate()),
+      "write with keys": await costOf(() =>
+        corpus.write(WRITER, [{ ...input(7_000), key: "a", idempotencyKey: "b" }]),
+      ),
+      update: await costOf(() => corpus.update(WRITER, memory.id(3), { content: "It is closed." })),
+      read: await costOf(() => corpus.read(READER, memory.id(5))),
+      list: await costOf(() => corpus.list(READER, { limit: 20, order: "desc" })),
+      why: await costOf(() => corpus.why(READER, memory.id(5))),
+      delete: await costOf(() => corpus.delete(WRITER, memory.id(7))),
+    };
+  });
+}
+
+describe("MEMCOST-1 MEMBATCH-1 an operation costs as much among a thousand memories as among fifty", () => {
+  test.each([50, 1_000])("exact numbers, with %i memories", async (count) => {
+    expect(await costs(count)).toEqual({
+      write: { statements: 11, rowsWritten: 6, rowsRead: 7 },
+      copied: { statements: 7, rowsWritten: 1, rowsRead: 8 },
+      "write a hundred": { statements: 708, rowsWritten: 503, rowsRead: 506 },
+      "copied a hundred": { statements: 306, rowsWritten: 100, rowsRead: 701 },
+      "nothing to copy": { statements: 2, rowsWritten: 0, rowsRead: 1 },
+      "write with keys": { statements: 14, rowsWritten: 8, rowsRead: 7 },
+      update: { statements: 13, rowsWritten: 6, rowsRead: 8 },
+      read: { statements: 1, rowsWritten: 0, rowsRead: 1 },
+      list: { statements: 2, rowsWritten: 0, rowsRead: 23 },
+      why: { statements: 4, rowsWritten: 0, rowsRead: 4 },
+      delete: { statements: 15, rowsWritten: 7, rowsRead: 12 },
+    });
+  });
+});
+
+test("MEMCOST-2 a search among a thousand memories reads the index of its words, of which one is in every text, and writes nothing", async () => {
+  await withMemories(1_000, async (memory) => {
+    const search = () => memory.costOf(() => memory.corpus.search(READER, QUERY));
+    const [first, second] = [await search(), await search()];
+    const empty = await memory.costOf(() => memory.corpus.search(READER, { query: "zzz" }));
+    memory.reopen();
+    expect({ first, second, empty, woken: await search() }).toEqual({
+      first: { statements: 15, rowsWritten: 0, rowsRead: 3762 },
+      second: { statements: 13, rowsWritten: 0, rowsRead: 3745 },
+      empty: { statements: 6, rowsWritten: 0, rowsRead: 3 },
+      woken: { statements: 16, rowsWritten: 0, rowsRead: 3786 },
+    });
+  });
+});
