@@ -152,6 +152,7 @@ export type {
   TaskDefinition,
   TaskRetry,
 } from "./protocol/task-definition.ts";
+export type { PastTurnsApi } from "./protocol/tool-memory.ts";
 export type { CreateTrigger, TriggerApi, TriggerStarted, TriggerView } from "./protocol/trigger-api.ts";
 export type { TurnView } from "./protocol/views.ts";
 export type {

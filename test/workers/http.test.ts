@@ -48,7 +48,7 @@ describe("who may enter", () => {
 
   test.each([
     ["DELETE", "/api/agents", "GET, POST, HEAD"],
-    ["PUT", "/api/agents/a", "GET, PATCH, HEAD"],
+    ["PUT", "/api/agents/a", "DELETE, GET, PATCH, HEAD"],
     ["PATCH", "/api/conversations", "GET, POST, HEAD"],
     ["POST", "/api/conversations/x/messages", "GET, HEAD"],
     ["OPTIONS", "/api/conversations/x/events", "GET, HEAD"],

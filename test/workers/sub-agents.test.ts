@@ -219,7 +219,7 @@ test("SPAWN-5 a sub-agent runs no hooks of its persona; called without bounds, t
       (await room.journal())
         .map(({ type }) => type)
         .filter((type) => /^(context_assembly|memory_extraction)\./.test(type) && !type.endsWith(".started"));
-    const run = ["context_assembly.completed", "memory_extraction.completed"];
+    const run = ["context_assembly.completed", "memory_extraction.completed", "memory_extraction.applied"];
     await expect.poll(hooks, { timeout: 10_000 }).toEqual(isBounded ? [] : run);
     expect(await room.turn(await turnIn(room))).toMatchObject(
       isBounded
