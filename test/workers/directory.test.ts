@@ -252,7 +252,7 @@ describe("rows", () => {
     expect((await applied()).results.map(({ name }) => name)).toEqual(names.toSorted());
     const tables = [
       ...["agents", "conversations", "conversation_users", "dead_letters"],
-      ...["libraries", "definitions", "usage", "runs", "triggers", "dramatis_migrations"],
+      ...["libraries", "definitions", "usage", "runs", "triggers", "memories", "dramatis_migrations"],
     ];
     await database.batch(tables.map((table) => database.prepare(`DROP TABLE ${table}`)));
     // An isolate remembers a reference to the database, so each reference stands for an isolate.
