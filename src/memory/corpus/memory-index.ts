@@ -5,6 +5,8 @@ import type { MemoryScope, MemoryScore, RankingWeights } from "../../protocol/me
 export interface IndexEntry {
   n: number;
   text: string;
+  /** The text is only the beginning of the memory's. What the index has of the whole text stays. */
+  isCut?: true;
   type: string;
   userId?: string;
   conversationId?: string;
