@@ -6,6 +6,7 @@
  * DELETE-6  A deletion is durable when it is acknowledged. From then on reads, changes, calls and new conversations get `NOT_FOUND`, and its
  *           id never refers to another agent: a declaration in code does not bring it back.
  */
+
 import type { Clock } from "../../ports/clock.ts";
 import type { ConversationApi } from "../../protocol/conversation-api.ts";
 import { unwrap } from "../../shared/errors.ts";
@@ -14,6 +15,7 @@ import { deleteValues, dropOwnTables } from "../base/removal/own-tables.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import { Removal, type RemovalStep } from "../base/removal/removal.ts";
 import type { ActorStores } from "../base/storage/schema-upgrade.ts";
+import { StorageRefusal } from "../base/storage/schema-upgrade.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
 import { AGENT_KEYS, type AgentStore, type AgentTombstone } from "./store.ts";
 
@@ -48,9 +50,19 @@ export class AgentRemoval {
     });
   }
 
-  /** Reports whether the agent was deleted. */
+  /** Reports whether the agent was deleted. Throws `UNAVAILABLE` for storage of a newer release. */
   get isDeleted(): boolean {
     return this.#tombstone !== undefined;
+  }
+
+  /** Reports whether the agent is known to be deleted: not where its storage is of a newer release. */
+  get isKnownDeleted(): boolean {
+    try {
+      return this.isDeleted;
+    } catch (error) {
+      if (error instanceof StorageRefusal) return false;
+      throw error;
+    }
   }
 
   /** As `Removal.wake`. */
