@@ -128,7 +128,7 @@ export class AgentStore {
   }
 }
 
-/** What stays of an agent that was deleted: its id never refers to another one. Times are milliseconds since the epoch. */
+/** The rest of an agent that was deleted: its id never refers to another one. Times are milliseconds since the epoch. */
 export interface AgentTombstone {
   id: string;
   tenant: string;

@@ -1,7 +1,7 @@
 /** The index of an agent's memory, as its corpus uses it. */
 import type { MemoryScope, MemoryScore, RankingWeights } from "../../protocol/memory.ts";
 
-/** What an index keeps of a memory. Times are milliseconds since the epoch. */
+/** A memory as an index keeps it. Times are milliseconds since the epoch. */
 export interface IndexEntry {
   n: number;
   text: string;

@@ -263,7 +263,7 @@ type StoredRecord = Omit<ConversationIdentity, "agents"> & {
   ];
 };
 
-/** What stays of a conversation that was deleted: its id never refers to another one. Times are milliseconds since the epoch. */
+/** The rest of a conversation that was deleted: its id never refers to another one. Times are milliseconds since the epoch. */
 export interface Tombstone {
   id: string;
   tenant: string;
