@@ -1,4 +1,4 @@
-/** What is checked of the identity that a caller gives an agent. */
+/** Checks of the identity that a caller gives an agent. */
 import { z } from "zod";
 import { checkPrices } from "../../library/prices.ts";
 import { parseReference } from "../../library/reference.ts";

@@ -1,4 +1,4 @@
-/** What a search asks of the index. Pure. */
+/** The query of the index that a search makes. Pure. */
 import type { z } from "zod";
 import { defined } from "../../shared/defined.ts";
 import { DEFAULT_RESULTS, MAX_QUERY_LENGTH } from "./limits.ts";

@@ -1,5 +1,5 @@
 /**
- * What the memory keeps for some days: keys of idempotency, and offers to extractions. Rows begin with their day, so that old ones are found and
+ * Rows that the memory keeps for some days: keys of idempotency, and offers to extractions. Rows begin with their day, so that old ones are found and
  * deleted without an index of their times.
  *
  * MEMPRUNE-1  Keys of idempotency and offers are kept for seven days, and deleted within the next one that the memory is changed on. Each commit
