@@ -2,8 +2,8 @@
 import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { afterEach, describe, expect, test } from "vitest";
-import { RECALLED } from "../../src/agents/conversation/core/planning/recalled.ts";
 import { RECALL_TIMEOUT_MS } from "../../src/agents/conversation/effects/recall.ts";
+import { RECALLED } from "../../src/library/memory/shown-memory.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
 import type { MemoryInput, MemoryReader } from "../../src/protocol/memory.ts";

@@ -19,6 +19,7 @@ import type { ToolOutcome } from "../../../protocol/requests.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
 import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
+import type { CompactionSignal } from "./compaction-signals.ts";
 import type { EraseEntry } from "./erase-entry.ts";
 import type { ConversationAgent } from "./state.ts";
 import type { RepliedMessage, Told } from "./turn.ts";
@@ -209,31 +210,6 @@ export interface LateResult {
   /** The amounts that the run of a workflow has used. */
   spent?: Amounts;
 }
-
-/** The compaction and the attempt that a report answers. */
-interface SummaryAttempt {
-  session: string;
-  /** Number of the turn whose end began the compaction. */
-  begunBy: number;
-  attempt: number;
-}
-
-/** The reply of a model that was called for a summary. */
-export type SummaryCompleted = {
-  type: "conversation.compaction.completed";
-  reply: ModelReply;
-  facts: AttemptFacts;
-} & SummaryAttempt;
-
-/** `facts` is absent where no call was made. */
-export type SummaryFailed = {
-  type: "conversation.compaction.failed";
-  error: Pick<ModelError, "category" | "message" | "retriable" | "retryAfterMs">;
-  facts?: AttemptFacts;
-} & SummaryAttempt;
-
-/** The outcome of a call for a summary. */
-export type CompactionSignal = SummaryCompleted | SummaryFailed;
 
 /** The result of a tool that a client ran. */
 export interface ClientResult {
