@@ -6,7 +6,7 @@ export const [WITHOUT, REMEMBERING] = ["without", "remembering"];
 /** Agents with a memory of their own each. */
 export const AGENTS = Array.from({ length: 102 }, (_, n) => `agent-${n}`);
 
-/** What a search answers. */
+/** The answer of a search. */
 export interface Found {
   found: string[];
   semantic?: "all" | "some" | "none";

@@ -1,4 +1,4 @@
-/** What is compared: an agent's memory by its public writes and searches, and plain FTS5. On Node's SQLite. */
+/** The systems that are compared: an agent's memory by its public writes and searches, and plain FTS5. On Node's SQLite. */
 import { Corpus } from "../../src/memory/corpus/corpus.ts";
 import { indexEntry } from "../../src/memory/corpus/corpus-rows.ts";
 import { IndexPool } from "../../src/memory/corpus/index/pool.ts";
@@ -12,7 +12,7 @@ import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { MemoryReader } from "../../src/protocol/memory.ts";
 import type { Item } from "./corpora.ts";
 
-/** What a search returns: indexes of items, the best first, with their relevance. */
+/** The results of a search: indexes of items, the best first, with their relevance. */
 export type Search = (query: string, now: string) => Promise<{ index: number; relevance: number }[]>;
 
 /** Stores the items and returns a search for ten of them. */

@@ -18,7 +18,7 @@ interface Options {
   signal?: AbortSignal;
 }
 
-/** What a list of memories is limited to. */
+/** The limits of a list of memories. */
 export type MemoriesRequest = PageOptions & MemoryFilter & Options;
 
 /** The memory of agents. Members of the tenant see memories whose subject they are, and write none. */

@@ -22,7 +22,7 @@ export interface MemorySubject {
   conversationId?: string;
 }
 
-/** Where a memory comes from: a turn, or entries of it. */
+/** The source of a memory: a turn, or entries of it. */
 export interface MemorySource {
   conversationId: string;
   turnId: string;
@@ -37,19 +37,19 @@ export const MEMORY_STATES = ["current", "ended", "archived"] as const;
 
 export type MemoryState = (typeof MEMORY_STATES)[number];
 
-/** What somebody may say of a memory. */
+/** The facts of a memory that its writer may give. */
 export interface MemoryFields {
   /** Any text; `fact` when absent. */
   type?: string;
-  /** How important it is whatever the question, from 0 to 1; 0.5 when absent. */
+  /** Its importance whatever the question, from 0 to 1; 0.5 when absent. */
   significance?: number;
-  /** Who said it. */
+  /** The name of the person or agent that said it. */
   speaker?: string;
   /** The session that it belongs to, such as a conversation. Its neighbours there help to find it. */
   session?: string;
   /** Its place in the session. Ascending. */
   sequence?: number;
-  /** When it happened or was said, not when it was stored. */
+  /** The time at which it happened or was said, not that of its writing. */
   time?: string;
   /** At most 16 KiB of JSON. */
   metadata?: JsonObject;
@@ -110,7 +110,7 @@ export interface Memory
   updatedAt: string;
 }
 
-/** What a list or a search is limited to. Members that are given must all hold. */
+/** The filter of a list or a search. Members that are given must all hold. */
 export interface MemoryFilter {
   type?: string | string[];
   speaker?: string;
@@ -177,7 +177,7 @@ export interface MemoryMatch {
 
 export interface MemorySearchResult {
   matches: MemoryMatch[];
-  /** How the search was made: without vectors where the embedder did not answer or not all are embedded. */
+  /** The part of the memories that were compared by vectors: not all where the embedder did not answer or not all are embedded. */
   semantic: "all" | "some" | "none";
 }
 
@@ -199,7 +199,7 @@ export interface MemoryLogEntry {
   sources: MemorySource[];
 }
 
-/** Who changed a memory. */
+/** The author of a change. */
 export type MemoryAuthor =
   | { kind: "principal"; subject: string }
   | { kind: "tool" | "extraction" | "task"; conversationId: string; turnId: string }
@@ -216,7 +216,7 @@ export interface MemoryWhy {
   log: MemoryLogEntry[];
 }
 
-/** What an extraction or a consolidation asks for. */
+/** A change that an extraction or a consolidation asks for. */
 export type MemoryOperation =
   | ({
       op: "write";
@@ -229,7 +229,7 @@ export type MemoryOperation =
   | { op: "delete"; memoryId: string }
   | { op: "archive"; memoryId: string };
 
-/** What became of an operation. */
+/** The outcome of an operation. */
 export type MemoryOutcome =
   | { status: "applied"; memoryId: string; version: number }
   | { status: "unchanged"; memoryId: string }
@@ -246,19 +246,19 @@ export interface OfferedMemory {
   validFrom: string;
 }
 
-/** Who reads: a principal by the API, or a conversation of the agent in the scope of its persona. */
+/** The reader: a principal by the API, or a conversation of the agent in the scope of its persona. */
 export type MemoryReader =
   | { principal: Principal }
   | { scope: MemoryScope; userId?: string; conversationId?: string };
 
-/** Who writes on behalf of a conversation or a run: the reader's rights, and what the memory comes from. */
+/** The writer on behalf of a conversation or a run: the reader's rights, and what the memory comes from. */
 export interface MemoryWriter {
   reader: MemoryReader;
   author: MemoryAuthor;
   /** The subject of what is written; that of each input when absent. */
   subject?: MemorySubject;
   sources?: MemorySource[];
-  /** What is written comes from content that nobody vouches for. */
+  /** The written text comes from content that nobody vouches for. */
   tainted?: boolean;
 }
 

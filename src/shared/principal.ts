@@ -52,6 +52,12 @@ export function mayAuthor(principal: Principal): boolean {
   return principal.roles.includes("author") || principal.roles.includes("admin");
 }
 
+/** Throws `FORBIDDEN` unless a principal may import conversations: their files bring versions of personas and tools. */
+export function checkMayImport({ roles }: Pick<Principal, "roles">): void {
+  if (roles.includes("admin")) return;
+  throw new DramatisError("FORBIDDEN", "Only administrators may import conversations.");
+}
+
 /** Reports whether a principal's access has ended. */
 export function hasExpired({ expiresAt }: Pick<Principal, "expiresAt">, now: number): boolean {
   return expiresAt !== undefined && expiresAt <= now;

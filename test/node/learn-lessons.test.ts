@@ -1,4 +1,4 @@
-/** What an agent learns by rules, in the real store: turn by turn, as conversations hand it over. */
+/** The lessons that an agent learns by rules, in the real store: turn by turn, as conversations hand it over. */
 import { expect, test } from "vitest";
 import { extractByRules } from "../../src/library/memory/rules/extract-by-rules.ts";
 import { learnedTurn } from "../../src/library/memory/turn.ts";

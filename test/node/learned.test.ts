@@ -1,4 +1,4 @@
-/** What a conversation notes of the answers to its extractions. */
+/** The notes of a conversation on the answers to its extractions. */
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { OutcomeHandler } from "../../src/agents/base/mailbox/handlers.ts";

@@ -1,4 +1,4 @@
-/** What a cycle is told of its agent's memory: the note, its place in requests, and what the turn keeps of it. */
+/** The memories that a cycle is told of: the note, its place in requests, and what the turn keeps of it. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isTainted } from "../../src/agents/conversation/core/called-memory.ts";

@@ -32,7 +32,7 @@ class Records implements MemoryRecords {
   }
 }
 
-/** What a store does with the next requests. `late`: it does not answer in time, and takes effect when `settle` is called. */
+/** The behaviour of a store for the next requests. `late`: it does not answer in time, and takes effect when `settle` is called. */
 export type Mood = "well" | "down" | "late";
 
 export class MemoryWorld {

@@ -1,4 +1,4 @@
-/** What conversations hand over to the memory of their agent, by envelopes. */
+/** The operations that conversations hand over to the memory of their agent, by envelopes. */
 import { exports } from "cloudflare:workers";
 import { ulid } from "ulid";
 import { describe, expect, test } from "vitest";

@@ -29,6 +29,9 @@ const NOTHING = {
   library: "no-library",
   trigger: "trig_01JD0000000000000000000000",
   run: "run_01JD0000000000000000000000",
+  memory: "mem_01JD0000000000000000000000",
+  message: "msg_01JD0000000000000000000000",
+  idle: "conv_01JD0000000000000000000001",
 };
 type Ids = typeof NOTHING;
 
@@ -54,6 +57,13 @@ const same = (expected: Expected) => ({ stranger: expected, outsider: expected, 
 /** Of a conversation: its operators read it, and others are not told that it is there. */
 const READ = { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: MAY } as const;
 
+/** Of a memory of a user: who may not read all is not told that it is there. */
+const REMEMBERED = READ;
+/** Of the memories of an agent: others find their own, which are none. */
+const MEMORIES = { stranger: NOT_FOUND, outsider: MAY, operator: MAY } as const;
+/** Of an agent, which its tenant may know of: its authors change it. */
+const OF_AUTHORS = { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: FORBIDDEN } as const;
+
 /** Of a library by API: its tenant reads it. */
 const TENANTS = { stranger: NOT_FOUND, outsider: MAY, operator: MAY } as const;
 /** Any tenant's authors may have a library of this id. */
@@ -65,7 +75,21 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   listAgents: same(MAY),
   getAgent: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
   getAgentUsage: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
-  changeAgent: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: FORBIDDEN },
+  changeAgent: OF_AUTHORS,
+  deleteAgent: OF_AUTHORS,
+  exportAgent: OF_AUTHORS,
+  importAgent: AUTHORS,
+  writeMemories: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
+  listMemories: MEMORIES,
+  searchMemories: MEMORIES,
+  searchMemoriesByBody: MEMORIES,
+  searchMemoriesOfAgents: { stranger: MAY, outsider: FORBIDDEN, operator: MAY },
+  getMemory: REMEMBERED,
+  changeMemory: REMEMBERED,
+  deleteMemory: REMEMBERED,
+  archiveMemory: REMEMBERED,
+  whyMemory: REMEMBERED,
+  getMemoryStatus: { stranger: NOT_FOUND, outsider: FORBIDDEN, operator: MAY },
   listLibraries: same(MAY),
   getLibrary: TENANTS,
   createPersona: AUTHORS,
@@ -106,6 +130,10 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   createConversation: { stranger: NOT_FOUND, outsider: MAY, operator: MAY },
   listConversations: same(MAY),
   getConversation: READ,
+  deleteConversation: READ,
+  exportConversation: READ,
+  importConversation: AUTHORS,
+  eraseEntry: READ,
   updateConversation: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
   cancelConversation: READ,
   resumeConversation: { stranger: NOT_FOUND, outsider: NOT_FOUND, operator: FORBIDDEN },
@@ -189,6 +217,9 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   createWorkflow: () => DEFINITIONS.workflows,
   createAgent: () => ({ persona }),
   changeAgent: () => ({ projectIds: ["taken-over"] }),
+  writeMemories: () => ({ content: "Let me in." }),
+  searchMemoriesByBody: () => ({ query: "in" }),
+  changeMemory: () => ({ content: "Let me in." }),
   createConversation: ({ agent }) => ({ agentId: agent }),
   startTurn: () => ({ content: "Let me in." }),
   updateConversation: () => ({ turns: "queued" }),
@@ -217,6 +248,12 @@ const BODIES: Record<string, (ids: Ids) => unknown> = {
   }),
   changeTrigger: () => ({ enabled: false }),
   deliverToTrigger: () => "Let me in.",
+};
+
+const QUERIES: Record<string, () => string> = {
+  searchMemories: () => "?q=word",
+  // The answer names those that were asked and not found.
+  searchMemoriesOfAgents: () => "?agents=nobody&q=word",
 };
 
 const NO_TOKEN = "Bearer";
@@ -256,6 +293,16 @@ beforeAll(async () => {
   const { id: conversation } = await server.call<{ id: string }>(owner, "POST", "/api/conversations", 201, {
     agentId: agent,
   });
+  const { id: memory } = await server.call<{ id: string }>(
+    owner,
+    "POST",
+    `/api/agents/${agent}/memories`,
+    201,
+    { content: WORD, subject: { userId: "ada" } },
+  );
+  const { id: idle } = await server.call<{ id: string }>(owner, "POST", "/api/conversations", 201, {
+    agentId: agent,
+  });
   const play = new Play({ replies: [[{ text: WORD }]] });
   const turn = await server.as(owner, `/api/conversations/${conversation}/turns`, {
     method: "POST",
@@ -265,6 +312,8 @@ beforeAll(async () => {
   await turn.text();
   const path = `/api/conversations/${conversation}/turns`;
   const { turns } = await server.call<{ turns: { id: string }[] }>(owner, "GET", path, 200);
+  const said = `/api/conversations/${conversation}/messages`;
+  const { messages } = await server.call<{ messages: { id: string }[] }>(owner, "GET", said, 200);
   const asking = new Play({ replies: [[{ call: "ask", input: {} }]] });
   const tools = [{ name: "ask", description: "Asks.", inputSchema: { type: "object" } }];
   const waiting = await server.as(owner, path, {
@@ -321,6 +370,9 @@ beforeAll(async () => {
     library,
     trigger,
     run,
+    memory,
+    message: messages[0]?.id ?? "",
+    idle,
   };
   expect(ids.turn).toMatch(/^turn_/);
 });
@@ -331,7 +383,14 @@ async function state(): Promise<string> {
   const paths = ["", "/journal", "/turns", "/messages"].map((part) => `${conversation}${part}`);
   const answers = await Promise.all(
     [
-      ...[...paths, `/api/agents/${ids.agent}`, "/api/agents", "/api/dead-letters", "/api/libraries"],
+      ...[
+        ...paths,
+        `/api/agents/${ids.agent}`,
+        `/api/agents/${ids.agent}/memories`,
+        "/api/agents",
+        "/api/dead-letters",
+        "/api/libraries",
+      ],
       ...[`/api/triggers/${ids.trigger}`, `/api/runs/${ids.run}`],
       ...Object.keys(DEFINITIONS).map((kind) => `/api/libraries/${ids.library}/${kind}/known/versions`),
     ].map((path) => server.call(owner, "GET", path, 200)),
@@ -344,6 +403,8 @@ async function state(): Promise<string> {
 
 function pathOf(path: string, ids: Ids): string {
   const { agent, conversation, turn, operation, letter, attachment, library, trigger, run } = ids;
+  // A conversation with work in progress has no export.
+  if (path.startsWith("/api/conversations/:id/export")) return path.replace(":id", ids.idle);
   if (path.startsWith("/api/runs")) return path.replace(":id", run).replace(":operationId", operation);
   if (/triggers|hooks/.test(path)) return path.replace(":tenant", "acme").replace(":id", trigger);
   if (path.startsWith("/api/libraries")) {
@@ -365,6 +426,8 @@ function pathOf(path: string, ids: Ids): string {
     )
     .replace(":operationId", operation)
     .replace(":attachmentId", attachment)
+    .replace(":memoryId", ids.memory)
+    .replace(":eventId", ids.message)
     .replace(":type/:participantId", "user/ada")
     .replace(":id", id);
   expect(filled, "the path has parameters that this test does not know").not.toContain(":");
@@ -378,7 +441,7 @@ function request(operation: (typeof OPERATIONS)[number], token: string | null, o
     method: method.toUpperCase(),
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   };
-  const target = pathOf(path, of);
+  const target = `${pathOf(path, of)}${QUERIES[id]?.() ?? ""}`;
   return token === null ? server.fetch(target, init) : server.as(token, target, init);
 }
 
@@ -505,8 +568,11 @@ describe("G7 a good token of someone else", () => {
         EXPECTED[operation.id]?.operator === FORBIDDEN &&
         /\/(?:conversations|triggers|runs)\//.test(operation.path);
       if (isSpeech && guest === "operator") continue;
-      const [real, none] = [await request(operation, token), await request(operation, token, NOTHING)];
-      expect(await whole(real, ids), operation.id).toBe(await whole(none, NOTHING));
+      // The tenant may know of the agent, and of none of its memories.
+      const isOfAgent = operation.path.includes("/:memoryId") && guest !== "stranger";
+      const nothing = isOfAgent ? { ...NOTHING, agent: ids.agent } : NOTHING;
+      const [real, none] = [await request(operation, token), await request(operation, token, nothing)];
+      expect(await whole(real, ids), operation.id).toBe(await whole(none, nothing));
     }
   });
 
@@ -539,13 +605,13 @@ describe("DOOR-1, DOOR-3 who may not read is told the same at every socket's doo
     "x-partykit-namespace": "conversation",
     "x-cf-agents-subagent-url": `http://actor/sub/conversation/acme:${conversation}`,
   });
-  const QUERIES = ["", "?_pk=mine", "?__agents_transport=capnweb&cf_agent_id=x", "?tenant=acme&room=x"];
+  const TRICKS = ["", "?_pk=mine", "?__agents_transport=capnweb&cf_agent_id=x", "?tenant=acme&room=x"];
 
   test.each(["stranger", "outsider"] as const)("%s", async (guest) => {
     const token = await sign(GUESTS[guest]);
     const before = await state();
     for (const { id, path } of DOORS) {
-      for (const query of QUERIES) {
+      for (const query of TRICKS) {
         for (const of of [ids, NOTHING]) {
           const target = `${pathOf(path, of)}${query}`;
           const message =

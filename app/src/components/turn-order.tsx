@@ -18,7 +18,7 @@ interface TurnOrderProps {
 
 export function TurnOrderField({ value, onChange }: TurnOrderProps) {
   const id = useId();
-  /** What was chosen while the conversation had the order `over`, and is not confirmed yet. */
+  /** The choice that was made while the conversation had the order `over`, and is not confirmed yet. */
   const [choice, setChoice] = useState<{ order: TurnOrder; over: TurnOrder } | null>(null);
   const [error, setError] = useState<unknown>(undefined);
 

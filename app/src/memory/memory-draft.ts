@@ -22,7 +22,7 @@ export interface MemoryDraft {
 
 export type DraftField = keyof MemoryDraft;
 
-/** What is wrong with fields. */
+/** The problems of fields. */
 export type DraftErrors = Partial<Record<DraftField, string>>;
 
 export const EMPTY_DRAFT: MemoryDraft = {

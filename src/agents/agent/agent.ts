@@ -297,8 +297,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     /** A deleted agent takes what its conversations report and drops it. */
     override async receive(envelope: Envelope, attempt: Attempt): Promise<Answer> {
-      if (!this.isRefused && this.#removal.isDeleted && REPORTS.has(envelope.type))
-        return { type: "done", result: null };
+      if (REPORTS.has(envelope.type) && this.#removal.isKnownDeleted) return { type: "done", result: null };
       return super.receive(envelope, attempt);
     }
 

@@ -25,7 +25,7 @@ export interface MemoryStores {
   records(): MemoryRecords | null;
 }
 
-/** What searches of memories use. */
+/** The ports of searches. */
 export interface MemorySearch extends Pick<MemoryEmbedders, "embedder"> {
   /** The pool of the isolate. */
   pool: IndexPool;

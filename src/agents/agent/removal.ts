@@ -6,51 +6,52 @@
  * DELETE-6  A deletion is durable when it is acknowledged. From then on reads, changes, calls and new conversations get `NOT_FOUND`, and its
  *           id never refers to another agent: a declaration in code does not bring it back.
  */
-import type { Clock } from "../../ports/clock.ts";
+
 import type { ConversationApi } from "../../protocol/conversation-api.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
-import { deleteValues, dropOwnTables } from "../base/removal/own-tables.ts";
-import type { OwnedStore } from "../base/removal/owned-stores.ts";
-import { Removal, type RemovalStep } from "../base/removal/removal.ts";
-import type { ActorStores } from "../base/storage/schema-upgrade.ts";
-import type { Wakeup } from "../base/timers/wakeups.ts";
-import { AGENT_KEYS, type AgentStore, type AgentTombstone } from "./store.ts";
+import { ActorRemoval, type ActorRemovalPorts, type ActorTombstone } from "../base/removal/actor-removal.ts";
+import { StorageRefusal } from "../base/storage/schema-upgrade.ts";
+import { AGENT_KEYS, type AgentStore } from "./store.ts";
 
-export interface AgentRemovalPorts extends ActorStores {
-  clock: Clock;
+export interface AgentRemovalPorts
+  extends Omit<ActorRemovalPorts, "kind" | "keys" | "tombstone" | "bury" | "first"> {
   store: AgentStore;
-  wakeup: Wakeup;
-  /** Returns the stores outside of the actor. */
-  stores(): readonly OwnedStore[];
-  /** As `Mailbox.forget`. */
-  forgetMail(): boolean;
   /** Finds the actor of a conversation of the tenant. */
   conversation(tenant: string, id: string): Promise<Pick<ConversationApi, "removeAgent">>;
 }
 
 /** Conversations that are read at once. */
 const PAGE = 50;
-/** Time after which what was written to a store when the deletion began is there, in milliseconds. */
-const LATE_WRITE_MS = 60_000;
-const MAIL_PAUSE_MS = 60_000;
 
 export class AgentRemoval {
-  readonly #removal: Removal;
+  readonly #removal: ActorRemoval;
 
   constructor(private readonly ports: AgentRemovalPorts) {
-    this.#removal = new Removal({
-      clock: ports.clock,
-      wakeup: ports.wakeup,
-      left: () => this.#left(),
-      done: (name) => this.#done(name),
-      steps: () => this.#steps(),
+    const { store } = ports;
+    this.#removal = new ActorRemoval({
+      ...ports,
+      kind: "agent",
+      keys: AGENT_KEYS,
+      tombstone: () => store.tombstone(),
+      bury: (tombstone) => store.bury(tombstone),
+      first: { name: "conversations", run: (tombstone) => this.#leaveConversations(tombstone) },
     });
   }
 
-  /** Reports whether the agent was deleted. */
+  /** As `ActorRemoval.isDeleted`. */
   get isDeleted(): boolean {
-    return this.#tombstone !== undefined;
+    return this.#removal.isDeleted;
+  }
+
+  /** Reports whether the agent is known to be deleted: not where its storage is of a newer release. */
+  get isKnownDeleted(): boolean {
+    try {
+      return this.isDeleted;
+    } catch (error) {
+      if (error instanceof StorageRefusal) return false;
+      throw error;
+    }
   }
 
   /** As `Removal.wake`. */
@@ -60,81 +61,18 @@ export class AgentRemoval {
 
   /** Deletes the agent. Throws `NOT_FOUND`. Resolves when the deletion is durable. */
   async remove(): Promise<void> {
-    const { database, store, clock } = this.ports;
+    const { database, store } = this.ports;
     const { armed } = database.transaction(() => {
       const { id, tenant, createdAt } = store.identity();
-      const left = this.#steps().map(({ name }) => name);
-      store.bury({ id, tenant, createdAt: Date.parse(createdAt), deletedAt: clock.now(), left });
-      return { armed: this.#removal.note() };
+      return { armed: this.#removal.bury({ id, tenant, createdAt: Date.parse(createdAt) }) };
     });
     await armed;
     void this.#removal.run();
   }
 
-  get #tombstone(): AgentTombstone | undefined {
-    return this.ports.store.tombstone();
-  }
-
-  /** The steps that are left. Those of stores that the application no longer has are left out. */
-  #left(): string[] {
-    const { left = [] } = this.#tombstone ?? {};
-    if (left.length === 0) return [];
-    const known = new Set(this.#steps().map(({ name }) => name));
-    return left.filter((name) => known.has(name));
-  }
-
-  #done(name: string): void {
-    const tombstone = this.#tombstone;
-    if (tombstone === undefined) return;
-    this.ports.store.bury({ ...tombstone, left: tombstone.left.filter((step) => step !== name) });
-  }
-
-  #steps(): RemovalStep[] {
-    const stores = this.ports.stores();
-    return [
-      { name: "conversations", run: () => this.#leaveConversations() },
-      ...stores.map(({ name, empty }) => ({ name, run: () => this.#emptied([empty]) })),
-      {
-        name: "own",
-        isAfterAll: true as const,
-        run: async () => this.#emptyOwn(),
-      },
-      { name: "late", isAfterAll: true as const, run: () => this.#removeLate(stores) },
-      {
-        name: "mail",
-        isAfterAll: true as const,
-        run: async () => (this.ports.forgetMail() ? undefined : MAIL_PAUSE_MS),
-      },
-    ];
-  }
-
-  async #emptied(empties: readonly OwnedStore["empty"][]): Promise<undefined> {
-    const tombstone = this.#tombstone;
-    if (tombstone === undefined) return;
-    const { tenant, id, createdAt } = tombstone;
-    for (const empty of empties) await empty({ kind: "agent", tenant, id, createdAt });
-  }
-
-  /** Empties the stores once more: a write that was under way when the deletion began may have come later. */
-  async #removeLate(stores: readonly OwnedStore[]): Promise<number | undefined> {
-    const wait = (this.#tombstone?.deletedAt ?? 0) + LATE_WRITE_MS - this.ports.clock.now();
-    if (wait > 0) return wait;
-    this.#emptyOwn();
-    return this.#emptied(stores.map(({ empty }) => empty));
-  }
-
-  #emptyOwn(): undefined {
-    const { database, keyValue } = this.ports;
-    dropOwnTables({ database, keyValue });
-    deleteValues({ database, keyValue }, AGENT_KEYS);
-  }
-
   /** Takes the agent out of its conversations, and each of them off the index. */
-  async #leaveConversations(): Promise<undefined> {
+  async #leaveConversations({ tenant, id: agentId }: ActorTombstone): Promise<void> {
     const { store, conversation } = this.ports;
-    const tombstone = this.#tombstone;
-    if (tombstone === undefined) return;
-    const { tenant, id: agentId } = tombstone;
     const admin: Principal = { subject: "system", tenant, roles: ["admin"] };
     for (let ids = store.firstConversations(PAGE); ids.length > 0; ids = store.firstConversations(PAGE)) {
       for (const id of ids) {

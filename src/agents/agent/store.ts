@@ -6,6 +6,7 @@ import { isConversationId } from "../../shared/identifiers.ts";
 import { bothOrders, type Page, type PageOptions, pageOf, pageOptionsSchema } from "../../shared/page.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
+import type { ActorTombstone } from "../base/removal/actor-removal.ts";
 import { type ActorSchema, type ActorStores, VersionedRecord } from "../base/storage/schema-upgrade.ts";
 
 export const AGENT_SCHEMA: ActorSchema = { of: "agent", first: 1, steps: [] };
@@ -28,7 +29,7 @@ const AFTER_ALL = "conv~";
 const optionsSchema = pageOptionsSchema(isConversationId);
 
 export class AgentStore {
-  readonly #identity: VersionedRecord<AgentIdentity | AgentTombstone>;
+  readonly #identity: VersionedRecord<AgentIdentity | ActorTombstone>;
 
   /** `idOf` returns the agent's id, for errors. */
   constructor(
@@ -83,13 +84,13 @@ export class AgentStore {
   }
 
   /** Returns what stays of an agent that was deleted; `undefined` for another one. */
-  tombstone(): AgentTombstone | undefined {
+  tombstone(): ActorTombstone | undefined {
     const found = this.#identity.get();
     return found !== undefined && isTombstone(found) ? found : undefined;
   }
 
   /** Puts a tombstone in the place of the identity: from then on there is no agent. */
-  bury(tombstone: AgentTombstone): void {
+  bury(tombstone: ActorTombstone): void {
     this.#identity.put(tombstone);
   }
 
@@ -128,20 +129,10 @@ export class AgentStore {
   }
 }
 
-/** What stays of an agent that was deleted: its id never refers to another one. Times are milliseconds since the epoch. */
-export interface AgentTombstone {
-  id: string;
-  tenant: string;
-  createdAt: number;
-  deletedAt: number;
-  /** The steps of its removal that are left. */
-  left: readonly string[];
-}
-
 /** The prefixes of the keys under which an agent keeps values, without its identity. */
 export const AGENT_KEYS = [DECLARED_KEY, "budget", "importing", "memory:"] as const;
 
-function isTombstone(stored: AgentIdentity | AgentTombstone): stored is AgentTombstone {
+function isTombstone(stored: AgentIdentity | ActorTombstone): stored is ActorTombstone {
   return "deletedAt" in stored;
 }
 

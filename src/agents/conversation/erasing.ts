@@ -48,7 +48,7 @@ export interface ErasingPorts {
   conversation(tenant: string, id: string): Promise<Pick<ConversationApi, "remove">>;
 }
 
-/** What is removed at once by the job. */
+/** The number of things that the job removes at once. */
 const BATCH = 50;
 
 export class Erasing {

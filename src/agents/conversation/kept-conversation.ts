@@ -6,6 +6,7 @@ import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
 import { AGENT_INVITE } from "../../protocol/run-invitation.ts";
 import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
+import { noConversationAt } from "./door/access.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
 import type { ConversationParts } from "./parts.ts";
 
@@ -19,22 +20,22 @@ export abstract class KeptConversation<Env extends Cloudflare.Env>
   protected abstract get parts(): ConversationParts;
 
   async remove(principal: Principal): Promise<Result<null>> {
-    return asDone(() => this.parts.removal.remove(principal));
+    return asDone(() => this.#kept().removal.remove(principal));
   }
 
   async removeAgent(principal: Principal, agentId: string): Promise<Result<null>> {
-    return asDone(() => this.parts.removal.removeAgent(agentId, principal));
+    return asDone(() => this.#kept().removal.removeAgent(agentId, principal));
   }
 
   async eraseEntry(principal: Principal, id: string): Promise<Result<null>> {
     return asDone(async () => {
-      await this.parts.erasing.erase(principal, id);
+      await this.#kept().erasing.erase(principal, id);
       this.parts.forget();
     });
   }
 
   async exportLines(principal: Principal): Promise<Result<ReadableStream<Uint8Array>>> {
-    return asResult(() => this.parts.backup.export(principal));
+    return asResult(() => this.#kept().backup.export(principal));
   }
 
   async importLines(principal: Principal, part: ImportPart): Promise<Result<null>> {
@@ -42,6 +43,12 @@ export abstract class KeptConversation<Env extends Cloudflare.Env>
       this.checkPlace();
       return this.parts.backup.import(principal, part);
     });
+  }
+
+  /** Returns the parts of a conversation that is there. Throws `NOT_FOUND` with the words for one that a principal must not read. */
+  #kept(): ConversationParts {
+    if (this.parts.runtime.exists) return this.parts;
+    throw noConversationAt(this.name);
   }
 
   /** Returns the tenant and the id in the actor's name. Throws `INVALID_INPUT` for a name without a tenant. */

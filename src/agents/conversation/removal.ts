@@ -9,9 +9,6 @@
  * DELETE-4  Of a conversation whose first agent is deleted: it is deleted too where that was its only agent, and ends otherwise. Any other
  *           agent leaves.
  */
-import type { Clock } from "../../ports/clock.ts";
-import type { KeyValue } from "../../ports/key-value.ts";
-import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { ConversationApi } from "../../protocol/conversation-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import { calledConversationId, operationId } from "../../protocol/ids.ts";
@@ -19,27 +16,17 @@ import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
-import { deleteValues, dropOwnTables } from "../base/removal/own-tables.ts";
-import type { OwnedStore } from "../base/removal/owned-stores.ts";
-import { Removal, type RemovalStep } from "../base/removal/removal.ts";
-import type { Wakeup } from "../base/timers/wakeups.ts";
+import { ActorRemoval, type ActorRemovalPorts, type ActorTombstone } from "../base/removal/actor-removal.ts";
 import { type ConversationState, primaryAgent, takesPart } from "./core/state.ts";
 import { checkKeeper } from "./door/access.ts";
 import type { ConversationRuntime } from "./runtime.ts";
-import { CONVERSATION_KEYS, type Tombstone } from "./store/conversation-database.ts";
+import { CONVERSATION_KEYS } from "./store/conversation-database.ts";
 
-export interface ConversationRemovalPorts {
-  clock: Clock;
-  database: ActorDatabase;
-  keyValue: KeyValue;
+export interface ConversationRemovalPorts
+  extends Omit<ActorRemovalPorts, "kind" | "keys" | "tombstone" | "bury" | "first"> {
   runtime: ConversationRuntime;
-  wakeup: Wakeup;
-  /** Returns the stores outside of the actor. */
-  stores(): readonly OwnedStore[];
   /** As `Mailbox.send`. */
   send(envelope: NewEnvelope): Promise<void>;
-  /** As `Mailbox.forget`. */
-  forgetMail(): boolean;
   /** Finds the actor of another conversation of the tenant. */
   conversation(tenant: string, id: string): Promise<Pick<ConversationApi, "remove">>;
   /** Ends all connections and streams. */
@@ -48,31 +35,30 @@ export interface ConversationRemovalPorts {
 
 /** Rows of the journal that are read at once. */
 const SLICE = 64;
-/** Time after which what was written to a store when the deletion began is there, in milliseconds. */
-const LATE_WRITE_MS = 60_000;
-const MAIL_PAUSE_MS = 60_000;
 
 export class ConversationRemoval {
-  readonly #removal: Removal;
+  readonly #removal: ActorRemoval;
 
   constructor(private readonly ports: ConversationRemovalPorts) {
-    this.#removal = new Removal({
-      clock: ports.clock,
-      wakeup: ports.wakeup,
-      left: () => this.#left(),
-      done: (name) => this.#done(name),
-      steps: () => this.#steps(),
+    const { runtime } = ports;
+    this.#removal = new ActorRemoval({
+      ...ports,
+      kind: "conversation",
+      keys: CONVERSATION_KEYS,
+      tombstone: () => runtime.store.tombstone(),
+      bury: (tombstone) => runtime.store.bury(tombstone),
+      first: { name: "calls", run: (tombstone) => this.#removeCalls(tombstone) },
     });
   }
 
-  /** Reports whether the conversation was deleted. */
+  /** As `ActorRemoval.isDeleted`. */
   get isDeleted(): boolean {
-    return this.#tombstone !== undefined;
+    return this.#removal.isDeleted;
   }
 
-  /** Goes on with what a crash interrupted. Call it when an actor without a conversation wakes. */
+  /** As `ActorRemoval.resume`. Call it when an actor without a conversation wakes. */
   resume(): void {
-    if (this.#left().length > 0) void this.#removal.run();
+    this.#removal.resume();
   }
 
   /** As `Removal.wake`. */
@@ -114,8 +100,8 @@ export class ConversationRemoval {
       if (state.status === "active")
         begun.stage([{ type: "conversation.complete", caller: { type: "user", userId } }]);
       const envelopes = this.#words(state);
-      runtime.store.bury(this.#newTombstone(state));
-      return { unit: begun, sent: [...envelopes, this.#removal.note()] };
+      const { id, tenant, createdAt } = state.record;
+      return { unit: begun, sent: [...envelopes, this.#removal.bury({ id, tenant, createdAt })] };
     });
     try {
       await unit.release();
@@ -140,75 +126,8 @@ export class ConversationRemoval {
     );
   }
 
-  #newTombstone({ record }: ConversationState): Tombstone {
-    const { id, tenant, createdAt } = record;
-    const left = this.#steps().map(({ name }) => name);
-    return { id, tenant, createdAt, deletedAt: this.ports.clock.now(), left };
-  }
-
-  get #tombstone(): Tombstone | undefined {
-    return this.ports.runtime.store.tombstone();
-  }
-
-  /** The steps that are left. Those of stores that the application no longer has are left out. */
-  #left(): string[] {
-    const { left = [] } = this.#tombstone ?? {};
-    if (left.length === 0) return [];
-    const known = new Set(this.#steps().map(({ name }) => name));
-    return left.filter((name) => known.has(name));
-  }
-
-  #done(name: string): void {
-    const tombstone = this.#tombstone;
-    if (tombstone === undefined) return;
-    this.ports.runtime.store.bury({ ...tombstone, left: tombstone.left.filter((step) => step !== name) });
-  }
-
-  #steps(): RemovalStep[] {
-    const stores = this.ports.stores();
-    return [
-      { name: "calls", run: () => this.#removeCalls() },
-      ...stores.map(({ name, empty }) => ({ name, run: () => this.#emptied([empty]) })),
-      {
-        name: "own",
-        isAfterAll: true as const,
-        run: async () => this.#emptyOwn(),
-      },
-      { name: "late", isAfterAll: true as const, run: () => this.#removeLate(stores) },
-      {
-        name: "mail",
-        isAfterAll: true as const,
-        run: async () => (this.ports.forgetMail() ? undefined : MAIL_PAUSE_MS),
-      },
-    ];
-  }
-
-  async #emptied(empties: readonly OwnedStore["empty"][]): Promise<undefined> {
-    const tombstone = this.#tombstone;
-    if (tombstone === undefined) return;
-    const { tenant, id, createdAt } = tombstone;
-    for (const empty of empties) await empty({ kind: "conversation", tenant, id, createdAt });
-  }
-
-  /** Empties the stores once more: a write that was under way when the deletion began may have come later. */
-  async #removeLate(stores: readonly OwnedStore[]): Promise<number | undefined> {
-    const wait = (this.#tombstone?.deletedAt ?? 0) + LATE_WRITE_MS - this.ports.clock.now();
-    if (wait > 0) return wait;
-    this.#emptyOwn();
-    return this.#emptied(stores.map(({ empty }) => empty));
-  }
-
-  #emptyOwn(): undefined {
-    const { database, keyValue } = this.ports;
-    dropOwnTables({ database, keyValue });
-    deleteValues({ database, keyValue }, CONVERSATION_KEYS);
-  }
-
   /** Deletes the conversations that calls of agents opened (DELETE-3). */
-  async #removeCalls(): Promise<undefined> {
-    const tombstone = this.#tombstone;
-    if (tombstone === undefined) return;
-    const { tenant } = tombstone;
+  async #removeCalls({ tenant }: ActorTombstone): Promise<void> {
     const admin: Principal = { subject: "system", tenant, roles: ["admin"] };
     for (const id of this.#opened()) {
       const conversation = await this.ports.conversation(tenant, id);

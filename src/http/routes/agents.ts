@@ -210,6 +210,7 @@ export function agentRoutes(app: HttpRoutes): void {
 
   app.delete(AGENT, async ({ req, var: { principal, actors } }) => {
     const { id } = pathParams(params, req);
+    requireAuthor(principal);
     const agent = await actors.agent(principal.tenant, id);
     unwrap(await agent.remove(principal));
     return empty();
@@ -217,6 +218,7 @@ export function agentRoutes(app: HttpRoutes): void {
 
   app.get(`${AGENT}/export`, async ({ req, var: { principal, actors } }) => {
     const { id } = pathParams(params, req);
+    requireAuthor(principal);
     const agent = await actors.agent(principal.tenant, id);
     return exported(unwrap(await agent.exportLines(principal)));
   });

@@ -12,6 +12,7 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
+import { checkMayImport } from "../../shared/principal.ts";
 import { readBody, readOptionalBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
@@ -292,6 +293,7 @@ export function conversationRoutes(app: HttpRoutes): void {
 
   app.post(`${CONVERSATIONS}/import`, async (context) => {
     const { principal, actors, location } = context.var;
+    checkMayImport(principal);
     const policy = location(principal.tenant);
     const id = context.req.query("id") ?? newConversationIdOf(`conv_${ulid()}`, "", {}, policy);
     checkNew(id, policy, "/id");

@@ -54,6 +54,7 @@ export function memoryRoutes(app: HttpRoutes): void {
   });
 
   app.post(MEMORIES, async (context) => {
+    requireAll(context.var.principal, "write memories");
     const { id, agent, writer } = await agentOf(context);
     const body = await readBody(context, z.unknown());
     const { inputs, isBatch } = inputsOf(body, context.req.header("idempotency-key"));
@@ -109,8 +110,8 @@ export function memoryRoutes(app: HttpRoutes): void {
   });
 
   app.get(STATUS, async (context) => {
-    const { agent } = await agentOf(context);
     requireAll(context.var.principal, "read the state of an agent's memory");
+    const { agent } = await agentOf(context);
     return json(unwrap(await agent.memoryStatus()));
   });
 }

@@ -28,7 +28,7 @@ export const turnSchema = z.looseObject({
   agent_message: z.string().nullable(),
   caller: z.looseObject({ type: z.string() }),
   completed_at: z.string(),
-  /** When the message was said; `completed_at` when absent. */
+  /** The time of the message; `completed_at` when absent. */
   said_at: z.string().optional(),
   /** The IANA zone of the user; UTC when absent. */
   time_zone: z.string().optional(),
@@ -46,7 +46,7 @@ export interface LearnedTurn {
   said: string;
   /** The agent's answer. */
   answer: string;
-  /** When the message was said, in milliseconds. */
+  /** The time of the message, in milliseconds. */
   time: number;
   zone: string;
   memories: Offered[];

@@ -13,7 +13,7 @@ import { Pending } from "./pending.ts";
 import { isFound, type StoredMemory } from "./stored-memory.ts";
 import { Tombstones } from "./tombstones.ts";
 
-/** What is to be done in the index at the end of `together`, by memory; `null` removes. */
+/** The changes to make in the index at the end of `together`, by memory; `null` removes. */
 type Waiting = Map<number, { entry: IndexEntry; prepared: unknown } | null>;
 
 export class CorpusRows {

@@ -53,7 +53,7 @@ export interface CorpusPorts {
   clock: Pick<Clock, "now">;
   ids: Ids;
   index: MemoryIndex;
-  /** Where long texts are; `null` if the application has none. */
+  /** The store of long texts; `null` if the application has none. */
   objects(): ObjectStore | null;
   /** The agent. Throws `NOT_FOUND` if it was never created. */
   agent(): { id: string; tenant: string };

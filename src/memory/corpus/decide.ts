@@ -17,7 +17,7 @@ import { excerptOf, isLong, type StoredMemory } from "./stored-memory.ts";
 const DEFAULT_TYPE = "fact";
 const DEFAULT_SIGNIFICANCE = 0.5;
 
-/** Who changes a memory, when, and what the change comes from. */
+/** The author, the time and the sources of a change. */
 export interface Cause {
   now: number;
   by: MemoryAuthor;

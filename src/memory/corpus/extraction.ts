@@ -1,5 +1,5 @@
 /**
- * What a conversation's extraction does to the memory of its agent.
+ * The changes of an agent's memory by the extraction of a conversation.
  *
  * EXTRACTED-1  The operations of an extraction apply once, however often they are handed over, and each has an outcome. An operation
  *              that is refused does not keep the others from applying.

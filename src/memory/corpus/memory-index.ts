@@ -1,19 +1,12 @@
 /** The index of an agent's memory, as its corpus uses it. */
-import type { MemoryScope, MemoryScore, RankingWeights } from "../../protocol/memory.ts";
 
-/** What an index keeps of a memory. Times are milliseconds since the epoch. */
-export interface IndexEntry {
-  n: number;
+import type { MemoryScope, MemoryScore, RankingWeights } from "../../protocol/memory.ts";
+import type { ColumnEntry } from "../ranking/columns.ts";
+import type { TextDescription } from "../ranking/describe-text.ts";
+
+/** A memory as an index keeps it: its text, and the facts that ranking reads. */
+export interface IndexEntry extends Omit<ColumnEntry, keyof TextDescription> {
   text: string;
-  type: string;
-  userId?: string;
-  conversationId?: string;
-  speaker?: string;
-  session?: string;
-  sequence?: number;
-  time: number;
-  significance: number;
-  changedAt: number;
 }
 
 export interface IndexQuery {

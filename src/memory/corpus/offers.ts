@@ -8,7 +8,7 @@ const PUT = "INSERT OR REPLACE INTO memory_offers (operation_id, body) VALUES (?
 export interface Offer {
   /** Ids with the versions that the extraction saw. */
   offered: [id: string, version: number][];
-  /** What it did; absent until then. */
+  /** Its outcomes; absent until then. */
   outcomes?: MemoryOutcome[];
 }
 

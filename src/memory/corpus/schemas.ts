@@ -128,7 +128,7 @@ export const listSchema = pageOptionsSchema(isMemoryId)
   .extend({ ...ignored, ...filter, state: z.array(z.enum(MEMORY_STATES)).min(1).optional() })
   .strict();
 
-/** What a list or a search is limited to, checked. */
+/** The filter of a list or a search, checked. */
 export type CheckedFilter = Omit<z.output<typeof listSchema>, "limit" | "cursor" | "order">;
 
 const memoryId = name;

@@ -9,7 +9,7 @@ const MAX_QUERY_LENGTH = 2_000;
 export interface AnalyzedQuery {
   /** The query, cut at `MAX_QUERY_LENGTH`. */
   text: string;
-  /** What to look up in the full text. */
+  /** The terms to look up in the full text. */
   terms: QueryTerm[];
   /** Numbers of the speakers whom the query names. */
   speakers: number[];

@@ -9,7 +9,7 @@ import { Names, NO_NAME, SpokenNames } from "./names.ts";
 /** The place of a free row in `n`, and "no place". */
 export const NONE = -1;
 
-/** What the columns keep of a memory. */
+/** A memory as the columns keep it. */
 export interface ColumnEntry extends TextDescription {
   /** Its integer key, at least 0. */
   n: number;
@@ -20,11 +20,11 @@ export interface ColumnEntry extends TextDescription {
   session?: string;
   /** Its place in the session. */
   sequence?: number;
-  /** When it happened, in milliseconds since the epoch. */
+  /** The time of the event, in milliseconds since the epoch. */
   time: number;
   /** From 0 to 1. */
   significance: number;
-  /** When it was written last, in milliseconds since the epoch. */
+  /** The time of the last write, in milliseconds since the epoch. */
   changedAt: number;
 }
 

@@ -10,7 +10,7 @@ export const ONLY_ASKS = 4;
 /** The largest number of words that a column keeps. */
 const MAX_WORDS = 65_535;
 
-/** What ranking keeps of a text. */
+/** The facts that ranking keeps of a text. */
 export interface TextDescription {
   /** Number of words, up to 65 535. */
   words: number;

@@ -1,10 +1,10 @@
-/** What a ranking needs. */
+/** The input of a ranking. */
 import type { RankingWeights } from "../../protocol/memory.ts";
 import type { AnalyzedQuery } from "./analyze-query.ts";
 import type { MemoryColumns } from "./columns.ts";
 import type { TermFound } from "./relevance.ts";
 
-/** What the full text found, in no order. */
+/** The matches of the full text, in no order. */
 interface LexicalScores {
   terms: readonly TermFound[];
   matches: readonly { n: number; score: number; found: number }[];

@@ -132,7 +132,7 @@ function withSemantic(
     : scores.map((score, index) => score + (weight * (cosines[index] ?? 0)) / maximum);
 }
 
-/** What each step added to the score of a candidate. */
+/** The part of each step in the score of a candidate. */
 function partsOf(steps: Steps, index: number): MemoryScore["parts"] {
   const parts: MemoryScore["parts"] = {};
   let before = 0;

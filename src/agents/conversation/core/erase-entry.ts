@@ -12,7 +12,7 @@ export interface EraseEntry {
   envelopes: readonly NewEnvelope[];
 }
 
-/** What is erased with an entry. */
+/** The content that is erased with an entry. */
 export interface Erasure {
   /** Number of the turn. */
   readonly turn: number;
@@ -21,7 +21,7 @@ export interface Erasure {
   readonly turns: readonly Turn[];
   /** The conversation's title goes: the entry has it. */
   readonly title?: true;
-  /** What is to be removed elsewhere: attachments that are named nowhere else, and conversations that a call opened. */
+  /** The things to remove elsewhere: attachments that are named nowhere else, and conversations that a call opened. */
   readonly attachments: readonly string[];
   readonly conversations: readonly string[];
 }

@@ -1,5 +1,5 @@
 /**
- * What a conversation hands over to the memory of an agent after an extraction. Pure.
+ * The operations that a conversation hands over to the memory of an agent after an extraction. Pure.
  *
  * LEARNED-1  The commit that ends an extraction also sends its operations to the agent, which applies them once. Without operations, or
  *            where the persona has no memory, nothing is sent.

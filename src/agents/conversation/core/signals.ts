@@ -65,7 +65,7 @@ interface AttemptAddress {
 
 type Attempt = AttemptAddress & {
   facts: AttemptFacts;
-  /** What the cycle was told of its agent's memory, where the call has asked. */
+  /** The memories that the cycle was told of, where the call has asked. */
   told?: Told;
 };
 
@@ -101,7 +101,7 @@ export interface ToolCompleted {
   agentId?: string;
   /** The executor was lost while it ran. */
   lost?: true;
-  /** What the cycle was told of its agent's memory: of a context hook, which got it. */
+  /** The memories that a context hook was told of. */
   told?: Told;
 }
 

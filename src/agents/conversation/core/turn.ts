@@ -80,7 +80,7 @@ export interface Turn {
   readonly assembly?: Assembly;
   /** The provider's request that the context hook gave for this cycle. Removed when the turn ends. */
   readonly request?: JsonObject;
-  /** What the cycle was told of its agent's memory. Absent where the agent has none, or before the cycle has asked. */
+  /** The memories that the cycle was told of. Absent where the agent has none, or before the cycle has asked. */
   readonly told?: Told;
   /** The memories that earlier cycles of the turn were told of. */
   readonly toldBefore?: readonly UsedMemory[];

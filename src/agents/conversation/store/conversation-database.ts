@@ -17,6 +17,7 @@ import type { VersionChain } from "../../../protocol/definitions.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import type { ActorTombstone } from "../../base/removal/actor-removal.ts";
 import { VersionedRecord } from "../../base/storage/schema-upgrade.ts";
 import { callerKey } from "../core/caller.ts";
 import { type JournalRow, lastSeq } from "../core/journal-entry.ts";
@@ -51,7 +52,7 @@ export class ConversationDatabase {
   readonly turns: TurnTable;
   readonly events: EventStore;
   readonly signals: SignalTable;
-  readonly #record: VersionedRecord<StoredRecord | Tombstone>;
+  readonly #record: VersionedRecord<StoredRecord | ActorTombstone>;
   #newestAt = 0;
 
   constructor(
@@ -172,13 +173,13 @@ export class ConversationDatabase {
   }
 
   /** Returns what stays of a conversation that was deleted; `undefined` for another one. */
-  tombstone(): Tombstone | undefined {
+  tombstone(): ActorTombstone | undefined {
     const stored = this.#record.get();
     return stored !== undefined && isTombstone(stored) ? stored : undefined;
   }
 
   /** Puts a tombstone in the place of the record: from then on there is no conversation. */
-  bury(tombstone: Tombstone): void {
+  bury(tombstone: ActorTombstone): void {
     this.#record.put(tombstone);
   }
 
@@ -263,16 +264,6 @@ type StoredRecord = Omit<ConversationIdentity, "agents"> & {
   ];
 };
 
-/** What stays of a conversation that was deleted: its id never refers to another one. Times are milliseconds since the epoch. */
-export interface Tombstone {
-  id: string;
-  tenant: string;
-  createdAt: number;
-  deletedAt: number;
-  /** The steps of its removal that are left. */
-  left: readonly string[];
-}
-
 /** The prefixes of the keys under which a conversation keeps values, without its record. */
 export const CONVERSATION_KEYS = [
   "ask:",
@@ -287,7 +278,7 @@ export const CONVERSATION_KEYS = [
   "uninvited:",
 ] as const;
 
-function isTombstone(stored: StoredRecord | Tombstone): stored is Tombstone {
+function isTombstone(stored: StoredRecord | ActorTombstone): stored is ActorTombstone {
   return "deletedAt" in stored;
 }
 

@@ -14,7 +14,7 @@ const NEGATION =
 const SUPPOSITION =
   /\b(?:if|unless|suppose|supposing|imagine|assume|assuming|pretend|hypothetically|would|could|should|might|may|maybe|perhaps|possibly|probably|i think|i guess|i wish|i hope|as though|let['’]?s say|for example|e\.g|used to|joking|kidding)\b/i;
 
-/** What may stand before a statement. */
+/** Words that may stand before a statement. */
 const OPENING =
   /^(?:(?:and|but|so|well|also|oh|hey|hi|hello|ok|okay|yes|yeah|actually|btw|by the way|fyi|please|note that|you know|in fact|to be clear|honestly|now|sorry|thanks|thank you)\b[,:]?\s+)+/i;
 

@@ -1,9 +1,9 @@
-/** What the index holds of a memory. */
+/** The facts and the vector that the index holds of a memory. */
 import { hash32 } from "../../../shared/text.ts";
 import { describeText, type TextDescription } from "../../ranking/describe-text.ts";
 import type { IndexEntry } from "../memory-index.ts";
 
-/** What ranking needs of a memory besides its text. */
+/** The facts that ranking needs of a memory besides its text. */
 export interface Facts extends Omit<IndexEntry, "text">, TextDescription {
   /** A hash of the text: a vector belongs to the text if its own hash is equal. */
   hash: number;

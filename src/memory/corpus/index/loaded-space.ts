@@ -9,7 +9,7 @@ const INITIAL_PLACES = 64;
 
 export class LoadedSpace {
   readonly columns = new MemoryColumns();
-  /** What each vector's numbers are multiplied with; `NaN` where the memory has no vector yet. */
+  /** The factors of each vector's numbers; `NaN` where the memory has no vector yet. */
   scales = new Float32Array(INITIAL_PLACES).fill(Number.NaN);
   #hashes = new Uint32Array(INITIAL_PLACES);
   /** Vectors by place; `null` where they are read at each search. */

@@ -8,7 +8,7 @@
 /** Bytes of all loaded indexes of an isolate, where a deployment sets no other bound. */
 const DEFAULT_INDEX_BYTES = 32 * 1024 * 1024;
 
-/** What the pool can unload. */
+/** A thing that the pool can unload. */
 export interface PoolMember {
   /** Forgets what it has loaded. It may load that again. */
   unload(): void;

@@ -1,4 +1,4 @@
-/** How near vectors are to that of a query. */
+/** The similarity of vectors to that of a query. */
 import { type QuantizedVector, quantize } from "./entry.ts";
 import type { LoadedSpace } from "./loaded-space.ts";
 

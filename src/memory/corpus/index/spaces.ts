@@ -17,7 +17,7 @@ export interface Space {
   filledTo: number | null;
 }
 
-/** What is stored of the spaces. */
+/** The stored state of the spaces. */
 export interface SpacesState {
   spaces: Space[];
   /** The space that searches use; `null` before one has all memories. */

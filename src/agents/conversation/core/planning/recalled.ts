@@ -1,5 +1,5 @@
 /**
- * What a cycle is told of its agent's memory. Pure.
+ * The note of memories that a cycle is told of. Pure.
  *
  * RECALL-2  A cycle asks once, before its first call of a model, and its later calls send the same note. A crash before the outcome of that call
  *           asks again.
@@ -18,7 +18,7 @@ import type { Told, Turn, UsedMemory } from "../turn.ts";
 
 const MORE = " Call `recall` to find more.";
 
-/** What a search has found, within a budget: the members for a hook, and what the cycle keeps. */
+/** The results of a search, within a budget: the members for a hook, and what the cycle keeps. */
 export interface Recalled {
   told: Told;
   memories: ShownMemory[];

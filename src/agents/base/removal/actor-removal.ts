@@ -1,0 +1,131 @@
+/** The removal of a deleted actor: the steps that every kind of actor has, noted in its tombstone. */
+import type { Clock } from "../../../ports/clock.ts";
+import type { ActorStores } from "../storage/schema-upgrade.ts";
+import type { Wakeup } from "../timers/wakeups.ts";
+import { deleteValues, dropOwnTables } from "./own-tables.ts";
+import type { OwnedStore, RemovedOwner } from "./owned-stores.ts";
+import { Removal, type RemovalStep } from "./removal.ts";
+
+/** The rest of a deleted actor: its id never refers to another one. Times are milliseconds since the epoch. */
+export interface ActorTombstone extends Omit<RemovedOwner, "kind"> {
+  deletedAt: number;
+  /** The steps of its removal that are left. */
+  left: readonly string[];
+}
+
+export interface ActorRemovalPorts extends ActorStores {
+  kind: RemovedOwner["kind"];
+  clock: Pick<Clock, "now">;
+  wakeup: Wakeup;
+  /** The prefixes of the keys of the actor's values, without its tombstone. */
+  keys: readonly string[];
+  /** Returns the stores outside of the actor. */
+  stores(): readonly OwnedStore[];
+  /** As `Mailbox.forget`. */
+  forgetMail(): boolean;
+  tombstone(): ActorTombstone | undefined;
+  /** Puts the tombstone in the place of the actor's record. */
+  bury(tombstone: ActorTombstone): void;
+  /** The step of the kind's own, which comes first: it deletes or leaves other actors. */
+  first: { name: string; run(tombstone: ActorTombstone): Promise<void> };
+}
+
+/** Time after which what was written to a store when the deletion began is there, in milliseconds. */
+const LATE_WRITE_MS = 60_000;
+const MAIL_PAUSE_MS = 60_000;
+
+export class ActorRemoval {
+  readonly #removal: Removal;
+
+  constructor(private readonly ports: ActorRemovalPorts) {
+    this.#removal = new Removal({
+      clock: ports.clock,
+      wakeup: ports.wakeup,
+      left: () => this.#left(),
+      done: (name) => this.#done(name),
+      steps: () => this.#steps(),
+    });
+  }
+
+  /** Reports whether the actor was deleted. Throws `UNAVAILABLE` for storage of a newer release. */
+  get isDeleted(): boolean {
+    return this.ports.tombstone() !== undefined;
+  }
+
+  /** Buries the actor and arms the wake-up, in the current transaction. Call `run` after the commit, when the promise has resolved. */
+  bury(owner: Omit<RemovedOwner, "kind">): Promise<void> {
+    const left = this.#steps().map(({ name }) => name);
+    this.ports.bury({ ...owner, deletedAt: this.ports.clock.now(), left });
+    return this.#removal.note();
+  }
+
+  /** As `Removal.run`. */
+  run(): Promise<void> {
+    return this.#removal.run();
+  }
+
+  /** As `Removal.wake`. */
+  wake(): number | null {
+    return this.#removal.wake();
+  }
+
+  /** Goes on with a removal that a crash interrupted. */
+  resume(): void {
+    if (this.#left().length > 0) void this.#removal.run();
+  }
+
+  /** The steps that are left. Those of stores that the application no longer has are left out. */
+  #left(): string[] {
+    const { left = [] } = this.ports.tombstone() ?? {};
+    if (left.length === 0) return [];
+    const known = new Set(this.#steps().map(({ name }) => name));
+    return left.filter((name) => known.has(name));
+  }
+
+  #done(name: string): void {
+    const tombstone = this.ports.tombstone();
+    if (tombstone === undefined) return;
+    this.ports.bury({ ...tombstone, left: tombstone.left.filter((step) => step !== name) });
+  }
+
+  #steps(): RemovalStep[] {
+    const { first, stores } = this.ports;
+    const outside = stores();
+    return [
+      { name: first.name, run: () => this.#buried((tombstone) => first.run(tombstone)) },
+      ...outside.map(({ name, empty }) => ({ name, run: () => this.#emptied([empty]) })),
+      { name: "own", isAfterAll: true, run: async () => this.#emptyOwn() },
+      { name: "late", isAfterAll: true, run: () => this.#removeLate(outside) },
+      {
+        name: "mail",
+        isAfterAll: true,
+        run: async () => (this.ports.forgetMail() ? undefined : MAIL_PAUSE_MS),
+      },
+    ];
+  }
+
+  async #buried(work: (tombstone: ActorTombstone) => Promise<void>): Promise<undefined> {
+    const tombstone = this.ports.tombstone();
+    if (tombstone !== undefined) await work(tombstone);
+  }
+
+  #emptied(empties: readonly OwnedStore["empty"][]): Promise<undefined> {
+    return this.#buried(async ({ tenant, id, createdAt }) => {
+      for (const empty of empties) await empty({ kind: this.ports.kind, tenant, id, createdAt });
+    });
+  }
+
+  /** Empties the stores once more: a write that was under way when the deletion began may have come later. */
+  async #removeLate(stores: readonly OwnedStore[]): Promise<number | undefined> {
+    const { clock, tombstone } = this.ports;
+    const wait = (tombstone()?.deletedAt ?? 0) + LATE_WRITE_MS - clock.now();
+    if (wait > 0) return wait;
+    this.#emptyOwn();
+    return this.#emptied(stores.map(({ empty }) => empty));
+  }
+
+  #emptyOwn(): undefined {
+    dropOwnTables(this.ports);
+    deleteValues(this.ports, this.ports.keys);
+  }
+}
