@@ -3,7 +3,6 @@ import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
-import type { SummaryCompleted } from "../../src/agents/conversation/core/compaction-signals.ts";
 import { compactionKey } from "../../src/agents/conversation/core/effects.ts";
 import {
   dueCut,
@@ -14,6 +13,7 @@ import { summaryContext } from "../../src/agents/conversation/core/planning/cont
 import { fittedMoves } from "../../src/agents/conversation/core/planning/moves.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { reduce } from "../../src/agents/conversation/core/reducer.ts";
+import type { SummaryCompleted } from "../../src/agents/conversation/core/signals.ts";
 import { chainOf, runningCompactions } from "../../src/agents/conversation/core/state.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import { SessionWindow } from "../../src/agents/conversation/effects/session-window.ts";

@@ -19,9 +19,9 @@ import type { ToolOutcome } from "../../../protocol/requests.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
 import type { Caller, TurnOrder } from "../../../protocol/views.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
-import type { CompactionSignal } from "./compaction-signals.ts";
 import type { EraseEntry } from "./erase-entry.ts";
 import type { ConversationAgent } from "./state.ts";
+import type { Cancel, Complete, Resume } from "./stop-signals.ts";
 import type { RepliedMessage, Told } from "./turn.ts";
 
 /** A user's message: starts a turn. */
@@ -211,6 +211,31 @@ export interface LateResult {
   spent?: Amounts;
 }
 
+/** The compaction and the attempt that a report answers. */
+interface SummaryAttempt {
+  session: string;
+  /** Number of the turn whose end began the compaction. */
+  begunBy: number;
+  attempt: number;
+}
+
+/** The reply of a model that was called for a summary. */
+export type SummaryCompleted = {
+  type: "conversation.compaction.completed";
+  reply: ModelReply;
+  facts: AttemptFacts;
+} & SummaryAttempt;
+
+/** `facts` is absent where no call was made. */
+export type SummaryFailed = {
+  type: "conversation.compaction.failed";
+  error: Pick<ModelError, "category" | "message" | "retriable" | "retryAfterMs">;
+  facts?: AttemptFacts;
+} & SummaryAttempt;
+
+/** The outcome of a call for a summary. */
+export type CompactionSignal = SummaryCompleted | SummaryFailed;
+
 /** The result of a tool that a client ran. */
 export interface ClientResult {
   type: "conversation.tool.submitted";
@@ -256,39 +281,6 @@ export interface Abandon {
   error: ErrorData;
   /** Measurements of the model call whose outcome is lost. */
   facts?: AttemptFacts;
-}
-
-/** The author of a stop or a resume, and the reason. */
-export interface Stop {
-  caller: Caller;
-  reason?: string;
-  /** Absent where it did not come as a signal of a client. */
-  origin?: SignalOrigin;
-}
-
-/** The ids by which a change that came as a signal is known. */
-export interface SignalOrigin {
-  /** The idempotency key as supplied; absent if the client sent none. */
-  id?: string;
-  correlationId: string;
-  /** The correlation id as supplied; absent if the client sent none. */
-  supplied?: string;
-}
-
-/** Stops a turn, or the conversation: its turns end, and none begins until it resumes. */
-export interface Cancel extends Stop {
-  type: "conversation.cancel";
-  turn?: number;
-}
-
-/** Lets a conversation that was stopped go on with its next message. */
-export interface Resume extends Stop {
-  type: "conversation.resume";
-}
-
-/** Ends a conversation for good. */
-export interface Complete extends Stop {
-  type: "conversation.complete";
 }
 
 /** A message that waits until it may start its turn, with its size. */

@@ -12,7 +12,6 @@ import { operationId } from "../../../protocol/ids.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { RunningEffects } from "../../base/runtime/running.ts";
-import type { CompactionSignal } from "../core/compaction-signals.ts";
 import {
   type AssemblyEffect,
   type CompactionEffect,
@@ -27,7 +26,7 @@ import { PURE_WINDOW_MS } from "../core/limits.ts";
 import type { Operation } from "../core/operation.ts";
 import { hookRunRefusal } from "../core/planning/call-guards.ts";
 import { failure } from "../core/planning/tool-call.ts";
-import type { AttemptFacts, EffectSignal } from "../core/signals.ts";
+import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
 import { openOperations, type Turn } from "../core/turn.ts";
 import { assemblyInput, extractionInput } from "./hook-input.ts";

@@ -4,11 +4,10 @@ import { compactionProfile, profileAt } from "../../../library/version-chain.ts"
 import type { ContextMessage } from "../../../model/messages.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
-import type { CompactionSignal } from "../core/compaction-signals.ts";
 import type { CompactionEffect } from "../core/effects.ts";
 import { summaryTokens } from "../core/planning/compaction.ts";
 import { baseContext, sentMoves, summaryContext } from "../core/planning/context.ts";
-import type { AttemptFacts, EffectSignal } from "../core/signals.ts";
+import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
 import type { ModelCall, Told, Turn } from "../core/turn.ts";
 import { type ModelCallPorts, performAttempt } from "./model-attempt.ts";
