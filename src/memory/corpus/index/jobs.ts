@@ -8,6 +8,7 @@
 import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import type { ActorDatabase } from "../../../ports/sql-database.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { Embedder } from "../../embedders/embedder.ts";
 import type { IndexEntry } from "../memory-index.ts";
 import { factsOf, type QuantizedVector } from "./entry.ts";
@@ -35,8 +36,8 @@ const EMBED_MS = 30_000;
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1_000, 300_000];
 
 export interface IndexStatus {
-  /** The embedder of searches. */
-  embedder: SpaceEmbedder;
+  /** The embedder of searches; `null` where they go by words alone, absent before the first memory. */
+  embedder?: SpaceEmbedder;
   /** Memories without a vector in the space of searches or in a new one, and whether a new space is being filled. */
   pending: { memories: number; isFilling: boolean };
   /** Why the last part failed, since when parts fail, and when the next one is tried. Times in milliseconds since the epoch. */
@@ -110,7 +111,7 @@ export class IndexJobs {
     );
     const { times: _, ...error } = this.#failure ?? { times: 0 };
     return {
-      embedder: activeSpace(state)?.embedder ?? null,
+      ...defined({ embedder: activeSpace(state)?.embedder }),
       pending: { memories, isFilling: state.spaces.some(({ filledTo }) => filledTo !== null) },
       ...("message" in error && { error }),
     };
