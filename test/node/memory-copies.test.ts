@@ -162,3 +162,63 @@ describe("MEMCOPY-4 requests that take effect after their time", () => {
     },
   );
 });
+
+describe("texts that are with the object store", () => {
+  const TAIL = `${LONG}A zebra stood at the end.`;
+  const found = async (world: MemoryWorld) => {
+    const { matches } = await world.corpus.search(EDITOR, { query: "zebra" });
+    return matches.map(({ memory, score }) => [memory.significance, score.terms]);
+  };
+
+  test("MEMBATCH-3 a change without a new text leaves the whole text in searches", async () => {
+    const world = new MemoryWorld();
+    const [memory] = await world.corpus.write(WRITER, [{ content: TAIL, significance: 0.5 }]);
+    const id = memory?.id ?? "";
+    await world.repair();
+    expect(await found(world)).toEqual([[0.5, ["zebra"]]]);
+    await world.corpus.update(WRITER, id, { significance: 1 });
+    expect(await found(world)).toEqual([[1, ["zebra"]]]);
+    world.wake();
+    await world.corpus.update(WRITER, id, { speaker: "Ada", content: TAIL });
+    expect(await found(world)).toEqual([[1, ["zebra"]]]);
+    await world.corpus.update(WRITER, id, { content: "short" });
+    expect(await found(world)).toEqual([]);
+  });
+});
+
+describe("MEMPRUNE-1 what is kept for a week", () => {
+  const DAY = 86_400_000;
+
+  test("a key of idempotency counts for seven days, and is deleted by the copies' job, some at a time", async () => {
+    const world = new MemoryWorld();
+    const write = (...keys: string[]) =>
+      world.corpus.write(
+        WRITER,
+        keys.map((key) => ({ content: "one", idempotencyKey: key })),
+      );
+    for (let batch = 0; batch < 6; batch++)
+      await write(...Array.from({ length: 100 }, (_, n) => `old ${batch} ${n}`));
+    const [first] = await write("first");
+    await world.clock.advance(7 * DAY);
+    expect((await write("first"))[0]?.id).toBe(first?.id);
+    await world.repair();
+    expect(world.rows("memory_requests")).toHaveLength(601);
+    await world.clock.advance(DAY);
+    expect((await write("first"))[0]?.id).not.toBe(first?.id);
+    await world.copies.bringUpToDate();
+    expect(world.rows("memory_requests")).toHaveLength(102);
+    await world.copies.bringUpToDate();
+    expect(world.rows("memory_requests")).toHaveLength(1);
+  });
+
+  test("so does an offer", async () => {
+    const world = new MemoryWorld();
+    await world.corpus.write(WRITER, [{ content: "one" }]);
+    await world.extractions.offer(EDITOR, { operationId: "op_1", query: "one" });
+    await world.repair();
+    expect(world.rows("memory_offers")).toHaveLength(1);
+    await world.clock.advance(8 * DAY);
+    await world.copies.bringUpToDate();
+    expect(world.rows("memory_offers")).toEqual([]);
+  });
+});

@@ -120,7 +120,7 @@ describe("the index", () => {
     memories.database.run("UPDATE memory_index SET data = substr(data, 1, 100)");
     memories.restarted();
     expect(await memories.search("topic5 coffee")).toEqual(before);
-    memories.keyValue.delete("memory.index");
+    memories.keyValue.delete("memory:index");
     memories.database.run("DELETE FROM memory_index");
     memories.restarted();
     expect(await memories.search("topic5 coffee")).toEqual(before);
@@ -286,7 +286,7 @@ describe("switching embedders", () => {
     await memories.put(...Array.from({ length: 300 }, (_, at) => someMemory(at + 1)));
     await memories.pumpAll();
     memories.database.run("DELETE FROM memory_index");
-    memories.keyValue.delete("memory.index");
+    memories.keyValue.delete("memory:index");
     memories.restarted();
     const rebuilt = await memories.search("topic7", { minRelevance: 0.5 });
     expect([rebuilt.semantic, rebuilt.matches.map(({ n }) => n % 97)]).toEqual(["some", [7, 7, 7, 7]]);

@@ -42,6 +42,7 @@ class CountedMemory {
   readonly #counter = new CostCounter();
   readonly copies: Copies;
   corpus: Corpus;
+  index!: SearchIndex;
   #ids: string[] = [];
 
   constructor(private readonly storage: DurableObjectStorage) {
@@ -79,13 +80,26 @@ class CountedMemory {
     return this.#counter.cost;
   }
 
+  /** What it costs to delete 700 keys of idempotency of weeks ago, in pieces of 500. */
+  async costOfPruning() {
+    const old = JSON.stringify(Array.from({ length: 700 }, (_, n) => `old ${n}`));
+    this.storage.sql.exec(
+      "INSERT INTO memory_requests (day, key, hash, id) SELECT 1, value, '', '' FROM json_each(?)",
+      old,
+    );
+    this.reopen();
+    return this.costOf(async () => {
+      for (let piece = 0; piece < 3; piece++) this.corpus.prune();
+    });
+  }
+
   #ports() {
     return durableStorage(countingStorage(this.storage, this.#counter));
   }
 
   #open(): Corpus {
     const ports = { ...this.#ports(), clock: systemClock };
-    const index = new SearchIndex({
+    this.index = new SearchIndex({
       ...ports,
       pool: new IndexPool(),
       embedder: () => embedder(),
@@ -94,7 +108,7 @@ class CountedMemory {
     const corpus: Corpus = new Corpus({
       ...ports,
       ids: systemIds,
-      index,
+      index: this.index,
       objects: () => null,
       agent: () => ({ id: "assistant", tenant: ADA.tenant }),
       noted: async () => undefined,
@@ -142,24 +156,30 @@ function costs(count: number) {
       list: await costOf(() => corpus.list(READER, { limit: 20, order: "desc" })),
       why: await costOf(() => corpus.why(READER, memory.id(5))),
       delete: await costOf(() => corpus.delete(WRITER, memory.id(7))),
+      archive: await costOf(() => corpus.archive(WRITER, memory.id(8))),
+      status: await costOf(async () => [corpus.status(), memory.index.status()]),
+      prune: await memory.costOfPruning(),
     };
   });
 }
 
-describe("MEMCOST-1 MEMBATCH-1 an operation costs as much among a thousand memories as among fifty", () => {
+describe("MEMCOST-1 MEMBATCH-1 MEMBATCH-2 MEMPRUNE-1 an operation costs as much among a thousand memories as among fifty", () => {
   test.each([50, 1_000])("exact numbers, with %i memories", async (count) => {
     expect(await costs(count)).toEqual({
-      write: { statements: 11, rowsWritten: 6, rowsRead: 7 },
+      write: { statements: 12, rowsWritten: 7, rowsRead: 8 },
       copied: { statements: 7, rowsWritten: 1, rowsRead: 8 },
-      "write a hundred": { statements: 708, rowsWritten: 503, rowsRead: 506 },
+      "write a hundred": { statements: 709, rowsWritten: 504, rowsRead: 507 },
       "copied a hundred": { statements: 306, rowsWritten: 100, rowsRead: 701 },
       "nothing to copy": { statements: 2, rowsWritten: 0, rowsRead: 1 },
-      "write with keys": { statements: 14, rowsWritten: 8, rowsRead: 7 },
+      "write with keys": { statements: 15, rowsWritten: 9, rowsRead: 16 },
       update: { statements: 13, rowsWritten: 6, rowsRead: 8 },
       read: { statements: 1, rowsWritten: 0, rowsRead: 1 },
       list: { statements: 2, rowsWritten: 0, rowsRead: 23 },
       why: { statements: 4, rowsWritten: 0, rowsRead: 4 },
-      delete: { statements: 15, rowsWritten: 7, rowsRead: 12 },
+      delete: { statements: 16, rowsWritten: 8, rowsRead: 13 },
+      archive: { statements: 10, rowsWritten: 7, rowsRead: 7 },
+      status: { statements: 4, rowsWritten: 0, rowsRead: 6 },
+      prune: { statements: 5, rowsWritten: 700, rowsRead: 3534 },
     });
   });
 });
@@ -174,7 +194,7 @@ test("MEMCOST-2 a search among a thousand memories reads the index of its words,
       first: { statements: 15, rowsWritten: 0, rowsRead: 3762 },
       second: { statements: 13, rowsWritten: 0, rowsRead: 3745 },
       empty: { statements: 6, rowsWritten: 0, rowsRead: 3 },
-      woken: { statements: 16, rowsWritten: 0, rowsRead: 3786 },
+      woken: { statements: 16, rowsWritten: 0, rowsRead: 3787 },
     });
   });
 });

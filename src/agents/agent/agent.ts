@@ -11,9 +11,6 @@ import { z } from "zod";
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
 import type { Upkeep } from "../../library/memory/upkeep.ts";
-import { checkPrices } from "../../library/prices.ts";
-import { parseReference } from "../../library/reference.ts";
-import { parsePersonaSource } from "../../library/resolve.ts";
 import { systemClock } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
@@ -25,23 +22,21 @@ import {
   CONVERSATION_OPENED,
   type CreateAgent,
 } from "../../protocol/agent-api.ts";
-import { type AgentBudget, agentBudgetSchema } from "../../protocol/budget.ts";
 import { BUDGET_LEASE, leaseRequestSchema } from "../../protocol/budget-lease.ts";
 import type { Persona, PinnedHook, VersionChain } from "../../protocol/definitions.ts";
 import { ageOf, type Envelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { ImportPart } from "../../protocol/keeping-api.ts";
-import { checkNew, type LocationPolicy, locationHintSchema } from "../../protocol/location-policy.ts";
+import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
 import type { Answer, Attempt } from "../../protocol/mailbox-api.ts";
 import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, DramatisError } from "../../shared/errors.ts";
-import { agentIdSchema, agentMetadataSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { canonicalJson, type Json } from "../../shared/json.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import type { PageOptions } from "../../shared/page.ts";
-import { mayAuthor, type Principal } from "../../shared/principal.ts";
+import type { Principal } from "../../shared/principal.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
@@ -52,6 +47,14 @@ import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import type { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { AgentBackup } from "./backup.ts";
+import {
+  changed,
+  changeSchema,
+  checkAuthor,
+  checkedPersona,
+  createSchema,
+  type PersonaPorts,
+} from "./checks.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
 import type { MemoryStores } from "./memory.ts";
@@ -87,22 +90,6 @@ export interface AgentClassPorts<Env> {
 
 /** The envelopes that only report to an agent. */
 const REPORTS: ReadonlySet<string> = new Set([CONVERSATION_OPENED, MEMORY_SOURCES_ERASED]);
-
-const projectIds = z.array(definitionIdSchema).min(1, "Give at least one project.").max(100).optional();
-const createSchema = z.strictObject({
-  id: agentIdSchema,
-  persona: z.unknown(),
-  projectIds,
-  budget: agentBudgetSchema.exactOptional(),
-  metadata: agentMetadataSchema.exactOptional(),
-  locationHint: locationHintSchema.exactOptional(),
-});
-const changeSchema = z.strictObject({
-  persona: z.unknown().optional(),
-  projectIds,
-  budget: agentBudgetSchema.nullable().exactOptional(),
-  metadata: agentMetadataSchema.nullable().exactOptional(),
-});
 
 /** Returns the class `Agent` of an application. */
 export function createAgentClass<Env extends Cloudflare.Env>(
@@ -152,6 +139,11 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       },
       commit: (change) => this.#commit(change),
     });
+
+    readonly #personas: PersonaPorts = {
+      resolve: (tenant, source) => ports.resolve(this.env, tenant, source),
+      upkeep: (tenant, source) => ports.upkeep(this.env, tenant, source),
+    };
 
     constructor(ctx: DurableObjectState, env: Env) {
       super(ctx, env);
@@ -242,7 +234,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       const checkedInput = validate(createSchema, input);
       const { id, persona, projectIds = ["default"], budget, metadata, locationHint } = checkedInput;
       this.checkPlace();
-      const checked = await this.#checkPersona(persona, tenant, budget);
+      const checked = await checkedPersona(this.#personas, persona, tenant, budget);
       const now = toIso(systemClock.now());
       return {
         id,
@@ -267,7 +259,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       }
       if (current !== undefined && this.#store.declaration() === hash) return current;
       if (current === undefined) checkNew(declared.id, ports.location(declared.tenant), "/id");
-      const next = current === undefined ? declared : changed(current, declaration);
+      const next = current === undefined ? declared : changed(systemClock.now(), current, declaration);
       await this.#commit(() => this.#store.declare(next, hash));
       return next;
     }
@@ -317,7 +309,9 @@ export function createAgentClass<Env extends Cloudflare.Env>(
         const limits = (budget === undefined ? before.budget : budget) ?? undefined;
         const source = given ?? (budget?.usd === undefined ? undefined : before.persona);
         const checked =
-          source === undefined ? undefined : await this.#checkPersona(source, principal.tenant, limits);
+          source === undefined
+            ? undefined
+            : await checkedPersona(this.#personas, source, principal.tenant, limits);
         const persona = given === undefined ? undefined : checked;
         const { budget: current, metadata: facts, ...others } = this.#store.identity();
         const next = {
@@ -327,7 +321,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
             metadata: (metadata === undefined ? facts : metadata) ?? undefined,
           }),
         };
-        const identity = changed(next, defined({ persona, projectIds }));
+        const identity = changed(systemClock.now(), next, defined({ persona, projectIds }));
         await this.#commit(() => this.#store.update(identity));
         return this.#view();
       });
@@ -356,26 +350,6 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       });
     }
 
-    /** Returns a persona as stored. Throws `INVALID_INPUT` if it does not parse or resolve, or lacks prices that a budget needs. */
-    async #checkPersona(
-      value: unknown,
-      tenant: string,
-      budget: AgentBudget = {},
-    ): Promise<AgentIdentity["persona"]> {
-      try {
-        const source = parsePersonaSource(value, "/persona");
-        const chain = await ports.resolve(this.env, tenant, source);
-        checkPrices(chain, budget);
-        if (chain.persona.definition.memory?.consolidation?.by !== undefined)
-          await ports.upkeep(this.env, tenant, source);
-        return typeof source === "string" ? parseReference(source) : source;
-      } catch (error) {
-        if (!(error instanceof DramatisError) || error.code !== "NOT_FOUND") throw error;
-        const { message } = error;
-        throw new DramatisError("INVALID_INPUT", message, { errors: [{ path: "/persona", message }] });
-      }
-    }
-
     /** Commits a change of the identity, and publishes it to the directory. */
     async #commit(change: () => void): Promise<void> {
       const { armed } = this.ctx.storage.transactionSync(() => {
@@ -386,18 +360,4 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       await this.#listing.publish();
     }
   };
-}
-
-/** The directory keeps the newest update, so its time must ascend even if the clock does not. */
-function changed(
-  current: AgentIdentity,
-  change: Partial<Pick<AgentIdentity, "persona" | "projectIds" | "budget" | "metadata">>,
-): AgentIdentity {
-  const updatedAt = Math.max(systemClock.now(), Date.parse(current.updatedAt) + 1);
-  return { ...current, ...change, updatedAt: toIso(updatedAt) };
-}
-
-function checkAuthor(principal: Principal): void {
-  if (!mayAuthor(principal))
-    throw new DramatisError("FORBIDDEN", "Only authors may create and change agents.");
 }

@@ -13,7 +13,13 @@ import type { Upkeep } from "../../library/memory/upkeep.ts";
 import type { Corpus } from "../../memory/corpus/corpus.ts";
 import type { StoredMemory } from "../../memory/corpus/stored-memory.ts";
 import { applyJoin, type Member, prepareJoin } from "../../memory/upkeep/joining.ts";
-import { giveUpWhole, partsLeft, rederiveAlone, rederiveWhole } from "../../memory/upkeep/rederiving.ts";
+import {
+  giveUpWhole,
+  type PreparedTexts,
+  partsLeft,
+  rederiveAlone,
+  rederiveWhole,
+} from "../../memory/upkeep/rederiving.ts";
 import { nextExpiry, retain } from "../../memory/upkeep/retention.ts";
 import { type MemoryGroup, UpkeepRows } from "../../memory/upkeep/upkeep-rows.ts";
 import type { PinnedHook } from "../../protocol/definitions.ts";
@@ -228,11 +234,11 @@ export class MemoryUpkeep {
       this.#put({ ...this.#state, run: this.#newRun(members, n) });
       return 0;
     }
-    const vectors = await this.#vectorsOf(memory === undefined ? [] : [memory]);
+    const prepared = await this.#textsOf(memory === undefined ? [] : [memory]);
     await corpus.change(() => {
       const now = corpus.rows.memories.find(n);
       this.#rows.unmark(n);
-      if (now?.hidden) rederiveAlone(corpus, now, vectors);
+      if (now?.hidden) rederiveAlone(corpus, now, prepared);
     });
     return 0;
   }
@@ -270,7 +276,7 @@ export class MemoryUpkeep {
 
   async #inputOf(members: readonly StoredMemory[]): Promise<JsonObject> {
     const [first] = members;
-    const texts = await Promise.all(members.map((memory) => this.ports.corpus.textOf(memory)));
+    const texts = await Promise.all(members.map((memory) => this.ports.corpus.texts.of(memory)));
     return {
       memories: members.map(({ id, type, significance, speaker, time, validFrom, version }, index) => ({
         ...{ id, version, type, significance, content: texts[index] ?? "", validFrom: toIso(validFrom) },
@@ -289,7 +295,7 @@ export class MemoryUpkeep {
     const { corpus } = this.ports;
     const prepared = await prepareJoin(corpus, userId, operations);
     const { whole } = run;
-    const vectors = await this.#vectorsOf(this.#found(run));
+    const texts = await this.#textsOf(this.#found(run));
     await corpus.change(() => {
       this.#end();
       if (whole === undefined) return applyJoin(corpus, run.members, prepared);
@@ -300,7 +306,7 @@ export class MemoryUpkeep {
       // What has changed meanwhile is begun anew: the mark is still there.
       if (memory !== undefined && (!isCurrent || this.#found(run).length < run.members.length)) return [];
       this.#rows.unmark(whole);
-      if (memory?.hidden) rederiveWhole(corpus, memory, run.members, prepared, vectors);
+      if (memory?.hidden) rederiveWhole(corpus, memory, run.members, prepared, texts);
       return [];
     });
     return 0;
@@ -311,12 +317,12 @@ export class MemoryUpkeep {
     const { corpus } = this.ports;
     const { whole } = run;
     const found = this.#found(run);
-    const vectors = await this.#vectorsOf(found);
+    const prepared = await this.#textsOf(found);
     await corpus.change(() => {
       this.#end({ failed: true });
       const memory = whole === undefined ? undefined : corpus.rows.memories.find(whole);
       if (whole !== undefined) this.#rows.unmark(whole);
-      if (memory?.hidden) giveUpWhole(corpus, memory, this.#found(run), vectors);
+      if (memory?.hidden) giveUpWhole(corpus, memory, this.#found(run), prepared);
     });
     return 0;
   }
@@ -338,8 +344,11 @@ export class MemoryUpkeep {
     return members.flatMap(([n]) => this.ports.corpus.rows.memories.find(n) ?? []);
   }
 
-  async #vectorsOf(memories: readonly StoredMemory[]): Promise<unknown> {
-    return this.ports.corpus.ports.index.prepare(memories.map(({ content }) => content));
+  async #textsOf(memories: readonly StoredMemory[]): Promise<PreparedTexts> {
+    const { corpus } = this.ports;
+    const texts = new Map<string, string>();
+    for (const memory of memories) texts.set(memory.hash, await corpus.texts.of(memory));
+    return { texts, vectors: await corpus.ports.index.prepare([...texts.values()]) };
   }
 }
 

@@ -68,7 +68,7 @@ export async function* memoryLines(corpus: Corpus): AsyncGenerator<{ memory: Mem
     const page = memories.list("all", { state }, { order: "asc", after, limit: PAGE });
     for (const memory of page) {
       const { n, content: _content, long: _long, ref: _ref, hash: _hash, ...same } = memory;
-      const text = await corpus.textOf(memory);
+      const text = await corpus.texts.of(memory);
       // SAFETY: what is stored is what the schema admits.
       const log = memories.log(n) as unknown as MemoryLine["log"];
       yield { memory: { ...same, text, sources: memories.sources(n), parts: memories.parts(n), log } };
@@ -103,7 +103,7 @@ export function restoreMemory(corpus: Corpus, { line, hash, vectors }: PreparedM
   const long = isLong(text);
   const memory: StoredMemory = { ...same, n, hash, long, ref: null, content: long ? excerptOf(text) : text };
   const { memories, pending } = corpus.rows;
-  memories.put(memory);
+  corpus.rows.restore(memory);
   // SAFETY: the schema has checked what reads need of an entry.
   for (const entry of log as unknown as MemoryLogEntry[]) memories.addLog(n, entry);
   for (const one of sources) memories.addSource(n, one);

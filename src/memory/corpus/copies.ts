@@ -95,6 +95,7 @@ export class Copies {
       if (!(await this.#copy(batch, attempt))) break;
     }
     await attempt(() => this.ports.pump());
+    this.corpus.prune();
     if (errors.length > 0) throw errors[0];
     this.#succeeded();
   }
@@ -133,7 +134,7 @@ export class Copies {
     const memory = memories.find(n);
     const text = memories.text(n);
     if (memory === undefined || text === undefined) return;
-    const key = this.corpus.objectKey({ id: memory.id, version: text.version });
+    const key = this.corpus.texts.objectKey({ id: memory.id, version: text.version });
     await objects.put(key, new TextEncoder().encode(text.text), { mediaType: "text/plain; charset=utf-8" });
     this.corpus.ports.database.transaction(() => {
       const now = memories.find(n);

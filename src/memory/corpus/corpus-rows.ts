@@ -2,11 +2,14 @@
  * Writes decisions into the rows of a memory: the memory, its log and sources, its text, its entry of the index, and the mark that
  * its copies are behind. Everything in one transaction, the caller's.
  *
- * MEMBATCH-1  Memories that are written together are one change of the index, which writes each of its rows once.
+ * MEMBATCH-1  Memories that are written together are one change of the index, which writes each of its rows once, and one of the counts.
+ * MEMBATCH-2  The numbers of memories are kept beside them, so that the state of a memory is read without counting its rows.
+ * MEMBATCH-3  A change that leaves a text as it is leaves the text's words and its vector in the index, also where the actor has only its beginning.
  */
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Decided } from "./decide.ts";
+import { MemoryCounts } from "./memory-counts.ts";
 import type { IndexEntry, MemoryIndex } from "./memory-index.ts";
 import { MemoryStore } from "./memory-store.ts";
 import { Pending } from "./pending.ts";
@@ -21,6 +24,7 @@ export class CorpusRows {
   readonly memories: MemoryStore;
   readonly pending: Pending;
   readonly tombstones: Tombstones;
+  readonly counts: MemoryCounts;
 
   constructor(
     database: ActorDatabase,
@@ -30,6 +34,7 @@ export class CorpusRows {
     this.memories = new MemoryStore(database);
     this.pending = new Pending(database);
     this.tombstones = new Tombstones(database);
+    this.counts = new MemoryCounts(database);
   }
 
   /** Does all that `body` does to the index at its end. Nothing in it may be rolled back alone. */
@@ -38,7 +43,7 @@ export class CorpusRows {
     this.#waiting = waiting;
     let value: Value;
     try {
-      value = body();
+      value = this.counts.together(body);
     } finally {
       this.#waiting = null;
     }
@@ -52,23 +57,39 @@ export class CorpusRows {
     return value;
   }
 
-  /** Stores a decision. `before` is the memory that it changes. `prepared` is that of the index for the new text. */
-  apply({ memory, log, text }: Decided, before: StoredMemory | undefined, prepared: unknown): StoredMemory {
+  /**
+   * Stores a decision. `before` is the memory that it changes. `prepared` is that of the index for the new text, or for `known`: the whole text
+   * of a memory that comes back to searches.
+   */
+  apply(
+    { memory, log, text }: Decided,
+    before: StoredMemory | undefined,
+    prepared: unknown,
+    known?: string,
+  ): StoredMemory {
     const { n } = memory;
     this.memories.put(memory);
+    this.counts.changed(before, memory);
     this.memories.addLog(n, log);
     for (const source of log.sources) this.memories.addSource(n, source);
     const objects = text === undefined || before === undefined ? [] : this.#objectsOf(before);
     if (text !== undefined && memory.long) this.memories.putText(n, memory.version, text);
     else if (text !== undefined && before?.long === true) this.memories.removeText(n);
-    this.#indexed(memory, before, text, prepared);
+    this.#indexed(memory, before, text ?? known, prepared);
     this.pending.note(n, objects);
     return memory;
+  }
+
+  /** Stores a memory of an import. */
+  restore(memory: StoredMemory): void {
+    this.memories.put(memory);
+    this.counts.changed(undefined, memory);
   }
 
   /** Takes a memory out of searches, or ends it, without a new version. */
   hide(memory: StoredMemory, change: Partial<Pick<StoredMemory, "hidden" | "state">>): void {
     this.memories.put({ ...memory, ...change });
+    this.counts.changed(memory, { ...memory, ...change });
     this.#notFound(memory.n);
     this.pending.note(memory.n);
   }
@@ -82,6 +103,7 @@ export class CorpusRows {
     const { n, id } = memory;
     this.pending.note(n, this.#objectsOf(memory));
     this.memories.remove(n);
+    this.counts.changed(memory, undefined);
     this.#notFound(n);
     this.tombstones.put({ n, id, at: now, isErased, hash });
   }
@@ -100,7 +122,7 @@ export class CorpusRows {
     prepared: unknown,
   ): void {
     if (isFound(memory)) {
-      const entry = indexEntry(memory, text);
+      const entry = indexEntry(memory, text ?? this.memories.text(memory.n)?.text);
       if (this.#waiting === null) this.index.put([entry], prepared);
       else this.#waiting.set(memory.n, { entry, prepared });
     } else if (before !== undefined && isFound(before)) {
@@ -114,11 +136,12 @@ export class CorpusRows {
   }
 }
 
-/** Returns the index entry of a memory. `text` is the whole text where the row has only its beginning. */
-export function indexEntry(memory: StoredMemory, text = memory.content): IndexEntry {
+/** Returns the index entry of a memory. `text` is the whole text where the row has only its beginning and it is known. */
+export function indexEntry(memory: StoredMemory, text?: string): IndexEntry {
   return {
     n: memory.n,
-    text,
+    text: text ?? memory.content,
+    ...(memory.long && text === undefined && { isCut: true as const }),
     type: memory.type,
     time: memory.time ?? memory.createdAt,
     significance: memory.significance,

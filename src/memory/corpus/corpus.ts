@@ -24,18 +24,20 @@ import type {
   MemoryWhy,
   MemoryWriter,
 } from "../../protocol/memory.ts";
-import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { type Page, type PageOptions, pageOf } from "../../shared/page.ts";
 import { validate } from "../../shared/validation.ts";
 import { ContentHash } from "./content-hash.ts";
 import { CorpusRows } from "./corpus-rows.ts";
 import { archived, type Cause, changed, isOwnWord, written } from "./decide.ts";
-import { DEFAULT_RESULTS, MAX_QUERY_LENGTH } from "./limits.ts";
+import { indexQuery } from "./index-query.ts";
+import { Pruning } from "./kept-days.ts";
 import { memoryId, numberOf } from "./memory-id.ts";
 import type { MemoryIndex } from "./memory-index.ts";
+import { MemoryTexts } from "./memory-texts.ts";
 import { Requests } from "./requests.ts";
 import {
+  type CheckedFilter,
   type CheckedInput,
   changeSchema,
   checkSizes,
@@ -75,13 +77,17 @@ interface PreparedInput {
 export class Corpus {
   readonly rows: CorpusRows;
   readonly hash: ContentHash;
+  readonly texts: MemoryTexts;
   readonly #requests: Requests;
+  readonly #pruning: Pruning;
   #exists = false;
 
   constructor(readonly ports: CorpusPorts) {
-    this.rows = new CorpusRows(ports.database, ports.index, (memory) => this.objectKey(memory));
+    this.rows = new CorpusRows(ports.database, ports.index, (memory) => this.texts.objectKey(memory));
+    this.texts = new MemoryTexts(ports, this.rows.memories);
     this.hash = new ContentHash(ports.keyValue);
     this.#requests = new Requests(ports.database);
+    this.#pruning = new Pruning(ports.database);
   }
 
   /** Reports whether the agent has ever had a memory. */
@@ -106,13 +112,13 @@ export class Corpus {
     const stored = await this.change(() =>
       this.rows.together(() => prepared.map((one) => this.#writeOne(one, writer, cause, vectors))),
     );
-    return stored.map((memory) => toMemory(id, memory, this.textInRows(memory)));
+    return stored.map((memory) => toMemory(id, memory, this.texts.inRows(memory)));
   }
 
   /** As `MemoryApi.readMemory`. */
   async read(reader: MemoryReader, id: string): Promise<Memory> {
     const memory = this.seen(reader, id);
-    return toMemory(this.ports.agent().id, memory, await this.textOf(memory));
+    return toMemory(this.ports.agent().id, memory, await this.texts.of(memory));
   }
 
   /** As `MemoryApi.listMemories`. */
@@ -147,29 +153,13 @@ export class Corpus {
   async find(reader: MemoryReader, given: MemoryQuery) {
     const { tenant } = this.ports.agent();
     const visible = visibleTo(reader, tenant);
-    const { query, limit, now, minRelevance, weights, ...filter } = validate(querySchema, given, "/query");
+    const query = validate(querySchema, given, "/query");
     if (!this.exists) return { matches: [], semantic: "none" as const };
     await this.#endDue();
-    const { type, metadata, subject, speaker, session, from, before } = filter;
-    const needsNumbers = metadata !== undefined || (visible !== "all" && "owner" in visible);
-    const { matches, semantic } = await this.ports.index.search({
-      text: query.slice(0, MAX_QUERY_LENGTH).toWellFormed(),
-      now: now ?? this.ports.clock.now(),
-      limit: limit ?? DEFAULT_RESULTS,
-      minRelevance: minRelevance ?? 0,
-      weights: defined(weights ?? {}),
-      filter: defined({
-        types: type === undefined || Array.isArray(type) ? type : [type],
-        speaker,
-        session,
-        from,
-        before,
-        userId: subject?.userId,
-        conversationId: subject?.conversationId,
-      }),
-      visible: visible !== "all" && "owner" in visible ? "all" : visible,
-      ...(needsNumbers && { allowed: this.rows.memories.numbers(visible, filter) }),
-    });
+    const numbers = (filter: CheckedFilter) => this.rows.memories.numbers(visible, filter);
+    const { matches, semantic } = await this.ports.index.search(
+      indexQuery(query, visible, numbers, this.ports.clock.now()),
+    );
     const memories = this.rows.memories.byNumbers(matches.map(({ n }) => n));
     return {
       matches: matches.flatMap(({ n, score }) => {
@@ -194,7 +184,7 @@ export class Corpus {
       if (ifVersion !== undefined && memory.version !== ifVersion) throw staleVersion(memory, ifVersion);
       return this.changeOne(memory, change, cause, { hash, vectors });
     });
-    return toMemory(this.ports.agent().id, stored, await this.textOf(stored));
+    return toMemory(this.ports.agent().id, stored, await this.texts.of(stored));
   }
 
   /** As `MemoryApi.deleteMemory`. */
@@ -211,7 +201,7 @@ export class Corpus {
   async archive(writer: MemoryWriter, id: string): Promise<Memory> {
     const cause = this.causeOf(writer);
     const stored = await this.change(() => this.archiveOne(this.seen(writer.reader, id), cause));
-    return toMemory(this.ports.agent().id, stored, await this.textOf(stored));
+    return toMemory(this.ports.agent().id, stored, await this.texts.of(stored));
   }
 
   /** As `MemoryApi.whyMemory`. */
@@ -219,17 +209,22 @@ export class Corpus {
     const memory = this.seen(reader, id);
     const { memories } = this.rows;
     return {
-      memory: toMemory(this.ports.agent().id, memory, await this.textOf(memory)),
+      memory: toMemory(this.ports.agent().id, memory, await this.texts.of(memory)),
       sources: memories.sources(memory.n),
       derivedFrom: memories.parts(memory.n),
       log: memories.log(memory.n),
     };
   }
 
-  /** Returns the numbers of memories, and of those whose copies are behind. */
+  /** Returns the numbers of memories, and of those whose copies are behind, of which it counts 1 000 at most. */
   status(): { memories: number; archived: number; pending: number } {
     if (!this.exists) return { memories: 0, archived: 0, pending: 0 };
-    return { ...this.rows.memories.count(), pending: this.rows.pending.count() };
+    return { ...this.rows.counts.get(), pending: this.rows.pending.count() };
+  }
+
+  /** Deletes some of what is kept for some days only. */
+  prune(): void {
+    if (this.exists) this.#pruning.prune(this.ports.clock.now());
   }
 
   /** Returns a memory that the reader may see. Throws `NOT_FOUND`. */
@@ -351,31 +346,6 @@ export class Corpus {
     return this.rows.apply(written(identity, input, cause), undefined, vectors);
   }
 
-  /** Returns a text where it is in rows; `undefined` where it is with the object store. */
-  textInRows(memory: StoredMemory): string | undefined {
-    if (!memory.long) return memory.content;
-    return this.rows.memories.text(memory.n)?.text;
-  }
-
-  /** Returns the whole text of a memory. Throws `UNAVAILABLE` while the object store does not have it. */
-  async textOf(memory: StoredMemory): Promise<string> {
-    const text = this.textInRows(memory);
-    if (text !== undefined) return text;
-    try {
-      const object = memory.ref === null ? null : await this.ports.objects()?.get(memory.ref);
-      if (object) return new TextDecoder().decode(object.bytes);
-    } catch (cause) {
-      throw textUnavailable(cause);
-    }
-    throw textUnavailable();
-  }
-
-  /** Returns the key of the object of a memory's text. Each text has its own. */
-  objectKey({ id, version }: Pick<StoredMemory, "id" | "version">): string {
-    const { tenant, id: agentId } = this.ports.agent();
-    return `${encodeURIComponent(tenant)}/${agentId}/memories/${id}/${version}`;
-  }
-
   async #prepare(writer: MemoryWriter, input: CheckedInput): Promise<PreparedInput> {
     const subject = writer.subject ?? input.subject ?? {};
     const userId = subject.userId ?? null;
@@ -391,7 +361,7 @@ export class Corpus {
 
   #writeOne(prepared: PreparedInput, writer: MemoryWriter, cause: Cause, vectors: unknown): StoredMemory {
     const { input, userId, conversationId, hash, request } = prepared;
-    const first = request === null ? undefined : this.#requests.find(request);
+    const first = request === null ? undefined : this.#requests.find(request, cause.now);
     if (first !== undefined) return this.seen(writer.reader, first);
     const { content, key, subject: _, idempotencyKey: __, ...fields } = input;
     const known = key === undefined ? undefined : this.withKey(key, userId, conversationId);
@@ -399,7 +369,7 @@ export class Corpus {
       known === undefined
         ? this.insertOne({ userId, conversationId, hash }, input, cause, vectors)
         : this.changeOne(known, { ...fields, content }, cause, { hash, vectors });
-    if (request !== null) this.#requests.put(request, stored.id);
+    if (request !== null) this.#requests.put(request, stored.id, cause.now);
     return stored;
   }
 
@@ -420,11 +390,4 @@ export function staleVersion({ version }: StoredMemory, expected: number): Drama
     "CONFLICT",
     `The memory has version ${version}, not ${expected}. Read it again, and repeat the change.`,
   );
-}
-
-function textUnavailable(cause?: unknown): DramatisError {
-  return new DramatisError("UNAVAILABLE", "The text of this memory cannot be read right now. Try again.", {
-    retriable: true,
-    cause,
-  });
 }

@@ -42,6 +42,10 @@ export class Extractions {
     this.#offers = new Offers(corpus.ports.database);
   }
 
+  get #now(): number {
+    return this.corpus.ports.clock.now();
+  }
+
   /** As `MemoryApi.offerMemories`. */
   async offer(
     reader: MemoryReader,
@@ -50,12 +54,12 @@ export class Extractions {
     const { operationId, query, limit = DEFAULT_OFFER } = validate(offerSchema, given, "/offer");
     const { corpus } = this;
     if (!corpus.exists) return [];
-    const before = this.#offers.find(operationId);
+    const before = this.#offers.find(operationId, this.#now);
     if (before !== undefined) return this.#stillOffered(before.offered);
     const { matches } = await corpus.find(reader, { query, limit });
     const memories = matches.map(({ memory }) => memory);
     const offered = memories.map(({ id, version }): [string, number] => [id, version]);
-    await corpus.change(() => this.#offers.put(operationId, { offered }));
+    await corpus.change(() => this.#offers.put(operationId, { offered }, this.#now));
     return memories.map(toOffered);
   }
 
@@ -82,11 +86,11 @@ export class Extractions {
   apply(body: Extracted, prepared: PreparedExtraction): { outcomes: MemoryOutcome[]; armed: Promise<void> } {
     const { corpus } = this;
     corpus.createTables();
-    const before = this.#offers.find(body.operationId);
+    const before = this.#offers.find(body.operationId, this.#now);
     if (before?.outcomes !== undefined) return { outcomes: before.outcomes, armed: Promise.resolve() };
     const offered = new Map(before?.offered ?? []);
     const cause: Cause = {
-      now: corpus.ports.clock.now(),
+      now: this.#now,
       by: {
         kind: "extraction",
         conversationId: body.source.conversationId,
@@ -104,7 +108,7 @@ export class Extractions {
         );
       return this.#outcome(one, { body, cause, offered, vectors: prepared.vectors });
     });
-    this.#offers.put(body.operationId, { offered: before?.offered ?? [], outcomes });
+    this.#offers.put(body.operationId, { offered: before?.offered ?? [], outcomes }, this.#now);
     return { outcomes, armed: corpus.ports.noted() };
   }
 

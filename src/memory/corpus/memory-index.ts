@@ -7,6 +7,8 @@ import type { TextDescription } from "../ranking/describe-text.ts";
 /** A memory as an index keeps it: its text, and the facts that ranking reads. */
 export interface IndexEntry extends Omit<ColumnEntry, keyof TextDescription> {
   text: string;
+  /** The text is only the beginning of the memory's. The words and the vector that the index has of the whole text stay. */
+  isCut?: true;
 }
 
 export interface IndexQuery {

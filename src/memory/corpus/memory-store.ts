@@ -24,7 +24,6 @@ const NEXT = `SELECT MAX(
   (SELECT COALESCE(MAX(n), 0) FROM memories), (SELECT COALESCE(MAX(n), 0) FROM memory_tombstones)) + 1 AS n`;
 const BY_KEY = "SELECT * FROM memories WHERE key = ? ORDER BY n";
 const BY_HASH = "SELECT * FROM memories WHERE hash = ? ORDER BY n";
-const COUNT = `SELECT COUNT(*) AS memories, COUNT(*) FILTER (WHERE state = 'archived') AS archived FROM memories`;
 const ENDING =
   "SELECT * FROM memories WHERE valid_to <= ? AND valid_to IS NOT NULL AND state = 'current' LIMIT 100";
 const AFTER = "SELECT * FROM memories WHERE n > ? AND state = 'current' AND hidden = 0 ORDER BY n LIMIT ?";
@@ -164,12 +163,6 @@ export class MemoryStore {
   remove(n: number): void {
     for (const statement of [REMOVE, REMOVE_LOG, REMOVE_SOURCES, REMOVE_PARTS, REMOVE_TEXT])
       this.database.run(statement, n);
-  }
-
-  count(): { memories: number; archived: number } {
-    return (
-      this.database.all<{ memories: number; archived: number }>(COUNT)[0] ?? { memories: 0, archived: 0 }
-    );
   }
 
   /** Returns memories that are still current and end by `now`. */

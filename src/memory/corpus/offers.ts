@@ -1,9 +1,10 @@
-/** The memories that extractions were offered, and the outcomes of what they did, by operation. */
+/** The memories that extractions were offered, and the outcomes of what they did, by operation. Kept for a week (MEMPRUNE-1). */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { MemoryOutcome } from "../../protocol/memory.ts";
+import { dayOf, KEPT_DAYS } from "./kept-days.ts";
 
-const GET = "SELECT body FROM memory_offers WHERE operation_id = ?";
-const PUT = "INSERT OR REPLACE INTO memory_offers (operation_id, body) VALUES (?, ?)";
+const GET = `SELECT body FROM memory_offers WHERE operation_id = ? AND day IN (${KEPT_DAYS}) ORDER BY day DESC`;
+const PUT = "INSERT OR REPLACE INTO memory_offers (day, operation_id, body) VALUES (?, ?, ?)";
 
 export interface Offer {
   /** Ids with the versions that the extraction saw. */
@@ -15,13 +16,13 @@ export interface Offer {
 export class Offers {
   constructor(private readonly database: SqlDatabase) {}
 
-  find(operationId: string): Offer | undefined {
-    const [row] = this.database.all<{ body: string }>(GET, operationId);
+  find(operationId: string, now: number): Offer | undefined {
+    const [row] = this.database.all<{ body: string }>(GET, operationId, dayOf(now));
     // SAFETY: only `put` writes the column.
     return row === undefined ? undefined : (JSON.parse(row.body) as Offer);
   }
 
-  put(operationId: string, offer: Offer): void {
-    this.database.run(PUT, operationId, JSON.stringify(offer));
+  put(operationId: string, offer: Offer, now: number): void {
+    this.database.run(PUT, dayOf(now), operationId, JSON.stringify(offer));
   }
 }

@@ -6,7 +6,9 @@ const PUT = "INSERT OR REPLACE INTO memory_pending (n, seq, gone) VALUES (?, ?, 
 const LIST = "SELECT n, seq, gone FROM memory_pending WHERE n > ? ORDER BY n LIMIT ?";
 const DONE = "DELETE FROM memory_pending WHERE n = ? AND seq = ?";
 const REDERIVE = "INSERT OR IGNORE INTO memory_rederive (n) VALUES (?)";
-const COUNT = "SELECT COUNT(*) AS count FROM memory_pending";
+/** Marks that the state counts at most. */
+const MOST_COUNTED = 1_000;
+const COUNT = `SELECT COUNT(*) AS count FROM (SELECT 1 FROM memory_pending LIMIT ${MOST_COUNTED})`;
 
 type PendingRow = { n: number; seq: number; gone: string | null };
 
@@ -47,6 +49,7 @@ export class Pending {
     this.database.run(REDERIVE, n);
   }
 
+  /** Returns the number of marks, at most 1 000. */
   count(): number {
     return this.database.all<{ count: number }>(COUNT)[0]?.count ?? 0;
   }

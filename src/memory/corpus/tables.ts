@@ -23,8 +23,12 @@ const TABLES = [
     part INTEGER NOT NULL, n INTEGER NOT NULL, part_id TEXT NOT NULL, PRIMARY KEY (part, n)) WITHOUT ROWID`,
   "CREATE INDEX IF NOT EXISTS memory_parts_by_memory ON memory_parts (n)",
   "CREATE TABLE IF NOT EXISTS memory_texts (n INTEGER PRIMARY KEY, version INTEGER NOT NULL, text TEXT NOT NULL)",
-  "CREATE TABLE IF NOT EXISTS memory_requests (key TEXT PRIMARY KEY, hash TEXT NOT NULL, id TEXT NOT NULL) WITHOUT ROWID",
-  "CREATE TABLE IF NOT EXISTS memory_offers (operation_id TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
+  `CREATE TABLE IF NOT EXISTS memory_requests (
+    day INTEGER NOT NULL, key TEXT NOT NULL, hash TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (day, key)) WITHOUT ROWID`,
+  `CREATE TABLE IF NOT EXISTS memory_offers (
+    day INTEGER NOT NULL, operation_id TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (day, operation_id)) WITHOUT ROWID`,
+  "CREATE TABLE IF NOT EXISTS memory_counts (id INTEGER PRIMARY KEY, memories INTEGER NOT NULL, archived INTEGER NOT NULL)",
+  "INSERT OR IGNORE INTO memory_counts (id, memories, archived) VALUES (1, 0, 0)",
   `CREATE TABLE IF NOT EXISTS memory_tombstones (
     n INTEGER PRIMARY KEY, id TEXT NOT NULL, at INTEGER NOT NULL, erased INTEGER NOT NULL, hash TEXT)`,
   "CREATE INDEX IF NOT EXISTS memory_tombstones_by_hash ON memory_tombstones (hash) WHERE hash IS NOT NULL",

@@ -17,8 +17,14 @@ export function partsLeft(corpus: Corpus, whole: StoredMemory): StoredMemory[] {
   return corpus.rows.memories.parts(whole.n).flatMap((id) => corpus.findById(id) ?? []);
 }
 
-/** Decides, in the current transaction, about a memory that was made of no others (REDERIVE-1). `vectors` are those of its text. */
-export function rederiveAlone(corpus: Corpus, memory: StoredMemory, vectors: unknown): void {
+/** The whole texts of memories that may come back to searches, by their hashes, and what the index needs of these texts. */
+export interface PreparedTexts {
+  texts: ReadonlyMap<string, string>;
+  vectors: unknown;
+}
+
+/** Decides, in the current transaction, about a memory that was made of no others (REDERIVE-1). */
+export function rederiveAlone(corpus: Corpus, memory: StoredMemory, prepared: PreparedTexts): void {
   const { memories } = corpus.rows;
   const sources = memories.sources(memory.n);
   const log = memories.log(memory.n);
@@ -28,7 +34,7 @@ export function rederiveAlone(corpus: Corpus, memory: StoredMemory, vectors: unk
     return;
   }
   for (const entry of log) memories.addLog(memory.n, withoutPast(entry, sources));
-  comeBack(corpus, { ...memory, hidden: false }, vectors);
+  comeBack(corpus, { ...memory, hidden: false }, prepared);
 }
 
 /** Reports whether one of these sources has said the text as it is now. */
@@ -51,11 +57,12 @@ function withoutPast({ before: _, ...entry }: MemoryLogEntry, left: readonly Mem
 }
 
 /** Stores a memory that searches find again, as a new version. */
-function comeBack(corpus: Corpus, memory: StoredMemory, vectors: unknown): void {
+function comeBack(corpus: Corpus, memory: StoredMemory, { texts, vectors }: PreparedTexts): void {
   const { now, by } = causeOf(corpus);
+  const before = corpus.rows.memories.find(memory.n);
   const next = { ...memory, version: memory.version + 1, updatedAt: now };
   const log: MemoryLogEntry = { version: next.version, change: "restored", at: toIso(now), by, sources: [] };
-  corpus.rows.apply({ memory: next, log }, { ...memory, hidden: true }, vectors);
+  corpus.rows.apply({ memory: next, log }, before, vectors, texts.get(memory.hash));
 }
 
 /**
@@ -67,7 +74,7 @@ export function rederiveWhole(
   whole: StoredMemory,
   members: readonly Member[],
   { operations, vectors }: PreparedJoin,
-  partVectors: unknown,
+  preparedParts: PreparedTexts,
 ): void {
   const { memories, tombstones } = corpus.rows;
   const given = new Map(members);
@@ -75,7 +82,7 @@ export function rederiveWhole(
   const written = operations.find(({ operation }) => operation?.op === "write");
   const { operation, hash = "" } = written ?? {};
   if (operation?.op !== "write" || tombstones.hasHash(hash)) {
-    giveUpWhole(corpus, whole, parts, partVectors);
+    giveUpWhole(corpus, whole, parts, preparedParts);
     return;
   }
   for (const { conversationId, turnId } of memories.sources(whole.n))
@@ -84,20 +91,23 @@ export function rederiveWhole(
   const { content, significance } = operation;
   const cause = { ...causeOf(corpus), tainted };
   const after = corpus.changeOne(whole, { content, significance }, cause, { hash, vectors });
-  if (after.hidden) comeBack(corpus, { ...after, hidden: false, tainted }, vectors);
+  if (after.hidden) {
+    const texts = new Map([[after.hash, content]]);
+    comeBack(corpus, { ...after, hidden: false, tainted }, { texts, vectors });
+  }
   // The log has the text that was true before: it told of what was erased.
   for (const entry of memories.log(whole.n)) memories.addLog(whole.n, withoutPast(entry, []));
   for (const part of parts) joinPart(corpus, whole, part);
 }
 
-/** Erases a summary, and brings what is left of its memories back to searches. `vectors` are those of their texts. */
+/** Erases a summary, and brings what is left of its memories back to searches. */
 export function giveUpWhole(
   corpus: Corpus,
   whole: StoredMemory,
   parts: readonly StoredMemory[],
-  vectors: unknown,
+  prepared: PreparedTexts,
 ): void {
   corpus.eraseOne(whole, { isErased: true, hash: null });
   for (const part of parts)
-    if (part.state === "archived" && !part.hidden) comeBack(corpus, { ...part, state: "current" }, vectors);
+    if (part.state === "archived" && !part.hidden) comeBack(corpus, { ...part, state: "current" }, prepared);
 }

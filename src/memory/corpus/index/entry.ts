@@ -4,7 +4,7 @@ import { describeText, type TextDescription } from "../../ranking/describe-text.
 import type { IndexEntry } from "../memory-index.ts";
 
 /** The facts that ranking needs of a memory besides its text. */
-export interface Facts extends Omit<IndexEntry, "text">, TextDescription {
+export interface Facts extends Omit<IndexEntry, "text" | "isCut">, TextDescription {
   /** A hash of the text: a vector belongs to the text if its own hash is equal. */
   hash: number;
 }
@@ -30,6 +30,14 @@ export function quantize(vector: Float32Array): QuantizedVector {
 }
 
 /** Returns what the index keeps of a memory. */
-export function factsOf({ text, ...entry }: IndexEntry): Facts {
+export function factsOf({ text, isCut: _, ...entry }: IndexEntry): Facts {
   return { ...entry, ...describeText(text), hash: hash32(text) };
+}
+
+/** Returns what the index keeps of a memory of which only the beginning is known, where it had `before`. */
+export function changedFacts(entry: IndexEntry, before: Facts | undefined): Facts {
+  const facts = factsOf(entry);
+  if (before === undefined || entry.isCut !== true) return facts;
+  const { hash, words, flags } = before;
+  return { ...facts, hash, words, flags };
 }

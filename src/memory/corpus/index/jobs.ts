@@ -11,7 +11,7 @@ import type { ActorDatabase } from "../../../ports/sql-database.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Embedder } from "../../embedders/embedder.ts";
 import type { IndexEntry } from "../memory-index.ts";
-import { factsOf, type QuantizedVector } from "./entry.ts";
+import { changedFacts, type QuantizedVector } from "./entry.ts";
 import { vectorsOf } from "./prepared.ts";
 import { deleteRows, SpaceEdit, SpaceRows } from "./space-rows.ts";
 import {
@@ -29,7 +29,7 @@ const [FILLED_AT_ONCE, EMBEDDED_AT_ONCE] = [256, 64];
 /** Rows of a dropped space that are deleted at once. */
 const DELETED_AT_ONCE = 256;
 /** Rows that the status looks at, at most. */
-const MARKS_COUNTED = 1_000;
+const MARKS_COUNTED = 20;
 /** Time in which an embedder must answer, in milliseconds. */
 const EMBED_MS = 30_000;
 /** Pause after a failure, and at most, in milliseconds. */
@@ -38,7 +38,10 @@ const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1_000, 300_000];
 export interface IndexStatus {
   /** The embedder of searches; `null` where they go by words alone, absent before the first memory. */
   embedder?: SpaceEmbedder;
-  /** Memories without a vector in the space of searches or in a new one, and whether a new space is being filled. */
+  /**
+   * Memories without a vector in the space of searches or in a new one, and whether a new space is being filled. Beyond some rows with such
+   * memories, all memories that a row may have count.
+   */
   pending: { memories: number; isFilling: boolean };
   /** Why the last part failed, since when parts fail, and when the next one is tried. Times in milliseconds since the epoch. */
   error?: { message: string; since: number; retryAt: number };
@@ -102,13 +105,7 @@ export class IndexJobs {
 
   status(): IndexStatus {
     const state = this.ports.state();
-    const memories = state.spaces.reduce(
-      (sum, space) =>
-        this.#rows(space)
-          .marks(MARKS_COUNTED)
-          .reduce((all, { first }) => all + this.#lacking(space, first).entries.length, sum),
-      0,
-    );
+    const memories = state.spaces.reduce((sum, space) => sum + this.#lackingIn(space), 0);
     const { times: _, ...error } = this.#failure ?? { times: 0 };
     return {
       ...defined({ embedder: activeSpace(state)?.embedder }),
@@ -203,8 +200,10 @@ export class IndexJobs {
       const entries = next(after);
       const rows = this.#rows(space);
       const edit = new SpaceEdit(rows);
+      const active = activeSpace(state);
+      const known = active && new SpaceEdit(this.#rows(active));
       for (const entry of entries) {
-        const facts = factsOf(entry);
+        const facts = changedFacts(entry, entry.isCut ? known?.facts(entry.n) : undefined);
         edit.putFacts(facts);
         const vector = made.get(entry.text);
         if (vector !== undefined) edit.putVector(facts.n, facts.hash, vector);
@@ -266,6 +265,22 @@ export class IndexJobs {
       return facts === undefined || edit.hasVector(n, facts.hash) ? [] : [{ n, text, hash: facts.hash }];
     });
     return { entries, edit };
+  }
+
+  /** Returns the number of memories of a space that have no vector, exactly while few rows have such. */
+  #lackingIn(space: Space): number {
+    const rows = this.#rows(space);
+    const marks = rows.marks(MARKS_COUNTED);
+    const edit = new SpaceEdit(rows);
+    let count = 0;
+    for (const { first } of marks) {
+      for (let n = first; n < first + rows.vectorsPerRow; n++) {
+        const facts = edit.facts(n);
+        if (facts !== undefined && !edit.hasVector(n, facts.hash)) count += 1;
+      }
+    }
+    const others = marks.length < MARKS_COUNTED ? 0 : rows.countMarks() - marks.length;
+    return count + others * rows.vectorsPerRow;
   }
 
   #left(): number {

@@ -17,7 +17,7 @@ import { rank } from "../../ranking/rank.ts";
 import { FullText } from "../full-text.ts";
 import type { IndexEntry, IndexQuery, IndexResult, MemoryIndex } from "../memory-index.ts";
 import { UnreadableBlock } from "./blocks.ts";
-import { factsOf } from "./entry.ts";
+import { changedFacts } from "./entry.ts";
 import { IndexJobs, type IndexStatus } from "./jobs.ts";
 import { LoadedSpace } from "./loaded-space.ts";
 import type { IndexPool } from "./pool.ts";
@@ -29,7 +29,7 @@ import { activeSpace, NO_SPACES, type Space, type SpacesState, unreadable, wanti
 
 /** Time in which the vector of a query must be there, in milliseconds. */
 const QUERY_MS = 5_000;
-const STATE_KEY = "memory.index";
+const STATE_KEY = "memory:index";
 
 export interface SearchIndexPorts {
   database: ActorDatabase;
@@ -78,23 +78,26 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     return preparedVectors(wanted, former, texts);
   }
 
-  /** Writes memories, in the caller's transaction. Replaces those of the same keys. */
+  /** Writes memories, in the caller's transaction. Replaces those of the same keys, and of a text that is cut all but the text. */
   put(entries: readonly IndexEntry[], prepared: PreparedVectors = NO_VECTORS): void {
     const state = this.#wanting(entries, prepared);
-    const all = entries.map((entry) => ({ entry, facts: factsOf(entry) }));
+    const kept = new Set<number>();
     for (const space of state.spaces) {
       const rows = new SpaceRows(this.ports.database, space);
       const edit = new SpaceEdit(rows);
-      for (const { entry, facts } of all) {
-        if (space.filledTo !== null && facts.n > space.filledTo) continue;
+      for (const entry of entries) {
+        if (space.filledTo !== null && entry.n > space.filledTo) continue;
+        const before = entry.isCut ? edit.facts(entry.n) : undefined;
+        if (before !== undefined) kept.add(entry.n);
+        const facts = changedFacts(entry, before);
         edit.putFacts(facts);
-        const vector = prepared.vectorOf(space.embedder, entry.text);
+        const vector = before === undefined ? prepared.vectorOf(space.embedder, entry.text) : undefined;
         if (vector !== undefined) edit.putVector(facts.n, facts.hash, vector);
         else if (!edit.hasVector(facts.n, facts.hash)) rows.mark(facts.n);
       }
       this.#flush(space, edit);
     }
-    for (const { n, text } of entries) this.#fullText.put(n, text);
+    for (const { n, text } of entries) if (!kept.has(n)) this.#fullText.put(n, text);
   }
 
   /** Removes memories, in the caller's transaction. */

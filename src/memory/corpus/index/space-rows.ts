@@ -34,6 +34,7 @@ const SPAN = 2 ** 32;
 const CREATE = "CREATE TABLE IF NOT EXISTS memory_index (key INTEGER PRIMARY KEY, data BLOB NOT NULL)";
 const READ = "SELECT data FROM memory_index WHERE key = ?";
 const RANGE = "SELECT key, data FROM memory_index WHERE key >= ? AND key < ? ORDER BY key LIMIT ?";
+const COUNT = "SELECT COUNT(*) AS count FROM memory_index WHERE key >= ? AND key < ?";
 const WRITE =
   "INSERT INTO memory_index (key, data) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET data = excluded.data";
 const ADD = "INSERT OR IGNORE INTO memory_index (key, data) VALUES (?, ?)";
@@ -139,6 +140,13 @@ export class SpaceRows {
       first: (key % SPAN) * this.vectorsPerRow,
       note: data.length === 0 ? null : JSON.parse(new TextDecoder().decode(data)),
     }));
+  }
+
+  /** Returns the number of marked blocks. */
+  countMarks(): number {
+    const { number } = this.space;
+    const range = [keyOf(number, MARKS, 0), keyOf(number, MARKS + 1, 0)];
+    return this.database.all<{ count: number }>(COUNT, ...range)[0]?.count ?? 0;
   }
 
   /** Replaces what a mark says; `null` removes the mark. */

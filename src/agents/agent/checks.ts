@@ -1,0 +1,71 @@
+/** Checks of the identity that a caller gives an agent. */
+import { z } from "zod";
+import { checkPrices } from "../../library/prices.ts";
+import { parseReference } from "../../library/reference.ts";
+import { parsePersonaSource } from "../../library/resolve.ts";
+import type { AgentIdentity } from "../../protocol/agent-api.ts";
+import { type AgentBudget, agentBudgetSchema } from "../../protocol/budget.ts";
+import type { Persona, VersionChain } from "../../protocol/definitions.ts";
+import { locationHintSchema } from "../../protocol/location-policy.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { agentIdSchema, agentMetadataSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
+import type { DefinitionReference } from "../../shared/identifiers.ts";
+import { mayAuthor, type Principal } from "../../shared/principal.ts";
+import { toIso } from "../../shared/time.ts";
+
+const projectIds = z.array(definitionIdSchema).min(1, "Give at least one project.").max(100).optional();
+export const createSchema = z.strictObject({
+  id: agentIdSchema,
+  persona: z.unknown(),
+  projectIds,
+  budget: agentBudgetSchema.exactOptional(),
+  metadata: agentMetadataSchema.exactOptional(),
+  locationHint: locationHintSchema.exactOptional(),
+});
+export const changeSchema = z.strictObject({
+  persona: z.unknown().optional(),
+  projectIds,
+  budget: agentBudgetSchema.nullable().exactOptional(),
+  metadata: agentMetadataSchema.nullable().exactOptional(),
+});
+
+/** Resolves what a persona of a tenant names. */
+export interface PersonaPorts {
+  resolve(tenant: string, persona: Persona | DefinitionReference): Promise<VersionChain>;
+  upkeep(tenant: string, persona: Persona | DefinitionReference): Promise<unknown>;
+}
+
+/** Returns a persona as stored. Throws `INVALID_INPUT` if it does not parse or resolve, or lacks prices that a budget needs. */
+export async function checkedPersona(
+  ports: PersonaPorts,
+  value: unknown,
+  tenant: string,
+  budget: AgentBudget = {},
+): Promise<AgentIdentity["persona"]> {
+  try {
+    const source = parsePersonaSource(value, "/persona");
+    const chain = await ports.resolve(tenant, source);
+    checkPrices(chain, budget);
+    if (chain.persona.definition.memory?.consolidation?.by !== undefined) await ports.upkeep(tenant, source);
+    return typeof source === "string" ? parseReference(source) : source;
+  } catch (error) {
+    if (!(error instanceof DramatisError) || error.code !== "NOT_FOUND") throw error;
+    const { message } = error;
+    throw new DramatisError("INVALID_INPUT", message, { errors: [{ path: "/persona", message }] });
+  }
+}
+
+/** The directory keeps the newest update, so its time must ascend even if the clock does not. */
+export function changed(
+  now: number,
+  current: AgentIdentity,
+  change: Partial<Pick<AgentIdentity, "persona" | "projectIds" | "budget" | "metadata">>,
+): AgentIdentity {
+  const updatedAt = Math.max(now, Date.parse(current.updatedAt) + 1);
+  return { ...current, ...change, updatedAt: toIso(updatedAt) };
+}
+
+export function checkAuthor(principal: Principal): void {
+  if (!mayAuthor(principal))
+    throw new DramatisError("FORBIDDEN", "Only authors may create and change agents.");
+}

@@ -1,0 +1,39 @@
+/** The query of the index that a search makes. Pure. */
+import type { z } from "zod";
+import { defined } from "../../shared/defined.ts";
+import { DEFAULT_RESULTS, MAX_QUERY_LENGTH } from "./limits.ts";
+import type { IndexQuery } from "./memory-index.ts";
+import type { CheckedFilter, querySchema } from "./schemas.ts";
+import type { Visible } from "./visibility.ts";
+
+/**
+ * Returns the query of the index. `numbers` returns the memories that match a filter which the index does not have, and whose numbers are
+ * therefore read from the rows. `now` is the time of the question, unless it names another one.
+ */
+export function indexQuery(
+  { query, limit, now: asked, minRelevance, weights, ...filter }: z.output<typeof querySchema>,
+  visible: Visible,
+  numbers: (filter: CheckedFilter) => ReadonlySet<number>,
+  now: number,
+): IndexQuery {
+  const { type, metadata, subject, speaker, session, from, before } = filter;
+  const hasOwner = visible !== "all" && "owner" in visible;
+  return {
+    text: query.slice(0, MAX_QUERY_LENGTH).toWellFormed(),
+    now: asked ?? now,
+    limit: limit ?? DEFAULT_RESULTS,
+    minRelevance: minRelevance ?? 0,
+    weights: defined(weights ?? {}),
+    filter: defined({
+      types: type === undefined || Array.isArray(type) ? type : [type],
+      speaker,
+      session,
+      from,
+      before,
+      userId: subject?.userId,
+      conversationId: subject?.conversationId,
+    }),
+    visible: hasOwner ? "all" : visible,
+    ...((metadata !== undefined || hasOwner) && { allowed: numbers(filter) }),
+  };
+}

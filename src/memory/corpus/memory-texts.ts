@@ -1,0 +1,51 @@
+/** The whole texts of memories: in their rows, in a table of long texts until they are copied, or with the object store. */
+import type { ObjectStore } from "../../ports/object-store.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import type { MemoryStore } from "./memory-store.ts";
+import type { StoredMemory } from "./stored-memory.ts";
+
+export interface TextPorts {
+  /** Where long texts are; `null` if the application has none. */
+  objects(): ObjectStore | null;
+  /** The agent. Throws `NOT_FOUND` if it was never created. */
+  agent(): { id: string; tenant: string };
+}
+
+export class MemoryTexts {
+  constructor(
+    private readonly ports: TextPorts,
+    private readonly memories: MemoryStore,
+  ) {}
+
+  /** Returns a text where it is in rows; `undefined` where it is with the object store. */
+  inRows(memory: StoredMemory): string | undefined {
+    if (!memory.long) return memory.content;
+    return this.memories.text(memory.n)?.text;
+  }
+
+  /** Returns the whole text of a memory. Throws `UNAVAILABLE` while the object store does not have it. */
+  async of(memory: StoredMemory): Promise<string> {
+    const text = this.inRows(memory);
+    if (text !== undefined) return text;
+    try {
+      const object = memory.ref === null ? null : await this.ports.objects()?.get(memory.ref);
+      if (object) return new TextDecoder().decode(object.bytes);
+    } catch (cause) {
+      throw textUnavailable(cause);
+    }
+    throw textUnavailable();
+  }
+
+  /** Returns the key of the object of a memory's text. Each text has its own. */
+  objectKey({ id, version }: Pick<StoredMemory, "id" | "version">): string {
+    const { tenant, id: agentId } = this.ports.agent();
+    return `${encodeURIComponent(tenant)}/${agentId}/memories/${id}/${version}`;
+  }
+}
+
+function textUnavailable(cause?: unknown): DramatisError {
+  return new DramatisError("UNAVAILABLE", "The text of this memory cannot be read right now. Try again.", {
+    retriable: true,
+    cause,
+  });
+}
