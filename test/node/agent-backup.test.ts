@@ -3,13 +3,12 @@ import { expect, test } from "vitest";
 import { AgentBackup } from "../../src/agents/agent/backup.ts";
 import { AgentStore } from "../../src/agents/agent/store.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
-import type { ExtractedMemories } from "../../src/protocol/memory.ts";
 import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";
 
 const IDENTITY: AgentIdentity = {
   id: "keeper",
   tenant: "acme",
-  persona: { library: "test/plain" },
+  persona: { library: "test", id: "plain" },
   projectIds: ["default"],
   createdAt: "2025-01-01T00:00:00.000Z",
   updatedAt: "2025-01-01T00:00:00.000Z",
