@@ -9,6 +9,7 @@
 import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import type { ActorDatabase } from "../../../ports/sql-database.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { Embedder } from "../../embedders/embedder.ts";
 import type { IndexEntry } from "../memory-index.ts";
 import { changedFacts, type QuantizedVector } from "./entry.ts";
@@ -36,8 +37,8 @@ const EMBED_MS = 30_000;
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [1_000, 300_000];
 
 export interface IndexStatus {
-  /** The embedder of searches. */
-  embedder: SpaceEmbedder;
+  /** The embedder of searches; `null` where they go by words alone, absent before the first memory. */
+  embedder?: SpaceEmbedder;
   /**
    * Memories without a vector in the space of searches or in a new one, and whether a new space is being filled. Beyond some rows with such
    * memories, all memories that a row may have count.
@@ -108,7 +109,7 @@ export class IndexJobs {
     const memories = state.spaces.reduce((sum, space) => sum + this.#lackingIn(space), 0);
     const { error } = this;
     return {
-      embedder: activeSpace(state)?.embedder ?? null,
+      ...defined({ embedder: activeSpace(state)?.embedder }),
       pending: { memories, isFilling: state.spaces.some(({ filledTo }) => filledTo !== null) },
       ...(error && { error }),
     };
