@@ -22,10 +22,11 @@ import { IndexJobs, type IndexStatus } from "./jobs.ts";
 import { LoadedSpace } from "./loaded-space.ts";
 import type { IndexPool } from "./pool.ts";
 import { NO_VECTORS, type PreparedVectors, preparedVectors } from "./prepared.ts";
-import { allowedPlaces, visiblePlaces } from "./query.ts";
+import { allowedPlaces, visiblePlaces, visibleSpeakers } from "./query.ts";
 import { compareAll, cosine, type QueryVector, queryVector } from "./similarity.ts";
 import { createIndexTable, SpaceEdit, SpaceRows } from "./space-rows.ts";
 import { activeSpace, NO_SPACES, type Space, type SpacesState, unreadable, wanting } from "./spaces.ts";
+import { VisibleText } from "./visible-text.ts";
 
 /** Time in which the vector of a query must be there, in milliseconds. */
 const QUERY_MS = 5_000;
@@ -42,6 +43,18 @@ export interface SearchIndexPorts {
   formerEmbedder?(id: string): Promise<Embedder | null>;
   /** Returns the memories with keys above `n`, ascending, at most `limit`. */
   entriesAfter(n: number, limit: number): IndexEntry[];
+}
+
+/** The cosine of each place, and the factor of its vector; `NaN` where it has none yet. */
+interface Similarities {
+  cosines: Float32Array;
+  scales: Float32Array;
+}
+
+/** Reports whether all memories that the reader sees were compared. */
+function isComplete(rows: SpaceRows, { scales }: Similarities, visible: Uint8Array | undefined): boolean {
+  if (visible === undefined) return rows.marks(1).length === 0;
+  return visible.every((one, place) => one === 0 || !Number.isNaN(scales[place]));
 }
 
 export class SearchIndex implements MemoryIndex<PreparedVectors> {
@@ -115,10 +128,10 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     for (let attempt = 1; ; attempt++) {
       const space = await this.#jobs.activeSpace();
       if (space === undefined) return { matches: [], semantic: "none" };
-      const vector = await this.#queryVector(space, query.text);
-      // Everything from here on is synchronous, so it sees one state of the rows.
-      if (activeSpace(this.#state())?.number !== space.number) continue;
       try {
+        const vector = await this.#queryVector(space, query);
+        // Everything from here on is synchronous, so it sees one state of the rows.
+        if (activeSpace(this.#state())?.number !== space.number) continue;
         return this.#ranked(query, space, vector);
       } catch (error) {
         if (!(error instanceof UnreadableBlock) || attempt > 2) throw error;
@@ -158,15 +171,18 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     const rows = new SpaceRows(this.ports.database, space);
     const loaded = this.#load(space, rows);
     const { columns } = loaded;
-    const analyzed = analyzeQuery(query.text, query.now, columns.speakers);
-    const semantic = vector === null ? undefined : this.#similarities(loaded, rows, vector);
     const visible = visiblePlaces(columns, query.visible);
+    const speakers = visible === undefined ? columns.speakers : visibleSpeakers(columns, visible);
+    const analyzed = analyzeQuery(query.text, query.now, speakers);
+    const compared = vector === null ? undefined : this.#similarities(loaded, rows, vector);
+    const semantic = compared?.cosines;
+    const fullText = visible === undefined ? this.#fullText : this.#visibleText(columns, visible);
     const allowed = allowedPlaces(columns, query.filter, query.allowed);
     const { now, limit, minRelevance, weights } = query;
     const ranked = rank({
       columns,
       query: analyzed,
-      lexical: this.#fullText.search(analyzed.terms),
+      lexical: fullText.search(analyzed.terms),
       now,
       limit,
       minRelevance,
@@ -177,37 +193,61 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     });
     return {
       matches: ranked.map(({ n, score }) => ({ n, score })),
-      semantic: vector === null ? "none" : rows.marks(1).length === 0 ? "all" : "some",
+      semantic: compared === undefined ? "none" : isComplete(rows, compared, visible) ? "all" : "some",
     };
   }
 
-  /** Returns the cosine of each place. */
-  #similarities(loaded: LoadedSpace, rows: SpaceRows, vector: QueryVector): Float32Array {
+  #visibleText(columns: LoadedSpace["columns"], visible: Uint8Array): VisibleText {
+    return new VisibleText(this.ports.database, columns, visible);
+  }
+
+  /** Returns the cosine of each place, and the factor of its vector, which is not a number where it has none. */
+  #similarities(loaded: LoadedSpace, rows: SpaceRows, vector: QueryVector): Similarities {
     const cosines = new Float32Array(loaded.columns.size);
     if (loaded.vectors !== null) {
       compareAll(vector, loaded, cosines);
-      return cosines;
+      return { cosines, scales: loaded.scales };
     }
+    const scales = new Float32Array(loaded.columns.size).fill(Number.NaN);
     for (const { first, vectors } of rows.allVectors()) {
       loaded.eachVector(first, vectors, (at, place) => {
         const scale = vectors.scales[place] ?? 0;
+        scales[at] = scale;
         if (scale > 0) cosines[at] = cosine(vector, vectors.values, place * vectors.dimensions, scale);
       });
     }
-    return cosines;
+    return { cosines, scales };
   }
 
-  async #queryVector({ embedder: of }: Space, text: string): Promise<QueryVector | null> {
+  /** Returns the rarity of words among the memories that the reader sees, read when it is first asked for. */
+  #rarityFor(space: Space, visible: IndexQuery["visible"]): (word: string) => number {
+    let text: Pick<FullText, "rarity"> | undefined;
+    return (word) => {
+      if (text === undefined) {
+        const { columns } = this.#load(space, new SpaceRows(this.ports.database, space));
+        const places = visiblePlaces(columns, visible);
+        text = places === undefined ? this.#fullText : this.#visibleText(columns, places);
+      }
+      return text.rarity(word);
+    };
+  }
+
+  async #queryVector(space: Space, { text, visible }: IndexQuery): Promise<QueryVector | null> {
+    const { embedder: of } = space;
     if (of === null) return null;
     const embedder = await this.#jobs.embedderOf(of);
     if (embedder === null) return null;
     try {
-      const context = { rarity: (word: string) => this.#fullText.rarity(word) };
+      const seesAll = visible === "all" || ("scope" in visible && visible.scope === "agent");
+      const context = {
+        rarity: seesAll ? (word: string) => this.#fullText.rarity(word) : this.#rarityFor(space, visible),
+      };
       const exact = await withDeadline(this.ports.clock, QUERY_MS, (signal) =>
         embedder.embedQuery(text, context, signal),
       );
       return queryVector(exact ?? new Float32Array(of.dimensions));
     } catch (error) {
+      if (error instanceof UnreadableBlock) throw error;
       this.#jobs.failed(error);
       return null;
     }
