@@ -207,6 +207,9 @@ describe("rule 6: results", () => {
     expect(
       await told({ results: [{ path: "docs/a.md", title: "A", heading: "Use", excerpt: "Do this." }] }),
     ).toBe('Offline model: lookup answered Use (docs/a.md): "Do this.".');
+    expect(await told({ note: "Quotes.", memories: [{ id: "mem_1", content: "Likes tea." }] })).toBe(
+      'Offline model: lookup answered "Likes tea.".',
+    );
     expect(await told({ success: true, result: [1, 2] })).toBe("Offline model: lookup answered 1, 2.");
   });
 
@@ -243,33 +246,33 @@ describe("rule 6: results", () => {
 
 test.each([
   [
-    7,
+    8,
     "Remember that the key is under the mat.",
     "notes",
     { action: "add", text: "the key is under the mat." },
   ],
-  [7, "please note: buy milk", "notes", { action: "add", text: "buy milk" }],
-  [8, "What are my notes?", "notes", { action: "list" }],
-  [8, "Recall", "notes", { action: "list" }],
-  [11, "Search the docs for session events.", "search_docs", { query: "session events" }],
-  [11, "How do I add a tool?", "search_docs", { query: "add a tool" }],
-  [12, "What day is today?", "dates", { action: "today" }],
-  [12, "What date is tomorrow?", "dates", { action: "add", days: 1 }],
-  [12, "What day was yesterday?", "dates", { action: "add", days: -1 }],
-  [12, "What date is in 3 weeks?", "dates", { action: "add", weeks: 3 }],
-  [12, "What was the date 2 months ago?", "dates", { action: "add", months: -2 }],
-  [12, "Which weekday was 2024-02-29?", "dates", { action: "weekday", date: "2024-02-29" }],
-  [12, "Days until 2030-01-01?", "dates", { action: "difference", until: "2030-01-01" }],
-  [12, "Days since 2020-01-01?", "dates", { action: "difference", date: "2020-01-01" }],
+  [8, "please note: buy milk", "notes", { action: "add", text: "buy milk" }],
+  [9, "What are my notes?", "notes", { action: "list" }],
+  [9, "Recall", "notes", { action: "list" }],
+  [12, "Search the docs for session events.", "search_docs", { query: "session events" }],
+  [12, "How do I add a tool?", "search_docs", { query: "add a tool" }],
+  [13, "What day is today?", "dates", { action: "today" }],
+  [13, "What date is tomorrow?", "dates", { action: "add", days: 1 }],
+  [13, "What day was yesterday?", "dates", { action: "add", days: -1 }],
+  [13, "What date is in 3 weeks?", "dates", { action: "add", weeks: 3 }],
+  [13, "What was the date 2 months ago?", "dates", { action: "add", months: -2 }],
+  [13, "Which weekday was 2024-02-29?", "dates", { action: "weekday", date: "2024-02-29" }],
+  [13, "Days until 2030-01-01?", "dates", { action: "difference", until: "2030-01-01" }],
+  [13, "Days since 2020-01-01?", "dates", { action: "difference", date: "2020-01-01" }],
   [
-    12,
+    13,
     "How many days from 2024-01-01 to 2024-03-01?",
     "dates",
     { action: "difference", date: "2024-01-01", until: "2024-03-01" },
   ],
-  [13, "what is 12*(3+4)?", "calculator", { expression: "12*(3+4)" }],
-  [13, "Please work out (2 + 3) × 4 ÷ -2 for me", "calculator", { expression: "(2 + 3) * 4 / -2" }],
-  [13, "(is 2^10 - 24 = 1000?)", "calculator", { expression: "2^10 - 24" }],
+  [14, "what is 12*(3+4)?", "calculator", { expression: "12*(3+4)" }],
+  [14, "Please work out (2 + 3) × 4 ÷ -2 for me", "calculator", { expression: "(2 + 3) * 4 / -2" }],
+  [14, "(is 2^10 - 24 = 1000?)", "calculator", { expression: "2^10 - 24" }],
 ])("rule %i: %s", async (_rule, text, name, input) => {
   expect(await callsFor(text)).toEqual([{ name, arguments: input }]);
   const without = await ask(text, { tools: [] });
@@ -278,14 +281,14 @@ test.each([
   expect(forbidden.toolCalls).toEqual([]);
 });
 
-describe("rules 9 and 10: the conversation is remembered", () => {
+describe("rules 10 and 11: the conversation is remembered", () => {
   const history = [
     user("My name is Ada King Lovelace, and I like numbers."),
     assistant("Hello."),
     user("It rains."),
   ];
 
-  test("rule 9: greets by name, and tells the name later", async () => {
+  test("rule 10: greets by name, and tells the name later", async () => {
     expect((await ask("my name is Grace")).text).toBe(
       'Offline model: hello Grace. Ask me later: "What is my name?"',
     );
@@ -296,11 +299,11 @@ describe("rules 9 and 10: the conversation is remembered", () => {
     expect((await replyTo(renamed)).text).toContain("your name is O’Neil.");
   });
 
-  test("rule 9: admits what it does not know", async () => {
+  test("rule 10: admits what it does not know", async () => {
     expect((await ask("What is my name?")).text).toContain("I do not know your name");
   });
 
-  test("rule 10: quotes what was said", async () => {
+  test("rule 11: quotes what was said", async () => {
     expect((await replyTo([...history, user("What did I say?")])).text).toBe(
       'Offline model: you said "My name is Ada King Lovelace, and I like numbers.", then "It rains.".',
     );
@@ -310,11 +313,11 @@ describe("rules 9 and 10: the conversation is remembered", () => {
   });
 });
 
-describe("rule 16: everything else", () => {
+describe("rule 18: everything else", () => {
   test("repeats the message and says what can be tried", async () => {
     const { text } = await ask("Tell me a story.");
     expect(text).toMatch(/^Offline model: you wrote "Tell me a story\."\. No language model is connected/);
-    for (const tip of ["12*(3+4)", "What day is today?", "Remember that", "How do I", "DRAMATIS_MODEL"]) {
+    for (const tip of ["12*(3+4)", "What day is today?", "Make a note", "How do I", "DRAMATIS_MODEL"]) {
       expect(text).toContain(tip);
     }
   });
