@@ -246,6 +246,8 @@ export interface OfferedMemory {
   key?: string;
   time?: string;
   validFrom: string;
+  /** The conversation may read it and not change it: it belongs to all who talk to the agent. */
+  readOnly?: true;
 }
 
 /** The reader: a principal by the API, or a conversation of the agent in the scope of its persona. */
