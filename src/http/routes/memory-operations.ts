@@ -73,7 +73,7 @@ export const memoryOperations: readonly ApiOperation[] = [
     path: SEARCH,
     tag: "memories",
     summary: "Search memories",
-    description: `Finds current memories by meaning and by words, the best first, and explains the place of each; a member gets empty `parts`. ${WHOSE}`,
+    description: `Finds current memories by meaning and by words, the best first, and explains the place of each; a member gets no parts of scores. ${WHOSE}`,
     params: agentParams,
     query: searchParams,
     answers: ok("The results.", searchResult),
