@@ -294,7 +294,7 @@ export interface MemoryStatus {
   memories: number;
   archived: number;
   /** Changes that a store does not have yet, and why. */
-  pending: { records: number; embeddings: number; error?: string; since?: string };
+  pending: { records: number; embeddings: number; vectors?: number; error?: string; since?: string };
   embedder: { id: string; dimensions: number } | null;
 }
 
