@@ -82,8 +82,8 @@ export class Publication {
   constructor(private readonly ports: PublicationPorts) {}
 
   /** Notes the changes of a space, in their transaction. */
-  note(space: Space, { put, gone, rows }: SpaceEdit): void {
-    if (space.number !== this.ports.state().published) return;
+  note(space: Space, { put, gone, rows }: SpaceEdit, { published }: SpacesState): void {
+    if (space.number !== published) return;
     const noted = this.#rows(space.number);
     const blocks = new Set([...put].map((n) => rows.vectorBlock(n)));
     for (const at of blocks) noted.put(SENDS, { at, sentAt: null });

@@ -112,17 +112,18 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
         if (vector !== undefined) edit.putVector(facts.n, facts.hash, vector);
         else if (!edit.hasVector(facts.n, facts.hash)) rows.mark(facts.n);
       }
-      this.#flush(space, edit);
+      this.#flush(space, edit, state);
     }
     for (const { n, text } of entries) if (!kept.has(n)) this.#fullText.put(n, text);
   }
 
   /** Removes memories, in the caller's transaction. */
   remove(ns: readonly number[]): void {
-    for (const space of this.#state().spaces) {
+    const state = this.#state();
+    for (const space of state.spaces) {
       const edit = new SpaceEdit(new SpaceRows(this.ports.database, space));
       for (const n of ns) edit.remove(n);
-      this.#flush(space, edit);
+      this.#flush(space, edit, state);
     }
     for (const n of ns) this.#fullText.remove(n);
   }
@@ -305,9 +306,9 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
   }
 
   /** Writes the changed blocks. Memory reads them again at the next search, whether they are committed or rolled back. */
-  #flush(space: Space, edit: SpaceEdit): void {
+  #flush(space: Space, edit: SpaceEdit, state = this.#state()): void {
     const { facts, vectors } = edit.flush();
-    this.#publication.note(space, edit);
+    this.#publication.note(space, edit, state);
     if (space.number !== this.#loaded?.number) return;
     for (const first of facts) this.#staleFacts.add(first);
     for (const first of vectors) this.#staleVectors.add(first);
