@@ -244,6 +244,8 @@ export interface OfferedMemory {
   key?: string;
   time?: string;
   validFrom: string;
+  /** The conversation may read it and not change it: it belongs to all who talk to the agent. */
+  readOnly?: true;
 }
 
 /** The reader: a principal by the API, or a conversation of the agent in the scope of its persona. */
@@ -295,6 +297,7 @@ export interface MemoryStatus {
   archived: number;
   /** Changes that a store does not have yet, and why. */
   pending: { records: number; embeddings: number; vectors?: number; error?: string; since?: string };
+  /** The embedder of searches, before the first memory the one that they will use; `null` where they go by words alone. */
   embedder: { id: string; dimensions: number } | null;
 }
 

@@ -4,8 +4,10 @@ import { z } from "zod";
 import { defineLibrary } from "../../src/library/define.ts";
 import { defineTask } from "../../src/library/define-task.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
-import type { MemoryInput } from "../../src/protocol/memory.ts";
+import type { MemoryInput, MemoryReader } from "../../src/protocol/memory.ts";
 import { ALL, DAY, HOUR, UpkeepWorld } from "../support/upkeep-world.ts";
+
+const AUTHOR: MemoryReader = { principal: { subject: "ann", tenant: "test", roles: ["author"] } };
 
 const episode = (content: string, more: Partial<MemoryInput> = {}): MemoryInput => ({
   ...{ content, type: "episode", subject: { userId: "ann" } },
@@ -37,7 +39,7 @@ describe("retention", () => {
     );
     await world.pass(6 * DAY);
     await world.corpus.update(
-      { reader: ALL, author: { kind: "principal", subject: "ann" } },
+      { reader: AUTHOR, author: { kind: "principal", subject: "ann" } },
       mood?.id ?? "",
       {
         content: "Ann is very merry.",

@@ -242,7 +242,7 @@ describe("Vectorize with its caps and a lag of ten seconds", () => {
 });
 
 describe("work that a deployment brings", () => {
-  test("MEMJOBS-4 a search of an idle agent starts the filling of a new embedder's index, once in a life", async () => {
+  test("MEMJOBS-5 a search of an idle agent starts the filling of a new embedder's index, once in a life", async () => {
     let started = 0;
     const memories = new IndexedMemories(new WordEmbedder(100, true), {
       awaken: () => {

@@ -1,4 +1,8 @@
-/** The memory of an agent in its actor: the corpus, its copies, its upkeep, and the wake-ups of both. */
+/**
+ * The memory of an agent in its actor: the corpus, its copies, its upkeep, and the wake-ups of both.
+ *
+ * MEMSTATE-1  Before the first memory the state names the embedder that searches will use.
+ */
 import { Copies, type MemoryRecords } from "../../memory/corpus/copies.ts";
 import { Corpus } from "../../memory/corpus/corpus.ts";
 import { indexEntry } from "../../memory/corpus/corpus-rows.ts";
@@ -56,8 +60,10 @@ export class AgentMemory {
   readonly #index: SearchIndex;
   readonly #copies: Copies;
   readonly #mirror: Mirror;
+  readonly #search: MemorySearch;
 
   constructor(ports: AgentMemoryPorts) {
+    this.#search = ports.search;
     const { clock, keyValue, stores } = ports;
     this.#index = new SearchIndex({
       ...ports,
@@ -102,9 +108,10 @@ export class AgentMemory {
     void this.#mirror.publish();
   }
 
-  status(): MemoryStatus {
-    const { memories, archived, pending } = this.corpus.status();
+  async status(): Promise<MemoryStatus> {
     const index = this.corpus.exists ? this.#index.status() : undefined;
+    const embedder = index?.embedder === undefined ? await this.#configured() : index.embedder;
+    const { memories, archived, pending } = this.corpus.status();
     const { vectors } = index ?? {};
     const copies = this.#copies.failure();
     const error = copies.error ?? vectors?.error?.message;
@@ -118,7 +125,7 @@ export class AgentMemory {
         ...defined({ vectors: vectors?.pending }),
         ...defined({ error, since: since === undefined ? undefined : toIso(since) }),
       },
-      embedder: index?.embedder ?? null,
+      embedder,
     };
   }
 
@@ -135,14 +142,28 @@ export class AgentMemory {
 
   /** Begins work that no change has brought. */
   #awaken(): void {
-    void this.#mirror.note().catch((error: unknown) => console.error(error));
-    this.publish();
+    try {
+      this.#mirror.note().catch((error: unknown) => console.error(error));
+      this.publish();
+    } catch (error) {
+      console.error(error);
+    }
+  }
+
+  /** Returns the embedder of the first memories; `null` for none, and where it cannot be had now. */
+  async #configured(): Promise<MemoryStatus["embedder"]> {
+    try {
+      const embedder = await this.#search.embedder();
+      return embedder && { id: embedder.id, dimensions: embedder.dimensions };
+    } catch {
+      return null;
+    }
   }
 
   /** Makes the vectors that are missing. Rejects if that fails; a later call continues. */
   async #pump(): Promise<number> {
     while ((await this.#index.pump()) > 0) {
-      const { error } = this.#index.status();
+      const { error } = this.#index;
       if (error !== undefined) throw new DramatisError("UNAVAILABLE", error.message, { retriable: true });
     }
     return 0;

@@ -5,6 +5,7 @@
  *        nor a directory that is down for a while loses it.
  * PUB-2  Puts run one at a time. A change during a put causes another put, so the directory ends with the newest state.
  * PUB-3  The pause between two attempts is the time that the directory has been behind, from 15 seconds to 15 minutes.
+ * PUB-4  A put may ask to be repeated after a time. A change is put before.
  */
 import type { Clock } from "../../../ports/clock.ts";
 import type { Wakeup } from "../timers/wakeups.ts";

@@ -160,6 +160,11 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     return this.#jobs.isBehind || this.#publication.isBehind;
   }
 
+  /** The failure of the last part, as in `status`. */
+  get error(): IndexStatus["error"] {
+    return this.#jobs.error;
+  }
+
   /** Milliseconds until the store of vectors is to be told more; `undefined` if it is up to date. */
   get waitMs(): number | undefined {
     return this.#publication.waitMs;
