@@ -80,7 +80,7 @@ test("PUB-2 a change during a put causes another put after it", async () => {
   const world = new World();
   const mirror = world.begin();
   const waiting: (() => void)[] = [];
-  world.put = () => new Promise((resolve) => waiting.push(resolve));
+  world.put = () => new Promise<void>((resolve) => waiting.push(resolve));
   await world.change(mirror, "old");
   const published = mirror.publish();
   await world.change(mirror, "new");
