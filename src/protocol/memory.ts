@@ -194,7 +194,9 @@ export interface MemoryLogEntry {
   change: "written" | "updated" | "ended" | "archived" | "restored";
   at: string;
   by: MemoryAuthor;
-  /** The text before the change; absent for the first. */
+  /** An update gave the memory another text. */
+  newText?: true;
+  /** The text before the change, and when it was true; absent where both stayed. */
   before?: { content: string; validFrom: string; validTo?: string };
   sources: MemorySource[];
 }

@@ -306,9 +306,11 @@ export class Corpus {
   archiveOne(memory: StoredMemory, cause: Cause): StoredMemory {
     const decided = archived(memory, cause);
     if (decided === null) return memory;
+    const { memories } = this.rows;
     // The text goes to the object store. It stays in the actor until it is there.
-    if (memory.ref === null && !memory.long && this.ports.objects() !== null)
-      this.rows.memories.putText(memory.n, decided.memory.version, memory.content);
+    const isInRow = memory.ref === null && !memory.long && this.ports.objects() !== null;
+    if (isInRow && memories.text(memory.n) === undefined)
+      memories.putText(memory.n, decided.memory.version, memory.content);
     return this.rows.apply(decided, memory, null);
   }
 
