@@ -66,7 +66,8 @@ function seen({ columns: { n, size }, visible }: RankInput, semantic: ArrayLike<
   return cosines;
 }
 
-function around(input: RankInput, place: number): readonly number[] {
+/** Returns the places of the turns around one, of those that the reader sees. */
+export function around(input: Pick<RankInput, "columns" | "visible">, place: number): readonly number[] {
   const away = Array.from({ length: AROUND }, (_, step) => [step + 1, -step - 1]).flat();
   return away.flatMap((steps) => neighbourOf(input, place, steps) ?? []);
 }

@@ -6,15 +6,23 @@ import type { IndexQuery } from "../memory-index.ts";
 
 type IndexFilter = IndexQuery["filter"];
 
+type RestrictedReader = Exclude<IndexQuery["visible"], "all">;
+
+/** Reports whether a reader sees the memories of all. */
+export function seesAll(
+  reader: IndexQuery["visible"],
+): reader is "all" | (RestrictedReader & { scope: "agent" }) {
+  return reader === "all" || ("scope" in reader && reader.scope === "agent");
+}
+
 /** Returns 1 for each place that the reader sees; `undefined` if that is all. */
 export function visiblePlaces(columns: MemoryColumns, reader: IndexQuery["visible"]): Uint8Array | undefined {
-  if (reader === "all") return undefined;
+  if (seesAll(reader)) return undefined;
   const { user, conversation } = columns;
   if ("owner" in reader) {
     const owner = numberOf(columns.users, reader.owner);
     return marked(columns, (place) => owner !== NO_NAME && user[place] === owner);
   }
-  if (reader.scope === "agent") return undefined;
   const isUser = reader.scope === "user";
   const own = isUser
     ? numberOf(columns.users, reader.userId)

@@ -11,6 +11,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { ActorDatabase } from "../../../ports/sql-database.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { Embedder } from "../../embedders/embedder.ts";
 import { analyzeQuery } from "../../ranking/analyze-query.ts";
 import { rank } from "../../ranking/rank.ts";
@@ -20,10 +21,13 @@ import { UnreadableBlock } from "./blocks.ts";
 import { changedFacts } from "./entry.ts";
 import { IndexJobs, type IndexStatus } from "./jobs.ts";
 import { LoadedSpace } from "./loaded-space.ts";
+import { type Eligible, EXACT_UP_TO, isWorthAsking, nearestCosines } from "./nearest.ts";
 import type { IndexPool } from "./pool.ts";
 import { NO_VECTORS, type PreparedVectors, preparedVectors } from "./prepared.ts";
-import { allowedPlaces, visiblePlaces, visibleSpeakers } from "./query.ts";
-import { compareAll, cosine, type QueryVector, queryVector } from "./similarity.ts";
+import { Publication, type PublicationStatus, type VectorStore } from "./publication.ts";
+import { allowedPlaces, seesAll, visiblePlaces, visibleSpeakers } from "./query.ts";
+import { isComplete, similarities } from "./similarities.ts";
+import { type QueryVector, queryVector } from "./similarity.ts";
 import { createIndexTable, SpaceEdit, SpaceRows } from "./space-rows.ts";
 import { activeSpace, NO_SPACES, type Space, type SpacesState, unreadable, wanting } from "./spaces.ts";
 import { VisibleText } from "./visible-text.ts";
@@ -43,23 +47,17 @@ export interface SearchIndexPorts {
   formerEmbedder?(id: string): Promise<Embedder | null>;
   /** Returns the memories with keys above `n`, ascending, at most `limit`. */
   entriesAfter(n: number, limit: number): IndexEntry[];
-}
-
-/** The cosine of each place, and the factor of its vector; `NaN` where it has none yet. */
-interface Similarities {
-  cosines: Float32Array;
-  scales: Float32Array;
-}
-
-/** Reports whether all memories that the reader sees were compared. */
-function isComplete(rows: SpaceRows, { scales }: Similarities, visible: Uint8Array | undefined): boolean {
-  if (visible === undefined) return rows.marks(1).length === 0;
-  return visible.every((one, place) => one === 0 || !Number.isNaN(scales[place]));
+  /** A store that gets the vectors, too. */
+  vectors?: VectorStore;
+  /** Called once in a life when a search finds that there is work for `pump` that no change has brought: a deployment has. */
+  awaken?(): void;
 }
 
 export class SearchIndex implements MemoryIndex<PreparedVectors> {
   readonly #fullText: FullText;
   readonly #jobs: IndexJobs;
+  readonly #publication: Publication;
+  #isAwake = false;
   #loaded: LoadedSpace | null = null;
   /** First keys of blocks that memory does not have as they are stored. */
   #staleFacts = new Set<number>();
@@ -71,6 +69,14 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     this.#fullText = new FullText(ports.database);
     this.#jobs = new IndexJobs({
       ...ports,
+      state: () => this.#state(),
+      save: (state) => this.#save(state),
+      changed: (space, edit) => this.#flush(space, edit),
+    });
+    const { vectors: store } = ports;
+    this.#publication = new Publication({
+      ...ports,
+      ...defined({ store }),
       state: () => this.#state(),
       save: (state) => this.#save(state),
       changed: (space, edit) => this.#flush(space, edit),
@@ -108,17 +114,18 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
         if (vector !== undefined) edit.putVector(facts.n, facts.hash, vector);
         else if (!edit.hasVector(facts.n, facts.hash)) rows.mark(facts.n);
       }
-      this.#flush(space, edit);
+      this.#flush(space, edit, state);
     }
     for (const { n, text } of entries) if (!kept.has(n)) this.#fullText.put(n, text);
   }
 
   /** Removes memories, in the caller's transaction. */
   remove(ns: readonly number[]): void {
-    for (const space of this.#state().spaces) {
+    const state = this.#state();
+    for (const space of state.spaces) {
       const edit = new SpaceEdit(new SpaceRows(this.ports.database, space));
       for (const n of ns) edit.remove(n);
-      this.#flush(space, edit);
+      this.#flush(space, edit, state);
     }
     for (const n of ns) this.#fullText.remove(n);
   }
@@ -130,9 +137,12 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
       if (space === undefined) return { matches: [], semantic: "none" };
       try {
         const vector = await this.#queryVector(space, query);
+        const nearest = vector === null ? null : await this.#nearest(query, space, vector);
         // Everything from here on is synchronous, so it sees one state of the rows.
         if (activeSpace(this.#state())?.number !== space.number) continue;
-        return this.#ranked(query, space, vector);
+        const result = this.#ranked(query, space, vector, nearest);
+        await this.#awaken();
+        return result;
       } catch (error) {
         if (!(error instanceof UnreadableBlock) || attempt > 2) throw error;
         console.error("The memory's index cannot be read and is built again.", error);
@@ -142,13 +152,14 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
   }
 
   /** Does a part of the work that is left: vectors of memories, a new space. Returns how many parts are left, about; 0 for none. */
-  pump(): Promise<number> {
-    return this.#jobs.pump();
+  async pump(): Promise<number> {
+    const left = await this.#jobs.pump();
+    return left + ((await this.#publication.pump()) ? 1 : 0);
   }
 
   /** Work is left that `pump` does. */
   get isBehind(): boolean {
-    return this.#jobs.isBehind;
+    return this.#jobs.isBehind || this.#publication.isBehind;
   }
 
   /** The failure of the last part, as in `status`. */
@@ -156,8 +167,18 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     return this.#jobs.error;
   }
 
-  status(): IndexStatus {
-    return this.#jobs.status();
+  /** Milliseconds until the store of vectors is to be told more; `undefined` if it is up to date. */
+  get waitMs(): number | undefined {
+    return this.#publication.waitMs;
+  }
+
+  status(): IndexStatus & { vectors?: PublicationStatus } {
+    return { ...this.#jobs.status(), ...defined({ vectors: this.#publication.status() }) };
+  }
+
+  /** As `Publication.published`. */
+  published() {
+    return this.#publication.published();
   }
 
   /** Forgets what is loaded. */
@@ -167,33 +188,54 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     this.#staleVectors.clear();
   }
 
-  #ranked(query: IndexQuery, space: Space, vector: QueryVector | null): IndexResult {
+  /** Asks the store of vectors for the nearest memories; `null` where the search compares all. */
+  async #nearest(query: IndexQuery, space: Space, vector: QueryVector): Promise<number[] | null> {
+    const isMany = this.#publication.scanned(space) !== null && this.#fullText.size() > EXACT_UP_TO;
+    // Among the nearest of the store are memories that the reader may not see, which must not decide what is compared.
+    if (!isMany || !seesAll(query.visible)) return null;
+    try {
+      const loaded = this.#load(space, new SpaceRows(this.ports.database, space), false);
+      if (loaded.vectors !== null || !isWorthAsking(loaded, eligibleOf(loaded, query), query.limit))
+        return null;
+    } catch (error) {
+      if (error instanceof UnreadableBlock) return null;
+      throw error;
+    }
+    return this.#publication.nearest(space, vector.exact);
+  }
+
+  #ranked(query: IndexQuery, space: Space, vector: QueryVector | null, ns: number[] | null): IndexResult {
     const rows = new SpaceRows(this.ports.database, space);
-    const loaded = this.#load(space, rows);
+    const scanned = ns === null ? null : this.#publication.scanned(space);
+    const loaded = this.#load(space, rows, scanned === null);
     const { columns } = loaded;
-    const visible = visiblePlaces(columns, query.visible);
+    const eligible = eligibleOf(loaded, query);
+    const { visible } = eligible;
     const speakers = visible === undefined ? columns.speakers : visibleSpeakers(columns, visible);
     const analyzed = analyzeQuery(query.text, query.now, speakers);
-    const compared = vector === null ? undefined : this.#similarities(loaded, rows, vector);
-    const semantic = compared?.cosines;
     const fullText = visible === undefined ? this.#fullText : this.#visibleText(columns, visible);
-    const allowed = allowedPlaces(columns, query.filter, query.allowed);
+    const lexical = fullText.search(analyzed.terms);
     const { now, limit, minRelevance, weights } = query;
+    const near =
+      vector === null || ns === null || scanned === null
+        ? null
+        : nearestCosines(loaded, rows, vector, { ns, scanned }, { eligible, limit, lexical });
+    const all = near === null && vector !== null ? similarities(loaded, rows, vector) : undefined;
+    const semantic = near ?? all?.cosines;
     const ranked = rank({
       columns,
       query: analyzed,
-      lexical: fullText.search(analyzed.terms),
+      lexical,
       now,
       limit,
       minRelevance,
       weights,
       ...(semantic && { semantic }),
-      ...(visible && { visible }),
-      ...(allowed && { allowed }),
+      ...eligible,
     });
     return {
       matches: ranked.map(({ n, score }) => ({ n, score })),
-      semantic: compared === undefined ? "none" : isComplete(rows, compared, visible) ? "all" : "some",
+      semantic: semantic === undefined ? "none" : isComplete(rows, all, visible) ? "all" : "some",
     };
   }
 
@@ -201,35 +243,24 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     return new VisibleText(this.ports.database, columns, visible);
   }
 
-  /** Returns the cosine of each place, and the factor of its vector, which is not a number where it has none. */
-  #similarities(loaded: LoadedSpace, rows: SpaceRows, vector: QueryVector): Similarities {
-    const cosines = new Float32Array(loaded.columns.size);
-    if (loaded.vectors !== null) {
-      compareAll(vector, loaded, cosines);
-      return { cosines, scales: loaded.scales };
-    }
-    const scales = new Float32Array(loaded.columns.size).fill(Number.NaN);
-    for (const { first, vectors } of rows.allVectors()) {
-      loaded.eachVector(first, vectors, (at, place) => {
-        const scale = vectors.scales[place] ?? 0;
-        scales[at] = scale;
-        if (scale > 0) cosines[at] = cosine(vector, vectors.values, place * vectors.dimensions, scale);
-      });
-    }
-    return { cosines, scales };
-  }
-
   /** Returns the rarity of words among the memories that the reader sees, read when it is first asked for. */
   #rarityFor(space: Space, visible: IndexQuery["visible"]): (word: string) => number {
     let text: Pick<FullText, "rarity"> | undefined;
     return (word) => {
       if (text === undefined) {
-        const { columns } = this.#load(space, new SpaceRows(this.ports.database, space));
+        const { columns } = this.#load(space, new SpaceRows(this.ports.database, space), true);
         const places = visiblePlaces(columns, visible);
         text = places === undefined ? this.#fullText : this.#visibleText(columns, places);
       }
       return text.rarity(word);
     };
+  }
+
+  /** Reports, once in a life, work that a deployment has brought. */
+  async #awaken(): Promise<void> {
+    if (this.#isAwake || this.ports.awaken === undefined) return;
+    this.#isAwake = true;
+    if ((await this.#jobs.isNew()) || this.#publication.isBehind) this.ports.awaken();
   }
 
   async #queryVector(space: Space, { text, visible }: IndexQuery): Promise<QueryVector | null> {
@@ -238,9 +269,10 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     const embedder = await this.#jobs.embedderOf(of);
     if (embedder === null) return null;
     try {
-      const seesAll = visible === "all" || ("scope" in visible && visible.scope === "agent");
       const context = {
-        rarity: seesAll ? (word: string) => this.#fullText.rarity(word) : this.#rarityFor(space, visible),
+        rarity: seesAll(visible)
+          ? (word: string) => this.#fullText.rarity(word)
+          : this.#rarityFor(space, visible),
       };
       const exact = await withDeadline(this.ports.clock, QUERY_MS, (signal) =>
         embedder.embedQuery(text, context, signal),
@@ -253,17 +285,18 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     }
   }
 
-  /** Returns the space in memory, as its rows are now. */
-  #load(space: Space, rows: SpaceRows): LoadedSpace {
+  /** Returns the space in memory, as its rows are now; with its vectors only where it `needsVectors`, or has them already. */
+  #load(space: Space, rows: SpaceRows, needsVectors: boolean): LoadedSpace {
     const { pool } = this.ports;
-    if (this.#loaded?.number === space.number) {
+    const mayHaveAll = needsVectors && !this.#isTooLarge.vectors;
+    if (this.#loaded?.number === space.number && (this.#loaded.vectors !== null || !mayHaveAll)) {
       this.#refresh(this.#loaded, rows);
       if (pool.hold(this, this.#loaded.bytes)) return this.#loaded;
       this.#isTooLarge.vectors = true;
     }
     this.unload();
     const hold = (bytes: number) => pool.hold(this, bytes);
-    if (!this.#isTooLarge.vectors) {
+    if (needsVectors && !this.#isTooLarge.vectors) {
       const whole = new LoadedSpace(space.number, rows, true);
       if (whole.load(hold)) return this.#keep(whole);
       this.#isTooLarge.vectors = true;
@@ -292,8 +325,9 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
   }
 
   /** Writes the changed blocks. Memory reads them again at the next search, whether they are committed or rolled back. */
-  #flush(space: Space, edit: SpaceEdit): void {
+  #flush(space: Space, edit: SpaceEdit, state = this.#state()): void {
     const { facts, vectors } = edit.flush();
+    this.#publication.note(space, edit, state);
     if (space.number !== this.#loaded?.number) return;
     for (const first of facts) this.#staleFacts.add(first);
     for (const first of vectors) this.#staleVectors.add(first);
@@ -321,4 +355,13 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
   #save(state: SpacesState): void {
     this.ports.keyValue.put(STATE_KEY, state);
   }
+}
+
+function eligibleOf(
+  { columns }: LoadedSpace,
+  { visible: reader, filter, allowed: ns }: IndexQuery,
+): Eligible {
+  const visible = visiblePlaces(columns, reader);
+  const allowed = allowedPlaces(columns, filter, ns);
+  return { ...(visible && { visible }), ...(allowed && { allowed }) };
 }

@@ -10,6 +10,7 @@ import type { QueryTerm } from "../../ranking/words.ts";
 import {
   type FullTextMatch,
   type FullTextMatches,
+  LEAST_SIZE,
   MAX_LOOKED_UP,
   quoted,
   rarityOf,
@@ -75,7 +76,7 @@ export class VisibleText {
       const isCommon = found.size > 0 && rows > rowsLeft;
       if (!isCommon) this.#addMatches(found, keys ?? this.#keysWith(term.word), index, weight);
       rowsLeft -= rows;
-      return { ...term, weight, isCommon };
+      return { ...term, weight: rarityOf(Math.max(this.#size, LEAST_SIZE), rows), isCommon };
     });
     return { terms: weighted, matches: [...found.values()] };
   }
