@@ -8,6 +8,7 @@
  * LEARN-15  Only the words of the user are read: what the agent says of itself or of the user is nobody's fact.
  */
 import type { MemoryOperation } from "../../../protocol/memory.ts";
+import { spaced } from "../../../shared/named-times.ts";
 import { toIso } from "../../../shared/time.ts";
 import { dayIn } from "../local-time.ts";
 import { foldedText, type LearnedTurn, namesSecret } from "../turn.ts";
@@ -63,7 +64,8 @@ function wishes(turn: LearnedTurn): Found[] {
   });
 }
 
-function stated(clause: string, { time: now, zone }: LearnedTurn): Found[] {
+function stated(said: string, { time: now, zone }: LearnedTurn): Found[] {
+  const clause = spaced(said);
   const named = dayIn(clause, now, zone);
   const past = named !== undefined && named.time <= now ? named : undefined;
   const timeless = past === undefined ? clause : withoutWords(clause, past.words);
