@@ -9,16 +9,18 @@ import { defineDocsSearch } from "./search-docs.ts";
 
 const assistant = definePersona("assistant", {
   name: "Assistant",
-  description: "A helpful assistant with a calculator, a calendar, notes and the project's documentation.",
+  description:
+    "A helpful assistant with a memory, a calculator, a calendar, notes and the project's documentation.",
   identity: {
     systemPrompt: "You are a helpful assistant. Answer briefly and in the language of the user.",
     instructions: [
       "Use the calculator for arithmetic and dates for calendar questions; do not work them out yourself.",
       "Answer questions about Dramatis from search_docs and name the file you found the answer in.",
-      "When the user asks you to remember something in this conversation, keep it with notes.",
+      "What the user asks you to remember goes to your memory, with remember. Use notes only for lists and notes of this conversation.",
     ],
   },
   tools: { toolIds: ["calculator", "dates", "search_docs", "notes"] },
+  memory: { scope: "user", extract: true },
   examples: [
     "What is 12*(3+4)?",
     "What day is it in 30 days?",

@@ -4,7 +4,7 @@
  * NAMEDTIME-1  The parser of times reads short pieces around the words that can name one, and few of them, whatever the text is: its own
  *              patterns take time that grows without bound in the length of what they are given.
  */
-import { type ParsedComponents, parse } from "chrono-node/en";
+import { type ParsedResult, parse } from "chrono-node/en";
 
 /** Pieces of a text that are read, and characters of each. */
 const MAX_PIECES = 8;
@@ -63,9 +63,9 @@ export interface EnglishTime {
   /** The place of its words, and the words. */
   index: number;
   text: string;
-  start: ParsedComponents;
+  start: ParsedResult["start"];
   /** Absent for what is no span. */
-  end: ParsedComponents | undefined;
+  end: ParsedResult["start"] | undefined;
 }
 
 /** Returns the times that a spaced text names, as they are understood at `now` (milliseconds), `timezone` minutes ahead of UTC. */

@@ -17,7 +17,13 @@ import {
   Visitor,
 } from "../support/browser.ts";
 import { npmStart, type RunningStart } from "../support/npm-start.ts";
-import { errorReply, type OpenAIServer, startOpenAIServer, textReply } from "../support/openai-server.ts";
+import {
+  errorReply,
+  nothingLearned,
+  type OpenAIServer,
+  startOpenAIServer,
+  textReply,
+} from "../support/openai-server.ts";
 import { processTree, runsTheWorker } from "../support/processes.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "dramatis-browser-"));
@@ -406,7 +412,7 @@ if (hasChromium) {
 
     beforeAll(async () => {
       await start.stop();
-      model = await startOpenAIServer();
+      model = await startOpenAIServer({ aside: nothingLearned });
       start = await npmStart(join(folder, "failing"), { OPENAI_BASE_URL: model.baseUrl });
     });
 

@@ -11,6 +11,7 @@ import { createClient, type DramatisClient } from "../../src/client/index.ts";
 import { npmStart, type RunningStart } from "../support/npm-start.ts";
 import {
   jsonReply,
+  nothingLearned,
   type OpenAIServer,
   type Reply,
   startOpenAIServer,
@@ -51,7 +52,7 @@ describe("in the middle of text", () => {
   let client: DramatisClient;
 
   beforeAll(async () => {
-    model = await startOpenAIServer({ script: () => textReply(...chunks) });
+    model = await startOpenAIServer({ script: () => textReply(...chunks), aside: nothingLearned });
     start = await npmStart(persist, { OPENAI_BASE_URL: model.baseUrl });
     client = createClient({ baseUrl: start.url });
   });

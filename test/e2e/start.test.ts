@@ -6,7 +6,13 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { failedStart, npmStart, type RunningStart } from "../support/npm-start.ts";
-import { newGate, type OpenAIServer, startOpenAIServer, textReply } from "../support/openai-server.ts";
+import {
+  newGate,
+  nothingLearned,
+  type OpenAIServer,
+  startOpenAIServer,
+  textReply,
+} from "../support/openai-server.ts";
 import { devTools, listeningPorts } from "../support/ports.ts";
 import {
   killAll,
@@ -26,7 +32,7 @@ let model: OpenAIServer;
 
 beforeAll(async () => {
   mkdirSync(temporary);
-  model = await startOpenAIServer({ script: () => textReply("Hello ", "there.") });
+  model = await startOpenAIServer({ script: () => textReply("Hello ", "there."), aside: nothingLearned });
 });
 
 afterAll(async () => {

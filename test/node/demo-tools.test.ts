@@ -292,6 +292,10 @@ describe("the demo library", () => {
       ["dates", "pure"],
       ["search_docs", "pure"],
       ["notes", "idempotent"],
+      ["remember", "idempotent"],
+      ["recall", "pure"],
+      ["forget", "idempotent"],
+      ["history", "pure"],
     ]);
   });
 });

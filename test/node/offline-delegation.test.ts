@@ -1,4 +1,4 @@
-/** The offline model as a manager and as its colleagues, by rules 14 and 15 of `docs/offline-model.md`. */
+/** The offline model as a manager and as its colleagues, by rules 16 and 17 of `docs/offline-model.md`. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { offlineFormat } from "../../src/adapters/formats/offline/adapter.ts";
@@ -72,7 +72,7 @@ async function answerOf(persona: Persona, message: string): Promise<string> {
   return (await replyTo([user(message)], { persona, tools: CALLED })).text;
 }
 
-describe("rule 14: a manager asks its colleagues", () => {
+describe("rule 16: a manager asks its colleagues", () => {
   test.each([
     [
       "Ask the researcher about sessions and the reviewer about our tests.",
@@ -295,7 +295,7 @@ describe("rule 14: a manager asks its colleagues", () => {
   });
 });
 
-describe("rule 15: colleagues answer in their roles", () => {
+describe("rule 17: colleagues answer in their roles", () => {
   test.each([
     [team.architect, 'My plan for "a login page":\n\n1. Goal:'],
     [team.developer, 'I begin "a login page" with a test that fails:\n\n```ts\n'],

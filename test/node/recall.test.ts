@@ -4,16 +4,13 @@ import { describe, expect, test } from "vitest";
 import { isTainted } from "../../src/agents/conversation/core/called-memory.ts";
 import { baseContext } from "../../src/agents/conversation/core/planning/context.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
-import {
-  forgetTold,
-  RECALLED,
-  renderRecalled,
-} from "../../src/agents/conversation/core/planning/recalled.ts";
+import { forgetTold, renderRecalled } from "../../src/agents/conversation/core/planning/recalled.ts";
 import type { AttemptFacts, Signal } from "../../src/agents/conversation/core/signals.ts";
 import { beginCycles, step } from "../../src/agents/conversation/core/step.ts";
 import { beginTransition } from "../../src/agents/conversation/core/transition.ts";
 import type { Told } from "../../src/agents/conversation/core/turn.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
+import { RECALLED } from "../../src/library/memory/shown-memory.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
 import { allowAll } from "../../src/policy/gate.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";

@@ -71,6 +71,15 @@ export interface OpenAIServerOptions {
   port?: number;
   /** Reply when no reply is queued; status 500 by default. */
   script?: (request: RecordedRequest) => Reply;
+  /** Answers requests that are not recorded and take no reply of the queue, such as those of `nothingLearned`. */
+  aside?: (body: ChatRequest) => Reply | undefined;
+}
+
+/** Replies to an agent that asks what there is to learn from a turn: nothing. */
+export function nothingLearned({ messages = [] }: ChatRequest): Reply | undefined {
+  return messages.at(-1)?.content?.includes("\nTranscript:\n") === true
+    ? textReply('{"memories":[]}')
+    : undefined;
 }
 
 /** Creates a gate for a script: `wait` resolves when `open` is called. */
@@ -129,21 +138,23 @@ export async function startOpenAIServer(options: OpenAIServerOptions = {}): Prom
   });
 
   async function handle(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const number = requests.length;
     const closed = new Promise<void>((resolve) => response.once("close", resolve));
+    const chunks: Buffer[] = [];
+    for await (const chunk of incoming) chunks.push(chunk);
+    const body: ChatRequest = JSON.parse(Buffer.concat(chunks).toString("utf8"));
+    const beside = options.aside?.(body);
+    if (beside !== undefined) return answer(beside, -1, response);
+    const number = requests.length;
     const request: RecordedRequest = {
       number,
       path: incoming.url ?? "",
       headers: Object.fromEntries(
         Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
       ),
-      body: {},
+      body,
       closed,
     };
     requests.push(request);
-    const chunks: Buffer[] = [];
-    for await (const chunk of incoming) chunks.push(chunk);
-    request.body = JSON.parse(Buffer.concat(chunks).toString("utf8"));
     arrived.set(number, request);
     for (const waiter of waiting) if (waiter.number === number) waiter.resolve(request);
     const unscripted = () => errorReply(500, { message: `Nothing is scripted for request ${number}.` });

@@ -19,6 +19,22 @@ const obey = defineTask({
   },
 });
 
+/** A context hook that shows the model its memories and the message, and nothing else. */
+const remind = defineTask({
+  id: "remind",
+  input: z.looseObject({ user_message: z.string(), memories: z.array(z.json()) }),
+  output: z.looseObject({ messages: z.array(z.json()) }),
+  effect: "pure",
+  execute: ({ user_message, memories }) => ({
+    model: "scripted",
+    stream: true,
+    messages: [
+      { role: "system", content: JSON.stringify(memories) },
+      { role: "user", content: user_message },
+    ],
+  }),
+});
+
 const persona = (id: string, memory: object) =>
   definePersona(id, {
     identity: { systemPrompt: "You listen." },
@@ -26,7 +42,7 @@ const persona = (id: string, memory: object) =>
   });
 
 export const learningLibrary = defineLibrary("learning", {
-  tasks: [obey],
+  tasks: [obey, remind],
   personas: [
     persona("obedient", { memoryExtraction: { task: "learning/obey" } }),
     definePersona("listener", {

@@ -2,11 +2,11 @@
 import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { afterEach, describe, expect, test } from "vitest";
-import { RECALLED } from "../../src/agents/conversation/core/planning/recalled.ts";
 import { RECALL_TIMEOUT_MS } from "../../src/agents/conversation/effects/recall.ts";
+import { RECALLED } from "../../src/library/memory/shown-memory.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
-import type { MemoryInput, MemoryReader } from "../../src/protocol/memory.ts";
+import type { MemoryInput, MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import type { Script } from "../support/provider-script.ts";
@@ -18,6 +18,7 @@ afterEach(checkInvariants);
 
 const identity = { systemPrompt: "You are a test.", modelProfileId: "test/scripted" };
 const READER: MemoryReader = { principal: ADA };
+const WRITER: MemoryWriter = { reader: READER, author: { kind: "principal", subject: "ada" } };
 const FACT = "Ada's favourite colour is teal.";
 const QUESTION = "What is Ada's favourite colour?";
 
@@ -31,8 +32,7 @@ function stubOf(agent: string): AgentApi {
 }
 
 async function write(agent: string, inputs: MemoryInput[], tainted = false) {
-  const author = { kind: "principal" as const, subject: "ada" };
-  return unwrap(await stubOf(agent).writeMemories({ reader: READER, author, tainted }, inputs));
+  return unwrap(await stubOf(agent).writeMemories({ ...WRITER, tainted }, inputs));
 }
 
 /** The notes of memory in the requests of a script, one a request; empty where there is none. */
@@ -119,6 +119,92 @@ describe("recall", () => {
     expect(turn.body).not.toHaveProperty("memories");
     expect(JSON.stringify(turn.body)).not.toContain("secret-teal");
     expect((await get(`/api/agents/${agent}/memories/${secret?.id}/why`, bob)).status).toBe(404);
+  });
+
+  test("A35 RECALL-3 a context hook gets the memories as `memories`, in the place of the note, and the turn names them", async () => {
+    const agent = await newAgent({
+      ...{ scope: "agent", recall: { minRelevance: 0 } },
+      contextAssembly: { task: "learning/remind" },
+    });
+    const [fact] = await write(agent, [{ content: FACT, key: "colour" }]);
+    const { turn, play } = await ask(await createConversation(agent), QUESTION);
+    const [request] = await play.requests();
+    const [memories, message] = request?.body.messages ?? [];
+    expect(JSON.parse(memories?.content ?? "")).toEqual([
+      { id: fact?.id, version: 1, type: "fact", content: FACT, key: "colour", time: fact?.createdAt },
+    ]);
+    expect(message?.content).toBe(play.content);
+    expect(JSON.stringify(request?.body)).not.toContain(RECALLED);
+    expect(turn.memories).toEqual([{ id: fact?.id, version: 1 }]);
+  });
+
+  test("RECALL-2 RECALL-8 a second cycle is told anew: its note has what was learned meanwhile, and the turn names both", async () => {
+    const agent = await createAgent({
+      identity,
+      memory: { scope: "agent", recall: { minRelevance: 0 } },
+      tools: { toolIds: ["test/research"] },
+    });
+    const [fact] = await write(agent, [{ content: FACT }]);
+    const conversation = await createConversation(agent);
+    const client = await conversation.connect();
+    const { play, turnId } = await conversation.play((key) => ({
+      says: QUESTION,
+      replies: [
+        [{ call: "research", input: { key, gate: "a" } }],
+        [{ text: "I'm on it." }],
+        [{ text: "Teal, now navy." }],
+      ],
+    }));
+    await client.frame("turn.waiting");
+    await play.reached("a");
+    const changed = "Ada's favourite colour is navy.";
+    const other = "Ada's favourite colour for doors is plum.";
+    unwrap(await stubOf(agent).updateMemory(WRITER, fact?.id ?? "", { content: changed }));
+    const [door] = await write(agent, [{ content: other }]);
+    await play.open("a");
+    const turn = await conversation.ended(turnId);
+    const [first, second, third, ...more] = await notesOf(play);
+    expect(more).toEqual([]);
+    expect(first).toContain(FACT);
+    expect(second, "a later call of a cycle has the note of its first").toBe(first);
+    expect(third).toContain(changed);
+    expect(third).toContain(other);
+    expect(third).not.toContain(FACT);
+    const used = turn.memories ?? [];
+    expect(used[0]).toEqual({ id: fact?.id, version: 1 });
+    expect(used).toHaveLength(3);
+    expect(used).toEqual(
+      expect.arrayContaining([
+        { id: fact?.id, version: 2 },
+        { id: door?.id, version: 1 },
+      ]),
+    );
+    const recalled = (await conversation.journal()).filter(({ type }) => type === "memory.recalled");
+    expect(recalled.map(({ data }) => data)).toEqual([
+      { memories: used.slice(0, 1) },
+      { memories: expect.arrayContaining(used.slice(1)) },
+    ]);
+  });
+
+  test("RECALL-2 with the floor of relevance as it is, a natural question finds what answers it, and small talk finds nothing", async () => {
+    const agent = await createAgent({
+      identity: { systemPrompt: "You are a friend." },
+      memory: { scope: "user", extract: true },
+    });
+    const answerOf = async (conversation: TestConversation, text: string) =>
+      conversation.ended((await conversation.say(text)).turnId);
+    const past = await createConversation(agent);
+    await answerOf(past, "Remember that my cat is called Miso.");
+    await write(agent, [
+      { content: "The user works at a bakery in Lyon.", subject: { userId: "ada" } },
+      { content: "The user is allergic to peanuts.", subject: { userId: "ada" } },
+    ]);
+    const conversation = await createConversation(agent);
+    const asked = await answerOf(conversation, "What is the name of my cat?");
+    expect(asked.answer).toBe('Offline model: I remember: "The user\'s cat is called Miso."');
+    expect(asked.memories).toHaveLength(1);
+    const said = await answerOf(conversation, "Good morning!");
+    expect(said).not.toHaveProperty("memories");
   });
 
   test("B4 RECALL-3 the note follows the history: requests of two turns begin with the same messages, and it is not in the history", async () => {

@@ -9,7 +9,8 @@
 import type { Clock } from "../../ports/clock.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
-import type { Cancel, Complete, Join, Leave, Resume, Update } from "./core/signals.ts";
+import type { Join, Leave, Update } from "./core/signals.ts";
+import type { Cancel, Complete, Resume } from "./core/stop-signals.ts";
 import type { Transition } from "./core/transition.ts";
 
 /** A caller's wish to change a conversation itself. */

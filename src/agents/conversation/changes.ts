@@ -4,7 +4,8 @@ import { DramatisError } from "../../shared/errors.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import { ChangeRate, type ChangeSignal } from "./change-rate.ts";
 import type { EraseEntry } from "./core/erase-entry.ts";
-import type { Join, Leave, Signal, Stop, Update } from "./core/signals.ts";
+import type { Join, Leave, Signal, Update } from "./core/signals.ts";
+import type { Stop } from "./core/stop-signals.ts";
 import type { Transition } from "./core/transition.ts";
 import type { Turn } from "./core/turn.ts";
 

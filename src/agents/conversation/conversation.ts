@@ -63,9 +63,6 @@ import type { ConversationClassPorts } from "./ports.ts";
 import { usageView } from "./reads/call-views.ts";
 import { conversationView } from "./reads/views.ts";
 
-/** Milliseconds in which the SDK ends an actor that was destroyed. */
-const DESTROYED_WITHIN_MS = 1_000;
-
 /** Creates the class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(
   ports: ConversationClassPorts<Env>,
@@ -335,7 +332,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
     async completeOperation(handle: string, outcome: ToolOutcome): Promise<Result<CompletedOperation>> {
       return asResult(async () => {
         if (!this.#runtime.exists) {
-          await this.#removeEmpty();
+          await this.removeEmpty();
           throw unknownHandle();
         }
         return this.#runtime.results.complete(handle, parseOutcome(outcome));
@@ -370,19 +367,6 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     override onRequest(): Response {
       return new Response("Not found", { status: 404 });
-    }
-
-    /**
-     * Removes the storage of an actor that has no conversation: anyone may name one in a handle (HANDLE-3). No other request
-     * runs meanwhile, so none can create the conversation in the storage that goes.
-     */
-    async #removeEmpty(): Promise<void> {
-      await this.ctx.blockConcurrencyWhile(async () => {
-        if (this.#runtime.exists || this.isRefused || this.#parts.removal.isDeleted) return;
-        await this.destroy();
-        // The SDK ends the actor in a moment. Whoever is answered before would reach an actor without tables.
-        await scheduler.wait(DESTROYED_WITHIN_MS);
-      });
     }
 
     #clients(): Iterable<Client> {

@@ -1,4 +1,4 @@
-/** The RPC methods that delete a conversation, and the answer of its mailbox from then on. */
+/** The RPC methods that delete a conversation, the answer of its mailbox from then on, and the removal of an actor that has none. */
 
 import type { Envelope } from "../../protocol/envelope.ts";
 import type { ConversationKeepingApi, ImportPart } from "../../protocol/keeping-api.ts";
@@ -9,6 +9,9 @@ import type { Principal } from "../../shared/principal.ts";
 import { noConversationAt } from "./door/access.ts";
 import { GuardedSessionAgent } from "./door/session-guard.ts";
 import type { ConversationParts } from "./parts.ts";
+
+/** Milliseconds in which the SDK ends an actor that was destroyed. */
+const DESTROYED_WITHIN_MS = 1_000;
 
 export abstract class KeptConversation<Env extends Cloudflare.Env>
   extends GuardedSessionAgent<Env>
@@ -53,6 +56,19 @@ export abstract class KeptConversation<Env extends Cloudflare.Env>
     const address = this.mailboxAddress;
     if (address !== null) return { tenant: address.tenant, conversationId: address.id };
     throw new DramatisError("INVALID_INPUT", "Address the conversation by `<tenant>:<id>`.");
+  }
+
+  /**
+   * Removes the storage of an actor that has no conversation: anyone may name one in a handle (HANDLE-3). No other request
+   * runs meanwhile, so none can create the conversation in the storage that goes.
+   */
+  protected async removeEmpty(): Promise<void> {
+    await this.ctx.blockConcurrencyWhile(async () => {
+      if (this.parts.runtime.exists || this.isRefused || this.parts.removal.isDeleted) return;
+      await this.destroy();
+      // The SDK ends the actor in a moment. Whoever is answered before would reach an actor without tables.
+      await scheduler.wait(DESTROYED_WITHIN_MS);
+    });
   }
 
   /** A deleted conversation takes results and drops them. A run that invites an agent to it gets `NOT_FOUND`. */

@@ -1,5 +1,5 @@
 /**
- * Rule 14: an agent with colleagues, whom it asks by tools, has them do the work and puts their answers together.
+ * Rule 16: an agent with colleagues, whom it asks by tools, has them do the work and puts their answers together.
  *
  * OFFLINE-5  An agent that another one called, or gave the word, calls nobody. A message leads to one call of each colleague at
  *            most.
@@ -26,14 +26,14 @@ interface Ask {
   joins?: boolean;
 }
 
-/** Rule 14, before any result: makes the first calls. */
+/** Rule 16, before any result: makes the first calls. */
 export function delegate(view: View): OfflineAnswer | undefined {
   if (!view.mayCallTools || !maySend(view)) return undefined;
   const [step] = stepsFor(view);
   return step && { kind: "calls", calls: step.map((ask) => callOf(ask)) };
 }
 
-/** Rule 14, after results: makes the next calls, or puts the answers together. */
+/** Rule 16, after results: makes the next calls, or puts the answers together. */
 export function putTogether(view: View): OfflineAnswer | undefined {
   const { results, outcomes, rounds, mayCallTools } = view;
   if (outcomes.length > 0 && areOfColleagues(outcomes, view)) return labelled(summary(outcomes, view));

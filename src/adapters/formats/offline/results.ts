@@ -25,6 +25,7 @@ export function quoteResults({ results }: View): OfflineAnswer | undefined {
 
 function sentence(result: SeenResult): string {
   const { tool } = result;
+  if (isRemembered(result)) return "I keep that for our later conversations";
   const { kind, text, code } = outcomeOf(result);
   switch (kind) {
     case "failed":
@@ -34,6 +35,13 @@ function sentence(result: SeenResult): string {
     case "answer":
       return `${tool} answered ${shorten(text, MAX_QUOTE)}`;
   }
+}
+
+/** Reports whether the platform's tool `remember` has stored a memory. */
+function isRemembered({ tool, text, failed }: SeenResult): boolean {
+  const facts = membersOf(parseJson(text));
+  const { remembered } = membersOf(facts.success === true ? facts.result : facts);
+  return tool === "remember" && !failed && isJsonObject(remembered);
 }
 
 /** A result in words. */
@@ -62,6 +70,7 @@ function readable(value: Json): string {
   if (typeof value === "string") return value;
   if (Array.isArray(value)) return value.length === 0 ? "nothing" : value.map(item).join(", ");
   if (!isJsonObject(value)) return JSON.stringify(value);
+  if (Array.isArray(value.memories)) return readable(value.memories);
   const members = Object.entries(value);
   const [only] = members;
   if (only !== undefined && members.length === 1) return readable(only[1]);
@@ -73,8 +82,8 @@ function readable(value: Json): string {
 
 /** An element of a list: its own text if it has one. */
 function item(value: Json): string {
-  const { text, heading, path, excerpt } = isJsonObject(value) ? value : { text: value };
-  if (typeof text === "string") return `"${text}"`;
+  const { text, content = text, heading, path, excerpt } = isJsonObject(value) ? value : { text: value };
+  if (typeof content === "string") return `"${content}"`;
   if (typeof excerpt !== "string") return JSON.stringify(value);
   return `${String(heading)} (${String(path)}): "${shorten(excerpt, MAX_QUOTE / 4)}"`;
 }

@@ -1,4 +1,4 @@
-/** Rule 15: the answer of an agent in its role, as its persona states it. */
+/** Rule 17: the answer of an agent in its role, as its persona states it. */
 import { parseJson } from "../../../shared/json.ts";
 import { shorten } from "../../../shared/text.ts";
 import { membersOf, objects, stringOf } from "../common/json.ts";
@@ -54,7 +54,7 @@ const ROLE = new RegExp(
   "i",
 );
 
-/** Rule 15, after a search of a researcher: lists what was found. */
+/** Rule 17, after a search of a researcher: lists what was found. */
 export function listFindings(view: View): OfflineAnswer | undefined {
   const { results, text } = view;
   if (roleOf(view) !== "researcher" || isCommanded(view)) return undefined;
@@ -73,7 +73,7 @@ function roleOf({ persona }: View): string | undefined {
   return ROLE.exec(persona.slice(0, 500))?.[1]?.toLowerCase();
 }
 
-/** Rule 15. A researcher who can search the documentation does so first. */
+/** Rule 17. A researcher who can search the documentation does so first. */
 export function answerInRole(view: View): OfflineAnswer | undefined {
   const { text, isCalled, offers, results } = view;
   const role = roleOf(view);

@@ -9,6 +9,7 @@ import { call, type OfflineAnswer } from "./answer.ts";
 import { say, slow, toolCommands } from "./commands.ts";
 import { delegate, putTogether } from "./delegation.ts";
 import { instanceOf } from "./instance.ts";
+import { answerFromMemory, remember } from "./memories.ts";
 import { quoteNotice, quoteResults } from "./results.ts";
 import { answerInRole, listFindings } from "./roles.ts";
 import {
@@ -33,6 +34,7 @@ const RULES: readonly Rule[] = [
   quoteNotice,
   listFindings,
   quoteResults,
+  remember,
   addNote,
   listNotes,
   tellName,
@@ -40,6 +42,7 @@ const RULES: readonly Rule[] = [
   searchDocs,
   askCalendar,
   calculate,
+  answerFromMemory,
   delegate,
   answerInRole,
 ];

@@ -1,4 +1,4 @@
-/** Rules 7 to 13 and 16: sentences that the offline model understands, and its answer to all others. */
+/** Rules 8 to 14 and 18: sentences that the offline model understands, and its answer to all others. */
 import { shorten } from "../../../shared/text.ts";
 import { call, labelled, type OfflineAnswer } from "./answer.ts";
 import { findExpression } from "./arithmetic.ts";
@@ -10,7 +10,7 @@ const MAX_SUGGESTIONS = 8;
 /** Only the beginning of a message is searched for a sentence. */
 const MAX_READ = 2_000;
 
-/** Rule 7. */
+/** Rule 8. */
 export function addNote({ text, offers }: View): OfflineAnswer | undefined {
   if (!offers("notes") || text.trimEnd().endsWith("?")) return undefined;
   const pattern = /^\s*(?:please )?(?:remember|note|make a note|write down)(?: that)?:?\s+([\s\S]*\S)/i;
@@ -18,16 +18,17 @@ export function addNote({ text, offers }: View): OfflineAnswer | undefined {
   return note === undefined ? undefined : call("notes", { action: "add", text: note });
 }
 
-/** Rule 8. */
+/** Rule 9. */
 export function listNotes({ text, offers }: View): OfflineAnswer | undefined {
   const pattern = /\b(?:what are|show|list|read)(?: me)?(?: all)? my notes\b|^\s*recall\b/i;
   return offers("notes") && pattern.test(read(text)) ? call("notes", { action: "list" }) : undefined;
 }
 
-/** Rule 9. */
-export function tellName({ text, earlier }: View): OfflineAnswer | undefined {
+/** Rule 10. A name that only memories contain is left to rule 15. */
+export function tellName({ text, earlier, memories }: View): OfflineAnswer | undefined {
   if (/\bwhat(?:'s|’s| is| was) my name\b|\b(?:know|remember) my name\b|\bwho am I\b/i.test(read(text))) {
     const name = earlier.map(nameIn).findLast((found) => found !== undefined);
+    if (name === undefined && memories.length > 0) return undefined;
     return labelled(
       name === undefined
         ? "I do not know your name: it is not in the part of this conversation that I see."
@@ -38,7 +39,7 @@ export function tellName({ text, earlier }: View): OfflineAnswer | undefined {
   return name === undefined ? undefined : labelled(`hello ${name}. Ask me later: "What is my name?"`);
 }
 
-/** Rule 10. */
+/** Rule 11. */
 export function tellHistory({ text, earlier }: View): OfflineAnswer | undefined {
   const pattern = /\bwhat (?:did|have) I (?:just )?(?:say|said|write|written|ask|asked|tell|told)\b/i;
   if (!pattern.test(read(text))) return undefined;
@@ -48,7 +49,7 @@ export function tellHistory({ text, earlier }: View): OfflineAnswer | undefined 
   );
 }
 
-/** Rule 11. */
+/** Rule 12. */
 export function searchDocs({ text, offers }: View): OfflineAnswer | undefined {
   if (!offers("search_docs")) return undefined;
   const pattern =
@@ -61,30 +62,31 @@ export function searchDocs({ text, offers }: View): OfflineAnswer | undefined {
   return query === "" ? undefined : call("search_docs", { query });
 }
 
-/** Rule 12. */
+/** Rule 13. */
 export function askCalendar({ text, offers }: View): OfflineAnswer | undefined {
   const question = offers("dates") ? readDateQuestion(read(text)) : undefined;
   return question && call("dates", question);
 }
 
-/** Rule 13. */
+/** Rule 14. */
 export function calculate({ text, offers }: View): OfflineAnswer | undefined {
   const expression = offers("calculator") ? findExpression(read(text)) : undefined;
   return expression === undefined ? undefined : call("calculator", { expression });
 }
 
-/** Messages that rule 16 suggests, with the tool that they need. */
+/** Messages that rule 18 suggests, with the tool that they need. */
 const SUGGESTIONS: readonly [message: string, tool?: string][] = [
   ["What is 12*(3+4)?", "calculator"],
   ["What day is today?", "dates"],
-  ["Remember that the key is under the mat.", "notes"],
+  ["Remember that my cat is called Miso.", "remember"],
+  ["Make a note: the key is under the mat.", "notes"],
   ["How do I add a tool?", "search_docs"],
   ["My name is Ada."],
   ["What did I say?"],
   ["!say hello"],
 ];
 
-/** Rule 16. */
+/** Rule 18. */
 export function explain({ text, offers, colleagues, isCalled }: View): OfflineAnswer {
   const asks = isCalled ? [] : requestsFor(colleagues);
   const suggested = SUGGESTIONS.filter(([, tool]) => tool === undefined || offers(tool));
@@ -98,7 +100,7 @@ export function explain({ text, offers, colleagues, isCalled }: View): OfflineAn
   );
 }
 
-/** Messages that rule 14 understands. */
+/** Messages that rule 16 understands. */
 function requestsFor(colleagues: View["colleagues"]): string[] {
   const names = colleagues.map(({ name }) => `the ${name}`);
   const [first, second] = names;

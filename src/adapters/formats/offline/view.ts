@@ -1,6 +1,7 @@
 /** A request as the rules see it: the message to answer, and the messages before and after it. */
 import { MESSAGE_DESCRIPTION, MODE_MEMBER } from "../../../library/agent-tool.ts";
-import { isJsonObject, type JsonObject } from "../../../shared/json.ts";
+import { RECALLED } from "../../../library/memory/shown-memory.ts";
+import { isJsonObject, type JsonObject, parseJson } from "../../../shared/json.ts";
 import type { OfflineBody, OfflineMessage } from "./wire.ts";
 
 /** The result of one tool call of the turn that is being answered. */
@@ -24,6 +25,8 @@ export interface View {
   text: string;
   /** User messages before it, oldest first. */
   earlier: readonly string[];
+  /** The texts of the memories that the request tells, the most relevant first. */
+  memories: readonly string[];
   /** Results after it, in order. */
   results: readonly SeenResult[];
   /** Number of replies with tool calls after it. */
@@ -57,6 +60,7 @@ export function viewOf({ messages, tools, toolChoice, output }: OfflineBody): Vi
     earlier: messages
       .slice(0, Math.max(last, 0))
       .flatMap(({ role, text }) => (role === "user" ? [withoutSpeaker(text)] : [])),
+    memories: memoriesBefore(messages, last),
     results: resultsOf(since),
     rounds: since.filter(({ calls = [] }) => calls.length > 0).length,
     outcomes: outcomesAtEnd(last >= 0 ? since : []),
@@ -75,6 +79,18 @@ function forcedTool(tools: OfflineBody["tools"], choice: OfflineBody["toolChoice
   if (choice === "auto" || choice === "none") return undefined;
   const tool = tools.find(({ name }) => choice === "required" || name === choice.name);
   return tool && { tool: tool.name, schema: tool.inputSchema };
+}
+
+/** Returns the memories of the note before the message at `last`: a line of JSON each. */
+function memoriesBefore(messages: readonly OfflineMessage[], last: number): string[] {
+  const note = messages
+    .slice(0, Math.max(last, 0))
+    .findLast(({ role, text }) => role === "system" && text.startsWith(RECALLED));
+  const [, ...lines] = note?.text.split("\n") ?? [];
+  return lines.flatMap((line) => {
+    const memory = parseJson(line);
+    return isJsonObject(memory) && typeof memory.content === "string" ? [memory.content] : [];
+  });
 }
 
 /** Returns a message without the name of its speaker. */

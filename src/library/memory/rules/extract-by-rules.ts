@@ -48,23 +48,35 @@ function statementsIn(turn: LearnedTurn): Found[] {
   return [...wishes(turn), ...clausesOf(turn.said).flatMap((clause) => stated(clause, turn))];
 }
 
+/** Returns the sentence by which a wish to remember is kept, without the time that it may name. `wish` is what follows "remember that". */
+export function keptWish(wish: string): string {
+  return statementsOfWish(wish, { time: 0, zone: "UTC" })
+    .map(({ content }) => content)
+    .join(" ");
+}
+
 /** Returns what the user asks to remember. */
 function wishes(turn: LearnedTurn): Found[] {
   return sentencesOf(turn.said).flatMap((sentence) => {
     if (sentence.endsWith("?")) return [];
     const [, wish] = REMEMBER.exec(withoutOpening(sentence)) ?? [];
-    if (wish === undefined) return [];
-    // What has a form of its own is kept in that.
-    const [clause, ...others] = clausesOf(wish);
-    const own = clause !== undefined && others.length === 0 ? stated(clause, turn) : [];
-    if (own.length > 0)
-      return own.map((each) => ({ ...each, significance: Math.max(each.significance, 0.8) }));
-    const content = `The user asked to remember: ${wish.replace(/[.!\s]+$/, "")}.`;
-    return [{ content, type: "note", significance: 0.8 }];
+    return wish === undefined ? [] : statementsOfWish(wish, turn);
   });
 }
 
-function stated(said: string, { time: now, zone }: LearnedTurn): Found[] {
+type Moment = Pick<LearnedTurn, "time" | "zone">;
+
+function statementsOfWish(wish: string, moment: Moment): Found[] {
+  const whole = wish.replace(/[.!\s]+$/, "");
+  // What has a form of its own is kept in that, if nothing is lost.
+  const [clause] = clausesOf(wish);
+  const own = clause !== undefined && clause === withoutOpening(whole) ? stated(clause, moment) : [];
+  if (own.length > 0) return own.map((each) => ({ ...each, significance: Math.max(each.significance, 0.8) }));
+  const content = `The user asked to remember: ${whole}.`;
+  return [{ content, type: "note", significance: 0.8 }];
+}
+
+function stated(said: string, { time: now, zone }: Moment): Found[] {
   const clause = spaced(said);
   const named = dayIn(clause, now, zone);
   const past = named !== undefined && named.time <= now ? named : undefined;

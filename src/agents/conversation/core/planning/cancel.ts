@@ -20,8 +20,8 @@ import type {
 } from "../decisions.ts";
 import { checkOpen } from "../life.ts";
 import { MAX_SHOWN_LENGTH } from "../limits.ts";
-import type { Cancel, Resume, Stop } from "../signals.ts";
 import { type ConversationState, runningCompactions } from "../state.ts";
+import type { Cancel, Resume, Stop } from "../stop-signals.ts";
 import type { Turn } from "../turn.ts";
 
 /** The error of a turn that was stopped. */

@@ -10,8 +10,8 @@ import { defined } from "../../../../shared/defined.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { checkOpen } from "../life.ts";
-import type { Complete } from "../signals.ts";
 import type { ConversationState } from "../state.ts";
+import type { Complete } from "../stop-signals.ts";
 import { stopCompactions, stopTurn } from "./cancel.ts";
 import { stopExtractions } from "./hooks.ts";
 

@@ -1,7 +1,7 @@
 /** The origin of a change of the conversation's gate that came as a signal. Pure. */
 import { defined } from "../../../../shared/defined.ts";
 import type { AgentDecision } from "../decisions.ts";
-import type { Stop } from "../signals.ts";
+import type { Stop } from "../stop-signals.ts";
 
 /** Adds a signal's origin to the decisions that it led to. A signal that changes nothing is not remembered. */
 export function withOrigin(decisions: AgentDecision[], { caller, origin }: Stop): AgentDecision[] {
