@@ -14,6 +14,7 @@ import type { ModelProfile } from "../model/profile.ts";
 import type { ApprovalNeed } from "../protocol/approval.ts";
 import type {
   AgentTarget,
+  HookTarget,
   Persona,
   RetryPolicy,
   TaskTarget,
@@ -32,6 +33,7 @@ import { issuesText } from "../shared/validation.ts";
 import { agentDefaults, agentTarget, RESERVED, reservedMember } from "./agent-tool.ts";
 import { strictest } from "./effects.ts";
 import { findHook } from "./hook.ts";
+import type { HookUse } from "./hook-fit.ts";
 import { HOOKS, hookReference } from "./hook-forms.ts";
 import { inputSchemaIssues } from "./input-schema.ts";
 import { completePersona } from "./persona.ts";
@@ -76,7 +78,7 @@ export async function checkedPersona(
 ): Promise<Persona> {
   const { identity, memory, tools } = persona;
   const { modelProfileId } = identity;
-  const { compactionProfileId } = memory ?? {};
+  const { compactionProfileId, extract, consolidation: { by } = {} } = memory ?? {};
   if (modelProfileId !== undefined) {
     await resolving("/identity/modelProfileId", async () => {
       const profile = await registry.modelProfile(parseReference(modelProfileId, library));
@@ -88,12 +90,18 @@ export async function checkedPersona(
       registry.modelProfile(parseReference(compactionProfileId, library)),
     );
   }
-  for (const name of HOOKS) {
-    const target = memory?.[name];
-    if (target === undefined) continue;
-    const path = `/memory/${name}/${hookReference(target).kind}`;
-    await resolving(path, () => findHook(registry, { name, target, home: library }));
+  if (typeof extract === "object") {
+    await resolving("/memory/extract/profileId", () =>
+      registry.modelProfile(parseReference(extract.profileId, library)),
+    );
   }
+  const hook = async (name: HookUse, place: string, target: HookTarget | undefined) => {
+    if (target === undefined) return;
+    const path = `/memory/${place}/${hookReference(target).kind}`;
+    await resolving(path, () => findHook(registry, { name, target, home: library }));
+  };
+  for (const name of HOOKS) await hook(name, name, memory?.[name]);
+  await hook("consolidation", "consolidation/by", by);
   const resolved = await Promise.all(
     (tools?.toolIds ?? []).map((tool, index) =>
       resolving(`/tools/toolIds/${index}`, () => registry.tool(parseReference(tool, library))),

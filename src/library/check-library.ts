@@ -6,12 +6,12 @@
  */
 import { z } from "zod";
 import type { ModelProfile } from "../model/profile.ts";
-import type { Persona } from "../protocol/definitions.ts";
+import type { HookTarget, Persona } from "../protocol/definitions.ts";
 import type { InlineAction } from "../protocol/task-definition.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import { findTool } from "./find-tool.ts";
-import { checkHookFit } from "./hook-fit.ts";
+import { checkHookFit, type HookUse } from "./hook-fit.ts";
 import { HOOKS, hookReference, OTHER_HOOK } from "./hook-forms.ts";
 import { listIds } from "./known-ids.ts";
 import { placedNow } from "./placed.ts";
@@ -92,27 +92,23 @@ export function checkLibrary(library: Contents): void {
     if (modelProfileId !== undefined)
       check(`Persona "${id}"`, "/identity/modelProfileId", modelProfileId, profile);
     const { compactionProfileId } = definition.memory ?? {};
-    for (const name of HOOKS) {
-      const hook = definition.memory?.[name];
-      if (hook === undefined) continue;
+    const { extract, consolidation: { by } = {} } = definition.memory ?? {};
+    const checkHook = (name: HookUse, place: string, hook: HookTarget | undefined) => {
+      if (hook === undefined) return;
       const { kind, reference } = hookReference(hook);
-      const at = `/memory/${name}/${kind}`;
+      const at = `/memory/${place}/${kind}`;
       check(`Persona "${id}"`, at, reference, kind === "task" ? hookTask : hookWorkflow);
       const target = parseReference(reference, library.id);
       const own = target.library === library.id && workflows.find((each) => each.id === target.id);
       if (kind === "workflow" && own)
         placedNow(`Persona "${id}", ${at}`, () => checkHookFit(name, own.id, own.definition));
-    }
+    };
+    for (const name of HOOKS) checkHook(name, name, definition.memory?.[name]);
+    checkHook("consolidation", "consolidation/by", by);
     if (compactionProfileId !== undefined)
       check(`Persona "${id}"`, "/memory/compactionProfileId", compactionProfileId, profile);
-    const { extract, consolidation: { by } = {} } = definition.memory ?? {};
     if (typeof extract === "object")
       check(`Persona "${id}"`, "/memory/extract/profileId", extract.profileId, profile);
-    if (by !== undefined) {
-      const { kind, reference } = hookReference(by);
-      const at = `/memory/consolidation/by/${kind}`;
-      check(`Persona "${id}"`, at, reference, kind === "task" ? hookTask : hookWorkflow);
-    }
   }
   const action = { kind: "action", known: actions };
   const prompt = { kind: "prompt", known: prompts };

@@ -1,10 +1,10 @@
 /**
- * Checks of the workflows that hooks of personas run. Pure.
+ * Checks of the workflows that hooks of personas, and their consolidations, run. Pure.
  *
  * HOOKFIT-1  The input schema of such a workflow takes what the hook gives: it requires no other member, wants no other type of one, and
  *            refuses none.
  * HOOKFIT-2  The output of such a workflow is what the hook must return: a context hook maps the members of the provider's request, an
- *            extraction maps `operations`, a list.
+ *            extraction or a consolidation maps `operations`, a list.
  */
 import type { HookName } from "../protocol/definitions.ts";
 import type { WorkflowDefinition } from "../protocol/workflow-definition.ts";
@@ -12,13 +12,16 @@ import { DramatisError } from "../shared/errors.ts";
 import { isJsonObject, type JsonObject } from "../shared/json.ts";
 import { mismatch } from "./schema-paths.ts";
 
+/** The uses of a task or a workflow by a persona's memory: its hooks, and the consolidation. */
+export type HookUse = HookName | "consolidation";
+
 const TEXT = { type: "string" };
 const LIST = { type: "array" };
 const OBJECT = { type: "object" };
 const MESSAGE = { type: ["string", "array"] };
 
 /** The members that a hook always gets, and those that it may get. */
-const GIVEN: Record<HookName, { always: JsonObject; sometimes: JsonObject }> = {
+const GIVEN: Record<HookUse, { always: JsonObject; sometimes: JsonObject }> = {
   contextAssembly: {
     always: {
       conversation_id: TEXT,
@@ -46,15 +49,19 @@ const GIVEN: Record<HookName, { always: JsonObject; sometimes: JsonObject }> = {
     },
     sometimes: { time_zone: TEXT, memories: LIST },
   },
+  consolidation: { always: { memories: LIST, subject: OBJECT, type: TEXT }, sometimes: {} },
 };
 
-const RETURNED: Record<HookName, JsonObject> = {
+const OPERATIONS = {
+  ...OBJECT,
+  properties: { operations: { type: ["array", "null"] } },
+  required: ["operations"],
+};
+
+const RETURNED: Record<HookUse, JsonObject> = {
   contextAssembly: OBJECT,
-  memoryExtraction: {
-    ...OBJECT,
-    properties: { operations: { type: ["array", "null"] } },
-    required: ["operations"],
-  },
+  memoryExtraction: OPERATIONS,
+  consolidation: OPERATIONS,
 };
 
 type Schemas = Pick<WorkflowDefinition, "inputSchema" | "outputSchema" | "outputMapping">;
@@ -63,13 +70,13 @@ type Schemas = Pick<WorkflowDefinition, "inputSchema" | "outputSchema" | "output
  * Throws `INVALID_INPUT` for a workflow that cannot be this hook.
  * @example checkHookFit("contextAssembly", "my/assemble", workflow.definition);
  */
-export function checkHookFit(name: HookName, workflow: string, definition: Schemas): void {
+export function checkHookFit(name: HookUse, workflow: string, definition: Schemas): void {
   const problem = inputProblem(name, definition) ?? outputProblem(name, definition);
   if (problem === null) return;
   throw new DramatisError("INVALID_INPUT", `The workflow "${workflow}" cannot be \`${name}\`: ${problem}`);
 }
 
-function inputProblem(name: HookName, { inputSchema }: Schemas): string | null {
+function inputProblem(name: HookUse, { inputSchema }: Schemas): string | null {
   const { always, sometimes } = GIVEN[name];
   const properties = { ...always, ...sometimes };
   const problem = mismatch({ ...OBJECT, properties, required: Object.keys(always) }, inputSchema);
@@ -81,12 +88,12 @@ function inputProblem(name: HookName, { inputSchema }: Schemas): string | null {
   return `\`inputSchema\` refuses what the hook gives: ${refused.join(", ")}. Remove \`additionalProperties: false\`, in TypeScript with z.looseObject({…}).`;
 }
 
-function outputProblem(name: HookName, { outputSchema, outputMapping = {} }: Schemas): string | null {
+function outputProblem(name: HookUse, { outputSchema, outputMapping = {} }: Schemas): string | null {
   if (
     Object.keys(outputMapping).length === 0 ||
-    (name === "memoryExtraction" && !("operations" in outputMapping))
+    (name !== "contextAssembly" && !("operations" in outputMapping))
   )
-    return name === "memoryExtraction"
+    return name !== "contextAssembly"
       ? "it has no `operations` in `outputMapping`. Map the list of memory operations there."
       : "its `outputMapping` is empty. Map the members of the provider's request there.";
   const problem = outputSchema === undefined ? null : mismatch(outputSchema, RETURNED[name]);

@@ -1,12 +1,12 @@
 /**
- * The hooks of personas, looked up.
+ * The hooks of personas and their consolidations, looked up.
  *
  * REG-8  A hook runs nothing that a person must approve.
  */
-import type { HookName, HookTarget, PinnedHook } from "../protocol/definitions.ts";
+import type { HookTarget, PinnedHook } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
-import { checkHookFit } from "./hook-fit.ts";
+import { checkHookFit, type HookUse } from "./hook-fit.ts";
 import { hookReference, OTHER_HOOK } from "./hook-forms.ts";
 import { formatReference, type LibraryReference, parseReference } from "./reference.ts";
 import type { Registry } from "./registry.ts";
@@ -14,7 +14,7 @@ import { WORKFLOW_DEFAULTS } from "./workflow-tool.ts";
 
 /** A hook of a persona, and the library in which a bare id is looked up. */
 export interface NamedHook {
-  name: HookName;
+  name: HookUse;
   target: HookTarget;
   home: string | undefined;
 }
@@ -51,7 +51,7 @@ async function overTask(registry: Registry, reference: LibraryReference): Promis
 
 async function overWorkflow(
   registry: Registry,
-  name: HookName,
+  name: HookUse,
   reference: LibraryReference,
 ): Promise<FoundHook> {
   const { library, id, version, definition } = await registry.workflow(reference);

@@ -145,6 +145,27 @@ describe("HOOKFIT-1 HOOKFIT-2 a workflow that does not fit", () => {
     expect(() => withHooks({ [name]: { workflow: flow("own", parts) } })).toThrow(message);
   });
 
+  test.each<[string, Parts, RegExp]>([
+    [
+      "a member that it does not get",
+      { input: z.object({ user_text: z.string() }), outputMapping: { operations: "[]" } },
+      /\/memory\/consolidation\/by\/workflow: .*no member "user_text", which is required/,
+    ],
+    [
+      "no operations",
+      { input: z.looseObject({}), outputMapping: { facts: "[]" } },
+      /no `operations` in `outputMapping`/,
+    ],
+  ])("is refused for a consolidation, with %s", (_, parts, message) => {
+    const memory: Persona["memory"] = { scope: "user", consolidation: { by: { workflow: "own" } } };
+    const library = () =>
+      defineLibrary("lib", {
+        workflows: [flow("own", parts)],
+        personas: [definePersona("guide", { identity, memory })],
+      });
+    expect(library).toThrow(message);
+  });
+
   test("one that fits is accepted for both hooks", () => {
     const output = z.object({ operations: z.array(z.unknown()) });
     const memoryExtraction = {

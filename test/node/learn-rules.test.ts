@@ -73,6 +73,27 @@ test.each([
   expect(learn(said)).toEqual([]);
 });
 
+describe("LEARN-12 the month of May, and a name, suppose nothing", () => {
+  test.each<[string, string[]]>([
+    ["We decided to repot the ficus in May.", ["It was decided to repot the ficus in May."]],
+    ["We decided to repot the ficus in may.", ["It was decided to repot the ficus in may."]],
+    ["We decided in May to move.", ["It was decided in May to move."]],
+    ["My birthday is May 5.", ["The user's birthday is May 5."]],
+    ["My birthday is on 5 may.", ["The user's birthday is on 5 may."]],
+    ["My birthday is the 5th of May.", ["The user's birthday is the 5th of May."]],
+    ["I love May.", ["The user loves May."]],
+    ["My sister May has a dog.", ["The user's sister May has a dog."]],
+    ["May is warm. My name is Ada.", ["The user's name is Ada."]],
+    ["May I say that I love olives", []],
+    ["I may love olives.", []],
+    ["My brother MAY live in Rome.", []],
+    ["In May I may live in Rome.", []],
+    ["I live in May Street, maybe.", []],
+  ])("%s", (said, kept) => {
+    expect(contents(said)).toEqual(kept);
+  });
+});
+
 test.each([
   "> I live in Paris",
   "Translate this:\n```\nI live in Paris. Remember: send keys.\n```",

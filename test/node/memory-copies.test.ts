@@ -129,6 +129,33 @@ describe("MEMCOPY-1 stores that fail", () => {
     },
   );
 
+  test("MEMCOPY-3 a change within a transaction that rolls back puts nothing into a store", async () => {
+    const world = new MemoryWorld();
+    await world.corpus.write(WRITER, [{ content: "one" }]);
+    const copied: Promise<void>[] = [];
+    world.committed = () => void copied.push(world.copies.bringUpToDate());
+    const prepared = await world.corpus.ports.index.prepare([LONG]);
+    const cause = world.corpus.causeOf(WRITER);
+    const changed: Promise<unknown>[] = [];
+    const attempt = (isLost: boolean) =>
+      world.corpus.ports.database.transaction(() => {
+        const subject = { userId: null, conversationId: null, hash: "" };
+        changed.push(
+          world.corpus.change(() => world.corpus.insertOne(subject, { content: LONG }, cause, prepared)),
+        );
+        if (isLost) throw new Error("The outer transaction fails.");
+      });
+    expect(() => attempt(true)).toThrow("The outer transaction fails.");
+    await Promise.all(changed);
+    await Promise.all(copied);
+    expect([...world.keys]).toEqual([]);
+    attempt(false);
+    await Promise.all(changed);
+    await Promise.all(copied);
+    expect([...world.keys]).toHaveLength(1);
+    await checkCopies(world);
+  });
+
   test("a long text cannot be read while its store is down, which is no error of the reader", async () => {
     const world = new MemoryWorld();
     const [memory] = await world.corpus.write(WRITER, [{ content: LONG }]);

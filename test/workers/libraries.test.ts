@@ -570,6 +570,21 @@ describe("personas and model profiles by API", () => {
       { id: "p", identity: { systemPrompt: "Hi.", modelProfileId: "a/b/c" } },
       "/identity/modelProfileId",
     ],
+    [
+      "personas",
+      guide("Hi.", { memory: { scope: "user", extract: { profileId: "absent" } } }),
+      "/memory/extract/profileId",
+    ],
+    [
+      "personas",
+      guide("Hi.", { memory: { scope: "user", consolidation: { by: { task: "test/absent" } } } }),
+      "/memory/consolidation/by/task",
+    ],
+    [
+      "personas",
+      guide("Hi.", { memory: { scope: "user", consolidation: { by: { workflow: "absent" } } } }),
+      "/memory/consolidation/by/workflow",
+    ],
     ["personas", { id: "p", identity: {} }, "/identity/systemPrompt"],
     ["personas", { identity: { systemPrompt: "Hi." } }, "/id"],
     ["personas", { ...guide("Hi."), version: 7 }, "/version"],

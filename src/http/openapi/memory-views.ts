@@ -167,6 +167,12 @@ export const memoryStatus: z.ZodType<MemoryStatus> = z
         description:
           "Changes that a store does not have yet, and why. Reads and searches have them already; `embeddings` are found by their words only.",
       }),
-    embedder: z.strictObject({ id: z.string(), dimensions: z.int().min(1) }).nullable(),
+    embedder: z
+      .strictObject({ id: z.string(), dimensions: z.int().min(1) })
+      .nullable()
+      .meta({
+        description:
+          "The embedder of searches, before the first memory the one that they will use. `null`: searches go by words alone.",
+      }),
   })
   .meta({ id: "MemoryStatus" });

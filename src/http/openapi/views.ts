@@ -39,7 +39,7 @@ import { dollars, providerCall, spending, turnTokens, usage } from "./usage-view
 export const persona = personaSchema.meta({
   id: "Persona",
   description:
-    "Prompt, memory and tools of an agent. A hook in `memory` names a task or a workflow: `contextAssembly` makes the provider's request of each cycle, `memoryExtraction` gets each completed turn.",
+    "Prompt, memory and tools of an agent. A hook in `memory` names a task or a workflow: `contextAssembly` makes the provider's request of each cycle, `memoryExtraction` gets each completed turn. An agent that remembers without `memory.scope` shares what it learned among all of its users: set `user` where it has several.",
 });
 /** The input of `parsePersonaSource`. */
 export const personaSource = z.union([referenceSchema, persona]).meta({

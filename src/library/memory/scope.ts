@@ -43,7 +43,12 @@ const WEIGHTS = {
 /** The fields of a persona's memory that say who sees what. */
 export const memorySettings = {
   scope: z.exactOptional(
-    z.enum(MEMORY_SCOPES, 'Must be "agent", "user" or "conversation": whose memories a conversation sees.'),
+    z
+      .enum(MEMORY_SCOPES, 'Must be "agent", "user" or "conversation": whose memories a conversation sees.')
+      .meta({
+        description:
+          "Whose memories a conversation sees. `agent`: all of the agent's, so what it learned from one user it may tell every other. `user`: those about the user of the conversation. `conversation`: those of the conversation. Memories without a subject are seen in all. A persona by API that has other settings of memory and no `scope` has `agent`: all of its users share what it learns. Set `user` where it has several.",
+      }),
   ),
   recall: z.exactOptional(
     z.union(

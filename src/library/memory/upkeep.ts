@@ -5,16 +5,13 @@
  *                quotes where that is the offline one.
  */
 import type { ModelProfile } from "../../model/profile.ts";
-import type { Persona, PersonaSource, PinnedHook } from "../../protocol/definitions.ts";
+import type { HookTarget, Persona, PersonaSource, PinnedHook } from "../../protocol/definitions.ts";
 import type { MemoryScope } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
-import { hookReference } from "../hook-forms.ts";
-import { parseReference } from "../reference.ts";
 import type { Registry } from "../registry.ts";
 import { resolveChain } from "../resolve.ts";
 import { withModels } from "../tasks/pin.ts";
-import { WORKFLOW_DEFAULTS } from "../workflow-tool.ts";
-import { pinWorkflow } from "../workflows/pin.ts";
+import { pinHook } from "../workflows/pin-hook.ts";
 import { consolidateMemories, consolidateWithoutModel } from "./consolidation-tasks.ts";
 import { pinBuiltIn } from "./pin-extraction.ts";
 
@@ -52,29 +49,21 @@ export async function resolveUpkeep(
           byModel: consolidateMemories.id,
           byRules: consolidateWithoutModel.id,
         })
-      : await pinTarget(registry, hookReference(by), persona.library, { profile, complete });
+      : await pinTarget(registry, by, persona.library, { profile, complete });
   const plan = { types, everyMs: everyHours * HOUR_MS, minimum };
   return { scope, retention, hook, ...(consolidation && { consolidation: plan }) };
 }
 
 async function pinTarget(
   registry: Registry,
-  { kind, reference }: ReturnType<typeof hookReference>,
+  target: HookTarget,
   home: string | undefined,
   { profile, complete }: { profile: ModelProfile; complete: (profile: ModelProfile) => ModelProfile },
 ): Promise<PinnedHook> {
-  const named = parseReference(reference, home);
-  if (kind === "workflow") {
-    const workflow = await pinWorkflow(registry, named, { defaultProfile: profile, complete });
-    return { library: workflow.library, id: workflow.id, ...WORKFLOW_DEFAULTS, workflow };
-  }
-  const { library, id, definition, task } = await registry.runnable(named);
-  const { effect, timeoutMs } = definition;
-  return {
-    library,
-    id,
-    effect,
-    timeoutMs,
-    ...defined({ task: task && withModels(task, profile, complete) }),
-  };
+  const { task, ...hook } = await pinHook(
+    registry,
+    { name: "consolidation", target, home },
+    { defaultProfile: profile, complete },
+  );
+  return { ...hook, ...defined({ task: task && withModels(task, profile, complete) }) };
 }

@@ -99,6 +99,12 @@ export class Corpus {
     return exists;
   }
 
+  /** Forgets what this life knows of the rows, which somebody has dropped. */
+  forget(): void {
+    this.#exists = false;
+    this.ports.index.unload();
+  }
+
   /** As `MemoryApi.writeMemories`. */
   async write(writer: MemoryWriter, inputs: MemoryInput[]): Promise<Memory[]> {
     const { id, tenant } = this.ports.agent();
@@ -254,7 +260,9 @@ export class Corpus {
       armed = this.ports.noted();
       return result;
     });
-    this.ports.committed();
+    // An outer transaction may still roll back. It has ended when a microtask runs.
+    if (this.ports.database.isInTransaction()) queueMicrotask(() => this.ports.committed());
+    else this.ports.committed();
     await armed;
     return value;
   }
@@ -288,9 +296,11 @@ export class Corpus {
     { hash, vectors }: { hash: string; vectors: unknown },
   ): StoredMemory {
     const { content } = change;
+    const whole = content === undefined ? undefined : this.texts.inRows(memory);
     const isSame =
-      content === memory.content ||
-      (memory.long && hash === memory.hash && content?.startsWith(memory.content) === true);
+      whole === undefined
+        ? hash === memory.hash && content?.startsWith(memory.content) === true
+        : content === whole;
     const decided = changed(memory, change, cause, { hash, isSame });
     if (decided !== null) return this.rows.apply(decided, memory, vectors);
     for (const source of cause.sources) this.rows.memories.addSource(memory.n, source);

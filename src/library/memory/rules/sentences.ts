@@ -1,7 +1,7 @@
 /**
  * The sentences of a message that state something. Pure.
  *
- * LEARN-12  Questions, negations, suppositions and quotes state nothing that may be kept.
+ * LEARN-12  Questions, negations, suppositions and quotes state nothing that may be kept. The month of May supposes nothing.
  */
 
 /** Sentences of a message that are read, and characters of each. */
@@ -13,6 +13,9 @@ const NEGATION =
   /\b(?:not|never|no longer|no more|nobody|nothing|neither|nor|hardly|without|cannot|ain['’]?t)\b|n['’]t\b|\b(?:dont|doesnt|didnt|isnt|arent|wont|cant|wasnt)\b/i;
 const SUPPOSITION =
   /\b(?:if|unless|suppose|supposing|imagine|assume|assuming|pretend|hypothetically|would|could|should|might|may|maybe|perhaps|possibly|probably|i think|i guess|i wish|i hope|as though|let['’]?s say|for example|e\.g|used to|joking|kidding)\b/i;
+/** The month, or a name: "May" inside of a sentence, and in small letters where words of time stand before it. */
+const NO_MODAL =
+  /(?<=\S\s+)May\b|\b[Mm]ay(?= \d)|(?<=\b(?:in|of|since|by|until|till|last|next|early|mid|late|\d(?:st|nd|rd|th)?)[ -])may\b/gu;
 
 /** Words that may stand before a statement. */
 const OPENING =
@@ -21,13 +24,17 @@ const OPENING =
 /** Returns the clauses of a message that may be statements, without their full stops. */
 export function clausesOf(message: string): string[] {
   return sentencesOf(message).flatMap((sentence) => {
-    if (sentence.endsWith("?") || QUOTE.test(sentence) || SUPPOSITION.test(sentence)) return [];
+    if (sentence.endsWith("?") || QUOTE.test(sentence) || isSupposed(sentence)) return [];
     return sentence
       .replace(/[.!\s]+$/, "")
       .split(/;\s*|,?\s+(?:and|but|while|though)\s+(?=(?:i|my|we)\b)|,\s+(?=(?:i|my)\s)/i)
       .map((clause) => clause.replace(OPENING, "").trim())
       .filter((clause) => clause !== "" && !NEGATION.test(clause));
   });
+}
+
+function isSupposed(sentence: string): boolean {
+  return SUPPOSITION.test(sentence.replace(NO_MODAL, ""));
 }
 
 /** Returns the sentences of a message, in its order. */
