@@ -129,6 +129,7 @@ export function changed(
       change: "updated",
       at: toIso(now),
       by,
+      ...(content !== undefined && { newText: true as const }),
       ...(isOther && { before: pastText(memory.content, memory.validFrom, end) }),
       sources: [...sources],
     },
@@ -205,8 +206,16 @@ function isEqual(a: StoredMemory, b: StoredMemory): boolean {
   return canonicalJson({ ...a }) === canonicalJson({ ...b });
 }
 
-/** Reports whether the text of a memory was written without a source that could be erased: by the API, a run or an import. */
+/** Authors without a conversation. What others wrote has lost its sources where it has none. */
+const OWN_WORDS: ReadonlySet<MemoryAuthor["kind"]> = new Set(["principal", "import"]);
+
+/** Returns the entry by which a memory got the text that it has. `log`: the newest first. */
+export function originOfText(log: readonly MemoryLogEntry[]): MemoryLogEntry | undefined {
+  return log.find(({ change, newText }) => change === "written" || newText === true);
+}
+
+/** Reports whether the text of a memory was written without a source that could be erased: by the API, or an import. */
 export function isOwnWord(log: readonly MemoryLogEntry[]): boolean {
-  const newest = log.find(({ change, before }) => change === "written" || (change === "updated" && before));
-  return newest?.sources.length === 0 && newest.by.kind !== "consolidation";
+  const origin = originOfText(log);
+  return origin?.sources.length === 0 && OWN_WORDS.has(origin.by.kind);
 }
