@@ -253,7 +253,7 @@ describe("EXTRACTED-4 what was erased", () => {
   });
 });
 
-describe("MEMSRC-1 sources that are erased", () => {
+describe("MEMSRC-1 MEMSRC-3 sources that are erased", () => {
   const said = (conversationId: string, turnId: string, entries?: number[]) => ({
     operationId: `op_${conversationId}_${turnId}`,
     subject: { userId: "ada", conversationId },
