@@ -33,7 +33,7 @@ async function told(question: string): Promise<string[]> {
 
 test.each([
   ["Where do I live?", "The user lives in Oslo."],
-  ["Can I eat this peanut cookie?", "The user is allergic to peanuts."],
+  ["What should I give my sister?", "The user's sister lives in Bergen."],
   ["Am I allergic to anything?", "The user is allergic to peanuts."],
   ["What is my cat called?", "The user's cat is called Miso."],
   ["Do I like sushi?", "The user likes sushi."],
@@ -49,3 +49,8 @@ test.each(["What is the capital of France?", "Write a poem on the sea.", "Hello!
     expect(await told(question)).toEqual([]);
   },
 );
+
+test("FTS-4 a word of a memory weighs nearly as much as one that no memory has", async () => {
+  const { matches } = await memories.search("What should I give my sister?");
+  expect(matches[0]?.score.relevance).toBeGreaterThan(0.5);
+});
