@@ -16,6 +16,11 @@ export class ContentHash {
     return digest.slice(0, HASH_LENGTH);
   }
 
+  /** Returns the hash of a text as it is. */
+  async exact(text: string): Promise<string> {
+    return (await sha256Hex(`${this.#salt()}\n\n${text}`)).slice(0, HASH_LENGTH);
+  }
+
   #salt(): string {
     const stored = this.keyValue.get<string>(SALT_KEY);
     if (stored !== undefined) return stored;

@@ -13,6 +13,7 @@ import { MemoryCounts } from "./memory-counts.ts";
 import type { IndexEntry, MemoryIndex } from "./memory-index.ts";
 import { MemoryStore } from "./memory-store.ts";
 import { Pending } from "./pending.ts";
+import { Requests } from "./requests.ts";
 import { isFound, type StoredMemory } from "./stored-memory.ts";
 import { Tombstones } from "./tombstones.ts";
 
@@ -25,6 +26,7 @@ export class CorpusRows {
   readonly pending: Pending;
   readonly tombstones: Tombstones;
   readonly counts: MemoryCounts;
+  readonly requests: Requests;
 
   constructor(
     database: ActorDatabase,
@@ -34,6 +36,7 @@ export class CorpusRows {
     this.memories = new MemoryStore(database);
     this.pending = new Pending(database);
     this.tombstones = new Tombstones(database);
+    this.requests = new Requests(database);
     this.counts = new MemoryCounts(database);
   }
 
@@ -106,6 +109,7 @@ export class CorpusRows {
     this.memories.remove(n);
     this.counts.changed(memory, undefined);
     this.#notFound(n);
+    this.requests.forget(id);
     this.tombstones.put({ n, id, at: now, isErased, hash });
   }
 
