@@ -22,6 +22,7 @@ import type {
   AttachmentView,
   ConversationSummary,
   ConversationView,
+  JournalEntryView,
   MessageView,
   TurnOrder,
   TurnView,
@@ -102,6 +103,8 @@ export interface DramatisClient {
     list(options?: PageRequest): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
     create(input: ConversationInput, options?: RequestOptions): Promise<ConversationView>;
     get(id: string, options?: RequestOptions): Promise<ConversationView>;
+    /** Returns the entries of the journal: every durable fact, by its number. */
+    journal(id: string, options?: PageRequest): Promise<{ entries: JournalEntryView[]; nextCursor?: string }>;
     /** Changes the order of turns that overlap. With any order but `queued`, turns that wait begin at once. */
     update(id: string, changes: UpdateConversation, options?: RequestOptions): Promise<ConversationView>;
     /**
@@ -313,6 +316,7 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       list: (page) => list("conversations", page),
       create: (input, init) => post("conversations", input, init),
       get: (id, init) => get(pathOf("conversations", id), init),
+      journal: (id, page) => list(pathOf("conversations", id, "journal"), page),
       update: (id, changes, init) => write("PATCH", pathOf("conversations", id), changes, init),
       cancel: (id, options) => stop(pathOf("conversations", id, "cancel"), options),
       resume: (id, options) => stop(pathOf("conversations", id, "resume"), options),

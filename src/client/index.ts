@@ -44,6 +44,7 @@ export type {
   AttachmentView,
   ConversationSummary,
   ConversationView,
+  JournalEntryView,
   MessageView,
   OperationView,
   Snapshot,

@@ -310,6 +310,33 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     await world.client.agents.delete(agentId);
   });
 
+  it("shows with a turn which memories it was told of, and what its agent learned from it, and leads to them", async () => {
+    const past = await world.client.conversations.create({ agentId: "friend" });
+    const say = async (id: string, content: string) => {
+      for await (const _ of world.client.streamTurn(id, { content }));
+    };
+    await say(past.id, "Remember that my cat is called Miso.");
+    const { id } = await world.client.conversations.create({ agentId: "friend" });
+    await say(id, "What is my cat called? My cat is grey.");
+    const learned = async () =>
+      (await world.client.conversations.journal(id)).entries.some(
+        ({ type }) => type === "memory_extraction.applied",
+      );
+    await expect.poll(learned, { timeout: 10_000 }).toBe(true);
+    const page = await visit(`/c/${id}`);
+    await page.getByTestId("open-trace").press("Enter");
+    const shown = page.getByTestId("turn-memories");
+    await shown.getByTestId("told-memory").getByText("The user's cat is called Miso.").waitFor();
+    await shown.getByTestId("learned-memory").getByText("The user's cat is grey.").waitFor();
+    expect(await shown.getByRole("listitem").count()).toBe(2);
+    await shown.getByRole("link", { name: "The user's cat is grey." }).press("Enter");
+    await page.waitForURL("**/a/friend/memory/mem_*");
+    await page.getByTestId("memory-text").getByText("The user's cat is grey.").waitFor();
+    await page.getByTestId("memory-sources").getByRole("link").press("Enter");
+    await page.waitForURL(`**/c/${id}#*`);
+    await page.getByText("What is my cat called? My cat is grey.").first().waitFor();
+  });
+
   it("exports an agent, and imports it with its memories under another id", async () => {
     const page = await visit("/a/clerk");
     const [download] = await Promise.all([page.waitForEvent("download"), page.getByTestId("export").click()]);

@@ -210,6 +210,12 @@ describe("requests", () => {
       { reason: "Back." },
     ],
     [
+      "conversations.journal",
+      (client) => client.conversations.journal("conv_1", { limit: 200, order: "desc" }),
+      "GET /api/conversations/conv_1/journal?limit=200&order=desc",
+      undefined,
+    ],
+    [
       "messages.list",
       (client) => client.messages.list("conv_1", { order: "desc" }),
       "GET /api/conversations/conv_1/messages?order=desc",

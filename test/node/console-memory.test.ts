@@ -32,8 +32,9 @@ import {
   validityText,
 } from "../../app/src/memory/memory-texts.ts";
 import { partsOf, relevanceNote, relevanceText, scoreText } from "../../app/src/memory/score-parts.ts";
+import { hasMemories, turnMemories } from "../../app/src/memory/turn-memories.ts";
 import { agentPath, conversationPath, memoryPath, routeOf } from "../../app/src/route.ts";
-import { DramatisClientError, type TurnState } from "../../src/client/index.ts";
+import { DramatisClientError, type JournalEntryView, type TurnState } from "../../src/client/index.ts";
 import type { Memory, MemoryAuthor } from "../../src/protocol/memory.ts";
 
 const memory: Memory = {
@@ -351,5 +352,49 @@ describe("what may be erased", () => {
       { id: "m2", name: "Guide", preview: "[erased]", isErased: true },
     ]);
     expect(erasableOf({ ...turn, status: "active" }, wordsOf)).toEqual([]);
+  });
+});
+
+describe("the memories of a turn", () => {
+  const entry = (type: string, data?: JournalEntryView["data"]): JournalEntryView => ({
+    ...{ seq: 1, type, time: "2026-01-01T00:00:00.000Z", turnId: "turn_1" },
+    ...(data === undefined ? {} : { data }),
+  });
+  const turn = { agentId: "guide" };
+
+  it("are those that it was told of, each once, and what became of all that it taught", () => {
+    const memories = [
+      { id: "mem_1", version: 1 },
+      { id: "mem_1", version: 2 },
+      { id: "mem_2", version: 1 },
+    ];
+    const outcomes = [
+      { status: "applied", memoryId: "mem_3", version: 1 },
+      { status: "unchanged", memoryId: "mem_1" },
+      { status: "refused", code: "CONFLICT", message: "It was erased." },
+      { status: "of another release" },
+    ];
+    const shown = turnMemories({ ...turn, memories }, [entry("memory_extraction.applied", { outcomes })]);
+    expect(shown).toEqual({
+      ...{ agentId: "guide", told: ["mem_1", "mem_2"], error: undefined },
+      learned: [
+        { status: "applied", memoryId: "mem_3" },
+        { status: "unchanged", memoryId: "mem_1" },
+        { status: "refused", message: "It was erased." },
+      ],
+    });
+    expect(hasMemories(shown)).toBe(true);
+  });
+
+  it("a memory that did not answer, and an extraction that nobody took, are shown too", () => {
+    const refused = entry("memory_extraction.refused", { code: "NOT_FOUND", message: "The agent is gone." });
+    const shown = turnMemories({ ...turn, memoryError: "UNAVAILABLE" }, [refused]);
+    expect(shown).toMatchObject({
+      error: "UNAVAILABLE",
+      learned: [{ status: "refused", message: "The agent is gone." }],
+    });
+    expect(
+      hasMemories(turnMemories(turn, [entry("turn.completed"), entry("memory_extraction.applied")])),
+    ).toBe(false);
   });
 });

@@ -71,6 +71,48 @@ describe("MEMORY-1 MEMORY-2 versions", () => {
     expect((await corpus.why(EDITOR, first?.id ?? "")).log).toHaveLength(1);
   });
 
+  test("MEMORY-3 a long text is another one than its beginning, which its row has, before and after it is copied", async () => {
+    const world = new MemoryWorld();
+    const { corpus } = world;
+    const long = "All that was said about the harbour. ".repeat(200);
+    for (const change of [
+      (id: string, content: string) => corpus.update(WRITER, id, { content }),
+      async (_: string, content: string) => (await corpus.write(WRITER, [{ key: "all", content }]))[0],
+    ]) {
+      for (const copied of [true, false]) {
+        const [memory] = await corpus.write(WRITER, [{ key: "all", content: long }]);
+        const id = memory?.id ?? "";
+        if (copied) await world.copies.bringUpToDate();
+        expect((await change(id, long))?.version).toBe(memory?.version);
+        expect(await change(id, long.slice(0, 1_000))).toMatchObject({ version: (memory?.version ?? 0) + 1 });
+        expect((await corpus.read(EDITOR, id)).content).toBe(long.slice(0, 1_000));
+      }
+    }
+  });
+
+  test("MEMORY-4 a memory that would end before it begins is refused, and changes nothing", async () => {
+    const world = new MemoryWorld();
+    const { corpus } = world;
+    const [memory] = await corpus.write(WRITER, [{ content: "Ada lives in Rome.", validFrom: at(5) }]);
+    const id = memory?.id ?? "";
+    const refused = {
+      code: "INVALID_INPUT",
+      options: { errors: [{ path: expect.stringContaining("/validTo") }] },
+    };
+    await expect(
+      corpus.write(WRITER, [{ content: "x", validFrom: at(9), validTo: at(2) }]),
+    ).rejects.toMatchObject(refused);
+    for (const change of [{ validFrom: at(9), validTo: at(2) }, { validTo: at(4) }])
+      await expect(corpus.update(WRITER, id, change)).rejects.toMatchObject(refused);
+    await corpus.update(WRITER, id, { validTo: at(20) });
+    await expect(corpus.update(WRITER, id, { validFrom: at(21) })).rejects.toMatchObject(refused);
+    expect(await corpus.read(EDITOR, id)).toMatchObject({ version: 2, validFrom: at(5), validTo: at(20) });
+    const [past] = await corpus.write(WRITER, [
+      { content: "Ada lived in Oslo.", time: at(9), validTo: at(3) },
+    ]);
+    expect(past).toMatchObject({ validFrom: at(3), validTo: at(3), state: "ended" });
+  });
+
   test("a change needs the version that it is based on, where it names one", async () => {
     const { corpus } = new MemoryWorld();
     const [memory] = await corpus.write(WRITER, [{ content: "One." }]);

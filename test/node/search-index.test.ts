@@ -10,6 +10,7 @@ import {
 import { factsOf, quantize } from "../../src/memory/corpus/index/entry.ts";
 import { IndexPool } from "../../src/memory/corpus/index/pool.ts";
 import { activeSpace, filled, NO_SPACES, unreadable, wanting } from "../../src/memory/corpus/index/spaces.ts";
+import { CostCounter, countingDatabase } from "../support/counting.ts";
 import { IndexedMemories, NOW, someMemory } from "../support/indexed-memories.ts";
 import { WordEmbedder, wordVector } from "../support/test-embedders.ts";
 
@@ -292,6 +293,30 @@ describe("switching embedders", () => {
     expect([rebuilt.semantic, rebuilt.matches.map(({ n }) => n % 97)]).toEqual(["some", [7, 7, 7, 7]]);
     await memories.pumpAll();
     expect((await memories.search("topic7")).semantic).toBe("all");
+  });
+
+  test("MEMJOBS-4 the statements of a remote embedder's vectors grow with the memories, and no faster", async () => {
+    const costOf = async (count: number) => {
+      const memories = new IndexedMemories(new WordEmbedder(768, false));
+      await memories.put(...Array.from({ length: count }, (_, at) => someMemory(at + 1)));
+      const counter = new CostCounter();
+      const { db } = countingDatabase(memories.database, memories.keyValue, counter);
+      let read = 0;
+      memories.restarted({
+        database: { ...db, isInTransaction: () => memories.database.isInTransaction() },
+        entriesAfter: (n, limit) => {
+          const found = [...memories.entries.values()].filter((entry) => entry.n > n).slice(0, limit);
+          read += found.length;
+          return found;
+        },
+      });
+      await memories.pumpAll();
+      expect(memories.index.status().pending.memories).toBe(0);
+      return { statements: counter.cost.statements, read };
+    };
+    const [some, many] = [await costOf(256), await costOf(2_048)];
+    expect(many.statements).toBeLessThan(some.statements * 10);
+    expect(many.read).toBeLessThan(some.read * 10);
   });
 
   test("MEMJOBS-2 MEMJOBS-3 a remote embedder that fails delays vectors only, and is reported", async () => {

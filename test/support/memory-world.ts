@@ -43,6 +43,8 @@ export class MemoryWorld {
   /** The objects that are there, by key. */
   readonly keys = new Set<string>();
   lives = 0;
+  /** Called after each change of the corpus. */
+  committed: () => void = () => undefined;
   corpus!: Corpus;
   copies!: Copies;
   extractions!: Extractions;
@@ -72,7 +74,7 @@ export class MemoryWorld {
       objects: () => objects,
       agent: () => AGENT,
       noted: () => life.cross("noted", async () => undefined),
-      committed: () => undefined,
+      committed: () => this.committed(),
     });
     this.extractions = new Extractions(this.corpus);
     const records: MemoryRecords = {

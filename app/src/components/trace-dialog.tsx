@@ -8,6 +8,7 @@ import { useResource } from "../hooks/use-resource.ts";
 import { rowsOf, summaryOf } from "../trace.ts";
 import { DialogPanel } from "./dialog-panel.tsx";
 import { ErrorNote } from "./error-note.tsx";
+import { TurnMemories } from "./memory/turn-memories.tsx";
 import { TraceStep } from "./trace-step.tsx";
 
 interface TraceDialogProps {
@@ -41,6 +42,7 @@ export function TraceDialog({ turn, nameOf, onClose }: TraceDialogProps) {
           Loading…
         </p>
       )}
+      {!active && <TurnMemories turnId={turn.id} />}
       {trace !== undefined && <Steps trace={trace} active={active} nameOf={nameOf} />}
     </DialogPanel>
   );

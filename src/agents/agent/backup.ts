@@ -128,9 +128,10 @@ export class AgentBackup {
   }
 
   #clear(): void {
-    const { database, keyValue } = this.ports;
+    const { database, keyValue, corpus } = this.ports;
     dropOwnTables({ database, keyValue });
     deleteValues({ database, keyValue }, [...AGENT_KEYS, IMPORT]);
+    corpus.forget();
   }
 }
 

@@ -128,7 +128,7 @@ export class AgentMemory {
   /** Makes the vectors that are missing. Rejects if that fails; a later call continues. */
   async #pump(): Promise<number> {
     while ((await this.#index.pump()) > 0) {
-      const { error } = this.#index.status();
+      const { error } = this.#index;
       if (error !== undefined) throw new DramatisError("UNAVAILABLE", error.message, { retriable: true });
     }
     return 0;

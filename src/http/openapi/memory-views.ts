@@ -134,10 +134,13 @@ const logEntry: z.ZodType<MemoryLogEntry> = z
     change: z.enum(["written", "updated", "ended", "archived", "restored"]),
     at: time,
     by: author,
+    newText: z.exactOptional(
+      z.literal(true).meta({ description: "An update gave the memory another text." }),
+    ),
     before: z.exactOptional(
       z
         .strictObject({ content: z.string(), validFrom: time, validTo: z.exactOptional(time) })
-        .meta({ description: "The text before the change; absent for the first." }),
+        .meta({ description: "The text before the change, and when it was true; absent where both stayed." }),
     ),
     sources: z.array(source),
   })

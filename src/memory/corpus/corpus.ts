@@ -36,6 +36,7 @@ import { memoryId, numberOf } from "./memory-id.ts";
 import type { MemoryIndex } from "./memory-index.ts";
 import { MemoryTexts } from "./memory-texts.ts";
 import { Requests } from "./requests.ts";
+import { Rights } from "./rights.ts";
 import {
   type CheckedFilter,
   type CheckedInput,
@@ -47,7 +48,7 @@ import {
 } from "./schemas.ts";
 import { type StoredMemory, toMemory } from "./stored-memory.ts";
 import { createTables } from "./tables.ts";
-import { checkMayWrite, sees, visibleTo } from "./visibility.ts";
+import { checkMayWrite, sees, type Visible, visibleTo } from "./visibility.ts";
 
 export interface CorpusPorts {
   database: ActorDatabase;
@@ -78,6 +79,7 @@ export class Corpus {
   readonly rows: CorpusRows;
   readonly hash: ContentHash;
   readonly texts: MemoryTexts;
+  readonly rights: Rights;
   readonly #requests: Requests;
   readonly #pruning: Pruning;
   #exists = false;
@@ -85,6 +87,7 @@ export class Corpus {
   constructor(readonly ports: CorpusPorts) {
     this.rows = new CorpusRows(ports.database, ports.index, (memory) => this.texts.objectKey(memory));
     this.texts = new MemoryTexts(ports, this.rows.memories);
+    this.rights = new Rights(this.rows.memories);
     this.hash = new ContentHash(ports.keyValue);
     this.#requests = new Requests(ports.database);
     this.#pruning = new Pruning(ports.database);
@@ -99,10 +102,16 @@ export class Corpus {
     return exists;
   }
 
+  /** Forgets what this life knows of the rows, which somebody has dropped. */
+  forget(): void {
+    this.#exists = false;
+    this.ports.index.unload();
+  }
+
   /** As `MemoryApi.writeMemories`. */
   async write(writer: MemoryWriter, inputs: MemoryInput[]): Promise<Memory[]> {
-    const { id, tenant } = this.ports.agent();
-    visibleTo(writer.reader, tenant);
+    const { id } = this.ports.agent();
+    this.visibleTo(writer.reader);
     checkMayWrite(writer.reader);
     const checked = validate(inputsSchema, inputs, "/memories", "A memory");
     for (const [index, input] of checked.entries()) checkSizes(input, `/memories/${index}`);
@@ -123,8 +132,8 @@ export class Corpus {
 
   /** As `MemoryApi.listMemories`. */
   async list(reader: MemoryReader, options: PageOptions & MemoryFilter = {}): Promise<Page<Memory>> {
-    const { id, tenant } = this.ports.agent();
-    const visible = visibleTo(reader, tenant);
+    const { id } = this.ports.agent();
+    const visible = this.visibleTo(reader);
     const { limit, cursor, order, ...filter } = validate(listSchema, options, "/options");
     if (!this.exists) return { items: [] };
     await this.#endDue();
@@ -151,8 +160,7 @@ export class Corpus {
 
   /** As `search`, with the memories as stored. */
   async find(reader: MemoryReader, given: MemoryQuery) {
-    const { tenant } = this.ports.agent();
-    const visible = visibleTo(reader, tenant);
+    const visible = this.visibleTo(reader);
     const query = validate(querySchema, given, "/query");
     if (!this.exists) return { matches: [], semantic: "none" as const };
     await this.#endDue();
@@ -174,13 +182,13 @@ export class Corpus {
   async update(writer: MemoryWriter, id: string, given: MemoryChange): Promise<Memory> {
     const { ifVersion, ...change } = validate(changeSchema, given, "");
     checkSizes(change);
-    const { userId } = this.seen(writer.reader, id);
+    const { userId } = this.#changeable(writer, id);
     const text = change.content;
     const hash = text === undefined ? "" : await this.hash.of(userId, text);
     const vectors = await this.ports.index.prepare(text === undefined ? [] : [text]);
     const cause = this.causeOf(writer);
     const stored = await this.change(() => {
-      const memory = this.seen(writer.reader, id);
+      const memory = this.#changeable(writer, id);
       if (ifVersion !== undefined && memory.version !== ifVersion) throw staleVersion(memory, ifVersion);
       return this.changeOne(memory, change, cause, { hash, vectors });
     });
@@ -190,7 +198,7 @@ export class Corpus {
   /** As `MemoryApi.deleteMemory`. */
   async delete(writer: MemoryWriter, id: string): Promise<null> {
     await this.change(() => {
-      const memory = this.seen(writer.reader, id);
+      const memory = this.#changeable(writer, id);
       this.eraseOne(memory, { isErased: true, hash: memory.hash });
       return null;
     });
@@ -200,7 +208,7 @@ export class Corpus {
   /** As `MemoryApi.archiveMemory`. */
   async archive(writer: MemoryWriter, id: string): Promise<Memory> {
     const cause = this.causeOf(writer);
-    const stored = await this.change(() => this.archiveOne(this.seen(writer.reader, id), cause));
+    const stored = await this.change(() => this.archiveOne(this.#changeable(writer, id), cause));
     return toMemory(this.ports.agent().id, stored, await this.texts.of(stored));
   }
 
@@ -227,10 +235,14 @@ export class Corpus {
     if (this.exists) this.#pruning.prune(this.ports.clock.now());
   }
 
+  /** As the rule of this name, for this agent. */
+  visibleTo(reader: MemoryReader): Visible {
+    return visibleTo(reader, this.ports.agent().tenant);
+  }
+
   /** Returns a memory that the reader may see. Throws `NOT_FOUND`. */
   seen(reader: MemoryReader, id: string): StoredMemory {
-    const { tenant } = this.ports.agent();
-    const visible = visibleTo(reader, tenant);
+    const visible = this.visibleTo(reader);
     const memory = this.findById(id);
     if (memory !== undefined && sees(visible, memory)) return memory;
     throw new DramatisError("NOT_FOUND", `There is no memory "${String(id).slice(0, 40)}".`);
@@ -254,7 +266,9 @@ export class Corpus {
       armed = this.ports.noted();
       return result;
     });
-    this.ports.committed();
+    // An outer transaction may still roll back. It has ended when a microtask runs.
+    if (this.ports.database.isInTransaction()) queueMicrotask(() => this.ports.committed());
+    else this.ports.committed();
     await armed;
     return value;
   }
@@ -270,16 +284,6 @@ export class Corpus {
     return { now: this.ports.clock.now(), by: author, sources, tainted };
   }
 
-  /** Returns the memory that a text under a key belongs to. A key is one of its user's, and of its conversation where that is named. */
-  withKey(key: string, userId: string | null, conversationId: string | null): StoredMemory | undefined {
-    return this.rows.memories
-      .byKey(key)
-      .find(
-        (memory) =>
-          memory.userId === userId && (conversationId === null || memory.conversationId === conversationId),
-      );
-  }
-
   /** Changes a memory in the current transaction. Returns it as it is then. */
   changeOne(
     memory: StoredMemory,
@@ -288,9 +292,11 @@ export class Corpus {
     { hash, vectors }: { hash: string; vectors: unknown },
   ): StoredMemory {
     const { content } = change;
+    const whole = content === undefined ? undefined : this.texts.inRows(memory);
     const isSame =
-      content === memory.content ||
-      (memory.long && hash === memory.hash && content?.startsWith(memory.content) === true);
+      whole === undefined
+        ? hash === memory.hash && content?.startsWith(memory.content) === true
+        : content === whole;
     const decided = changed(memory, change, cause, { hash, isSame });
     if (decided !== null) return this.rows.apply(decided, memory, vectors);
     for (const source of cause.sources) this.rows.memories.addSource(memory.n, source);
@@ -300,9 +306,11 @@ export class Corpus {
   archiveOne(memory: StoredMemory, cause: Cause): StoredMemory {
     const decided = archived(memory, cause);
     if (decided === null) return memory;
+    const { memories } = this.rows;
     // The text goes to the object store. It stays in the actor until it is there.
-    if (memory.ref === null && !memory.long && this.ports.objects() !== null)
-      this.rows.memories.putText(memory.n, decided.memory.version, memory.content);
+    const isInRow = memory.ref === null && !memory.long && this.ports.objects() !== null;
+    if (isInRow && memories.text(memory.n) === undefined)
+      memories.putText(memory.n, decided.memory.version, memory.content);
     return this.rows.apply(decided, memory, null);
   }
 
@@ -364,13 +372,24 @@ export class Corpus {
     const first = request === null ? undefined : this.#requests.find(request, cause.now);
     if (first !== undefined) return this.seen(writer.reader, first);
     const { content, key, subject: _, idempotencyKey: __, ...fields } = input;
-    const known = key === undefined ? undefined : this.withKey(key, userId, conversationId);
+    const known =
+      key === undefined
+        ? undefined
+        : this.rights.withKey(writer.reader, key, {
+            userId,
+            // Under a key without any subject is a memory of all.
+            conversationId: conversationId ?? (userId === null ? null : undefined),
+          });
     const stored =
       known === undefined
         ? this.insertOne({ userId, conversationId, hash }, input, cause, vectors)
         : this.changeOne(known, { ...fields, content }, cause, { hash, vectors });
     if (request !== null) this.#requests.put(request, stored.id, cause.now);
     return stored;
+  }
+
+  #changeable({ reader }: MemoryWriter, id: string): StoredMemory {
+    return this.rights.changeable(reader, this.seen(reader, id));
   }
 
   /** Ends the memories whose time is over. */

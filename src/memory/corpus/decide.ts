@@ -6,9 +6,11 @@
  *           was true.
  * MEMORY-2  An older text never ends a newer one, in whatever order they come: a text that was true before the current one
  *           goes into the log as ended.
+ * MEMORY-4  A memory never ends before it begins.
  * MEMORY-3  Writing what is there already changes nothing.
  */
 import type { MemoryAuthor, MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
+import { DramatisError } from "../../shared/errors.ts";
 import { canonicalJson } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
 import type { CheckedChange, CheckedInput } from "./schemas.ts";
@@ -61,7 +63,7 @@ export function written(identity: NewMemory, input: CheckedInput, cause: Cause):
     state: stateAt(validTo, now),
     hidden: false,
     tainted,
-    validFrom: input.validFrom ?? input.time ?? now,
+    validFrom: input.validFrom ?? Math.min(input.time ?? now, validTo ?? Number.POSITIVE_INFINITY),
     validTo,
     version: 1,
     createdAt: now,
@@ -83,9 +85,9 @@ export function changed(
 ): Decided | null {
   const { now, by, sources } = cause;
   const content = isSame ? undefined : change.content;
-  const from = change.validFrom ?? change.time ?? undefined;
+  const from = change.validFrom ?? toldFrom(change, now);
   if (content !== undefined && from !== undefined && from < memory.validFrom)
-    return endedBefore(memory, content, from, cause);
+    return endedBefore(memory, content, [from, change.validTo ?? memory.validFrom], cause);
 
   const validTo =
     change.validTo !== undefined ? change.validTo : content === undefined ? memory.validTo : null;
@@ -93,6 +95,8 @@ export function changed(
     content === undefined
       ? (change.validFrom ?? memory.validFrom)
       : Math.max(from ?? now, from === undefined ? memory.validFrom : from);
+  if ((change.validFrom ?? change.validTo ?? null) !== null && validTo !== null && validFrom > validTo)
+    throw backwards(validFrom, validTo);
   const isBack = content !== undefined || memory.state !== "archived";
   const next: StoredMemory = {
     ...memory,
@@ -125,6 +129,7 @@ export function changed(
       change: "updated",
       at: toIso(now),
       by,
+      ...(content !== undefined && { newText: true as const }),
       ...(isOther && { before: pastText(memory.content, memory.validFrom, end) }),
       sources: [...sources],
     },
@@ -132,8 +137,24 @@ export function changed(
   };
 }
 
+/** Returns since when a changed text is true that names no time; not after its end. `undefined`: since the change. */
+function toldFrom({ time, validTo }: CheckedChange, now: number): number | undefined {
+  const end = validTo ?? Number.POSITIVE_INFINITY;
+  return time === undefined || time === null ? (end < now ? end : undefined) : Math.min(time, end);
+}
+
+function backwards(validFrom: number, validTo: number): DramatisError {
+  const message = `The memory would be true from ${toIso(validFrom)} until ${toIso(validTo)}. Give both times.`;
+  return new DramatisError("INVALID_INPUT", message, { errors: [{ path: "/validTo", message }] });
+}
+
 /** Returns a memory with a text in its log that had ended before the current one began (MEMORY-2). */
-function endedBefore(memory: StoredMemory, text: string, from: number, cause: Cause): Decided {
+function endedBefore(
+  memory: StoredMemory,
+  text: string,
+  [from, to]: [from: number, to: number],
+  cause: Cause,
+): Decided {
   const { now, by, sources } = cause;
   const version = memory.version + 1;
   return {
@@ -143,7 +164,7 @@ function endedBefore(memory: StoredMemory, text: string, from: number, cause: Ca
       change: "ended",
       at: toIso(now),
       by,
-      before: pastText(isLong(text) ? excerptOf(text) : text, from, memory.validFrom),
+      before: pastText(isLong(text) ? excerptOf(text) : text, from, Math.min(to, memory.validFrom)),
       sources: [...sources],
     },
   };
@@ -185,8 +206,16 @@ function isEqual(a: StoredMemory, b: StoredMemory): boolean {
   return canonicalJson({ ...a }) === canonicalJson({ ...b });
 }
 
-/** Reports whether the text of a memory was written without a source that could be erased: by the API, a run or an import. */
+/** Authors without a conversation. What others wrote has lost its sources where it has none. */
+const OWN_WORDS: ReadonlySet<MemoryAuthor["kind"]> = new Set(["principal", "import"]);
+
+/** Returns the entry by which a memory got the text that it has. `log`: the newest first. */
+export function originOfText(log: readonly MemoryLogEntry[]): MemoryLogEntry | undefined {
+  return log.find(({ change, newText }) => change === "written" || newText === true);
+}
+
+/** Reports whether the text of a memory was written without a source that could be erased: by the API, or an import. */
 export function isOwnWord(log: readonly MemoryLogEntry[]): boolean {
-  const newest = log.find(({ change, before }) => change === "written" || (change === "updated" && before));
-  return newest?.sources.length === 0 && newest.by.kind !== "consolidation";
+  const origin = originOfText(log);
+  return origin?.sources.length === 0 && OWN_WORDS.has(origin.by.kind);
 }

@@ -45,4 +45,6 @@ export interface MemoryIndex<Prepared = unknown> {
   put(entries: readonly IndexEntry[], prepared: Prepared): void;
   remove(ns: readonly number[]): void;
   search(query: IndexQuery): Promise<IndexResult>;
+  /** Forgets what is loaded. */
+  unload(): void;
 }

@@ -50,17 +50,31 @@ const fields = {
   validTo: time.optional(),
 };
 
+/** Reports whether a memory does not end before it begins, where both are given. */
+function isOrdered({
+  validFrom,
+  validTo,
+}: {
+  validFrom?: number | undefined;
+  validTo?: number | null | undefined;
+}): boolean {
+  return validFrom === undefined || validTo === undefined || validTo === null || validFrom <= validTo;
+}
+const ORDER = { path: ["validTo"], message: "Must not be before `validFrom`." };
+
 /** Ids of agents in an input are ignored: an agent has its own memories only. */
 const ignored = { agentId: z.unknown().optional() };
 
-const inputSchema = z.strictObject({
-  ...ignored,
-  ...fields,
-  content,
-  key: name.optional(),
-  subject: subject.optional(),
-  idempotencyKey: name.optional(),
-});
+const inputSchema = z
+  .strictObject({
+    ...ignored,
+    ...fields,
+    content,
+    key: name.optional(),
+    subject: subject.optional(),
+    idempotencyKey: name.optional(),
+  })
+  .refine(isOrdered, ORDER);
 
 export const inputsSchema = z
   .array(inputSchema)
@@ -84,7 +98,8 @@ export const changeSchema = z
   .refine(
     ({ ifVersion, ...change }) => Object.values(change).some((value) => value !== undefined),
     "Give at least one change.",
-  );
+  )
+  .refine(isOrdered, ORDER);
 
 /** A change of a memory, checked. */
 export type CheckedChange = Omit<z.output<typeof changeSchema>, "ifVersion">;
@@ -134,15 +149,19 @@ export type CheckedFilter = Omit<z.output<typeof listSchema>, "limit" | "cursor"
 const memoryId = name;
 
 const operationSchema: z.ZodType<CheckedOperation> = z.discriminatedUnion("op", [
-  z.object({
-    op: z.literal("write"),
-    ...fields,
-    content,
-    key: name.optional(),
-    derivedFrom: z.array(memoryId).max(MAX_BATCH).optional(),
-    subjectName: name.optional(),
-  }),
-  z.object({ op: z.literal("update"), ...fields, memoryId, content: content.optional() }),
+  z
+    .object({
+      op: z.literal("write"),
+      ...fields,
+      content,
+      key: name.optional(),
+      derivedFrom: z.array(memoryId).max(MAX_BATCH).optional(),
+      subjectName: name.optional(),
+    })
+    .refine(isOrdered, ORDER),
+  z
+    .object({ op: z.literal("update"), ...fields, memoryId, content: content.optional() })
+    .refine(isOrdered, ORDER),
   z.object({ op: z.literal("delete"), memoryId }),
   z.object({ op: z.literal("archive"), memoryId }),
 ]);

@@ -16,11 +16,18 @@ const clerk = definePersona("clerk", {
   memory: { scope: "agent" },
 });
 
+const friend = definePersona("friend", {
+  name: "Friend",
+  identity: { systemPrompt: "You are a friend." },
+  memory: { scope: "user", extract: true, recall: { minRelevance: 0 } },
+});
+
 const app = dramatis({
-  libraries: [defineLibrary("town", { personas: [guide, clerk] })],
+  libraries: [defineLibrary("town", { personas: [guide, clerk, friend] })],
   agents: [
     { id: "guide", persona: "town/guide" },
     { id: "clerk", persona: "town/clerk" },
+    { id: "friend", persona: "town/friend" },
   ],
   authorize: async (request, env) => {
     const subject = request.headers.get("x-member");

@@ -3,6 +3,7 @@
  *
  * MEMJOBS-1  Each part of the work is committed by itself, so that work that was ended anywhere goes on there.
  * MEMJOBS-2  A vector is written only if its memory still has the text that it was made of.
+ * MEMJOBS-4  A part reads the memories that it embeds, and those of their rows. The work grows with the memories, not with their square.
  * MEMJOBS-3  A failure is reported by the status. Parts are not done before a pause, which grows with failures that follow each other.
  */
 import type { Clock } from "../../../ports/clock.ts";
@@ -106,12 +107,19 @@ export class IndexJobs {
   status(): IndexStatus {
     const state = this.ports.state();
     const memories = state.spaces.reduce((sum, space) => sum + this.#lackingIn(space), 0);
-    const { times: _, ...error } = this.#failure ?? { times: 0 };
+    const { error } = this;
     return {
       ...defined({ embedder: activeSpace(state)?.embedder }),
       pending: { memories, isFilling: state.spaces.some(({ filledTo }) => filledTo !== null) },
-      ...("message" in error && { error }),
+      ...(error && { error }),
     };
+  }
+
+  /** The failure of the last part. */
+  get error(): IndexStatus["error"] {
+    if (this.#failure === null) return undefined;
+    const { times: _, ...error } = this.#failure;
+    return error;
   }
 
   /** Work is left. */
@@ -223,26 +231,32 @@ export class IndexJobs {
       return;
     }
     const rows = this.#rows(space);
-    const texts = rows.marks(EMBEDDED_AT_ONCE).flatMap(({ first }) => this.#lacking(space, first).entries);
-    const batch = texts.slice(0, EMBEDDED_AT_ONCE).map(({ text }) => text);
+    const firsts: number[] = [];
+    const texts: string[] = [];
+    for (const { first } of rows.marks(EMBEDDED_AT_ONCE)) {
+      if (texts.length >= EMBEDDED_AT_ONCE) break;
+      firsts.push(first);
+      texts.push(...this.#lacking(space, first).entries.map(({ text }) => text));
+    }
+    const batch = texts.slice(0, EMBEDDED_AT_ONCE);
     const made = await withDeadline(
       this.ports.clock,
       EMBED_MS,
       (signal) => (batch.length === 0 ? Promise.resolve(new Map()) : vectorsOf(embedder, batch, signal)),
       { reason: unanswered("The embedder", EMBED_MS) },
     );
-    this.ports.database.transaction(() => this.#store(space.number, made));
+    this.ports.database.transaction(() => this.#store(space.number, firsts, made));
   }
 
-  #store(number: number, made: ReadonlyMap<string, QuantizedVector>): void {
+  /** Writes vectors of marked rows, and removes the marks of those that lack none then. */
+  #store(number: number, firsts: readonly number[], made: ReadonlyMap<string, QuantizedVector>): void {
     const state = this.ports.state();
     const space = state.spaces.find((one) => one.number === number);
     if (space === undefined) return;
     const rows = this.#rows(space);
-    for (const { first } of rows.marks(EMBEDDED_AT_ONCE)) {
+    for (const first of firsts) {
       const { entries, edit } = this.#lacking(space, first);
       const withVector = entries.filter(({ text }) => made.has(text));
-      if (withVector.length < entries.length && withVector.length === 0) break;
       for (const entry of withVector) {
         const vector = made.get(entry.text);
         if (vector !== undefined) edit.putVector(entry.n, entry.hash, vector);

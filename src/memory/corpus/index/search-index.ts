@@ -138,6 +138,11 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     return this.#jobs.isBehind;
   }
 
+  /** The failure of the last part, as in `status`. */
+  get error(): IndexStatus["error"] {
+    return this.#jobs.error;
+  }
+
   status(): IndexStatus {
     return this.#jobs.status();
   }

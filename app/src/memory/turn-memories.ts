@@ -1,0 +1,53 @@
+/** What a turn was told of its agent's memory, and what its agent learned from it. Pure. */
+import type { JournalEntryView, TurnView } from "../../../src/client/index.ts";
+
+/** What became of something that an agent wanted to learn. */
+export type Lesson =
+  | { status: "applied" | "unchanged"; memoryId: string }
+  | { status: "refused"; message: string };
+
+export interface TurnMemories {
+  agentId: string;
+  /** Ids of the memories, the most relevant ones of each cycle first. */
+  told: readonly string[];
+  /** The code of the error by which the memory did not answer. */
+  error: string | undefined;
+  learned: readonly Lesson[];
+}
+
+/** Returns the memories of a turn. `entries` are those of the journal that name the turn. */
+export function turnMemories(
+  turn: Pick<TurnView, "agentId" | "memories" | "memoryError">,
+  entries: readonly JournalEntryView[],
+): TurnMemories {
+  const told = new Set((turn.memories ?? []).map(({ id }) => id));
+  const learned = entries.flatMap((entry) => lessonsIn(entry));
+  return { agentId: turn.agentId, told: [...told], error: turn.memoryError, learned };
+}
+
+/** Reports whether there is something to show. */
+export function hasMemories({ told, error, learned }: TurnMemories): boolean {
+  return told.length > 0 || error !== undefined || learned.length > 0;
+}
+
+/** Reports whether an entry is the last one about what a turn taught. */
+export function endsLearning({ type }: JournalEntryView): boolean {
+  return type === "memory_extraction.applied" || type === "memory_extraction.refused";
+}
+
+function lessonsIn({ type, data }: JournalEntryView): Lesson[] {
+  const facts = isObject(data) ? data : {};
+  if (type === "memory_extraction.refused" && typeof facts.message === "string")
+    return [{ status: "refused", message: facts.message }];
+  if (type !== "memory_extraction.applied" || !Array.isArray(facts.outcomes)) return [];
+  return facts.outcomes.flatMap((outcome: unknown): Lesson[] => {
+    const { status, memoryId, message } = isObject(outcome) ? outcome : {};
+    if (status === "refused" && typeof message === "string") return [{ status, message }];
+    const isKept = status === "applied" || status === "unchanged";
+    return isKept && typeof memoryId === "string" ? [{ status, memoryId }] : [];
+  });
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
