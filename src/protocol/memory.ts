@@ -298,7 +298,7 @@ export interface MemoryStatus {
   memories: number;
   archived: number;
   /** Changes that a store does not have yet, and why. */
-  pending: { records: number; embeddings: number; error?: string; since?: string };
+  pending: { records: number; embeddings: number; vectors?: number; error?: string; since?: string };
   /** The embedder of searches, before the first memory the one that they will use; `null` where they go by words alone. */
   embedder: { id: string; dimensions: number } | null;
 }

@@ -7,6 +7,7 @@ import { Copies, type MemoryRecords } from "../../memory/corpus/copies.ts";
 import { Corpus } from "../../memory/corpus/corpus.ts";
 import { indexEntry } from "../../memory/corpus/corpus-rows.ts";
 import { Extractions } from "../../memory/corpus/extraction.ts";
+import { type PublishedVectors, vectorNamespace } from "../../memory/corpus/index/owned-vectors.ts";
 import type { IndexPool } from "../../memory/corpus/index/pool.ts";
 import { SearchIndex } from "../../memory/corpus/index/search-index.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -14,6 +15,7 @@ import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ObjectStore } from "../../ports/object-store.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
+import type { VectorIndex } from "../../ports/vector-index.ts";
 import type { MemoryStatus } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -34,6 +36,8 @@ export interface MemorySearch extends Pick<MemoryEmbedders, "embedder"> {
   /** The pool of the isolate. */
   pool: IndexPool;
   formerEmbedder?: MemoryEmbedders["formerEmbedder"];
+  /** The store of vectors of the deployment; `null` where it has none. */
+  vectors(): VectorIndex | null;
 }
 
 export interface AgentMemoryPorts {
@@ -44,7 +48,7 @@ export interface AgentMemoryPorts {
   search: MemorySearch;
   stores: MemoryStores;
   wakeup: Wakeup;
-  upkeep: Omit<UpkeepPorts, "corpus">;
+  upkeep: Omit<UpkeepPorts, "corpus" | "clock">;
   /** The agent. Throws `NOT_FOUND` if it was never created. */
   agent(): { id: string; tenant: string };
 }
@@ -68,6 +72,12 @@ export class AgentMemory {
         this.corpus.rows.memories
           .after(n, limit)
           .map((memory) => indexEntry(memory, this.corpus.rows.memories.text(memory.n)?.text)),
+      vectors: {
+        index: ports.search.vectors,
+        namespace: () => vectorNamespace(ports.agent()),
+        last: () => (this.corpus.exists ? this.corpus.rows.memories.next() - 1 : 0),
+      },
+      awaken: () => this.#awaken(),
     });
     this.corpus = new Corpus({
       ...ports,
@@ -77,12 +87,12 @@ export class AgentMemory {
       committed: () => void this.#mirror.publish(),
     });
     this.extractions = new Extractions(this.corpus);
-    this.upkeep = new MemoryUpkeep({ ...ports.upkeep, corpus: this.corpus });
+    this.upkeep = new MemoryUpkeep({ ...ports.upkeep, clock, corpus: this.corpus });
     this.#copies = new Copies(this.corpus, { clock, keyValue, ...stores, pump: () => this.#pump() });
     this.#mirror = new Mirror({
       clock,
       wakeup: ports.wakeup,
-      put: () => this.#copies.bringUpToDate(),
+      put: () => this.#put(),
       mayBeBehind: () => this.#copies.isBehind() || (this.corpus.exists && this.#index.isBehind),
       changedAt: () => this.#copies.failure().since ?? clock.now(),
     });
@@ -102,17 +112,42 @@ export class AgentMemory {
     const index = this.corpus.exists ? this.#index.status() : undefined;
     const embedder = index?.embedder === undefined ? await this.#configured() : index.embedder;
     const { memories, archived, pending } = this.corpus.status();
-    const { error, since } = this.#copies.failure();
+    const { vectors } = index ?? {};
+    const copies = this.#copies.failure();
+    const error = copies.error ?? vectors?.error?.message;
+    const since = copies.error === undefined ? vectors?.error?.since : copies.since;
     return {
       memories,
       archived,
       pending: {
         records: pending,
         embeddings: index?.pending.memories ?? 0,
+        ...defined({ vectors: vectors?.pending }),
         ...defined({ error, since: since === undefined ? undefined : toIso(since) }),
       },
       embedder,
     };
+  }
+
+  /** Returns the vectors that the store of vectors may have of the agent. */
+  publishedVectors(): PublishedVectors | undefined {
+    return this.corpus.exists ? this.#index.published() : undefined;
+  }
+
+  /** Brings the copies up to date. Returns the milliseconds until there is more to do. */
+  async #put(): Promise<number | undefined> {
+    await this.#copies.bringUpToDate();
+    return this.corpus.exists ? this.#index.waitMs : undefined;
+  }
+
+  /** Begins work that no change has brought. */
+  #awaken(): void {
+    try {
+      this.#mirror.note().catch((error: unknown) => console.error(error));
+      this.publish();
+    } catch (error) {
+      console.error(error);
+    }
   }
 
   /** Returns the embedder of the first memories; `null` for none, and where it cannot be had now. */

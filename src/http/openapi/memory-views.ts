@@ -163,6 +163,10 @@ export const memoryStatus: z.ZodType<MemoryStatus> = z
       .strictObject({
         records: count,
         embeddings: count,
+        vectors: z.exactOptional(count).meta({
+          description:
+            "About how many vectors the deployment's store of vectors does not have yet, or is to delete. Absent without such a store.",
+        }),
         error: z.exactOptional(z.string()),
         since: z.exactOptional(time),
       })

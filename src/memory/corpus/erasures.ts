@@ -5,6 +5,7 @@
  *           its log at once.
  * MEMSRC-1  A memory that loses all of its sources is erased, with its log. One that loses some leaves searches, and is marked to be
  *           derived again from the others.
+ * MEMSRC-3  A memory that is to be derived again is not there for any reader, any list, any export and any record until it is.
  */
 import type { ErasedSources } from "../../protocol/memory.ts";
 import type { Corpus } from "./corpus.ts";

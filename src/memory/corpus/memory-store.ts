@@ -45,7 +45,7 @@ const MATCHES = `(?1 = 1 OR user_id = ?2 OR conversation_id = ?3 OR (?4 = 1 AND 
         AND member.atom = wanted.atom)))`;
 const LIST = bothOrders(
   (comparison, order) =>
-    `SELECT * FROM memories WHERE ${MATCHES} AND n ${comparison} ?14 ORDER BY n ${order} LIMIT ?15`,
+    `SELECT * FROM memories WHERE ${MATCHES} AND hidden = 0 AND n ${comparison} ?14 ORDER BY n ${order} LIMIT ?15`,
 );
 const NUMBERS = `SELECT n FROM memories WHERE ${MATCHES} AND hidden = 0`;
 
