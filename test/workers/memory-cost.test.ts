@@ -25,7 +25,7 @@ import { CostCounter } from "../support/counting.ts";
 import { countingStorage } from "../support/counting-storage.ts";
 import { ADA } from "./world.ts";
 
-const embedder = staticEmbedder(() => staticFile(env.ASSETS, WORD_TABLE_FILE));
+const embedder = staticEmbedder(() => staticFile(env.ASSETS, WORD_TABLE_FILE), systemClock);
 
 const READER: MemoryReader = { principal: ADA };
 const WRITER: MemoryWriter = { reader: READER, author: { kind: "principal", subject: ADA.subject } };
