@@ -6,6 +6,7 @@
 import { Copies, type MemoryRecords } from "../../memory/corpus/copies.ts";
 import { Corpus } from "../../memory/corpus/corpus.ts";
 import { indexEntry } from "../../memory/corpus/corpus-rows.ts";
+import { eraseMore } from "../../memory/corpus/erasures.ts";
 import { Extractions } from "../../memory/corpus/extraction.ts";
 import type { IndexPool } from "../../memory/corpus/index/pool.ts";
 import { SearchIndex } from "../../memory/corpus/index/search-index.ts";
@@ -82,8 +83,14 @@ export class AgentMemory {
     this.#mirror = new Mirror({
       clock,
       wakeup: ports.wakeup,
-      put: () => this.#copies.bringUpToDate(),
-      mayBeBehind: () => this.#copies.isBehind() || (this.corpus.exists && this.#index.isBehind),
+      put: async () => {
+        // Other requests come between two commits.
+        while (await eraseMore(this.corpus)) await clock.sleep(0);
+        await this.#copies.bringUpToDate();
+      },
+      mayBeBehind: () =>
+        this.#copies.isBehind() ||
+        (this.corpus.exists && (this.corpus.rows.memories.hasCondemned() || this.#index.isBehind)),
       changedAt: () => this.#copies.failure().since ?? clock.now(),
     });
   }

@@ -205,8 +205,14 @@ function isEqual(a: StoredMemory, b: StoredMemory): boolean {
   return canonicalJson({ ...a }) === canonicalJson({ ...b });
 }
 
-/** Reports whether the text of a memory was written without a source that could be erased: by the API, a run or an import. */
-export function isOwnWord(log: readonly MemoryLogEntry[]): boolean {
-  const newest = log.find(({ change, before }) => change === "written" || (change === "updated" && before));
-  return newest?.sources.length === 0 && newest.by.kind !== "consolidation";
+/** Returns the entry of the log that gave a memory its text. The log has the newest first. */
+export function entryOfText(log: Iterable<MemoryLogEntry>): MemoryLogEntry | undefined {
+  for (const entry of log)
+    if (entry.change === "written" || (entry.change === "updated" && entry.before)) return entry;
+  return undefined;
+}
+
+/** Reports whether a text was written without a source that could be erased: by the API, a run or an import. */
+export function isOwnWord(entry: MemoryLogEntry | undefined): boolean {
+  return entry?.sources.length === 0 && entry.by.kind !== "consolidation";
 }

@@ -9,6 +9,7 @@
 import type { MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
 import { toIso } from "../../shared/time.ts";
 import type { Corpus } from "../corpus/corpus.ts";
+import { entryOfText, isOwnWord } from "../corpus/decide.ts";
 import type { StoredMemory } from "../corpus/stored-memory.ts";
 import { causeOf, joinPart, type Member, member, type PreparedJoin } from "./joining.ts";
 
@@ -27,21 +28,20 @@ export interface PreparedTexts {
 export function rederiveAlone(corpus: Corpus, memory: StoredMemory, prepared: PreparedTexts): void {
   const { memories } = corpus.rows;
   const sources = memories.sources(memory.n);
-  const log = memories.log(memory.n);
+  const log = [...memories.log(memory.n)];
   const isDerived = log.at(-1)?.by.kind === "consolidation";
   if (isDerived || !isSupported(log, sources)) {
     corpus.eraseOne(memory, { isErased: true, hash: null });
     return;
   }
-  for (const entry of log) memories.addLog(memory.n, withoutPast(entry, sources));
+  forgetPast(corpus, memory.n, log, sources);
   comeBack(corpus, { ...memory, hidden: false }, prepared);
 }
 
 /** Reports whether one of these sources has said the text as it is now. */
 function isSupported(log: readonly MemoryLogEntry[], sources: readonly MemorySource[]): boolean {
-  const newest = log.find(({ change, before }) => change === "written" || (change === "updated" && before));
-  // What came by the API, a run or an import has no source that could be erased.
-  if (newest?.sources.length === 0 && newest.by.kind !== "consolidation") return true;
+  const newest = entryOfText(log);
+  if (isOwnWord(newest)) return true;
   // Who said the same again is in the sources alone. That counts where the memory has only ever had one text.
   if (newest === undefined || newest.change === "written") return sources.length > 0;
   const said = log.filter(({ version }) => version >= newest.version).flatMap((entry) => entry.sources);
@@ -52,8 +52,18 @@ function isSame(one: MemorySource, other: MemorySource): boolean {
   return one.conversationId === other.conversationId && one.turnId === other.turnId;
 }
 
-function withoutPast({ before: _, ...entry }: MemoryLogEntry, left: readonly MemorySource[]): MemoryLogEntry {
-  return { ...entry, sources: entry.sources.filter((one) => left.some((other) => isSame(one, other))) };
+/** Takes the older texts, and all sources but those that are left, out of a log. */
+function forgetPast(
+  corpus: Corpus,
+  n: number,
+  log: Iterable<MemoryLogEntry>,
+  left: readonly MemorySource[],
+): void {
+  for (const { before, ...entry } of log) {
+    const sources = entry.sources.filter((one) => left.some((other) => isSame(one, other)));
+    const isOther = before !== undefined || sources.length < entry.sources.length;
+    if (isOther) corpus.rows.memories.addLog(n, { ...entry, sources });
+  }
 }
 
 /** Stores a memory that searches find again, as a new version. */
@@ -96,7 +106,7 @@ export function rederiveWhole(
     comeBack(corpus, { ...after, hidden: false, tainted }, { texts, vectors });
   }
   // The log has the text that was true before: it told of what was erased.
-  for (const entry of memories.log(whole.n)) memories.addLog(whole.n, withoutPast(entry, []));
+  forgetPast(corpus, whole.n, [...memories.log(whole.n)], []);
   for (const part of parts) joinPart(corpus, whole, part);
 }
 
