@@ -16,6 +16,7 @@ import { MediaBudget } from "./adapters/resilience/media-budget.ts";
 import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
 import { exporterOf, type TelemetryEnvironment } from "./adapters/telemetry/otlp-exporter.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
+import { indexes } from "./agents/agent/memory-agent.ts";
 import { type MemoryEmbedding, memoryEmbedders } from "./agents/agent/memory-embedder.ts";
 import { memoryStores } from "./agents/agent/memory-stores.ts";
 import { durableActors } from "./agents/base/lookup/durable-actors.ts";
@@ -48,6 +49,7 @@ import { resolveChain } from "./library/resolve.ts";
 import { allowedHosts } from "./library/tasks/allowed-hosts.ts";
 import { pinWorkflow } from "./library/workflows/pin.ts";
 import { checkedRunInput } from "./library/workflows/run-input.ts";
+import { IndexPool } from "./memory/corpus/index/pool.ts";
 import type { ModelGateway } from "./model/gateway.ts";
 import type { ModelProfile } from "./model/profile.ts";
 import type { SpanExporter } from "./model/span.ts";
@@ -151,6 +153,15 @@ export interface DramatisOptions {
      * @example embedder: { profile: { provider: "workers-ai", modelId: "@cf/baai/bge-m3" }, dimensions: 1_024 }
      */
     embedder?: MemoryEmbedding;
+    /**
+     * A store of vectors, which finds the nearest memories of agents with more than 1 000. Its index needs the dimensions of the embedder, 100 for
+     * `static`, and no other use. Default: none; agents compare all vectors themselves.
+     *
+     * @example vectors: (env: DramatisEnv & { MEMORIES: Vectorize }) => new VectorizeVectorIndex(env.MEMORIES)
+     */
+    vectors?(env: DramatisEnv): VectorIndex;
+    /** Bytes of all indexes of memories that an isolate holds together. Default: 32 MiB. Isolates have 128 MB for everything. */
+    indexBytes?: number;
   };
   triggers?: {
     /**
@@ -216,7 +227,9 @@ export function dramatis(options: DramatisOptions) {
     BUCKET === undefined ? null : objectsInTime(new R2ObjectStore(BUCKET), systemClock);
   const attachments = (env: DramatisEnv) => withStore(objects(env), (store) => new AttachmentStore(store));
   const rows = withDatabase((database) => new D1OwnedRows(database));
-  const stores = (env: DramatisEnv) => ownedStores({ rows: rows(env), objects: objects(env) });
+  const vectors = (env: DramatisEnv) => options.memory?.vectors?.(env) ?? null;
+  const stores = (env: DramatisEnv) =>
+    ownedStores({ rows: rows(env), objects: objects(env), vectors: vectors(env) });
 
   const trusted = (env: DramatisEnv) => hostsOf(options, env);
   const mayReach = ({ DRAMATIS_HTTP_HOSTS: hosts }: DramatisEnv) =>
@@ -317,6 +330,8 @@ export function dramatis(options: DramatisOptions) {
       actors: durableActors,
       memory: {
         stores: memoryStores,
+        vectors,
+        pool: options.memory?.indexBytes === undefined ? indexes : new IndexPool(options.memory.indexBytes),
         embedders: (env, agent) =>
           memoryEmbedders(env, options.memory?.embedder ?? "static", builtInEmbeddings(env, trusted), agent),
       },

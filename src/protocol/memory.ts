@@ -194,7 +194,9 @@ export interface MemoryLogEntry {
   change: "written" | "updated" | "ended" | "archived" | "restored";
   at: string;
   by: MemoryAuthor;
-  /** The text before the change; absent for the first. */
+  /** An update gave the memory another text. */
+  newText?: true;
+  /** The text before the change, and when it was true; absent where both stayed. */
   before?: { content: string; validFrom: string; validTo?: string };
   sources: MemorySource[];
 }
@@ -244,6 +246,8 @@ export interface OfferedMemory {
   key?: string;
   time?: string;
   validFrom: string;
+  /** The conversation may read it and not change it: it belongs to all who talk to the agent. */
+  readOnly?: true;
 }
 
 /** The reader: a principal by the API, or a conversation of the agent in the scope of its persona. */
@@ -294,7 +298,7 @@ export interface MemoryStatus {
   memories: number;
   archived: number;
   /** Changes that a store does not have yet, and why. */
-  pending: { records: number; embeddings: number; error?: string; since?: string };
+  pending: { records: number; embeddings: number; vectors?: number; error?: string; since?: string };
   /** The embedder of searches, before the first memory the one that they will use; `null` where they go by words alone. */
   embedder: { id: string; dimensions: number } | null;
 }

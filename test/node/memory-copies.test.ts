@@ -249,3 +249,55 @@ describe("MEMPRUNE-1 what is kept for a week", () => {
     expect(world.rows("memory_offers")).toEqual([]);
   });
 });
+
+describe("MEMCOPY-5 a text in the actor that waits for its object is the memory's text", () => {
+  test("a short text that replaces an archived one stays, and nothing refers to the old one", async () => {
+    const world = new MemoryWorld();
+    const write = (content: string) => world.corpus.write(WRITER, [{ content, key: "home" }]);
+    const [memory] = await write("Ada lives in Rome.");
+    await world.repair();
+    await world.corpus.archive(WRITER, memory?.id ?? "");
+    await write("Ada lives in Oslo.");
+    await world.repair();
+    expect(await world.corpus.read(EDITOR, memory?.id ?? "")).toMatchObject({
+      content: "Ada lives in Oslo.",
+    });
+    expect(await checkCopies(world)).toMatchObject([{ content: "Ada lives in Oslo.", state: "current" }]);
+  });
+
+  test.each(["short", LONG])(
+    "a put that is under way when the text is replaced changes nothing: %.5s",
+    async (next) => {
+      const world = new MemoryWorld();
+      const [memory] = await world.corpus.write(WRITER, [{ content: "Ada lives in Rome.", key: "home" }]);
+      await world.repair();
+      await world.corpus.archive(WRITER, memory?.id ?? "");
+      const put = world.objects.put.bind(world.objects);
+      world.objects.put = async (...given) => {
+        world.objects.put = put;
+        await world.corpus.write(WRITER, [{ content: next, key: "home" }]);
+        return put(...given);
+      };
+      await world.repair();
+      expect(await world.corpus.read(EDITOR, memory?.id ?? "")).toMatchObject({ content: next });
+      await checkCopies(world);
+    },
+  );
+
+  test("a memory that is archived twice before its first put has ended leaves no object behind", async () => {
+    const world = new MemoryWorld();
+    const [memory] = await world.corpus.write(WRITER, [{ content: "Ada lives in Rome." }]);
+    const id = memory?.id ?? "";
+    world.moods.objects = "late";
+    await world.corpus.archive(WRITER, id);
+    await world.copies.bringUpToDate().catch(() => undefined);
+    world.moods.objects = "well";
+    const stored = world.corpus.findById(id);
+    // As a summary does that is given up.
+    if (stored !== undefined) world.corpus.rows.memories.put({ ...stored, state: "current" });
+    await world.corpus.archive(WRITER, id);
+    await world.settle();
+    await world.repair();
+    await checkCopies(world);
+  });
+});

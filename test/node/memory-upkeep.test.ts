@@ -4,8 +4,10 @@ import { z } from "zod";
 import { defineLibrary } from "../../src/library/define.ts";
 import { defineTask } from "../../src/library/define-task.ts";
 import { ToolError } from "../../src/library/tool-error.ts";
-import type { MemoryInput } from "../../src/protocol/memory.ts";
+import type { MemoryInput, MemoryReader } from "../../src/protocol/memory.ts";
 import { ALL, DAY, HOUR, UpkeepWorld } from "../support/upkeep-world.ts";
+
+const AUTHOR: MemoryReader = { principal: { subject: "ann", tenant: "test", roles: ["author"] } };
 
 const episode = (content: string, more: Partial<MemoryInput> = {}): MemoryInput => ({
   ...{ content, type: "episode", subject: { userId: "ann" } },
@@ -37,7 +39,7 @@ describe("retention", () => {
     );
     await world.pass(6 * DAY);
     await world.corpus.update(
-      { reader: ALL, author: { kind: "principal", subject: "ann" } },
+      { reader: AUTHOR, author: { kind: "principal", subject: "ann" } },
       mood?.id ?? "",
       {
         content: "Ann is very merry.",
@@ -398,6 +400,66 @@ describe("a source that is erased", () => {
     world.eraseSources({ conversationId: "conv_1" });
     const { log } = await world.corpus.why(ALL, id);
     expect(JSON.stringify(log)).not.toContain("loves");
+  });
+
+  test("MEMSRC-2 H6 an author who only says until when a text is true does not make it the author's own", async () => {
+    const author = { reader: ALL, author: { kind: "principal", subject: "ann" } } as const;
+    const write = { op: "write", content: "The user loves tea." } as const;
+    const alone = new UpkeepWorld();
+    await alone.learn("turn_1", [write]);
+    await alone.corpus.update(author, (await alone.byText("tea")).id, { validTo: "2030-01-01T00:00:00Z" });
+    alone.eraseSources({ conversationId: "conv_1" });
+    expect(await alone.texts("current", "archived", "ended")).toEqual([]);
+    expect(JSON.stringify(alone.database.all("SELECT * FROM memory_log"))).not.toContain("tea");
+
+    const shared = new UpkeepWorld();
+    const second = { conversationId: "conv_2", turnId: "turn_2" };
+    await shared.learn("turn_1", [write]);
+    const { id } = await shared.byText("tea");
+    shared.now += HOUR;
+    await shared.corpus.update({ ...author, sources: [second] }, id, { content: "The user hates tea." });
+    await shared.corpus.update(author, id, { validTo: "2030-01-01T00:00:00Z" });
+    shared.eraseSources({ conversationId: "conv_2" });
+    await shared.pass(1_000);
+    expect(await shared.texts("current", "archived", "ended")).toEqual([]);
+  });
+
+  test("MEMSRC-1 a text goes with the last of those who said it, in whatever order they are erased", async () => {
+    for (const order of [
+      [1, 2, 3],
+      [3, 2, 1],
+      [2, 1, 3],
+    ]) {
+      const world = new UpkeepWorld();
+      const write = { op: "write", content: "The user loves tea." } as const;
+      for (const index of [1, 2, 3])
+        await world.learn(`turn_${index}`, [write], {
+          subject: { userId: "ann", conversationId: `conv_${index}` },
+        });
+      for (const index of order) {
+        expect(await world.found("tea")).toEqual(["The user loves tea."]);
+        world.eraseSources({ conversationId: `conv_${index}` });
+        await world.pass(1_000);
+      }
+      expect(await world.texts("current", "archived", "ended")).toEqual([]);
+    }
+  });
+
+  test("MEMSRC-2 an author's own text stays through one erasure after another", async () => {
+    const world = new UpkeepWorld();
+    const write = { op: "write", content: "The user loves tea." } as const;
+    for (const index of [1, 2, 3])
+      await world.learn(`turn_${index}`, [write], {
+        subject: { userId: "ann", conversationId: `conv_${index}` },
+      });
+    world.now += HOUR;
+    const author = { reader: ALL, author: { kind: "principal", subject: "ann" } } as const;
+    await world.corpus.update(author, (await world.byText("tea")).id, { content: "The user drinks tea." });
+    for (const index of [1, 2, 3]) {
+      world.eraseSources({ conversationId: `conv_${index}` });
+      await world.pass(1_000);
+    }
+    expect(await world.found("tea")).toEqual(["The user drinks tea."]);
   });
 
   test("REDERIVE-1 a text that an author wrote stays, whatever is erased of the sources of older texts", async () => {

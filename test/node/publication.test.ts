@@ -17,14 +17,15 @@ class World {
   stored = { value: "", changedAt: this.now };
   armed: number | null = null;
   listed = "";
-  put: () => Promise<void> = async () => undefined;
+  put: () => Promise<unknown> = async () => undefined;
 
   begin(): Mirror {
     return new Mirror({
       put: async () => {
         const { value } = this.stored;
-        await this.put();
+        const again = await this.put();
         this.listed = value;
+        return again;
       },
       changedAt: () => this.stored.changedAt,
       clock: { now: () => this.now },
@@ -79,7 +80,7 @@ test("PUB-2 a change during a put causes another put after it", async () => {
   const world = new World();
   const mirror = world.begin();
   const waiting: (() => void)[] = [];
-  world.put = () => new Promise((resolve) => waiting.push(resolve));
+  world.put = () => new Promise<void>((resolve) => waiting.push(resolve));
   await world.change(mirror, "old");
   const published = mirror.publish();
   await world.change(mirror, "new");
@@ -115,4 +116,27 @@ test("PUB-3 retries start after 15 seconds and back off to 15 minutes", async ()
   expect(world.listed).toBe("first");
   await world.change(mirror, "second");
   expect(world.armed).toBe(world.now + 15 * SECOND);
+});
+
+test("PUB-4 a put that can do more later is repeated then, and by a change at once", async () => {
+  const world = new World();
+  const mirror = world.begin();
+  let puts = 0;
+  world.put = async () => {
+    puts += 1;
+    return puts < 3 ? MINUTE : undefined;
+  };
+  await world.change(mirror, "first");
+  world.armed = null;
+  await mirror.publish();
+  expect([puts, world.armed]).toEqual([1, world.now + MINUTE]);
+  await mirror.publish();
+  expect(puts, "not before its time").toBe(1);
+  await world.change(mirror, "second");
+  await mirror.publish();
+  expect(puts).toBe(2);
+  world.now += MINUTE;
+  world.ring(mirror);
+  await settled();
+  expect([puts, world.armed, mirror.wake()]).toEqual([3, null, null]);
 });

@@ -8,49 +8,21 @@ import { VectorizeVectorIndex } from "../../src/ports/workers/vectorize-index.ts
 import type { VectorAction } from "../../src/protocol/task-definition.ts";
 import type { Json } from "../../src/shared/json.ts";
 import { vectorIndexContract } from "../support/vector-index-contract.ts";
+import { VectorizeDouble } from "../support/vectorize-double.ts";
 
-/** A binding of Vectorize with its documented rules: short ids, unique over all namespaces, and errors with codes. */
-class VectorizeDouble implements Pick<Vectorize, "query" | "upsert"> {
-  readonly #vectors = new Map<string, VectorizeVector>();
-
-  async upsert(vectors: VectorizeVector[]): Promise<VectorizeAsyncMutation> {
-    for (const vector of vectors) {
-      if (vector.values.length !== 3) throw this.#wrongLength("UPSERT");
-      if (new TextEncoder().encode(vector.id).length > 64) throw new Error("id too long (code = 40008)");
-      this.#vectors.set(vector.id, structuredClone(vector));
-    }
-    return { mutationId: crypto.randomUUID() };
-  }
-
-  async query(
-    near: number[] | VectorFloatArray,
-    options: VectorizeQueryOptions = {},
-  ): Promise<VectorizeMatches> {
-    if (near.length !== 3) throw this.#wrongLength("QUERY");
-    const { namespace = "", topK = 5, filter = {}, returnMetadata } = options;
-    const index = new MemoryVectorIndex(3);
-    // SAFETY: the adapter's metadata and filters have simple values; the test only compares them.
-    for (const { id, values, namespace: space = "", metadata } of this.#vectors.values())
-      await index.upsert(space, [
-        { id, values: [...values], ...(metadata && { metadata: metadata as Record<string, string> }) },
-      ]);
-    const matches = await index.query([...near], {
-      namespace,
-      topK,
-      filter: filter as Record<string, string>,
-    });
-    expect(returnMetadata).toBe("all");
-    return { matches, count: matches.length };
-  }
-
-  #wrongLength(what: string): Error {
-    return new Error(`VECTOR_${what}_ERROR (code = 40006): invalid vector, expected 3 dimensions`);
-  }
-}
-
-describe("an index in memory", () => vectorIndexContract(() => new MemoryVectorIndex(3)));
+describe("an index in memory", () => vectorIndexContract(() => ({ index: new MemoryVectorIndex(3) })));
+describe("an index in memory that shows changes ten seconds later", () =>
+  vectorIndexContract(() => {
+    const clock = new VirtualClock();
+    const index = new MemoryVectorIndex(3, { clock, milliseconds: 10_000 });
+    return { index, settle: () => clock.advance(10_000) };
+  }));
 describe("an index of Vectorize", () =>
-  vectorIndexContract(() => new VectorizeVectorIndex(new VectorizeDouble())));
+  vectorIndexContract(() => {
+    const clock = new VirtualClock();
+    const index = new VectorizeVectorIndex(new VectorizeDouble(3, { clock, milliseconds: 10_000 }));
+    return { index, settle: () => clock.advance(10_000) };
+  }));
 
 const run = (
   indexes: VectorIndexes,
@@ -140,6 +112,7 @@ describe("VECTORACT-2 F13 input is checked first", () => {
     const index: VectorIndex = {
       query: () => Promise.reject(new Error("asked")),
       upsert: () => Promise.reject(new Error("asked")),
+      delete: () => Promise.reject(new Error("asked")),
     };
     await expect(runVector(action(operation), input, run(new Map([["docs", index]])))).rejects.toMatchObject({
       code: "INVALID_INPUT",
@@ -150,7 +123,7 @@ describe("VECTORACT-2 F13 input is checked first", () => {
   test("an index that refuses, fails or does not answer is an error", async () => {
     const vector = [1, 0];
     const docs = (query: VectorIndex["query"]) =>
-      new Map([["docs", { query, upsert: async () => undefined }]]);
+      new Map([["docs", { query, upsert: async () => undefined, delete: async () => undefined }]]);
     await expect(
       runVector(action("query"), { vector }, run(new Map([["docs", new MemoryVectorIndex(3)]]))),
     ).rejects.toMatchObject({
@@ -161,6 +134,7 @@ describe("VECTORACT-2 F13 input is checked first", () => {
     const binding = {
       query: () => Promise.reject(new Error("internal error")),
       upsert: () => Promise.reject(new Error("down")),
+      deleteByIds: () => Promise.reject(new Error("down")),
     };
     const failing = new Map([["docs", new VectorizeVectorIndex(binding)]]);
     await expect(runVector(action("query"), { vector }, run(failing))).rejects.toMatchObject({

@@ -30,6 +30,11 @@ export class IndexedMemories {
     this.index.create();
   }
 
+  /** The ports that differ from the default. */
+  get ports(): Partial<SearchIndexPorts> {
+    return this.#options;
+  }
+
   /** Returns an index with nothing in memory, as after a restart of the actor. */
   restarted(options: Partial<SearchIndexPorts> = {}): SearchIndex {
     this.#options = { ...this.#options, ...options };

@@ -1,10 +1,30 @@
 /** The contract of `VectorIndex`. */
 import { expect, it } from "vitest";
-import type { VectorIndex } from "../../src/ports/vector-index.ts";
+import type { StoredVector, VectorIndex, VectorQuery } from "../../src/ports/vector-index.ts";
 
-/** Registers the tests, for indexes of three numbers that show an upsert at once. Namespaces are unique. */
-export function vectorIndexContract(indexOf: () => VectorIndex): void {
-  const fresh = () => ({ index: indexOf(), namespace: crypto.randomUUID() });
+/** An index under test. `settle` resolves when queries see all changes so far. */
+export interface IndexUnderTest {
+  index: VectorIndex;
+  settle?(): Promise<void>;
+}
+
+/** Registers the tests, for indexes of three numbers. Namespaces are unique. */
+export function vectorIndexContract(indexOf: () => IndexUnderTest): void {
+  const fresh = () => {
+    const { index, settle = async () => undefined } = indexOf();
+    const settled = {
+      query: (vector: readonly number[], query: VectorQuery) => index.query(vector, query),
+      async upsert(namespace: string, vectors: readonly StoredVector[]) {
+        await index.upsert(namespace, vectors);
+        await settle();
+      },
+      async delete(namespace: string, ids: readonly string[]) {
+        await index.delete(namespace, ids);
+        await settle();
+      },
+    };
+    return { index: settled, namespace: crypto.randomUUID() };
+  };
   const east = { id: "east", values: [1, 0, 0], metadata: { kind: "axis", rank: 1, tags: ["x", "y"] } };
   const north = { id: "north", values: [0, 1, 0], metadata: { kind: "axis", rank: 2 } };
   const between = { id: "between", values: [1, 1, 0] };
@@ -70,5 +90,55 @@ export function vectorIndexContract(indexOf: () => VectorIndex): void {
     const refused = { code: "INVALID_INPUT", retriable: false };
     await expect(index.query([1, 0], { namespace, topK: 1 })).rejects.toMatchObject(refused);
     await expect(index.upsert(namespace, [{ id: "a", values: [1] }])).rejects.toMatchObject(refused);
+  });
+
+  it("VECTOR-6 a query for ids only returns as many as 100, of short ids, and no metadata", async () => {
+    const { index, namespace } = fresh();
+    const id = (n: number) => `memory ${n}`;
+    const many = Array.from({ length: 120 }, (_, n) => ({ id: id(n), values: [1, n / 100, 0] }));
+    await index.upsert(namespace, [...many.reverse(), { ...east, id: "e".repeat(31), values: [1, 9, 0] }]);
+    const matches = await index.query([1, 0, 0], { namespace, topK: 100, idsOnly: true });
+    expect(matches.map((match) => match.id)).toEqual(Array.from({ length: 100 }, (_, n) => id(n)));
+    const other = fresh();
+    await other.index.upsert(other.namespace, [
+      { ...east, id: "e".repeat(31) },
+      { ...between, id: "b".repeat(32) },
+      north,
+    ]);
+    expect(
+      await other.index.query([1, 0, 0], { namespace: other.namespace, topK: 3, idsOnly: true }),
+    ).toEqual([
+      { id: "e".repeat(31), score: expect.any(Number) },
+      { id: "north", score: expect.any(Number) },
+    ]);
+  });
+
+  it("VECTOR-7 deleted vectors are not found, those of other namespaces are, and what comes later is", async () => {
+    const { index, namespace } = fresh();
+    const long = "long ".repeat(20);
+    await index.upsert(namespace, [east, north, { ...between, id: long }]);
+    await index.upsert(`${namespace}-other`, [east]);
+    await index.delete(namespace, ["east", long, "never there"]);
+    const ids = async (space: string) =>
+      (await index.query([1, 0, 0], { namespace: space, topK: 5 })).map(({ id }) => id);
+    expect([await ids(namespace), await ids(`${namespace}-other`)]).toEqual([["north"], ["east"]]);
+    await index.upsert(namespace, [east]);
+    expect(await ids(namespace)).toEqual(["east", "north"]);
+  });
+
+  it("VECTOR-8 limits are refused by name; a namespace may be long", async () => {
+    const { index, namespace } = fresh();
+    const refused = { code: "INVALID_INPUT" };
+    await expect(index.query([1, 0, 0], { namespace, topK: 21 })).rejects.toMatchObject(refused);
+    await expect(index.query([1, 0, 0], { namespace, topK: 101, idsOnly: true })).rejects.toMatchObject(
+      refused,
+    );
+    const ids = Array.from({ length: 1_001 }, (_, n) => String(n));
+    await expect(index.delete(namespace, ids.slice(0, 101))).rejects.toMatchObject(refused);
+    const vectors = ids.map((id) => ({ id, values: [1, 0, 0] }));
+    await expect(index.upsert(namespace, vectors)).rejects.toMatchObject(refused);
+    const wide = "ü".repeat(100);
+    await index.upsert(wide, [east]);
+    expect(await index.query([1, 0, 0], { namespace: wide, topK: 1 })).toMatchObject([{ id: "east" }]);
   });
 }

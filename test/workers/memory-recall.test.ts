@@ -121,6 +121,30 @@ describe("recall", () => {
     expect((await get(`/api/agents/${agent}/memories/${secret?.id}/why`, bob)).status).toBe(404);
   });
 
+  test.each(["user", "agent"] as const)(
+    "MEMCHANGE-1 in the scope `%s` a conversation recalls what belongs to all, and `forget` and `remember` leave it as it is",
+    async (scope) => {
+      const agent = await newAgent({ scope, recall: false });
+      const [shared] = await write(agent, [{ content: FACT, key: "colour" }]);
+      const conversation = await createConversation(agent);
+      const { turn } = await ask(conversation, "Go on.", [
+        [{ call: "recall", input: { query: QUESTION } }],
+        [{ call: "forget", input: { id: shared?.id } }],
+        [{ call: "remember", input: { content: "Ada's favourite colour is red.", key: "colour" } }],
+        [{ text: "Done." }],
+      ]);
+      expect(turn.moves.map(({ toolResult }) => toolResult)).toMatchObject([
+        { result: { memories: [{ id: shared?.id }] } },
+        { result: { forgotten: false, message: expect.stringContaining(shared?.id ?? "") } },
+        { success: true },
+        undefined,
+      ]);
+      const { items } = unwrap(await stubOf(agent).listMemories(READER, { order: "asc" }));
+      expect(items).toHaveLength(2);
+      expect(items[0]).toEqual(shared);
+    },
+  );
+
   test("A35 RECALL-3 a context hook gets the memories as `memories`, in the place of the note, and the turn names them", async () => {
     const agent = await newAgent({
       ...{ scope: "agent", recall: { minRelevance: 0 } },

@@ -11,7 +11,9 @@ import { z } from "zod";
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
 import type { Upkeep } from "../../library/memory/upkeep.ts";
+import type { IndexPool } from "../../memory/corpus/index/pool.ts";
 import { systemClock } from "../../ports/system.ts";
+import type { VectorIndex } from "../../ports/vector-index.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import {
@@ -83,6 +85,10 @@ export interface AgentClassPorts<Env> {
     stores(env: Env): MemoryStores;
     /** The embedders of an agent's memories. */
     embedders(env: Env, agent: { tenant: string; id: string }): MemoryEmbedders;
+    /** The store of vectors; `null` where there is none. */
+    vectors(env: Env): VectorIndex | null;
+    /** All agents of an isolate share it. */
+    pool: IndexPool;
   };
   /** Where the agents of a tenant may live. */
   location(tenant: string): LocationPolicy;
@@ -122,6 +128,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       store: this.#store,
       wakeup: this.#wakeups.named("removal"),
       stores: () => ports.stores(this.env),
+      vectors: () => this.publishedVectors,
       forgetMail: () => this.mailbox.forget(),
       conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
     });
@@ -203,6 +210,14 @@ export function createAgentClass<Env extends Cloudflare.Env>(
 
     protected override memoryStores() {
       return ports.memory.stores(this.env);
+    }
+
+    protected override memoryVectors() {
+      return ports.memory.vectors(this.env);
+    }
+
+    protected override memoryPool() {
+      return ports.memory.pool;
     }
 
     protected override memoryEmbedders() {

@@ -4,6 +4,7 @@ import { eraseSources } from "../../memory/corpus/erasures.ts";
 import { IndexPool } from "../../memory/corpus/index/pool.ts";
 import { erasedSourcesSchema, extractedSchema } from "../../memory/corpus/schemas.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
+import type { VectorIndex } from "../../ports/vector-index.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { PinnedHook } from "../../protocol/definitions.ts";
 import {
@@ -28,7 +29,7 @@ import { AgentMemory, type MemoryStores } from "./memory.ts";
 import type { MemoryEmbedders } from "./memory-embedder.ts";
 import type { JoinCall } from "./upkeep.ts";
 
-/** All agents of an isolate share the memory of it. */
+/** The indexes of an isolate's agents, unless a deployment sets another bound. */
 export const indexes = new IndexPool();
 
 /** The identity of the agent whose memory it is. */
@@ -57,7 +58,8 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
       clock: systemClock,
       ids: systemIds,
       search: {
-        pool: indexes,
+        pool: this.memoryPool(),
+        vectors: () => this.memoryVectors(),
         embedder: () => this.memoryEmbedders().embedder(),
         formerEmbedder: (id) => this.memoryEmbedders().formerEmbedder(id),
       },
@@ -124,6 +126,17 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
   protected abstract memoryStores(): MemoryStores;
 
   protected abstract memoryEmbedders(): MemoryEmbedders;
+
+  /** Returns the store of vectors; `null` where there is none. */
+  protected abstract memoryVectors(): VectorIndex | null;
+
+  /** Bounds the memory of the isolate's indexes. */
+  protected abstract memoryPool(): IndexPool;
+
+  /** As `AgentMemory.publishedVectors`. */
+  protected get publishedVectors() {
+    return this.#memory.publishedVectors();
+  }
 
   async writeMemories(writer: MemoryWriter, inputs: MemoryInput[]) {
     return asResult(() => this.#memory.corpus.write(writer, inputs));

@@ -8,6 +8,7 @@ import { Corpus } from "../../memory/corpus/corpus.ts";
 import { indexEntry } from "../../memory/corpus/corpus-rows.ts";
 import { eraseMore } from "../../memory/corpus/erasures.ts";
 import { Extractions } from "../../memory/corpus/extraction.ts";
+import { type PublishedVectors, vectorNamespace } from "../../memory/corpus/index/owned-vectors.ts";
 import type { IndexPool } from "../../memory/corpus/index/pool.ts";
 import { SearchIndex } from "../../memory/corpus/index/search-index.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -15,6 +16,7 @@ import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ObjectStore } from "../../ports/object-store.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
+import type { VectorIndex } from "../../ports/vector-index.ts";
 import type { MemoryStatus } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -35,6 +37,8 @@ export interface MemorySearch extends Pick<MemoryEmbedders, "embedder"> {
   /** The pool of the isolate. */
   pool: IndexPool;
   formerEmbedder?: MemoryEmbedders["formerEmbedder"];
+  /** The store of vectors of the deployment; `null` where it has none. */
+  vectors(): VectorIndex | null;
 }
 
 export interface AgentMemoryPorts {
@@ -58,9 +62,11 @@ export class AgentMemory {
   readonly #copies: Copies;
   readonly #mirror: Mirror;
   readonly #search: MemorySearch;
+  readonly #clock: Clock;
 
   constructor(ports: AgentMemoryPorts) {
     this.#search = ports.search;
+    this.#clock = ports.clock;
     const { clock, keyValue, stores } = ports;
     this.#index = new SearchIndex({
       ...ports,
@@ -69,6 +75,12 @@ export class AgentMemory {
         this.corpus.rows.memories
           .after(n, limit)
           .map((memory) => indexEntry(memory, this.corpus.rows.memories.text(memory.n)?.text)),
+      vectors: {
+        index: ports.search.vectors,
+        namespace: () => vectorNamespace(ports.agent()),
+        last: () => (this.corpus.exists ? this.corpus.rows.memories.next() - 1 : 0),
+      },
+      awaken: () => this.#awaken(),
     });
     this.corpus = new Corpus({
       ...ports,
@@ -83,11 +95,7 @@ export class AgentMemory {
     this.#mirror = new Mirror({
       clock,
       wakeup: ports.wakeup,
-      put: async () => {
-        // Other requests come between two commits.
-        while (await eraseMore(this.corpus)) await clock.sleep(0);
-        await this.#copies.bringUpToDate();
-      },
+      put: () => this.#put(),
       mayBeBehind: () =>
         this.#copies.isBehind() ||
         (this.corpus.exists && (this.corpus.rows.memories.hasCondemned() || this.#index.isBehind)),
@@ -109,17 +117,44 @@ export class AgentMemory {
     const index = this.corpus.exists ? this.#index.status() : undefined;
     const embedder = index?.embedder === undefined ? await this.#configured() : index.embedder;
     const { memories, archived, pending } = this.corpus.status();
-    const { error, since } = this.#copies.failure();
+    const { vectors } = index ?? {};
+    const copies = this.#copies.failure();
+    const error = copies.error ?? vectors?.error?.message;
+    const since = copies.error === undefined ? vectors?.error?.since : copies.since;
     return {
       memories,
       archived,
       pending: {
         records: pending,
         embeddings: index?.pending.memories ?? 0,
+        ...defined({ vectors: vectors?.pending }),
         ...defined({ error, since: since === undefined ? undefined : toIso(since) }),
       },
       embedder,
     };
+  }
+
+  /** Returns the vectors that the store of vectors may have of the agent. */
+  publishedVectors(): PublishedVectors | undefined {
+    return this.corpus.exists ? this.#index.published() : undefined;
+  }
+
+  /** Brings the copies up to date. Returns the milliseconds until there is more to do. */
+  async #put(): Promise<number | undefined> {
+    // Other requests come between two commits.
+    while (await eraseMore(this.corpus)) await this.#clock.sleep(0);
+    await this.#copies.bringUpToDate();
+    return this.corpus.exists ? this.#index.waitMs : undefined;
+  }
+
+  /** Begins work that no change has brought. */
+  #awaken(): void {
+    try {
+      this.#mirror.note().catch((error: unknown) => console.error(error));
+      this.publish();
+    } catch (error) {
+      console.error(error);
+    }
   }
 
   /** Returns the embedder of the first memories; `null` for none, and where it cannot be had now. */

@@ -8,6 +8,7 @@
  */
 
 import type { ConversationApi } from "../../protocol/conversation-api.ts";
+import { defined } from "../../shared/defined.ts";
 import { unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { ActorRemoval, type ActorRemovalPorts, type ActorTombstone } from "../base/removal/actor-removal.ts";
@@ -17,6 +18,8 @@ import { AGENT_KEYS, type AgentStore } from "./store.ts";
 export interface AgentRemovalPorts
   extends Omit<ActorRemovalPorts, "kind" | "keys" | "tombstone" | "bury" | "first"> {
   store: AgentStore;
+  /** Returns the vectors that the store of vectors may have of the agent's memories. */
+  vectors(): ActorTombstone["vectors"];
   /** Finds the actor of a conversation of the tenant. */
   conversation(tenant: string, id: string): Promise<Pick<ConversationApi, "removeAgent">>;
 }
@@ -64,7 +67,13 @@ export class AgentRemoval {
     const { database, store } = this.ports;
     const { armed } = database.transaction(() => {
       const { id, tenant, createdAt } = store.identity();
-      return { armed: this.#removal.bury({ id, tenant, createdAt: Date.parse(createdAt) }) };
+      const owner = {
+        id,
+        tenant,
+        createdAt: Date.parse(createdAt),
+        ...defined({ vectors: this.ports.vectors() }),
+      };
+      return { armed: this.#removal.bury(owner) };
     });
     await armed;
     void this.#removal.run();

@@ -134,10 +134,13 @@ const logEntry: z.ZodType<MemoryLogEntry> = z
     change: z.enum(["written", "updated", "ended", "archived", "restored"]),
     at: time,
     by: author,
+    newText: z.exactOptional(
+      z.literal(true).meta({ description: "An update gave the memory another text." }),
+    ),
     before: z.exactOptional(
       z
         .strictObject({ content: z.string(), validFrom: time, validTo: z.exactOptional(time) })
-        .meta({ description: "The text before the change; absent for the first." }),
+        .meta({ description: "The text before the change, and when it was true; absent where both stayed." }),
     ),
     sources: z.array(source),
   })
@@ -160,6 +163,10 @@ export const memoryStatus: z.ZodType<MemoryStatus> = z
       .strictObject({
         records: count,
         embeddings: count,
+        vectors: z.exactOptional(count).meta({
+          description:
+            "About how many vectors the deployment's store of vectors does not have yet, or is to delete. Absent without such a store.",
+        }),
         error: z.exactOptional(z.string()),
         since: z.exactOptional(time),
       })

@@ -81,7 +81,9 @@ const forget = defineTool({
       await memory.delete(id);
       return { forgotten: true };
     } catch (error) {
-      if (!(error instanceof DramatisError) || error.code !== "NOT_FOUND") throw error;
+      if (!(error instanceof DramatisError)) throw error;
+      if (error.code === "FORBIDDEN") return { forgotten: false, message: error.message };
+      if (error.code !== "NOT_FOUND") throw error;
       return {
         forgotten: false,
         message: `There is no memory "${id}" among those that you see, or not any more.`,

@@ -4,7 +4,8 @@
  * LEARN-3  The transcript is sent as data, JSON lines whose speaker is a member: no text of it can end its line or begin another one.
  * LEARN-4  A memory needs evidence: the exact words of the user, or of the agent where it is a decision. What has none is left out, so the
  *          agent's claims never become facts about the user.
- * LEARN-5  Only offered memories are changed. An answer that names another one is not valid, and the attempt fails.
+ * LEARN-5  Only offered memories are changed. An answer that names another one is not valid, and the attempt fails. What changes one that is
+ *          read-only is added beside it.
  * LEARN-6  The times of an answer are those of the user's clock. A time that is none, or out of reason, is left out.
  * LEARN-7  What seems to hold a secret is left out, whatever the model says.
  */
@@ -73,6 +74,7 @@ export function extractionTexts({ said, answer, time, zone, memories }: LearnedT
 /** Returns the operations of a model's answer. Throws `ToolError`, retriable, for one that changes what it was not offered (LEARN-5). */
 export function checkedAnswer(turn: LearnedTurn, { memories }: ExtractionAnswer): MemoryOperation[] {
   const known = new Set(turn.memories.map(({ id }) => id));
+  const readOnly = new Set(turn.memories.filter((memory) => memory.readOnly === true).map(({ id }) => id));
   const sources = { user: foldedText(turn.said), agent: foldedText(turn.answer) };
   const changed = new Set<string>();
   const operations: MemoryOperation[] = [];
@@ -87,11 +89,12 @@ export function checkedAnswer(turn: LearnedTurn, { memories }: ExtractionAnswer)
     if (text === "" || !isEvident || namesSecret(text)) continue;
     if (said_by === "agent" && type !== "decision") continue;
     const at = toIso(timeOf(when, turn));
+    const isAdded = action === "add" || id === null || readOnly.has(id);
     const fields = {
       ...{ content: text, type, significance: Math.min(1, Math.max(0, significance)) },
       ...{ time: at, validFrom: at },
     };
-    if (action === "add" || id === null) operations.push({ op: "write", ...fields });
+    if (isAdded) operations.push({ op: "write", ...fields });
     else if (!changed.has(id)) {
       changed.add(id);
       operations.push({ op: "update", memoryId: id, ...fields });

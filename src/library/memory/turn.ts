@@ -20,6 +20,7 @@ const offered = z.looseObject({
   id: z.string(),
   type: z.string(),
   content: z.string(),
+  readOnly: z.literal(true).optional(),
 });
 
 /** The input of an extraction, as far as the built-in ones read it. */
@@ -37,8 +38,8 @@ export const turnSchema = z.looseObject({
 
 export type TurnInput = z.output<typeof turnSchema>;
 
-/** A memory that may be changed. */
-export type Offered = Pick<OfferedMemory, "id" | "type" | "content">;
+/** A memory that may be changed, unless it is `readOnly`. */
+export type Offered = Pick<OfferedMemory, "id" | "type" | "content" | "readOnly">;
 
 /** A turn to learn from. */
 export interface LearnedTurn {
@@ -61,9 +62,10 @@ export function learnedTurn(input: TurnInput): LearnedTurn {
     answer: (agent_message ?? "").slice(0, MAX_ANSWER_LENGTH),
     time: Number.isNaN(said) ? Date.parse(completed_at) : said,
     zone: knownZone(time_zone),
-    memories: memories
-      .slice(0, MAX_OFFERED)
-      .map(({ id, type, content }) => ({ id, type, content: content.slice(0, MAX_OFFERED_LENGTH) })),
+    memories: memories.slice(0, MAX_OFFERED).map(({ id, type, content, readOnly }) => ({
+      ...{ id, type, content: content.slice(0, MAX_OFFERED_LENGTH) },
+      ...(readOnly && { readOnly }),
+    })),
   };
 }
 

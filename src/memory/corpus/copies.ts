@@ -7,6 +7,7 @@
  * MEMCOPY-2  A record refers to an object that is there: a text is put before its record, and an object is deleted after the record
  *            that referred to it is changed or deleted. A text leaves the actor when its object is there.
  * MEMCOPY-3  Each text has an object of its own. A text that is replaced or erased leaves none behind.
+ * MEMCOPY-5  A text that waits in the actor for its object is the memory's own: a new text takes its place, and a put that ends late changes nothing.
  * MEMCOPY-4  What a store did not answer to may still take effect later. Deletions that follow such a silence are repeated after
  *            a minute, and count only then.
  */

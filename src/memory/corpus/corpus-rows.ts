@@ -90,7 +90,8 @@ export class CorpusRows {
     for (const source of log.sources) this.memories.addSource(n, source);
     const objects = text === undefined || before === undefined ? [] : this.#objectsOf(before);
     if (text !== undefined && memory.long) this.memories.putText(n, memory.version, text);
-    else if (text !== undefined && before?.long === true) this.memories.removeText(n);
+    // A text that waits in the actor has a key. Whatever was before, it was not this one (MEMCOPY-5).
+    else if (objects.length > 0) this.memories.removeText(n);
     this.#indexed(memory, before, text ?? known, prepared);
     this.pending.note(n, objects);
     return memory;

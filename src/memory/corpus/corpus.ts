@@ -29,7 +29,7 @@ import { type Page, type PageOptions, pageOf } from "../../shared/page.ts";
 import { validate } from "../../shared/validation.ts";
 import { ContentHash } from "./content-hash.ts";
 import { CorpusRows } from "./corpus-rows.ts";
-import { archived, type Cause, changed, entryOfText, isOwnWord, written } from "./decide.ts";
+import { archived, type Cause, changed, isOwnWord, written } from "./decide.ts";
 import { indexQuery } from "./index-query.ts";
 import { Pruning } from "./kept-days.ts";
 import { MAX_LOG } from "./limits.ts";
@@ -37,6 +37,7 @@ import { memoryId, numberOf } from "./memory-id.ts";
 import type { MemoryIndex } from "./memory-index.ts";
 import { MemoryTexts } from "./memory-texts.ts";
 import { Requests } from "./requests.ts";
+import { Rights } from "./rights.ts";
 import {
   type CheckedFilter,
   type CheckedInput,
@@ -48,7 +49,7 @@ import {
 } from "./schemas.ts";
 import { type StoredMemory, toMemory } from "./stored-memory.ts";
 import { createTables } from "./tables.ts";
-import { checkMayWrite, sees, visibleTo } from "./visibility.ts";
+import { checkMayWrite, sees, type Visible, visibleTo } from "./visibility.ts";
 
 export interface CorpusPorts {
   database: ActorDatabase;
@@ -79,6 +80,7 @@ export class Corpus {
   readonly rows: CorpusRows;
   readonly hash: ContentHash;
   readonly texts: MemoryTexts;
+  readonly rights: Rights;
   readonly #requests: Requests;
   readonly #pruning: Pruning;
   #exists = false;
@@ -86,6 +88,7 @@ export class Corpus {
   constructor(readonly ports: CorpusPorts) {
     this.rows = new CorpusRows(ports.database, ports.index, (memory) => this.texts.objectKey(memory));
     this.texts = new MemoryTexts(ports, this.rows.memories);
+    this.rights = new Rights(this.rows.memories);
     this.hash = new ContentHash(ports.keyValue);
     this.#requests = new Requests(ports.database);
     this.#pruning = new Pruning(ports.database);
@@ -108,8 +111,8 @@ export class Corpus {
 
   /** As `MemoryApi.writeMemories`. */
   async write(writer: MemoryWriter, inputs: MemoryInput[]): Promise<Memory[]> {
-    const { id, tenant } = this.ports.agent();
-    visibleTo(writer.reader, tenant);
+    const { id } = this.ports.agent();
+    this.visibleTo(writer.reader);
     checkMayWrite(writer.reader);
     const checked = validate(inputsSchema, inputs, "/memories", "A memory");
     for (const [index, input] of checked.entries()) checkSizes(input, `/memories/${index}`);
@@ -131,8 +134,8 @@ export class Corpus {
 
   /** As `MemoryApi.listMemories`. */
   async list(reader: MemoryReader, options: PageOptions & MemoryFilter = {}): Promise<Page<Memory>> {
-    const { id, tenant } = this.ports.agent();
-    const visible = visibleTo(reader, tenant);
+    const { id } = this.ports.agent();
+    const visible = this.visibleTo(reader);
     const { limit, cursor, order, ...filter } = validate(listSchema, options, "/options");
     if (!this.exists) return { items: [] };
     await this.#endDue();
@@ -159,8 +162,7 @@ export class Corpus {
 
   /** As `search`, with the memories as stored. */
   async find(reader: MemoryReader, given: MemoryQuery) {
-    const { tenant } = this.ports.agent();
-    const visible = visibleTo(reader, tenant);
+    const visible = this.visibleTo(reader);
     const query = validate(querySchema, given, "/query");
     if (!this.exists) return { matches: [], semantic: "none" as const };
     await this.#endDue();
@@ -182,13 +184,13 @@ export class Corpus {
   async update(writer: MemoryWriter, id: string, given: MemoryChange): Promise<Memory> {
     const { ifVersion, ...change } = validate(changeSchema, given, "");
     checkSizes(change);
-    const { userId } = this.seen(writer.reader, id);
+    const { userId } = this.#changeable(writer, id);
     const text = change.content;
     const hash = text === undefined ? "" : await this.hash.of(userId, text);
     const vectors = await this.ports.index.prepare(text === undefined ? [] : [text]);
     const cause = this.causeOf(writer);
     const stored = await this.change(() => {
-      const memory = this.seen(writer.reader, id);
+      const memory = this.#changeable(writer, id);
       if (ifVersion !== undefined && memory.version !== ifVersion) throw staleVersion(memory, ifVersion);
       return this.changeOne(memory, change, cause, { hash, vectors });
     }, cause);
@@ -198,7 +200,7 @@ export class Corpus {
   /** As `MemoryApi.deleteMemory`. */
   async delete(writer: MemoryWriter, id: string): Promise<null> {
     await this.change(() => {
-      const memory = this.seen(writer.reader, id);
+      const memory = this.#changeable(writer, id);
       this.eraseOne(memory, { isErased: true, hash: memory.hash });
       return null;
     });
@@ -208,7 +210,7 @@ export class Corpus {
   /** As `MemoryApi.archiveMemory`. */
   async archive(writer: MemoryWriter, id: string): Promise<Memory> {
     const cause = this.causeOf(writer);
-    const stored = await this.change(() => this.archiveOne(this.seen(writer.reader, id), cause), cause);
+    const stored = await this.change(() => this.archiveOne(this.#changeable(writer, id), cause), cause);
     return toMemory(this.ports.agent().id, stored, await this.texts.of(stored));
   }
 
@@ -235,10 +237,14 @@ export class Corpus {
     if (this.exists) this.#pruning.prune(this.ports.clock.now());
   }
 
+  /** As the rule of this name, for this agent. */
+  visibleTo(reader: MemoryReader): Visible {
+    return visibleTo(reader, this.ports.agent().tenant);
+  }
+
   /** Returns a memory that the reader may see. Throws `NOT_FOUND`. */
   seen(reader: MemoryReader, id: string): StoredMemory {
-    const { tenant } = this.ports.agent();
-    const visible = visibleTo(reader, tenant);
+    const visible = this.visibleTo(reader);
     const memory = this.findById(id);
     if (memory !== undefined && sees(visible, memory)) return memory;
     throw new DramatisError("NOT_FOUND", `There is no memory "${String(id).slice(0, 40)}".`);
@@ -284,11 +290,6 @@ export class Corpus {
     return { now: this.ports.clock.now(), by: author, sources, tainted };
   }
 
-  /** Returns the memory that a text under a key belongs to. A key is one of its user's, and of its conversation where that is named. */
-  withKey(key: string, userId: string | null, conversationId: string | null): StoredMemory | undefined {
-    return this.rows.memories.byKey(key, userId, conversationId);
-  }
-
   /** Changes a memory in the current transaction. Returns it as it is then. */
   changeOne(
     memory: StoredMemory,
@@ -311,9 +312,11 @@ export class Corpus {
   archiveOne(memory: StoredMemory, cause: Cause): StoredMemory {
     const decided = archived(memory, cause);
     if (decided === null) return memory;
+    const { memories } = this.rows;
     // The text goes to the object store. It stays in the actor until it is there.
-    if (memory.ref === null && !memory.long && this.ports.objects() !== null)
-      this.rows.memories.putText(memory.n, decided.memory.version, memory.content);
+    const isInRow = memory.ref === null && !memory.long && this.ports.objects() !== null;
+    if (isInRow && memories.text(memory.n) === undefined)
+      memories.putText(memory.n, decided.memory.version, memory.content);
     return this.rows.apply(decided, memory, null);
   }
 
@@ -332,7 +335,7 @@ export class Corpus {
   lostSource(memory: StoredMemory, isErased: boolean): void {
     const { memories, pending } = this.rows;
     const { n } = memory;
-    if (memories.hasOrigin(n) || isOwnWord(entryOfText(memories.log(n)))) {
+    if (memories.hasOrigin(n) || isOwnWord(memories.log(n))) {
       if (memory.hidden) return;
       // The older texts may be those of the source.
       memories.blankLog(n);
@@ -373,13 +376,24 @@ export class Corpus {
     const first = request === null ? undefined : this.#requests.find(request, cause.now);
     if (first !== undefined) return this.seen(writer.reader, first);
     const { content, key, subject: _, idempotencyKey: __, ...fields } = input;
-    const known = key === undefined ? undefined : this.withKey(key, userId, conversationId);
+    const known =
+      key === undefined
+        ? undefined
+        : this.rights.withKey(writer.reader, key, {
+            userId,
+            // Under a key without any subject is a memory of all.
+            conversationId: conversationId ?? (userId === null ? null : undefined),
+          });
     const stored =
       known === undefined
         ? this.insertOne({ userId, conversationId, hash }, input, cause, vectors)
         : this.changeOne(known, { ...fields, content }, cause, { hash, vectors });
     if (request !== null) this.#requests.put(request, stored.id, cause.now);
     return stored;
+  }
+
+  #changeable({ reader }: MemoryWriter, id: string): StoredMemory {
+    return this.rights.changeable(reader, this.seen(reader, id));
   }
 
   /** Ends the memories whose time is over. */

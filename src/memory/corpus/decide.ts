@@ -129,6 +129,7 @@ export function changed(
       change: "updated",
       at: toIso(now),
       by,
+      ...(content !== undefined && { newText: true as const }),
       ...(isOther && { before: pastText(memory.content, memory.validFrom, end) }),
       sources: [...sources],
     },
@@ -205,14 +206,17 @@ function isEqual(a: StoredMemory, b: StoredMemory): boolean {
   return canonicalJson({ ...a }) === canonicalJson({ ...b });
 }
 
-/** Returns the entry of the log that gave a memory its text. The log has the newest first. */
-export function entryOfText(log: Iterable<MemoryLogEntry>): MemoryLogEntry | undefined {
-  for (const entry of log)
-    if (entry.change === "written" || (entry.change === "updated" && entry.before)) return entry;
+/** Authors without a conversation. What others wrote has lost its sources where it has none. */
+const OWN_WORDS: ReadonlySet<MemoryAuthor["kind"]> = new Set(["principal", "import"]);
+
+/** Returns the entry by which a memory got the text that it has. `log`: the newest first. */
+export function originOfText(log: Iterable<MemoryLogEntry>): MemoryLogEntry | undefined {
+  for (const entry of log) if (entry.change === "written" || entry.newText === true) return entry;
   return undefined;
 }
 
-/** Reports whether a text was written without a source that could be erased: by the API, a run or an import. */
-export function isOwnWord(entry: MemoryLogEntry | undefined): boolean {
-  return entry?.sources.length === 0 && entry.by.kind !== "consolidation";
+/** Reports whether the text of a memory was written without a source that could be erased: by the API, or an import. */
+export function isOwnWord(log: Iterable<MemoryLogEntry>): boolean {
+  const origin = originOfText(log);
+  return origin?.sources.length === 0 && OWN_WORDS.has(origin.by.kind);
 }

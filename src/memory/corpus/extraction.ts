@@ -3,7 +3,8 @@
  *
  * EXTRACTED-1  The operations of an extraction apply once, however often they are handed over, and each has an outcome. An operation
  *              that is refused does not keep the others from applying.
- * EXTRACTED-2  An extraction changes the memories that it was offered, at the versions that it saw, and no others.
+ * EXTRACTED-2  An extraction changes the memories that it was offered, at the versions that it saw, and no others. It changes none that its
+ *              conversation may only read, neither by their id nor by a key.
  * EXTRACTED-3  The same text of the same user is one memory with the sources of all who said it, in a persona's scope of
  *              conversations of the same conversation.
  * EXTRACTED-4  A text that somebody erased does not come back by an extraction, and nothing is extracted from a turn that was told
@@ -19,6 +20,7 @@ import type { Cause } from "./decide.ts";
 import { Offers } from "./offers.ts";
 import { type CheckedOperation, checkOperation, checkSizes, type Extracted, offerSchema } from "./schemas.ts";
 import type { StoredMemory } from "./stored-memory.ts";
+import { sees } from "./visibility.ts";
 
 /** Memories that an extraction is offered, unless it asks for another number. */
 const DEFAULT_OFFER = 20;
@@ -55,12 +57,12 @@ export class Extractions {
     const { corpus } = this;
     if (!corpus.exists) return [];
     const before = this.#offers.find(operationId, this.#now);
-    if (before !== undefined) return this.#stillOffered(before.offered);
+    if (before !== undefined) return this.#stillOffered(reader, before.offered);
     const { matches } = await corpus.find(reader, { query, limit });
     const memories = matches.map(({ memory }) => memory);
     const offered = memories.map(({ id, version }): [string, number] => [id, version]);
     await corpus.change(() => this.#offers.put(operationId, { offered }, this.#now));
-    return memories.map(toOffered);
+    return memories.map((memory) => this.#toOffered(reader, memory));
   }
 
   /** Reads what `apply` needs, before its transaction. */
@@ -89,6 +91,7 @@ export class Extractions {
     const before = this.#offers.find(body.operationId, this.#now);
     if (before?.outcomes !== undefined) return { outcomes: before.outcomes, armed: Promise.resolve() };
     const offered = new Map(before?.offered ?? []);
+    const reader: MemoryReader = { scope: body.scope, ...defined(body.subject) };
     const cause: Cause = {
       now: this.#now,
       by: {
@@ -108,7 +111,7 @@ export class Extractions {
           "CONFLICT",
           "A memory that the turn was told of was erased since. Nothing is learned from it.",
         );
-      return this.#outcome(one, { body, cause, offered, vectors: prepared.vectors });
+      return this.#outcome(one, { body, reader, cause, offered, vectors: prepared.vectors });
     };
     const outcomes = corpus.rows.together(() => prepared.operations.map(outcome));
     this.#offers.put(body.operationId, { offered: before?.offered ?? [], outcomes }, this.#now);
@@ -130,7 +133,7 @@ export class Extractions {
     const { cause, vectors, offered } = context;
     checkSizes("content" in operation ? operation : {});
     if (operation.op === "write") return this.#write(operation, hash, context);
-    const memory = this.#offered(operation.memoryId, offered);
+    const memory = corpus.rights.changeable(context.reader, this.#offered(operation.memoryId, offered));
     switch (operation.op) {
       case "update": {
         if (hash !== "" && corpus.rows.tombstones.hasHash(hash)) throw erasedText();
@@ -150,20 +153,25 @@ export class Extractions {
   #write(
     operation: Extract<CheckedOperation, { op: "write" }>,
     hash: string,
-    { body, cause, vectors, offered }: Context,
+    { body, reader, cause, vectors, offered }: Context,
   ): MemoryOutcome {
     const { corpus } = this;
     const { op: _, derivedFrom = [], subjectName: __, ...input } = operation;
     if (corpus.rows.tombstones.hasHash(hash)) throw erasedText();
     const userId = body.subject.userId ?? null;
     const conversationId = body.subject.conversationId ?? null;
+    // Nobody else's words are those of a conversation without a user.
+    const isApart = body.scope === "conversation" || (body.scope === "user" && userId === null);
     const isSubject = (memory: StoredMemory) =>
-      memory.userId === userId && (body.scope !== "conversation" || memory.conversationId === conversationId);
-    const equal = corpus.rows.memories
+      memory.userId === userId && (!isApart || memory.conversationId === conversationId);
+    const equals = corpus.rows.memories
       .byHash(hash)
-      .find((memory) => isSubject(memory) && memory.state === "current" && !memory.hidden);
+      .filter(({ state, hidden }) => state === "current" && !hidden);
+    const own = equals.find((memory) => isSubject(memory) && corpus.rights.mayChange(reader, memory));
+    const equal = own ?? equals.find((memory) => sees(corpus.visibleTo(reader), memory));
     if (equal !== undefined) {
-      for (const source of cause.sources) corpus.rows.memories.addSource(equal.n, source);
+      // What it may only read gets no sources of it: the memory would go with them.
+      if (equal === own) for (const source of cause.sources) corpus.rows.memories.addSource(equal.n, source);
       return { status: "unchanged", memoryId: equal.id };
     }
     const time = input.time ?? body.time;
@@ -171,7 +179,10 @@ export class Extractions {
     const known =
       key === undefined
         ? undefined
-        : corpus.withKey(key, userId, body.scope === "conversation" ? conversationId : null);
+        : corpus.rights.withKey(reader, key, {
+            userId,
+            conversationId: isApart ? conversationId : undefined,
+          });
     if (known !== undefined) {
       const after = corpus.changeOne(known, { ...fields, time }, cause, { hash, vectors });
       return this.#applied(known, after, offered);
@@ -204,30 +215,34 @@ export class Extractions {
     return memory;
   }
 
-  #stillOffered(offered: readonly [string, number][]): OfferedMemory[] {
+  #stillOffered(reader: MemoryReader, offered: readonly [string, number][]): OfferedMemory[] {
     return offered.flatMap(([id, version]) => {
       const memory = this.corpus.findById(id);
-      return memory?.version === version ? [toOffered(memory)] : [];
+      return memory?.version === version ? [this.#toOffered(reader, memory)] : [];
     });
+  }
+
+  #toOffered(reader: MemoryReader, memory: StoredMemory): OfferedMemory {
+    const { id, version, type, content, key, time, validFrom } = memory;
+    return {
+      id,
+      version,
+      type,
+      content,
+      ...defined({ key: key ?? undefined, time: time === null ? undefined : toIso(time) }),
+      validFrom: toIso(validFrom),
+      ...(!this.corpus.rights.mayChange(reader, memory) && { readOnly: true as const }),
+    };
   }
 }
 
 interface Context {
   body: Omit<Extracted, "source"> & { source: MemorySource };
+  /** The conversation, with its rights. */
+  reader: MemoryReader;
   cause: Cause;
   offered: Map<string, number>;
   vectors: unknown;
-}
-
-function toOffered({ id, version, type, content, key, time, validFrom }: StoredMemory): OfferedMemory {
-  return {
-    id,
-    version,
-    type,
-    content,
-    ...defined({ key: key ?? undefined, time: time === null ? undefined : toIso(time) }),
-    validFrom: toIso(validFrom),
-  };
 }
 
 function erasedText(): DramatisError {

@@ -4,6 +4,7 @@
  * FTS-1  No query string breaks the search: it consists of the words of the query, each quoted.
  * FTS-2  A removed text is gone from the segments of the index in the same transaction (`secure-delete`).
  * FTS-3  Words that many memories have are left out where rarer words are there, so that a search reads a bounded number of rows.
+ * FTS-4  Among few memories a word that some memory has weighs nearly as much as one that none has, so that one shared word can recall it.
  */
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import { type QueryTerm, textTerms } from "../ranking/words.ts";
@@ -20,6 +21,9 @@ export interface SearchLimits {
 }
 
 const DEFAULT_LIMITS: SearchLimits = { scoreAll: 20_000, rows: 8_000 };
+
+/** The frequencies of fewer memories say little: a word counts as rare as among so many. */
+const LEAST_SIZE = 1_000;
 
 /** Counts of rows stay known while the number of memories changes by less than this share. */
 const COUNT_DRIFT = 0.1;
@@ -94,7 +98,7 @@ export class FullText {
       const isCommon = found.size > 0 && rows > rowsLeft;
       if (rows > 0 && !isCommon) this.#addMatches(found, term.word, index, correction(size, rows));
       rowsLeft -= rows;
-      return { ...term, weight: rarityOf(size, rows), isCommon };
+      return { ...term, weight: rarityOf(Math.max(size, LEAST_SIZE), rows), isCommon };
     });
     return { terms: weighted, matches: [...found.values()] };
   }

@@ -29,7 +29,7 @@ const REMOVE = "DELETE FROM memories WHERE n = ?";
 const NEXT = `SELECT MAX(
   (SELECT COALESCE(MAX(n), 0) FROM memories), (SELECT COALESCE(MAX(n), 0) FROM memory_tombstones)) + 1 AS n`;
 const BY_KEY = `SELECT * FROM memories
-  WHERE key = ?1 AND user_id IS ?2 AND (?3 IS NULL OR conversation_id = ?3) AND hidden < 2 ORDER BY n LIMIT 1`;
+  WHERE key = ?1 AND user_id IS ?2 AND (?3 = 1 OR conversation_id IS ?4) AND hidden < 2 ORDER BY n`;
 const BY_HASH = "SELECT * FROM memories WHERE hash = ? AND hidden < 2 ORDER BY n";
 const ENDING =
   "SELECT * FROM memories WHERE valid_to <= ? AND valid_to IS NOT NULL AND state = 'current' AND hidden < 2 LIMIT 100";
@@ -162,9 +162,10 @@ export class MemoryStore {
     return this.database.all<{ n: number }>(NEXT)[0]?.n ?? 1;
   }
 
-  /** Returns the memory of a key. It is one of its user's, and of its conversation where that is named. */
-  byKey(key: string, userId: string | null, conversationId: string | null): StoredMemory | undefined {
-    return this.database.all<MemoryRow>(BY_KEY, key, userId, conversationId).map(toStored)[0];
+  /** Returns the memories of a user (`null`: of none) under a key; of any conversation where `conversationId` is `undefined`. */
+  byKey(key: string, userId: string | null, conversationId: string | null | undefined): StoredMemory[] {
+    const isAny = conversationId === undefined ? 1 : 0;
+    return this.database.all<MemoryRow>(BY_KEY, key, userId, isAny, conversationId ?? null).map(toStored);
   }
 
   /** Takes memories away from all readers, until an erasure has treated them. */

@@ -5,8 +5,11 @@
  *           scope those without a subject.
  * MEMSEE-2  By the API authors, operators and administrators of the agent's tenant see and change all memories; a member sees,
  *           changes and deletes those whose subject is that member, and writes none. What a reader may not see is not there.
+ * MEMCHANGE-1  To see a memory is not to change it. A conversation changes memories of its own subject: in the scope of users those of its
+ *              user, in that of conversations its own, in that of the agent all that have a subject. Those without a subject are shared
+ *              by all, and read-only for conversations. Only what the agent itself wrote so is changed in the scope of the agent.
  */
-import type { MemoryReader, MemoryScope } from "../../protocol/memory.ts";
+import type { MemoryLogEntry, MemoryReader, MemoryScope } from "../../protocol/memory.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
 import type { StoredMemory } from "./stored-memory.ts";
@@ -43,6 +46,35 @@ export function sees(visible: Visible, memory: Pick<StoredMemory, "userId" | "co
     return conversationId !== null && conversationId === visible.conversationId;
   return true;
 }
+
+/**
+ * Reports whether a reader may change, archive and erase a memory (MEMCHANGE-1). `log` returns the memory's log; it is read only where a
+ * conversation in the scope of the agent asks for a memory without a subject.
+ */
+export function mayChange(
+  reader: MemoryReader,
+  { userId, conversationId }: Pick<StoredMemory, "userId" | "conversationId">,
+  log: () => readonly MemoryLogEntry[],
+): boolean {
+  if ("principal" in reader) return mayChangeAll(reader.principal) || userId === reader.principal.subject;
+  const isShared = userId === null && conversationId === null;
+  if (reader.scope === "agent") return !isShared || log().every(({ by }) => AGENT_AUTHORS.has(by.kind));
+  if (isShared) return false;
+  const isOwn = conversationId !== null && conversationId === reader.conversationId;
+  if (reader.scope === "conversation") return isOwn;
+  return reader.userId === undefined ? userId === null && isOwn : userId === reader.userId;
+}
+
+/** The error of a change by a reader who sees the memory and may not change it. */
+export function readOnly(id: string): DramatisError {
+  return new DramatisError(
+    "FORBIDDEN",
+    `The memory "${id}" belongs to all who talk to the agent. A conversation reads it and does not change it.`,
+  );
+}
+
+/** Authors that are the agent at work. A consolidation of memories without a subject joins what others wrote. */
+const AGENT_AUTHORS: ReadonlySet<string> = new Set(["tool", "extraction", "task", "run", "retention"]);
 
 /** Returns what a statement compares with a memory's subject: a user, a conversation, and whether memories without a subject count. */
 export function subjectOfVisible(visible: Visible): {

@@ -61,7 +61,8 @@ function seen({ columns: { n, size }, visible }: RankInput, semantic: ArrayLike<
   return cosines;
 }
 
-function around(columns: MemoryColumns, place: number): readonly number[] {
+/** Returns the places of a turn and of those around it. */
+export function around(columns: MemoryColumns, place: number): readonly number[] {
   const index = columns.indexInSession(place);
   if (index === NONE) return [];
   const places = columns.sessionPlaces(columns.session[place] ?? NONE);

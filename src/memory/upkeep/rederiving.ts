@@ -9,7 +9,7 @@
 import type { MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
 import { toIso } from "../../shared/time.ts";
 import type { Corpus } from "../corpus/corpus.ts";
-import { entryOfText, isOwnWord } from "../corpus/decide.ts";
+import { isOwnWord, originOfText } from "../corpus/decide.ts";
 import type { StoredMemory } from "../corpus/stored-memory.ts";
 import { causeOf, joinPart, type Member, member, type PreparedJoin } from "./joining.ts";
 
@@ -40,8 +40,8 @@ export function rederiveAlone(corpus: Corpus, memory: StoredMemory, prepared: Pr
 
 /** Reports whether one of these sources has said the text as it is now. */
 function isSupported(log: readonly MemoryLogEntry[], sources: readonly MemorySource[]): boolean {
-  const newest = entryOfText(log);
-  if (isOwnWord(newest)) return true;
+  if (isOwnWord(log)) return true;
+  const newest = originOfText(log);
   // Who said the same again is in the sources alone. That counts where the memory has only ever had one text.
   if (newest === undefined || newest.change === "written") return sources.length > 0;
   const said = log.filter(({ version }) => version >= newest.version).flatMap((entry) => entry.sources);

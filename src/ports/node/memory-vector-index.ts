@@ -1,17 +1,40 @@
 /** The `VectorIndex` of Node, in memory. It compares all vectors, by the cosine of their angle. */
 import { DramatisError } from "../../shared/errors.ts";
-import type { StoredVector, VectorIndex, VectorMatch, VectorQuery } from "../vector-index.ts";
+import { utf8Length } from "../../shared/utf8.ts";
+import type { Clock } from "../clock.ts";
+import {
+  checkCount,
+  checkMatches,
+  MAX_DELETED,
+  MAX_SHORT_ID_BYTES,
+  MAX_UPSERTED,
+  type StoredVector,
+  type VectorIndex,
+  type VectorMatch,
+  type VectorQuery,
+} from "../vector-index.ts";
+
+/** Queries see changes `milliseconds` after they were acknowledged. */
+export interface VectorLag {
+  clock: Pick<Clock, "now">;
+  milliseconds: number;
+}
 
 export class MemoryVectorIndex implements VectorIndex {
   readonly #spaces = new Map<string, Map<string, StoredVector>>();
+  /** Changes that queries do not see yet, in their order. */
+  readonly #waiting: { from: number; apply: () => void }[] = [];
 
-  constructor(private readonly dimensions: number) {}
+  constructor(
+    private readonly dimensions: number,
+    private readonly lag?: VectorLag,
+  ) {}
 
-  async query(
-    vector: readonly number[],
-    { namespace, topK, filter = {} }: VectorQuery,
-  ): Promise<VectorMatch[]> {
+  async query(vector: readonly number[], options: VectorQuery): Promise<VectorMatch[]> {
+    const { namespace, topK, filter = {}, idsOnly = false } = options;
+    checkMatches(options);
     this.#check(vector);
+    this.#applyDue();
     const wanted = Object.entries(filter);
     const stored = [...(this.#spaces.get(namespace)?.values() ?? [])];
     return stored
@@ -19,17 +42,51 @@ export class MemoryVectorIndex implements VectorIndex {
       .map(({ id, values, metadata }) => ({
         id,
         score: cosine(vector, values),
-        ...(metadata && { metadata: structuredClone({ ...metadata }) }),
+        ...(metadata && !idsOnly && { metadata: structuredClone({ ...metadata }) }),
       }))
       .sort((one, other) => other.score - one.score)
-      .slice(0, topK);
+      .slice(0, topK)
+      .filter(({ id }) => !idsOnly || utf8Length(id) <= MAX_SHORT_ID_BYTES);
   }
 
   async upsert(namespace: string, vectors: readonly StoredVector[]): Promise<void> {
+    checkCount("vectors", vectors.length, MAX_UPSERTED);
     for (const { values } of vectors) this.#check(values);
-    const space = this.#spaces.get(namespace) ?? new Map<string, StoredVector>();
-    this.#spaces.set(namespace, space);
-    for (const vector of vectors) space.set(vector.id, structuredClone(vector));
+    const copies = structuredClone([...vectors]);
+    this.#change(() => {
+      const space = this.#spaces.get(namespace) ?? new Map<string, StoredVector>();
+      this.#spaces.set(namespace, space);
+      for (const vector of copies) space.set(vector.id, vector);
+    });
+  }
+
+  async delete(namespace: string, ids: readonly string[]): Promise<void> {
+    checkCount("ids", ids.length, MAX_DELETED);
+    const copies = [...ids];
+    this.#change(() => {
+      for (const id of copies) this.#spaces.get(namespace)?.delete(id);
+    });
+  }
+
+  /** Returns the ids of all vectors that queries see, by namespace. */
+  ids(): Map<string, string[]> {
+    this.#applyDue();
+    const all = [...this.#spaces].map(([name, space]): [string, string[]] => [name, [...space.keys()]]);
+    return new Map(all.filter(([, ids]) => ids.length > 0));
+  }
+
+  #change(apply: () => void): void {
+    const { clock, milliseconds } = this.lag ?? { clock: null, milliseconds: 0 };
+    if (clock === null) apply();
+    else this.#waiting.push({ from: clock.now() + milliseconds, apply });
+  }
+
+  #applyDue(): void {
+    const now = this.lag?.clock.now() ?? 0;
+    for (let next = this.#waiting[0]; next !== undefined && next.from <= now; next = this.#waiting[0]) {
+      this.#waiting.shift();
+      next.apply();
+    }
   }
 
   #check({ length }: readonly number[]): void {

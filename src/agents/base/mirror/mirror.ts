@@ -5,14 +5,18 @@
  *        nor a directory that is down for a while loses it.
  * PUB-2  Puts run one at a time. A change during a put causes another put, so the directory ends with the newest state.
  * PUB-3  The pause between two attempts is the time that the directory has been behind, from 15 seconds to 15 minutes.
+ * PUB-4  A put may ask to be repeated after a time. A change is put before.
  */
 import type { Clock } from "../../../ports/clock.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
 
 export interface MirrorPorts {
   clock: Pick<Clock, "now">;
-  /** Puts the actor's present state into the directory. Repeating it changes nothing. */
-  put(): Promise<void>;
+  /**
+   * Puts the actor's present state into the directory. Repeating it changes nothing. A number that it returns is the milliseconds after which to
+   * call it again, because something can only be put then.
+   */
+  put(): Promise<unknown>;
   /** Reports whether an earlier life may have left something to put; `true` when absent. */
   mayBeBehind?(): boolean;
   /**
@@ -76,6 +80,14 @@ export class Mirror {
     return pause;
   }
 
+  /** Puts again after a time. */
+  async #later(milliseconds: number): Promise<void> {
+    this.#retryAt = this.ports.clock.now() + milliseconds;
+    this.#wakeAt = this.#retryAt;
+    this.#behindSince = null;
+    await this.ports.wakeup.arm(milliseconds);
+  }
+
   #checkBehind(): boolean {
     this.#isBehind ??= this.ports.mayBeBehind?.() ?? true;
     return this.#isBehind;
@@ -85,8 +97,9 @@ export class Mirror {
     try {
       while (this.#checkBehind()) {
         const changes = this.#changes;
-        await this.ports.put();
-        this.#isBehind = changes !== this.#changes;
+        const again = await this.ports.put();
+        this.#isBehind = changes !== this.#changes || typeof again === "number";
+        if (typeof again === "number" && changes === this.#changes) return await this.#later(again);
       }
       this.#behindSince = null;
       // Disarming is cheaper than a wake-up that finds nothing to do.

@@ -1,5 +1,6 @@
 /** The removal of a deleted actor: the steps that every kind of actor has, noted in its tombstone. */
 import type { Clock } from "../../../ports/clock.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { ActorStores } from "../storage/schema-upgrade.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
 import { deleteValues, dropOwnTables } from "./own-tables.ts";
@@ -11,6 +12,8 @@ export interface ActorTombstone extends Omit<RemovedOwner, "kind"> {
   deletedAt: number;
   /** The steps of its removal that are left. */
   left: readonly string[];
+  /** Where a step goes on that removes in pieces, by its name. */
+  places?: Readonly<Record<string, number>>;
 }
 
 export interface ActorRemovalPorts extends ActorStores {
@@ -33,6 +36,8 @@ export interface ActorRemovalPorts extends ActorStores {
 /** Time after which what was written to a store when the deletion began is there, in milliseconds. */
 const LATE_WRITE_MS = 60_000;
 const MAIL_PAUSE_MS = 60_000;
+/** Time between two pieces, in milliseconds. */
+const NEXT_PIECE_MS = 100;
 
 export class ActorRemoval {
   readonly #removal: Removal;
@@ -93,7 +98,7 @@ export class ActorRemoval {
     const outside = stores();
     return [
       { name: first.name, run: () => this.#buried((tombstone) => first.run(tombstone)) },
-      ...outside.map(({ name, empty }) => ({ name, run: () => this.#emptied([empty]) })),
+      ...outside.map((store) => ({ name: store.name, run: () => this.#emptied(store, store.name) })),
       { name: "own", isAfterAll: true, run: async () => this.#emptyOwn() },
       { name: "late", isAfterAll: true, run: () => this.#removeLate(outside) },
       {
@@ -109,10 +114,18 @@ export class ActorRemoval {
     if (tombstone !== undefined) await work(tombstone);
   }
 
-  #emptied(empties: readonly OwnedStore["empty"][]): Promise<undefined> {
-    return this.#buried(async ({ tenant, id, createdAt }) => {
-      for (const empty of empties) await empty({ kind: this.ports.kind, tenant, id, createdAt });
-    });
+  /** Empties a store, or a piece of it. Returns the milliseconds until the next piece. */
+  async #emptied({ empty }: OwnedStore, name: string): Promise<number | undefined> {
+    const { kind, tombstone, bury } = this.ports;
+    const before = tombstone();
+    if (before === undefined) return undefined;
+    const { tenant, id, createdAt, vectors } = before;
+    const owner = { kind, tenant, id, createdAt, ...defined({ vectors }) };
+    const next = await empty(owner, before.places?.[name]);
+    const now = tombstone();
+    if (typeof next !== "number" || now === undefined) return undefined;
+    bury({ ...now, places: { ...now.places, [name]: next } });
+    return NEXT_PIECE_MS;
   }
 
   /** Empties the stores once more: a write that was under way when the deletion began may have come later. */
@@ -121,7 +134,11 @@ export class ActorRemoval {
     const wait = (tombstone()?.deletedAt ?? 0) + LATE_WRITE_MS - clock.now();
     if (wait > 0) return wait;
     this.#emptyOwn();
-    return this.#emptied(stores.map(({ empty }) => empty));
+    for (const store of stores) {
+      const again = await this.#emptied(store, `late ${store.name}`);
+      if (again !== undefined) return again;
+    }
+    return undefined;
   }
 
   #emptyOwn(): undefined {

@@ -4,7 +4,9 @@
  * REMOVE-4  Every table of D1 and every prefix of objects is in this registry, or is named in it as one that holds nothing of either.
  */
 import type { D1OwnedRows } from "../../../d1/owned-rows.ts";
+import { deleteVectors, type PublishedVectors } from "../../../memory/corpus/index/owned-vectors.ts";
 import type { ObjectStore } from "../../../ports/object-store.ts";
+import type { VectorIndex } from "../../../ports/vector-index.ts";
 
 /** A deleted conversation or agent. */
 export interface RemovedOwner {
@@ -13,14 +15,19 @@ export interface RemovedOwner {
   id: string;
   /** Milliseconds since the epoch: a part of the keys of its rows. */
   createdAt: number;
+  /** The vectors that the store of vectors may have of an agent. */
+  vectors?: PublishedVectors;
 }
 
 /** A store that holds data of conversations or agents. */
 export interface OwnedStore {
   /** Kept with deletions: never change it. */
   readonly name: string;
-  /** Removes everything of the owner. Repeating it changes nothing. Rejects if the store does not answer. */
-  empty(owner: RemovedOwner): Promise<void>;
+  /**
+   * Removes everything of the owner, or the piece of it that begins at `from`. A number that it returns is where the next piece
+   * begins. Repeating it changes nothing. Rejects if the store does not answer.
+   */
+  empty(owner: RemovedOwner, from?: number): Promise<unknown>;
 }
 
 /** Keys that one list has at most. */
@@ -30,9 +37,11 @@ const PAGE = 200;
 export function ownedStores({
   rows,
   objects,
+  vectors,
 }: {
   rows: D1OwnedRows | null;
   objects: ObjectStore | null;
+  vectors: VectorIndex | null;
 }): readonly OwnedStore[] {
   const tables =
     rows === null ? [] : rows.tables.map((table) => ({ name: `d1:${table}`, empty: rows.emptying(table) }));
@@ -41,6 +50,15 @@ export function ownedStores({
     ...(objects === null
       ? []
       : [{ name: "r2", empty: (owner: RemovedOwner) => emptyPrefix(objects, owner) }]),
+    ...(vectors === null
+      ? []
+      : [
+          {
+            name: "vectors",
+            empty: async (owner: RemovedOwner, from?: number) =>
+              owner.vectors && deleteVectors(vectors, owner, owner.vectors, from),
+          },
+        ]),
   ];
 }
 

@@ -8,7 +8,12 @@ import { z } from "zod";
 import { ToolError } from "../../../library/tool-error.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
-import type { StoredVector, VectorIndex } from "../../../ports/vector-index.ts";
+import {
+  MAX_MATCHES,
+  MAX_UPSERTED,
+  type StoredVector,
+  type VectorIndex,
+} from "../../../ports/vector-index.ts";
 import type { VectorAction } from "../../../protocol/task-definition.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
@@ -27,8 +32,8 @@ export interface VectorRun {
   clock: Pick<Clock, "timer">;
 }
 
-/** Limits of Vectorize: numbers of a vector, matches with metadata, bytes of metadata beside the id, and vectors of an upsert. */
-const [MAX_DIMENSIONS, MAX_MATCHES, MAX_METADATA_BYTES, MAX_UPSERTED] = [1_536, 20, 10 * 1024 - 700, 1_000];
+/** Limits of Vectorize: numbers of a vector, and bytes of metadata beside the id. */
+const [MAX_DIMENSIONS, MAX_METADATA_BYTES] = [1_536, 10 * 1024 - 700];
 const DEFAULT_MATCHES = 5;
 const MAX_FILTERS = 10;
 /** Characters of an id. */

@@ -2,7 +2,7 @@
  * The extractor for the offline model: fixed patterns of English. Pure.
  *
  * LEARN-13  Equal turns give equal operations.
- * LEARN-14  A statement that contradicts an offered memory changes it. What can have one value only has a key, so that the store finds what it
+ * LEARN-14  A statement that contradicts an offered memory changes it, unless that is read-only. What can have one value only has a key, so that the store finds what it
  *           contradicts among all memories of the user. One that is there already is written once more, so that its sources are
  *           complete: the store then changes nothing.
  * LEARN-15  Only the words of the user are read: what the agent says of itself or of the user is nobody's fact.
@@ -107,6 +107,8 @@ function operationOf(
   // The store then finds the memory that it contradicts, also where the turn was not offered it.
   const keyed: MemoryOperation = { op: "write", ...fields, key: `about ${about}`.slice(0, MAX_KEY).trim() };
   if (turn.memories.some((memory) => isSame(memory.content))) return keyed;
-  const contradicted = turn.memories.find((memory) => keptStatement(memory.content)?.about === about);
+  const contradicted = turn.memories
+    .filter(({ readOnly }) => readOnly !== true)
+    .find((memory) => keptStatement(memory.content)?.about === about);
   return contradicted === undefined ? keyed : { op: "update", memoryId: contradicted.id, ...fields };
 }

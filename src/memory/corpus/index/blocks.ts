@@ -19,6 +19,9 @@ const IS_THERE = 0x80;
 export const FACTS_BYTES = 4 * 8 + 4 + 6 * 2 + 1;
 export const VECTOR_BYTES = 9;
 
+/** A vector that the store of vectors does not have, one that it has acknowledged, and one that its queries surely find. */
+export const [UNSENT, SENT, SETTLED] = [0, 1, 2];
+
 /** The block cannot be read: it has another form, or is not whole. */
 export class UnreadableBlock extends Error {}
 
@@ -107,7 +110,7 @@ export class VectorBlock {
     /** `NaN` where there is none. */
     readonly scales: Float32Array,
     readonly hashes: Uint32Array,
-    /** 1 where the vector is found in the store of vectors. */
+    /** How far the store of vectors has each one: `UNSENT`, `SENT` or `SETTLED`. */
     readonly published: Uint8Array,
     readonly values: Int8Array,
   ) {}
@@ -161,7 +164,7 @@ export class VectorBlock {
   put(place: number, hash: number, { scale, values }: QuantizedVector): void {
     this.scales[place] = scale;
     this.hashes[place] = hash;
-    this.published[place] = 0;
+    this.published[place] = UNSENT;
     this.values.set(values, place * this.dimensions);
   }
 
@@ -170,7 +173,7 @@ export class VectorBlock {
     if (place >= this.used) return;
     this.scales[place] = Number.NaN;
     this.hashes[place] = 0;
-    this.published[place] = 0;
+    this.published[place] = UNSENT;
     this.values.fill(0, place * this.dimensions, (place + 1) * this.dimensions);
   }
 }

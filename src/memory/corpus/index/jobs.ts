@@ -4,6 +4,7 @@
  * MEMJOBS-1  Each part of the work is committed by itself, so that work that was ended anywhere goes on there.
  * MEMJOBS-2  A vector is written only if its memory still has the text that it was made of.
  * MEMJOBS-4  A part reads the memories that it embeds, and those of their rows. The work grows with the memories, not with their square.
+ * MEMJOBS-5  A deployment may bring another embedder, or a store of vectors. The next write or search of an agent starts the work.
  * MEMJOBS-3  A failure is reported by the status. Parts are not done before a pause, which grows with failures that follow each other.
  */
 import type { Clock } from "../../../ports/clock.ts";
@@ -102,6 +103,13 @@ export class IndexJobs {
     });
     await this.#building;
     return activeSpace(this.ports.state());
+  }
+
+  /** Reports whether the memories are to get an embedder that they have no space for. */
+  async isNew(): Promise<boolean> {
+    const wanted = await this.wanted();
+    if (!wanted) return false;
+    return spaceOf(this.ports.state(), { id: wanted.id, dimensions: wanted.dimensions }) === undefined;
   }
 
   status(): IndexStatus {
@@ -262,7 +270,7 @@ export class IndexJobs {
         if (vector !== undefined) edit.putVector(entry.n, entry.hash, vector);
       }
       this.ports.changed(space, edit);
-      if (withVector.length === entries.length) rows.writeMark(first, null);
+      if (withVector.length === entries.length) rows.unmark(first);
     }
     const isWhole = rows.marks(1).length === 0;
     if (isWhole && space.filledTo === null && state.active !== number)

@@ -2,8 +2,11 @@
  * The memory of all loaded indexes of an isolate.
  *
  * POOL-1  All indexes together hold at most the bound. To make room, those that were used longest ago are unloaded.
+ * POOL-3  A deployment sets the bound in bytes; 0 holds nothing.
  * POOL-2  An index that alone exceeds the bound is not held.
  */
+
+import { DramatisError } from "../../../shared/errors.ts";
 
 /** Bytes of all loaded indexes of an isolate, where a deployment sets no other bound. */
 const DEFAULT_INDEX_BYTES = 32 * 1024 * 1024;
@@ -20,7 +23,14 @@ export class IndexPool {
   readonly #members = new Map<PoolMember, number>();
   #bytes = 0;
 
-  constructor(readonly maxBytes: number = DEFAULT_INDEX_BYTES) {}
+  /** Throws `INVALID_INPUT` for a bound that is no number of bytes. */
+  constructor(readonly maxBytes: number = DEFAULT_INDEX_BYTES) {
+    if (!Number.isSafeInteger(maxBytes) || maxBytes < 0)
+      throw new DramatisError(
+        "INVALID_INPUT",
+        `\`memory.indexBytes\` is ${maxBytes}. Give a number of bytes.`,
+      );
+  }
 
   /** Bytes that are held. */
   get bytes(): number {

@@ -11,6 +11,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import { withDeadline } from "../../../ports/deadline.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { ActorDatabase } from "../../../ports/sql-database.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { Embedder } from "../../embedders/embedder.ts";
 import { analyzeQuery } from "../../ranking/analyze-query.ts";
 import { rank } from "../../ranking/rank.ts";
@@ -20,8 +21,10 @@ import { UnreadableBlock } from "./blocks.ts";
 import { changedFacts } from "./entry.ts";
 import { IndexJobs, type IndexStatus } from "./jobs.ts";
 import { LoadedSpace } from "./loaded-space.ts";
+import { type Eligible, EXACT_UP_TO, isWorthAsking, nearestCosines } from "./nearest.ts";
 import type { IndexPool } from "./pool.ts";
 import { NO_VECTORS, type PreparedVectors, preparedVectors } from "./prepared.ts";
+import { Publication, type PublicationStatus, type VectorStore } from "./publication.ts";
 import { allowedPlaces, visiblePlaces } from "./query.ts";
 import { compareAll, cosine, type QueryVector, queryVector } from "./similarity.ts";
 import { createIndexTable, SpaceEdit, SpaceRows } from "./space-rows.ts";
@@ -42,11 +45,17 @@ export interface SearchIndexPorts {
   formerEmbedder?(id: string): Promise<Embedder | null>;
   /** Returns the memories with keys above `n`, ascending, at most `limit`. */
   entriesAfter(n: number, limit: number): IndexEntry[];
+  /** A store that gets the vectors, too. */
+  vectors?: VectorStore;
+  /** Called once in a life when a search finds that there is work for `pump` that no change has brought: a deployment has. */
+  awaken?(): void;
 }
 
 export class SearchIndex implements MemoryIndex<PreparedVectors> {
   readonly #fullText: FullText;
   readonly #jobs: IndexJobs;
+  readonly #publication: Publication;
+  #isAwake = false;
   #loaded: LoadedSpace | null = null;
   /** First keys of blocks that memory does not have as they are stored. */
   #staleFacts = new Set<number>();
@@ -58,6 +67,14 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     this.#fullText = new FullText(ports.database);
     this.#jobs = new IndexJobs({
       ...ports,
+      state: () => this.#state(),
+      save: (state) => this.#save(state),
+      changed: (space, edit) => this.#flush(space, edit),
+    });
+    const { vectors: store } = ports;
+    this.#publication = new Publication({
+      ...ports,
+      ...defined({ store }),
       state: () => this.#state(),
       save: (state) => this.#save(state),
       changed: (space, edit) => this.#flush(space, edit),
@@ -95,17 +112,18 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
         if (vector !== undefined) edit.putVector(facts.n, facts.hash, vector);
         else if (!edit.hasVector(facts.n, facts.hash)) rows.mark(facts.n);
       }
-      this.#flush(space, edit);
+      this.#flush(space, edit, state);
     }
     for (const { n, text } of entries) if (!kept.has(n)) this.#fullText.put(n, text);
   }
 
   /** Removes memories, in the caller's transaction. */
   remove(ns: readonly number[]): void {
-    for (const space of this.#state().spaces) {
+    const state = this.#state();
+    for (const space of state.spaces) {
       const edit = new SpaceEdit(new SpaceRows(this.ports.database, space));
       for (const n of ns) edit.remove(n);
-      this.#flush(space, edit);
+      this.#flush(space, edit, state);
     }
     for (const n of ns) this.#fullText.remove(n);
   }
@@ -116,10 +134,13 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
       const space = await this.#jobs.activeSpace();
       if (space === undefined) return { matches: [], semantic: "none" };
       const vector = await this.#queryVector(space, query.text);
+      const nearest = vector === null ? null : await this.#nearest(query, space, vector);
       // Everything from here on is synchronous, so it sees one state of the rows.
       if (activeSpace(this.#state())?.number !== space.number) continue;
       try {
-        return this.#ranked(query, space, vector);
+        const result = this.#ranked(query, space, vector, nearest);
+        await this.#awaken();
+        return result;
       } catch (error) {
         if (!(error instanceof UnreadableBlock) || attempt > 2) throw error;
         console.error("The memory's index cannot be read and is built again.", error);
@@ -129,13 +150,14 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
   }
 
   /** Does a part of the work that is left: vectors of memories, a new space. Returns how many parts are left, about; 0 for none. */
-  pump(): Promise<number> {
-    return this.#jobs.pump();
+  async pump(): Promise<number> {
+    const left = await this.#jobs.pump();
+    return left + ((await this.#publication.pump()) ? 1 : 0);
   }
 
   /** Work is left that `pump` does. */
   get isBehind(): boolean {
-    return this.#jobs.isBehind;
+    return this.#jobs.isBehind || this.#publication.isBehind;
   }
 
   /** The failure of the last part, as in `status`. */
@@ -143,8 +165,18 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     return this.#jobs.error;
   }
 
-  status(): IndexStatus {
-    return this.#jobs.status();
+  /** Milliseconds until the store of vectors is to be told more; `undefined` if it is up to date. */
+  get waitMs(): number | undefined {
+    return this.#publication.waitMs;
+  }
+
+  status(): IndexStatus & { vectors?: PublicationStatus } {
+    return { ...this.#jobs.status(), ...defined({ vectors: this.#publication.status() }) };
+  }
+
+  /** As `Publication.published`. */
+  published() {
+    return this.#publication.published();
   }
 
   /** Forgets what is loaded. */
@@ -154,26 +186,45 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     this.#staleVectors.clear();
   }
 
-  #ranked(query: IndexQuery, space: Space, vector: QueryVector | null): IndexResult {
+  /** Asks the store of vectors for the nearest memories; `null` where the search compares all. */
+  async #nearest(query: IndexQuery, space: Space, vector: QueryVector): Promise<number[] | null> {
+    const isMany = this.#publication.scanned(space) !== null && this.#fullText.size() > EXACT_UP_TO;
+    if (!isMany) return null;
+    try {
+      const loaded = this.#load(space, new SpaceRows(this.ports.database, space), false);
+      if (loaded.vectors !== null || !isWorthAsking(loaded, eligibleOf(loaded, query), query.limit))
+        return null;
+    } catch (error) {
+      if (error instanceof UnreadableBlock) return null;
+      throw error;
+    }
+    return this.#publication.nearest(space, vector.exact);
+  }
+
+  #ranked(query: IndexQuery, space: Space, vector: QueryVector | null, ns: number[] | null): IndexResult {
     const rows = new SpaceRows(this.ports.database, space);
-    const loaded = this.#load(space, rows);
+    const scanned = ns === null ? null : this.#publication.scanned(space);
+    const loaded = this.#load(space, rows, scanned === null);
     const { columns } = loaded;
     const analyzed = analyzeQuery(query.text, query.now, columns.speakers);
-    const semantic = vector === null ? undefined : this.#similarities(loaded, rows, vector);
-    const visible = visiblePlaces(columns, query.visible);
-    const allowed = allowedPlaces(columns, query.filter, query.allowed);
+    const lexical = this.#fullText.search(analyzed.terms);
+    const eligible = eligibleOf(loaded, query);
     const { now, limit, minRelevance, weights } = query;
+    const near =
+      vector === null || ns === null || scanned === null
+        ? null
+        : nearestCosines(loaded, rows, vector, { ns, scanned }, { eligible, limit, lexical });
+    const semantic = near ?? (vector === null ? undefined : this.#similarities(loaded, rows, vector));
     const ranked = rank({
       columns,
       query: analyzed,
-      lexical: this.#fullText.search(analyzed.terms),
+      lexical,
       now,
       limit,
       minRelevance,
       weights,
       ...(semantic && { semantic }),
-      ...(visible && { visible }),
-      ...(allowed && { allowed }),
+      ...eligible,
     });
     return {
       matches: ranked.map(({ n, score }) => ({ n, score })),
@@ -197,6 +248,13 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     return cosines;
   }
 
+  /** Reports, once in a life, work that a deployment has brought. */
+  async #awaken(): Promise<void> {
+    if (this.#isAwake || this.ports.awaken === undefined) return;
+    this.#isAwake = true;
+    if ((await this.#jobs.isNew()) || this.#publication.isBehind) this.ports.awaken();
+  }
+
   async #queryVector({ embedder: of }: Space, text: string): Promise<QueryVector | null> {
     if (of === null) return null;
     const embedder = await this.#jobs.embedderOf(of);
@@ -213,17 +271,18 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     }
   }
 
-  /** Returns the space in memory, as its rows are now. */
-  #load(space: Space, rows: SpaceRows): LoadedSpace {
+  /** Returns the space in memory, as its rows are now; with its vectors only where it `needsVectors`, or has them already. */
+  #load(space: Space, rows: SpaceRows, needsVectors: boolean): LoadedSpace {
     const { pool } = this.ports;
-    if (this.#loaded?.number === space.number) {
+    const mayHaveAll = needsVectors && !this.#isTooLarge.vectors;
+    if (this.#loaded?.number === space.number && (this.#loaded.vectors !== null || !mayHaveAll)) {
       this.#refresh(this.#loaded, rows);
       if (pool.hold(this, this.#loaded.bytes)) return this.#loaded;
       this.#isTooLarge.vectors = true;
     }
     this.unload();
     const hold = (bytes: number) => pool.hold(this, bytes);
-    if (!this.#isTooLarge.vectors) {
+    if (needsVectors && !this.#isTooLarge.vectors) {
       const whole = new LoadedSpace(space.number, rows, true);
       if (whole.load(hold)) return this.#keep(whole);
       this.#isTooLarge.vectors = true;
@@ -252,8 +311,9 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
   }
 
   /** Writes the changed blocks. Memory reads them again at the next search, whether they are committed or rolled back. */
-  #flush(space: Space, edit: SpaceEdit): void {
+  #flush(space: Space, edit: SpaceEdit, state = this.#state()): void {
     const { facts, vectors } = edit.flush();
+    this.#publication.note(space, edit, state);
     if (space.number !== this.#loaded?.number) return;
     for (const first of facts) this.#staleFacts.add(first);
     for (const first of vectors) this.#staleVectors.add(first);
@@ -281,4 +341,13 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
   #save(state: SpacesState): void {
     this.ports.keyValue.put(STATE_KEY, state);
   }
+}
+
+function eligibleOf(
+  { columns }: LoadedSpace,
+  { visible: reader, filter, allowed: ns }: IndexQuery,
+): Eligible {
+  const visible = visiblePlaces(columns, reader);
+  const allowed = allowedPlaces(columns, filter, ns);
+  return { ...(visible && { visible }), ...(allowed && { allowed }) };
 }

@@ -1,5 +1,5 @@
 /**
- * The rows of a space: blocks, marks of blocks with work left, and vectors to delete from the store of vectors.
+ * The rows of a space: blocks, and marks of blocks with work left.
  *
  * MEMROWS-1  The row of a memory is derived from its key. With short vectors one row has facts and vectors, so a write of a memory writes
  *            one row. Longer ones have rows of their own, which a write of facts leaves alone.
@@ -27,9 +27,11 @@ const MAX_JOINED_DIMENSIONS = 256;
 
 /** Kinds of rows of a space. */
 const [BLOCKS, VECTORS, MARKS] = [0, 1, 2];
-const KINDS = 4;
+/** Kinds of rows that tell of a store of vectors: blocks with vectors that it may lack, and memories whose vectors it must forget. */
+export const [SENDS, GONE] = [3, 4];
+const KINDS = 8;
 /** Keys of memories are below. */
-const SPAN = 2 ** 32;
+export const SPAN = 2 ** 32;
 
 const CREATE = "CREATE TABLE IF NOT EXISTS memory_index (key INTEGER PRIMARY KEY, data BLOB NOT NULL)";
 const READ = "SELECT data FROM memory_index WHERE key = ?";
@@ -134,12 +136,9 @@ export class SpaceRows {
     this.database.run(ADD, keyOf(this.space.number, MARKS, Math.floor(n / this.vectorsPerRow)), EMPTY);
   }
 
-  /** Returns the first keys of marked blocks from `from` on, with what their marks say. */
-  marks(limit: number, from = 0): { first: number; note: unknown }[] {
-    return [...this.#range(MARKS, Math.ceil(from / this.vectorsPerRow), limit)].map(({ key, data }) => ({
-      first: (key % SPAN) * this.vectorsPerRow,
-      note: data.length === 0 ? null : JSON.parse(new TextDecoder().decode(data)),
-    }));
+  /** Returns the first keys of marked blocks. */
+  marks(limit: number): { first: number }[] {
+    return [...this.#range(MARKS, 0, limit)].map(({ key }) => ({ first: (key % SPAN) * this.vectorsPerRow }));
   }
 
   /** Returns the number of marked blocks. */
@@ -149,11 +148,20 @@ export class SpaceRows {
     return this.database.all<{ count: number }>(COUNT, ...range)[0]?.count ?? 0;
   }
 
-  /** Replaces what a mark says; `null` removes the mark. */
-  writeMark(first: number, note: object | null): void {
-    const block = first / this.vectorsPerRow;
-    if (note === null) this.#remove(MARKS, block);
-    else this.#write(MARKS, block, new TextEncoder().encode(JSON.stringify(note)));
+  /** Removes the mark of a block. */
+  unmark(first: number): void {
+    this.#remove(MARKS, first / this.vectorsPerRow);
+  }
+
+  /** Returns the key of a kind's row that stands for the block of vectors with this key. */
+  vectorBlock(n: number): number {
+    return Math.floor(n / this.vectorsPerRow);
+  }
+
+  /** The range of keys of the rows that have vectors. */
+  get vectorKeys(): [from: number, to: number] {
+    const kind = this.isJoined ? BLOCKS : VECTORS;
+    return [keyOf(this.space.number, kind, 0), keyOf(this.space.number, kind + 1, 0)];
   }
 
   #opened(block: number, data: Uint8Array): ReadBlock {
@@ -183,7 +191,8 @@ export class SpaceRows {
 
 const EMPTY = new Uint8Array();
 
-function keyOf(space: number, kind: number, at: number): number {
+/** Returns the key of a row. */
+export function keyOf(space: number, kind: number, at: number): number {
   return (space * KINDS + kind) * SPAN + at;
 }
 
@@ -198,8 +207,11 @@ export class SpaceEdit {
   readonly #facts = new Map<number, ReadBlock>();
   readonly #vectors = new Map<number, ReadBlock & { vectors: VectorBlock }>();
   readonly #changed = new Set<ReadBlock>();
+  /** Memories that got a vector, and those whose vectors a store must forget. */
+  readonly put = new Set<number>();
+  readonly gone = new Set<number>();
 
-  constructor(private readonly rows: SpaceRows) {}
+  constructor(readonly rows: SpaceRows) {}
 
   facts(n: number): Facts | undefined {
     const { first, facts } = this.#factsBlock(n);
@@ -221,9 +233,26 @@ export class SpaceEdit {
 
   putVector(n: number, hash: number, vector: QuantizedVector): void {
     const block = this.#vectorBlock(n);
-    block.vectors = block.vectors.withPlaces(n - block.first + 1);
-    block.vectors.put(n - block.first, hash, vector);
+    const place = n - block.first;
+    const hadOne = (block.vectors.scales[place] ?? 0) > 0;
+    block.vectors = block.vectors.withPlaces(place + 1);
+    block.vectors.put(place, hash, vector);
+    if (vector.scale > 0) this.put.add(n);
+    else if (hadOne) this.gone.add(n);
     this.#changed.add(block);
+  }
+
+  /** Notes how far a vector is with the store of vectors, if it is still that of this text and was `before`. */
+  publish(n: number, hash: number, before: number, after: number): void {
+    const block = this.#vectorBlock(n);
+    const place = n - block.first;
+    if (!block.vectors.has(place, hash) || block.vectors.published[place] !== before) return;
+    block.vectors.published[place] = after;
+    this.#changed.add(block);
+  }
+
+  vectors(n: number): VectorBlock {
+    return this.#vectorBlock(n).vectors;
   }
 
   /** Removes a memory and its vector. */
@@ -234,6 +263,7 @@ export class SpaceEdit {
     this.#changed.add(block);
     if (this.rows.dimensions === 0) return;
     const near = this.#vectorBlock(n);
+    if ((near.vectors.scales[n - near.first] ?? 0) > 0) this.gone.add(n);
     near.vectors.remove(n - near.first);
     this.#changed.add(near);
   }

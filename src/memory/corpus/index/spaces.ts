@@ -26,6 +26,10 @@ export interface SpacesState {
   dropped: number[];
   /** The last number in use. */
   last: number;
+  /** The space whose vectors the store of vectors gets, once there was one. */
+  published?: number;
+  /** Spaces whose vectors the store must forget, from memory `to` down. */
+  withdrawn?: { number: number; to: number }[];
 }
 
 export const NO_SPACES: SpacesState = { spaces: [], active: null, dropped: [], last: 0 };
@@ -65,6 +69,14 @@ export function filled(
 ): SpacesState {
   const spaces = state.spaces.map((space) => (space.number === number ? { ...space, filledTo: to } : space));
   return activated({ ...state, spaces }, number, hasAllVectors);
+}
+
+/** Returns the state in which the active space is the one that the store of vectors gets. `last`: the greatest key that a memory has had. */
+export function publishing(state: SpacesState, last: number): SpacesState {
+  const { active, published, withdrawn = [] } = state;
+  if (active === null || active === published) return state;
+  const old = published === undefined ? [] : [{ number: published, to: last }];
+  return { ...state, published: active, withdrawn: [...withdrawn, ...old] };
 }
 
 /** Returns the state without the spaces that cannot be read. */

@@ -1,0 +1,54 @@
+/** Rows about a store of vectors: blocks that it may lack vectors of, and memories whose vectors it must forget, each with the time of the last request. */
+import type { SqlDatabase } from "../../../ports/sql-database.ts";
+import { type GONE, keyOf, SENDS, SPAN, type SpaceRows } from "./space-rows.ts";
+
+const ADD = "INSERT OR REPLACE INTO memory_index (key, data) VALUES (?, ?)";
+const ADD_ALL =
+  "INSERT OR REPLACE INTO memory_index (key, data) SELECT key + ?, x'' FROM memory_index WHERE key >= ? AND key < ?";
+const REMOVE = "DELETE FROM memory_index WHERE key = ?";
+const RANGE = "SELECT key, data FROM memory_index WHERE key >= ? AND key < ? ORDER BY key LIMIT ?";
+const COUNT = "SELECT COUNT(*) AS count FROM memory_index WHERE key >= ? AND key < ?";
+
+/** A row: the number of its block or its memory, and when it was sent, in milliseconds since the epoch; `null` before. */
+export interface PublicationRow {
+  at: number;
+  sentAt: number | null;
+}
+
+export type PublicationKind = typeof SENDS | typeof GONE;
+
+export class PublicationRows {
+  constructor(
+    private readonly database: SqlDatabase,
+    private readonly space: number,
+  ) {}
+
+  put(kind: PublicationKind, { at, sentAt }: PublicationRow): void {
+    const data = sentAt === null ? new Uint8Array() : new Uint8Array(new Float64Array([sentAt]).buffer);
+    this.database.run(ADD, keyOf(this.space, kind, at), data);
+  }
+
+  remove(kind: PublicationKind, at: number): void {
+    this.database.run(REMOVE, keyOf(this.space, kind, at));
+  }
+
+  /** Puts a row for every block that has vectors. */
+  sendAll(rows: SpaceRows): void {
+    const [from, to] = rows.vectorKeys;
+    this.database.run(ADD_ALL, keyOf(this.space, SENDS, 0) - from, from, to);
+  }
+
+  /** Returns rows from `from` on, before `to`, ascending. */
+  list(kind: PublicationKind, limit: number, from = 0, to = SPAN): PublicationRow[] {
+    const range = [keyOf(this.space, kind, from), keyOf(this.space, kind, to), limit];
+    return this.database.all<{ key: number; data: Uint8Array }>(RANGE, ...range).map(({ key, data }) => ({
+      at: key % SPAN,
+      sentAt: data.length === 0 ? null : new DataView(data.buffer, data.byteOffset).getFloat64(0, true),
+    }));
+  }
+
+  count(kind: PublicationKind): number {
+    const range = [keyOf(this.space, kind, 0), keyOf(this.space, kind + 1, 0)];
+    return this.database.all<{ count: number }>(COUNT, ...range)[0]?.count ?? 0;
+  }
+}

@@ -1,0 +1,372 @@
+/**
+ * The copy of an index's vectors in a store of vectors, such as Vectorize, and the question for the nearest ones.
+ *
+ * MEMVECTORS-1  The store gets the vectors of the space that searches use, and those alone. A vector counts as found there a minute after the store
+ *               acknowledged it; until then searches compare it themselves.
+ * MEMVECTORS-2  A vector leaves the store when its memory leaves searches. Each deletion is repeated after a minute, in case an older request took effect
+ *               later. Until then the memory's vector is not sent again.
+ * MEMVECTORS-3  A store that fails or does not answer delays the copy and is reported. Meanwhile searches compare all vectors, and it is not
+ *               asked before a pause, which grows with failures that follow each other.
+ * MEMVECTORS-4  A vector that was sent within a minute after a failure is sent again: what was not answered may have taken effect later.
+ */
+import type { Clock } from "../../../ports/clock.ts";
+import { unanswered, withDeadline } from "../../../ports/deadline.ts";
+import type { KeyValue } from "../../../ports/key-value.ts";
+import type { ActorDatabase } from "../../../ports/sql-database.ts";
+import {
+  MAX_DELETED,
+  MAX_IDS_ONLY,
+  type StoredVector,
+  type VectorIndex,
+} from "../../../ports/vector-index.ts";
+import { SENT, SETTLED, UNSENT, type VectorBlock } from "./blocks.ts";
+import { type PublicationRow, PublicationRows } from "./publication-rows.ts";
+import { GONE, SENDS, SpaceEdit, SpaceRows } from "./space-rows.ts";
+import { activeSpace, publishing, type Space, type SpacesState } from "./spaces.ts";
+
+/** Time after which a request has taken effect, and queries see it, in milliseconds. */
+const SETTLED_MS = 60_000;
+/** Time in which the store must answer a change, and a query, in milliseconds. */
+const [CHANGE_MS, QUERY_MS] = [30_000, 3_000];
+/** Pause after a failure, and at most, in milliseconds. */
+const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [15_000, 3_600_000];
+/** Vectors of one request, about. */
+const SENT_AT_ONCE = 200;
+/** Rows that are looked at. */
+const ROWS_AT_ONCE = 1_000;
+/** Blocks that a search compares beside the answer of the store, at most. With more, it compares all. */
+const MAX_SCANNED = 100;
+
+const STATE_KEY = "memory:vectors";
+
+/** The store of vectors of an agent. */
+export interface VectorStore {
+  /** `null` where the deployment has none. */
+  index(): VectorIndex | null;
+  /** Returns the name of the agent's own namespace. */
+  namespace(): Promise<string>;
+  /** Returns the greatest key that a memory has had. */
+  last(): number;
+}
+
+export interface PublicationPorts {
+  database: ActorDatabase;
+  keyValue: KeyValue;
+  clock: Pick<Clock, "now" | "timer">;
+  store?: VectorStore;
+  state(): SpacesState;
+  save(state: SpacesState): void;
+  /** Writes the changes of a space. */
+  changed(space: Space, edit: SpaceEdit): void;
+}
+
+/** The last failure of the store. Times are milliseconds since the epoch. */
+interface Failure {
+  at: number;
+  since: number;
+  times: number;
+  retryAt: number;
+  message: string;
+  /** The store has answered since. */
+  isOver?: true;
+}
+
+export interface PublicationStatus {
+  /** Memories whose vectors the store may lack, about, and vectors that it must forget. */
+  pending: number;
+  /** Why it does, and since when. */
+  error?: { message: string; since: number };
+}
+
+export class Publication {
+  constructor(private readonly ports: PublicationPorts) {}
+
+  /** Notes the changes of a space, in their transaction. */
+  note(space: Space, { put, gone, rows }: SpaceEdit, { published }: SpacesState): void {
+    if (space.number !== published) return;
+    const noted = this.#rows(space.number);
+    const blocks = new Set([...put].map((n) => rows.vectorBlock(n)));
+    for (const at of blocks) noted.put(SENDS, { at, sentAt: null });
+    for (const n of gone) noted.put(GONE, { at: n, sentAt: null });
+  }
+
+  /** Returns the first keys of the blocks that a search compares itself; `null` where it compares all. */
+  scanned(space: Space): number[] | null {
+    const { store, state } = this.ports;
+    if ((store?.index() ?? null) === null || state().published !== space.number || this.#isPaused)
+      return null;
+    const { vectorsPerRow } = new SpaceRows(this.ports.database, space);
+    const sends = this.#rows(space.number).list(SENDS, MAX_SCANNED + 1);
+    return sends.length > MAX_SCANNED ? null : sends.map(({ at }) => at * vectorsPerRow);
+  }
+
+  /** Returns the keys of the nearest memories, 100 at most; `null` if the store does not answer. Some may have changed or left. */
+  async nearest(space: Space, vector: Float32Array): Promise<number[] | null> {
+    try {
+      const matches = await this.#ask(QUERY_MS, (index, namespace) =>
+        index.query([...vector], { namespace, topK: MAX_IDS_ONLY, idsOnly: true }),
+      );
+      this.#succeeded();
+      return matches.flatMap(({ id }) => numberOf(space.number, id) ?? []);
+    } catch (error) {
+      this.#failed(error);
+      return null;
+    }
+  }
+
+  /** Work is left, now or later. */
+  get isBehind(): boolean {
+    return this.waitMs !== undefined;
+  }
+
+  /** Milliseconds until there is something to do; `undefined` if there is nothing. */
+  get waitMs(): number | undefined {
+    const { store, state, clock } = this.ports;
+    if ((store?.index() ?? null) === null) return undefined;
+    const { active, published, withdrawn = [] } = state();
+    const now = clock.now();
+    const times: number[] = [];
+    if ((active !== null && active !== published) || withdrawn.length > 0) times.push(now);
+    if (published !== undefined) {
+      const rows = this.#rows(published);
+      for (const kind of [SENDS, GONE] as const)
+        for (const { sentAt } of rows.list(kind, ROWS_AT_ONCE))
+          times.push(sentAt === null ? now : sentAt + SETTLED_MS);
+    }
+    if (times.length === 0) return undefined;
+    const retryAt = this.#isPaused ? (this.#failure?.retryAt ?? now) : now;
+    return Math.max(0, retryAt - now, Math.min(...times) - now);
+  }
+
+  status(): PublicationStatus | undefined {
+    const { store, state } = this.ports;
+    if ((store?.index() ?? null) === null) return undefined;
+    const current = state();
+    const { active, published, withdrawn = [] } = current;
+    const space = current.spaces.find(({ number }) => number === published);
+    const isToBegin = active !== null && active !== published ? (store?.last() ?? 0) : 0;
+    let pending = withdrawn.reduce((sum, { to }) => sum + to, isToBegin);
+    if (space !== undefined) {
+      const [rows, noted] = [new SpaceRows(this.ports.database, space), this.#rows(space.number)];
+      const blocks = Math.min(noted.count(SENDS) * rows.vectorsPerRow, store?.last() ?? 0);
+      pending += blocks + noted.count(GONE);
+    }
+    const { message, since, isOver } = this.#failure ?? {};
+    const isFailing = message !== undefined && since !== undefined && isOver !== true;
+    return { pending, ...(isFailing && { error: { message, since } }) };
+  }
+
+  /** Returns the spaces and the greatest key of the vectors that the store may have; `undefined` if it never got one. */
+  published(): { spaces: number[]; last: number } | undefined {
+    const { published, withdrawn = [] } = this.ports.state();
+    if (published === undefined) return undefined;
+    return {
+      spaces: [published, ...withdrawn.map(({ number }) => number)],
+      last: this.ports.store?.last() ?? 0,
+    };
+  }
+
+  /** Does a part of the work. Returns whether there may be more to do at once. Never rejects. */
+  async pump(): Promise<boolean> {
+    if ((this.ports.store?.index() ?? null) === null || this.#isPaused) return false;
+    try {
+      this.#begin();
+      const isDone = (await this.#forget()) || (await this.#withdraw()) || (await this.#send());
+      this.#succeeded();
+      return isDone;
+    } catch (error) {
+      this.#failed(error);
+      return false;
+    }
+  }
+
+  /** Turns to the space that searches use now. */
+  #begin(): void {
+    const { database, state, save, store } = this.ports;
+    const before = state();
+    const space = activeSpace(before);
+    if (space === undefined || space.number === before.published) return;
+    database.transaction(() => {
+      if (space.embedder !== null) this.#rows(space.number).sendAll(new SpaceRows(database, space));
+      save(publishing(before, store?.last() ?? 0));
+    });
+  }
+
+  /** Deletes vectors of memories that are gone. Returns whether there were some. */
+  async #forget(): Promise<boolean> {
+    const space = this.ports.state().published;
+    if (space === undefined) return false;
+    const rows = this.#rows(space);
+    const due = rows
+      .list(GONE, ROWS_AT_ONCE)
+      .filter((row) => this.#isDue(row))
+      .slice(0, MAX_DELETED);
+    if (due.length === 0) return false;
+    const sentAt = this.ports.clock.now();
+    const ids = due.map(({ at }) => idOf(space, at));
+    await this.#ask(CHANGE_MS, (index, namespace) => index.delete(namespace, ids));
+    this.ports.database.transaction(() => {
+      for (const { at, sentAt: before } of due) {
+        const [now] = rows.list(GONE, 1, at, at + 1);
+        // One that went again meanwhile is deleted anew.
+        if (now === undefined || now.sentAt !== before) continue;
+        if (before === null) rows.put(GONE, { at, sentAt });
+        else rows.remove(GONE, at);
+      }
+    });
+    return true;
+  }
+
+  /** Deletes vectors of a space that is no longer used. Returns whether there were some. */
+  async #withdraw(): Promise<boolean> {
+    const [first] = this.ports.state().withdrawn ?? [];
+    if (first === undefined) return false;
+    const from = Math.max(1, first.to - MAX_DELETED + 1);
+    const ids = Array.from({ length: first.to - from + 1 }, (_, n) => idOf(first.number, from + n));
+    if (ids.length > 0) await this.#ask(CHANGE_MS, (index, namespace) => index.delete(namespace, ids));
+    const { withdrawn = [], ...state } = this.ports.state();
+    const others = withdrawn.filter(({ number }) => number !== first.number);
+    const left = from > 1 ? [{ number: first.number, to: from - 1 }] : [];
+    this.ports.save({ ...state, withdrawn: [...left, ...others] });
+    return true;
+  }
+
+  /** Sends vectors, and settles those that were sent long enough ago. Returns whether there were some. */
+  async #send(): Promise<boolean> {
+    const { state, clock, database } = this.ports;
+    const { published, spaces } = state();
+    const space = spaces.find(({ number }) => number === published);
+    if (space === undefined) return false;
+    const rows = new SpaceRows(database, space);
+    const noted = this.#rows(space.number);
+    const due = noted.list(SENDS, ROWS_AT_ONCE).filter((row) => this.#isDue(row));
+    const sent: { row: PublicationRow; vectors: (StoredVector & { n: number; hash: number })[] }[] = [];
+    let count = 0;
+    for (const row of due) {
+      if (count >= SENT_AT_ONCE) break;
+      if (row.sentAt !== null && this.#settle(space, row)) continue;
+      const first = row.at * rows.vectorsPerRow;
+      const waiting = new Set(
+        noted.list(GONE, ROWS_AT_ONCE, first, first + rows.vectorsPerRow).map(({ at }) => at),
+      );
+      const vectors = unsent(space.number, first, rows.vectorsAt(first).vectors, waiting);
+      if (vectors.length === 0 && waiting.size > 0) {
+        noted.put(SENDS, { at: row.at, sentAt: clock.now() });
+        continue;
+      }
+      sent.push({ row, vectors });
+      count += vectors.length;
+    }
+    if (sent.length === 0) return false;
+    const sentAt = clock.now();
+    const all = sent.flatMap(({ vectors }) => vectors.map(({ id, values }) => ({ id, values })));
+    if (all.length > 0) await this.#ask(CHANGE_MS, (index, namespace) => index.upsert(namespace, all));
+    database.transaction(() => {
+      const edit = new SpaceEdit(rows);
+      for (const { row, vectors } of sent) {
+        for (const { n, hash } of vectors) edit.publish(n, hash, UNSENT, SENT);
+        const [now] = noted.list(SENDS, 1, row.at, row.at + 1);
+        const isWhole = !hasUnsent(edit.vectors(row.at * rows.vectorsPerRow));
+        if (now !== undefined && isWhole) noted.put(SENDS, { at: row.at, sentAt });
+      }
+      this.ports.changed(space, edit);
+    });
+    return true;
+  }
+
+  /** Settles the vectors of a block that was sent long ago. Returns `false` where some are to be sent. */
+  #settle(space: Space, { at, sentAt }: PublicationRow): boolean {
+    const { database } = this.ports;
+    const rows = new SpaceRows(database, space);
+    const failedAt = this.#failure?.at ?? Number.NEGATIVE_INFINITY;
+    const isCertain = (sentAt ?? 0) - failedAt >= SETTLED_MS;
+    return database.transaction(() => {
+      const edit = new SpaceEdit(rows);
+      const first = at * rows.vectorsPerRow;
+      const { hashes, used } = edit.vectors(first);
+      for (let place = 0; place < used; place++)
+        edit.publish(first + place, hashes[place] ?? 0, SENT, isCertain ? SETTLED : UNSENT);
+      const isSettled = !hasUnsent(edit.vectors(first));
+      this.ports.changed(space, edit);
+      if (isSettled) this.#rows(space.number).remove(SENDS, at);
+      return isSettled;
+    });
+  }
+
+  #isDue({ sentAt }: PublicationRow): boolean {
+    return sentAt === null || this.ports.clock.now() - sentAt >= SETTLED_MS;
+  }
+
+  async #ask<Answer>(
+    milliseconds: number,
+    ask: (index: VectorIndex, namespace: string) => Promise<Answer>,
+  ): Promise<Answer> {
+    const { store, clock } = this.ports;
+    const index = store?.index() ?? null;
+    if (store === undefined || index === null) throw new Error("There is no store of vectors.");
+    const namespace = await store.namespace();
+    const reason = unanswered("The store of vectors", milliseconds);
+    return withDeadline(clock, milliseconds, () => ask(index, namespace), { reason });
+  }
+
+  #rows(space: number): PublicationRows {
+    return new PublicationRows(this.ports.database, space);
+  }
+
+  get #failure(): Failure | undefined {
+    return this.ports.keyValue.get<Failure>(STATE_KEY);
+  }
+
+  get #isPaused(): boolean {
+    const failure = this.#failure;
+    return failure !== undefined && failure.isOver !== true && this.ports.clock.now() < failure.retryAt;
+  }
+
+  #failed(error: unknown): void {
+    const at = this.ports.clock.now();
+    const before = this.#failure?.isOver ? undefined : this.#failure;
+    const times = (before?.times ?? 0) + 1;
+    const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (times - 1));
+    const message = error instanceof Error ? error.message : String(error);
+    const since = before?.since ?? at;
+    this.ports.keyValue.put<Failure>(STATE_KEY, { at, since, times, retryAt: at + pause, message });
+  }
+
+  #succeeded(): void {
+    const failure = this.#failure;
+    if (failure === undefined) return;
+    if (this.ports.clock.now() - failure.at >= 2 * SETTLED_MS) this.ports.keyValue.delete(STATE_KEY);
+    else if (failure.isOver !== true)
+      this.ports.keyValue.put<Failure>(STATE_KEY, { ...failure, isOver: true });
+  }
+}
+
+function hasUnsent({ scales, published }: VectorBlock): boolean {
+  return scales.some((scale, place) => scale > 0 && published[place] === UNSENT);
+}
+
+/** Returns the vectors of a block that were not sent, without those of `waiting`. */
+function unsent(space: number, first: number, block: VectorBlock, waiting: ReadonlySet<number>) {
+  const vectors: (StoredVector & { n: number; hash: number })[] = [];
+  const { dimensions } = block;
+  for (let place = 0; place < block.used; place++) {
+    const [scale, n] = [block.scales[place] ?? 0, first + place];
+    if (!(scale > 0) || block.published[place] !== UNSENT || waiting.has(n)) continue;
+    const values = Array.from(
+      block.values.subarray(place * dimensions, (place + 1) * dimensions),
+      (value) => value * scale,
+    );
+    vectors.push({ id: idOf(space, n), values, n, hash: block.hashes[place] ?? 0 });
+  }
+  return vectors;
+}
+
+/** Returns the id of a memory's vector, which names its space: vectors of two embedders may be in the store while one replaces the other. */
+export function idOf(space: number, n: number): string {
+  return `${space}.${n}`;
+}
+
+function numberOf(space: number, id: string): number | undefined {
+  const [of, n] = id.split(".");
+  return of === String(space) ? Number(n) : undefined;
+}
