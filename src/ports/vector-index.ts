@@ -19,7 +19,8 @@ export interface VectorIndex {
 }
 
 /** Matches of a query, and of one for ids only, at most. */
-export const [MAX_MATCHES, MAX_IDS_ONLY] = [20, 100];
+export const MAX_MATCHES = 20;
+export const MAX_IDS_ONLY = 100;
 /** Vectors of one upsert, and ids of one deletion, at most. */
 export const [MAX_UPSERTED, MAX_DELETED] = [1_000, 100];
 /** Bytes in UTF-8 of an id that a query for ids only returns, at most. */

@@ -253,7 +253,7 @@ describe("EXTRACTED-4 what was erased", () => {
   });
 });
 
-describe("MEMSRC-1 sources that are erased", () => {
+describe("MEMSRC-1 MEMSRC-3 sources that are erased", () => {
   const said = (conversationId: string, turnId: string, entries?: number[]) => ({
     operationId: `op_${conversationId}_${turnId}`,
     subject: { userId: "ada", conversationId },
@@ -271,9 +271,12 @@ describe("MEMSRC-1 sources that are erased", () => {
     erase(world, { conversationId: "conv_1" });
     await expect(world.corpus.read(EDITOR, shop?.id ?? "")).rejects.toMatchObject({ code: "NOT_FOUND" });
     expect((await world.corpus.search(EDITOR, { query: "tea" })).matches).toEqual([]);
-    expect((await world.corpus.why(EDITOR, tea?.id ?? "")).sources).toEqual([
-      { conversationId: "conv_2", turnId: "turn_2" },
-    ]);
+    expect(world.rows("memory_sources")).toMatchObject([{ conversation_id: "conv_2", turn_id: "turn_2" }]);
+    for (const way of ["read", "why"] as const)
+      await expect(world.corpus[way](EDITOR, tea?.id ?? "")).rejects.toMatchObject({ code: "NOT_FOUND" });
+    expect((await world.corpus.list(EDITOR)).items, "MEMSRC-3").toEqual([]);
+    await world.repair();
+    expect([...world.records.rows], "MEMSRC-3").toEqual([]);
     expect(world.rows("memory_rederive")).toHaveLength(1);
     erase(world, { conversationId: "conv_2" });
     expect((await world.corpus.list(EDITOR)).items).toEqual([]);
@@ -315,7 +318,10 @@ describe("MEMSRC-1 sources that are erased", () => {
     expect([...why.derivedFrom].sort()).toEqual([...parts].sort());
     erase(world, { conversationId: "conv_1" });
     expect((await world.corpus.search(EDITOR, { query: "whole" })).matches).toEqual([]);
-    expect(await world.corpus.read(EDITOR, whole)).toMatchObject({ content: "the whole" });
+    expect(world.rows("memories")).toMatchObject([
+      { content: "part two" },
+      { content: "the whole", hidden: 1 },
+    ]);
     erase(world, { conversationId: "conv_2" });
     await expect(world.corpus.read(EDITOR, whole)).rejects.toMatchObject({ code: "NOT_FOUND" });
   });

@@ -398,8 +398,83 @@ describe("a source that is erased", () => {
       { content: "The user hates tea." },
     );
     world.eraseSources({ conversationId: "conv_1" });
-    const { log } = await world.corpus.why(ALL, id);
-    expect(JSON.stringify(log)).not.toContain("loves");
+    expect(JSON.stringify(world.database.all("SELECT * FROM memory_log"))).not.toContain("loves");
+  });
+
+  describe("UPKEEP-6 waits for no other upkeep", () => {
+    const write = { op: "write", content: "The user loves tea." } as const;
+    const twice = async (world: UpkeepWorld) => {
+      for (const index of [1, 2])
+        await world.learn(`turn_${index}`, [write], {
+          subject: { userId: "ann", conversationId: `conv_${index}` },
+        });
+    };
+    const again = (world: UpkeepWorld) => world.found("loves tea");
+
+    test.each(["rejects", "is silent"])("where the persona %s", async (way) => {
+      const world = new UpkeepWorld();
+      await twice(world);
+      world.eraseSources({ conversationId: "conv_1" });
+      expect(await world.texts("current", "archived", "ended"), "MEMSRC-3").toEqual([]);
+      world.persona = () =>
+        way === "rejects" ? Promise.reject(new Error("Gone.")) : new Promise<never>(() => undefined);
+      world.now += 1_000;
+      world.upkeep.wake();
+      await expect.poll(() => again(world)).toEqual(["The user loves tea."]);
+    });
+
+    test("while a consolidation waits for its next attempt, or does not answer", async () => {
+      const calls: PromiseWithResolvers<unknown>[] = [];
+      const join = defineTask({
+        ...{ id: "join", input: z.looseObject({}), timeoutMs: 5_000 },
+        execute() {
+          const call = Promise.withResolvers<unknown>();
+          calls.push(call);
+          return call.promise;
+        },
+      });
+      const library = defineLibrary("my", { tasks: [join] });
+      const world = new UpkeepWorld({ consolidation: { minimum: 3, by: { task: "my/join" } } }, [library]);
+      await world.write(...episodes(3));
+      await twice(world);
+      world.now += 2 * HOUR;
+      world.upkeep.wake();
+      await expect.poll(() => calls.length).toBe(1);
+      world.eraseSources({ conversationId: "conv_1" });
+      world.upkeep.wake();
+      await expect.poll(() => again(world)).toEqual(["The user loves tea."]);
+      const settled = world.upkeep.settle();
+      await world.timers.advance(65_000);
+      await settled;
+      expect(world.keyValue.get("memory:upkeep"), "UPKEEP-3").toMatchObject({ run: { attempt: 2 } });
+      world.eraseSources({ conversationId: "conv_2" });
+      await world.pass(1_000);
+      expect(await again(world)).toEqual([]);
+      expect(calls).toHaveLength(1);
+    });
+
+    test("a summary is made again before another consolidation, which goes on after it", async () => {
+      const world = await joined();
+      await world.write(...episodes(3));
+      world.keyValue.put("memory:upkeep", {
+        run: { operationId: "op_1", attempt: 2, members: [[9, 1]], notBefore: world.now + HOUR },
+      });
+      world.eraseSources({ conversationId: "conv_1", turns: [{ turnId: "turn_1" }] });
+      await world.pass(1_000);
+      expect((await world.byText("Extract of 2")).content).not.toContain("Oslo");
+      expect(world.keyValue.get("memory:upkeep")).toMatchObject({ run: { operationId: "op_1", attempt: 2 } });
+    });
+
+    test("a summary whose persona does not resolve is given up, and what is left of it comes back", async () => {
+      const world = await joined();
+      world.eraseSources({ conversationId: "conv_1", turns: [{ turnId: "turn_1" }] });
+      world.persona = () => Promise.reject(new Error("Gone."));
+      await world.pass(1_000);
+      expect(await world.texts("current", "archived", "ended")).toEqual([
+        "The user went to Bonn.",
+        "The user went to Rome.",
+      ]);
+    });
   });
 
   test("MEMSRC-2 H6 an author who only says until when a text is true does not make it the author's own", async () => {

@@ -12,6 +12,7 @@ import { Extractions } from "../../src/memory/corpus/extraction.ts";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import { systemClock, systemIds } from "../../src/ports/system.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
 import type {
@@ -37,6 +38,10 @@ export class UpkeepWorld {
   readonly database = new NodeSqlDatabase();
   readonly keyValue = new NodeKeyValue(this.database);
   now = Date.UTC(2026, 0, 1);
+  /** Deadlines of upkeep. */
+  readonly timers = new VirtualClock();
+  /** Takes the place of the persona's resolution. */
+  persona: (() => Promise<never>) | null = null;
   settings: Settings;
   /** Milliseconds of the requested wake-ups, until the next life. */
   armed: number[] = [];
@@ -73,7 +78,9 @@ export class UpkeepWorld {
     const executor = localExecutor(code, systemClock);
     const upkeep = new MemoryUpkeep({
       corpus,
+      clock: this.timers,
       upkeep: () =>
+        this.persona?.() ??
         resolveUpkeep(
           new Registry(code),
           { identity: { systemPrompt: "Test." }, memory: { scope: "user", ...this.settings } },

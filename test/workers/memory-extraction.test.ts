@@ -114,7 +114,7 @@ describe("extractions of conversations", () => {
     expect(matches.map(({ memory }) => memory.content)).toEqual(["Ada plays chess."]);
   });
 
-  test("MEMSRC-3 MEMSRC-4 a deleted conversation takes all that it taught with it, and teaches nothing afterwards", async () => {
+  test("MEMSRC-5 MEMSRC-4 a deleted conversation takes all that it taught with it, and teaches nothing afterwards", async () => {
     const { stub, send } = await newAgent();
     const [one, two] = [`conv_${ulid()}`, `conv_${ulid()}`];
     const writer: MemoryWriter = {

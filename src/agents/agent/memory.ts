@@ -49,7 +49,7 @@ export interface AgentMemoryPorts {
   search: MemorySearch;
   stores: MemoryStores;
   wakeup: Wakeup;
-  upkeep: Omit<UpkeepPorts, "corpus">;
+  upkeep: Omit<UpkeepPorts, "corpus" | "clock">;
   /** The agent. Throws `NOT_FOUND` if it was never created. */
   agent(): { id: string; tenant: string };
 }
@@ -90,7 +90,7 @@ export class AgentMemory {
       committed: () => void this.#mirror.publish(),
     });
     this.extractions = new Extractions(this.corpus);
-    this.upkeep = new MemoryUpkeep({ ...ports.upkeep, corpus: this.corpus });
+    this.upkeep = new MemoryUpkeep({ ...ports.upkeep, clock, corpus: this.corpus });
     this.#copies = new Copies(this.corpus, { clock, keyValue, ...stores, pump: () => this.#pump() });
     this.#mirror = new Mirror({
       clock,

@@ -5,9 +5,11 @@
  * UPKEEP-2  At most one consolidation of an agent runs. It is stored before it begins, and applies together with its end, so that a crash neither
  *           loses it nor applies it twice.
  * UPKEEP-3  A consolidation that fails, or that a crash ends, has three attempts, and one where it may not run twice. Then its memories stay as they
- *           are until the next time.
+ *           are until the next time. A call that is not answered in its time has failed.
  * UPKEEP-4  Consolidations begin `everyHours` after the ones before began. However many times were missed, one follows.
  * UPKEEP-5  Nothing is kept of the texts that a task gets, so erasing a memory leaves none behind. The run of a workflow keeps its input.
+ * UPKEEP-6  What was erased waits for no other upkeep: memories that lost a source come first, and those that were made of no others need no persona.
+ *           A summary is made again before another consolidation goes on, and is given up where the persona does not resolve.
  */
 import type { Upkeep } from "../../library/memory/upkeep.ts";
 import type { Corpus } from "../../memory/corpus/corpus.ts";
@@ -22,6 +24,8 @@ import {
 } from "../../memory/upkeep/rederiving.ts";
 import { nextExpiry, retain } from "../../memory/upkeep/retention.ts";
 import { type MemoryGroup, UpkeepRows } from "../../memory/upkeep/upkeep-rows.ts";
+import type { Clock } from "../../ports/clock.ts";
+import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { PinnedHook } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -44,6 +48,7 @@ export interface UpkeepPorts {
   /** Returns what the task or the workflow gives; `undefined` while its run goes on. Rejects if it fails. */
   run(hook: PinnedHook, call: JoinCall): Promise<Json | undefined>;
   newOperationId(): string;
+  clock: Pick<Clock, "timer">;
   wakeup: Wakeup;
 }
 
@@ -74,6 +79,8 @@ interface State {
   /** The round before. */
   last?: Pick<Round, "startedAt" | "failed">;
   run?: Run;
+  /** A consolidation of the round that goes on after that one. */
+  paused?: Run;
 }
 
 const STATE_KEY = "memory:upkeep";
@@ -89,12 +96,17 @@ const SETTLED_MS = HOUR_MS;
 const MAX_MEMBERS = 100;
 const MAX_CHARACTERS = 40_000;
 const MAX_ATTEMPTS = 3;
+/** Milliseconds in which the persona resolves. */
+const PERSONA_MS = 30_000;
+/** Milliseconds of a call beyond the time of its task, and those of a call of a workflow. */
+const CALL_MS = 60_000;
 /** Milliseconds before the second and the third attempt. */
 const BACKOFF_MS = [MINUTE_MS, 10 * MINUTE_MS];
 
 export class MemoryUpkeep {
   readonly #rows: UpkeepRows;
   #running: Promise<void> | null = null;
+  #deriving: Promise<void> | null = null;
   /** The persona asked for nothing; not looked at again until then in this life. */
   #idleUntil = 0;
 
@@ -104,7 +116,7 @@ export class MemoryUpkeep {
 
   /** Arms the wake-up after a change of the memory, in its transaction. Resolves when that is done. */
   noted(): Promise<void> {
-    if (this.#rows.marked() !== undefined) return this.ports.wakeup.arm(SECOND_MS);
+    if (this.#rows.marked().length > 0) return this.ports.wakeup.arm(SECOND_MS);
     return this.#now < this.#idleUntil ? Promise.resolve() : this.ports.wakeup.arm(HOUR_MS);
   }
 
@@ -120,8 +132,10 @@ export class MemoryUpkeep {
   /** Starts what is due. Returns the milliseconds until the next call; `null` where there is nothing to do. */
   wake(): number | null {
     if (!this.ports.corpus.exists) return null;
+    const isMarked = this.#rows.marked().length > 0;
+    if (isMarked) void this.#deriveAlone();
     if (this.#running !== null) return MINUTE_MS;
-    if (this.#rows.marked() === undefined) {
+    if (!isMarked) {
       if (this.#now < this.#idleUntil) return null;
       const { nextAt = 0 } = this.#state;
       if (nextAt > this.#now) return nextAt - this.#now;
@@ -152,7 +166,8 @@ export class MemoryUpkeep {
 
   async #work(): Promise<void> {
     try {
-      const upkeep = await this.ports.upkeep();
+      await this.#deriveAlone();
+      const upkeep = await this.#persona();
       let next: number | null = 0;
       while (next === 0) next = await this.#step(upkeep);
       if (next === null) this.#idleUntil = this.#now + DAY_MS;
@@ -163,13 +178,69 @@ export class MemoryUpkeep {
     }
   }
 
+  /** Returns what the persona asks for. Gives up the summaries that wait for it where it does not resolve, and rejects. */
+  async #persona(): Promise<Upkeep> {
+    try {
+      return await withDeadline(this.ports.clock, PERSONA_MS, () => this.ports.upkeep(), {
+        reason: unanswered("The persona", PERSONA_MS),
+      });
+    } catch (error) {
+      for (const whole of this.#rows.marked()) {
+        const { run } = this.#state;
+        const parts = this.#partsOf(whole);
+        if (run?.whole !== undefined) this.#end();
+        await this.#giveUpWhole(
+          whole,
+          parts.map(({ n }) => n),
+        );
+      }
+      throw error;
+    }
+  }
+
+  /** Derives those marked memories again that need no call. One whose text cannot be read waits. Never rejects. */
+  #deriveAlone(): Promise<void> {
+    this.#deriving ??= this.#derive().finally(() => {
+      this.#deriving = null;
+    });
+    return this.#deriving;
+  }
+
+  async #derive(): Promise<void> {
+    const { corpus } = this.ports;
+    for (const n of this.#rows.marked()) {
+      if (this.#partsOf(n).length > 0) continue;
+      try {
+        const memory = corpus.rows.memories.find(n);
+        const prepared = await this.#textsOf(memory === undefined ? [] : [memory]);
+        await corpus.change(() => {
+          const now = corpus.rows.memories.find(n);
+          if (this.#partsOf(n).length > 0) return;
+          this.#rows.unmark(n);
+          if (now?.hidden) rederiveAlone(corpus, now, prepared);
+        });
+      } catch (error) {
+        console.error("A memory that lost a source could not be derived again; it will be retried:", error);
+      }
+    }
+  }
+
+  /** Returns the memories that are left of those that a memory was made of. */
+  #partsOf(n: number): StoredMemory[] {
+    const memory = this.ports.corpus.rows.memories.find(n);
+    return memory === undefined ? [] : partsLeft(this.ports.corpus, memory).filter(({ hidden }) => !hidden);
+  }
+
   /** Does one thing. Returns the milliseconds until the next one, 0 for at once; `null` where there is none. */
   async #step(upkeep: Upkeep): Promise<number | null> {
     const { corpus } = this.ports;
     const { run } = this.#state;
+    if (run?.whole === undefined) {
+      await this.#deriveAlone();
+      const whole = this.#rows.marked().find((n) => this.#partsOf(n).length > 0);
+      if (whole !== undefined) return this.#rederive(whole);
+    }
     if (run !== undefined) return this.#continue(upkeep, run);
-    const marked = this.#rows.marked();
-    if (marked !== undefined) return this.#rederive(marked);
     if (await retain(corpus, this.#rows, upkeep.retention)) return 0;
     const { consolidation, retention } = upkeep;
     const expiry = nextExpiry(this.#rows, retention) - this.#now;
@@ -224,22 +295,11 @@ export class MemoryUpkeep {
     return { operationId, attempt: 1, members, notBefore: 0, ...defined({ whole }) };
   }
 
-  /** Derives a memory again: at once, or by a run where it was made of others. */
-  async #rederive(n: number): Promise<0> {
-    const { corpus } = this.ports;
-    const memory = corpus.rows.memories.find(n);
-    const parts = memory === undefined ? [] : partsLeft(corpus, memory).filter(({ hidden }) => !hidden);
-    if (memory !== undefined && parts.length > 0) {
-      const members = parts.map((part): Member => [part.n, part.version]);
-      this.#put({ ...this.#state, run: this.#newRun(members, n) });
-      return 0;
-    }
-    const prepared = await this.#textsOf(memory === undefined ? [] : [memory]);
-    await corpus.change(() => {
-      const now = corpus.rows.memories.find(n);
-      this.#rows.unmark(n);
-      if (now?.hidden) rederiveAlone(corpus, now, prepared);
-    });
+  /** Begins to make a summary again. A consolidation that has begun goes on after it. */
+  #rederive(n: number): 0 {
+    const members = this.#partsOf(n).map((part): Member => [part.n, part.version]);
+    const { run: paused, ...state } = this.#state;
+    this.#put({ ...state, ...defined({ paused }), run: this.#newRun(members, n) });
     return 0;
   }
 
@@ -257,10 +317,13 @@ export class MemoryUpkeep {
     this.#put({ ...this.#state, run: { ...run, attempt: run.attempt + 1 } });
     if (run.attempt > (hook.effect === "once" ? 1 : MAX_ATTEMPTS)) return this.#giveUp(run);
     try {
-      const result = await this.ports.run(hook, {
-        ...{ operationId: run.operationId, attempt: hook.workflow === undefined ? run.attempt : 1 },
-        input: await this.#inputOf(members),
-      });
+      const input = await this.#inputOf(members);
+      const attempt = hook.workflow === undefined ? run.attempt : 1;
+      const result = await withDeadline(
+        this.ports.clock,
+        (hook.workflow === undefined ? hook.timeoutMs : 0) + CALL_MS,
+        () => this.ports.run(hook, { operationId: run.operationId, attempt, input }),
+      );
       if (result === undefined) {
         this.#put({ ...this.#state, run });
         return 10 * SECOND_MS;
@@ -316,15 +379,27 @@ export class MemoryUpkeep {
   async #giveUp(run: Run): Promise<0> {
     const { corpus } = this.ports;
     const { whole } = run;
-    const found = this.#found(run);
-    const prepared = await this.#textsOf(found);
-    await corpus.change(() => {
-      this.#end({ failed: true });
-      const memory = whole === undefined ? undefined : corpus.rows.memories.find(whole);
-      if (whole !== undefined) this.#rows.unmark(whole);
-      if (memory?.hidden) giveUpWhole(corpus, memory, this.#found(run), prepared);
-    });
+    if (whole === undefined) await corpus.change(() => this.#end({ failed: true }));
+    else
+      await this.#giveUpWhole(
+        whole,
+        run.members.map(([n]) => n),
+        () => this.#end(),
+      );
     return 0;
+  }
+
+  /** Erases a summary that cannot be made again, and ends its mark. */
+  async #giveUpWhole(whole: number, parts: readonly number[], end: () => void = () => undefined) {
+    const { corpus } = this.ports;
+    const found = () => parts.flatMap((n) => corpus.rows.memories.find(n) ?? []);
+    const prepared = await this.#textsOf(found());
+    await corpus.change(() => {
+      end();
+      const memory = corpus.rows.memories.find(whole);
+      this.#rows.unmark(whole);
+      if (memory?.hidden) giveUpWhole(corpus, memory, found(), prepared);
+    });
   }
 
   /** Ends a consolidation whose memories have changed: they are grouped anew. */
@@ -334,10 +409,10 @@ export class MemoryUpkeep {
   }
 
   #end({ failed }: { failed?: true } = {}): void {
-    const { run, round, ...state } = this.#state;
+    const { run, round, paused, ...state } = this.#state;
     const isOfRound = run !== undefined && run.whole === undefined;
     const next = round === undefined ? undefined : { ...round, ...(failed && isOfRound && { failed }) };
-    this.#put({ ...state, ...defined({ round: next }) });
+    this.#put({ ...state, ...defined({ round: next, run: run?.whole === undefined ? undefined : paused }) });
   }
 
   #found({ members }: Run): StoredMemory[] {

@@ -4,7 +4,7 @@
  * LOCALTIME-1  A day without an hour is its noon, so that it is the same day in UTC wherever people live: "yesterday", said at half past
  *              midnight in Tokyo, is the day before in Tokyo.
  */
-import { parse } from "chrono-node/en";
+import { namedTimes, spaced } from "../../shared/named-times.ts";
 
 /** A place in time as a clock on a wall shows it. */
 interface WallTime {
@@ -61,7 +61,7 @@ export function readLocalTime(text: string, zone: string): number | undefined {
 export interface NamedTime {
   /** Milliseconds. */
   time: number;
-  /** The words that name it. */
+  /** The words that name it, with single spaces. */
   words: string;
 }
 
@@ -70,8 +70,7 @@ export interface NamedTime {
  * the last one.
  */
 export function dayIn(sentence: string, now: number, zone: string): NamedTime | undefined {
-  const instant = new Date(now);
-  const [found] = parse(sentence, { instant, timezone: offsetAt(now, zone) / MINUTE_MS });
+  const [found] = namedTimes(spaced(sentence), now, offsetAt(now, zone) / MINUTE_MS);
   if (found === undefined) return undefined;
   const { start, text: words } = found;
   const isWeekday = start.isCertain("weekday") && !start.isCertain("day");

@@ -5,6 +5,7 @@ import { sha256Hex } from "../../shared/sha256.ts";
 const SALT_KEY = "memory:salt";
 /** 16 bytes as hex digits. */
 const HASH_LENGTH = 32;
+const END_MARKS = ".!。";
 
 export class ContentHash {
   constructor(private readonly keyValue: KeyValue) {}
@@ -36,10 +37,9 @@ export class ContentHash {
 
 /** Returns a text in one form for all ways of writing it. */
 function normalised(text: string): string {
-  return text
-    .normalize("NFKC")
-    .toLowerCase()
-    .replace(/\s+/gu, " ")
-    .trim()
-    .replace(/[.!。]+$/u, "");
+  const spaced = text.normalize("NFKC").toLowerCase().replace(/\s+/gu, " ").trim();
+  let end = spaced.length;
+  // A pattern that ends at the end would begin anew at each dot.
+  while (end > 0 && END_MARKS.includes(spaced.charAt(end - 1))) end -= 1;
+  return spaced.slice(0, end);
 }

@@ -152,9 +152,14 @@ export class Copies {
     const { tenant, id: agentId } = this.corpus.ports.agent();
     const { memories, tombstones } = this.corpus.rows;
     const stored = memories.byNumbers(marks.map(({ n }) => n));
-    const gone = marks.flatMap(({ n }) => (stored.has(n) ? [] : (tombstones.find(n) ?? [])));
-    const puts = [...stored.values()].map((memory) => {
-      const { n: _, long, hash: __, hidden: ___, ...record } = memory;
+    const gone = marks.flatMap(({ n }) => {
+      const memory = stored.get(n);
+      if (memory === undefined) return tombstones.find(n) ?? [];
+      return memory.hidden ? [memory.id] : [];
+    });
+    const puts = [...stored.values()].flatMap((memory) => {
+      const { n: _, long, hash: __, hidden, ...record } = memory;
+      if (hidden) return [];
       const whole = long ? (memories.text(memory.n)?.text ?? "") : memory.content;
       return { ...record, tenant, agentId, content: memory.ref === null ? whole : "" };
     });

@@ -200,7 +200,7 @@ export class Corpus {
   /** As `MemoryApi.deleteMemory`. */
   async delete(writer: MemoryWriter, id: string): Promise<null> {
     await this.change(() => {
-      const memory = this.#changeable(writer, id);
+      const memory = this.rights.changeable(writer.reader, this.seen(writer.reader, id, { hidden: true }));
       this.eraseOne(memory, { isErased: true, hash: memory.hash });
       return null;
     });
@@ -242,11 +242,11 @@ export class Corpus {
     return visibleTo(reader, this.ports.agent().tenant);
   }
 
-  /** Returns a memory that the reader may see. Throws `NOT_FOUND`. */
-  seen(reader: MemoryReader, id: string): StoredMemory {
+  /** Returns a memory that the reader may see. One that is hidden is there to be erased only (MEMSRC-3). Throws `NOT_FOUND`. */
+  seen(reader: MemoryReader, id: string, { hidden = false } = {}): StoredMemory {
     const visible = this.visibleTo(reader);
     const memory = this.findById(id);
-    if (memory !== undefined && sees(visible, memory)) return memory;
+    if (memory !== undefined && sees(visible, memory) && (hidden || !memory.hidden)) return memory;
     throw new DramatisError("NOT_FOUND", `There is no memory "${String(id).slice(0, 40)}".`);
   }
 
@@ -257,7 +257,7 @@ export class Corpus {
     return memory?.id === id ? memory : undefined;
   }
 
-  /** Runs changes in one transaction, and resolves when their wake-up is armed. Throws `CONFLICT` where a source was erased (MEMSRC-3). */
+  /** Runs changes in one transaction, and resolves when their wake-up is armed. Throws `CONFLICT` where a source was erased (MEMSRC-5). */
   async change<Value>(
     body: () => Value,
     { sources }: Pick<Cause, "sources"> = { sources: [] },
@@ -299,8 +299,10 @@ export class Corpus {
   ): StoredMemory {
     const { content } = change;
     const whole = content === undefined ? undefined : this.texts.inRows(memory);
-    const isSame =
-      whole === undefined
+    // A text that is hidden is written anew: who says it now has said it, whatever becomes of its sources.
+    const isSame = memory.hidden
+      ? false
+      : whole === undefined
         ? hash === memory.hash && content?.startsWith(memory.content) === true
         : content === whole;
     const decided = changed(memory, change, cause, { hash, isSame });

@@ -1,7 +1,7 @@
 /**
  * The marks of erased sources: conversations, turns and entries that nothing may be learned from any more.
  *
- * MEMSRC-3  A source that was erased stays so: what comes from it is refused, in whatever order word of the erasure and what was learned
+ * MEMSRC-5  A source that was erased stays so: what comes from it is refused, in whatever order word of the erasure and what was learned
  *           arrive. Exports and imports keep that.
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";

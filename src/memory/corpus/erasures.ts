@@ -5,6 +5,7 @@
  *           its log at once.
  * MEMSRC-1  A memory that loses all of its sources is erased, with its log. One that loses some leaves searches, and is marked to be
  *           derived again from the others.
+ * MEMSRC-3  A memory that is to be derived again is not there for any reader, any list, any export and any record until it is.
  * MEMSRC-4  What comes from an erased source is neither read nor found from the first commit on. Each commit erases a bounded number of memories;
  *           those that are left follow, across crashes.
  */

@@ -209,7 +209,7 @@ export class Extractions {
   #offered(id: string, offered: ReadonlyMap<string, number>): StoredMemory {
     const version = offered.get(id);
     const memory = version === undefined ? undefined : this.corpus.findById(id);
-    if (version === undefined || memory === undefined)
+    if (version === undefined || memory === undefined || memory.hidden)
       throw new DramatisError("NOT_FOUND", "The extraction was not offered this memory.");
     if (memory.version !== version) throw staleVersion(memory, version);
     return memory;
@@ -218,7 +218,7 @@ export class Extractions {
   #stillOffered(reader: MemoryReader, offered: readonly [string, number][]): OfferedMemory[] {
     return offered.flatMap(([id, version]) => {
       const memory = this.corpus.findById(id);
-      return memory?.version === version ? [this.#toOffered(reader, memory)] : [];
+      return memory?.version === version && !memory.hidden ? [this.#toOffered(reader, memory)] : [];
     });
   }
 

@@ -20,7 +20,9 @@ export interface SearchLimits {
   rows: number;
 }
 
-const DEFAULT_LIMITS: SearchLimits = { scoreAll: 20_000, rows: 8_000 };
+const SCORE_ALL = 20_000;
+const MAX_ROWS = 8_000;
+const DEFAULT_LIMITS: SearchLimits = { scoreAll: SCORE_ALL, rows: MAX_ROWS };
 
 /** The frequencies of fewer memories say little: a word counts as rare as among so many. */
 const LEAST_SIZE = 1_000;

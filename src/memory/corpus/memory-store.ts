@@ -17,7 +17,7 @@ ON CONFLICT DO UPDATE SET content = excluded.content, long = excluded.long, ref 
   sequence = excluded.sequence, time = excluded.time, metadata = excluded.metadata, state = excluded.state,
   hidden = excluded.hidden, tainted = excluded.tainted, valid_from = excluded.valid_from, valid_to = excluded.valid_to,
   version = excluded.version, updated_at = excluded.updated_at`;
-/** `hidden` is 1 for a memory that searches do not find, and 2 for one that is condemned: it is to be treated by an erasure, and nobody reads it. */
+/** `hidden` is 1 for a memory that is to be derived again, and 2 for one that is condemned: it is to be treated by an erasure, and nobody reads it. */
 const GET = "SELECT * FROM memories WHERE n = ? AND hidden < 2";
 const GET_CONDEMNED = "SELECT * FROM memories WHERE n = ? AND hidden = 2";
 const CONDEMNED = "SELECT n FROM memories WHERE hidden = 2 ORDER BY n LIMIT ?";
@@ -36,7 +36,7 @@ const ENDING =
 const AFTER = "SELECT * FROM memories WHERE n > ? AND state = 'current' AND hidden = 0 ORDER BY n LIMIT ?";
 
 /** Members of a filter that are `NULL` do not filter. */
-const MATCHES = `hidden < 2 AND (?1 = 1 OR user_id = ?2 OR conversation_id = ?3 OR (?4 = 1 AND user_id IS NULL AND conversation_id IS NULL))
+const MATCHES = `(?1 = 1 OR user_id = ?2 OR conversation_id = ?3 OR (?4 = 1 AND user_id IS NULL AND conversation_id IS NULL))
   AND state IN (SELECT value FROM json_each(?5))
   AND (?6 IS NULL OR type IN (SELECT value FROM json_each(?6)))
   AND (?7 IS NULL OR speaker = ?7)
@@ -52,7 +52,7 @@ const MATCHES = `hidden < 2 AND (?1 = 1 OR user_id = ?2 OR conversation_id = ?3 
         AND member.atom = wanted.atom)))`;
 const LIST = bothOrders(
   (comparison, order) =>
-    `SELECT * FROM memories WHERE ${MATCHES} AND n ${comparison} ?14 ORDER BY n ${order} LIMIT ?15`,
+    `SELECT * FROM memories WHERE ${MATCHES} AND hidden = 0 AND n ${comparison} ?14 ORDER BY n ${order} LIMIT ?15`,
 );
 const NUMBERS = `SELECT n FROM memories WHERE ${MATCHES} AND hidden = 0`;
 

@@ -5,7 +5,7 @@
  * TIMES-2  A window is padded at its end, since people speak of an event after it: by 10 days for a day or a week, 12 for a month, 15 for
  *          a season, 31 for a year.
  */
-import { type ParsedResult, parse } from "chrono-node/en";
+import { type EnglishTime, namedTimes, spaced } from "../../shared/named-times.ts";
 
 /** A span of time in milliseconds since the epoch, `until` excluded. */
 export interface TimeWindow {
@@ -35,7 +35,8 @@ export function mentionsTime(text: string): boolean {
 }
 
 /** Returns the windows of the times that a query names, padded. `now` is in milliseconds. */
-export function windowsOf(query: string, now: number): TimeWindow[] {
+export function windowsOf(asked: string, now: number): TimeWindow[] {
+  const query = spaced(asked);
   const results = Number.isFinite(now) && Math.abs(now) < 8e15 ? parsed(query, now) : [];
   const taken = results.map(({ index, text }) => [index, index + text.length] as const);
   const isFree = (index: number) => taken.every(([from, to]) => index < from || index >= to);
@@ -49,12 +50,12 @@ export function windowsOf(query: string, now: number): TimeWindow[] {
   return windows.filter(({ from, until }) => Number.isFinite(from) && until > from).slice(0, MAX_WINDOWS);
 }
 
-function parsed(query: string, now: number): ParsedResult[] {
-  return parse(query, { instant: new Date(now), timezone: 0 }).filter(isMeant);
+function parsed(query: string, now: number): EnglishTime[] {
+  return namedTimes(query, now, 0).filter(isMeant);
 }
 
 /** Leaves out hours without a day, which name no time of an event, and verbs that are spelled like a month. */
-function isMeant({ text, start }: ParsedResult): boolean {
+function isMeant({ text, start }: EnglishTime): boolean {
   if (MONTH_OR_VERB.test(text)) return false;
   return (
     start.isCertain("day") ||
@@ -64,11 +65,11 @@ function isMeant({ text, start }: ParsedResult): boolean {
   );
 }
 
-function windowOf(result: ParsedResult, now: number): TimeWindow | undefined {
+function windowOf(result: EnglishTime, now: number): TimeWindow | undefined {
   const { text, start, end } = result;
   const span = spanOf(text, result);
   let from = beginning(start.date().getTime(), span);
-  let until = ending(end === null || end === undefined ? from : beginning(end.date().getTime(), span), span);
+  let until = ending(end === undefined ? from : beginning(end.date().getTime(), span), span);
   if (from > now && !start.isCertain("year") && !/\b(?:next|tomorrow|in)\b/iu.test(text)) {
     const back = start.isCertain("month") ? yearBefore(from) - from : -7 * DAY_MS;
     from += back;
@@ -77,7 +78,7 @@ function windowOf(result: ParsedResult, now: number): TimeWindow | undefined {
   return padded(from, until, span);
 }
 
-function spanOf(text: string, { start }: ParsedResult): Span {
+function spanOf(text: string, { start }: EnglishTime): Span {
   if (/\bweek(?:s|end|ends)?\b/iu.test(text)) return "week";
   if (start.isCertain("day") || start.isCertain("weekday")) return "day";
   return start.isCertain("month") ? "month" : "year";

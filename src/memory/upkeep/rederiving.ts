@@ -100,11 +100,7 @@ export function rederiveWhole(
   const tainted = parts.some((part) => part.tainted);
   const { content, significance } = operation;
   const cause = { ...causeOf(corpus), tainted };
-  const after = corpus.changeOne(whole, { content, significance }, cause, { hash, vectors });
-  if (after.hidden) {
-    const texts = new Map([[after.hash, content]]);
-    comeBack(corpus, { ...after, hidden: false, tainted }, { texts, vectors });
-  }
+  corpus.changeOne(whole, { content, significance }, cause, { hash, vectors });
   // The log has the text that was true before: it told of what was erased.
   forgetPast(corpus, whole.n, [...memories.log(whole.n)], []);
   for (const part of parts) joinPart(corpus, whole, part);

@@ -22,7 +22,7 @@ const MEMBERS = `SELECT n, LENGTH(content) AS length FROM memories
   WHERE ${ELIGIBLE} AND user_id IS ?3 AND ${CONVERSATION} IS ?4 AND type = ?5
   ORDER BY COALESCE(time, created_at), n LIMIT ?6`;
 
-const MARKED = "SELECT n FROM memory_rederive ORDER BY n LIMIT 1";
+const MARKED = "SELECT n FROM memory_rederive ORDER BY n";
 const UNMARK = "DELETE FROM memory_rederive WHERE n = ?";
 
 /** Memories of one subject and one type. */
@@ -82,9 +82,9 @@ export class UpkeepRows {
     return this.database.all(MEMBERS, scope, until, userId, conversation, type, limit);
   }
 
-  /** Returns a memory that is to be derived again. */
-  marked(): number | undefined {
-    return this.database.all<{ n: number }>(MARKED)[0]?.n;
+  /** Returns the numbers of the memories that are to be derived again. */
+  marked(): number[] {
+    return this.database.all<{ n: number }>(MARKED).map(({ n }) => n);
   }
 
   unmark(n: number): void {

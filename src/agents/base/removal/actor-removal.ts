@@ -18,7 +18,7 @@ export interface ActorTombstone extends Omit<RemovedOwner, "kind"> {
 
 export interface ActorRemovalPorts extends ActorStores {
   kind: RemovedOwner["kind"];
-  clock: Pick<Clock, "now">;
+  clock: Pick<Clock, "now" | "timer">;
   wakeup: Wakeup;
   /** The prefixes of the keys of the actor's values, without its tombstone. */
   keys: readonly string[];

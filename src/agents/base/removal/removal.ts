@@ -3,11 +3,12 @@
  * gone for everybody when its deletion commits. This job follows, and only a tombstone stays.
  *
  * REMOVE-1  The steps that are left are stored with the deletion. A crash at any time, or a store that fails or does not answer, delays its
- *           own step and those that need it, and loses none.
+ *           own step and those that need it, and loses none. A step that is silent for 30 seconds counts as failed.
  * REMOVE-2  A step may run twice: it empties what is there.
  * REMOVE-3  Failed steps are tried again after 15 seconds at first, and after 15 minutes at most.
  */
 import type { Clock } from "../../../ports/clock.ts";
+import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
 
 /** A part of the removal. */
@@ -20,7 +21,7 @@ export interface RemovalStep {
 }
 
 export interface RemovalPorts {
-  clock: Pick<Clock, "now">;
+  clock: Pick<Clock, "timer">;
   /** The wake-up that calls `wake`. */
   wakeup: Wakeup;
   /** Returns the names of the steps that are left; none where the actor is not deleted. */
@@ -31,6 +32,8 @@ export interface RemovalPorts {
   steps(): readonly RemovalStep[];
 }
 
+/** Milliseconds of one step. What it does after that is done again. */
+const STEP_MS = 30_000;
 const FIRST_PAUSE_MS = 15_000;
 const LAST_PAUSE_MS = 15 * 60_000;
 
@@ -67,7 +70,9 @@ export class Removal {
       if (!left.includes(name)) continue;
       if (isAfterAll && left[0] !== name) continue;
       try {
-        const again = await run();
+        const again = await withDeadline(this.ports.clock, STEP_MS, run, {
+          reason: unanswered(`The removal "${name}"`, STEP_MS),
+        });
         if (again === undefined) this.ports.done(name);
         else void this.ports.wakeup.arm(again).catch((error: unknown) => console.error(error));
       } catch (error) {

@@ -8,6 +8,7 @@
  * LEARN-15  Only the words of the user are read: what the agent says of itself or of the user is nobody's fact.
  */
 import type { MemoryOperation } from "../../../protocol/memory.ts";
+import { spaced } from "../../../shared/named-times.ts";
 import { toIso } from "../../../shared/time.ts";
 import { dayIn } from "../local-time.ts";
 import { foldedText, type LearnedTurn, namesSecret } from "../turn.ts";
@@ -75,7 +76,8 @@ function statementsOfWish(wish: string, moment: Moment): Found[] {
   return [{ content, type: "note", significance: 0.8 }];
 }
 
-function stated(clause: string, { time: now, zone }: Moment): Found[] {
+function stated(said: string, { time: now, zone }: Moment): Found[] {
+  const clause = spaced(said);
   const named = dayIn(clause, now, zone);
   const past = named !== undefined && named.time <= now ? named : undefined;
   const timeless = past === undefined ? clause : withoutWords(clause, past.words);

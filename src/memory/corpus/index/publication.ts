@@ -27,7 +27,8 @@ import { activeSpace, publishing, type Space, type SpacesState } from "./spaces.
 /** Time after which a request has taken effect, and queries see it, in milliseconds. */
 const SETTLED_MS = 60_000;
 /** Time in which the store must answer a change, and a query, in milliseconds. */
-const [CHANGE_MS, QUERY_MS] = [30_000, 3_000];
+const CHANGE_MS = 30_000;
+const QUERY_MS = 3_000;
 /** Pause after a failure, and at most, in milliseconds. */
 const [FIRST_PAUSE_MS, LONGEST_PAUSE_MS] = [15_000, 3_600_000];
 /** Vectors of one request, about. */

@@ -1,0 +1,92 @@
+/**
+ * The times that an English text names. Pure.
+ *
+ * NAMEDTIME-1  The parser of times reads short pieces around the words that can name one, and few of them, whatever the text is: its own
+ *              patterns take time that grows without bound in the length of what they are given.
+ */
+import { type ParsedResult, parse } from "chrono-node/en";
+
+/** Pieces of a text that are read, and characters of each. */
+const MAX_PIECES = 8;
+const MAX_PIECE = 60;
+/** Characters that are read before the first word that can name a time, and after the last one. */
+const LEAD = 24;
+const TAIL = 12;
+/** Characters between two such words of one piece, at most. */
+const GAP = 16;
+
+/** What no time lacks: a number, a month, a day, a part of a day, or a unit. */
+const TIME_WORD = new RegExp(
+  String.raw`\d+|\b(?:${[
+    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?",
+    "sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?",
+    "mon(?:day)?|tue(?:s(?:day)?)?|wed(?:s|nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?",
+    "now|today|tonight|tomorrow|tmrw?|yesterday|noon|midday|midnight|morning|afternoon|evening|night",
+    "sec(?:ond)?s?|min(?:ute)?s?|h(?:ou)?rs?|days?|week(?:end|day)?s?|months?|quarters?|qtrs?|years?|yrs?",
+  ].join("|")})\b`,
+  "giu",
+);
+
+/** A part of a text, and the place where it begins. */
+export interface TimePiece {
+  index: number;
+  text: string;
+}
+
+/** Returns a text with one space in the place of each run of white space. The places of named times are those in this. */
+export function spaced(text: string): string {
+  return text.replace(/\s+/gu, " ");
+}
+
+/** Returns the pieces of a spaced text that may name a time: at most 8 of 60 characters, in their order, without overlaps. */
+export function timePieces(text: string): TimePiece[] {
+  const pieces: { from: number; last: number }[] = [];
+  for (const { index, 0: word } of text.matchAll(TIME_WORD)) {
+    const end = index + word.length;
+    const open = pieces.at(-1);
+    if (open !== undefined && index - open.last <= GAP && end - open.from <= MAX_PIECE) {
+      open.last = end;
+      continue;
+    }
+    if (pieces.length === MAX_PIECES) break;
+    const from = wordFrom(text, Math.max(index - LEAD, open?.last ?? 0), index);
+    pieces.push({ from, last: Math.min(end, from + MAX_PIECE) });
+  }
+  return pieces.map(({ from, last }, at) => {
+    const end = Math.min(last + TAIL, from + MAX_PIECE, pieces[at + 1]?.from ?? text.length);
+    return { index: from, text: text.slice(from, wordUntil(text, end, last)) };
+  });
+}
+
+/** A time, or a span of time, that a text names. */
+export interface EnglishTime {
+  /** The place of its words, and the words. */
+  index: number;
+  text: string;
+  start: ParsedResult["start"];
+  /** Absent for what is no span. */
+  end: ParsedResult["start"] | undefined;
+}
+
+/** Returns the times that a spaced text names, as they are understood at `now` (milliseconds), `timezone` minutes ahead of UTC. */
+export function namedTimes(text: string, now: number, timezone: number): EnglishTime[] {
+  return timePieces(text).flatMap(({ index: at, text: piece }) =>
+    parse(piece, { instant: new Date(now), timezone }).map(({ index, text: words, start, end }) => ({
+      ...{ index: at + index, text: words, start },
+      end: end ?? undefined,
+    })),
+  );
+}
+
+/** Returns the beginning of the first whole word from `from` on, `until` at the latest. */
+function wordFrom(text: string, from: number, until: number): number {
+  if (from === 0 || text[from - 1] === " ") return from;
+  const space = text.indexOf(" ", from);
+  return space === -1 || space >= until ? until : space + 1;
+}
+
+/** Returns the end of the last whole word up to `until`, `from` at the earliest. */
+function wordUntil(text: string, until: number, from: number): number {
+  if (until === text.length || text[until] === " ") return until;
+  return Math.max(text.lastIndexOf(" ", until), from);
+}
