@@ -40,9 +40,11 @@ import { type Authorize, defaultAuthorize, type LocalEnv } from "./http/auth/aut
 import type { CorsOptions } from "./http/auth/cors.ts";
 import { checkJwtConfiguration, isJwtConfigured, type JwtEnv } from "./http/auth/jwt.ts";
 import { completeLimits, type Limits } from "./http/base/limits.ts";
+import type { LibraryPorts } from "./library/authoring.ts";
 import type { Library } from "./library/define.ts";
 import { CODE_TENANT } from "./library/definition-source.ts";
 import { DeployedCode } from "./library/deployed-code.ts";
+import { importedChain } from "./library/imported-chain.ts";
 import { resolveUpkeep } from "./library/memory/upkeep.ts";
 import { Registry } from "./library/registry.ts";
 import { resolveChain } from "./library/resolve.ts";
@@ -234,6 +236,11 @@ export function dramatis(options: DramatisOptions) {
   const trusted = (env: DramatisEnv) => hostsOf(options, env);
   const mayReach = ({ DRAMATIS_HTTP_HOSTS: hosts }: DramatisEnv) =>
     allowedHosts([...(options.tasks?.allowedHosts ?? []), ...listOf(hosts)]);
+  const libraries = (env: DramatisEnv, tenant: string): LibraryPorts => ({
+    registry: registry(env, tenant),
+    mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
+    mayReach: mayReach(env),
+  });
   const { interceptors = [], metrics, ...guardOptions } = models.resilience ?? {};
   const guards = new HostGuards(systemClock, guardOptions);
   const mediaBudget = new MediaBudget(systemClock);
@@ -267,11 +274,7 @@ export function dramatis(options: DramatisOptions) {
       deadLetters: () => required(deadLetters(env), "Lists need the D1 binding `DB`"),
       triggers: () => required(triggers(env), "Lists need the D1 binding `DB`"),
       attachments: () => required(attachments(env), "Attachments need the R2 binding `BUCKET`"),
-      libraries: (tenant) => ({
-        registry: registry(env, tenant),
-        mayReceiveKey: (profile) => mayReceiveKey(profile, trusted(env)),
-        mayReach: mayReach(env),
-      }),
+      libraries: (tenant) => libraries(env, tenant),
       missing: () => missingParts(env, canAuthenticate(env), workerClasses(env)),
     }),
     async seed(env) {
@@ -300,6 +303,8 @@ export function dramatis(options: DramatisOptions) {
       stores,
       location,
       attachments,
+      importedChain: (env, tenant, chain, path) =>
+        importedChain({ ...libraries(env, tenant), code }, chain, path),
       mediaBudget,
       adapters: adapterFor,
       gate,

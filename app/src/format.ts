@@ -159,7 +159,9 @@ export function budgetText(left: Budget | undefined, locales?: string): string |
 /** Returns the message of a thrown value, with the members of the request that it complains of. */
 export function problemText(error: unknown): string {
   const issues = error instanceof DramatisClientError ? error.errors : [];
-  return [messageOf(error), ...issues.map(({ path, message }) => `${path}: ${message}`)].join("\n");
+  const text = messageOf(error);
+  const others = issues.filter(({ message }) => !text.includes(message));
+  return [text, ...others.map(({ path, message }) => `${path}: ${message}`)].join("\n");
 }
 
 /** Returns the message of a thrown value. */

@@ -1,6 +1,6 @@
 /**
  * Routes of the console: `/c/:id` shows a conversation, `/runs` the runs of workflows, `/runs/:id` one run, `/a` the agents, `/a/:id` one agent,
- * `/a/:id/memory` its memory, `/a/:id/memory/:memoryId` one memory of it, `/memories` a search over agents, and every other path starts a
+ * `/a/:id/memory` its memory (`?q=` and filters choose what is shown), `/a/:id/memory/:memoryId` one memory of it, `/memories` a search over agents, and every other path starts a
  * new conversation. Pure.
  */
 export type Route =
@@ -20,6 +20,8 @@ export type Route =
       agentId: string;
       /** The memory that is open. */
       memoryId?: string;
+      /** The query of the address: what is shown. */
+      search?: string;
     }
   | { page: "memories" };
 
@@ -27,9 +29,10 @@ export const RUNS_PATH = "/runs";
 export const AGENTS_PATH = "/a";
 export const MEMORIES_PATH = "/memories";
 
-/** Returns the route of an address: its path, and its fragment if it has one. */
+/** Returns the route of an address: its path, and its query and its fragment if it has them. */
 export function routeOf(address: string): Route {
-  const [path = "", fragment = ""] = address.split("#", 2);
+  const [place = "", fragment = ""] = address.split("#", 2);
+  const [path = "", search = ""] = place.split("?", 2);
   const [, folder, ...encoded] = path.replace(/\/$/, "").split("/");
   const parts = encoded.map(decoded);
   if (parts.includes("")) return { page: "new" };
@@ -44,7 +47,11 @@ export function routeOf(address: string): Route {
   }
   if (id === undefined) return { page: "new" };
   if (folder === "a" && part === "memory" && parts.length <= 3)
-    return { page: "memory", agentId: id, ...(memoryId === undefined ? {} : { memoryId }) };
+    return {
+      ...{ page: "memory", agentId: id },
+      ...(memoryId === undefined ? {} : { memoryId }),
+      ...(search === "" ? {} : { search: `?${search}` }),
+    };
   if (part !== undefined) return { page: "new" };
   if (folder === "runs") return { page: "run", id };
   if (folder === "a") return { page: "agent", id };
@@ -68,10 +75,10 @@ export function agentPath(id: string): string {
   return `${AGENTS_PATH}/${encodeURIComponent(id)}`;
 }
 
-/** Returns the address of an agent's memory, or of one memory. */
-export function memoryPath(agentId: string, memoryId?: string): string {
+/** Returns the address of an agent's memory, or of one memory. `search` is the query that chooses what is shown beside it. */
+export function memoryPath(agentId: string, memoryId?: string, search = ""): string {
   const path = `${agentPath(agentId)}/memory`;
-  return memoryId === undefined ? path : `${path}/${encodeURIComponent(memoryId)}`;
+  return `${memoryId === undefined ? path : `${path}/${encodeURIComponent(memoryId)}`}${search}`;
 }
 
 function decoded(text: string): string {

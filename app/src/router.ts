@@ -16,7 +16,8 @@ export function navigate(path: string): void {
 }
 
 function address(): string {
-  return window.location.pathname + window.location.hash;
+  const { pathname, search, hash } = window.location;
+  return pathname + search + hash;
 }
 
 function subscribe(listener: () => void): () => void {

@@ -69,7 +69,8 @@ export async function checkedPrompt(
   return prompt;
 }
 
-function hostIssues(
+/** Returns the problem of the hosts of an action that posted tasks may not reach. */
+export function hostIssues(
   action: { kind: string; hosts?: readonly string[] },
   mayReach: LibraryPorts["mayReach"],
   path: string,

@@ -201,30 +201,40 @@ async function workflowOf(
   });
 }
 
+/** Throws `INVALID_INPUT`, naming the field below `path`, for a profile whose host or key is not the tenant's to choose (AUTHOR-3). */
+export function refuseUntrusted(
+  { mayReceiveKey }: Pick<LibraryPorts, "mayReceiveKey">,
+  profile: ModelProfile,
+  path: string,
+): void {
+  const { provider, baseUrl } = profile;
+  if (baseUrl !== undefined) {
+    if (provider === "ai-sdk" || provider === "offline")
+      throw invalid(`${path}/baseUrl`, `The provider ${provider} takes no base URL.`);
+    if (!isPlainUrl(baseUrl))
+      throw invalid(`${path}/baseUrl`, "Must have no user, password, query and fragment.");
+  }
+  if (!mayReceiveKey(profile)) {
+    const { apiKeySecret: _, ...withDefaultKey } = profile;
+    throw mayReceiveKey(withDefaultKey)
+      ? invalid(
+          `${path}/apiKeySecret`,
+          "Must name an allowed key. The deployer lists it in DRAMATIS_MODEL_SECRETS, or in `models.allowedSecrets` of dramatis().",
+        )
+      : invalid(
+          `${path}/baseUrl`,
+          "Must be at a trusted host. The deployer lists it in DRAMATIS_MODEL_HOSTS, or in `models.allowedHosts` of dramatis().",
+        );
+  }
+}
+
 /** Returns the profile. Throws `INVALID_INPUT`, naming the field. */
 export async function checkedModelProfile(
   { registry, mayReceiveKey }: LibraryPorts,
   { library, id }: DefinitionKey,
   profile: ModelProfile,
 ): Promise<ModelProfile> {
-  const { provider, baseUrl } = profile;
-  if (baseUrl !== undefined) {
-    if (provider === "ai-sdk" || provider === "offline")
-      throw invalid("/baseUrl", `The provider ${provider} takes no base URL.`);
-    if (!isPlainUrl(baseUrl)) throw invalid("/baseUrl", "Must have no user, password, query and fragment.");
-  }
-  if (!mayReceiveKey(profile)) {
-    const { apiKeySecret: _, ...withDefaultKey } = profile;
-    throw mayReceiveKey(withDefaultKey)
-      ? invalid(
-          "/apiKeySecret",
-          "Must name an allowed key. The deployer lists it in DRAMATIS_MODEL_SECRETS, or in `models.allowedSecrets` of dramatis().",
-        )
-      : invalid(
-          "/baseUrl",
-          "Must be at a trusted host. The deployer lists it in DRAMATIS_MODEL_HOSTS, or in `models.allowedHosts` of dramatis().",
-        );
-  }
+  refuseUntrusted({ mayReceiveKey }, profile, "");
   await resolving("/fallbacks", async () => {
     for (const reference of profile.fallbacks ?? []) {
       const target = parseReference(reference, library);

@@ -79,6 +79,77 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     await first.getByRole("row", { name: /^Score/ }).waitFor();
   });
 
+  it("MEMVIEW-4 keeps a search and its filters over a reload, and by the button Back", async () => {
+    const page = await visit("/a/guide/memory");
+    const search = page.getByTestId("memory-search");
+    await search.getByLabel("Search memories").fill("window seats");
+    await search.getByLabel("User").fill("ann");
+    await search.getByLabel("User").press("Enter");
+    await page.waitForURL("**/a/guide/memory?q=window+seats&user=ann");
+    await page.reload();
+    const results = page.getByRole("list", { name: "Results" });
+    await results.getByText("window seats").waitFor();
+    expect(await search.getByLabel("User").inputValue()).toBe("ann");
+    await item(page, "window seats").getByRole("link").click();
+    await page.waitForURL("**/a/guide/memory/mem_*?q=window+seats&user=ann");
+    await page.getByRole("button", { name: "Close the memory" }).click();
+    await page.waitForURL("**/a/guide/memory?q=window+seats&user=ann");
+    await page.getByRole("button", { name: "Show all current memories" }).click();
+    await page.waitForURL("**/a/guide/memory");
+    await item(page, "town hall").waitFor();
+    await page.goBack();
+    await results.getByText("window seats").waitFor();
+    expect(await search.getByLabel("Search memories").inputValue()).toBe("window seats");
+  });
+
+  it("MEMVIEW-3 marks the results that conversations are not told of", async () => {
+    const page = await visit("/a/guide/memory?q=Which+trombone+opens+Leonard%27s+train%3F");
+    const weak = page.getByTestId("memory-score").filter({ hasText: "A conversation is not told of it" });
+    await weak.first().waitFor();
+  });
+
+  it("says that nothing is saved, and tells a refusal once", async () => {
+    const { id } = await write("Emil sings.");
+    const page = await visit(`/a/guide/memory/${id}`);
+    await page.getByTestId("edit").click();
+    const form = page.getByTestId("edit-memory");
+    const save = form.getByRole("button", { name: "Save" });
+    await form.getByLabel("Type").fill("  ");
+    await save.click();
+    await form.getByRole("alert").getByText("Nothing is saved yet.").waitFor();
+    await form.getByText("Enter a type.").waitFor();
+    await form.getByLabel("Type").fill("fact");
+    await form.getByLabel("Text").fill("   ");
+    await save.click();
+    await form.getByText("Enter what to remember.").waitFor();
+    await form.getByLabel("Text").fill("x".repeat(300_000));
+    await save.click();
+    const refusal = form.getByRole("alert").getByText(/262144|256 KiB/);
+    await refusal.waitFor();
+    expect((await refusal.textContent())?.match(/262144|256 KiB/g)).toHaveLength(1);
+    expect(world.visitor.complaints.splice(0)).toHaveLength(1);
+    await world.client.memories.delete("guide", id);
+  });
+
+  it("has its filters on one line at 1440 pixels, and its hint in full at 390", async () => {
+    const page = await visit("/a/guide/memory", { viewport: { width: 1440, height: 900 } });
+    const search = page.getByTestId("memory-search");
+    const boxes = await Promise.all(
+      ["Type", "User", "State"].map((label) => search.getByLabel(label).boundingBox()),
+    );
+    expect(new Set(boxes.map((box) => `${box?.y} ${box?.height}`)).size).toBe(1);
+    await page.setViewportSize({ width: 390, height: 844 });
+    const isCut = await page.evaluate<boolean>(`(() => {
+      const input = document.querySelector("[data-testid=memory-search] [type=search]");
+      const text = document.createElement("canvas").getContext("2d");
+      const { font, paddingLeft, paddingRight } = getComputedStyle(input);
+      text.font = font;
+      const room = input.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight);
+      return text.measureText(input.placeholder).width > room;
+    })()`);
+    expect(isCut).toBe(false);
+  });
+
   it("adds, changes, explains, archives and deletes a memory", async () => {
     const page = await visit("/a/guide/memory");
     const form = page.getByTestId("add-memory");

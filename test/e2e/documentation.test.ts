@@ -31,6 +31,7 @@ const PAGES = [
     "http",
     "delivery",
     "memory",
+    "sessions",
     "engine",
     "security",
     "simulation",

@@ -2,12 +2,14 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { erasableOf } from "../../app/src/erasable.ts";
-import { wordsOf } from "../../app/src/format.ts";
+import { problemText, wordsOf } from "../../app/src/format.ts";
 import { isoOf, localInput } from "../../app/src/memory/local-time.ts";
 import {
+  choiceOf,
   filterOf,
   isLimited,
   NO_CHOICE,
+  searchOf,
   statesOf,
   trimmedChoice,
 } from "../../app/src/memory/memory-choice.ts";
@@ -29,10 +31,10 @@ import {
   subjectText,
   validityText,
 } from "../../app/src/memory/memory-texts.ts";
-import { partsOf, relevanceText, scoreText } from "../../app/src/memory/score-parts.ts";
+import { partsOf, relevanceNote, relevanceText, scoreText } from "../../app/src/memory/score-parts.ts";
 import { hasMemories, turnMemories } from "../../app/src/memory/turn-memories.ts";
 import { agentPath, conversationPath, memoryPath, routeOf } from "../../app/src/route.ts";
-import type { JournalEntryView, TurnState } from "../../src/client/index.ts";
+import { DramatisClientError, type JournalEntryView, type TurnState } from "../../src/client/index.ts";
 import type { Memory, MemoryAuthor } from "../../src/protocol/memory.ts";
 
 const memory: Memory = {
@@ -52,7 +54,35 @@ const memory: Memory = {
 
 const now = new Date("2026-03-02T12:00:00Z");
 
+it("MEMVIEW-3 a result below the floor of recall says that conversations are not told of it", () => {
+  expect(relevanceNote(0.4)).toBe("40 % relevant");
+  expect(relevanceNote(0.31)).toBe("31 % relevant. A conversation is not told of it: that takes 40 %");
+});
+
+it("a problem whose message the error repeats is told once", () => {
+  const errors = [{ path: "/content", message: "It is too long." }];
+  const error = (detail: string) =>
+    new DramatisClientError({ code: "TOO_LARGE", status: 413, detail, errors });
+  expect(problemText(error("/content: It is too long."))).toBe("/content: It is too long.");
+  expect(problemText(error("Wrong."))).toBe("Wrong.\n/content: It is too long.");
+});
+
 describe("addresses of memory", () => {
+  it("MEMVIEW-4 keep what was chosen, whatever it is", () => {
+    const text = fc.string({ unit: "grapheme" }).map((each) => each.trim());
+    const state = fc.constantFrom("current", "ended", "archived", "all");
+    fc.assert(
+      fc.property(fc.record({ query: text, type: text, userId: text, state }), text, (choice, agentId) => {
+        fc.pre(agentId !== "");
+        const route = routeOf(memoryPath(agentId, undefined, searchOf(choice)));
+        expect(route).toMatchObject({ page: "memory", agentId });
+        expect(choiceOf("search" in route ? (route.search ?? "") : "")).toEqual(choice);
+      }),
+    );
+    expect(searchOf(NO_CHOICE)).toBe("");
+    expect(choiceOf("?state=lost&other=1&type=%20a ")).toEqual({ ...NO_CHOICE, type: "a" });
+  });
+
   const id = fc.string({ minLength: 1, unit: "grapheme" });
 
   it("name the agent, its memory and one memory, whatever their ids", () => {
@@ -235,7 +265,11 @@ describe("the form of a memory", () => {
   });
 
   it("says which texts are wrong", () => {
-    expect(errorsOf(EMPTY_DRAFT)).toEqual({ content: "Enter what to remember." });
+    expect(errorsOf(EMPTY_DRAFT, { isNew: true })).toEqual({ content: "Enter what to remember." });
+    const blank = { ...draftOf(memory), content: " \n", type: " ", significance: "", validFrom: "" };
+    expect(Object.keys(errorsOf(blank, { isNew: false }))).toEqual([
+      ...["content", "type", "significance", "validFrom"],
+    ]);
     const draft: MemoryDraft = {
       ...EMPTY_DRAFT,
       content: "Ann prefers window seats.",
@@ -243,8 +277,8 @@ describe("the form of a memory", () => {
       validFrom: "2026-03-02T10:00",
       validTo: "2026-03-01T10:00",
     };
-    expect(Object.keys(errorsOf(draft))).toEqual(["significance", "validTo"]);
-    expect(errorsOf({ ...draft, significance: " ", validTo: "" })).toEqual({});
+    expect(Object.keys(errorsOf(draft, { isNew: true }))).toEqual(["significance", "validTo"]);
+    expect(errorsOf({ ...draft, significance: " ", validTo: "" }, { isNew: true })).toEqual({});
   });
 
   it("makes a memory of the texts that are there", () => {

@@ -1,11 +1,14 @@
 /** Exports and imports of conversations and agents on the real Worker. */
-import { exports } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { ConversationApi } from "../../src/protocol/conversation-api.ts";
+import type { VersionChain } from "../../src/protocol/definitions.ts";
 import type { MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
+import type { PinnedTask } from "../../src/protocol/task-definition.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import type { Principal } from "../../src/shared/principal.ts";
+import { postTool } from "./authoring.ts";
 import { Play } from "./provider.ts";
 import { ADA, createAgent, createConversation, leaveAlone, request, TestConversation } from "./world.ts";
 
@@ -175,6 +178,136 @@ describe("the file of a conversation", () => {
   });
 });
 
+describe("the versions in the file of a conversation", () => {
+  const LOOPBACK = "127.0.0.1:9";
+  let lines: string[];
+
+  /** Imports the file with a change of the agent's versions. */
+  const changed = (change: (chain: VersionChain) => void) => {
+    const line: { record: { agents: { chain: VersionChain }[] } } = JSON.parse(lines[1] ?? "");
+    for (const { chain } of line.record.agents) change(chain);
+    return post("/api/conversations/import", lines.with(1, JSON.stringify(line)).join("\n"));
+  };
+  const chainOf = async (id: string): Promise<VersionChain> => {
+    const { text } = await fileOf(`/api/conversations/${id}`);
+    return JSON.parse(text.split("\n")[1] ?? "").record.agents[0].chain;
+  };
+  const taskIn = ({ tools }: VersionChain) => {
+    const [{ task } = {}] = tools.filter((tool) => tool.task !== undefined);
+    if (task === undefined) throw new Error("The agent has no tool over a task.");
+    return task;
+  };
+  const withHosts = (task: PinnedTask, hosts: string[]) => {
+    for (const { action } of task.steps) if (action.kind === "http.request") action.hosts = hosts;
+  };
+
+  beforeAll(async () => {
+    const library = `backup-${crypto.randomUUID().slice(0, 8)}`;
+    const action = { kind: "http.request", hosts: [new URL(env.PROVIDER_CONTROL_URL).host], effect: "pure" };
+    const task = { id: "get", inputSchema: { type: "object" }, steps: [{ ref: "get", action }] };
+    expect((await post(`/api/libraries/${library}/tasks`, JSON.stringify(task))).status).toBe(201);
+    const tool = await postTool(library, "use_get", { task: "get" });
+    const agent = await createAgent({
+      identity: { systemPrompt: "You help.", modelProfileId: "test/scripted" },
+      tools: { toolIds: [tool, "test/transfer"] },
+      memory: { memoryExtraction: { task: `${library}/get` } },
+    });
+    const conversation = await createConversation(agent);
+    leaveAlone(conversation);
+    lines = (await fileOf(conversation.path)).text.trimEnd().split("\n");
+  });
+
+  test("BACKUP-7 stay as they are where nothing is wrong", async () => {
+    const { status, body } = await changed(() => undefined);
+    expect([status, body.detail]).toEqual([201, undefined]);
+    const { record } = JSON.parse(lines[1] ?? "");
+    expect(await chainOf(body.id)).toEqual(record.agents[0].chain);
+  });
+
+  test("BACKUP-7 keep a task of the deployed code as deployed, with the model of its persona", async () => {
+    const agent = await createAgent({
+      identity: { systemPrompt: "You learn.", modelProfileId: "test/scripted" },
+      memory: { scope: "agent", extract: true },
+    });
+    const conversation = await createConversation(agent);
+    leaveAlone(conversation);
+    const { text } = await fileOf(conversation.path);
+    const { status, body } = await post("/api/conversations/import", text);
+    expect([status, body.detail]).toEqual([201, undefined]);
+    const chain = await chainOf(body.id);
+    expect(chain).toEqual(await chainOf(conversation.id));
+    expect(chain.memoryExtraction?.task?.steps.length).toBeGreaterThan(0);
+    expect(chain.memoryExtraction?.task?.authored).toBeUndefined();
+  });
+
+  test.each<[string, string, (chain: VersionChain) => void]>([
+    [
+      "a model",
+      "trusted host",
+      ({ modelProfile }) => (modelProfile.definition.baseUrl = `http://${LOOPBACK}`),
+    ],
+    [
+      "a key of a model",
+      "allowed key",
+      ({ modelProfile }) => (modelProfile.definition.apiKeySecret = "ANOTHER_API_KEY"),
+    ],
+    [
+      "a fallback",
+      "trusted host",
+      (chain) => {
+        const definition = { ...chain.modelProfile.definition, baseUrl: `http://${LOOPBACK}` };
+        chain.fallbacks = [{ ...chain.modelProfile, definition }];
+      },
+    ],
+    [
+      "a task that is said to be deployed",
+      LOOPBACK,
+      (chain) => {
+        delete taskIn(chain).authored;
+        withHosts(taskIn(chain), [LOOPBACK]);
+      },
+    ],
+    [
+      "a task under the name of a deployed library",
+      LOOPBACK,
+      (chain) => {
+        const task = taskIn(chain);
+        delete task.authored;
+        task.library = "test";
+        withHosts(task, [LOOPBACK]);
+      },
+    ],
+    [
+      "a hook",
+      LOOPBACK,
+      ({ memoryExtraction }) => {
+        if (memoryExtraction?.task === undefined) throw new Error("The agent has no hook.");
+        delete memoryExtraction.task.authored;
+        withHosts(memoryExtraction.task, [LOOPBACK]);
+      },
+    ],
+  ])("BACKUP-7 are refused with the line where %s is not the tenant's to choose", async (_, why, change) => {
+    const { status, body } = await changed(change);
+    expect([status, body.detail]).toEqual([422, expect.stringMatching(`^Line 2: .*${why}`)]);
+  });
+
+  test("BACKUP-7 BACKUP-8 have tasks of authors as such, and the effects and approvals of the deployed code", async () => {
+    const { status, body } = await changed((chain) => {
+      delete taskIn(chain).authored;
+      for (const { definition } of chain.tools) {
+        delete definition.approval;
+        definition.effect = "pure";
+      }
+    });
+    expect([status, body.detail]).toEqual([201, undefined]);
+    const chain = await chainOf(body.id);
+    expect(taskIn(chain).authored).toBe(true);
+    expect(chain.tools.find(({ id }) => id === "transfer")?.definition).toMatchObject({
+      ...{ approval: "always", effect: "once" },
+    });
+  });
+});
+
 describe("the file of an agent", () => {
   test("G15 H6 BACKUP-5 makes an agent with the same identity and memories, with their logs and sources", async () => {
     const id = await createAgent("test/plain");
@@ -223,6 +356,24 @@ describe("the file of an agent", () => {
     const lines = (file: string) => file.split("\n").slice(1);
     expect(lines((await fileOf(`/api/agents/${body.id}`)).text)).toEqual(lines(text));
     expect((await post(`/api/agents/import?id=${body.id}`, text, AUTHOR)).body.code).toBe("CONFLICT");
+  });
+
+  test("BACKUP-7 that brings a model of its own makes none: its persona names models of libraries", async () => {
+    const id = await createAgent({
+      identity: { systemPrompt: "You help.", modelProfileId: "test/scripted" },
+    });
+    const lines = (await fileOf(`/api/agents/${id}`)).text.trimEnd().split("\n");
+    const attempt = (modelProfile: object) => {
+      const { identity } = JSON.parse(lines[1] ?? "");
+      Object.assign(identity.persona.identity, modelProfile);
+      return post("/api/agents/import", lines.with(1, JSON.stringify({ identity })).join("\n"));
+    };
+    expect((await attempt({})).status).toBe(201);
+    const own = { provider: "openai", modelId: "m", baseUrl: "http://127.0.0.1:9" };
+    for (const wrong of [{ modelProfileId: own }, { modelProfile: own }, { modelProfileId: "test/none" }]) {
+      const { status, body } = await attempt(wrong);
+      expect([status, body.detail]).toEqual([422, expect.stringMatching(/^Line 2: /)]);
+    }
   });
 
   test("BACKUP-2 that is wrong makes no agent", async () => {

@@ -367,6 +367,27 @@ describe("who sees and changes memories", () => {
     expect(await memory.list("", ANN)).toEqual([]);
   });
 
+  test("MEMSEE-3 a member's search tells nothing of what the agent remembers of others", async () => {
+    const memory = await newMemory();
+    for (const content of ["Ann likes tea.", "Ann has a garden."])
+      await memory.write({ content, speaker: "Ann", session: "s", subject: { userId: "ann" } });
+    const ask = async () => {
+      const { body } = await http("POST", `${memory.path}/search`, { query: "Did Bob like tea?" }, ANN);
+      return body;
+    };
+    const alone = await ask();
+    expect(alone).toMatchObject({
+      matches: [{ score: { parts: {}, terms: ["like", "tea"] } }, { score: { parts: {} } }],
+    });
+    for (const content of ["Bob hates tea.", "Bob likes tea.", "Tea is what Bob drinks."])
+      await memory.write({ content, speaker: "Bob", session: "s", subject: { userId: "bob" } });
+    expect(await ask()).toEqual(alone);
+    const [own] = (await memory.search("q=garden", ANN)).matches;
+    const path = `${memory.path}/${own?.memory.id}`;
+    for (const change of [{ session: "other" }, { sequence: 3 }])
+      await refused([403, "FORBIDDEN"], "PATCH", path, change, ANN);
+  });
+
   test("MEMHTTP-1 another tenant finds neither the agent nor its memories", async () => {
     const path = `${memory.path}/${other.id}`;
     const body = { content: "Mine." };

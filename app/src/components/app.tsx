@@ -77,6 +77,7 @@ export function App() {
             agentId={route.agentId}
             agentName={nameAmong(agents.value, route.agentId)}
             memoryId={route.memoryId}
+            search={route.search ?? ""}
             onMenu={onMenu}
           />
         )}

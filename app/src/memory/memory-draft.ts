@@ -49,19 +49,20 @@ export function draftOf(memory: Memory): MemoryDraft {
   };
 }
 
-/** Returns what is wrong with the texts. A member that is missing is as it should be. */
-export function errorsOf(draft: MemoryDraft): DraftErrors {
-  const { content, significance, validFrom, validTo } = draft;
+/** Returns what is wrong with the texts. A member that a new memory lacks gets its default; one that is there cannot be emptied. */
+export function errorsOf(draft: MemoryDraft, { isNew }: { isNew: boolean }): DraftErrors {
+  const { content, type, significance, validFrom, validTo } = draft;
   const number = significanceOf(significance);
   const from = isoOf(validFrom);
   const to = isoOf(validTo);
   const isBackward = from !== undefined && to !== undefined && to < from;
   return {
     ...(content.trim() === "" ? { content: "Enter what to remember." } : {}),
-    ...(significance.trim() !== "" && number === undefined
+    ...(!isNew && type.trim() === "" ? { type: "Enter a type." } : {}),
+    ...((significance.trim() !== "" || !isNew) && number === undefined
       ? { significance: "Enter a number from 0 to 1." }
       : {}),
-    ...(validFrom !== "" && from === undefined ? { validFrom: "Enter a date and a time." } : {}),
+    ...((validFrom !== "" || !isNew) && from === undefined ? { validFrom: "Enter a date and a time." } : {}),
     ...(validTo !== "" && to === undefined ? { validTo: "Enter a date and a time." } : {}),
     ...(isBackward ? { validTo: "Enter a time after the beginning." } : {}),
   };

@@ -2,8 +2,9 @@
  * The parts of a search result's score, for a table with bars. Pure.
  *
  * MEMVIEW-1  Each part that contributed has one row, the largest first. The bars of a table share one scale.
+ * MEMVIEW-3  A result below the floor of recall says that conversations are not told of it.
  */
-import type { MemoryScore } from "../../../src/protocol/memory.ts";
+import { type MemoryScore, MIN_RELEVANCE } from "../../../src/protocol/memory.ts";
 
 type PartName = keyof MemoryScore["parts"];
 
@@ -43,6 +44,14 @@ export function partsOf({ parts }: Pick<MemoryScore, "parts">): ScorePart[] {
 /** Returns a score with two digits behind the point. */
 export function scoreText(value: number, locales?: string): string {
   return value.toLocaleString(locales, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+}
+
+/** Returns how relevant a result is, and whether conversations are told of it (MEMVIEW-3). A persona may set another floor. */
+export function relevanceNote(relevance: number): string {
+  const text = `${relevanceText(relevance)} relevant`;
+  return relevance < MIN_RELEVANCE
+    ? `${text}. A conversation is not told of it: that takes ${relevanceText(MIN_RELEVANCE)}`
+    : text;
 }
 
 /** Returns a relevance from 0 to 1 as a percentage. */

@@ -12,6 +12,7 @@ import type { SessionEvent } from "../../memory/session/types.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
+import type { VersionChain } from "../../protocol/definitions.ts";
 import { ENTRY_TYPES } from "../../protocol/journal.ts";
 import type { ImportPart } from "../../protocol/keeping-api.ts";
 import { participantSchema } from "../../protocol/participants.ts";
@@ -55,6 +56,8 @@ export interface BackupPorts {
   wakeup: Wakeup;
   /** `null` where attachments are not stored. */
   attachments: AttachmentStore | null;
+  /** Returns the versions of an agent as this tenant may import them. `path` is their place in the record. Throws `INVALID_INPUT`. */
+  importedChain(tenant: string, chain: unknown, path: string): Promise<VersionChain>;
   /** The tenant and the id in the actor's name. */
   owner(): { tenant: string; conversationId: string };
   /** Announces a conversation that lists contain, in the current transaction. Returns the wake-ups. */
@@ -152,7 +155,7 @@ export class ConversationBackup {
       throw new DramatisError("CONFLICT", "A conversation has this id, or had it. Choose another id.");
     if (from === 1) this.#clear();
     const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
-    for (const [index, line] of parsed.entries()) await this.#attach(from + index, line);
+    for (const [index, line] of parsed.entries()) await this.#prepare(from + index, line);
     const sent = database.transaction(() => {
       const begun = keyValue.get<Begun>(IMPORT) ?? { next: 1, at: this.ports.clock.now(), record: null };
       if (begun.next !== from)
@@ -235,14 +238,34 @@ export class ConversationBackup {
     });
   }
 
-  async #attach(number: number, { attachment }: Record<string, unknown>): Promise<void> {
-    if (attachment === undefined) return;
+  /** Does what of a line needs other places than this actor: stores attachments, and checks versions in libraries (BACKUP-7). */
+  async #prepare(number: number, line: Record<string, unknown>): Promise<void> {
     try {
-      const { base64, ...info } = validate(attachmentSchema, attachment, "/attachment", "The attachment");
-      await this.ports.attachments?.put(this.ports.owner(), { ...info, bytes: fromBase64(base64) });
+      const [[kind = ""] = []] = Object.entries(line);
+      if (kind === "attachment") await this.#attach(line.attachment);
+      if (kind === "record") line.record = await this.#checked(line.record);
     } catch (error) {
       throw inLine(number, error);
     }
+  }
+
+  async #attach(attachment: unknown): Promise<void> {
+    const { base64, ...info } = validate(attachmentSchema, attachment, "/attachment", "The attachment");
+    await this.ports.attachments?.put(this.ports.owner(), { ...info, bytes: fromBase64(base64) });
+  }
+
+  /** Returns the record with versions that its tenant may have. */
+  async #checked(value: unknown): Promise<unknown> {
+    const { agents } = validate(recordSchema, value, "", "The record");
+    const { tenant } = this.ports.owner();
+    const checked: unknown[] = [];
+    for (const [index, { chain, ...agent }] of agents.entries())
+      checked.push({
+        ...agent,
+        chain: await this.ports.importedChain(tenant, chain, `/agents/${index}/chain`),
+      });
+    // The other members stay as they are, in their order.
+    return Object.assign({}, value, { agents: checked });
   }
 
   #take(number: number, line: Record<string, unknown>, begun: Begun): void {
@@ -255,8 +278,7 @@ export class ConversationBackup {
     const [[kind = "", value] = []] = Object.entries(line);
     switch (kind) {
       case "record":
-        validate(recordSchema, value, "", "The record");
-        // SAFETY: the schema has checked what reads need; the rest is checked when the conversation is read at the end. Members keep their order.
+        // SAFETY: `#prepare` has checked what reads need, and what grants something; the rest is checked when the conversation is read at the end. Members keep their order.
         begun.record = value as NonNullable<Begun["record"]>;
         return;
       case "journal":

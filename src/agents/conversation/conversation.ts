@@ -108,6 +108,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       mailbox: () => this.mailbox,
       agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
       location: ports.location,
+      importedChain: (...given) => ports.importedChain(this.env, ...given),
       clients: () => this.#clients(),
       waitUntil: (work) => this.ctx.waitUntil(work),
     });

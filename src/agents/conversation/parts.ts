@@ -12,7 +12,7 @@ import type { Client } from "../base/sockets/client.ts";
 import type { Outflows } from "../base/sockets/outflow.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { takeAgentCalls } from "./agent-calls.ts";
-import { ConversationBackup } from "./backup.ts";
+import { type BackupPorts, ConversationBackup } from "./backup.ts";
 import { mayRead } from "./door/access.ts";
 import { broughtBy } from "./door/participants.ts";
 import { ConversationReaders } from "./door/readers.ts";
@@ -58,6 +58,8 @@ export interface PartsPorts extends Omit<ConversationPorts, Own> {
   /** Finds the actor of an agent. */
   agent(tenant: string, id: string): Promise<Pick<AgentApi, "persona" | "offerMemories" | "searchMemories">>;
   location: OpeningPorts["location"];
+  /** Checks the versions that an import brings. */
+  importedChain: BackupPorts["importedChain"];
   /** Returns the open WebSockets. */
   clients(): Iterable<Client>;
   /** Sends spans; absent where they are not exported. */

@@ -5,6 +5,7 @@ import type { Directory } from "../../d1/directory.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
 import type { SpanExporter } from "../../model/span.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
+import type { VersionChain } from "../../protocol/definitions.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
 import type { LocationPolicy } from "../../protocol/location-policy.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
@@ -35,6 +36,8 @@ export interface ConversationClassPorts<Env> extends CommonPorts {
   deadLetters(env: Env): DeadLetterDirectory | null;
   /** Returns the stores outside of actors that hold data of conversations and agents. */
   stores(env: Env): readonly OwnedStore[];
+  /** Returns the versions of an agent as a tenant may import them. Throws as `importedChain` does. */
+  importedChain(env: Env, tenant: string, chain: unknown, path: string): Promise<VersionChain>;
   /** Where the conversations of a tenant may live. */
   location(tenant: string): LocationPolicy;
   /** Returns `undefined` where spans are not exported. */

@@ -73,7 +73,7 @@ export const memoryOperations: readonly ApiOperation[] = [
     path: SEARCH,
     tag: "memories",
     summary: "Search memories",
-    description: `Finds current memories by meaning and by words, the best first, and explains the place of each. ${WHOSE}`,
+    description: `Finds current memories by meaning and by words, the best first, and explains the place of each; a member gets no parts of scores. ${WHOSE}`,
     params: agentParams,
     query: searchParams,
     answers: ok("The results.", searchResult),
@@ -121,7 +121,7 @@ export const memoryOperations: readonly ApiOperation[] = [
     tag: "memories",
     summary: "Change a memory",
     description:
-      "Absent fields stay; `null` removes. What it was before stays in its log. A member changes memories whose subject is that member.",
+      "Absent fields stay; `null` removes. What it was before stays in its log. A member changes memories whose subject is that member, but not their `session` and `sequence`.",
     params: memoryParams,
     body: changeSchema,
     answers: ok("The memory.", memory),

@@ -8,11 +8,6 @@
  * MEMSTORE-3  Invalid input changes nothing.
  * MEMSTORE-4  An erased memory leaves its id, a time and a hash, and nothing of its texts, its log's included.
  */
-import type { Clock } from "../../ports/clock.ts";
-import type { Ids } from "../../ports/ids.ts";
-import type { KeyValue } from "../../ports/key-value.ts";
-import type { ObjectStore } from "../../ports/object-store.ts";
-import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type {
   Memory,
   MemoryChange,
@@ -28,13 +23,13 @@ import { DramatisError } from "../../shared/errors.ts";
 import { type Page, type PageOptions, pageOf } from "../../shared/page.ts";
 import { validate } from "../../shared/validation.ts";
 import { ContentHash } from "./content-hash.ts";
+import type { CorpusPorts } from "./corpus-ports.ts";
 import { CorpusRows } from "./corpus-rows.ts";
 import { archived, type Cause, changed, isOwnWord, written } from "./decide.ts";
 import { indexQuery } from "./index-query.ts";
 import { Pruning } from "./kept-days.ts";
 import { MAX_LOG } from "./limits.ts";
 import { memoryId, numberOf } from "./memory-id.ts";
-import type { MemoryIndex } from "./memory-index.ts";
 import { MemoryTexts } from "./memory-texts.ts";
 import { Requests } from "./requests.ts";
 import { Rights } from "./rights.ts";
@@ -49,23 +44,7 @@ import {
 } from "./schemas.ts";
 import { type StoredMemory, toMemory } from "./stored-memory.ts";
 import { createTables } from "./tables.ts";
-import { checkMayWrite, sees, type Visible, visibleTo } from "./visibility.ts";
-
-export interface CorpusPorts {
-  database: ActorDatabase;
-  keyValue: KeyValue;
-  clock: Pick<Clock, "now">;
-  ids: Ids;
-  index: MemoryIndex;
-  /** The store of long texts; `null` if the application has none. */
-  objects(): ObjectStore | null;
-  /** The agent. Throws `NOT_FOUND` if it was never created. */
-  agent(): { id: string; tenant: string };
-  /** Arms the wake-up that brings the copies up to date, in the transaction. Resolves when that is done. */
-  noted(): Promise<void>;
-  /** Begins to bring the copies up to date, after the commit. */
-  committed(): void;
-}
+import { checkChange, checkMayWrite, sees, shownScore, type Visible, visibleTo } from "./visibility.ts";
 
 /** An input, with what the transaction needs of it. */
 interface PreparedInput {
@@ -155,7 +134,10 @@ export class Corpus {
     const { id } = this.ports.agent();
     const { matches, semantic } = await this.find(reader, query);
     return {
-      matches: matches.map(({ memory, score }) => ({ memory: toMemory(id, memory), score })),
+      matches: matches.map(({ memory, score }) => ({
+        memory: toMemory(id, memory),
+        score: shownScore(reader, score),
+      })),
       semantic,
     };
   }
@@ -184,6 +166,7 @@ export class Corpus {
   async update(writer: MemoryWriter, id: string, given: MemoryChange): Promise<Memory> {
     const { ifVersion, ...change } = validate(changeSchema, given, "");
     checkSizes(change);
+    checkChange(writer.reader, change);
     const { userId } = this.#changeable(writer, id);
     const text = change.content;
     const hash = text === undefined ? "" : await this.hash.of(userId, text);

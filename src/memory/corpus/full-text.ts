@@ -10,7 +10,7 @@ import type { ActorDatabase } from "../../ports/sql-database.ts";
 import { type QueryTerm, textTerms } from "../ranking/words.ts";
 
 /** Terms of a query that are looked up at most: one bit each. */
-const MAX_LOOKED_UP = 30;
+export const MAX_LOOKED_UP = 30;
 
 /** Limits of a search. */
 export interface SearchLimits {
@@ -22,10 +22,10 @@ export interface SearchLimits {
 
 const SCORE_ALL = 20_000;
 const MAX_ROWS = 8_000;
-const DEFAULT_LIMITS: SearchLimits = { scoreAll: SCORE_ALL, rows: MAX_ROWS };
+export const SEARCH_LIMITS: SearchLimits = { scoreAll: SCORE_ALL, rows: MAX_ROWS };
 
 /** The frequencies of fewer memories say little: a word counts as rare as among so many. */
-const LEAST_SIZE = 1_000;
+export const LEAST_SIZE = 1_000;
 
 /** Counts of rows stay known while the number of memories changes by less than this share. */
 const COUNT_DRIFT = 0.1;
@@ -64,7 +64,7 @@ export class FullText {
   #countedAt = 0;
   #size: number | undefined;
 
-  constructor(database: ActorDatabase, limits: SearchLimits = DEFAULT_LIMITS) {
+  constructor(database: ActorDatabase, limits: SearchLimits = SEARCH_LIMITS) {
     this.#database = database;
     this.#limits = limits;
   }
@@ -146,12 +146,12 @@ export class FullText {
 }
 
 /** Returns a word as a phrase of FTS5. */
-function quoted(word: string): string {
+export function quoted(word: string): string {
   return `"${word.replaceAll('"', '""')}"`;
 }
 
 /** Inverse document frequency that stays above 0 for words that all have. */
-function rarityOf(size: number, rows: number): number {
+export function rarityOf(size: number, rows: number): number {
   return Math.log(1 + (Math.max(0, size - rows) + 0.5) / (rows + 0.5));
 }
 

@@ -17,7 +17,6 @@ export function indexQuery(
   now: number,
 ): IndexQuery {
   const { type, metadata, subject, speaker, session, from, before } = filter;
-  const hasOwner = visible !== "all" && "owner" in visible;
   return {
     text: query.slice(0, MAX_QUERY_LENGTH).toWellFormed(),
     now: asked ?? now,
@@ -33,7 +32,7 @@ export function indexQuery(
       userId: subject?.userId,
       conversationId: subject?.conversationId,
     }),
-    visible: hasOwner ? "all" : visible,
-    ...((metadata !== undefined || hasOwner) && { allowed: numbers(filter) }),
+    visible,
+    ...(metadata !== undefined && { allowed: numbers(filter) }),
   };
 }

@@ -1,8 +1,9 @@
 /** The index of an agent's memory, as its corpus uses it. */
 
-import type { MemoryScope, MemoryScore, RankingWeights } from "../../protocol/memory.ts";
+import type { MemoryScore, RankingWeights } from "../../protocol/memory.ts";
 import type { ColumnEntry } from "../ranking/columns.ts";
 import type { TextDescription } from "../ranking/describe-text.ts";
+import type { Visible } from "./visibility.ts";
 
 /** A memory as an index keeps it: its text, and the facts that ranking reads. */
 export interface IndexEntry extends Omit<ColumnEntry, keyof TextDescription> {
@@ -26,7 +27,8 @@ export interface IndexQuery {
     userId?: string;
     conversationId?: string;
   };
-  visible: { scope: MemoryScope; userId?: string; conversationId?: string } | "all";
+  /** The memories that the reader sees. Others influence no result. */
+  visible: Visible;
   /** The only memories that may be found. */
   allowed?: ReadonlySet<number>;
 }

@@ -5,13 +5,16 @@
  *           scope those without a subject.
  * MEMSEE-2  By the API authors, operators and administrators of the agent's tenant see and change all memories; a member sees,
  *           changes and deletes those whose subject is that member, and writes none. What a reader may not see is not there.
+ * MEMSEE-3  Memories that a reader does not see change nothing of a search's answer: neither results, nor their order, nor their scores. A member
+ *           gets no parts of scores.
  * MEMCHANGE-1  To see a memory is not to change it. A conversation changes memories of its own subject: in the scope of users those of its
  *              user, in that of conversations its own, in that of the agent all that have a subject. Those without a subject are shared
  *              by all, and read-only for conversations. Only what the agent itself wrote so is changed in the scope of the agent.
  */
-import type { MemoryLogEntry, MemoryReader, MemoryScope } from "../../protocol/memory.ts";
+import type { MemoryLogEntry, MemoryReader, MemoryScope, MemoryScore } from "../../protocol/memory.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../shared/principal.ts";
+import type { CheckedChange } from "./schemas.ts";
 import type { StoredMemory } from "./stored-memory.ts";
 
 /** The memories that a reader sees. */
@@ -30,9 +33,27 @@ export function visibleTo(reader: MemoryReader, tenant: string): Visible {
 
 /** Throws `FORBIDDEN` for a reader who may not write new memories. */
 export function checkMayWrite(reader: MemoryReader): void {
-  if ("principal" in reader && !mayChangeAll(reader.principal)) {
+  if (isMember(reader)) {
     throw new DramatisError("FORBIDDEN", "Only authors, operators and administrators may write memories.");
   }
+}
+
+/** Throws `FORBIDDEN` for a member who moves a memory in a session: that decides beside whose words searches find it. */
+export function checkChange(reader: MemoryReader, { session, sequence }: CheckedChange): void {
+  if (!isMember(reader) || (session === undefined && sequence === undefined)) return;
+  throw new DramatisError(
+    "FORBIDDEN",
+    "Only authors, operators and administrators may change the session of a memory, and its place there.",
+  );
+}
+
+/** Returns the score of a result as the reader sees it: a member gets no parts (MEMSEE-3). */
+export function shownScore(reader: MemoryReader, score: MemoryScore): MemoryScore {
+  return isMember(reader) ? { ...score, parts: {} } : score;
+}
+
+function isMember(reader: MemoryReader): boolean {
+  return "principal" in reader && !mayChangeAll(reader.principal);
 }
 
 /** Reports whether a memory is among those that a reader sees. */

@@ -6,6 +6,9 @@ import { type QueryTerm, queryTerms, wordsOf } from "./words.ts";
 /** Longer queries are cut. */
 const MAX_QUERY_LENGTH = 2_000;
 
+/** The speakers that a query may name. */
+export type KnownSpeakers = Pick<SpokenNames, "withWord">;
+
 export interface AnalyzedQuery {
   /** The query, cut at `MAX_QUERY_LENGTH`. */
   text: string;
@@ -20,7 +23,7 @@ export interface AnalyzedQuery {
 }
 
 /** Analyzes a query at `now`, in milliseconds. Names of known speakers are no terms unless nothing else remains. Never throws. */
-export function analyzeQuery(query: string, now: number, speakers: SpokenNames): AnalyzedQuery {
+export function analyzeQuery(query: string, now: number, speakers: KnownSpeakers): AnalyzedQuery {
   const text = query.slice(0, MAX_QUERY_LENGTH).toWellFormed();
   const named = new Map<string, ReadonlySet<number>>();
   for (const word of wordsOf(text)) {

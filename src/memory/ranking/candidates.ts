@@ -1,5 +1,5 @@
 /** The memories that are scored for a query: all of few, the best of many. Pure. */
-import { type MemoryColumns, NONE } from "./columns.ts";
+import { NONE } from "./columns.ts";
 import { largest } from "./largest.ts";
 import type { RankInput } from "./rank-input.ts";
 
@@ -21,7 +21,7 @@ export interface Candidates {
 
 /** Returns the candidates, visible ones only. */
 export function candidatesOf(input: RankInput): Candidates {
-  const places = input.columns.size <= SCORE_ALL ? everyPlace(input) : bestPlaces(input);
+  const places = seenSize(input) <= SCORE_ALL ? everyPlace(input) : bestPlaces(input);
   const indexes = new Int32Array(input.columns.size).fill(NONE);
   for (const [index, place] of places.entries()) indexes[place] = index;
   const indexOf = (place: number) => {
@@ -29,6 +29,11 @@ export function candidatesOf(input: RankInput): Candidates {
     return index === NONE ? undefined : index;
   };
   return { places, indexOf };
+}
+
+/** Returns the number of places, of those that the reader sees. */
+function seenSize({ columns, visible }: RankInput): number {
+  return visible === undefined ? columns.size : visible.reduce((sum, one) => sum + one, 0);
 }
 
 function everyPlace(input: RankInput): number[] {
@@ -48,7 +53,7 @@ function bestPlaces(input: RankInput): number[] {
   // A hidden memory must not take the place of a visible one, so it has no cosine here.
   const near = semantic === undefined ? [] : largest(seen(input, semantic), SEMANTIC_CANDIDATES);
   const found = new Set([...best, ...near]);
-  return [...new Set([...found, ...[...found].flatMap((place) => around(columns, place))])].filter((place) =>
+  return [...new Set([...found, ...[...found].flatMap((place) => around(input, place))])].filter((place) =>
     isSeen(input, place),
   );
 }
@@ -61,12 +66,29 @@ function seen({ columns: { n, size }, visible }: RankInput, semantic: ArrayLike<
   return cosines;
 }
 
-/** Returns the places of a turn and of those around it. */
-export function around(columns: MemoryColumns, place: number): readonly number[] {
-  const index = columns.indexInSession(place);
-  if (index === NONE) return [];
+/** Returns the places of the turns around one, of those that the reader sees. */
+export function around(input: Pick<RankInput, "columns" | "visible">, place: number): readonly number[] {
+  const away = Array.from({ length: AROUND }, (_, step) => [step + 1, -step - 1]).flat();
+  return away.flatMap((steps) => neighbourOf(input, place, steps) ?? []);
+}
+
+/** Returns the memory that stands so many visible turns after (before, if negative) a place of a session. */
+export function neighbourOf(
+  { columns, visible }: Pick<RankInput, "columns" | "visible">,
+  place: number,
+  away: number,
+): number | undefined {
+  const start = columns.indexInSession(place);
+  if (start === NONE) return undefined;
   const places = columns.sessionPlaces(columns.session[place] ?? NONE);
-  return places.slice(Math.max(0, index - AROUND), index + AROUND + 1);
+  const step = Math.sign(away);
+  let left = Math.abs(away);
+  for (let index = start + step; index >= 0 && index < places.length; index += step) {
+    const neighbour = places[index] ?? NONE;
+    if (visible?.[neighbour] !== 0) left -= 1;
+    if (left === 0) return neighbour;
+  }
+  return undefined;
 }
 
 function isSeen({ columns, visible }: RankInput, place: number): boolean {

@@ -3,7 +3,7 @@
  * the candidates, by their index, and returns them anew.
  */
 import type { AnalyzedQuery } from "./analyze-query.ts";
-import type { Candidates } from "./candidates.ts";
+import { type Candidates, neighbourOf } from "./candidates.ts";
 import { type MemoryColumns, NONE } from "./columns.ts";
 import { ASKS, MENTIONS_TIME, ONLY_ASKS } from "./describe-text.ts";
 import { largest } from "./largest.ts";
@@ -47,7 +47,7 @@ export interface Scored {
 export function liftNeighbours(
   { columns, candidates, scores }: Scored,
   weight: number,
-  { visible }: RankInput,
+  input: Pick<RankInput, "columns" | "visible">,
 ): Float64Array {
   const result = scores.slice();
   if (weight === 0) return result;
@@ -55,7 +55,7 @@ export function liftNeighbours(
     const place = candidates.places[giver] ?? NONE;
     if (columns.indexInSession(place) === NONE) continue;
     for (const { away, share } of NEIGHBOURS) {
-      const neighbour = neighbourOf(columns, place, -away, visible);
+      const neighbour = neighbourOf(input, place, -away);
       const taker = neighbour === undefined ? undefined : candidates.indexOf(neighbour);
       if (neighbour === undefined || taker === undefined) continue;
       const gate = Math.min(1, SHORT_WORDS / Math.max(1, columns.words[neighbour] ?? 1)) ** 2;
@@ -70,24 +70,6 @@ export function liftNeighbours(
       ((columns.flags[place] ?? 0) & ONLY_ASKS) !== 0 && columns.indexInSession(place) !== NONE;
     return isQuestion ? score * QUESTION_FACTOR : score;
   });
-}
-
-/** Returns the memory that stands so many visible turns after (before, if negative) a place of a session. */
-function neighbourOf(
-  columns: MemoryColumns,
-  place: number,
-  away: number,
-  visible?: Uint8Array,
-): number | undefined {
-  const places = columns.sessionPlaces(columns.session[place] ?? NONE);
-  const step = Math.sign(away);
-  let left = Math.abs(away);
-  for (let index = columns.indexInSession(place) + step; index >= 0 && index < places.length; index += step) {
-    const neighbour = places[index] ?? NONE;
-    if (visible?.[neighbour] !== 0) left -= 1;
-    if (left === 0) return neighbour;
-  }
-  return undefined;
 }
 
 /** Multiplies the scores of the speaker whom the query names, if it names one. */

@@ -64,7 +64,7 @@ function SearchAgents({ agents }: { agents: AgentIdentity[] }) {
             <input
               type="search"
               aria-label="Search memories"
-              placeholder="Ask as you would ask an agent"
+              placeholder="Ask a question"
               value={text}
               required
               onChange={({ target }) => setText(target.value)}

@@ -33,7 +33,7 @@ export function MemoryForm({ draft, onDraft, isNew, types, texts, onSubmit, onCa
   async function submit(event: FormEvent) {
     event.preventDefault();
     if (working) return;
-    const found = errorsOf(draft);
+    const found = errorsOf(draft, { isNew });
     setErrors(found);
     setFailure(undefined);
     if (Object.keys(found).length > 0) return;
@@ -121,6 +121,9 @@ export function MemoryForm({ draft, onDraft, isNew, types, texts, onSubmit, onCa
           <option key={type} value={type} />
         ))}
       </datalist>
+      {Object.keys(errors).length > 0 && (
+        <ErrorNote text="Nothing is saved yet. See the fields that are marked." />
+      )}
       {failure !== undefined && <ErrorNote text={problemText(failure)} />}
       <div className="flex flex-wrap gap-2">
         {/* A disabled button would lose the focus. */}

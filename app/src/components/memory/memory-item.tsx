@@ -10,13 +10,15 @@ interface MemoryItemProps {
   memory: Memory;
   /** The memory is open beside the list. */
   isOpen: boolean;
+  /** The query of the address, which chooses what is listed. */
+  search?: string;
   /** The name of its agent, in a list of several. */
   agentName?: string | undefined;
   /** Further lines. */
   children?: ReactNode;
 }
 
-export function MemoryItem({ memory, isOpen, agentName, children }: MemoryItemProps) {
+export function MemoryItem({ memory, isOpen, search, agentName, children }: MemoryItemProps) {
   const { id, agentId, content, type, state, subject, speaker, time, createdAt, tainted } = memory;
   const when = time ?? createdAt;
   return (
@@ -26,7 +28,7 @@ export function MemoryItem({ memory, isOpen, agentName, children }: MemoryItemPr
       className={`rounded-xl border bg-surface ${isOpen ? "border-accent" : "border-line"}`}
     >
       <Link
-        to={memoryPath(agentId, id)}
+        to={memoryPath(agentId, id, search)}
         aria-current={isOpen ? "true" : undefined}
         className="block rounded-xl px-4 py-3 hover:bg-tint/60"
       >

@@ -1,11 +1,11 @@
 /** The memory of an agent: lists, searches, and one memory beside them. On small screens the open memory takes the place of the list. */
-import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
+import { type RefObject, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { DramatisClientError } from "../../../../src/client/index.ts";
 import { messageOf } from "../../format.ts";
 import { useMediaQuery } from "../../hooks/use-media-query.ts";
 import { useMemoryStatus } from "../../hooks/use-memories.ts";
 import { usePageTitle } from "../../hooks/use-page-title.ts";
-import { NO_CHOICE } from "../../memory/memory-choice.ts";
+import { choiceOf, searchOf } from "../../memory/memory-choice.ts";
 import { agentPath, MEMORIES_PATH, memoryPath } from "../../route.ts";
 import { navigate } from "../../router.ts";
 import { ErrorNote } from "../error-note.tsx";
@@ -23,14 +23,16 @@ interface MemoryPageProps {
   agentName: string;
   /** The memory that is open. */
   memoryId: string | undefined;
+  /** The query of the address: what is shown. */
+  search: string;
   onMenu: (() => void) | undefined;
 }
 
 /** The caller mounts it anew for another agent. */
-export function MemoryPage({ agentId, agentName, memoryId, onMenu }: MemoryPageProps) {
+export function MemoryPage({ agentId, agentName, memoryId, search, onMenu }: MemoryPageProps) {
   usePageTitle(`Memory of ${agentName}`);
   const isWide = useMediaQuery("(min-width: 64rem)");
-  const [choice, setChoice] = useState(NO_CHOICE);
+  const choice = useMemo(() => choiceOf(search), [search]);
   const [changes, setChanges] = useState(0);
   const [note, setNote] = useState("");
   const [types, addTypes] = useKnown();
@@ -39,7 +41,7 @@ export function MemoryPage({ agentId, agentName, memoryId, onMenu }: MemoryPageP
   const isMember = error instanceof DramatisClientError && error.code === "FORBIDDEN";
 
   const list = useRef<HTMLElement>(null);
-  const close = useCallback(() => navigate(memoryPath(agentId)), [agentId]);
+  const close = useCallback(() => navigate(memoryPath(agentId, undefined, search)), [agentId, search]);
   const onChanged = useCallback(() => {
     setNote("");
     setChanges((count) => count + 1);
@@ -81,7 +83,11 @@ export function MemoryPage({ agentId, agentName, memoryId, onMenu }: MemoryPageP
               </p>
             )}
             {error !== undefined && !isMember && <ErrorNote text={messageOf(error)} onRetry={reload} />}
-            <MemorySearch value={choice} onChange={setChoice} types={types} />
+            <MemorySearch
+              value={choice}
+              onChange={(next) => navigate(memoryPath(agentId, memoryId, searchOf(next)))}
+              types={types}
+            />
             {status !== undefined && (
               <AddMemory
                 agentId={agentId}
@@ -89,7 +95,7 @@ export function MemoryPage({ agentId, agentName, memoryId, onMenu }: MemoryPageP
                 onAdded={(id) => {
                   onChanged();
                   setNote("The memory was added.");
-                  navigate(memoryPath(agentId, id));
+                  navigate(memoryPath(agentId, id, search));
                 }}
               />
             )}
@@ -121,7 +127,7 @@ export function MemoryPage({ agentId, agentName, memoryId, onMenu }: MemoryPageP
             <div className="flex items-center gap-2">
               {!isWide && (
                 <Link
-                  to={memoryPath(agentId)}
+                  to={memoryPath(agentId, undefined, search)}
                   className="flex-1 py-1 text-sm text-accent hover:underline pointer-coarse:py-2.5"
                 >
                   All memories

@@ -3,7 +3,7 @@ import { useEffect } from "react";
 import type { Memory, MemorySearchResult } from "../../../../src/client/index.ts";
 import { messageOf } from "../../format.ts";
 import { useMemories, useMemorySearch } from "../../hooks/use-memories.ts";
-import { isLimited, type MemoryChoice } from "../../memory/memory-choice.ts";
+import { isLimited, type MemoryChoice, searchOf } from "../../memory/memory-choice.ts";
 import { searchNotice } from "../../memory/memory-texts.ts";
 import { ErrorNote } from "../error-note.tsx";
 import { LoadMore } from "../load-more.tsx";
@@ -42,7 +42,12 @@ function MemoryList({ agentId, choice, changes, openId, onTypes }: MemoryResults
       {memories !== undefined && memories.length > 0 && (
         <ul aria-label="Memories, newest first" className="space-y-2">
           {memories.map((memory) => (
-            <MemoryItem key={memory.id} memory={memory} isOpen={memory.id === openId} />
+            <MemoryItem
+              key={memory.id}
+              memory={memory}
+              isOpen={memory.id === openId}
+              search={searchOf(choice)}
+            />
           ))}
         </ul>
       )}
@@ -62,7 +67,7 @@ function SearchResults({ agentId, choice, changes, openId, onTypes }: MemoryResu
     <>
       {error !== undefined && <ErrorNote text={messageOf(error)} onRetry={reload} />}
       {result === undefined && error === undefined && <Loading label="Searching" />}
-      {result !== undefined && <Matches result={result} openId={openId} />}
+      {result !== undefined && <Matches result={result} openId={openId} search={searchOf(choice)} />}
     </>
   );
 }
@@ -70,12 +75,14 @@ function SearchResults({ agentId, choice, changes, openId, onTypes }: MemoryResu
 interface MatchesProps {
   result: MemorySearchResult;
   openId?: string | undefined;
+  /** The query of the address, which links to the results keep. */
+  search?: string;
   /** Returns the name of an agent, in a search over several. */
   nameOf?: (agentId: string) => string;
 }
 
 /** The results of a search, the best first. */
-export function Matches({ result: { matches, semantic }, openId, nameOf }: MatchesProps) {
+export function Matches({ result: { matches, semantic }, openId, search = "", nameOf }: MatchesProps) {
   const notice = searchNotice(semantic);
   return (
     <>
@@ -90,6 +97,7 @@ export function Matches({ result: { matches, semantic }, openId, nameOf }: Match
               key={memory.id}
               memory={memory}
               isOpen={memory.id === openId}
+              search={search}
               agentName={nameOf?.(memory.agentId)}
             >
               <MemoryScoreView score={score} />

@@ -1,13 +1,13 @@
 /** Why a result has its place: the parts of its score as a table with bars, and the words that were found. */
 import type { MemoryScore } from "../../../../src/client/index.ts";
-import { partsOf, relevanceText, scoreText } from "../../memory/score-parts.ts";
+import { partsOf, relevanceNote, scoreText } from "../../memory/score-parts.ts";
 
 export function MemoryScoreView({ score }: { score: MemoryScore }) {
   const { total, relevance, terms } = score;
   return (
     <details data-testid="memory-score" className="border-t border-line text-xs">
       <summary className="rounded-b-xl px-4 py-2 text-muted hover:text-ink pointer-coarse:py-3">
-        {relevanceText(relevance)} relevant. Why it is here
+        {relevanceNote(relevance)}. Why it is here
       </summary>
       <div className="space-y-2 px-4 pb-3">
         <table className="w-full border-separate border-spacing-y-1">

@@ -5,6 +5,9 @@ import { isLimited, type MemoryChoice, NO_CHOICE, trimmedChoice } from "../../me
 import { STATE_TEXT } from "../../memory/memory-texts.ts";
 import { FIELD, Field } from "../field.tsx";
 
+/** Browsers make selections lower than inputs. */
+const FILTER = `${FIELD} h-11 sm:h-10`;
+
 interface MemorySearchProps {
   /** The choice that applies. */
   value: MemoryChoice;
@@ -15,6 +18,12 @@ interface MemorySearchProps {
 
 export function MemorySearch({ value, onChange, types }: MemorySearchProps) {
   const [draft, setDraft] = useState(value);
+  const [applied, setApplied] = useState(value);
+  // The address may change by a link, and by the buttons of the browser.
+  if (applied !== value) {
+    setApplied(value);
+    setDraft(value);
+  }
   const suggestions = useId();
   const isSearch = draft.query.trim() !== "";
 
@@ -35,7 +44,7 @@ export function MemorySearch({ value, onChange, types }: MemorySearchProps) {
           <input
             type="search"
             aria-label="Search memories"
-            placeholder="Ask as you would ask the agent"
+            placeholder="Ask a question"
             value={draft.query}
             onChange={({ target }) => setDraft({ ...draft, query: target.value })}
             enterKeyHint="search"
@@ -48,7 +57,7 @@ export function MemorySearch({ value, onChange, types }: MemorySearchProps) {
             Search
           </button>
         </div>
-        <div className="grid grid-cols-2 items-end gap-2 sm:grid-cols-3">
+        <div className="grid grid-cols-2 gap-2 sm:grid-cols-3">
           <Field label="Type">
             {(control) => (
               <input
@@ -59,7 +68,7 @@ export function MemorySearch({ value, onChange, types }: MemorySearchProps) {
                 placeholder="All"
                 autoComplete="off"
                 autoCapitalize="off"
-                className={FIELD}
+                className={FILTER}
               />
             )}
           </Field>
@@ -73,7 +82,7 @@ export function MemorySearch({ value, onChange, types }: MemorySearchProps) {
                 autoComplete="off"
                 autoCapitalize="off"
                 spellCheck={false}
-                className={FIELD}
+                className={FILTER}
               />
             )}
           </Field>
@@ -88,7 +97,7 @@ export function MemorySearch({ value, onChange, types }: MemorySearchProps) {
                     // SAFETY: the options are the states and `all`.
                     apply({ ...draft, state: target.value as MemoryChoice["state"] });
                   }}
-                  className={FIELD}
+                  className={FILTER}
                 >
                   {isSearch && <option value="current">Current, as in every search</option>}
                   {!isSearch &&

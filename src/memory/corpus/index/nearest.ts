@@ -1,7 +1,7 @@
 /**
  * Searches that ask a store of vectors for the nearest memories. The store names candidates; their cosines are those of the rows. Pure.
  *
- * MEMNEAREST-1  A search asks the store only where it has more memories than it compares itself in no time, and where enough of the nearest hundred can be
+ * MEMNEAREST-1  A search asks the store only for a reader who sees all memories, where it has more memories than it compares itself in no time, and where enough of the nearest hundred can be
  *               expected to be the reader's and to pass the filter.
  * MEMNEAREST-2  Where too few of them are, all vectors are compared. A memory that the reader must not see, one that has changed, and one of
  *               another agent is no candidate.
@@ -82,7 +82,7 @@ export function nearestCosines(
 /** Returns a memory and those around it in its session, whose scores lift it. */
 function withNeighbours({ columns }: LoadedSpace, n: number): number[] {
   const place = columns.placeOf(n);
-  const places = place === undefined ? [] : around(columns, place);
+  const places = place === undefined ? [] : around({ columns }, place);
   return [n, ...places.map((one) => columns.n[one] ?? n)];
 }
 

@@ -1,14 +1,28 @@
 /** The memories that a search may show, by place. */
+import type { KnownSpeakers } from "../../ranking/analyze-query.ts";
 import { type MemoryColumns, NONE } from "../../ranking/columns.ts";
 import { NO_NAME } from "../../ranking/names.ts";
 import type { IndexQuery } from "../memory-index.ts";
 
 type IndexFilter = IndexQuery["filter"];
 
+type RestrictedReader = Exclude<IndexQuery["visible"], "all">;
+
+/** Reports whether a reader sees the memories of all. */
+export function seesAll(
+  reader: IndexQuery["visible"],
+): reader is "all" | (RestrictedReader & { scope: "agent" }) {
+  return reader === "all" || ("scope" in reader && reader.scope === "agent");
+}
+
 /** Returns 1 for each place that the reader sees; `undefined` if that is all. */
 export function visiblePlaces(columns: MemoryColumns, reader: IndexQuery["visible"]): Uint8Array | undefined {
-  if (reader === "all" || reader.scope === "agent") return undefined;
+  if (seesAll(reader)) return undefined;
   const { user, conversation } = columns;
+  if ("owner" in reader) {
+    const owner = numberOf(columns.users, reader.owner);
+    return marked(columns, (place) => owner !== NO_NAME && user[place] === owner);
+  }
   const isUser = reader.scope === "user";
   const own = isUser
     ? numberOf(columns.users, reader.userId)
@@ -18,6 +32,19 @@ export function visiblePlaces(columns: MemoryColumns, reader: IndexQuery["visibl
     const hasNoSubject = user[place] === NO_NAME && conversation[place] === NO_NAME;
     return hasNoSubject || (own !== NO_NAME && column[place] === own);
   });
+}
+
+/** Returns the speakers of these places, by the words of their names. A speaker whom the reader never hears is unknown to the query. */
+export function visibleSpeakers(columns: MemoryColumns, visible: Uint8Array): KnownSpeakers {
+  const heard = new Set<number>();
+  for (let place = 0; place < columns.size; place++)
+    if (visible[place] === 1) heard.add(columns.speaker[place] ?? NO_NAME);
+  return {
+    withWord: (word) => {
+      const numbers = [...(columns.speakers.withWord(word) ?? [])].filter((number) => heard.has(number));
+      return numbers.length === 0 ? undefined : new Set(numbers);
+    },
+  };
 }
 
 /** Returns 1 for each place that the filter keeps; `undefined` if that is all. */

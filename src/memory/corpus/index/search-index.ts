@@ -25,10 +25,12 @@ import { type Eligible, EXACT_UP_TO, isWorthAsking, nearestCosines } from "./nea
 import type { IndexPool } from "./pool.ts";
 import { NO_VECTORS, type PreparedVectors, preparedVectors } from "./prepared.ts";
 import { Publication, type PublicationStatus, type VectorStore } from "./publication.ts";
-import { allowedPlaces, visiblePlaces } from "./query.ts";
-import { compareAll, cosine, type QueryVector, queryVector } from "./similarity.ts";
+import { allowedPlaces, seesAll, visiblePlaces, visibleSpeakers } from "./query.ts";
+import { isComplete, similarities } from "./similarities.ts";
+import { type QueryVector, queryVector } from "./similarity.ts";
 import { createIndexTable, SpaceEdit, SpaceRows } from "./space-rows.ts";
 import { activeSpace, NO_SPACES, type Space, type SpacesState, unreadable, wanting } from "./spaces.ts";
+import { VisibleText } from "./visible-text.ts";
 
 /** Time in which the vector of a query must be there, in milliseconds. */
 const QUERY_MS = 5_000;
@@ -133,11 +135,11 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     for (let attempt = 1; ; attempt++) {
       const space = await this.#jobs.activeSpace();
       if (space === undefined) return { matches: [], semantic: "none" };
-      const vector = await this.#queryVector(space, query.text);
-      const nearest = vector === null ? null : await this.#nearest(query, space, vector);
-      // Everything from here on is synchronous, so it sees one state of the rows.
-      if (activeSpace(this.#state())?.number !== space.number) continue;
       try {
+        const vector = await this.#queryVector(space, query);
+        const nearest = vector === null ? null : await this.#nearest(query, space, vector);
+        // Everything from here on is synchronous, so it sees one state of the rows.
+        if (activeSpace(this.#state())?.number !== space.number) continue;
         const result = this.#ranked(query, space, vector, nearest);
         await this.#awaken();
         return result;
@@ -189,7 +191,8 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
   /** Asks the store of vectors for the nearest memories; `null` where the search compares all. */
   async #nearest(query: IndexQuery, space: Space, vector: QueryVector): Promise<number[] | null> {
     const isMany = this.#publication.scanned(space) !== null && this.#fullText.size() > EXACT_UP_TO;
-    if (!isMany) return null;
+    // Among the nearest of the store are memories that the reader may not see, which must not decide what is compared.
+    if (!isMany || !seesAll(query.visible)) return null;
     try {
       const loaded = this.#load(space, new SpaceRows(this.ports.database, space), false);
       if (loaded.vectors !== null || !isWorthAsking(loaded, eligibleOf(loaded, query), query.limit))
@@ -206,15 +209,19 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     const scanned = ns === null ? null : this.#publication.scanned(space);
     const loaded = this.#load(space, rows, scanned === null);
     const { columns } = loaded;
-    const analyzed = analyzeQuery(query.text, query.now, columns.speakers);
-    const lexical = this.#fullText.search(analyzed.terms);
     const eligible = eligibleOf(loaded, query);
+    const { visible } = eligible;
+    const speakers = visible === undefined ? columns.speakers : visibleSpeakers(columns, visible);
+    const analyzed = analyzeQuery(query.text, query.now, speakers);
+    const fullText = visible === undefined ? this.#fullText : this.#visibleText(columns, visible);
+    const lexical = fullText.search(analyzed.terms);
     const { now, limit, minRelevance, weights } = query;
     const near =
       vector === null || ns === null || scanned === null
         ? null
         : nearestCosines(loaded, rows, vector, { ns, scanned }, { eligible, limit, lexical });
-    const semantic = near ?? (vector === null ? undefined : this.#similarities(loaded, rows, vector));
+    const all = near === null && vector !== null ? similarities(loaded, rows, vector) : undefined;
+    const semantic = near ?? all?.cosines;
     const ranked = rank({
       columns,
       query: analyzed,
@@ -228,24 +235,25 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     });
     return {
       matches: ranked.map(({ n, score }) => ({ n, score })),
-      semantic: vector === null ? "none" : rows.marks(1).length === 0 ? "all" : "some",
+      semantic: semantic === undefined ? "none" : isComplete(rows, all, visible) ? "all" : "some",
     };
   }
 
-  /** Returns the cosine of each place. */
-  #similarities(loaded: LoadedSpace, rows: SpaceRows, vector: QueryVector): Float32Array {
-    const cosines = new Float32Array(loaded.columns.size);
-    if (loaded.vectors !== null) {
-      compareAll(vector, loaded, cosines);
-      return cosines;
-    }
-    for (const { first, vectors } of rows.allVectors()) {
-      loaded.eachVector(first, vectors, (at, place) => {
-        const scale = vectors.scales[place] ?? 0;
-        if (scale > 0) cosines[at] = cosine(vector, vectors.values, place * vectors.dimensions, scale);
-      });
-    }
-    return cosines;
+  #visibleText(columns: LoadedSpace["columns"], visible: Uint8Array): VisibleText {
+    return new VisibleText(this.ports.database, columns, visible);
+  }
+
+  /** Returns the rarity of words among the memories that the reader sees, read when it is first asked for. */
+  #rarityFor(space: Space, visible: IndexQuery["visible"]): (word: string) => number {
+    let text: Pick<FullText, "rarity"> | undefined;
+    return (word) => {
+      if (text === undefined) {
+        const { columns } = this.#load(space, new SpaceRows(this.ports.database, space), true);
+        const places = visiblePlaces(columns, visible);
+        text = places === undefined ? this.#fullText : this.#visibleText(columns, places);
+      }
+      return text.rarity(word);
+    };
   }
 
   /** Reports, once in a life, work that a deployment has brought. */
@@ -255,17 +263,23 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     if ((await this.#jobs.isNew()) || this.#publication.isBehind) this.ports.awaken();
   }
 
-  async #queryVector({ embedder: of }: Space, text: string): Promise<QueryVector | null> {
+  async #queryVector(space: Space, { text, visible }: IndexQuery): Promise<QueryVector | null> {
+    const { embedder: of } = space;
     if (of === null) return null;
     const embedder = await this.#jobs.embedderOf(of);
     if (embedder === null) return null;
     try {
-      const context = { rarity: (word: string) => this.#fullText.rarity(word) };
+      const context = {
+        rarity: seesAll(visible)
+          ? (word: string) => this.#fullText.rarity(word)
+          : this.#rarityFor(space, visible),
+      };
       const exact = await withDeadline(this.ports.clock, QUERY_MS, (signal) =>
         embedder.embedQuery(text, context, signal),
       );
       return queryVector(exact ?? new Float32Array(of.dimensions));
     } catch (error) {
+      if (error instanceof UnreadableBlock) throw error;
       this.#jobs.failed(error);
       return null;
     }
