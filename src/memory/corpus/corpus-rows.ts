@@ -9,6 +9,7 @@
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Decided } from "./decide.ts";
+import { ErasedMarks } from "./erased-sources.ts";
 import { MemoryCounts } from "./memory-counts.ts";
 import type { IndexEntry, MemoryIndex } from "./memory-index.ts";
 import { MemoryStore } from "./memory-store.ts";
@@ -26,10 +27,14 @@ export class CorpusRows {
   readonly pending: Pending;
   readonly tombstones: Tombstones;
   readonly counts: MemoryCounts;
+<<<<<<< HEAD
   readonly requests: Requests;
+=======
+  readonly erased: ErasedMarks;
+>>>>>>> origin/main
 
   constructor(
-    database: ActorDatabase,
+    private readonly database: ActorDatabase,
     private readonly index: MemoryIndex,
     private readonly objectKey: (memory: Pick<StoredMemory, "id" | "version">) => string,
   ) {
@@ -38,15 +43,18 @@ export class CorpusRows {
     this.tombstones = new Tombstones(database);
     this.requests = new Requests(database);
     this.counts = new MemoryCounts(database);
+    this.erased = new ErasedMarks(database);
   }
 
-  /** Does all that `body` does to the index at its end. Nothing in it may be rolled back alone. */
+  /** Does all that `body` does to the index at its end (MEMBATCH-1). What may be rolled back alone in it is an `attempt`. */
   together<Value>(body: () => Value): Value {
-    const waiting: Waiting = new Map();
-    this.#waiting = waiting;
+    if (this.#waiting !== null) return body();
+    this.#waiting = new Map();
     let value: Value;
+    let waiting: Waiting;
     try {
       value = this.counts.together(body);
+      waiting = this.#waiting;
     } finally {
       this.#waiting = null;
     }
@@ -58,6 +66,17 @@ export class CorpusRows {
     const removed = [...waiting].filter(([, one]) => one === null).map(([n]) => n);
     if (removed.length > 0) this.index.remove(removed);
     return value;
+  }
+
+  /** Runs a part of the changes, which rolls back alone where it throws. */
+  attempt<Value>(body: () => Value): Value {
+    const before = this.#waiting && new Map(this.#waiting);
+    try {
+      return this.counts.attempt(() => this.database.transaction(body));
+    } catch (error) {
+      this.#waiting = before;
+      throw error;
+    }
   }
 
   /**

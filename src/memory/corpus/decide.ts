@@ -223,12 +223,13 @@ function isEqual(a: StoredMemory, b: StoredMemory): boolean {
 const OWN_WORDS: ReadonlySet<MemoryAuthor["kind"]> = new Set(["principal", "import"]);
 
 /** Returns the entry by which a memory got the text that it has. `log`: the newest first. */
-export function originOfText(log: readonly MemoryLogEntry[]): MemoryLogEntry | undefined {
-  return log.find(({ change, newText }) => change === "written" || newText === true);
+export function originOfText(log: Iterable<MemoryLogEntry>): MemoryLogEntry | undefined {
+  for (const entry of log) if (entry.change === "written" || entry.newText === true) return entry;
+  return undefined;
 }
 
 /** Reports whether the text of a memory was written without a source that could be erased: by the API, or an import. */
-export function isOwnWord(log: readonly MemoryLogEntry[]): boolean {
+export function isOwnWord(log: Iterable<MemoryLogEntry>): boolean {
   const origin = originOfText(log);
   return origin?.sources.length === 0 && OWN_WORDS.has(origin.by.kind);
 }
