@@ -214,7 +214,7 @@ export interface MemoryWhy {
   sources: MemorySource[];
   /** Memories that it was made of, by a consolidation. */
   derivedFrom: string[];
-  /** The newest first. */
+  /** The newest 100 entries, the newest first. */
   log: MemoryLogEntry[];
 }
 

@@ -10,6 +10,7 @@ import {
   MEMORY_EXTRACTED,
   MEMORY_SOURCES_ERASED,
   type MemoryReader,
+  type MemoryWriter,
 } from "../../src/protocol/memory.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 import type { Json } from "../../src/shared/json.ts";
@@ -111,5 +112,34 @@ describe("extractions of conversations", () => {
     ]);
     const { matches } = unwrap(await stub.searchMemories(READER, { query: "What does Ada play?" }));
     expect(matches.map(({ memory }) => memory.content)).toEqual(["Ada plays chess."]);
+  });
+
+  test("MEMSRC-5 MEMSRC-4 a deleted conversation takes all that it taught with it, and teaches nothing afterwards", async () => {
+    const { stub, send } = await newAgent();
+    const [one, two] = [`conv_${ulid()}`, `conv_${ulid()}`];
+    const writer: MemoryWriter = {
+      reader: READER,
+      author: { kind: "principal", subject: ADA.subject },
+      sources: [{ conversationId: one, turnId: `turn_${ulid()}` }],
+    };
+    for (let batch = 0; batch < 3; batch++) {
+      const inputs = Array.from({ length: 100 }, (_, n) => ({ content: `Ada's note number ${batch}.${n}.` }));
+      unwrap(await stub.writeMemories(writer, inputs));
+    }
+    await send(MEMORY_EXTRACTED, two, extracted(two, "Ada plays chess."));
+    await send(MEMORY_SOURCES_ERASED, one, { conversationId: one });
+    const texts = async () => unwrap(await stub.listMemories(READER)).items.map(({ content }) => content);
+    expect(await texts()).toEqual(["Ada plays chess."]);
+    await expect
+      .poll(async () => unwrap(await stub.memoryStatus()))
+      .toMatchObject({ memories: 1, pending: { records: 0 } });
+    expect(await send(MEMORY_EXTRACTED, one, extracted(one, "Ada plays the cello."))).toMatchObject({
+      type: "done",
+      result: { outcomes: [{ status: "refused", code: "CONFLICT" }] },
+    });
+    expect(await stub.writeMemories(writer, [{ content: "Ada sings." }])).toMatchObject({
+      error: { code: "CONFLICT" },
+    });
+    expect(await texts()).toEqual(["Ada plays chess."]);
   });
 });

@@ -1,11 +1,6 @@
 /** The export of an agent, and the import of one: its identity, and its memories. Its conversations have exports of their own. */
 
-import {
-  memoryLines,
-  type PreparedMemory,
-  prepareMemory,
-  restoreMemory,
-} from "../../memory/corpus/backup.ts";
+import { memoryLines, prepareLine } from "../../memory/corpus/backup.ts";
 import type { Corpus } from "../../memory/corpus/corpus.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { AgentIdentity, CreateAgent } from "../../protocol/agent-api.ts";
@@ -71,13 +66,12 @@ export class AgentBackup {
         `The import goes on with line ${begun.next}, not ${from}. Begin it anew.`,
       );
     const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
-    const memories: PreparedMemory[] = [];
+    const stores: (() => void)[] = [];
     for (const [index, line] of parsed.entries()) {
       try {
         if (from + index === 1) checkHeader(line, "agent");
         else if (isJsonObject(line.identity)) begun.identity = await this.#identity(line.identity);
-        else if ("memory" in line) memories.push(await prepareMemory(corpus, line.memory));
-        else if (!("end" in line)) throw new DramatisError("INVALID_INPUT", "An export has no such line.");
+        else if (!("end" in line)) stores.push(await memoryStore(corpus, line));
       } catch (error) {
         throw inLine(from + index, error);
       }
@@ -88,8 +82,8 @@ export class AgentBackup {
       throw new DramatisError("INVALID_INPUT", `Line ${total + 1}: The file is not whole. Export it again.`);
     database.transaction(() => {
       if (from === 1) void wakeup.arm(ABANDONED_MS);
-      if (memories.length > 0) corpus.createTables();
-      for (const memory of memories) restoreMemory(corpus, memory);
+      if (stores.length > 0) corpus.createTables();
+      for (const store of stores) store();
       keyValue.put(IMPORT, { ...begun, next: total + 1 });
     });
     if (!isLast || identity === null) return;
@@ -133,6 +127,12 @@ export class AgentBackup {
     deleteValues({ database, keyValue }, [...AGENT_KEYS, IMPORT]);
     corpus.forget();
   }
+}
+
+async function memoryStore(corpus: Corpus, line: Record<string, unknown>): Promise<() => void> {
+  const store = await prepareLine(corpus, line);
+  if (store !== undefined) return store;
+  throw new DramatisError("INVALID_INPUT", "An export has no such line.");
 }
 
 function isEnd(line: Record<string, unknown> | undefined, total: number): boolean {

@@ -6,6 +6,7 @@
 import { Copies, type MemoryRecords } from "../../memory/corpus/copies.ts";
 import { Corpus } from "../../memory/corpus/corpus.ts";
 import { indexEntry } from "../../memory/corpus/corpus-rows.ts";
+import { eraseMore } from "../../memory/corpus/erasures.ts";
 import { Extractions } from "../../memory/corpus/extraction.ts";
 import { type PublishedVectors, vectorNamespace } from "../../memory/corpus/index/owned-vectors.ts";
 import type { IndexPool } from "../../memory/corpus/index/pool.ts";
@@ -61,9 +62,11 @@ export class AgentMemory {
   readonly #copies: Copies;
   readonly #mirror: Mirror;
   readonly #search: MemorySearch;
+  readonly #clock: Clock;
 
   constructor(ports: AgentMemoryPorts) {
     this.#search = ports.search;
+    this.#clock = ports.clock;
     const { clock, keyValue, stores } = ports;
     this.#index = new SearchIndex({
       ...ports,
@@ -93,7 +96,9 @@ export class AgentMemory {
       clock,
       wakeup: ports.wakeup,
       put: () => this.#put(),
-      mayBeBehind: () => this.#copies.isBehind() || (this.corpus.exists && this.#index.isBehind),
+      mayBeBehind: () =>
+        this.#copies.isBehind() ||
+        (this.corpus.exists && (this.corpus.rows.memories.hasCondemned() || this.#index.isBehind)),
       changedAt: () => this.#copies.failure().since ?? clock.now(),
     });
   }
@@ -136,6 +141,8 @@ export class AgentMemory {
 
   /** Brings the copies up to date. Returns the milliseconds until there is more to do. */
   async #put(): Promise<number | undefined> {
+    // Other requests come between two commits.
+    while (await eraseMore(this.corpus)) await this.#clock.sleep(0);
     await this.#copies.bringUpToDate();
     return this.corpus.exists ? this.#index.waitMs : undefined;
   }

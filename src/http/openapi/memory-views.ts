@@ -151,7 +151,7 @@ export const memoryWhy: z.ZodType<MemoryWhy> = z
     memory,
     sources: z.array(source),
     derivedFrom: z.array(z.string()).meta({ description: "Memories that a consolidation made it of." }),
-    log: z.array(logEntry).meta({ description: "The newest first." }),
+    log: z.array(logEntry).meta({ description: "The newest 100 entries, the newest first." }),
   })
   .meta({ id: "MemoryWhy", description: "Where a memory comes from, and what changed it." });
 

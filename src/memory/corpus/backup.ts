@@ -3,6 +3,8 @@
  *
  * BACKUP-5  An imported memory has the id, the text, the log, the sources and the version of the exported one, and searches find it as before. A
  *           text that an older import brings never replaces a newer one: an import fills an agent that had none.
+ * BACKUP-8  A file has what was erased: the sources, and of memories the id, the time and the salted hash, with the salt. So what was erased does not
+ *           come back by an extraction after an import either.
  */
 import { z } from "zod";
 import type { MemoryLogEntry } from "../../protocol/memory.ts";
@@ -23,8 +25,9 @@ const source = z.strictObject({
   turnId: z.string().max(200),
   entries: z.array(z.int().min(1)).exactOptional(),
 });
+const memoryLineId = z.string().refine((id) => numberOf(id) !== null, "Must be the id of a memory.");
 const memorySchema = z.strictObject({
-  id: z.string().refine((id) => numberOf(id) !== null, "Must be the id of a memory."),
+  id: memoryLineId,
   text: z.string().max(MAX_CONTENT_BYTES),
   key: text,
   type: z.string().max(200),
@@ -57,12 +60,32 @@ const memorySchema = z.strictObject({
   ),
 });
 
-export type MemoryLine = z.output<typeof memorySchema>;
+type MemoryLine = z.output<typeof memorySchema>;
 
-/** Yields a line for each memory, ascending by its number. Throws `UNAVAILABLE` while a text cannot be read. */
-export async function* memoryLines(corpus: Corpus): AsyncGenerator<{ memory: MemoryLine }> {
+const saltSchema = z.string().min(16).max(100);
+const markSchema = z.strictObject({
+  conversationId: z.string().min(1).max(200),
+  turnId: z.string().min(1).max(200).exactOptional(),
+  entries: z.array(z.int().min(0)).exactOptional(),
+});
+const tombstoneSchema = z.strictObject({
+  id: memoryLineId,
+  at: time,
+  isErased: z.boolean(),
+  hash: text,
+});
+
+/**
+ * Yields the lines of an agent's memory: the salt of its hashes, what was erased, and each memory, ascending by its number. Throws `UNAVAILABLE`
+ * while a text cannot be read.
+ */
+export async function* memoryLines(corpus: Corpus): AsyncGenerator<Record<string, unknown>> {
+  const { memories, tombstones, erased } = corpus.rows;
+  for (const mark of erased.all()) yield { erasedSource: mark };
   if (!corpus.exists) return;
-  const { memories } = corpus.rows;
+  const { salt } = corpus.hash;
+  if (salt !== undefined) yield { salt };
+  for (const { n: _, ...tombstone } of tombstones.all()) yield { erasedMemory: tombstone };
   const state = ["current" as const, "ended" as const, "archived" as const];
   for (let after = 0; ; ) {
     const page = memories.list("all", { state }, { order: "asc", after, limit: PAGE });
@@ -70,7 +93,7 @@ export async function* memoryLines(corpus: Corpus): AsyncGenerator<{ memory: Mem
       const { n, content: _content, long: _long, ref: _ref, hash: _hash, ...same } = memory;
       const text = await corpus.texts.of(memory);
       // SAFETY: what is stored is what the schema admits.
-      const log = memories.log(n) as unknown as MemoryLine["log"];
+      const log = [...memories.log(n)] as unknown as MemoryLine["log"];
       yield { memory: { ...same, text, sources: memories.sources(n), parts: memories.parts(n), log } };
     }
     const last = page.at(-1);
@@ -79,15 +102,40 @@ export async function* memoryLines(corpus: Corpus): AsyncGenerator<{ memory: Mem
   }
 }
 
+/**
+ * Reads a line. Returns what stores it, in a transaction; `undefined` for a line that is not one of memory. Throws `INVALID_INPUT`. The salt holds
+ * at once: the hashes of the lines after it need it.
+ */
+export async function prepareLine(
+  corpus: Corpus,
+  line: Record<string, unknown>,
+): Promise<(() => void) | undefined> {
+  if ("memory" in line) {
+    const prepared = await prepareMemory(corpus, line.memory);
+    return () => restoreMemory(corpus, prepared);
+  }
+  if ("erasedMemory" in line) {
+    const tombstone = validate(tombstoneSchema, line.erasedMemory, "", "The erased memory");
+    return () => corpus.rows.tombstones.put({ ...tombstone, n: numberOf(tombstone.id) ?? 0 });
+  }
+  if ("erasedSource" in line) {
+    const { conversationId, turnId, entries } = validate(markSchema, line.erasedSource, "", "The source");
+    const turns = turnId === undefined ? undefined : [{ turnId, ...(entries && { entries }) }];
+    return () => corpus.rows.erased.put({ conversationId, ...(turns && { turns }) });
+  }
+  if (!("salt" in line)) return undefined;
+  corpus.hash.adopt(validate(saltSchema, line.salt, "", "The salt"));
+  return () => undefined;
+}
+
 /** A memory of a file, with what its transaction needs. */
-export interface PreparedMemory {
+interface PreparedMemory {
   line: MemoryLine;
   hash: string;
   vectors: unknown;
 }
 
-/** Reads the line of a memory. Throws `INVALID_INPUT`. */
-export async function prepareMemory(corpus: Corpus, value: unknown): Promise<PreparedMemory> {
+async function prepareMemory(corpus: Corpus, value: unknown): Promise<PreparedMemory> {
   const checked = validate(memorySchema, value, "", "The memory");
   // SAFETY: the schema has checked it. Entries keep the order of their members.
   const { log } = value as MemoryLine;
@@ -96,8 +144,7 @@ export async function prepareMemory(corpus: Corpus, value: unknown): Promise<Pre
   return { line, hash, vectors: await corpus.ports.index.prepare([line.text]) };
 }
 
-/** Stores a memory of a file, in the current transaction. */
-export function restoreMemory(corpus: Corpus, { line, hash, vectors }: PreparedMemory): void {
+function restoreMemory(corpus: Corpus, { line, hash, vectors }: PreparedMemory): void {
   const { text, sources, parts, log, ...same } = line;
   const n = numberOf(line.id) ?? 0;
   const long = isLong(text);

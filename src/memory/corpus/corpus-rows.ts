@@ -9,10 +9,12 @@
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import { defined } from "../../shared/defined.ts";
 import type { Decided } from "./decide.ts";
+import { ErasedMarks } from "./erased-sources.ts";
 import { MemoryCounts } from "./memory-counts.ts";
 import type { IndexEntry, MemoryIndex } from "./memory-index.ts";
 import { MemoryStore } from "./memory-store.ts";
 import { Pending } from "./pending.ts";
+import { Requests } from "./requests.ts";
 import { isFound, type StoredMemory } from "./stored-memory.ts";
 import { Tombstones } from "./tombstones.ts";
 
@@ -25,25 +27,34 @@ export class CorpusRows {
   readonly pending: Pending;
   readonly tombstones: Tombstones;
   readonly counts: MemoryCounts;
+<<<<<<< HEAD
+  readonly requests: Requests;
+=======
+  readonly erased: ErasedMarks;
+>>>>>>> origin/main
 
   constructor(
-    database: ActorDatabase,
+    private readonly database: ActorDatabase,
     private readonly index: MemoryIndex,
     private readonly objectKey: (memory: Pick<StoredMemory, "id" | "version">) => string,
   ) {
     this.memories = new MemoryStore(database);
     this.pending = new Pending(database);
     this.tombstones = new Tombstones(database);
+    this.requests = new Requests(database);
     this.counts = new MemoryCounts(database);
+    this.erased = new ErasedMarks(database);
   }
 
-  /** Does all that `body` does to the index at its end. Nothing in it may be rolled back alone. */
+  /** Does all that `body` does to the index at its end (MEMBATCH-1). What may be rolled back alone in it is an `attempt`. */
   together<Value>(body: () => Value): Value {
-    const waiting: Waiting = new Map();
-    this.#waiting = waiting;
+    if (this.#waiting !== null) return body();
+    this.#waiting = new Map();
     let value: Value;
+    let waiting: Waiting;
     try {
       value = this.counts.together(body);
+      waiting = this.#waiting;
     } finally {
       this.#waiting = null;
     }
@@ -55,6 +66,17 @@ export class CorpusRows {
     const removed = [...waiting].filter(([, one]) => one === null).map(([n]) => n);
     if (removed.length > 0) this.index.remove(removed);
     return value;
+  }
+
+  /** Runs a part of the changes, which rolls back alone where it throws. */
+  attempt<Value>(body: () => Value): Value {
+    const before = this.#waiting && new Map(this.#waiting);
+    try {
+      return this.counts.attempt(() => this.database.transaction(body));
+    } catch (error) {
+      this.#waiting = before;
+      throw error;
+    }
   }
 
   /**
@@ -106,6 +128,7 @@ export class CorpusRows {
     this.memories.remove(n);
     this.counts.changed(memory, undefined);
     this.#notFound(n);
+    this.requests.forget(id);
     this.tombstones.put({ n, id, at: now, isErased, hash });
   }
 

@@ -28,6 +28,7 @@ import { CorpusRows } from "./corpus-rows.ts";
 import { archived, type Cause, changed, isOwnWord, written } from "./decide.ts";
 import { indexQuery } from "./index-query.ts";
 import { Pruning } from "./kept-days.ts";
+import { MAX_LOG } from "./limits.ts";
 import { memoryId, numberOf } from "./memory-id.ts";
 import { MemoryTexts } from "./memory-texts.ts";
 import { Requests } from "./requests.ts";
@@ -59,7 +60,6 @@ export class Corpus {
   readonly hash: ContentHash;
   readonly texts: MemoryTexts;
   readonly rights: Rights;
-  readonly #requests: Requests;
   readonly #pruning: Pruning;
   #exists = false;
 
@@ -68,7 +68,6 @@ export class Corpus {
     this.texts = new MemoryTexts(ports, this.rows.memories);
     this.rights = new Rights(this.rows.memories);
     this.hash = new ContentHash(ports.keyValue);
-    this.#requests = new Requests(ports.database);
     this.#pruning = new Pruning(ports.database);
   }
 
@@ -97,8 +96,9 @@ export class Corpus {
     const prepared = await Promise.all(checked.map((input) => this.#prepare(writer, input)));
     const vectors = await this.ports.index.prepare(checked.map(({ content }) => content));
     const cause = this.causeOf(writer);
-    const stored = await this.change(() =>
-      this.rows.together(() => prepared.map((one) => this.#writeOne(one, writer, cause, vectors))),
+    const stored = await this.change(
+      () => prepared.map((one) => this.#writeOne(one, writer, cause, vectors)),
+      cause,
     );
     return stored.map((memory) => toMemory(id, memory, this.texts.inRows(memory)));
   }
@@ -174,7 +174,7 @@ export class Corpus {
       const memory = this.#changeable(writer, id);
       if (ifVersion !== undefined && memory.version !== ifVersion) throw staleVersion(memory, ifVersion);
       return this.changeOne(memory, change, cause, { hash, vectors });
-    });
+    }, cause);
     return toMemory(this.ports.agent().id, stored, await this.texts.of(stored));
   }
 
@@ -191,7 +191,7 @@ export class Corpus {
   /** As `MemoryApi.archiveMemory`. */
   async archive(writer: MemoryWriter, id: string): Promise<Memory> {
     const cause = this.causeOf(writer);
-    const stored = await this.change(() => this.archiveOne(this.#changeable(writer, id), cause));
+    const stored = await this.change(() => this.archiveOne(this.#changeable(writer, id), cause), cause);
     return toMemory(this.ports.agent().id, stored, await this.texts.of(stored));
   }
 
@@ -203,7 +203,7 @@ export class Corpus {
       memory: toMemory(this.ports.agent().id, memory, await this.texts.of(memory)),
       sources: memories.sources(memory.n),
       derivedFrom: memories.parts(memory.n),
-      log: memories.log(memory.n),
+      log: [...memories.log(memory.n, MAX_LOG)],
     };
   }
 
@@ -238,14 +238,18 @@ export class Corpus {
     return memory?.id === id ? memory : undefined;
   }
 
-  /** Runs changes in one transaction, and resolves when their wake-up is armed. */
-  async change<Value>(body: () => Value): Promise<Value> {
+  /** Runs changes in one transaction, and resolves when their wake-up is armed. Throws `CONFLICT` where a source was erased (MEMSRC-5). */
+  async change<Value>(
+    body: () => Value,
+    { sources }: Pick<Cause, "sources"> = { sources: [] },
+  ): Promise<Value> {
     let armed: Promise<void> | undefined;
     const value = this.ports.database.transaction(() => {
       // It may have been deleted meanwhile.
       this.ports.agent();
       this.createTables();
-      const result = body();
+      if (sources.some((source) => this.rows.erased.has(source))) throw erasedSource();
+      const result = this.rows.together(body);
       armed = this.ports.noted();
       return result;
     });
@@ -313,15 +317,13 @@ export class Corpus {
   /** Hides a memory that has lost a source, and marks it to be derived again; erases it if it has none left and nobody wrote it. */
   lostSource(memory: StoredMemory, isErased: boolean): void {
     const { memories, pending } = this.rows;
-    const log = memories.log(memory.n);
-    const left = memories.sources(memory.n).length + memories.parts(memory.n).length;
-    if (left > 0 || isOwnWord(log)) {
-      // The older texts may be those of the source. That there were some is still to be seen.
-      for (const entry of log)
-        if (entry.before !== undefined)
-          memories.addLog(memory.n, { ...entry, before: { ...entry.before, content: "" } });
+    const { n } = memory;
+    if (memories.hasOrigin(n) || isOwnWord(memories.log(n))) {
+      if (memory.hidden) return;
+      // The older texts may be those of the source.
+      memories.blankLog(n);
       this.rows.hide(memory, { hidden: true });
-      pending.rederive(memory.n);
+      pending.rederive(n);
     } else {
       this.eraseOne(memory, { isErased, hash: null });
     }
@@ -348,13 +350,14 @@ export class Corpus {
       userId,
       conversationId: subject.conversationId ?? null,
       hash: await this.hash.of(userId, input.content),
-      request: idempotencyKey === undefined ? null : await Requests.of(writer.author, idempotencyKey, rest),
+      request:
+        idempotencyKey === undefined ? null : await Requests.of(this.hash, writer, idempotencyKey, rest),
     };
   }
 
   #writeOne(prepared: PreparedInput, writer: MemoryWriter, cause: Cause, vectors: unknown): StoredMemory {
     const { input, userId, conversationId, hash, request } = prepared;
-    const first = request === null ? undefined : this.#requests.find(request, cause.now);
+    const first = request === null ? undefined : this.rows.requests.find(request, cause.now);
     if (first !== undefined) return this.seen(writer.reader, first);
     const { content, key, subject: _, idempotencyKey: __, ...fields } = input;
     const known =
@@ -368,8 +371,8 @@ export class Corpus {
     const stored =
       known === undefined
         ? this.insertOne({ userId, conversationId, hash }, input, cause, vectors)
-        : this.changeOne(known, { ...fields, content }, cause, { hash, vectors });
-    if (request !== null) this.#requests.put(request, stored.id, cause.now);
+        : this.changeOne(known, { ...fields, key, content }, cause, { hash, vectors });
+    if (request !== null) this.rows.requests.put(request, stored.id, cause.now);
     return stored;
   }
 
@@ -386,6 +389,11 @@ export class Corpus {
     });
     await this.#endDue();
   }
+}
+
+/** The error of a write that comes from a conversation, a turn or an entry that was erased. */
+export function erasedSource(): DramatisError {
+  return new DramatisError("CONFLICT", "What this comes from was erased. Nothing is remembered of it.");
 }
 
 /** The error of a change that is based on another version. */

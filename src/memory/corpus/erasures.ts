@@ -6,27 +6,48 @@
  * MEMSRC-1  A memory that loses all of its sources is erased, with its log. One that loses some leaves searches, and is marked to be
  *           derived again from the others.
  * MEMSRC-3  A memory that is to be derived again is not there for any reader, any list, any export and any record until it is.
+ * MEMSRC-4  What comes from an erased source is neither read nor found from the first commit on. Each commit erases a bounded number of memories;
+ *           those that are left follow, across crashes.
  */
 import type { ErasedSources } from "../../protocol/memory.ts";
 import type { Corpus } from "./corpus.ts";
+import { isTouched } from "./erased-sources.ts";
+
+/** Memories of one commit. */
+const BATCH = 100;
 
 /** Removes sources in the current transaction. Resolves when the wake-up is armed. */
-export function eraseSources(corpus: Corpus, { conversationId, turns }: ErasedSources): Promise<void> {
+export function eraseSources(corpus: Corpus, erased: ErasedSources): Promise<void> {
+  corpus.rows.erased.put(erased);
   if (!corpus.exists) return Promise.resolve();
   const { memories } = corpus.rows;
-  const erased = new Map(turns?.map(({ turnId, entries }) => [turnId, entries]));
-  const lost = new Set<number>();
-  for (const { turnId, n, entries } of memories.sourcesOf(conversationId)) {
-    if (turns !== undefined && !erased.has(turnId)) continue;
-    const gone = erased.get(turnId);
-    const isTouched = gone === undefined || entries === null || entries.some((entry) => gone.includes(entry));
-    if (!isTouched) continue;
-    memories.removeSource(conversationId, turnId, n);
-    lost.add(n);
+  const { conversationId, turns } = erased;
+  if (turns === undefined) memories.condemnAll(conversationId);
+  else {
+    const gone = new Map(turns.map(({ turnId, entries }) => [turnId, entries ?? null]));
+    const sources = memories.sourcesOf(conversationId, [...gone.keys()]);
+    const touched = sources.filter(({ turnId, entries }) => isTouched(entries, gone.get(turnId) ?? null));
+    memories.condemn(touched.map(({ n }) => n));
   }
-  for (const n of lost) {
-    const memory = memories.find(n);
-    if (memory !== undefined) corpus.lostSource(memory, true);
-  }
+  corpus.rows.together(() => erasePart(corpus));
   return corpus.ports.noted();
+}
+
+/** Erases more of what is condemned, in a commit of its own. Reports whether some is left. */
+export async function eraseMore(corpus: Corpus): Promise<boolean> {
+  if (!corpus.exists || !corpus.rows.memories.hasCondemned()) return false;
+  await corpus.change(() => erasePart(corpus));
+  return corpus.rows.memories.hasCondemned();
+}
+
+function erasePart(corpus: Corpus): void {
+  const { memories, erased } = corpus.rows;
+  for (const n of memories.condemned(BATCH)) {
+    // An earlier one of the part may have taken it with it.
+    const memory = memories.findCondemned(n);
+    if (memory === undefined) continue;
+    for (const source of memories.sources(n))
+      if (erased.has(source)) memories.removeSource(source.conversationId, source.turnId, n);
+    corpus.lostSource({ ...memory, hidden: false }, true);
+  }
 }

@@ -15,7 +15,7 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
-import { type Corpus, staleVersion } from "./corpus.ts";
+import { type Corpus, erasedSource, staleVersion } from "./corpus.ts";
 import type { Cause } from "./decide.ts";
 import { Offers } from "./offers.ts";
 import { type CheckedOperation, checkOperation, checkSizes, type Extracted, offerSchema } from "./schemas.ts";
@@ -103,21 +103,24 @@ export class Extractions {
       tainted: body.tainted === true,
     };
     const hasErased = corpus.rows.tombstones.hasErased(body.used);
-    const outcomes = prepared.operations.map((one): MemoryOutcome => {
+    const isErased = corpus.rows.erased.has(body.source);
+    const outcome = (one: PreparedOperation): MemoryOutcome => {
+      if (isErased) return refused("CONFLICT", erasedSource().message);
       if (hasErased)
         return refused(
           "CONFLICT",
           "A memory that the turn was told of was erased since. Nothing is learned from it.",
         );
       return this.#outcome(one, { body, reader, cause, offered, vectors: prepared.vectors });
-    });
+    };
+    const outcomes = corpus.rows.together(() => prepared.operations.map(outcome));
     this.#offers.put(body.operationId, { offered: before?.offered ?? [], outcomes }, this.#now);
     return { outcomes, armed: corpus.ports.noted() };
   }
 
   #outcome(prepared: PreparedOperation, context: Context): MemoryOutcome {
     try {
-      return this.corpus.ports.database.transaction(() => this.#apply(prepared, context));
+      return this.corpus.rows.attempt(() => this.#apply(prepared, context));
     } catch (error) {
       if (!(error instanceof DramatisError)) throw error;
       return refused(error.code, error.message);
@@ -181,7 +184,7 @@ export class Extractions {
             conversationId: isApart ? conversationId : undefined,
           });
     if (known !== undefined) {
-      const after = corpus.changeOne(known, { ...fields, time }, cause, { hash, vectors });
+      const after = corpus.changeOne(known, { ...fields, key, time }, cause, { hash, vectors });
       return this.#applied(known, after, offered);
     }
     const stored = corpus.insertOne({ userId, conversationId, hash }, { ...input, time }, cause, vectors);

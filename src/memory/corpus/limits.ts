@@ -28,5 +28,8 @@ export const DEFAULT_RESULTS = 10;
 /** Members of the metadata that a filter names. */
 export const MAX_METADATA_FILTERS = 10;
 
+/** Entries of the log that `why` returns, the newest. */
+export const MAX_LOG = 100;
+
 /** Operations of one extraction. */
 export const MAX_OPERATIONS = 100;

@@ -30,18 +30,30 @@ export class MemoryCounts {
     }
   }
 
-  /** Writes all that `body` counts once, at its end. Nothing in it may be rolled back alone. */
+  /** Writes all that `body` counts once, at its end. What may be rolled back alone in it is an `attempt`. */
   together<Value>(body: () => Value): Value {
-    const waiting = { memories: 0, archived: 0 };
-    this.#waiting = waiting;
+    this.#waiting = { memories: 0, archived: 0 };
     let value: Value;
+    let waiting: Counts;
     try {
       value = body();
+      waiting = this.#waiting;
     } finally {
       this.#waiting = null;
     }
     this.#add(waiting);
     return value;
+  }
+
+  /** Forgets what `body` has counted where it throws. */
+  attempt<Value>(body: () => Value): Value {
+    const before = this.#waiting && { ...this.#waiting };
+    try {
+      return body();
+    } catch (error) {
+      this.#waiting = before;
+      throw error;
+    }
   }
 
   #add({ memories, archived }: Counts): void {

@@ -17,15 +17,22 @@ ON CONFLICT DO UPDATE SET content = excluded.content, long = excluded.long, ref 
   sequence = excluded.sequence, time = excluded.time, metadata = excluded.metadata, state = excluded.state,
   hidden = excluded.hidden, tainted = excluded.tainted, valid_from = excluded.valid_from, valid_to = excluded.valid_to,
   version = excluded.version, updated_at = excluded.updated_at`;
-const GET = "SELECT * FROM memories WHERE n = ?";
-const BY_NUMBERS = "SELECT * FROM memories WHERE n IN (SELECT value FROM json_each(?))";
+/** `hidden` is 1 for a memory that is to be derived again, and 2 for one that is condemned: it is to be treated by an erasure, and nobody reads it. */
+const GET = "SELECT * FROM memories WHERE n = ? AND hidden < 2";
+const GET_CONDEMNED = "SELECT * FROM memories WHERE n = ? AND hidden = 2";
+const CONDEMNED = "SELECT n FROM memories WHERE hidden = 2 ORDER BY n LIMIT ?";
+const CONDEMN = "UPDATE memories SET hidden = 2 WHERE n IN (SELECT value FROM json_each(?))";
+const CONDEMN_ALL =
+  "UPDATE memories SET hidden = 2 WHERE n IN (SELECT n FROM memory_sources WHERE conversation_id = ?)";
+const BY_NUMBERS = "SELECT * FROM memories WHERE n IN (SELECT value FROM json_each(?)) AND hidden < 2";
 const REMOVE = "DELETE FROM memories WHERE n = ?";
 const NEXT = `SELECT MAX(
   (SELECT COALESCE(MAX(n), 0) FROM memories), (SELECT COALESCE(MAX(n), 0) FROM memory_tombstones)) + 1 AS n`;
-const BY_KEY = "SELECT * FROM memories WHERE key = ? ORDER BY n";
-const BY_HASH = "SELECT * FROM memories WHERE hash = ? ORDER BY n";
+const BY_KEY = `SELECT * FROM memories
+  WHERE key = ?1 AND user_id IS ?2 AND (?3 = 1 OR conversation_id IS ?4) AND hidden < 2 ORDER BY n`;
+const BY_HASH = "SELECT * FROM memories WHERE hash = ? AND hidden < 2 ORDER BY n";
 const ENDING =
-  "SELECT * FROM memories WHERE valid_to <= ? AND valid_to IS NOT NULL AND state = 'current' LIMIT 100";
+  "SELECT * FROM memories WHERE valid_to <= ? AND valid_to IS NOT NULL AND state = 'current' AND hidden < 2 LIMIT 100";
 const AFTER = "SELECT * FROM memories WHERE n > ? AND state = 'current' AND hidden = 0 ORDER BY n LIMIT ?";
 
 /** Members of a filter that are `NULL` do not filter. */
@@ -50,14 +57,18 @@ const LIST = bothOrders(
 const NUMBERS = `SELECT n FROM memories WHERE ${MATCHES} AND hidden = 0`;
 
 const ADD_LOG = "INSERT OR REPLACE INTO memory_log (n, version, entry) VALUES (?, ?, ?)";
-const LOG = "SELECT entry FROM memory_log WHERE n = ? ORDER BY version DESC";
+const LOG = "SELECT entry FROM memory_log WHERE n = ? ORDER BY version DESC LIMIT ?";
+const BLANK_LOG = `UPDATE memory_log SET entry = json_set(entry, '$.before.content', '')
+  WHERE n = ? AND json_extract(entry, '$.before.content') <> ''`;
 const REMOVE_LOG = "DELETE FROM memory_log WHERE n = ?";
 
 const ADD_SOURCE = `INSERT INTO memory_sources (conversation_id, turn_id, n, entries) VALUES (?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET entries = excluded.entries WHERE entries IS NOT excluded.entries`;
 const SOURCES = "SELECT conversation_id, turn_id, entries FROM memory_sources WHERE n = ? ORDER BY turn_id";
 const SOURCE = "SELECT entries FROM memory_sources WHERE conversation_id = ? AND turn_id = ? AND n = ?";
-const SOURCES_OF = "SELECT turn_id, n, entries FROM memory_sources WHERE conversation_id = ?";
+const SOURCES_OF = `SELECT turn_id, n, entries FROM memory_sources
+  WHERE conversation_id = ? AND turn_id IN (SELECT value FROM json_each(?))`;
+const HAS_ORIGIN = `SELECT EXISTS (SELECT 1 FROM memory_sources WHERE n = ?1) OR EXISTS (SELECT 1 FROM memory_parts WHERE n = ?1) AS found`;
 const REMOVE_SOURCE = "DELETE FROM memory_sources WHERE conversation_id = ? AND turn_id = ? AND n = ?";
 const REMOVE_SOURCES = "DELETE FROM memory_sources WHERE n = ?";
 
@@ -151,8 +162,32 @@ export class MemoryStore {
     return this.database.all<{ n: number }>(NEXT)[0]?.n ?? 1;
   }
 
-  byKey(key: string): StoredMemory[] {
-    return this.database.all<MemoryRow>(BY_KEY, key).map(toStored);
+  /** Returns the memories of a user (`null`: of none) under a key; of any conversation where `conversationId` is `undefined`. */
+  byKey(key: string, userId: string | null, conversationId: string | null | undefined): StoredMemory[] {
+    const isAny = conversationId === undefined ? 1 : 0;
+    return this.database.all<MemoryRow>(BY_KEY, key, userId, isAny, conversationId ?? null).map(toStored);
+  }
+
+  /** Takes memories away from all readers, until an erasure has treated them. */
+  condemn(ns: readonly number[]): void {
+    this.database.run(CONDEMN, JSON.stringify(ns));
+  }
+
+  /** As `condemn`, for all that come from a conversation. */
+  condemnAll(conversationId: string): void {
+    this.database.run(CONDEMN_ALL, conversationId);
+  }
+
+  condemned(limit: number): number[] {
+    return this.database.all<{ n: number }>(CONDEMNED, limit).map(({ n }) => n);
+  }
+
+  hasCondemned(): boolean {
+    return this.condemned(1).length > 0;
+  }
+
+  findCondemned(n: number): StoredMemory | undefined {
+    return this.database.all<MemoryRow>(GET_CONDEMNED, n).map(toStored)[0];
   }
 
   byHash(hash: string): StoredMemory[] {
@@ -194,12 +229,16 @@ export class MemoryStore {
     this.database.run(ADD_LOG, n, entry.version, JSON.stringify(entry));
   }
 
-  /** The newest first. */
-  log(n: number): MemoryLogEntry[] {
+  /** Yields entries of the log, the newest first, at most `limit`. A reader that stops early reads no others. */
+  *log(n: number, limit = -1): Generator<MemoryLogEntry> {
     // SAFETY: only `addLog` writes the column.
-    return this.database
-      .all<{ entry: string }>(LOG, n)
-      .map(({ entry }) => JSON.parse(entry) as MemoryLogEntry);
+    for (const { entry } of this.database.each<{ entry: string }>(LOG, n, limit))
+      yield JSON.parse(entry) as MemoryLogEntry;
+  }
+
+  /** Erases the older texts in the log. That there were some is still to be seen. */
+  blankLog(n: number): void {
+    this.database.run(BLANK_LOG, n);
   }
 
   /** Adds a source; of a turn that is one already the entries of both. */
@@ -220,11 +259,20 @@ export class MemoryStore {
     }));
   }
 
-  /** Returns the sources in a conversation, each with the number of its memory. `entries` is `null` for a whole turn. */
-  sourcesOf(conversationId: string): { turnId: string; n: number; entries: number[] | null }[] {
+  /** Reports whether a memory has a source, or was made of others. */
+  hasOrigin(n: number): boolean {
+    return this.database.all<{ found: number }>(HAS_ORIGIN, n)[0]?.found === 1;
+  }
+
+  /** Returns the sources in turns of a conversation, each with the number of its memory. `entries` is `null` for a whole turn. */
+  sourcesOf(
+    conversationId: string,
+    turnIds: readonly string[],
+  ): { turnId: string; n: number; entries: number[] | null }[] {
     const rows = this.database.all<{ turn_id: string; n: number; entries: string | null }>(
       SOURCES_OF,
       conversationId,
+      JSON.stringify(turnIds),
     );
     return rows.map(({ turn_id, n, entries }) => ({
       turnId: turn_id,
@@ -295,7 +343,7 @@ function toStored(row: MemoryRow): StoredMemory {
   return {
     ...same,
     long: row.long === 1,
-    hidden: row.hidden === 1,
+    hidden: row.hidden !== 0,
     tainted: row.tainted === 1,
     // SAFETY: only `put` writes these columns.
     metadata: JSON.parse(row.metadata) as StoredMemory["metadata"],

@@ -9,7 +9,7 @@ export class Rights {
 
   /** As the rule of this name, with the log read where it decides. */
   mayChange(reader: MemoryReader, memory: StoredMemory): boolean {
-    return mayChange(reader, memory, () => this.memories.log(memory.n));
+    return mayChange(reader, memory, () => [...this.memories.log(memory.n)]);
   }
 
   /** Returns the memory. Throws `FORBIDDEN` if the reader may only see it. */
@@ -27,13 +27,6 @@ export class Rights {
     key: string,
     { userId, conversationId }: { userId: string | null; conversationId: string | null | undefined },
   ): StoredMemory | undefined {
-    return this.memories
-      .byKey(key)
-      .find(
-        (memory) =>
-          memory.userId === userId &&
-          (conversationId === undefined || memory.conversationId === conversationId) &&
-          this.mayChange(reader, memory),
-      );
+    return this.memories.byKey(key, userId, conversationId).find((memory) => this.mayChange(reader, memory));
   }
 }

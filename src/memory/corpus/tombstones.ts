@@ -5,7 +5,13 @@ import { numberOf } from "./memory-id.ts";
 const PUT = "INSERT OR REPLACE INTO memory_tombstones (n, id, at, erased, hash) VALUES (?, ?, ?, ?, ?)";
 const ERASED = "SELECT id FROM memory_tombstones WHERE n = ? AND erased = 1";
 const GET = "SELECT id FROM memory_tombstones WHERE n = ?";
+const AFTER = "SELECT n, id, at, erased, hash FROM memory_tombstones WHERE n > ? ORDER BY n LIMIT ?";
 const WITH_HASH = "SELECT 1 AS found FROM memory_tombstones WHERE hash = ? LIMIT 1";
+
+/** Tombstones that are read at once. */
+const PAGE = 200;
+
+type TombstoneRow = { n: number; id: string; at: number; erased: number; hash: string | null };
 
 export interface Tombstone {
   n: number;
@@ -22,6 +28,17 @@ export class Tombstones {
 
   put({ n, id, at, isErased, hash }: Tombstone): void {
     this.database.run(PUT, n, id, at, isErased ? 1 : 0, hash);
+  }
+
+  /** Yields all tombstones, ascending by number, for an export. */
+  *all(): Generator<Tombstone> {
+    for (let after = 0; ; ) {
+      const rows = this.database.all<TombstoneRow>(AFTER, after, PAGE);
+      for (const { erased, ...row } of rows) yield { ...row, isErased: erased === 1 };
+      const last = rows.at(-1);
+      if (last === undefined) return;
+      after = last.n;
+    }
   }
 
   /** Returns the id of a memory that is gone. */

@@ -55,7 +55,7 @@ export function applyJoin(
   const given = new Map(members);
   return prepared.operations.map(({ operation, hash }): MemoryOutcome => {
     try {
-      return corpus.ports.database.transaction(() =>
+      return corpus.rows.attempt(() =>
         applyOne(corpus, given, { operation, hash, vectors: prepared.vectors }),
       );
     } catch (error) {

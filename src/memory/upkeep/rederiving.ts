@@ -28,13 +28,13 @@ export interface PreparedTexts {
 export function rederiveAlone(corpus: Corpus, memory: StoredMemory, prepared: PreparedTexts): void {
   const { memories } = corpus.rows;
   const sources = memories.sources(memory.n);
-  const log = memories.log(memory.n);
+  const log = [...memories.log(memory.n)];
   const isDerived = log.at(-1)?.by.kind === "consolidation";
   if (isDerived || !isSupported(log, sources)) {
     corpus.eraseOne(memory, { isErased: true, hash: null });
     return;
   }
-  for (const entry of log) memories.addLog(memory.n, withoutPast(entry, sources));
+  forgetPast(corpus, memory.n, log, sources);
   comeBack(corpus, { ...memory, hidden: false }, prepared);
 }
 
@@ -52,8 +52,18 @@ function isSame(one: MemorySource, other: MemorySource): boolean {
   return one.conversationId === other.conversationId && one.turnId === other.turnId;
 }
 
-function withoutPast({ before: _, ...entry }: MemoryLogEntry, left: readonly MemorySource[]): MemoryLogEntry {
-  return { ...entry, sources: entry.sources.filter((one) => left.some((other) => isSame(one, other))) };
+/** Takes the older texts, and all sources but those that are left, out of a log. */
+function forgetPast(
+  corpus: Corpus,
+  n: number,
+  log: Iterable<MemoryLogEntry>,
+  left: readonly MemorySource[],
+): void {
+  for (const { before, ...entry } of log) {
+    const sources = entry.sources.filter((one) => left.some((other) => isSame(one, other)));
+    const isOther = before !== undefined || sources.length < entry.sources.length;
+    if (isOther) corpus.rows.memories.addLog(n, { ...entry, sources });
+  }
 }
 
 /** Stores a memory that searches find again, as a new version. */
@@ -92,7 +102,7 @@ export function rederiveWhole(
   const cause = { ...causeOf(corpus), tainted };
   corpus.changeOne(whole, { content, significance }, cause, { hash, vectors });
   // The log has the text that was true before: it told of what was erased.
-  for (const entry of memories.log(whole.n)) memories.addLog(whole.n, withoutPast(entry, []));
+  forgetPast(corpus, whole.n, [...memories.log(whole.n)], []);
   for (const part of parts) joinPart(corpus, whole, part);
 }
 

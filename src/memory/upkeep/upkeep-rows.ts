@@ -2,10 +2,10 @@
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { MemoryScope } from "../../protocol/memory.ts";
 
-const EXPIRED = `SELECT n FROM memories WHERE type = ?1 AND updated_at <= ?2 AND (?3 = 1 OR state <> 'archived')
+const EXPIRED = `SELECT n FROM memories WHERE type = ?1 AND updated_at <= ?2 AND hidden < 2 AND (?3 = 1 OR state <> 'archived')
   ORDER BY updated_at, n LIMIT ?4`;
 const OLDEST =
-  "SELECT MIN(updated_at) AS at FROM memories WHERE type = ?1 AND (?2 = 1 OR state <> 'archived')";
+  "SELECT MIN(updated_at) AS at FROM memories WHERE type = ?1 AND hidden < 2 AND (?2 = 1 OR state <> 'archived')";
 
 /**
  * The conversation that memories are grouped by: in the scope of conversations, and without a user, it is part of the subject. So no group mixes

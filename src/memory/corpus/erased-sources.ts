@@ -1,0 +1,91 @@
+/**
+ * The marks of erased sources: conversations, turns and entries that nothing may be learned from any more.
+ *
+ * MEMSRC-5  A source that was erased stays so: what comes from it is refused, in whatever order word of the erasure and what was learned
+ *           arrive. Exports and imports keep that.
+ */
+import type { SqlDatabase } from "../../ports/sql-database.ts";
+import type { ErasedSources, MemorySource } from "../../protocol/memory.ts";
+
+/** The mark of a whole conversation has no turn, and that of a whole turn has no entries. */
+export const ERASED_TABLE = `CREATE TABLE IF NOT EXISTS memory_erased (
+  conversation_id TEXT NOT NULL, turn_id TEXT NOT NULL, entries TEXT, PRIMARY KEY (conversation_id, turn_id)) WITHOUT ROWID`;
+const HAS_TABLE = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'memory_erased'";
+const OF = "SELECT turn_id, entries FROM memory_erased WHERE conversation_id = ?1 AND turn_id IN ('', ?2)";
+const PUT = "INSERT OR REPLACE INTO memory_erased (conversation_id, turn_id, entries) VALUES (?, ?, ?)";
+const REMOVE = "DELETE FROM memory_erased WHERE conversation_id = ?";
+const AFTER = `SELECT conversation_id, turn_id, entries FROM memory_erased
+  WHERE (conversation_id, turn_id) > (?, ?) ORDER BY conversation_id, turn_id LIMIT ?`;
+
+const WHOLE = "";
+/** Marks that are read at once. */
+const PAGE = 200;
+
+type MarkRow = { conversation_id: string; turn_id: string; entries: string | null };
+
+/** A mark: of a conversation, of a turn, or of entries of a turn. */
+export type ErasedMark = Pick<MemorySource, "conversationId"> & Partial<Omit<MemorySource, "conversationId">>;
+
+export class ErasedMarks {
+  constructor(private readonly database: SqlDatabase) {}
+
+  /** Marks sources. The table need not be there: word of an erasure may come before the first memory. */
+  put({ conversationId, turns }: ErasedSources): void {
+    this.database.run(ERASED_TABLE);
+    if (turns === undefined) {
+      this.database.run(REMOVE, conversationId);
+      this.database.run(PUT, conversationId, WHOLE, null);
+      return;
+    }
+    for (const { turnId, entries } of turns) {
+      const known = this.#of(conversationId, turnId);
+      if (known.has(WHOLE)) return;
+      const before = known.get(turnId);
+      const isWhole = entries === undefined || before === null;
+      const all = isWhole ? null : [...new Set([...(before ?? []), ...entries])].sort((a, b) => a - b);
+      this.database.run(PUT, conversationId, turnId, all === null ? null : JSON.stringify(all));
+    }
+  }
+
+  /** Reports whether something of a source was erased. The tables must be there. */
+  has({ conversationId, turnId, entries }: MemorySource): boolean {
+    const known = this.#of(conversationId, turnId);
+    if (known.has(WHOLE)) return true;
+    const erased = known.get(turnId);
+    return erased !== undefined && isTouched(entries ?? null, erased);
+  }
+
+  /** Yields all marks, for an export. */
+  *all(): Generator<ErasedMark> {
+    if (this.database.all(HAS_TABLE).length === 0) return;
+    for (let [conversation, turn] = ["", WHOLE]; ; ) {
+      const rows = this.database.all<MarkRow>(AFTER, conversation, turn, PAGE);
+      for (const { conversation_id: conversationId, turn_id, entries } of rows)
+        yield {
+          conversationId,
+          ...(turn_id !== WHOLE && { turnId: turn_id }),
+          ...(entries !== null && { entries: entriesOf(entries) }),
+        };
+      const last = rows.at(-1);
+      if (last === undefined) return;
+      [conversation, turn] = [last.conversation_id, last.turn_id];
+    }
+  }
+
+  #of(conversationId: string, turnId: string): Map<string, number[] | null> {
+    const rows = this.database.all<Omit<MarkRow, "conversation_id">>(OF, conversationId, turnId);
+    return new Map(
+      rows.map(({ turn_id, entries }) => [turn_id, entries === null ? null : entriesOf(entries)]),
+    );
+  }
+}
+
+/** Reports whether erased entries of a turn are among those of a source. `null` is the whole turn. */
+export function isTouched(entries: readonly number[] | null, erased: readonly number[] | null): boolean {
+  return entries === null || erased === null || entries.some((entry) => erased.includes(entry));
+}
+
+function entriesOf(entries: string): number[] {
+  // SAFETY: only `put` writes the column.
+  return JSON.parse(entries) as number[];
+}
