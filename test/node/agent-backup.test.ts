@@ -1,12 +1,12 @@
-/** The import of an agent on Node: what an import that was begun anew leaves of the first one. */
-import { expect, test } from "vitest";
+/** The import of an agent on Node: what it takes, and what is left of one that was begun anew. */
+import { describe, expect, test } from "vitest";
 import { AgentBackup } from "../../src/agents/agent/backup.ts";
 import { AgentStore } from "../../src/agents/agent/store.ts";
 import { eraseSources } from "../../src/memory/corpus/erasures.ts";
 import { numberOf } from "../../src/memory/corpus/memory-id.ts";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
 import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
-import type { ExtractedMemories } from "../../src/protocol/memory.ts";
+import type { ExtractedMemories, Memory } from "../../src/protocol/memory.ts";
 import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";
 
 const IDENTITY: AgentIdentity = {
@@ -58,7 +58,7 @@ test("BACKUP-2 an import that is begun anew leaves nothing of the first one, in 
   expect(await found()).toEqual(["Ada has a dog.", "Ada likes tea."]);
 });
 
-test("BACKUP-8 MEMSRC-5 what was erased does not come back after an export and an import", async () => {
+test("BACKUP-9 MEMSRC-5 what was erased does not come back after an export and an import", async () => {
   const source = new MemoryWorld();
   const world = new MemoryWorld();
   const said = (operationId: string, content: string, conversationId: string): ExtractedMemories => ({
@@ -84,7 +84,8 @@ test("BACKUP-8 MEMSRC-5 what was erased does not come back after an export and a
     database.transaction(() => void eraseSources(source.corpus, erased));
   const lines = await linesOf(source);
   await backupOf(world).backup.import({ from: 1, lines, isLast: true });
-  expect((await linesOf(world)).slice(1)).toEqual(lines.slice(1));
+  const others = (all: string[]) => all.slice(1).filter((line) => !line.startsWith('{"memory"'));
+  expect(others(await linesOf(world))).toEqual(others(lines));
   const refused = [{ status: "refused", code: "CONFLICT" }];
   expect(await extract(world, said("op_3", "ADA likes tea", "conv_5"))).toMatchObject(refused);
   expect(
@@ -98,3 +99,108 @@ test("BACKUP-8 MEMSRC-5 what was erased does not come back after an export and a
   const [written] = await world.corpus.write(WRITER, [{ content: "New." }]);
   expect(numberOf(written?.id ?? "")).toBe(3);
 });
+
+describe("BACKUP-10 a line that no write could have made is refused by its number, and nothing of it is stored:", () => {
+  const long = (length: number) => "x".repeat(length);
+  const changes: [what: string, change: Record<string, unknown>, at: string][] = [
+    ["a time beyond the range of dates", { validFrom: 9e15 }, "/validFrom"],
+    ["a time beyond the years that writes take", { createdAt: 8.64e15 }, "/createdAt"],
+    ["a time before them", { time: -8.64e15 }, "/time"],
+    ["an end before the beginning", { validTo: 0 }, "/validTo"],
+    ["an id with the last number", { id: `mem_${"0".repeat(19)}ZZZZZZZ` }, "/id"],
+    ["an id with the number 0", { id: `mem_${"0".repeat(26)}` }, "/id"],
+    ["a part with the last number", { parts: [`mem_${"0".repeat(19)}ZZZZZZZ`] }, "/parts/0"],
+    ["metadata above the limit", { metadata: { text: long(16 * 1024) } }, "/metadata"],
+    ["a text above the limit in bytes", { text: "\u00e4".repeat(128 * 1024 + 1) }, "/text"],
+    ["an empty text", { text: " " }, "/text"],
+    ["a text that is not Unicode", { text: "\udc00" }, "/text"],
+    ["a significance above 1", { significance: 1e9 }, "/significance"],
+    ["a sequence below 0", { sequence: -1 }, "/sequence"],
+    ["a version that is not exact", { version: Number.MAX_SAFE_INTEGER }, "/version"],
+    ["an empty name", { type: "" }, "/type"],
+    ["a long name", { speaker: long(201) }, "/speaker"],
+    ["an entry of the log after the memory", { log: [logged({ version: 99 })] }, "/log"],
+    ["an entry without a time", { log: [logged({ at: "never" })] }, "/log/0/at"],
+    ["an entry of an unknown author", { log: [logged({ by: { kind: "system" } })] }, "/log/0/by/kind"],
+    [
+      "an entry whose author says more",
+      { log: [logged({ by: { kind: "principal", subject: "ada", roles: ["admin"] } })] },
+      "/log/0/by/roles",
+    ],
+    ["an entry with a member of its own", { log: [logged({ note: long(1_000_000) })] }, "/log/0/note"],
+    [
+      "a past text above that of a row",
+      { log: [logged({ before: { content: long(4097), validFrom: "2025-01-01T00:00:00.000Z" } })] },
+      "/log/0/before/content",
+    ],
+  ];
+
+  test.each(changes)("%s", async (_, change, at) => {
+    const source = new MemoryWorld();
+    await source.corpus.write(WRITER, [{ content: "Ada likes tea." }]);
+    const lines = await linesOf(source);
+    const index = lines.findIndex((line) => line.startsWith('{"memory"'));
+    const { memory } = JSON.parse(lines[index] ?? "");
+    const world = new MemoryWorld();
+    const forged = lines.with(index, JSON.stringify({ memory: { ...memory, ...change } }));
+    await expect(
+      backupOf(world).backup.import({ from: 1, lines: forged, isLast: true }),
+    ).rejects.toMatchObject({
+      code: "INVALID_INPUT",
+      message: expect.stringMatching(new RegExp(`^Line ${index + 1}: The memory is not valid: ${at}: `)),
+    });
+    expect(world.corpus.exists).toBe(false);
+  });
+
+  test("an erased memory with the last number, after which there would be none", async () => {
+    const lines = await linesOf(new MemoryWorld());
+    const erasedMemory = { id: `mem_${"0".repeat(19)}ZZZZZZZ`, at: 0, isErased: true, hash: null };
+    const forged = lines.toSpliced(2, 0, JSON.stringify({ erasedMemory }));
+    const { backup } = backupOf(new MemoryWorld());
+    await expect(backup.import({ from: 1, lines: forged, isLast: true })).rejects.toMatchObject({
+      message: expect.stringMatching(/^Line 3: .*\/id/),
+    });
+  });
+});
+
+test("BACKUP-10 what is at the limits is imported, listed and exported, and memories follow it", async () => {
+  const source = new MemoryWorld();
+  const metadata = { text: "x".repeat(16 * 1024 - 11) };
+  await source.corpus.write(WRITER, [
+    { content: "x".repeat(256 * 1024), metadata, time: "0000-01-01T00:00:00+14:00" },
+    { content: "Later.", validFrom: "9999-12-31T23:59:59-12:00", type: "t".repeat(200) },
+  ]);
+  await source.copies.bringUpToDate();
+  const lines = await linesOf(source);
+  const world = new MemoryWorld();
+  await backupOf(world).backup.import({ from: 1, lines, isLast: true });
+  await world.copies.bringUpToDate();
+  const without = (items: Memory[]) => items.map(({ version: _, ...memory }) => memory);
+  const { items } = await world.corpus.list(EDITOR);
+  expect(without(items)).toEqual(without((await source.corpus.list(EDITOR)).items));
+  expect(items.map(({ version }) => version)).toEqual([2, 2]);
+  expect(await linesOf(world)).toHaveLength(lines.length);
+  const [next] = await world.corpus.write(WRITER, [{ content: "Next." }]);
+  expect((await world.corpus.read(EDITOR, next?.id ?? "")).content).toBe("Next.");
+});
+
+test("BACKUP-5 the newest entry of an imported log says that an import restored it, whatever authors the file names", async () => {
+  const source = new MemoryWorld();
+  await source.corpus.write(WRITER, [{ content: "Ada likes tea." }]);
+  const lines = (await linesOf(source)).map((line) => line.replaceAll('"subject":"ada"', '"subject":"boss"'));
+  const world = new MemoryWorld();
+  await backupOf(world).backup.import({ from: 1, lines, isLast: true });
+  const [memory] = (await world.corpus.list(EDITOR)).items;
+  const { log } = await world.corpus.why(EDITOR, memory?.id ?? "");
+  expect(log).toMatchObject([
+    { version: 2, change: "restored", by: { kind: "import" } },
+    { version: 1, change: "written", by: { kind: "principal", subject: "boss" } },
+  ]);
+  expect(memory?.version).toBe(2);
+});
+
+/** An entry of a log with a change. */
+function logged(change: Record<string, unknown>): Record<string, unknown> {
+  const by = { kind: "principal", subject: "ada" };
+  return { version: 1, change: "written", at: "2025-01-01T00:00:00.000Z", by, sources: [], ...change };
+}

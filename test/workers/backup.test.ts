@@ -348,13 +348,31 @@ describe("the file of an agent", () => {
       const whole = await Promise.all(
         items.map(async (memory) => unwrap(await one.whyMemory(READER, memory.id))),
       );
-      return JSON.stringify([whole, unwrap(await one.identity())], null, 1).replaceAll(name, "agent");
+      const told = whole.map(({ memory: { version: _, ...memory }, log, ...rest }) => ({
+        ...{ memory, ...rest },
+        log: log.filter(({ by }) => by.kind !== "import"),
+      }));
+      const restored = whole.map(({ memory: { version }, log: [newest] }) =>
+        newest?.by.kind === "import" ? [newest.change, version - newest.version] : null,
+      );
+      const identity = unwrap(await one.identity());
+      return { told: JSON.stringify([told, identity], null, 1).replaceAll(name, "agent"), restored };
     };
-    expect(await shown(copy, body.id)).toBe(await shown(agent, id));
+    const [before, after] = [await shown(agent, id), await shown(copy, body.id)];
+    expect(after.told).toBe(before.told);
+    expect(before.restored).toEqual([null, null, null]);
+    expect(after.restored).toEqual([
+      ["restored", 0],
+      ["restored", 0],
+      ["restored", 0],
+    ]);
     const { matches } = unwrap(await copy.searchMemories(READER, { query: "black tea" }));
     expect(matches[0]?.memory.id).toBe(tea);
     const lines = (file: string) => file.split("\n").slice(1);
-    expect(lines((await fileOf(`/api/agents/${body.id}`)).text)).toEqual(lines(text));
+    const again = lines((await fileOf(`/api/agents/${body.id}`)).text);
+    const isOther = (line: string) => !line.startsWith('{"memory"');
+    expect(again.filter(isOther)).toEqual(lines(text).filter(isOther));
+    expect(again).toHaveLength(lines(text).length);
     expect((await post(`/api/agents/import?id=${body.id}`, text, AUTHOR)).body.code).toBe("CONFLICT");
   });
 
@@ -374,6 +392,28 @@ describe("the file of an agent", () => {
       const { status, body } = await attempt(wrong);
       expect([status, body.detail]).toEqual([422, expect.stringMatching(/^Line 2: /)]);
     }
+  });
+
+  test.each<[string, string, Record<string, unknown>]>([
+    ["a time that no date has", "/validFrom", { validFrom: 9e15 }],
+    ["an id after which no number is left", "/id", { id: `mem_${"0".repeat(19)}ZZZZZZZ` }],
+    ["metadata of 1 MB", "/metadata", { metadata: { text: "x".repeat(1_000_000) } }],
+  ])("BACKUP-10 that brings %s is refused with the line, and makes no agent", async (_, at, change) => {
+    const id = await createAgent("test/plain");
+    const memories = `/api/agents/${id}/memories`;
+    await request(memories, { method: "POST", body: JSON.stringify({ content: "Ada likes tea." }) });
+    const lines = (await fileOf(`/api/agents/${id}`)).text.trimEnd().split("\n");
+    const index = lines.findIndex((line) => line.startsWith('{"memory"'));
+    const { memory } = JSON.parse(lines[index] ?? "");
+    const file = lines.with(index, JSON.stringify({ memory: { ...memory, ...change } })).join("\n");
+    const copy = `copy-${crypto.randomUUID().slice(0, 8)}`;
+    const { status, body } = await post(`/api/agents/import?id=${copy}`, file, AUTHOR);
+    const why = new RegExp(`^Line ${index + 1}: The memory is not valid: ${at}: `);
+    expect([status, body.code, body.detail]).toEqual([422, "INVALID_INPUT", expect.stringMatching(why)]);
+    expect((await request(`/api/agents/${copy}`)).status).toBe(404);
+    expect((await post(`/api/agents/import?id=${copy}`, lines.join("\n"), AUTHOR)).status).toBe(201);
+    const list = await request(`/api/agents/${copy}/memories`);
+    expect([list.status, await list.text()]).toEqual([200, expect.stringContaining("Ada likes tea.")]);
   });
 
   test("BACKUP-2 that is wrong makes no agent", async () => {

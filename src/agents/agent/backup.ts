@@ -117,7 +117,12 @@ export class AgentBackup {
     const identity = await this.ports.check(given as unknown as Omit<CreateAgent, "id">);
     const isTime = (value: unknown): value is string =>
       typeof value === "string" && !Number.isNaN(Date.parse(value));
-    if (isTime(createdAt) && isTime(updatedAt)) return { ...identity, createdAt, updatedAt };
+    if (isTime(createdAt) && isTime(updatedAt))
+      return {
+        ...identity,
+        createdAt: toIso(Date.parse(createdAt)),
+        updatedAt: toIso(Date.parse(updatedAt)),
+      };
     throw new DramatisError("INVALID_INPUT", "The identity needs `createdAt` and `updatedAt`, in ISO 8601.");
   }
 

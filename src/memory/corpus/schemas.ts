@@ -23,8 +23,8 @@ import {
 import { isMemoryId } from "./memory-id.ts";
 
 const text = z.string().refine((value) => value.isWellFormed(), UNICODE_RULE);
-const name = text.min(1).max(MAX_NAME_LENGTH);
-const content = text.refine((value) => value.trim() !== "", "Must not be empty.");
+export const name = text.min(1).max(MAX_NAME_LENGTH);
+export const content = text.refine((value) => value.trim() !== "", "Must not be empty.");
 const isTime = (value: string) => !Number.isNaN(Date.parse(value));
 /** A time with a zone, in milliseconds since the epoch. */
 const time = z.iso
@@ -32,7 +32,7 @@ const time = z.iso
   .refine(isTime, "Must be a time in ISO 8601 with a zone.")
   .transform((value) => Date.parse(value));
 
-const metadata = z
+export const metadata = z
   .custom<JsonObject>((value) => isPlainObject(value) && isJson(value), "Must be an object of JSON.")
   .refine((value) => JSON.stringify(value).isWellFormed(), UNICODE_RULE);
 
@@ -51,7 +51,7 @@ const fields = {
 };
 
 /** Reports whether a memory does not end before it begins, where both are given. */
-function isOrdered({
+export function isOrdered({
   validFrom,
   validTo,
 }: {
@@ -60,7 +60,7 @@ function isOrdered({
 }): boolean {
   return validFrom === undefined || validTo === undefined || validTo === null || validFrom <= validTo;
 }
-const ORDER = { path: ["validTo"], message: "Must not be before `validFrom`." };
+export const ORDER = { path: ["validTo"], message: "Must not be before `validFrom`." };
 
 /** Ids of agents in an input are ignored: an agent has its own memories only. */
 const ignored = { agentId: z.unknown().optional() };

@@ -1,0 +1,120 @@
+/**
+ * Checks of the lines of an agent's export that are about memory.
+ *
+ * BACKUP-10  A file brings no memory that a write could not have made: its names, texts, metadata and numbers have the same limits. Times have a
+ *            form in ISO 8601, and an id leaves numbers for the memories that follow. So a file never makes an agent unreadable.
+ */
+import { z } from "zod";
+import { UNICODE_RULE } from "../../shared/json.ts";
+import { fitsUtf8 } from "../../shared/utf8.ts";
+import { MAX_CONTENT_BYTES, MAX_INLINE_BYTES, MAX_METADATA_BYTES } from "./limits.ts";
+import { numberOf } from "./memory-id.ts";
+import { content, isOrdered, metadata, name, ORDER } from "./schemas.ts";
+
+/** The highest number of an imported memory. An id holds twice as many. */
+const MAX_NUMBER = 2 ** 34;
+/** The highest version of an imported memory, far from where numbers are no longer exact. */
+const MAX_VERSION = 2 ** 31;
+/** Writes take the years 0 to 9999 in any zone. */
+const DAY_MS = 86_400_000;
+const MIN_TIME = Date.parse("0000-01-01T00:00:00Z") - DAY_MS;
+const MAX_TIME = Date.parse("9999-12-31T23:59:59.999Z") + DAY_MS;
+
+const time = z.int().min(MIN_TIME).max(MAX_TIME);
+const isoTime = z
+  .string()
+  .max(30)
+  .refine((value) => {
+    const at = Date.parse(value);
+    return at >= MIN_TIME && at <= MAX_TIME;
+  }, "Must be a time in ISO 8601.");
+const version = z.int().min(1).max(MAX_VERSION);
+const memoryId = z.string().refine((id) => {
+  const n = numberOf(id);
+  return n !== null && n >= 1 && n <= MAX_NUMBER;
+}, `Must be the id of a memory, with a number from 1 to ${MAX_NUMBER}.`);
+const entries = z.array(z.int().min(0));
+const source = z.strictObject({ conversationId: name, turnId: name, entries: entries.exactOptional() });
+
+const ofTurn = { conversationId: name, turnId: name };
+const author = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("principal"), subject: z.string().max(1_000) }),
+  z.strictObject({ kind: z.literal("tool"), ...ofTurn }),
+  z.strictObject({ kind: z.literal("extraction"), ...ofTurn }),
+  z.strictObject({ kind: z.literal("task"), ...ofTurn }),
+  z.strictObject({ kind: z.literal("run"), runId: name }),
+  z.strictObject({ kind: z.enum(["consolidation", "retention", "import"]) }),
+]);
+/** The text of a row: a longer one has its beginning there. */
+const pastText = z
+  .string()
+  .refine((value) => value.isWellFormed(), UNICODE_RULE)
+  .refine((value) => fitsUtf8(value, MAX_INLINE_BYTES), `May have ${MAX_INLINE_BYTES} bytes.`);
+/** The members have the order of entries that the agent itself writes. */
+const logEntry = z.strictObject({
+  version,
+  change: z.enum(["written", "updated", "ended", "archived", "restored"]),
+  at: isoTime,
+  by: author,
+  newText: z.literal(true).exactOptional(),
+  before: z
+    .strictObject({ content: pastText, validFrom: isoTime, validTo: isoTime.exactOptional() })
+    .exactOptional(),
+  sources: z.array(source),
+});
+
+/** A memory with its whole text, its log, the newest first, its sources and the ids of its parts. */
+export const memoryLineSchema = z
+  .strictObject({
+    id: memoryId,
+    text: content.refine(
+      (text) => fitsUtf8(text, MAX_CONTENT_BYTES),
+      `May have ${MAX_CONTENT_BYTES / 1024} KiB.`,
+    ),
+    key: name.nullable(),
+    type: name,
+    significance: z.number().min(0).max(1),
+    speaker: name.nullable(),
+    session: name.nullable(),
+    sequence: z.int().min(0).nullable(),
+    time: time.nullable(),
+    metadata: metadata.refine(
+      (value) => fitsUtf8(JSON.stringify(value), MAX_METADATA_BYTES),
+      `May have ${MAX_METADATA_BYTES / 1024} KiB.`,
+    ),
+    userId: name.nullable(),
+    conversationId: name.nullable(),
+    state: z.enum(["current", "ended", "archived"]),
+    hidden: z.boolean(),
+    tainted: z.boolean(),
+    validFrom: time,
+    validTo: time.nullable(),
+    version,
+    createdAt: time,
+    updatedAt: time,
+    sources: z.array(source),
+    parts: z.array(memoryId),
+    log: z.array(logEntry),
+  })
+  .refine(isOrdered, ORDER)
+  .refine(({ log, version }) => log.every((entry) => entry.version <= version), {
+    path: ["log"],
+    message: "Must have no version after that of the memory.",
+  });
+
+export type MemoryLine = z.output<typeof memoryLineSchema>;
+
+export const saltSchema = z.string().min(16).max(100);
+
+export const markSchema = z.strictObject({
+  conversationId: name,
+  turnId: name.exactOptional(),
+  entries: entries.exactOptional(),
+});
+
+export const tombstoneSchema = z.strictObject({
+  id: memoryId,
+  at: time,
+  isErased: z.boolean(),
+  hash: z.string().max(200).nullable(),
+});
