@@ -58,7 +58,7 @@ test("BACKUP-2 an import that is begun anew leaves nothing of the first one, in 
   expect(await found()).toEqual(["Ada has a dog.", "Ada likes tea."]);
 });
 
-test("BACKUP-8 MEMSRC-5 what was erased does not come back after an export and an import", async () => {
+test("BACKUP-9 MEMSRC-5 what was erased does not come back after an export and an import", async () => {
   const source = new MemoryWorld();
   const world = new MemoryWorld();
   const said = (operationId: string, content: string, conversationId: string): ExtractedMemories => ({

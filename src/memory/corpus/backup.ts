@@ -3,7 +3,7 @@
  *
  * BACKUP-5  An imported memory has the id, the text, the log, the sources and the version of the exported one, and searches find it as before. A
  *           text that an older import brings never replaces a newer one: an import fills an agent that had none.
- * BACKUP-8  A file has what was erased: the sources, and of memories the id, the time and the salted hash, with the salt. So what was erased does not
+ * BACKUP-9  A file has what was erased: the sources, and of memories the id, the time and the salted hash, with the salt. So what was erased does not
  *           come back by an extraction after an import either.
  */
 import { z } from "zod";
