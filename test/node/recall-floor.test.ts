@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { staticEmbedder } from "../../src/memory/embedders/static-embedder.ts";
+import { systemClock } from "../../src/ports/system.ts";
 import { MIN_RELEVANCE } from "../../src/protocol/memory.ts";
 import { IndexedMemories, someMemory } from "../support/indexed-memories.ts";
 
@@ -22,7 +23,7 @@ let memories: IndexedMemories;
 
 beforeAll(async () => {
   const bytes = new Uint8Array(readFileSync(join(import.meta.dirname, "../../app/public/word-vectors.bin")));
-  memories = new IndexedMemories(await staticEmbedder(async () => bytes.buffer)());
+  memories = new IndexedMemories(await staticEmbedder(async () => bytes.buffer, systemClock)());
   await memories.put(...FACTS.map((text, at) => someMemory(at + 1, { text })));
 });
 

@@ -319,6 +319,28 @@ describe("switching embedders", () => {
     expect(many.read).toBeLessThan(some.read * 10);
   });
 
+  test("MEMINDEX-6 a model that is silent delays one search by a second, and words answer meanwhile", async () => {
+    const remote = new WordEmbedder(768, false);
+    const memories = new IndexedMemories(remote);
+    await memories.put(...Array.from({ length: 20 }, (_, at) => someMemory(at + 1)));
+    await memories.pumpAll();
+    let asked = 0;
+    const { embedQuery } = remote;
+    remote.embedQuery = () => {
+      asked += 1;
+      return new Promise<never>(() => undefined);
+    };
+    const first = memories.search("topic7");
+    await expect.poll(() => asked).toBe(1);
+    await memories.clock.advance(1_000);
+    for (const { semantic, matches } of [await first, await memories.search("topic7")])
+      expect([semantic, matches[0]?.n]).toEqual(["none", 7]);
+    expect(asked).toBe(1);
+    remote.embedQuery = embedQuery;
+    await memories.clock.advance(10_000);
+    expect((await memories.search("topic7")).semantic).toBe("all");
+  });
+
   test("MEMJOBS-2 MEMJOBS-3 a remote embedder that fails delays vectors only, and is reported", async () => {
     const remote = new WordEmbedder(768, false);
     const memories = new IndexedMemories(remote);

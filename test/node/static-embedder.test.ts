@@ -4,6 +4,8 @@ import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { StaticEmbedder, staticEmbedder } from "../../src/memory/embedders/static-embedder.ts";
 import { encodeWordTable, WordTable } from "../../src/memory/embedders/word-table.ts";
+import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
+import { systemClock } from "../../src/ports/system.ts";
 
 const bytes = new Uint8Array(readFileSync(join(import.meta.dirname, "../../app/public/word-vectors.bin")))
   .buffer;
@@ -44,7 +46,10 @@ test("STATICVEC-2 bytes that are no table mean no embedder; a failed load is tri
   const warn = vi.spyOn(console, "warn").mockReturnValue();
   const pages = ["<!doctype html><html></html>", "DWV1", "", "DWV1 and more that is no table"];
   for (const page of pages) {
-    const absent = staticEmbedder(async () => new Uint8Array(new TextEncoder().encode(page)).buffer);
+    const absent = staticEmbedder(
+      async () => new Uint8Array(new TextEncoder().encode(page)).buffer,
+      systemClock,
+    );
     expect(await absent()).toBeNull();
   }
   expect(WordTable.read(bytes.slice(0, -1))).toBeNull();
@@ -53,13 +58,31 @@ test("STATICVEC-2 bytes that are no table mean no embedder; a failed load is tri
     loads += 1;
     if (loads === 1) throw new Error("The network is down.");
     return bytes;
-  });
+  }, systemClock);
   expect(await embedder()).toBeNull();
   expect(warn).toHaveBeenCalledOnce();
   const [first, second] = await Promise.all([embedder(), embedder()]);
   expect(first).not.toBeNull();
   expect(second).toBe(first);
   expect(loads).toBe(2);
+  warn.mockRestore();
+});
+
+test("STATICVEC-2 a file that is silent is waited for two seconds, and asked for again half a minute later", async () => {
+  const warn = vi.spyOn(console, "warn").mockReturnValue();
+  const clock = new VirtualClock();
+  let loads = 0;
+  const embedder = staticEmbedder(async () => {
+    loads += 1;
+    return loads === 1 ? new Promise<never>(() => undefined) : bytes;
+  }, clock);
+  const first = embedder();
+  await clock.advance(2_000);
+  expect(await first).toBeNull();
+  expect(await embedder()).toBeNull();
+  expect(loads).toBe(1);
+  await clock.advance(30_000);
+  expect(await embedder()).not.toBeNull();
   warn.mockRestore();
 });
 

@@ -3,6 +3,7 @@ import type { Embedder } from "../../memory/embedders/embedder.ts";
 import { type EmbeddingModel, ModelEmbedder } from "../../memory/embedders/model-embedder.ts";
 import { staticEmbedder, WORD_TABLE_FILE } from "../../memory/embedders/static-embedder.ts";
 import type { EmbeddingGateway } from "../../model/embedding.ts";
+import { systemClock } from "../../ports/system.ts";
 import { staticFile } from "../../ports/workers/static-files.ts";
 
 /** `static`: word vectors in the Worker. `none`: searches go by words alone. Otherwise a model. */
@@ -22,7 +23,7 @@ let shared: (() => Promise<Embedder | null>) | undefined;
 /** Returns the word vectors of the static files; `null` without the binding or the file. */
 function wordVectors(assets: Fetcher | undefined): Promise<Embedder | null> {
   if (assets === undefined) return Promise.resolve(null);
-  shared ??= staticEmbedder(() => staticFile(assets, WORD_TABLE_FILE));
+  shared ??= staticEmbedder(() => staticFile(assets, WORD_TABLE_FILE), systemClock);
   return shared();
 }
 

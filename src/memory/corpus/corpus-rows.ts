@@ -14,6 +14,7 @@ import { MemoryCounts } from "./memory-counts.ts";
 import type { IndexEntry, MemoryIndex } from "./memory-index.ts";
 import { MemoryStore } from "./memory-store.ts";
 import { Pending } from "./pending.ts";
+import { Requests } from "./requests.ts";
 import { isFound, type StoredMemory } from "./stored-memory.ts";
 import { Tombstones } from "./tombstones.ts";
 
@@ -26,7 +27,11 @@ export class CorpusRows {
   readonly pending: Pending;
   readonly tombstones: Tombstones;
   readonly counts: MemoryCounts;
+<<<<<<< HEAD
+  readonly requests: Requests;
+=======
   readonly erased: ErasedMarks;
+>>>>>>> origin/main
 
   constructor(
     private readonly database: ActorDatabase,
@@ -36,6 +41,7 @@ export class CorpusRows {
     this.memories = new MemoryStore(database);
     this.pending = new Pending(database);
     this.tombstones = new Tombstones(database);
+    this.requests = new Requests(database);
     this.counts = new MemoryCounts(database);
     this.erased = new ErasedMarks(database);
   }
@@ -122,6 +128,7 @@ export class CorpusRows {
     this.memories.remove(n);
     this.counts.changed(memory, undefined);
     this.#notFound(n);
+    this.requests.forget(id);
     this.tombstones.put({ n, id, at: now, isErased, hash });
   }
 

@@ -60,7 +60,6 @@ export class Corpus {
   readonly hash: ContentHash;
   readonly texts: MemoryTexts;
   readonly rights: Rights;
-  readonly #requests: Requests;
   readonly #pruning: Pruning;
   #exists = false;
 
@@ -69,7 +68,6 @@ export class Corpus {
     this.texts = new MemoryTexts(ports, this.rows.memories);
     this.rights = new Rights(this.rows.memories);
     this.hash = new ContentHash(ports.keyValue);
-    this.#requests = new Requests(ports.database);
     this.#pruning = new Pruning(ports.database);
   }
 
@@ -352,13 +350,14 @@ export class Corpus {
       userId,
       conversationId: subject.conversationId ?? null,
       hash: await this.hash.of(userId, input.content),
-      request: idempotencyKey === undefined ? null : await Requests.of(writer.author, idempotencyKey, rest),
+      request:
+        idempotencyKey === undefined ? null : await Requests.of(this.hash, writer, idempotencyKey, rest),
     };
   }
 
   #writeOne(prepared: PreparedInput, writer: MemoryWriter, cause: Cause, vectors: unknown): StoredMemory {
     const { input, userId, conversationId, hash, request } = prepared;
-    const first = request === null ? undefined : this.#requests.find(request, cause.now);
+    const first = request === null ? undefined : this.rows.requests.find(request, cause.now);
     if (first !== undefined) return this.seen(writer.reader, first);
     const { content, key, subject: _, idempotencyKey: __, ...fields } = input;
     const known =
@@ -372,8 +371,8 @@ export class Corpus {
     const stored =
       known === undefined
         ? this.insertOne({ userId, conversationId, hash }, input, cause, vectors)
-        : this.changeOne(known, { ...fields, content }, cause, { hash, vectors });
-    if (request !== null) this.#requests.put(request, stored.id, cause.now);
+        : this.changeOne(known, { ...fields, key, content }, cause, { hash, vectors });
+    if (request !== null) this.rows.requests.put(request, stored.id, cause.now);
     return stored;
   }
 

@@ -8,6 +8,8 @@
  *           goes into the log as ended.
  * MEMORY-4  A memory never ends before it begins.
  * MEMORY-3  Writing what is there already changes nothing.
+ * MEMTAINT-1  A change by a writer whom nobody vouches for taints, whatever member it changes: types, speakers and metadata are read by models, too.
+ *           A trusted new text ends the taint only where it gives those anew, or the memory has none.
  */
 import type { MemoryAuthor, MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -79,7 +81,7 @@ export function written(identity: NewMemory, input: CheckedInput, cause: Cause):
  */
 export function changed(
   memory: StoredMemory,
-  change: CheckedChange,
+  change: CheckedChange & { key?: string | undefined },
   cause: Cause,
   { hash, isSame }: { hash: string; isSame: boolean },
 ): Decided | null {
@@ -104,7 +106,7 @@ export function changed(
       ...storedText(content),
       ref: null,
       hash,
-      tainted: cause.tainted,
+      tainted: cause.tainted || (memory.tainted && !isVouchedFor(memory, change)),
       hidden: false,
     }),
     type: change.type ?? memory.type,
@@ -119,11 +121,12 @@ export function changed(
     state: isBack ? stateAt(validTo, now) : memory.state,
   };
   if (content === undefined && isEqual(memory, next)) return null;
+  const isTainted = next.tainted || cause.tainted;
   const isOther = content !== undefined || validFrom !== memory.validFrom || validTo !== memory.validTo;
   const end = content === undefined ? memory.validTo : Math.min(memory.validTo ?? validFrom, validFrom);
   const version = memory.version + 1;
   return {
-    memory: { ...next, version, updatedAt: now },
+    memory: { ...next, tainted: isTainted, version, updatedAt: now },
     log: {
       version,
       change: "updated",
@@ -178,6 +181,16 @@ export function archived(memory: StoredMemory, { now, by, sources }: Cause): Dec
     memory: { ...memory, state: "archived", version, updatedAt: now },
     log: { version, change: "archived", at: toIso(now), by, sources: [...sources] },
   };
+}
+
+/** Reports whether a change with a new text leaves nothing of what a writer wrote whom nobody vouches for (MEMTAINT-1). */
+function isVouchedFor(memory: StoredMemory, change: CheckedChange & { key?: string | undefined }): boolean {
+  return (
+    (memory.key === null || change.key === memory.key) &&
+    (memory.type === DEFAULT_TYPE || change.type !== undefined) &&
+    (memory.speaker === null || change.speaker !== undefined) &&
+    (Object.keys(memory.metadata).length === 0 || change.metadata !== undefined)
+  );
 }
 
 /** Returns the state of a memory that is not archived. */

@@ -184,7 +184,7 @@ export class Extractions {
             conversationId: isApart ? conversationId : undefined,
           });
     if (known !== undefined) {
-      const after = corpus.changeOne(known, { ...fields, time }, cause, { hash, vectors });
+      const after = corpus.changeOne(known, { ...fields, key, time }, cause, { hash, vectors });
       return this.#applied(known, after, offered);
     }
     const stored = corpus.insertOne({ userId, conversationId, hash }, { ...input, time }, cause, vectors);

@@ -27,6 +27,7 @@ const TABLES = [
   "CREATE TABLE IF NOT EXISTS memory_texts (n INTEGER PRIMARY KEY, version INTEGER NOT NULL, text TEXT NOT NULL)",
   `CREATE TABLE IF NOT EXISTS memory_requests (
     day INTEGER NOT NULL, key TEXT NOT NULL, hash TEXT NOT NULL, id TEXT NOT NULL, PRIMARY KEY (day, key)) WITHOUT ROWID`,
+  "CREATE INDEX IF NOT EXISTS memory_requests_by_memory ON memory_requests (id)",
   `CREATE TABLE IF NOT EXISTS memory_offers (
     day INTEGER NOT NULL, operation_id TEXT NOT NULL, body TEXT NOT NULL, PRIMARY KEY (day, operation_id)) WITHOUT ROWID`,
   "CREATE TABLE IF NOT EXISTS memory_counts (id INTEGER PRIMARY KEY, memories INTEGER NOT NULL, archived INTEGER NOT NULL)",

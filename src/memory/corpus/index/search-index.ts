@@ -4,6 +4,7 @@
  * MEMINDEX-1  A write of memories and their entries in the index are one transaction. After a rollback the index finds what the rows have.
  * MEMINDEX-2  A write of one memory with a local embedder writes one row of the index, beside those of the full text.
  * MEMINDEX-3  A memory without a vector is found by its words.
+ * MEMINDEX-6  A model that fails or is silent delays a search by a second at most. The searches of the next seconds go by words, and do not ask it.
  * MEMINDEX-4  An index whose rows are missing, or of another form, is built again from the memories before a search answers.
  * MEMINDEX-5  An index that does not fit the pool is read from its rows at each search. Its results are the same.
  */
@@ -32,8 +33,10 @@ import { createIndexTable, SpaceEdit, SpaceRows } from "./space-rows.ts";
 import { activeSpace, NO_SPACES, type Space, type SpacesState, unreadable, wanting } from "./spaces.ts";
 import { VisibleText } from "./visible-text.ts";
 
-/** Time in which the vector of a query must be there, in milliseconds. */
-const QUERY_MS = 5_000;
+/** Time in which the vector of a query must be there, in milliseconds: the recall of a turn waits 2 seconds for the whole search. */
+const QUERY_MS = 1_000;
+/** Time after a failure in which queries have no vector, in milliseconds. */
+const QUERY_PAUSE_MS = 10_000;
 const STATE_KEY = "memory:index";
 
 export interface SearchIndexPorts {
@@ -58,6 +61,8 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
   readonly #jobs: IndexJobs;
   readonly #publication: Publication;
   #isAwake = false;
+  /** The time until which queries are not embedded. */
+  #queriesPauseUntil = 0;
   #loaded: LoadedSpace | null = null;
   /** First keys of blocks that memory does not have as they are stored. */
   #staleFacts = new Set<number>();
@@ -265,7 +270,7 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
 
   async #queryVector(space: Space, { text, visible }: IndexQuery): Promise<QueryVector | null> {
     const { embedder: of } = space;
-    if (of === null) return null;
+    if (of === null || this.ports.clock.now() < this.#queriesPauseUntil) return null;
     const embedder = await this.#jobs.embedderOf(of);
     if (embedder === null) return null;
     try {
@@ -280,6 +285,7 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
       return queryVector(exact ?? new Float32Array(of.dimensions));
     } catch (error) {
       if (error instanceof UnreadableBlock) throw error;
+      this.#queriesPauseUntil = this.ports.clock.now() + QUERY_PAUSE_MS;
       this.#jobs.failed(error);
       return null;
     }
