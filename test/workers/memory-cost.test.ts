@@ -174,11 +174,7 @@ describe("MEMCOST-1 MEMBATCH-1 MEMBATCH-2 MEMPRUNE-1 an operation costs as much 
       "write a hundred": { statements: 709, rowsWritten: 504, rowsRead: 507 },
       "copied a hundred": { statements: 306, rowsWritten: 100, rowsRead: 701 },
       "nothing to copy": { statements: 2, rowsWritten: 0, rowsRead: 1 },
-<<<<<<< HEAD
-      "write with keys": { statements: 17, rowsWritten: 10, rowsRead: 16 },
-=======
-      "write with keys": { statements: 15, rowsWritten: 9, rowsRead: 17 },
->>>>>>> origin/main
+      "write with keys": { statements: 17, rowsWritten: 10, rowsRead: 17 },
       update: { statements: 13, rowsWritten: 6, rowsRead: 8 },
       read: { statements: 1, rowsWritten: 0, rowsRead: 1 },
       list: { statements: 2, rowsWritten: 0, rowsRead: 23 },
@@ -186,11 +182,7 @@ describe("MEMCOST-1 MEMBATCH-1 MEMBATCH-2 MEMPRUNE-1 an operation costs as much 
       delete: { statements: 17, rowsWritten: 8, rowsRead: 13 },
       archive: { statements: 10, rowsWritten: 7, rowsRead: 7 },
       status: { statements: 4, rowsWritten: 0, rowsRead: 6 },
-<<<<<<< HEAD
-      prune: { statements: 5, rowsWritten: 700, rowsRead: 3535 },
-=======
-      prune: { statements: 5, rowsWritten: 700, rowsRead: 3536 },
->>>>>>> origin/main
+      prune: { statements: 5, rowsWritten: 700, rowsRead: 3537 },
     });
   });
 });
@@ -205,11 +197,7 @@ test("MEMCOST-2 a search among a thousand memories reads the index of its words,
       first: { statements: 15, rowsWritten: 0, rowsRead: 3762 },
       second: { statements: 13, rowsWritten: 0, rowsRead: 3745 },
       empty: { statements: 6, rowsWritten: 0, rowsRead: 3 },
-<<<<<<< HEAD
-      woken: { statements: 16, rowsWritten: 0, rowsRead: 3788 },
-=======
-      woken: { statements: 16, rowsWritten: 0, rowsRead: 3789 },
->>>>>>> origin/main
+      woken: { statements: 16, rowsWritten: 0, rowsRead: 3790 },
     });
   });
 });

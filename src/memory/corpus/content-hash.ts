@@ -16,11 +16,11 @@ export class ContentHash {
     return digest.slice(0, HASH_LENGTH);
   }
 
-<<<<<<< HEAD
   /** Returns the hash of a text as it is. */
   async exact(text: string): Promise<string> {
     return (await sha256Hex(`${this.#salt()}\n\n${text}`)).slice(0, HASH_LENGTH);
-=======
+  }
+
   /** The salt of the hashes; `undefined` before the first one. */
   get salt(): string | undefined {
     return this.keyValue.get<string>(SALT_KEY);
@@ -29,7 +29,6 @@ export class ContentHash {
   /** Takes over the salt of an export, so that its hashes hold. Call it before the first hash. */
   adopt(salt: string): void {
     this.keyValue.put(SALT_KEY, salt);
->>>>>>> origin/main
   }
 
   #salt(): string {

@@ -27,11 +27,8 @@ export class CorpusRows {
   readonly pending: Pending;
   readonly tombstones: Tombstones;
   readonly counts: MemoryCounts;
-<<<<<<< HEAD
   readonly requests: Requests;
-=======
   readonly erased: ErasedMarks;
->>>>>>> origin/main
 
   constructor(
     private readonly database: ActorDatabase,
