@@ -57,6 +57,7 @@ import {
   createSchema,
   type PersonaPorts,
 } from "./checks.ts";
+import type { JoinCall } from "./join-call.ts";
 import { LeaseStore } from "./lease-store.ts";
 import { LEASE_WAIT_MS, mayFitLater } from "./leases.ts";
 import type { MemoryStores } from "./memory.ts";
@@ -65,7 +66,6 @@ import type { MemoryEmbedders } from "./memory-embedder.ts";
 import { AgentRemoval } from "./removal.ts";
 import { type JoinPorts, runJoin } from "./run-join.ts";
 import { AgentStore } from "./store.ts";
-import type { JoinCall } from "./upkeep.ts";
 
 /** The ports of an application's agents. */
 export interface AgentClassPorts<Env> {

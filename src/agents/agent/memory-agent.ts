@@ -25,9 +25,9 @@ import type { Delivery } from "../base/mailbox/handlers.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
+import type { JoinCall } from "./join-call.ts";
 import { AgentMemory, type MemoryStores } from "./memory.ts";
 import type { MemoryEmbedders } from "./memory-embedder.ts";
-import type { JoinCall } from "./upkeep.ts";
 
 /** The indexes of an isolate's agents, unless a deployment sets another bound. */
 export const indexes = new IndexPool();

@@ -17,7 +17,7 @@ import type { Json } from "../../shared/json.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { CallBatch } from "../base/calls/call-batch.ts";
-import type { JoinCall } from "./upkeep.ts";
+import type { JoinCall } from "./join-call.ts";
 
 export interface JoinPorts {
   executor: TaskExecutor;

@@ -28,18 +28,10 @@ import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { PinnedHook } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
-import { DramatisError } from "../../shared/errors.ts";
-import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
-import { toIso } from "../../shared/time.ts";
+import type { Json } from "../../shared/json.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
-
-/** A call of the task or the workflow that joins memories. */
-export interface JoinCall {
-  operationId: string;
-  /** From 1. */
-  attempt: number;
-  input: JsonObject;
-}
+import { type JoinCall, joinInput, operationsOf } from "./join-call.ts";
+import type { Run, UpkeepState } from "./upkeep-state.ts";
 
 export interface UpkeepPorts {
   corpus: Corpus;
@@ -50,37 +42,6 @@ export interface UpkeepPorts {
   newOperationId(): string;
   clock: Pick<Clock, "timer">;
   wakeup: Wakeup;
-}
-
-/** A consolidation that has begun. */
-interface Run {
-  operationId: string;
-  attempt: number;
-  members: Member[];
-  /** The summary that is made again; absent for one of a round. */
-  whole?: number;
-  /** The earliest time of the attempt. */
-  notBefore: number;
-}
-
-/** The groups of one time, one after another. */
-interface Round {
-  startedAt: number;
-  /** The number of the first memory of the group before. */
-  after: number;
-  /** One of its consolidations was given up. */
-  failed?: true;
-}
-
-interface State {
-  /** The time of the next upkeep. */
-  nextAt?: number;
-  round?: Round;
-  /** The round before. */
-  last?: Pick<Round, "startedAt" | "failed">;
-  run?: Run;
-  /** A consolidation of the round that goes on after that one. */
-  paused?: Run;
 }
 
 const STATE_KEY = "memory:upkeep";
@@ -156,11 +117,11 @@ export class MemoryUpkeep {
     return this.ports.corpus.ports.clock.now();
   }
 
-  get #state(): State {
-    return this.ports.corpus.ports.keyValue.get<State>(STATE_KEY) ?? {};
+  get #state(): UpkeepState {
+    return this.ports.corpus.ports.keyValue.get<UpkeepState>(STATE_KEY) ?? {};
   }
 
-  #put(state: State): void {
+  #put(state: UpkeepState): void {
     this.ports.corpus.ports.keyValue.put(STATE_KEY, state);
   }
 
@@ -317,7 +278,8 @@ export class MemoryUpkeep {
     this.#put({ ...this.#state, run: { ...run, attempt: run.attempt + 1 } });
     if (run.attempt > (hook.effect === "once" ? 1 : MAX_ATTEMPTS)) return this.#giveUp(run);
     try {
-      const input = await this.#inputOf(members);
+      const texts = await Promise.all(members.map((memory) => this.ports.corpus.texts.of(memory)));
+      const input = joinInput(members, texts);
       const attempt = hook.workflow === undefined ? run.attempt : 1;
       const result = await withDeadline(
         this.ports.clock,
@@ -335,22 +297,6 @@ export class MemoryUpkeep {
       this.#put({ ...this.#state, run: { ...run, attempt: run.attempt + 1, notBefore: this.#now + pause } });
       return hook.effect === "once" || run.attempt >= MAX_ATTEMPTS ? 0 : pause;
     }
-  }
-
-  async #inputOf(members: readonly StoredMemory[]): Promise<JsonObject> {
-    const [first] = members;
-    const texts = await Promise.all(members.map((memory) => this.ports.corpus.texts.of(memory)));
-    return {
-      memories: members.map(({ id, type, significance, speaker, time, validFrom, version }, index) => ({
-        ...{ id, version, type, significance, content: texts[index] ?? "", validFrom: toIso(validFrom) },
-        ...defined({ speaker: speaker ?? undefined, time: time === null ? undefined : toIso(time) }),
-      })),
-      type: first?.type ?? "",
-      subject: defined({
-        userId: first?.userId ?? undefined,
-        conversationId: first?.conversationId ?? undefined,
-      }),
-    };
   }
 
   /** Applies the result of a consolidation, and ends it, in one commit. */
@@ -429,11 +375,4 @@ export class MemoryUpkeep {
 
 function within(wait: number): number {
   return Math.max(SECOND_MS, wait);
-}
-
-/** Returns the operations of a result: an object with `operations`, or a list. Throws `INVALID_INPUT`. */
-function operationsOf(result: Json): readonly Json[] {
-  const given = isJsonObject(result) ? (result.operations ?? []) : (result ?? []);
-  if (Array.isArray(given)) return given;
-  throw new DramatisError("INVALID_INPUT", "A consolidation must return a list of memory operations.");
 }

@@ -25,7 +25,7 @@ import { validate } from "../../shared/validation.ts";
 import { ContentHash } from "./content-hash.ts";
 import type { CorpusPorts } from "./corpus-ports.ts";
 import { CorpusRows } from "./corpus-rows.ts";
-import { archived, type Cause, changed, isOwnWord, written } from "./decide.ts";
+import { archived, type Cause, changed, isOwnWord, staleVersion, written } from "./decide.ts";
 import { indexQuery } from "./index-query.ts";
 import { Pruning } from "./kept-days.ts";
 import { MAX_LOG } from "./limits.ts";
@@ -394,12 +394,4 @@ export class Corpus {
 /** The error of a write that comes from a conversation, a turn or an entry that was erased. */
 export function erasedSource(): DramatisError {
   return new DramatisError("CONFLICT", "What this comes from was erased. Nothing is remembered of it.");
-}
-
-/** The error of a change that is based on another version. */
-export function staleVersion({ version }: StoredMemory, expected: number): DramatisError {
-  return new DramatisError(
-    "CONFLICT",
-    `The memory has version ${version}, not ${expected}. Read it again, and repeat the change.`,
-  );
 }

@@ -233,3 +233,11 @@ export function isOwnWord(log: Iterable<MemoryLogEntry>): boolean {
   const origin = originOfText(log);
   return origin?.sources.length === 0 && OWN_WORDS.has(origin.by.kind);
 }
+
+/** The error of a change that is based on another version. */
+export function staleVersion({ version }: StoredMemory, expected: number): DramatisError {
+  return new DramatisError(
+    "CONFLICT",
+    `The memory has version ${version}, not ${expected}. Read it again, and repeat the change.`,
+  );
+}

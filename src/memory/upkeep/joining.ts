@@ -8,8 +8,8 @@
  */
 import type { MemoryOutcome } from "../../protocol/memory.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { type Corpus, staleVersion } from "../corpus/corpus.ts";
-import type { Cause } from "../corpus/decide.ts";
+import type { Corpus } from "../corpus/corpus.ts";
+import { type Cause, staleVersion } from "../corpus/decide.ts";
 import { type CheckedOperation, checkOperation, checkSizes } from "../corpus/schemas.ts";
 import type { StoredMemory } from "../corpus/stored-memory.ts";
 

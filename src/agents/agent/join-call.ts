@@ -1,0 +1,37 @@
+/** The call that joins memories: its input and its result. Pure. */
+import type { StoredMemory } from "../../memory/corpus/stored-memory.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError } from "../../shared/errors.ts";
+import { isJsonObject, type Json, type JsonObject } from "../../shared/json.ts";
+import { toIso } from "../../shared/time.ts";
+
+/** A call of the task or the workflow that joins memories. */
+export interface JoinCall {
+  operationId: string;
+  /** From 1. */
+  attempt: number;
+  input: JsonObject;
+}
+
+/** Returns the input of a call. `texts` are those of the memories, in their order. */
+export function joinInput(members: readonly StoredMemory[], texts: readonly string[]): JsonObject {
+  const [first] = members;
+  return {
+    memories: members.map(({ id, type, significance, speaker, time, validFrom, version }, index) => ({
+      ...{ id, version, type, significance, content: texts[index] ?? "", validFrom: toIso(validFrom) },
+      ...defined({ speaker: speaker ?? undefined, time: time === null ? undefined : toIso(time) }),
+    })),
+    type: first?.type ?? "",
+    subject: defined({
+      userId: first?.userId ?? undefined,
+      conversationId: first?.conversationId ?? undefined,
+    }),
+  };
+}
+
+/** Returns the operations of a result: an object with `operations`, or a list. Throws `INVALID_INPUT`. */
+export function operationsOf(result: Json): readonly Json[] {
+  const given = isJsonObject(result) ? (result.operations ?? []) : (result ?? []);
+  if (Array.isArray(given)) return given;
+  throw new DramatisError("INVALID_INPUT", "A consolidation must return a list of memory operations.");
+}
