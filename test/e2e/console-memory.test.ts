@@ -139,7 +139,8 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
     );
     expect(new Set(boxes.map((box) => `${box?.y} ${box?.height}`)).size).toBe(1);
     await page.setViewportSize({ width: 390, height: 844 });
-    const isCut = await page.evaluate<boolean>(`(() => {
+    const isCut = () =>
+      page.evaluate<boolean>(`(() => {
       const input = document.querySelector("[data-testid=memory-search] [type=search]");
       const text = document.createElement("canvas").getContext("2d");
       const { font, paddingLeft, paddingRight } = getComputedStyle(input);
@@ -147,7 +148,7 @@ describe.runIf(hasChromium)(`memory in the console (${hasChromium ? "Chromium" :
       const room = input.clientWidth - Number.parseFloat(paddingLeft) - Number.parseFloat(paddingRight);
       return text.measureText(input.placeholder).width > room;
     })()`);
-    expect(isCut).toBe(false);
+    await expect.poll(isCut).toBe(false);
   });
 
   it("adds, changes, explains, archives and deletes a memory", async () => {
