@@ -1,5 +1,7 @@
 import { env, exports } from "cloudflare:workers";
 import { expect, test } from "vitest";
+import { D1Memories } from "../../src/d1/memories.ts";
+import type { MemoryRecord } from "../../src/memory/corpus/copies.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
 import { unwrap } from "../../src/shared/errors.ts";
@@ -82,4 +84,27 @@ test("an archived text is in an object, and an erased memory is nowhere", async 
   await upToDate(stub);
   expect(await records(id)).toEqual([]);
   expect(await objects(id)).toEqual({});
+});
+
+test("MEMCOPY-4 an older version that comes late does not replace a newer one in D1, and the same one again changes nothing", async () => {
+  const owner = { tenant: ADA.tenant, agentId: `late-${crypto.randomUUID().slice(0, 8)}` };
+  const id = `mem_${crypto.randomUUID().slice(0, 8)}`;
+  const at = (version: number): MemoryRecord => ({
+    ...owner,
+    ...{ id, version, content: `Text ${version}.`, type: "fact", significance: 0.5, metadata: {}, ref: null },
+    ...{ key: null, speaker: null, session: null, sequence: null, time: null, userId: null },
+    ...{ conversationId: null, state: "current", tainted: false, validFrom: 0, validTo: null },
+    ...{ createdAt: 0, updatedAt: version },
+  });
+  const memories = new D1Memories(env.DB);
+  for (const [version, kept] of [
+    [2, 2],
+    [1, 2],
+    [2, 2],
+    [3, 3],
+    [1, 3],
+  ] as const) {
+    await memories.write(owner, [at(version)], []);
+    expect(await records(owner.agentId)).toMatchObject([{ id, version: kept, content: `Text ${kept}.` }]);
+  }
 });
