@@ -21,7 +21,7 @@ export const LAYERS = [
 ];
 
 /** The package's entries and the composition root, which may import every layer. */
-const ROOT = "^src/(?:dramatis|gateways|index|startup|worker)\\.ts$";
+const ROOT = "^src/(?:dramatis|gateways|index|options|startup|worker)\\.ts$";
 
 /** Files that the browser's side may import. These files of the ports and the model contain types only. */
 const CLIENT_MAY_IMPORT = [

@@ -16,7 +16,7 @@ export type { Outcome } from "./agents/base/mailbox/outbox-entry.ts";
 export { SessionAgent } from "./agents/base/session-agent.ts";
 export { completeOperation } from "./agents/conversation/complete-operation.ts";
 export { D1DeadLetters } from "./d1/dead-letters.ts";
-export { type DramatisEnv, type DramatisOptions, dramatis } from "./dramatis.ts";
+export { dramatis } from "./dramatis.ts";
 export type { Authorize } from "./http/auth/authorize.ts";
 export { bearerToken } from "./http/auth/bearer.ts";
 export type { CorsOptions } from "./http/auth/cors.ts";
@@ -103,6 +103,7 @@ export type { ModelGateway } from "./model/gateway.ts";
 export type { ContextMessage, ToolCall } from "./model/messages.ts";
 export type { ModelProfile } from "./model/profile.ts";
 export type { Span, SpanAttributes, SpanExporter } from "./model/span.ts";
+export type { DramatisEnv, DramatisOptions } from "./options.ts";
 export type { Gate, GateContext } from "./policy/gate.ts";
 export type {
   MetadataValue,

@@ -1,6 +1,6 @@
 /** The application of the case `kills`, with a door that aborts an actor: `POST /abort/CONVERSATION`. */
 import { getAgentByName } from "agents";
-import type { DramatisEnv } from "../../src/dramatis.ts";
+import type { DramatisEnv } from "../../src/options.ts";
 import app, { Conversation as KillsConversation } from "../kills/worker.ts";
 
 export { Agent, Executor } from "../kills/worker.ts";

@@ -3,8 +3,9 @@
  * a budget, of which each turn leases a part. `POST /probe/OPERATION/AGENT` calls one method of an agent's actor.
  */
 import { getAgentByName } from "agents";
-import { type DramatisEnv, dramatis } from "../../src/dramatis.ts";
+import { dramatis } from "../../src/dramatis.ts";
 import { defineLibrary, definePersona } from "../../src/library/define.ts";
+import type { DramatisEnv } from "../../src/options.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import { unwrap } from "../../src/shared/errors.ts";
 

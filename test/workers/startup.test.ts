@@ -2,7 +2,8 @@
 import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type DramatisEnv, type DramatisOptions, dramatis } from "../../src/dramatis.ts";
+import { dramatis } from "../../src/dramatis.ts";
+import type { DramatisEnv, DramatisOptions } from "../../src/options.ts";
 import { answer, call, createConversation, get, persona, post, send } from "./http-client.ts";
 import { testLibrary } from "./library.ts";
 import { Play } from "./provider.ts";

@@ -4,8 +4,9 @@
  */
 import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
-import { type DramatisEnv, dramatis } from "../../../src/dramatis.ts";
+import { dramatis } from "../../../src/dramatis.ts";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../../src/library/define.ts";
+import type { DramatisEnv } from "../../../src/options.ts";
 import type { AgentApi } from "../../../src/protocol/agent-api.ts";
 import type { ConversationApi } from "../../../src/protocol/conversation-api.ts";
 import { unwrap } from "../../../src/shared/errors.ts";

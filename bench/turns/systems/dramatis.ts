@@ -5,9 +5,10 @@
 import { exports } from "cloudflare:workers";
 import { getAgentByName } from "agents";
 import { conversationRecord } from "../../../src/agents/conversation/door/create-conversation.ts";
-import { type DramatisEnv, dramatis } from "../../../src/dramatis.ts";
+import { dramatis } from "../../../src/dramatis.ts";
 import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../../src/library/define.ts";
 import type { ModelGateway } from "../../../src/model/gateway.ts";
+import type { DramatisEnv } from "../../../src/options.ts";
 import type { AgentApi } from "../../../src/protocol/agent-api.ts";
 import type { ConversationApi } from "../../../src/protocol/conversation-api.ts";
 import type { TurnView } from "../../../src/protocol/views.ts";
