@@ -92,7 +92,7 @@ export const memoryLineSchema = z
     version,
     createdAt: time,
     updatedAt: time,
-    sources: z.array(source),
+    sources: z.array(source.extend({ said: version.exactOptional() })),
     parts: z.array(memoryId),
     log: z.array(logEntry),
   })

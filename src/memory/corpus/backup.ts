@@ -42,7 +42,7 @@ export async function* memoryLines(corpus: Corpus): AsyncGenerator<Record<string
       const { n, content: _content, long: _long, ref: _ref, hash: _hash, ...same } = memory;
       const text = await corpus.texts.of(memory);
       const log = [...memories.log(n)];
-      yield { memory: { ...same, text, sources: memories.sources(n), parts: memories.parts(n), log } };
+      yield { memory: { ...same, text, sources: memories.sayingSources(n), parts: memories.parts(n), log } };
     }
     const last = page.at(-1);
     if (last === undefined) return;

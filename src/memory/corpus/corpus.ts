@@ -287,9 +287,12 @@ export class Corpus {
         ? hash === memory.hash && content?.startsWith(memory.content) === true
         : content === whole;
     const decided = changed(memory, change, cause, { hash, isSame });
-    if (decided !== null) return this.rows.apply(decided, memory, vectors);
-    for (const source of cause.sources) this.rows.memories.addSource(memory.n, source);
-    return memory;
+    const stored = decided === null ? memory : this.rows.apply(decided, memory, vectors);
+    // Who says the same text again has said it, whatever else the change brings.
+    const said = isSame ? { said: stored.version } : {};
+    if (isSame || decided === null)
+      for (const source of cause.sources) this.rows.memories.addSource(memory.n, { ...source, ...said });
+    return stored;
   }
 
   archiveOne(memory: StoredMemory, cause: Cause): StoredMemory {

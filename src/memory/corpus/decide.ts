@@ -222,9 +222,14 @@ function isEqual(a: StoredMemory, b: StoredMemory): boolean {
 /** Authors without a conversation. What others wrote has lost its sources where it has none. */
 const OWN_WORDS: ReadonlySet<MemoryAuthor["kind"]> = new Set(["principal", "import"]);
 
+/** Reports whether an entry of a log gave the memory a text. */
+export function isText({ change, newText }: MemoryLogEntry): boolean {
+  return change === "written" || newText === true;
+}
+
 /** Returns the entry by which a memory got the text that it has. `log`: the newest first. */
 export function originOfText(log: Iterable<MemoryLogEntry>): MemoryLogEntry | undefined {
-  for (const entry of log) if (entry.change === "written" || entry.newText === true) return entry;
+  for (const entry of log) if (isText(entry)) return entry;
   return undefined;
 }
 

@@ -171,7 +171,9 @@ export class Extractions {
     const equal = own ?? equals.find((memory) => sees(corpus.visibleTo(reader), memory));
     if (equal !== undefined) {
       // What it may only read gets no sources of it: the memory would go with them.
-      if (equal === own) for (const source of cause.sources) corpus.rows.memories.addSource(equal.n, source);
+      if (equal === own)
+        for (const source of cause.sources)
+          corpus.rows.memories.addSource(equal.n, { ...source, said: equal.version });
       return { status: "unchanged", memoryId: equal.id };
     }
     const time = input.time ?? body.time;

@@ -62,10 +62,13 @@ const BLANK_LOG = `UPDATE memory_log SET entry = json_set(entry, '$.before.conte
   WHERE n = ? AND json_extract(entry, '$.before.content') <> ''`;
 const REMOVE_LOG = "DELETE FROM memory_log WHERE n = ?";
 
-const ADD_SOURCE = `INSERT INTO memory_sources (conversation_id, turn_id, n, entries) VALUES (?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET entries = excluded.entries WHERE entries IS NOT excluded.entries`;
-const SOURCES = "SELECT conversation_id, turn_id, entries FROM memory_sources WHERE n = ? ORDER BY turn_id";
-const SOURCE = "SELECT entries FROM memory_sources WHERE conversation_id = ? AND turn_id = ? AND n = ?";
+/** `said` is the version of the memory by or at which the source gave its text; `NULL` where it gave none. */
+const ADD_SOURCE = `INSERT INTO memory_sources (conversation_id, turn_id, n, entries, said) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET entries = excluded.entries, said = excluded.said
+  WHERE entries IS NOT excluded.entries OR said IS NOT excluded.said`;
+const SOURCES =
+  "SELECT conversation_id, turn_id, entries, said FROM memory_sources WHERE n = ? ORDER BY turn_id";
+const SOURCE = "SELECT entries, said FROM memory_sources WHERE conversation_id = ? AND turn_id = ? AND n = ?";
 const SOURCES_OF = `SELECT turn_id, n, entries FROM memory_sources
   WHERE conversation_id = ? AND turn_id IN (SELECT value FROM json_each(?))`;
 const HAS_ORIGIN = `SELECT EXISTS (SELECT 1 FROM memory_sources WHERE n = ?1) OR EXISTS (SELECT 1 FROM memory_parts WHERE n = ?1) AS found`;
@@ -107,7 +110,12 @@ type MemoryRow = {
   created_at: number;
   updated_at: number;
 };
-type SourceRow = { conversation_id: string; turn_id: string; entries: string | null };
+type SourceRow = { conversation_id: string; turn_id: string; entries: string | null; said: number | null };
+
+/** A source, with the version of the memory by or at which it gave the text. */
+export interface SayingSource extends MemorySource {
+  said?: number;
+}
 
 export class MemoryStore {
   constructor(private readonly database: SqlDatabase) {}
@@ -241,21 +249,28 @@ export class MemoryStore {
     this.database.run(BLANK_LOG, n);
   }
 
-  /** Adds a source; of a turn that is one already the entries of both. */
-  addSource(n: number, { conversationId, turnId, entries }: MemorySource): void {
-    const [row] = this.database.all<{ entries: string | null }>(SOURCE, conversationId, turnId, n);
+  /** Adds a source; of a turn that is one already the entries of both, and the last version of which it gave the text. */
+  addSource(n: number, { conversationId, turnId, entries, said }: SayingSource): void {
+    const [row] = this.database.all<Pick<SourceRow, "entries" | "said">>(SOURCE, conversationId, turnId, n);
     const isWhole = entries === undefined || row?.entries === null;
     const all = isWhole
       ? null
       : [...new Set([...entriesOf(row?.entries ?? null), ...entries])].sort((a, b) => a - b);
-    this.database.run(ADD_SOURCE, conversationId, turnId, n, all === null ? null : JSON.stringify(all));
+    const version = Math.max(said ?? 0, row?.said ?? 0) || null;
+    const list = all === null ? null : JSON.stringify(all);
+    this.database.run(ADD_SOURCE, conversationId, turnId, n, list, version);
   }
 
   sources(n: number): MemorySource[] {
-    return this.database.all<SourceRow>(SOURCES, n).map(({ conversation_id, turn_id, entries }) => ({
+    return this.sayingSources(n).map(({ said: _, ...source }) => source);
+  }
+
+  sayingSources(n: number): SayingSource[] {
+    return this.database.all<SourceRow>(SOURCES, n).map(({ conversation_id, turn_id, entries, said }) => ({
       conversationId: conversation_id,
       turnId: turn_id,
       ...(entries !== null && { entries: entriesOf(entries) }),
+      ...(said !== null && { said }),
     }));
   }
 

@@ -18,7 +18,7 @@ const TABLES = [
   `CREATE TABLE IF NOT EXISTS memory_log (
     n INTEGER NOT NULL, version INTEGER NOT NULL, entry TEXT NOT NULL, PRIMARY KEY (n, version)) WITHOUT ROWID`,
   `CREATE TABLE IF NOT EXISTS memory_sources (
-    conversation_id TEXT NOT NULL, turn_id TEXT NOT NULL, n INTEGER NOT NULL, entries TEXT,
+    conversation_id TEXT NOT NULL, turn_id TEXT NOT NULL, n INTEGER NOT NULL, entries TEXT, said INTEGER,
     PRIMARY KEY (conversation_id, turn_id, n)) WITHOUT ROWID`,
   "CREATE INDEX IF NOT EXISTS memory_sources_by_memory ON memory_sources (n)",
   `CREATE TABLE IF NOT EXISTS memory_parts (

@@ -2,7 +2,8 @@
  * Derives memories again that have lost one of several sources.
  *
  * REDERIVE-1  A memory whose text one of its remaining sources has said, or that was written without a source, comes back to searches as it is. Its log loses its older texts and the
- *             sources that were erased. A memory whose text only an erased source has said is erased.
+ *             sources that were erased. A memory whose text only an erased source has said is erased: who changed its other members, archived it or gave an older text
+ *             has not said it.
  * REDERIVE-2  A summary is made again of the memories that are left of those it was made of, and has their sources alone. If nothing is left of
  *             them, or nothing can be made, it is erased, and what is left of them comes back to searches.
  */
@@ -10,6 +11,7 @@ import type { MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
 import { toIso } from "../../shared/time.ts";
 import type { Corpus } from "../corpus/corpus.ts";
 import { isOwnWord, originOfText } from "../corpus/decide.ts";
+import type { SayingSource } from "../corpus/memory-store.ts";
 import type { StoredMemory } from "../corpus/stored-memory.ts";
 import { causeOf, joinPart, type Member, member, type PreparedJoin } from "./joining.ts";
 
@@ -27,7 +29,7 @@ export interface PreparedTexts {
 /** Decides, in the current transaction, about a memory that was made of no others (REDERIVE-1). */
 export function rederiveAlone(corpus: Corpus, memory: StoredMemory, prepared: PreparedTexts): void {
   const { memories } = corpus.rows;
-  const sources = memories.sources(memory.n);
+  const sources = memories.sayingSources(memory.n);
   const log = [...memories.log(memory.n)];
   const isDerived = log.at(-1)?.by.kind === "consolidation";
   if (isDerived || !isSupported(log, sources)) {
@@ -38,14 +40,11 @@ export function rederiveAlone(corpus: Corpus, memory: StoredMemory, prepared: Pr
   comeBack(corpus, { ...memory, hidden: false }, prepared);
 }
 
-/** Reports whether one of these sources has said the text as it is now. */
-function isSupported(log: readonly MemoryLogEntry[], sources: readonly MemorySource[]): boolean {
+/** Reports whether one of these sources has said the text as it is now. One that changed other members has not. */
+function isSupported(log: readonly MemoryLogEntry[], sources: readonly SayingSource[]): boolean {
   if (isOwnWord(log)) return true;
-  const newest = originOfText(log);
-  // Who said the same again is in the sources alone. That counts where the memory has only ever had one text.
-  if (newest === undefined || newest.change === "written") return sources.length > 0;
-  const said = log.filter(({ version }) => version >= newest.version).flatMap((entry) => entry.sources);
-  return said.some((one) => sources.some((left) => isSame(one, left)));
+  const since = originOfText(log)?.version ?? 1;
+  return sources.some(({ said = 0 }) => said >= since);
 }
 
 function isSame(one: MemorySource, other: MemorySource): boolean {
