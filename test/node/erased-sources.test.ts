@@ -194,6 +194,60 @@ describe("MEMSRC-4 erasing many memories", () => {
   });
 });
 
+test("MEMSRC-4 what waits for its erasure takes no place of what searches find", async () => {
+  const world = new MemoryWorld();
+  const { corpus } = world;
+  const about = (n: number) => ({ content: `Ada's harbour number ${n}, a harbour.` });
+  for (let at = 0; at < 150; at += 50)
+    await corpus.write(
+      from(ONE),
+      Array.from({ length: 50 }, (_, n) => about(at + n)),
+    );
+  await corpus.write(WRITER, [{ content: "Some of the ships of her family are in the other harbour." }]);
+  const query = { query: "harbour number", limit: 5 };
+  expect((await corpus.search(EDITOR, query)).matches).toHaveLength(5);
+  erase(world, { conversationId: "conv_1" });
+  expect(corpus.rows.memories.hasCondemned()).toBe(true);
+  const { matches } = await corpus.search(EDITOR, query);
+  expect(matches.map(({ memory }) => memory.content)).toEqual([
+    "Some of the ships of her family are in the other harbour.",
+  ]);
+  expect((await corpus.search(EDITOR, { ...query, type: "note" })).matches).toEqual([]);
+});
+
+test("MEMSRC-1 entries of one turn that are named twice all go", async () => {
+  for (const entries of [[1], [5]]) {
+    const world = new MemoryWorld();
+    await world.corpus.write(from({ ...ONE, entries }), [{ content: "Ada likes tea." }]);
+    erase(world, {
+      conversationId: "conv_1",
+      turns: [
+        { turnId: "turn_1", entries: [1] },
+        { turnId: "turn_1", entries: [5] },
+      ],
+    });
+    expect((await world.corpus.list(EDITOR)).items).toEqual([]);
+  }
+});
+
+test("MEMSRC-1 a chain of thousands of summaries goes with the first", async () => {
+  const world = new MemoryWorld();
+  const { corpus } = world;
+  const derived: MemoryWriter = { ...WRITER, author: { kind: "consolidation" } };
+  const memories = await corpus.write({ ...derived, sources: [ONE] }, [{ content: "Ada's harbour." }]);
+  for (let at = 0; at < 5_000; at += 100) {
+    const inputs = Array.from({ length: 100 }, (_, n) => ({ content: `A summary, ${at + n}.` }));
+    memories.push(...(await corpus.write(derived, inputs)));
+  }
+  corpus.ports.database.transaction(() => {
+    for (const [n, { id }] of memories.entries())
+      if (n < 5_000) corpus.rows.memories.addPart(n + 2, { n: n + 1, id });
+  });
+  erase(world, { conversationId: "conv_1" });
+  expect(world.rows("memories")).toEqual([]);
+  expect(world.rows("memory_tombstones")).toHaveLength(5_001);
+});
+
 test("MEMSRC-2 the older texts of a log are blanked once, however many sources go", async () => {
   const world = new MemoryWorld();
   const sources = Array.from({ length: 6 }, (_, n) => ({ ...ONE, turnId: `turn_${n}` }));

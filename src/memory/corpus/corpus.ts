@@ -25,11 +25,13 @@ import { validate } from "../../shared/validation.ts";
 import { ContentHash } from "./content-hash.ts";
 import type { CorpusPorts } from "./corpus-ports.ts";
 import { CorpusRows } from "./corpus-rows.ts";
-import { archived, type Cause, changed, isOwnWord, staleVersion, written } from "./decide.ts";
+import { archived, type Cause, changed, staleVersion, written } from "./decide.ts";
+import { type ErasureMark, eraseWithDerived, outlivesSource } from "./erase.ts";
 import { indexQuery } from "./index-query.ts";
 import { Pruning } from "./kept-days.ts";
 import { MAX_LOG } from "./limits.ts";
 import { memoryId, numberOf } from "./memory-id.ts";
+import type { IndexResult } from "./memory-index.ts";
 import { MemoryTexts } from "./memory-texts.ts";
 import { Requests } from "./requests.ts";
 import { Rights } from "./rights.ts";
@@ -147,17 +149,17 @@ export class Corpus {
     if (!this.exists) return { matches: [], semantic: "none" as const };
     await this.#endDue();
     const numbers = (filter: CheckedFilter) => this.rows.memories.numbers(visible, filter);
-    const { matches, semantic } = await this.ports.index.search(
-      indexQuery(query, visible, numbers, this.ports.clock.now()),
+    const now = this.ports.clock.now();
+    const indexed = indexQuery(query, visible, numbers, now);
+    const first = await this.ports.index.search(indexed);
+    const found = this.#readable(visible, first);
+    if (first.matches.length < indexed.limit || found.length === first.matches.length)
+      return { matches: found, semantic: first.semantic };
+    // Some wait for their erasure, or went meanwhile: these take the places of no others.
+    const second = await this.ports.index.search(
+      indexQuery(query, visible, numbers, now, { ofRowsOnly: true }),
     );
-    const memories = this.rows.memories.byNumbers(matches.map(({ n }) => n));
-    return {
-      matches: matches.flatMap(({ n, score }) => {
-        const memory = memories.get(n);
-        return memory !== undefined && sees(visible, memory) ? [{ memory, score }] : [];
-      }),
-      semantic,
-    };
+    return { matches: this.#readable(visible, second), semantic: second.semantic };
   }
 
   /** As `MemoryApi.updateMemory`. */
@@ -307,29 +309,13 @@ export class Corpus {
   }
 
   /** Erases a memory in the current transaction, and what was made of it alone. */
-  eraseOne(memory: StoredMemory, mark: { isErased: boolean; hash: string | null }): void {
-    const { memories } = this.rows;
-    const wholes = memories.wholes(memory.n);
-    this.rows.erase(memory, this.ports.clock.now(), mark);
-    for (const n of wholes) {
-      const whole = memories.find(n);
-      if (whole !== undefined) this.lostSource(whole, mark.isErased);
-    }
+  eraseOne(memory: StoredMemory, mark: ErasureMark): void {
+    eraseWithDerived(this.rows, this.ports.clock.now(), memory, mark);
   }
 
   /** Hides a memory that has lost a source, and marks it to be derived again; erases it if it has none left and nobody wrote it. */
   lostSource(memory: StoredMemory, isErased: boolean): void {
-    const { memories, pending } = this.rows;
-    const { n } = memory;
-    if (memories.hasOrigin(n) || isOwnWord(memories.log(n))) {
-      if (memory.hidden) return;
-      // The older texts may be those of the source.
-      memories.blankLog(n);
-      this.rows.hide(memory, { hidden: true });
-      pending.rederive(n);
-    } else {
-      this.eraseOne(memory, { isErased, hash: null });
-    }
+    if (!outlivesSource(this.rows, memory)) this.eraseOne(memory, { isErased, hash: null });
   }
 
   /** Adds a memory in the current transaction. */
@@ -377,6 +363,15 @@ export class Corpus {
         : this.changeOne(known, { ...fields, key, content }, cause, { hash, vectors });
     if (request !== null) this.rows.requests.put(request, stored.id, cause.now);
     return stored;
+  }
+
+  /** Returns the memories of a result of the index that are there for the reader. */
+  #readable(visible: Visible, { matches }: IndexResult) {
+    const memories = this.rows.memories.byNumbers(matches.map(({ n }) => n));
+    return matches.flatMap(({ n, score }) => {
+      const memory = memories.get(n);
+      return memory !== undefined && sees(visible, memory) ? [{ memory, score }] : [];
+    });
   }
 
   #changeable({ reader }: MemoryWriter, id: string): StoredMemory {

@@ -6,7 +6,7 @@
  * MEMSRC-1  A memory that loses all of its sources is erased, with its log. One that loses some leaves searches, and is marked to be
  *           derived again from the others.
  * MEMSRC-3  A memory that is to be derived again is not there for any reader, any list, any export and any record until it is.
- * MEMSRC-4  What comes from an erased source is neither read nor found from the first commit on. Each commit erases a bounded number of memories;
+ * MEMSRC-4  What comes from an erased source is neither read nor found from the first commit on, and takes no place among what searches find. Each commit erases a bounded number of memories;
  *           those that are left follow, across crashes.
  */
 import type { ErasedSources } from "../../protocol/memory.ts";
@@ -24,9 +24,11 @@ export function eraseSources(corpus: Corpus, erased: ErasedSources): Promise<voi
   const { conversationId, turns } = erased;
   if (turns === undefined) memories.condemnAll(conversationId);
   else {
-    const gone = new Map(turns.map(({ turnId, entries }) => [turnId, entries ?? null]));
+    const gone = Map.groupBy(turns, ({ turnId }) => turnId);
     const sources = memories.sourcesOf(conversationId, [...gone.keys()]);
-    const touched = sources.filter(({ turnId, entries }) => isTouched(entries, gone.get(turnId) ?? null));
+    const touched = sources.filter(({ turnId, entries }) =>
+      gone.get(turnId)?.some((one) => isTouched(entries, one.entries ?? null)),
+    );
     memories.condemn(touched.map(({ n }) => n));
   }
   corpus.rows.together(() => erasePart(corpus));

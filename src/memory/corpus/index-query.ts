@@ -8,13 +8,15 @@ import type { Visible } from "./visibility.ts";
 
 /**
  * Returns the query of the index. `numbers` returns the memories that match a filter which the index does not have, and whose numbers are
- * therefore read from the rows. `now` is the time of the question, unless it names another one.
+ * therefore read from the rows; with `ofRowsOnly` they are always read, and nothing is found that the index has and the rows have not. `now` is the
+ * time of the question, unless it names another one.
  */
 export function indexQuery(
   { query, limit, now: asked, minRelevance, weights, ...filter }: z.output<typeof querySchema>,
   visible: Visible,
   numbers: (filter: CheckedFilter) => ReadonlySet<number>,
   now: number,
+  { ofRowsOnly = false } = {},
 ): IndexQuery {
   const { type, metadata, subject, speaker, session, from, before } = filter;
   return {
@@ -33,6 +35,6 @@ export function indexQuery(
       conversationId: subject?.conversationId,
     }),
     visible,
-    ...(metadata !== undefined && { allowed: numbers(filter) }),
+    ...((ofRowsOnly || metadata !== undefined) && { allowed: numbers(filter) }),
   };
 }
