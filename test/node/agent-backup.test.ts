@@ -70,7 +70,7 @@ test("BACKUP-9 MEMSRC-5 what was erased does not come back after an export and a
   expect(numberOf(written?.id ?? "")).toBe(3);
 });
 
-describe("BACKUP-10 a line that no write could have made is refused by its number, and nothing of it is stored:", () => {
+describe("BACKUP-10 BACKUP-11 a line that no write could have made is refused by its number, and nothing of it is stored:", () => {
   const long = (length: number) => "x".repeat(length);
   const changes: [what: string, change: Record<string, unknown>, at: string][] = [
     ["a time beyond the range of dates", { validFrom: 9e15 }, "/validFrom"],
@@ -147,7 +147,7 @@ describe("BACKUP-10 a line that no write could have made is refused by its numbe
   });
 });
 
-describe("a file whose lines contradict each other is refused with the line, and nothing of it is stored:", () => {
+describe("BACKUP-12 BACKUP-13 a file whose lines contradict each other is refused with the line, and nothing of it is stored:", () => {
   /** A file of two memories, of which the second is made of the first, and of an erased one. */
   async function fileOf(): Promise<{ lines: string[]; first: number }> {
     const source = new MemoryWorld();
@@ -182,33 +182,33 @@ describe("a file whose lines contradict each other is refused with the line, and
     at: number,
     why: string,
   ][] = [
-    ["BACKUP-12 a memory twice", (lines, first) => lines.toSpliced(first, 0, lines[first] ?? ""), 1, "twice"],
+    ["a memory twice", (lines, first) => lines.toSpliced(first, 0, lines[first] ?? ""), 1, "twice"],
     [
-      "BACKUP-12 two memories with one number",
+      "two memories with one number",
       (lines, first) => withMemory(lines, first + 1, { id: memoryId("1".repeat(26), 2), parts: [] }),
       1,
       "twice",
     ],
     [
-      "BACKUP-12 memories that are not in order",
+      "memories that are not in order",
       (lines, first) => lines.with(first, lines[first + 1] ?? "").with(first + 1, lines[first] ?? ""),
       1,
       "comes after",
     ],
     [
-      "BACKUP-12 an erased memory twice",
+      "an erased memory twice",
       (lines, first) => lines.toSpliced(first, 0, lines[first - 1] ?? ""),
       0,
       "twice",
     ],
     [
-      "BACKUP-12 BACKUP-13 a memory with the number of an erased one",
+      "a memory with the number of an erased one",
       (lines, first) => withMemory(lines, first, { id: memoryId("1".repeat(26), 1) }),
       0,
       "/id: .*was erased",
     ],
     [
-      "BACKUP-12 an erased memory after the memories",
+      "an erased memory after the memories",
       (lines, first) => [
         ...lines.toSpliced(first - 1, 1).slice(0, -1),
         lines[first - 1] ?? "",
@@ -218,7 +218,7 @@ describe("a file whose lines contradict each other is refused with the line, and
       "before the memories",
     ],
     [
-      "BACKUP-13 a source that is erased after the memories",
+      "a source that is erased after the memories",
       (lines) => [
         ...lines.slice(0, -1),
         JSON.stringify({ erasedSource: { conversationId: "conv_1" } }),
@@ -228,13 +228,13 @@ describe("a file whose lines contradict each other is refused with the line, and
       "before the memories",
     ],
     [
-      "BACKUP-13 a memory from an erased conversation",
+      "a memory from an erased conversation",
       (lines) => lines.toSpliced(2, 0, JSON.stringify({ erasedSource: { conversationId: "conv_1" } })),
       1,
       "/sources/0: .*erased",
     ],
     [
-      "BACKUP-13 a memory from an erased entry",
+      "a memory from an erased entry",
       (lines) => {
         const erasedSource = { conversationId: "conv_1", turnId: "turn_1", entries: [2] };
         return lines.toSpliced(2, 0, JSON.stringify({ erasedSource }));
@@ -243,7 +243,7 @@ describe("a file whose lines contradict each other is refused with the line, and
       "/sources/0: .*erased",
     ],
     [
-      "BACKUP-13 a memory that was made of an erased one",
+      "a memory that was made of an erased one",
       (lines, first) => {
         const { erasedMemory } = JSON.parse(lines[first - 1] ?? "");
         return withMemory(lines, first, { parts: [erasedMemory.id] });
@@ -279,7 +279,7 @@ describe("a file whose lines contradict each other is refused with the line, and
     expect((await world.corpus.list(EDITOR)).items).toHaveLength(2);
   });
 
-  test("BACKUP-12 also where they are in different parts of the import", async () => {
+  test("also where they are in different parts of the import", async () => {
     const { lines, first } = await fileOf();
     const { backup } = backupOf(new MemoryWorld());
     await backup.import({ from: 1, lines: lines.slice(0, first + 1), isLast: false });
