@@ -101,6 +101,11 @@ export function checkJson(value: unknown, name: string): void {
   });
 }
 
+/** Reports whether no text of a value, and no name of a member, has a lone surrogate: as JSON it would be an escape, which looks well-formed. */
+export function isUnicode(value: Json): boolean {
+  return findMalformed(value, 1, "The value") === null;
+}
+
 /** Returns the path of the first string or key with a lone surrogate. */
 function findMalformed(value: unknown, depth: number, name: string): PropertyKey[] | null {
   if (typeof value === "string") return value.isWellFormed() ? null : [];

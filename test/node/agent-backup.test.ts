@@ -1,41 +1,11 @@
 /** The import of an agent on Node: what it takes, and what is left of one that was begun anew. */
 import { describe, expect, test } from "vitest";
-import { AgentBackup } from "../../src/agents/agent/backup.ts";
-import { AgentStore } from "../../src/agents/agent/store.ts";
 import { eraseSources } from "../../src/memory/corpus/erasures.ts";
-import { numberOf } from "../../src/memory/corpus/memory-id.ts";
+import { memoryId, numberOf } from "../../src/memory/corpus/memory-id.ts";
 import { extractedSchema } from "../../src/memory/corpus/schemas.ts";
-import type { AgentIdentity } from "../../src/protocol/agent-api.ts";
 import type { ExtractedMemories, Memory } from "../../src/protocol/memory.ts";
+import { backupOf, linesOf } from "../support/agent-file.ts";
 import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";
-
-const IDENTITY: AgentIdentity = {
-  id: "keeper",
-  tenant: "acme",
-  persona: { library: "test", id: "plain" },
-  projectIds: ["default"],
-  createdAt: "2025-01-01T00:00:00.000Z",
-  updatedAt: "2025-01-01T00:00:00.000Z",
-};
-
-/** The backup of the agent of a world. */
-function backupOf(world: MemoryWorld): { backup: AgentBackup; store: AgentStore } {
-  const { database, keyValue } = world.corpus.ports;
-  const store = new AgentStore({ database, keyValue }, () => IDENTITY.id);
-  const backup = new AgentBackup({
-    ...{ database, keyValue, clock: world.clock, store, corpus: world.corpus },
-    wakeup: { arm: async () => undefined, disarm: () => undefined },
-    check: async () => IDENTITY,
-    commit: async (change) => database.transaction(change),
-  });
-  return { backup, store };
-}
-
-async function linesOf(world: MemoryWorld): Promise<string[]> {
-  const { backup, store } = backupOf(world);
-  if (store.find() === undefined) store.create(IDENTITY);
-  return (await new Response(backup.export()).text()).trimEnd().split("\n");
-}
 
 test("BACKUP-2 an import that is begun anew leaves nothing of the first one, in memory neither", async () => {
   const source = new MemoryWorld();
@@ -100,7 +70,7 @@ test("BACKUP-9 MEMSRC-5 what was erased does not come back after an export and a
   expect(numberOf(written?.id ?? "")).toBe(3);
 });
 
-describe("BACKUP-10 a line that no write could have made is refused by its number, and nothing of it is stored:", () => {
+describe("BACKUP-10 BACKUP-11 a line that no write could have made is refused by its number, and nothing of it is stored:", () => {
   const long = (length: number) => "x".repeat(length);
   const changes: [what: string, change: Record<string, unknown>, at: string][] = [
     ["a time beyond the range of dates", { validFrom: 9e15 }, "/validFrom"],
@@ -117,6 +87,20 @@ describe("BACKUP-10 a line that no write could have made is refused by its numbe
     ["a significance above 1", { significance: 1e9 }, "/significance"],
     ["a sequence below 0", { sequence: -1 }, "/sequence"],
     ["a version that is not exact", { version: Number.MAX_SAFE_INTEGER }, "/version"],
+    ["a number above the limit", { id: memoryId("0".repeat(26), 2 ** 24 + 1) }, "/id"],
+    ["a memory that is hidden", { hidden: true }, "/hidden"],
+    ["metadata that is not Unicode", { metadata: { a: ["\udc00"] } }, "/metadata"],
+    ["metadata with a name that is not Unicode", { metadata: { a: { "\ud800": 1 } } }, "/metadata"],
+    ["a beginning in the future", { createdAt: Date.parse("2100-01-01T00:00:00Z") }, "/createdAt"],
+    ["a change in the future", { updatedAt: Date.parse("2100-01-01T00:00:00Z") }, "/updatedAt"],
+    ["itself as a part", { id: memoryId("0".repeat(26), 3), parts: [memoryId("0".repeat(26), 3)] }, "/parts"],
+    [
+      "a source of a version after the memory",
+      { sources: [{ conversationId: "conv_1", turnId: "turn_1", said: 2 }] },
+      "/sources",
+    ],
+    ["a time of the log in another form", { log: [logged({ at: "Jan 1, 2025" })] }, "/log/0/at"],
+    ["a version of the log twice", { log: [logged({}), logged({})] }, "/log"],
     ["an empty name", { type: "" }, "/type"],
     ["a long name", { speaker: long(201) }, "/speaker"],
     ["an entry of the log after the memory", { log: [logged({ version: 99 })] }, "/log"],
@@ -160,6 +144,148 @@ describe("BACKUP-10 a line that no write could have made is refused by its numbe
     await expect(backup.import({ from: 1, lines: forged, isLast: true })).rejects.toMatchObject({
       message: expect.stringMatching(/^Line 3: .*\/id/),
     });
+  });
+});
+
+describe("BACKUP-12 BACKUP-13 a file whose lines contradict each other is refused with the line, and nothing of it is stored:", () => {
+  /** A file of two memories, of which the second is made of the first, and of an erased one. */
+  async function fileOf(): Promise<{ lines: string[]; first: number }> {
+    const source = new MemoryWorld();
+    const { corpus } = source;
+    const sources = [{ conversationId: "conv_1", turnId: "turn_1", entries: [1, 2] }];
+    const [gone] = await corpus.write(WRITER, [{ content: "Ada likes tea." }]);
+    await corpus.delete(WRITER, gone?.id ?? "");
+    await corpus.write({ ...WRITER, sources }, [
+      { content: "Ada has a dog." },
+      { content: "Ada has a pet." },
+    ]);
+    corpus.rows.memories.addPart(3, {
+      n: 2,
+      id: (await corpus.list(EDITOR, { order: "asc" })).items[0]?.id ?? "",
+    });
+    corpus.ports.database.transaction(() => void eraseSources(corpus, { conversationId: "conv_0" }));
+    const lines = await linesOf(source);
+    return { lines, first: lines.findIndex((line) => line.startsWith('{"memory"')) };
+  }
+  /** Returns the end of the file for as many lines. */
+  const whole = (lines: string[]) => [
+    ...lines.slice(0, -1),
+    JSON.stringify({ end: { lines: lines.length } }),
+  ];
+  const memoryIn = (lines: string[], at: number) => JSON.parse(lines[at] ?? "").memory;
+  const withMemory = (lines: string[], at: number, change: object) =>
+    lines.with(at, JSON.stringify({ memory: { ...memoryIn(lines, at), ...change } }));
+
+  const cases: [
+    what: string,
+    change: (lines: string[], first: number) => string[],
+    at: number,
+    why: string,
+  ][] = [
+    ["a memory twice", (lines, first) => lines.toSpliced(first, 0, lines[first] ?? ""), 1, "twice"],
+    [
+      "two memories with one number",
+      (lines, first) => withMemory(lines, first + 1, { id: memoryId("1".repeat(26), 2), parts: [] }),
+      1,
+      "twice",
+    ],
+    [
+      "memories that are not in order",
+      (lines, first) => lines.with(first, lines[first + 1] ?? "").with(first + 1, lines[first] ?? ""),
+      1,
+      "comes after",
+    ],
+    [
+      "an erased memory twice",
+      (lines, first) => lines.toSpliced(first, 0, lines[first - 1] ?? ""),
+      0,
+      "twice",
+    ],
+    [
+      "a memory with the number of an erased one",
+      (lines, first) => withMemory(lines, first, { id: memoryId("1".repeat(26), 1) }),
+      0,
+      "/id: .*was erased",
+    ],
+    [
+      "an erased memory after the memories",
+      (lines, first) => [
+        ...lines.toSpliced(first - 1, 1).slice(0, -1),
+        lines[first - 1] ?? "",
+        lines.at(-1) ?? "",
+      ],
+      1,
+      "before the memories",
+    ],
+    [
+      "a source that is erased after the memories",
+      (lines) => [
+        ...lines.slice(0, -1),
+        JSON.stringify({ erasedSource: { conversationId: "conv_1" } }),
+        lines.at(-1) ?? "",
+      ],
+      2,
+      "before the memories",
+    ],
+    [
+      "a memory from an erased conversation",
+      (lines) => lines.toSpliced(2, 0, JSON.stringify({ erasedSource: { conversationId: "conv_1" } })),
+      1,
+      "/sources/0: .*erased",
+    ],
+    [
+      "a memory from an erased entry",
+      (lines) => {
+        const erasedSource = { conversationId: "conv_1", turnId: "turn_1", entries: [2] };
+        return lines.toSpliced(2, 0, JSON.stringify({ erasedSource }));
+      },
+      1,
+      "/sources/0: .*erased",
+    ],
+    [
+      "a memory that was made of an erased one",
+      (lines, first) => {
+        const { erasedMemory } = JSON.parse(lines[first - 1] ?? "");
+        return withMemory(lines, first, { parts: [erasedMemory.id] });
+      },
+      0,
+      "/parts/0: .*erased",
+    ],
+    [
+      "a part with the number of another memory",
+      (lines, first) => withMemory(lines, first + 1, { parts: [memoryId("1".repeat(26), 2)] }),
+      1,
+      "/parts/0: .*another id",
+    ],
+    [
+      "a salt that differs from the first",
+      (lines, first) => lines.toSpliced(first, 0, JSON.stringify({ salt: "0".repeat(32) })),
+      0,
+      "one salt",
+    ],
+  ];
+
+  test.each(cases)("%s", async (_, change, after, why) => {
+    const { lines, first } = await fileOf();
+    const forged = whole(change(lines, first));
+    const world = new MemoryWorld();
+    const { backup } = backupOf(world);
+    await expect(backup.import({ from: 1, lines: forged, isLast: true })).rejects.toMatchObject({
+      code: "INVALID_INPUT",
+      message: expect.stringMatching(new RegExp(`^Line ${first + 1 + after}: .*${why}`)),
+    });
+    expect(world.corpus.exists).toBe(false);
+    await backup.import({ from: 1, lines, isLast: true });
+    expect((await world.corpus.list(EDITOR)).items).toHaveLength(2);
+  });
+
+  test("also where they are in different parts of the import", async () => {
+    const { lines, first } = await fileOf();
+    const { backup } = backupOf(new MemoryWorld());
+    await backup.import({ from: 1, lines: lines.slice(0, first + 1), isLast: false });
+    await expect(
+      backup.import({ from: first + 2, lines: lines.slice(first, first + 1), isLast: false }),
+    ).rejects.toMatchObject({ message: expect.stringMatching(`^Line ${first + 2}: .*twice`) });
   });
 });
 

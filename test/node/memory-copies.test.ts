@@ -265,6 +265,35 @@ describe("MEMCOPY-5 a text in the actor that waits for its object is the memory'
     expect(await checkCopies(world)).toMatchObject([{ content: "Ada lives in Oslo.", state: "current" }]);
   });
 
+  test("a long text that differs in its case alone replaces the one in the store, and the same one changes nothing", async () => {
+    const world = new MemoryWorld();
+    const write = (content: string) => world.corpus.write(WRITER, [{ content, key: "notes" }]);
+    const [memory] = await write(`${LONG} the end`);
+    await world.repair();
+    expect(await write(`${LONG} the end`)).toMatchObject([{ version: 1 }]);
+    expect(await write(`${LONG} The End`)).toMatchObject([{ version: 2 }]);
+    await world.repair();
+    expect(await world.corpus.read(EDITOR, memory?.id ?? "")).toMatchObject({ content: `${LONG} The End` });
+  });
+
+  test.each([400, 1500])(
+    "MEMORY-3 an archived text of %d characters that is written again is there, in its newest case",
+    async (length) => {
+      const world = new MemoryWorld();
+      const write = (content: string) => world.corpus.write(WRITER, [{ content, key: "notes" }]);
+      const text = "harbour ".repeat(length / 8);
+      const [memory] = await write(`${text}end`);
+      for (const next of [`${text}End`, `${text}End`]) {
+        await world.corpus.archive(WRITER, memory?.id ?? "");
+        await world.repair();
+        expect(await write(next)).toMatchObject([{ state: "current" }]);
+        await world.repair();
+        const read = await world.corpus.read(EDITOR, memory?.id ?? "");
+        expect(read).toMatchObject({ content: next, state: "current" });
+      }
+    },
+  );
+
   test.each(["short", LONG])(
     "a put that is under way when the text is replaced changes nothing: %.5s",
     async (next) => {

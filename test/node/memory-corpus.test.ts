@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { memoryId, numberOf } from "../../src/memory/corpus/memory-id.ts";
 import type { MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
+import type { Json } from "../../src/shared/json.ts";
 import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";
 
 const member = (subject: string): MemoryReader => ({
@@ -178,6 +179,13 @@ describe("MEMSTORE-1 MEMSTORE-3 invalid input changes nothing", () => {
     ["101 memories", Array.from({ length: 101 }, () => ({ content: "x" })), "INVALID_INPUT"],
     ["one empty text", [{ content: "good" }, { content: "  " }], "INVALID_INPUT"],
     ["one lone surrogate", [{ content: "good" }, { content: "\ud800" }], "INVALID_INPUT"],
+    [
+      "one lone surrogate in metadata",
+      [{ content: "good", metadata: { a: [{ b: "\udc00" }] } }],
+      "INVALID_INPUT",
+    ],
+    ["one in a name in metadata", [{ content: "good", metadata: { a: { "\udc00": 1 } } }], "INVALID_INPUT"],
+    ["metadata that nests too deep", [{ content: "good", metadata: { a: deep(100) } }], "INVALID_INPUT"],
     ["a text above 256 KiB", [{ content: "good" }, { content: "é".repeat(128 * 1024 + 1) }], "TOO_LARGE"],
     ["metadata above 16 KiB", [{ content: "good", metadata: { x: "y".repeat(16 * 1024) } }], "TOO_LARGE"],
     ["metadata that is a list", [{ content: "good", metadata: [] }], "INVALID_INPUT"],
@@ -397,3 +405,8 @@ test("an agent without memories has no tables, and answers", async () => {
   });
   expect(world.rows("sqlite_master").map(({ name }) => name)).toEqual(["_node_kv"]);
 });
+
+/** Lists in lists. */
+function deep(levels: number): Json {
+  return levels === 0 ? [] : [deep(levels - 1)];
+}

@@ -111,6 +111,29 @@ describe("rule 7: what is to be remembered", () => {
   });
 });
 
+describe("rule 7: what is to be forgotten", () => {
+  const tools = ["remember", "forget"];
+  const wish = user("Forget that my cat is called Miso.");
+
+  test("the memory that the same words would make is erased, and that is confirmed", async () => {
+    const start = [told("Other.", CAT), wish];
+    const first = await replyTo(start, { tools });
+    expect(first.toolCalls).toMatchObject([{ name: "forget", arguments: { id: "mem_1" } }]);
+    const { text } = await replyTo(answered(start, first, [{ forgotten: true }]), { tools });
+    expect(text).toBe("Offline model: I have forgotten that.");
+    const refused = [{ forgotten: false, message: "Not yours." }];
+    expect((await replyTo(answered(start, first, refused), { tools })).text).toContain("Not yours.");
+  });
+
+  test("nothing is erased that the request does not tell, or by a question", async () => {
+    const { text, toolCalls } = await replyTo([told("Other."), wish], { tools });
+    expect(toolCalls).toEqual([]);
+    expect(text).toBe(`Offline model: I remember nothing of the kind: "${CAT}"`);
+    const asked = await replyTo([told(CAT), user("Forget that my cat is called Miso?")], { tools });
+    expect(asked.toolCalls).toEqual([]);
+  });
+});
+
 describe("rule 15: memories answer questions", () => {
   test.each([
     "What is my cat called?",

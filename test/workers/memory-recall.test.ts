@@ -229,6 +229,10 @@ describe("recall", () => {
     expect(asked.memories).toHaveLength(1);
     const said = await answerOf(conversation, "Good morning!");
     expect(said).not.toHaveProperty("memories");
+    const forgotten = await answerOf(conversation, "Forget that my cat is called Miso.");
+    expect(forgotten.answer).toBe("Offline model: I have forgotten that.");
+    const again = await answerOf(await createConversation(agent), "What is the name of my cat?");
+    expect(again.answer).not.toContain("I remember");
   });
 
   test("B4 RECALL-3 the note follows the history: requests of two turns begin with the same messages, and it is not in the history", async () => {

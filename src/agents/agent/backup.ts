@@ -66,12 +66,12 @@ export class AgentBackup {
         `The import goes on with line ${begun.next}, not ${from}. Begin it anew.`,
       );
     const parsed = lines.map((line, index) => atLine(from + index, () => parseLine(line)));
-    const stores: (() => void)[] = [];
+    const stores: [line: number, store: () => void][] = [];
     for (const [index, line] of parsed.entries()) {
       try {
         if (from + index === 1) checkHeader(line, "agent");
         else if (isJsonObject(line.identity)) begun.identity = await this.#identity(line.identity);
-        else if (!("end" in line)) stores.push(await memoryStore(corpus, line));
+        else if (!("end" in line)) stores.push([from + index, await memoryStore(corpus, line)]);
       } catch (error) {
         throw inLine(from + index, error);
       }
@@ -83,7 +83,7 @@ export class AgentBackup {
     database.transaction(() => {
       if (from === 1) void wakeup.arm(ABANDONED_MS);
       if (stores.length > 0) corpus.createTables();
-      for (const store of stores) store();
+      for (const [line, store] of stores) atLine(line, store);
       keyValue.put(IMPORT, { ...begun, next: total + 1 });
     });
     if (!isLast || identity === null) return;

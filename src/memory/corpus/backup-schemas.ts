@@ -1,18 +1,21 @@
 /**
  * Checks of the lines of an agent's export that are about memory.
  *
- * BACKUP-10  A file brings no memory that a write could not have made: its names, texts, metadata and numbers have the same limits. Times have a
- *            form in ISO 8601, and an id leaves numbers for the memories that follow. So a file never makes an agent unreadable.
+ * BACKUP-10  A file brings no memory that a write could not have made: its names, texts, metadata and numbers have the same limits. Times have the
+ *            form in ISO 8601 that exports write, and an id leaves numbers for the memories that follow. So a file never makes an agent unreadable.
+ * BACKUP-11  A file brings no hidden memory: an export leaves those out, and nothing would derive one again.
  */
 import { z } from "zod";
+import { DramatisError } from "../../shared/errors.ts";
 import { UNICODE_RULE } from "../../shared/json.ts";
+import { toIso } from "../../shared/time.ts";
 import { fitsUtf8 } from "../../shared/utf8.ts";
 import { MAX_CONTENT_BYTES, MAX_INLINE_BYTES, MAX_METADATA_BYTES } from "./limits.ts";
 import { numberOf } from "./memory-id.ts";
 import { content, isOrdered, metadata, name, ORDER } from "./schemas.ts";
 
-/** The highest number of an imported memory. An id holds twice as many. */
-const MAX_NUMBER = 2 ** 34;
+/** The highest number of an imported memory. The index stands 2^32: those above are for the memories that follow. */
+const MAX_NUMBER = 2 ** 24;
 /** The highest version of an imported memory, far from where numbers are no longer exact. */
 const MAX_VERSION = 2 ** 31;
 /** Writes take the years 0 to 9999 in any zone. */
@@ -26,8 +29,8 @@ const isoTime = z
   .max(30)
   .refine((value) => {
     const at = Date.parse(value);
-    return at >= MIN_TIME && at <= MAX_TIME;
-  }, "Must be a time in ISO 8601.");
+    return at >= MIN_TIME && at <= MAX_TIME && toIso(at) === value;
+  }, "Must be a time in ISO 8601, in UTC and with milliseconds, such as 2025-01-31T12:00:00.000Z.");
 const version = z.int().min(1).max(MAX_VERSION);
 const memoryId = z.string().refine((id) => {
   const n = numberOf(id);
@@ -85,7 +88,7 @@ export const memoryLineSchema = z
     userId: name.nullable(),
     conversationId: name.nullable(),
     state: z.enum(["current", "ended", "archived"]),
-    hidden: z.boolean(),
+    hidden: z.literal(false, "Must be false: an export leaves hidden memories out."),
     tainted: z.boolean(),
     validFrom: time,
     validTo: time.nullable(),
@@ -100,6 +103,18 @@ export const memoryLineSchema = z
   .refine(({ log, version }) => log.every((entry) => entry.version <= version), {
     path: ["log"],
     message: "Must have no version after that of the memory.",
+  })
+  .refine(({ log }) => log.every(({ version }, index) => version < (log[index - 1]?.version ?? Infinity)), {
+    path: ["log"],
+    message: "Must have each version once, the newest first.",
+  })
+  .refine(({ sources, version }) => sources.every(({ said = 1 }) => said <= version), {
+    path: ["sources"],
+    message: "Must have no version after that of the memory.",
+  })
+  .refine(({ id, parts }) => parts.every((part) => (numberOf(part) ?? 0) < (numberOf(id) ?? 0)), {
+    path: ["parts"],
+    message: "Must be memories with lower numbers.",
   });
 
 export type MemoryLine = z.output<typeof memoryLineSchema>;
@@ -118,3 +133,21 @@ export const tombstoneSchema = z.strictObject({
   isErased: z.boolean(),
   hash: z.string().max(200).nullable(),
 });
+
+/**
+ * Throws `INVALID_INPUT` for a time that the clock of the agent gives to what happens, if it has not come yet. Clocks may differ by a day. `now` is in
+ * milliseconds since the epoch.
+ */
+export function checkPast<Name extends string>(
+  line: Readonly<Record<Name, number>>,
+  names: readonly Name[],
+  now: number,
+): void {
+  for (const name of names) {
+    if (line[name] <= now + DAY_MS) continue;
+    const [path, message] = [`/${name}`, "Must not be in the future."];
+    throw new DramatisError("INVALID_INPUT", `The memory is not valid: ${path}: ${message}`, {
+      errors: [{ path, message }],
+    });
+  }
+}

@@ -7,9 +7,12 @@
  * BACKUP-9  A file has what was erased: the sources, and of memories the id, the time and the salted hash, with the salt. So what was erased does not
  *           come back by an extraction after an import either.
  */
+import { DramatisError } from "../../shared/errors.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
+import { checkErasedFirst, checkMemory, checkTombstone } from "./backup-order.ts";
 import {
+  checkPast,
   type MemoryLine,
   markSchema,
   memoryLineSchema,
@@ -64,16 +67,28 @@ export async function prepareLine(
   }
   if ("erasedMemory" in line) {
     const tombstone = validate(tombstoneSchema, line.erasedMemory, "", "The erased memory");
-    return () => corpus.rows.tombstones.put({ ...tombstone, n: numberOf(tombstone.id) ?? 0 });
+    checkPast(tombstone, ["at"], corpus.ports.clock.now());
+    const n = numberOf(tombstone.id) ?? 0;
+    return () => {
+      checkTombstone(corpus, n);
+      corpus.rows.tombstones.put({ ...tombstone, n });
+    };
   }
   if ("erasedSource" in line) {
     const { conversationId, turnId, entries } = validate(markSchema, line.erasedSource, "", "The source");
     const turns = turnId === undefined ? undefined : [{ turnId, ...(entries && { entries }) }];
-    return () => corpus.rows.erased.put({ conversationId, ...(turns && { turns }) });
+    return () => {
+      checkErasedFirst(corpus);
+      corpus.rows.erased.put({ conversationId, ...(turns && { turns }) });
+    };
   }
   if (!("salt" in line)) return undefined;
-  corpus.hash.adopt(validate(saltSchema, line.salt, "", "The salt"));
-  return () => undefined;
+  const salt = validate(saltSchema, line.salt, "", "The salt");
+  const { salt: known = salt } = corpus.hash;
+  if (known !== salt)
+    throw new DramatisError("INVALID_INPUT", "An export has one salt, before the memories.");
+  corpus.hash.adopt(salt);
+  return () => checkErasedFirst(corpus);
 }
 
 /** A memory of a file, with what its transaction needs. */
@@ -85,6 +100,7 @@ interface PreparedMemory {
 
 async function prepareMemory(corpus: Corpus, value: unknown): Promise<PreparedMemory> {
   const line = validate(memoryLineSchema, value, "", "The memory");
+  checkPast(line, ["createdAt", "updatedAt"], corpus.ports.clock.now());
   const hash = await corpus.hash.of(line.userId, line.text);
   return { line, hash, vectors: await corpus.ports.index.prepare([line.text]) };
 }
@@ -97,6 +113,7 @@ function restoreMemory(corpus: Corpus, { line, hash, vectors }: PreparedMemory):
   const content = long ? excerptOf(text) : text;
   const memory: StoredMemory = { ...same, version, n, hash, long, ref: null, content };
   const { memories, pending } = corpus.rows;
+  checkMemory(corpus, line);
   corpus.rows.restore(memory);
   for (const entry of log) memories.addLog(n, entry);
   const at = toIso(corpus.ports.clock.now());

@@ -1,6 +1,7 @@
 /** Hashes of texts, by which equal facts of one user are found, and erased ones are known again. They are salted by agent. */
 import type { KeyValue } from "../../ports/key-value.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
+import { isLong } from "./stored-memory.ts";
 
 const SALT_KEY = "memory:salt";
 /** 16 bytes as hex digits. */
@@ -10,9 +11,13 @@ const END_MARKS = ".!。";
 export class ContentHash {
   constructor(private readonly keyValue: KeyValue) {}
 
-  /** Returns the hash of a text of a user, whatever its case, its spaces and the dot at its end. */
+  /**
+   * Returns the hash of a text of a user, whatever its case, its spaces and the dot at its end. That of a long text is of the very text: its row
+   * keeps an excerpt, and so the hash alone tells whether another text is the same (MEMORY-3).
+   */
   async of(userId: string | null | undefined, text: string): Promise<string> {
-    const digest = await sha256Hex(`${this.#salt()}\n${JSON.stringify(userId ?? null)}\n${normalised(text)}`);
+    const form = isLong(text) ? text : normalised(text);
+    const digest = await sha256Hex(`${this.#salt()}\n${JSON.stringify(userId ?? null)}\n${form}`);
     return digest.slice(0, HASH_LENGTH);
   }
 

@@ -44,7 +44,7 @@ import {
   listSchema,
   querySchema,
 } from "./schemas.ts";
-import { type StoredMemory, toMemory } from "./stored-memory.ts";
+import { isLong, type StoredMemory, toMemory } from "./stored-memory.ts";
 import { createTables } from "./tables.ts";
 import { checkChange, checkMayWrite, sees, shownScore, type Visible, visibleTo } from "./visibility.ts";
 
@@ -281,13 +281,9 @@ export class Corpus {
     { hash, vectors }: { hash: string; vectors: unknown },
   ): StoredMemory {
     const { content } = change;
-    const whole = content === undefined ? undefined : this.texts.inRows(memory);
-    // A text that is hidden is written anew: who says it now has said it, whatever becomes of its sources.
-    const isSame = memory.hidden
-      ? false
-      : whole === undefined
-        ? hash === memory.hash && content?.startsWith(memory.content) === true
-        : content === whole;
+    // A text that is hidden is written anew: who says it now has said it, whatever becomes of its sources. One that is archived comes back.
+    const isThere = !memory.hidden && memory.state !== "archived";
+    const isSame = isThere && content !== undefined && this.#hasText(memory, content, hash);
     const decided = changed(memory, change, cause, { hash, isSame });
     const stored = decided === null ? memory : this.rows.apply(decided, memory, vectors);
     // Who says the same text again has said it, whatever else the change brings.
@@ -363,6 +359,12 @@ export class Corpus {
         : this.changeOne(known, { ...fields, key, content }, cause, { hash, vectors });
     if (request !== null) this.rows.requests.put(request, stored.id, cause.now);
     return stored;
+  }
+
+  /** Reports whether a text is that of a memory. A long one, which the object store alone may have, is told by its hash. */
+  #hasText(memory: StoredMemory, text: string, hash: string): boolean {
+    const whole = this.texts.inRows(memory);
+    return whole === undefined ? isLong(text) && hash === memory.hash : text === whole;
   }
 
   /** Returns the memories of a result of the index that are there for the reader. */

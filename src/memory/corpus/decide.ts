@@ -7,7 +7,7 @@
  * MEMORY-2  An older text never ends a newer one, in whatever order they come: a text that was true before the current one
  *           goes into the log as ended.
  * MEMORY-4  A memory never ends before it begins.
- * MEMORY-3  Writing what is there already changes nothing.
+ * MEMORY-3  Writing what is there already changes nothing. A text that is written again where it is archived is back among what searches find.
  * MEMTAINT-1  A change by a writer whom nobody vouches for taints, whatever member it changes: types, speakers and metadata are read by models, too.
  *           A trusted new text ends the taint only where it gives those anew, or the memory has none.
  */

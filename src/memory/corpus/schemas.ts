@@ -8,7 +8,14 @@ import {
   type MemoryOperation,
 } from "../../protocol/memory.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import { isJson, isPlainObject, type Json, type JsonObject, UNICODE_RULE } from "../../shared/json.ts";
+import {
+  isJson,
+  isPlainObject,
+  isUnicode,
+  type Json,
+  type JsonObject,
+  UNICODE_RULE,
+} from "../../shared/json.ts";
 import { pageOptionsSchema } from "../../shared/page.ts";
 import { fitsUtf8 } from "../../shared/utf8.ts";
 import {
@@ -34,7 +41,7 @@ const time = z.iso
 
 export const metadata = z
   .custom<JsonObject>((value) => isPlainObject(value) && isJson(value), "Must be an object of JSON.")
-  .refine((value) => JSON.stringify(value).isWellFormed(), UNICODE_RULE);
+  .refine(isUnicode, UNICODE_RULE);
 
 const subject = z.strictObject({ userId: name.optional(), conversationId: name.optional() });
 

@@ -1,5 +1,5 @@
 /**
- * Rules 7 and 15: what an agent with memory is asked to remember, and questions that its memories answer.
+ * Rules 7 and 15: what an agent with memory is asked to remember or to forget, and questions that its memories answer.
  *
  * OFFLINE-6  A question is answered from the memories that the request tells, the most relevant first, and from nothing else: they are quoted.
  */
@@ -18,6 +18,7 @@ const MAX_WISH = 4_000;
 const MAX_READ = 2_000;
 
 const WISH = /^\s*(?:please )?remember(?: that)?:?\s+([\s\S]*\S)/i;
+const UNWISH = /^\s*(?:please )?forget(?: that)?:?\s+([\s\S]*\S)/i;
 const QUESTION =
   /^\s*(?:(?:and|but|so|hey|hi|hello|ok|okay|please|well)\b[\s,:]*){0,3}(?:(?:can|could|will|would) you )?(?:(?:please )?(?:tell|remind) me\b|what\b|who(?:m|se)?\b|when\b|where\b|which\b|why\b|how\b|(?:is|are|am|was|were|do|does|did|have|has|had)\b.{0,400}\?|remember\b.{0,400}\?)/i;
 
@@ -27,14 +28,26 @@ export function remember({ text, memories, offers }: View): OfflineAnswer | unde
   const [, wish] = WISH.exec(text) ?? [];
   if (wish === undefined || namesSecret(wish.slice(0, MAX_WISH))) return undefined;
   const content = keptWish(shorten(wish, MAX_WISH));
-  if (memories.includes(content))
+  if (memories.some((memory) => memory.content === content))
     return labelled(`I remember that already: "${shorten(content, MAX_QUOTE)}"`);
   return call("remember", { content });
+}
+
+/** Rule 7, the other way. The memory is the one that the same words would make. */
+export function forget({ text, memories, offers }: View): OfflineAnswer | undefined {
+  if (!offers("forget") || text.trimEnd().endsWith("?")) return undefined;
+  const [, wish] = UNWISH.exec(text) ?? [];
+  if (wish === undefined) return undefined;
+  const content = keptWish(shorten(wish, MAX_WISH));
+  const memory = memories.find((one) => one.content === content);
+  return memory === undefined
+    ? labelled(`I remember nothing of the kind: "${shorten(content, MAX_QUOTE)}"`)
+    : call("forget", { id: memory.id });
 }
 
 /** Rule 15. */
 export function answerFromMemory({ text, memories }: View): OfflineAnswer | undefined {
   if (memories.length === 0 || !QUESTION.test(text.slice(0, MAX_READ))) return undefined;
-  const quotes = memories.slice(0, MAX_QUOTED).map((memory) => `"${shorten(memory, MAX_QUOTE)}"`);
+  const quotes = memories.slice(0, MAX_QUOTED).map(({ content }) => `"${shorten(content, MAX_QUOTE)}"`);
   return labelled(`I remember: ${quotes.join(", ")}`);
 }

@@ -25,7 +25,8 @@ export function quoteResults({ results }: View): OfflineAnswer | undefined {
 
 function sentence(result: SeenResult): string {
   const { tool } = result;
-  if (isRemembered(result)) return "I keep that for our later conversations";
+  const done = memoryResult(result);
+  if (done !== undefined) return done;
   const { kind, text, code } = outcomeOf(result);
   switch (kind) {
     case "failed":
@@ -37,11 +38,13 @@ function sentence(result: SeenResult): string {
   }
 }
 
-/** Reports whether the platform's tool `remember` has stored a memory. */
-function isRemembered({ tool, text, failed }: SeenResult): boolean {
+/** Returns the words for what the platform's tools `remember` and `forget` have done. */
+function memoryResult({ tool, text, failed }: SeenResult): string | undefined {
   const facts = membersOf(parseJson(text));
-  const { remembered } = membersOf(facts.success === true ? facts.result : facts);
-  return tool === "remember" && !failed && isJsonObject(remembered);
+  const { remembered, forgotten } = membersOf(facts.success === true ? facts.result : facts);
+  if (failed) return undefined;
+  if (tool === "remember" && isJsonObject(remembered)) return "I keep that for our later conversations";
+  return tool === "forget" && forgotten === true ? "I have forgotten that" : undefined;
 }
 
 /** A result in words. */

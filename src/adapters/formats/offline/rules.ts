@@ -9,7 +9,7 @@ import { call, type OfflineAnswer } from "./answer.ts";
 import { say, slow, toolCommands } from "./commands.ts";
 import { delegate, putTogether } from "./delegation.ts";
 import { instanceOf } from "./instance.ts";
-import { answerFromMemory, remember } from "./memories.ts";
+import { answerFromMemory, forget, remember } from "./memories.ts";
 import { quoteNotice, quoteResults } from "./results.ts";
 import { answerInRole, listFindings } from "./roles.ts";
 import {
@@ -35,6 +35,7 @@ const RULES: readonly Rule[] = [
   listFindings,
   quoteResults,
   remember,
+  forget,
   addNote,
   listNotes,
   tellName,

@@ -2,6 +2,7 @@
 import { MESSAGE_DESCRIPTION, MODE_MEMBER } from "../../../library/agent-tool.ts";
 import { RECALLED } from "../../../library/memory/shown-memory.ts";
 import { isJsonObject, type JsonObject, parseJson } from "../../../shared/json.ts";
+import { membersOf } from "../common/json.ts";
 import type { OfflineBody, OfflineMessage } from "./wire.ts";
 
 /** The result of one tool call of the turn that is being answered. */
@@ -20,13 +21,18 @@ export interface Colleague {
   hasModes: boolean;
 }
 
+export interface ToldMemory {
+  id: string;
+  content: string;
+}
+
 export interface View {
   /** The last user message, without the name of its speaker. */
   text: string;
   /** User messages before it, oldest first. */
   earlier: readonly string[];
-  /** The texts of the memories that the request tells, the most relevant first. */
-  memories: readonly string[];
+  /** The memories that the request tells, the most relevant first. */
+  memories: readonly ToldMemory[];
   /** Results after it, in order. */
   results: readonly SeenResult[];
   /** Number of replies with tool calls after it. */
@@ -82,14 +88,14 @@ function forcedTool(tools: OfflineBody["tools"], choice: OfflineBody["toolChoice
 }
 
 /** Returns the memories of the note before the message at `last`: a line of JSON each. */
-function memoriesBefore(messages: readonly OfflineMessage[], last: number): string[] {
+function memoriesBefore(messages: readonly OfflineMessage[], last: number): ToldMemory[] {
   const note = messages
     .slice(0, Math.max(last, 0))
     .findLast(({ role, text }) => role === "system" && text.startsWith(RECALLED));
   const [, ...lines] = note?.text.split("\n") ?? [];
   return lines.flatMap((line) => {
-    const memory = parseJson(line);
-    return isJsonObject(memory) && typeof memory.content === "string" ? [memory.content] : [];
+    const { id, content } = membersOf(parseJson(line));
+    return typeof id === "string" && typeof content === "string" ? [{ id, content }] : [];
   });
 }
 
