@@ -9,9 +9,11 @@ export class LateVectors implements VectorIndex {
   /** Whether it is well, fails, or does not answer, and takes effect `lateMs` after a request. */
   mood: "well" | "down" | "late" = "well";
   lateMs = 85_000;
+  queries = 0;
   /** The ids of each upsert and of each deletion. */
   readonly upserts: string[][] = [];
   readonly deletions: string[][] = [];
+  #late: (() => void)[] = [];
 
   constructor(
     dimensions: number,
@@ -25,7 +27,13 @@ export class LateVectors implements VectorIndex {
     return [...this.inner.ids().values()].flat();
   }
 
+  /** Lets the requests take effect that were not answered. */
+  comeLate(): void {
+    for (const come of this.#late.splice(0)) come();
+  }
+
   query(vector: readonly number[], options: VectorQuery) {
+    this.queries += 1;
     return this.#answer(() => this.inner.query(vector, options));
   }
 
@@ -43,7 +51,9 @@ export class LateVectors implements VectorIndex {
     if (this.mood === "well") return effect();
     if (this.mood === "down")
       return Promise.reject(new DramatisError("UNAVAILABLE", "The index is down.", { retriable: true }));
-    this.clock.timer(this.lateMs, () => void effect());
+    const come = () => void effect();
+    this.#late.push(come);
+    this.clock.timer(this.lateMs, come);
     return new Promise(() => undefined);
   }
 }
