@@ -1,6 +1,6 @@
 /** Agents whose vectors a store such as Vectorize has, too: what it gets, what searches ask, and what goes. */
 import { describe, expect, test } from "vitest";
-import { deleteVectors, vectorNamespace } from "../../src/memory/corpus/index/owned-vectors.ts";
+import { deleteVectors, keptVectors, vectorNamespace } from "../../src/memory/corpus/index/owned-vectors.ts";
 import { IndexPool } from "../../src/memory/corpus/index/pool.ts";
 import type { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import { VectorizeVectorIndex } from "../../src/ports/workers/vectorize-index.ts";
@@ -30,7 +30,6 @@ class Deployment {
       vectors: {
         index: () => this.vectors,
         namespace: () => vectorNamespace({ tenant, id }),
-        last: () => Math.max(0, ...memories.entries.keys()),
       },
     });
     this.clock ??= memories.clock;
@@ -71,7 +70,7 @@ async function checkRightNow(memories: IndexedMemories, deployment: Deployment):
   for (const query of QUERIES) found.push(await memories.found(query));
   const { queries } = deployment.double;
   const port = memories.ports.vectors;
-  memories.restarted({ vectors: { index: () => null, namespace: async () => "", last: () => 0 } });
+  memories.restarted({ vectors: { index: () => null, namespace: async () => "" } });
   const exact = [];
   for (const query of QUERIES) exact.push(await memories.found(query));
   expect(found).toEqual(exact);
@@ -227,13 +226,14 @@ describe("Vectorize with its caps and a lag of ten seconds", () => {
     await settle(deployment, one);
     await settle(deployment, other);
     expect(deployment.double.seen()).toHaveLength(2_510);
-    const published = one.index.published();
-    expect(published).toEqual({ spaces: [1], last: 2_500 });
+    const published = one.index.keepForRemoval();
+    expect(published?.spaces).toEqual([{ number: 1, perRow: expect.any(Number) }]);
+    const rows = keptVectors(one.database, published ?? { spaces: [] });
     const owner = { tenant: "acme", id: "one" };
     let pieces = 0;
     let from: number | undefined = 0;
-    while (from !== undefined && published !== undefined) {
-      from = await deleteVectors(deployment.vectors, owner, published, from);
+    while (from !== undefined) {
+      from = await deleteVectors(deployment.vectors, owner, rows, from);
       pieces += 1;
     }
     await deployment.clock.advance(10_000);

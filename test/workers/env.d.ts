@@ -24,6 +24,7 @@ declare namespace Cloudflare {
       | "Conversation"
       | "Agent"
       | "LimitedConversation"
+      | "VectorAgent"
       | "PortHost"
       | "Sleeper"
       | "Courier"

@@ -26,6 +26,7 @@ import { testLibrary } from "./library.ts";
 import { memoryLibrary } from "./memory-library.ts";
 import { passGate, reportRun } from "./provider.ts";
 import { upkeepLibrary } from "./upkeep-library.ts";
+import { vectors } from "./vectors.ts";
 
 /** Deletes the large attachments of a conversation after they were looked up, where a message asks for it. */
 const deletesAttachments: Interceptor = {
@@ -98,6 +99,12 @@ export const { Conversation: LimitedConversation } = dramatis({
     },
   },
   limits: { turns: { perMinute: 6, burst: 3 } },
+});
+
+/** Agents with a store of vectors, whose isolate holds no index: searches ask the store. */
+export const { Agent: VectorAgent } = dramatis({
+  libraries: [testLibrary],
+  memory: { vectors: () => vectors, indexBytes: 0 },
 });
 
 /** A bare Durable Object whose storage the port tests use from inside. */

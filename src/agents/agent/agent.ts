@@ -128,7 +128,7 @@ export function createAgentClass<Env extends Cloudflare.Env>(
       store: this.#store,
       wakeup: this.#wakeups.named("removal"),
       stores: () => ports.stores(this.env),
-      vectors: () => this.publishedVectors,
+      keepVectors: () => this.keepVectors(),
       forgetMail: () => this.mailbox.forget(),
       conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
     });

@@ -133,9 +133,9 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
   /** Bounds the memory of the isolate's indexes. */
   protected abstract memoryPool(): IndexPool;
 
-  /** As `AgentMemory.publishedVectors`. */
-  protected get publishedVectors() {
-    return this.#memory.publishedVectors();
+  /** As `AgentMemory.keepVectors`. */
+  protected keepVectors() {
+    return this.#memory.keepVectors();
   }
 
   async writeMemories(writer: MemoryWriter, inputs: MemoryInput[]) {

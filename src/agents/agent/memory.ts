@@ -78,7 +78,6 @@ export class AgentMemory {
       vectors: {
         index: ports.search.vectors,
         namespace: () => vectorNamespace(ports.agent()),
-        last: () => (this.corpus.exists ? this.corpus.rows.memories.next() - 1 : 0),
       },
       awaken: () => this.#awaken(),
     });
@@ -134,9 +133,9 @@ export class AgentMemory {
     };
   }
 
-  /** Returns the vectors that the store of vectors may have of the agent. */
-  publishedVectors(): PublishedVectors | undefined {
-    return this.corpus.exists ? this.#index.published() : undefined;
+  /** Keeps, for a deletion of the agent, the numbers of the vectors that the store of vectors may have of it. Returns where they are. */
+  keepVectors(): PublishedVectors | undefined {
+    return this.corpus.exists ? this.#index.keepForRemoval() : undefined;
   }
 
   /** Brings the copies up to date. Returns the milliseconds until there is more to do. */

@@ -18,8 +18,8 @@ import { AGENT_KEYS, type AgentStore } from "./store.ts";
 export interface AgentRemovalPorts
   extends Omit<ActorRemovalPorts, "kind" | "keys" | "tombstone" | "bury" | "first"> {
   store: AgentStore;
-  /** Returns the vectors that the store of vectors may have of the agent's memories. */
-  vectors(): ActorTombstone["vectors"];
+  /** Keeps, in the transaction of the deletion, the numbers of the vectors that the store of vectors may have of the agent's memories. */
+  keepVectors(): ActorTombstone["vectors"];
   /** Finds the actor of a conversation of the tenant. */
   conversation(tenant: string, id: string): Promise<Pick<ConversationApi, "removeAgent">>;
 }
@@ -71,7 +71,7 @@ export class AgentRemoval {
         id,
         tenant,
         createdAt: Date.parse(createdAt),
-        ...defined({ vectors: this.ports.vectors() }),
+        ...defined({ vectors: this.ports.keepVectors() }),
       };
       return { armed: this.#removal.bury(owner) };
     });

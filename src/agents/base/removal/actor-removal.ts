@@ -1,4 +1,9 @@
 /** The removal of a deleted actor: the steps that every kind of actor has, noted in its tombstone. */
+import {
+  dropKeptVectors,
+  keptVectors,
+  type PublishedVectors,
+} from "../../../memory/corpus/index/owned-vectors.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { ActorStores } from "../storage/schema-upgrade.ts";
@@ -8,10 +13,12 @@ import type { OwnedStore, RemovedOwner } from "./owned-stores.ts";
 import { Removal, type RemovalStep } from "./removal.ts";
 
 /** The rest of a deleted actor: its id never refers to another one. Times are milliseconds since the epoch. */
-export interface ActorTombstone extends Omit<RemovedOwner, "kind"> {
+export interface ActorTombstone extends Omit<RemovedOwner, "kind" | "vectors"> {
   deletedAt: number;
   /** The steps of its removal that are left. */
   left: readonly string[];
+  /** The vectors that the store of vectors may have of an agent. */
+  vectors?: PublishedVectors;
   /** Where a step goes on that removes in pieces, by its name. */
   places?: Readonly<Record<string, number>>;
 }
@@ -33,8 +40,11 @@ export interface ActorRemovalPorts extends ActorStores {
   first: { name: string; run(tombstone: ActorTombstone): Promise<void> };
 }
 
-/** Time after which what was written to a store when the deletion began is there, in milliseconds. */
-const LATE_WRITE_MS = 60_000;
+/**
+ * Time after which what was written to a store when the deletion began is there, in milliseconds: a request is given up after 30 seconds, and may take
+ * effect for a minute more.
+ */
+const LATE_WRITE_MS = 90_000;
 const MAIL_PAUSE_MS = 60_000;
 /** Time between two pieces, in milliseconds. */
 const NEXT_PIECE_MS = 100;
@@ -58,7 +68,7 @@ export class ActorRemoval {
   }
 
   /** Buries the actor and arms the wake-up, in the current transaction. Call `run` after the commit, when the promise has resolved. */
-  bury(owner: Omit<RemovedOwner, "kind">): Promise<void> {
+  bury(owner: Omit<ActorTombstone, "deletedAt" | "left" | "places">): Promise<void> {
     const left = this.#steps().map(({ name }) => name);
     this.ports.bury({ ...owner, deletedAt: this.ports.clock.now(), left });
     return this.#removal.note();
@@ -116,10 +126,11 @@ export class ActorRemoval {
 
   /** Empties a store, or a piece of it. Returns the milliseconds until the next piece. */
   async #emptied({ empty }: OwnedStore, name: string): Promise<number | undefined> {
-    const { kind, tombstone, bury } = this.ports;
+    const { kind, tombstone, bury, database } = this.ports;
     const before = tombstone();
     if (before === undefined) return undefined;
-    const { tenant, id, createdAt, vectors } = before;
+    const { tenant, id, createdAt } = before;
+    const vectors = before.vectors && keptVectors(database, before.vectors);
     const owner = { kind, tenant, id, createdAt, ...defined({ vectors }) };
     const next = await empty(owner, before.places?.[name]);
     const now = tombstone();
@@ -138,6 +149,7 @@ export class ActorRemoval {
       const again = await this.#emptied(store, `late ${store.name}`);
       if (again !== undefined) return again;
     }
+    dropKeptVectors(this.ports.database);
     return undefined;
   }
 

@@ -1,10 +1,10 @@
-/** Empties an actor's own database, but for what keeps the actor addressable: the SDK's tables, and its mailbox. */
+/** Empties an actor's own database, but for what keeps the actor addressable, the SDK's tables and its mailbox, and for the numbers of vectors to delete. */
 import type { ActorStores } from "../storage/schema-upgrade.ts";
 
 /** The platform's own tables begin with an underscore. */
 const TABLES = `SELECT name, sql LIKE 'CREATE VIRTUAL%' AS is_virtual FROM sqlite_master
   WHERE type = 'table' AND name NOT GLOB 'cf_agent*' AND name NOT GLOB '_*' AND name NOT GLOB 'sqlite_*'
-    AND name NOT GLOB 'mailbox_*'
+    AND name NOT GLOB 'mailbox_*' AND name <> 'removed_vectors'
   ORDER BY is_virtual DESC`;
 /** The tables of sessions stay, empty: the actor's base expects them. */
 const SESSION_TABLES = `SELECT name FROM sqlite_master

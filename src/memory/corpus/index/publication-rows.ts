@@ -1,6 +1,9 @@
-/** Rows about a store of vectors: blocks that it may lack vectors of, and memories whose vectors it must forget, each with the time of the last request. */
+/**
+ * Rows about a store of vectors, each with the time of the last request: blocks that it may lack vectors of, memories whose vectors it must forget, and
+ * blocks of a space that was withdrawn.
+ */
 import type { SqlDatabase } from "../../../ports/sql-database.ts";
-import { type GONE, keyOf, SENDS, SPAN, type SpaceRows } from "./space-rows.ts";
+import { type GONE, keyOf, type LEFT, type SENDS, SPAN, type SpaceRows } from "./space-rows.ts";
 
 const ADD = "INSERT OR REPLACE INTO memory_index (key, data) VALUES (?, ?)";
 const ADD_ALL =
@@ -15,7 +18,7 @@ export interface PublicationRow {
   sentAt: number | null;
 }
 
-export type PublicationKind = typeof SENDS | typeof GONE;
+export type PublicationKind = typeof SENDS | typeof GONE | typeof LEFT;
 
 export class PublicationRows {
   constructor(
@@ -33,9 +36,9 @@ export class PublicationRows {
   }
 
   /** Puts a row for every block that has vectors. */
-  sendAll(rows: SpaceRows): void {
+  putAll(kind: PublicationKind, rows: SpaceRows): void {
     const [from, to] = rows.vectorKeys;
-    this.database.run(ADD_ALL, keyOf(this.space, SENDS, 0) - from, from, to);
+    this.database.run(ADD_ALL, keyOf(this.space, kind, 0) - from, from, to);
   }
 
   /** Returns rows from `from` on, before `to`, ascending. */

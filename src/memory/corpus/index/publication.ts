@@ -13,16 +13,14 @@ import type { Clock } from "../../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../../ports/deadline.ts";
 import type { KeyValue } from "../../../ports/key-value.ts";
 import type { ActorDatabase } from "../../../ports/sql-database.ts";
-import {
-  MAX_DELETED,
-  MAX_IDS_ONLY,
-  type StoredVector,
-  type VectorIndex,
-} from "../../../ports/vector-index.ts";
+import { MAX_IDS_ONLY, type StoredVector, type VectorIndex } from "../../../ports/vector-index.ts";
 import { SENT, SETTLED, UNSENT, type VectorBlock } from "./blocks.ts";
+import { Forgetting } from "./forgetting.ts";
+import { keepVectors, type PublishedVectors } from "./owned-vectors.ts";
 import { type PublicationRow, PublicationRows } from "./publication-rows.ts";
-import { GONE, SENDS, SpaceEdit, SpaceRows } from "./space-rows.ts";
-import { activeSpace, publishing, type Space, type SpacesState } from "./spaces.ts";
+import { GONE, LEFT, SENDS, SpaceEdit, SpaceRows } from "./space-rows.ts";
+import { activeSpace, publishing, type Space, type SpacesState, withdrawing } from "./spaces.ts";
+import { idOf, numberOf } from "./vector-ids.ts";
 
 /** Time after which a request has taken effect, and queries see it, in milliseconds. */
 const SETTLED_MS = 60_000;
@@ -46,8 +44,6 @@ export interface VectorStore {
   index(): VectorIndex | null;
   /** Returns the name of the agent's own namespace. */
   namespace(): Promise<string>;
-  /** Returns the greatest key that a memory has had. */
-  last(): number;
 }
 
 export interface PublicationPorts {
@@ -57,6 +53,8 @@ export interface PublicationPorts {
   store?: VectorStore;
   state(): SpacesState;
   save(state: SpacesState): void;
+  /** Returns the number of memories. */
+  size(): number;
   /** Writes the changes of a space. */
   changed(space: Space, edit: SpaceEdit): void;
 }
@@ -80,7 +78,15 @@ export interface PublicationStatus {
 }
 
 export class Publication {
-  constructor(private readonly ports: PublicationPorts) {}
+  readonly #forgetting: Forgetting;
+
+  constructor(private readonly ports: PublicationPorts) {
+    this.#forgetting = new Forgetting({
+      ...ports,
+      settledMs: SETTLED_MS,
+      delete: (ids) => this.#ask(CHANGE_MS, (index, namespace) => index.delete(namespace, ids)),
+    });
+  }
 
   /** Notes the changes of a space, in their transaction. */
   note(space: Space, { put, gone, rows }: SpaceEdit, { published }: SpacesState): void {
@@ -124,15 +130,13 @@ export class Publication {
   get waitMs(): number | undefined {
     const { store, state, clock } = this.ports;
     if ((store?.index() ?? null) === null) return undefined;
-    const { active, published, withdrawn = [] } = state();
+    const { active, published } = state();
     const now = clock.now();
-    const times: number[] = [];
-    if ((active !== null && active !== published) || withdrawn.length > 0) times.push(now);
+    const times = this.#forgetting.dueTimes();
+    if (active !== null && active !== published) times.push(now);
     if (published !== undefined) {
-      const rows = this.#rows(published);
-      for (const kind of [SENDS, GONE] as const)
-        for (const { sentAt } of rows.list(kind, ROWS_AT_ONCE))
-          times.push(sentAt === null ? now : sentAt + SETTLED_MS);
+      for (const { sentAt } of this.#rows(published).list(SENDS, ROWS_AT_ONCE))
+        times.push(sentAt === null ? now : sentAt + SETTLED_MS);
     }
     if (times.length === 0) return undefined;
     const retryAt = this.#isPaused ? (this.#failure?.retryAt ?? now) : now;
@@ -143,28 +147,44 @@ export class Publication {
     const { store, state } = this.ports;
     if ((store?.index() ?? null) === null) return undefined;
     const current = state();
-    const { active, published, withdrawn = [] } = current;
+    const { active, published } = current;
     const space = current.spaces.find(({ number }) => number === published);
-    const isToBegin = active !== null && active !== published ? (store?.last() ?? 0) : 0;
-    let pending = withdrawn.reduce((sum, { to }) => sum + to, isToBegin);
+    const size = this.ports.size();
+    let pending = this.#forgetting.count() + (active !== null && active !== published ? size : 0);
     if (space !== undefined) {
-      const [rows, noted] = [new SpaceRows(this.ports.database, space), this.#rows(space.number)];
-      const blocks = Math.min(noted.count(SENDS) * rows.vectorsPerRow, store?.last() ?? 0);
-      pending += blocks + noted.count(GONE);
+      const { vectorsPerRow } = new SpaceRows(this.ports.database, space);
+      pending += Math.min(this.#rows(space.number).count(SENDS) * vectorsPerRow, size);
     }
     const { message, since, isOver } = this.#failure ?? {};
     const isFailing = message !== undefined && since !== undefined && isOver !== true;
     return { pending, ...(isFailing && { error: { message, since } }) };
   }
 
-  /** Returns the spaces and the greatest key of the vectors that the store may have; `undefined` if it never got one. */
-  published(): { spaces: number[]; last: number } | undefined {
-    const { published, withdrawn = [] } = this.ports.state();
-    if (published === undefined) return undefined;
-    return {
-      spaces: [published, ...withdrawn.map(({ number }) => number)],
-      last: this.ports.store?.last() ?? 0,
-    };
+  /**
+   * Keeps the numbers of the vectors that the store may have, for a deletion of the agent, in its transaction. Returns their spaces; `undefined` if the
+   * store never got one.
+   */
+  keepForRemoval(): PublishedVectors | undefined {
+    const { database, state } = this.ports;
+    const { spaces: used } = state();
+    const spaces = this.#forgetting.spaces();
+    for (const space of spaces) {
+      const one = used.find(({ number }) => number === space.number);
+      keepVectors(database, space, one && new SpaceRows(database, one).vectorKeys);
+    }
+    return spaces.length === 0 ? undefined : { spaces };
+  }
+
+  /** Returns the state in which a published space that `next` no longer has is withdrawn, and keeps its numbers, in the transaction that saves it. */
+  withdrawn(next: SpacesState): SpacesState {
+    const { database, state } = this.ports;
+    const { published, spaces } = next;
+    if (published === undefined || spaces.some(({ number }) => number === published)) return next;
+    const old = state().spaces.find(({ number }) => number === published);
+    if (old === undefined) return next;
+    const rows = new SpaceRows(database, old);
+    this.#rows(old.number).putAll(LEFT, rows);
+    return withdrawing(next, { number: old.number, perRow: rows.vectorsPerRow });
   }
 
   /** Does a part of the work. Returns whether there may be more to do at once. Never rejects. */
@@ -172,7 +192,7 @@ export class Publication {
     if ((this.ports.store?.index() ?? null) === null || this.#isPaused) return false;
     try {
       this.#begin();
-      const isDone = (await this.#forget()) || (await this.#withdraw()) || (await this.#send());
+      const isDone = (await this.#forgetting.pump()) || (await this.#send());
       this.#succeeded();
       return isDone;
     } catch (error) {
@@ -183,53 +203,14 @@ export class Publication {
 
   /** Turns to the space that searches use now. */
   #begin(): void {
-    const { database, state, save, store } = this.ports;
+    const { database, state, save } = this.ports;
     const before = state();
     const space = activeSpace(before);
     if (space === undefined || space.number === before.published) return;
     database.transaction(() => {
-      if (space.embedder !== null) this.#rows(space.number).sendAll(new SpaceRows(database, space));
-      save(publishing(before, store?.last() ?? 0));
+      if (space.embedder !== null) this.#rows(space.number).putAll(SENDS, new SpaceRows(database, space));
+      save(publishing(before));
     });
-  }
-
-  /** Deletes vectors of memories that are gone. Returns whether there were some. */
-  async #forget(): Promise<boolean> {
-    const space = this.ports.state().published;
-    if (space === undefined) return false;
-    const rows = this.#rows(space);
-    const due = rows
-      .list(GONE, ROWS_AT_ONCE)
-      .filter((row) => this.#isDue(row))
-      .slice(0, MAX_DELETED);
-    if (due.length === 0) return false;
-    const sentAt = this.ports.clock.now();
-    const ids = due.map(({ at }) => idOf(space, at));
-    await this.#ask(CHANGE_MS, (index, namespace) => index.delete(namespace, ids));
-    this.ports.database.transaction(() => {
-      for (const { at, sentAt: before } of due) {
-        const [now] = rows.list(GONE, 1, at, at + 1);
-        // One that went again meanwhile is deleted anew.
-        if (now === undefined || now.sentAt !== before) continue;
-        if (before === null) rows.put(GONE, { at, sentAt });
-        else rows.remove(GONE, at);
-      }
-    });
-    return true;
-  }
-
-  /** Deletes vectors of a space that is no longer used. Returns whether there were some. */
-  async #withdraw(): Promise<boolean> {
-    const [first] = this.ports.state().withdrawn ?? [];
-    if (first === undefined) return false;
-    const from = Math.max(1, first.to - MAX_DELETED + 1);
-    const ids = Array.from({ length: first.to - from + 1 }, (_, n) => idOf(first.number, from + n));
-    if (ids.length > 0) await this.#ask(CHANGE_MS, (index, namespace) => index.delete(namespace, ids));
-    const { withdrawn = [], ...state } = this.ports.state();
-    const others = withdrawn.filter(({ number }) => number !== first.number);
-    const left = from > 1 ? [{ number: first.number, to: from - 1 }] : [];
-    this.ports.save({ ...state, withdrawn: [...left, ...others] });
-    return true;
   }
 
   /** Sends vectors, and settles those that were sent long enough ago. Returns whether there were some. */
@@ -360,14 +341,4 @@ function unsent(space: number, first: number, block: VectorBlock, waiting: Reado
     vectors.push({ id: idOf(space, n), values, n, hash: block.hashes[place] ?? 0 });
   }
   return vectors;
-}
-
-/** Returns the id of a memory's vector, which names its space: vectors of two embedders may be in the store while one replaces the other. */
-export function idOf(space: number, n: number): string {
-  return `${space}.${n}`;
-}
-
-function numberOf(space: number, id: string): number | undefined {
-  const [of, n] = id.split(".");
-  return of === String(space) ? Number(n) : undefined;
 }

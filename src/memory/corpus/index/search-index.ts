@@ -82,6 +82,7 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     this.#publication = new Publication({
       ...ports,
       ...defined({ store }),
+      size: () => this.#fullText.size(),
       state: () => this.#state(),
       save: (state) => this.#save(state),
       changed: (space, edit) => this.#flush(space, edit),
@@ -151,7 +152,7 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
       } catch (error) {
         if (!(error instanceof UnreadableBlock) || attempt > 2) throw error;
         console.error("The memory's index cannot be read and is built again.", error);
-        this.#save(unreadable(this.#state(), space.number));
+        this.ports.database.transaction(() => this.#save(unreadable(this.#state(), space.number)));
       }
     }
   }
@@ -181,9 +182,9 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
     return { ...this.#jobs.status(), ...defined({ vectors: this.#publication.status() }) };
   }
 
-  /** As `Publication.published`. */
-  published() {
-    return this.#publication.published();
+  /** As `Publication.keepForRemoval`. */
+  keepForRemoval() {
+    return this.#publication.keepForRemoval();
   }
 
   /** Forgets what is loaded. */
@@ -359,7 +360,7 @@ export class SearchIndex implements MemoryIndex<PreparedVectors> {
   }
 
   #save(state: SpacesState): void {
-    this.ports.keyValue.put(STATE_KEY, state);
+    this.ports.keyValue.put(STATE_KEY, this.#publication.withdrawn(state));
   }
 }
 

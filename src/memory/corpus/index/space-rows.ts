@@ -27,11 +27,14 @@ const MAX_JOINED_DIMENSIONS = 256;
 
 /** Kinds of rows of a space. */
 const [BLOCKS, VECTORS, MARKS] = [0, 1, 2];
-/** Kinds of rows that tell of a store of vectors: blocks with vectors that it may lack, and memories whose vectors it must forget. */
-export const [SENDS, GONE] = [3, 4];
+/**
+ * Kinds of rows about a store of vectors: blocks with vectors that it may lack, memories whose vectors it must forget, and blocks of a space that
+ * searches no longer use, all of whose vectors it must forget.
+ */
+export const [SENDS, GONE, LEFT] = [3, 4, 5];
 const KINDS = 8;
-/** Keys of memories are below. */
-export const SPAN = 2 ** 32;
+/** Numbers of memories are below: an id has room for half of them. Keys stay exact for 16 000 spaces. */
+export const SPAN = 2 ** 36;
 
 const CREATE = "CREATE TABLE IF NOT EXISTS memory_index (key INTEGER PRIMARY KEY, data BLOB NOT NULL)";
 const READ = "SELECT data FROM memory_index WHERE key = ?";
@@ -51,9 +54,9 @@ export function createIndexTable(database: SqlDatabase): void {
   database.run(CREATE);
 }
 
-/** Deletes at most `limit` rows of a space. Returns whether rows may be left. */
+/** Deletes at most `limit` rows of a space, but for those of vectors that a store must forget. Returns whether rows may be left. */
 export function deleteRows(database: SqlDatabase, space: number, limit: number): boolean {
-  const [from, to] = [keyOf(space, BLOCKS, 0), keyOf(space + 1, BLOCKS, 0)];
+  const [from, to] = [keyOf(space, BLOCKS, 0), keyOf(space, GONE, 0)];
   database.run(REMOVE_RANGE, from, to, limit);
   return database.all(RANGE, from, to, 1).length > 0;
 }
@@ -194,6 +197,12 @@ const EMPTY = new Uint8Array();
 /** Returns the key of a row. */
 export function keyOf(space: number, kind: number, at: number): number {
   return (space * KINDS + kind) * SPAN + at;
+}
+
+/** Returns the parts of the key of a row. */
+export function partsOf(key: number): { space: number; kind: number; at: number } {
+  const of = Math.floor(key / SPAN);
+  return { space: Math.floor(of / KINDS), kind: of % KINDS, at: key % SPAN };
 }
 
 /** Returns how many memories of so many bytes a row has. */

@@ -17,6 +17,12 @@ export interface Space {
   filledTo: number | null;
 }
 
+/** A space whose vectors a store got, and the number of vectors of a row. */
+export interface SentSpace {
+  number: number;
+  perRow: number;
+}
+
 /** The stored state of the spaces. */
 export interface SpacesState {
   spaces: Space[];
@@ -28,8 +34,8 @@ export interface SpacesState {
   last: number;
   /** The space whose vectors the store of vectors gets, once there was one. */
   published?: number;
-  /** Spaces whose vectors the store must forget, from memory `to` down. */
-  withdrawn?: { number: number; to: number }[];
+  /** Spaces that the store got and searches no longer use. It must forget all of their vectors. */
+  withdrawn?: SentSpace[];
 }
 
 export const NO_SPACES: SpacesState = { spaces: [], active: null, dropped: [], last: 0 };
@@ -71,12 +77,15 @@ export function filled(
   return activated({ ...state, spaces }, number, hasAllVectors);
 }
 
-/** Returns the state in which the active space is the one that the store of vectors gets. `last`: the greatest key that a memory has had. */
-export function publishing(state: SpacesState, last: number): SpacesState {
-  const { active, published, withdrawn = [] } = state;
-  if (active === null || active === published) return state;
-  const old = published === undefined ? [] : [{ number: published, to: last }];
-  return { ...state, published: active, withdrawn: [...withdrawn, ...old] };
+/** Returns the state in which the active space is the one that the store of vectors gets. */
+export function publishing(state: SpacesState): SpacesState {
+  return state.active === null ? state : { ...state, published: state.active };
+}
+
+/** Returns the state in which the store of vectors must forget the space that it got. */
+export function withdrawing(state: SpacesState, space: SentSpace): SpacesState {
+  const { published: _, withdrawn = [], ...others } = state;
+  return { ...others, withdrawn: [...withdrawn, space] };
 }
 
 /** Returns the state without the spaces that cannot be read. */

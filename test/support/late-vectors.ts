@@ -1,0 +1,59 @@
+/** A store of vectors whose requests can fail, or go unanswered and take effect later. */
+import type { Clock } from "../../src/ports/clock.ts";
+import { MemoryVectorIndex } from "../../src/ports/node/memory-vector-index.ts";
+import type { StoredVector, VectorIndex, VectorQuery } from "../../src/ports/vector-index.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
+
+export class LateVectors implements VectorIndex {
+  readonly inner: MemoryVectorIndex;
+  /** Whether it is well, fails, or does not answer, and takes effect `lateMs` after a request. */
+  mood: "well" | "down" | "late" = "well";
+  lateMs = 85_000;
+  queries = 0;
+  /** The ids of each upsert and of each deletion. */
+  readonly upserts: string[][] = [];
+  readonly deletions: string[][] = [];
+  #late: (() => void)[] = [];
+
+  constructor(
+    dimensions: number,
+    private readonly clock: Pick<Clock, "timer">,
+  ) {
+    this.inner = new MemoryVectorIndex(dimensions);
+  }
+
+  /** Returns the ids that are there. */
+  ids(): string[] {
+    return [...this.inner.ids().values()].flat();
+  }
+
+  /** Lets the requests take effect that were not answered. */
+  comeLate(): void {
+    for (const come of this.#late.splice(0)) come();
+  }
+
+  query(vector: readonly number[], options: VectorQuery) {
+    this.queries += 1;
+    return this.#answer(() => this.inner.query(vector, options));
+  }
+
+  upsert(namespace: string, vectors: readonly StoredVector[]): Promise<void> {
+    this.upserts.push(vectors.map(({ id }) => id));
+    return this.#answer(() => this.inner.upsert(namespace, vectors));
+  }
+
+  delete(namespace: string, ids: readonly string[]): Promise<void> {
+    this.deletions.push([...ids]);
+    return this.#answer(() => this.inner.delete(namespace, ids));
+  }
+
+  #answer<Value>(effect: () => Promise<Value>): Promise<Value> {
+    if (this.mood === "well") return effect();
+    if (this.mood === "down")
+      return Promise.reject(new DramatisError("UNAVAILABLE", "The index is down.", { retriable: true }));
+    const come = () => void effect();
+    this.#late.push(come);
+    this.clock.timer(this.lateMs, come);
+    return new Promise(() => undefined);
+  }
+}
