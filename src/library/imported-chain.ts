@@ -5,8 +5,8 @@
  *           deployer trusts. A task is deployed only where it equals the deployed one; any other is an author's, so that its
  *           requests reach only hosts that the deployer lists. Code is named and never brought.
  * BACKUP-8  What runs deployed code promises no more about repeating it than the code does today, and needs the approvals that it needs today.
- * BACKUP-14 All that a conversation has pinned has the form and the limits of what authors post, down to the actions of tasks and the workflows of
- *           hooks. So no file makes a conversation that cannot be read or run.
+ * BACKUP-14  All that a conversation has pinned has the form and the limits of what authors post, down to the actions of tasks and the workflows of
+ *            hooks. So no file makes a conversation that cannot be read or run.
  */
 import type { z } from "zod";
 import type { ModelProfile } from "../model/profile.ts";
