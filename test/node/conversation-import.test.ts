@@ -17,6 +17,9 @@ import { conversationViews } from "../support/releases/views.ts";
 const RELEASES = join(import.meta.dirname, "../fixtures/releases");
 const ADMIN: Principal = { subject: "ada", tenant: "acme", roles: ["admin"] };
 
+/** A line of a file. */
+type Loose = ReturnType<typeof JSON.parse>;
+
 /** The backup of the conversation of a stage. */
 function backupOf(
   { database, keyValue, clock, code }: Stage,
@@ -77,6 +80,41 @@ test.each(readdirSync(RELEASES))(
     await exerciseAll(stage, life);
   },
 );
+
+test.each<[what: string, of: (line: Loose) => boolean, change: (line: Loose) => unknown]>([
+  ["a turn with a stem that is none", ({ turn }) => turn !== undefined, ({ turn }) => (turn.stem = "conv_1")],
+  [
+    "a message with a part that is none",
+    ({ turn }) => turn?.input !== undefined,
+    ({ turn }) => (turn.input = [null]),
+  ],
+  [
+    "an operation with attempts without end",
+    ({ turn }) => turn?.operations?.length > 0,
+    ({ turn }) => (turn.operations[0].attempt = 2 ** 52),
+  ],
+  ["a time that no date has", ({ event }) => event !== undefined, ({ event }) => (event.timestamp = 9e15)],
+  [
+    "a beginning that no date has",
+    ({ record }) => record !== undefined,
+    ({ record }) => (record.createdAt = 9e15),
+  ],
+])("BACKUP-15 a file with %s is refused, and nothing is visible", async (_, of, change) => {
+  const lines = await recordedLines("0.3.0");
+  const values = lines.map((line): Loose => JSON.parse(line));
+  const found = values.find(of);
+  change(found);
+  const stage = new Stage(undefined, 13);
+  const life = stage.begin();
+  const file = values.map((value) => JSON.stringify(value));
+  expect(file).not.toEqual(lines);
+  await expect(
+    backupOf(stage, life).import(ADMIN, { from: 1, lines: file, isLast: true }),
+  ).rejects.toMatchObject({
+    code: "INVALID_INPUT",
+  });
+  expect(life.runtime.exists).toBe(false);
+});
 
 test("BACKUP-2 BACKUP-15 of a file of a conversation with one value changed everything works afterwards, or nothing is visible", async () => {
   const lines = await recordedLines("0.3.0");
