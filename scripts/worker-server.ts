@@ -5,10 +5,12 @@
  * START-4  No debugger listens: whoever may connect to wrangler's inspector reads the Worker's memory, and with it
  *          AUTH_SECRET. The command `wrangler dev` always opens one, so this script starts the server by wrangler's API.
  * START-6  The Worker has its own address as `DRAMATIS_URL`, unless its variables name another.
+ * START-7  The server ends as soon as the process that takes its requests has ended, which wrangler notices only after seconds.
  * START-5  A build does not disturb a running server: it serves its own copy of the static files, in the state folder.
  */
 import { once } from "node:events";
 import { cpSync, readFileSync, rmSync } from "node:fs";
+import { connect } from "node:net";
 import { dirname, join } from "node:path";
 import { parseArgs, parseEnv } from "node:util";
 import { unstable_startWorker } from "wrangler";
@@ -43,6 +45,22 @@ function ownAddress(): Record<string, { type: "plain_text"; value: string }> {
   return { DRAMATIS_URL: { type: "plain_text", value: `http://${HOST}:${port}` } };
 }
 
+/** Keeps a connection to a port. Resolves when nothing listens there any more (START-7). */
+async function untilRefused(to: number): Promise<void> {
+  for (;;) {
+    const socket = connect(to, HOST);
+    try {
+      await once(socket, "connect");
+    } catch {
+      return;
+    }
+    // A server may close a connection that is idle, or reset it when it ends.
+    socket.on("error", () => {});
+    socket.resume();
+    await once(socket, "close");
+  }
+}
+
 const worker = await unstable_startWorker({
   config,
   ...(envFile === undefined ? {} : { envFiles: [envFile] }),
@@ -50,8 +68,16 @@ const worker = await unstable_startWorker({
   bindings: { DRAMATIS_LOCAL: { type: "plain_text", value: "1" }, ...ownAddress() },
   dev: { inspector: false, persist, server: { hostname: HOST, port: Number(port) } },
 });
+let isStopping = false;
 for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) {
-  process.on(signal, () => void worker.dispose().finally(() => process.exit(0)));
+  process.on(signal, () => {
+    isStopping = true;
+    void worker.dispose().finally(() => process.exit(0));
+  });
 }
+const { port: served } = await worker.url;
+void untilRefused(Number(served)).then(() => {
+  if (!isStopping) process.exit(1);
+});
 // Rejects with an error of the server, which then ends this process.
 await once(worker.raw, "teardown");

@@ -5,12 +5,22 @@
  *           deployer trusts. A task is deployed only where it equals the deployed one; any other is an author's, so that its
  *           requests reach only hosts that the deployer lists. Code is named and never brought.
  * BACKUP-8  What runs deployed code promises no more about repeating it than the code does today, and needs the approvals that it needs today.
+ * BACKUP-14  All that a conversation has pinned has the form and the limits of what authors post, down to the actions of tasks and the workflows of
+ *            hooks. So no file makes a conversation that cannot be read or run.
  */
-import { z } from "zod";
+import type { z } from "zod";
 import type { ModelProfile } from "../model/profile.ts";
-import type { PinnedHook, PinnedTool, ToolDefinition, VersionChain } from "../protocol/definitions.ts";
+import type { ToolEffect } from "../protocol/definition-parts.ts";
+import type {
+  HookName,
+  PinnedHook,
+  PinnedTool,
+  ToolDefinition,
+  VersionChain,
+} from "../protocol/definitions.ts";
 import type { PinnedNodeTask, PinnedWorkflow } from "../protocol/pinned-workflow.ts";
-import type { PinnedAction, PinnedTask } from "../protocol/task-definition.ts";
+import type { PinnedAction, PinnedStep, PinnedTask } from "../protocol/task-definition.ts";
+import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { canonicalJson, type Json } from "../shared/json.ts";
 import { validate } from "../shared/validation.ts";
@@ -19,53 +29,15 @@ import { hostIssues } from "./author-tasks.ts";
 import { type LibraryPorts, refuseUntrusted } from "./authoring.ts";
 import type { DeployedCode } from "./deployed-code.ts";
 import { strictest } from "./effects.ts";
+import { checkHookFit } from "./hook-fit.ts";
+import { below, CHAIN, checkedPinnedTask, checkedPinnedWorkflow } from "./imported-parts.ts";
+import { chainSchema } from "./imported-schemas.ts";
+import { checkPrices } from "./prices.ts";
 import { type DefinitionKey, formatReference, parseReference } from "./reference.ts";
-import { modelProfileSchema } from "./schemas.ts";
+import { checkSize, refuseEqualNames } from "./resolve.ts";
+import { refuseQuestion } from "./tasks/pin.ts";
 import { WORKFLOW_DEFAULTS, workflowTarget } from "./workflow-tool.ts";
-
-const profilePin = z.looseObject({ id: z.string(), definition: modelProfileSchema });
-const effect = z.enum(["pure", "idempotent", "once"]);
-const place = { library: z.string(), id: z.string(), effect };
-const action = z.looseObject({
-  kind: z.string(),
-  hosts: z.array(z.string()).exactOptional(),
-  profile: modelProfileSchema.exactOptional(),
-  library: z.string().exactOptional(),
-  id: z.string().exactOptional(),
-  effect: effect.exactOptional(),
-});
-const task = z.looseObject({
-  library: z.string().exactOptional(),
-  id: z.string(),
-  version: z.int(),
-  hash: z.string(),
-  steps: z.array(z.looseObject({ ref: z.string(), action })),
-  authored: z.literal(true).exactOptional(),
-});
-const workflow = z.looseObject({
-  library: z.string(),
-  id: z.string(),
-  tasks: z.record(z.string(), z.looseObject({ ...place, task: task.exactOptional() })),
-  get workflows() {
-    return z.record(z.string(), workflow);
-  },
-});
-const hook = z.looseObject({ ...place, task: task.exactOptional(), workflow: workflow.exactOptional() });
-const chainSchema = z.looseObject({
-  persona: z.looseObject({ id: z.string(), definition: z.looseObject({}) }),
-  tools: z.array(
-    z.looseObject({
-      id: z.string(),
-      definition: z.looseObject({ name: z.string(), effect }),
-      task: task.exactOptional(),
-    }),
-  ),
-  modelProfile: profilePin,
-  fallbacks: z.array(profilePin).exactOptional(),
-  compactionProfile: profilePin.exactOptional(),
-  contextAssembly: hook.exactOptional(),
-  memoryExtraction: hook.exactOptional(),
-});
+import { refuseQuestions } from "./workflows/pin-hook.ts";
 
 /** The libraries of the tenant, and the code of the deployment. */
 export interface ImportPorts extends LibraryPorts {
@@ -73,33 +45,47 @@ export interface ImportPorts extends LibraryPorts {
 }
 
 /**
- * Returns the versions of an agent as a conversation may keep them (BACKUP-7, BACKUP-8). `path` is the JSON pointer of the chain. Throws
- * `INVALID_INPUT` for hosts, keys and approvals that the tenant may not have, and `UNAVAILABLE`, retriable, while the database does not answer.
+ * Returns the versions of an agent as a conversation may keep them (BACKUP-7, BACKUP-8, BACKUP-14). `path` is the JSON pointer of the chain. Throws
+ * `INVALID_INPUT` for what no author could have posted, for hosts, keys and approvals that the tenant may not have, and `UNAVAILABLE`, retriable,
+ * while the database does not answer.
  */
 export async function importedChain(ports: ImportPorts, given: unknown, path: string): Promise<VersionChain> {
-  // SAFETY: the schema has checked everything that grants something; the rest is checked when the conversation is read.
-  const chain = validate(chainSchema, given, path, "The versions of an agent") as unknown as VersionChain;
+  const chain = validate(chainSchema, given, path, CHAIN);
   const check = new ImportCheck(ports);
   for (const [name, profile] of profilesOf(chain)) check.profile(profile, `${path}/${name}`);
-  const { contextAssembly, memoryExtraction } = chain;
   const tools: PinnedTool[] = [];
   for (const [index, tool] of chain.tools.entries())
     tools.push(await check.tool(tool, `${path}/tools/${index}`));
-  return {
-    ...chain,
-    tools,
-    ...(contextAssembly && { contextAssembly: await check.hook(contextAssembly, `${path}/contextAssembly`) }),
-    ...(memoryExtraction && {
-      memoryExtraction: await check.hook(memoryExtraction, `${path}/memoryExtraction`),
-    }),
+  const hook = async (name: HookName) => {
+    const pinned = chain[name];
+    return pinned && (await check.hook(name, pinned, `${path}/${name}`));
   };
+  const hooks = {
+    contextAssembly: await hook("contextAssembly"),
+    memoryExtraction: await hook("memoryExtraction"),
+  };
+  const { contextAssembly: _, memoryExtraction: __, ...others } = chain;
+  const whole: VersionChain = { ...others, tools, ...defined(hooks) };
+  const { budget } = chain.persona.definition;
+  await below(path, () => {
+    refuseEqualNames(tools);
+    checkSize(whole);
+    if (budget !== undefined) checkPrices(whole, budget);
+  });
+  return whole;
 }
+
+type GivenChain = z.output<typeof chainSchema>;
+type GivenTool = GivenChain["tools"][number];
+type GivenHook = NonNullable<GivenChain[HookName]>;
+/** What runs where nobody could approve it. */
+type Unattended = Omit<PinnedNodeTask, "task"> & { task?: unknown };
 
 function profilesOf({
   modelProfile,
   fallbacks = [],
   compactionProfile,
-}: VersionChain): [string, ModelProfile][] {
+}: GivenChain): [string, ModelProfile][] {
   return [
     ["modelProfile", modelProfile.definition],
     ...fallbacks.map(({ definition }, index): [string, ModelProfile] => [`fallbacks/${index}`, definition]),
@@ -116,21 +102,20 @@ class ImportCheck {
     refuseUntrusted(this.ports, profile, path);
   }
 
-  async tool(tool: PinnedTool, path: string): Promise<PinnedTool> {
-    const { library = "", id, definition, task: steps } = tool;
+  async tool({ task: steps, ...tool }: GivenTool, path: string): Promise<PinnedTool> {
+    const { library = "", id, definition } = tool;
+    const pinned = steps === undefined ? undefined : await this.#task(steps, `${path}/task`);
     const target = taskTarget(definition.target);
     const runs = this.#limits(target === undefined ? { library, id } : parseReference(target.task, library));
     const own = (await this.ports.code.definition("tool", { library, id }))?.definition;
     const needsApproval = own?.approval === "always" || runs.approval === "always";
     const isRemote = agentTarget(definition.target) ?? workflowTarget(definition.target);
-    const effect = strictest(
-      definition.effect,
-      isRemote === undefined ? runs.effect : WORKFLOW_DEFAULTS.effect,
-    );
+    const ofTarget = isRemote === undefined ? runs.effect : WORKFLOW_DEFAULTS.effect;
+    const effect = strictest(definition.effect, strictest(ofTarget, pinned?.effect ?? "pure"));
     return {
       ...tool,
       definition: { ...definition, effect, ...(needsApproval ? { approval: "always" as const } : {}) },
-      ...(steps && { task: await this.#task(steps, `${path}/task`) }),
+      ...(pinned && { task: pinned.task }),
     };
   }
 
@@ -144,28 +129,37 @@ class ImportCheck {
     };
   }
 
-  async hook(given: PinnedHook, path: string): Promise<PinnedHook> {
-    const { task: steps, workflow: flow } = given;
-    if (flow !== undefined) return { ...given, workflow: await this.#workflow(flow, `${path}/workflow`) };
-    return this.#unattended(given, steps, path);
+  async hook(name: HookName, { workflow: flow, ...given }: GivenHook, path: string): Promise<PinnedHook> {
+    if (flow !== undefined) {
+      const workflow = await this.#workflow(flow, `${path}/workflow`);
+      const { task: _, ...hook } = given;
+      await below(`${path}/workflow`, () => {
+        refuseQuestions(workflow);
+        checkHookFit(name, formatReference(workflow), workflow.definition);
+      });
+      return { ...hook, workflow };
+    }
+    const hook = await this.#unattended(given, path);
+    await below(`${path}/task`, () => refuseQuestion(hook));
+    return hook;
   }
 
-  async #workflow(given: PinnedWorkflow, path: string): Promise<PinnedWorkflow> {
-    const tasks: [string, PinnedNodeTask][] = [];
-    for (const [ref, node] of Object.entries(given.tasks))
-      tasks.push([ref, await this.#unattended(node, node.task, `${path}/tasks/${ref}`)]);
-    const workflows: [string, PinnedWorkflow][] = [];
-    for (const [ref, below] of Object.entries(given.workflows))
-      workflows.push([ref, await this.#workflow(below, `${path}/workflows/${ref}`)]);
-    return { ...given, tasks: Object.fromEntries(tasks), workflows: Object.fromEntries(workflows) };
+  async #workflow(given: unknown, path: string, level = 0): Promise<PinnedWorkflow> {
+    const { tasks, workflows, ...flow } = checkedPinnedWorkflow(given, path, level);
+    const pinnedTasks: [string, PinnedNodeTask][] = [];
+    for (const [ref, node] of tasks)
+      pinnedTasks.push([ref, await this.#unattended(node, `${path}/tasks/${ref}`)]);
+    const pinnedWorkflows: [string, PinnedWorkflow][] = [];
+    for (const [ref, inner] of workflows)
+      pinnedWorkflows.push([ref, await this.#workflow(inner, `${path}/workflows/${ref}`, level + 1)]);
+    return {
+      ...flow,
+      tasks: Object.fromEntries(pinnedTasks),
+      workflows: Object.fromEntries(pinnedWorkflows),
+    };
   }
 
-  /** Checks what runs where nobody could approve it. */
-  async #unattended<Runs extends PinnedHook | PinnedNodeTask>(
-    given: Runs,
-    steps: PinnedTask | undefined,
-    path: string,
-  ): Promise<Runs> {
+  async #unattended({ task: steps, ...given }: Unattended, path: string): Promise<PinnedNodeTask> {
     const { library, id } = given;
     const { effect: ofCode, approval } = this.#limits({ library, id });
     if (approval === "always")
@@ -173,28 +167,33 @@ class ImportCheck {
         path,
         `"${library}/${id}" needs a person's approval of each call, and nobody gives it here.`,
       );
-    return {
-      ...given,
-      effect: strictest(given.effect, ofCode),
-      ...(steps && { task: await this.#task(steps, `${path}/task`) }),
-    };
+    const pinned = steps === undefined ? undefined : await this.#task(steps, `${path}/task`);
+    const effect = strictest(given.effect, strictest(ofCode, pinned?.effect ?? "pure"));
+    return { ...given, effect, ...(pinned && { task: pinned.task }) };
   }
 
-  /** Returns the task, as an author's unless it equals the deployed one. */
-  async #task(given: PinnedTask, path: string): Promise<PinnedTask> {
-    const { code, mayReach } = this.ports;
+  /** Returns the task, as an author's unless it equals the deployed one, and its effect. */
+  async #task(value: unknown, path: string): Promise<{ task: PinnedTask; effect: ToolEffect }> {
+    const { task: given, effect } = await checkedPinnedTask(value, path);
     const steps: PinnedTask["steps"][number][] = [];
     for (const [index, step] of given.steps.entries()) {
       const model = "profile" in step.action ? step.action.profile : undefined;
       if (model !== undefined) this.profile(model, `${path}/steps/${index}/action/profile`);
-      steps.push({ ...step, action: await this.#action(step.action) });
+      steps.push(onceOnly({ ...step, action: await this.#action(step.action) }));
     }
-    const pinned = { ...given, steps };
-    if (pinned.authored === true || (await this.#isDeployed(pinned))) return pinned;
-    const [issue] = steps.flatMap((step, index) =>
+    const effects = steps.map(({ action }) => (action.kind === "code" ? action.effect : "pure"));
+    const whole = effects.reduce(strictest, effect);
+    return { task: await this.#owned({ ...given, steps }, path), effect: whole };
+  }
+
+  /** Returns a task as an author's, unless it equals the deployed one. */
+  async #owned(given: PinnedTask, path: string): Promise<PinnedTask> {
+    const { code, mayReach } = this.ports;
+    if (given.authored === true || (await this.#isDeployed(given))) return given;
+    const [issue] = given.steps.flatMap((step, index) =>
       hostIssues(step.action, mayReach, `${path}/steps/${index}/action/hosts`),
     );
-    if (issue === undefined) return { ...pinned, authored: true };
+    if (issue === undefined) return { ...given, authored: true };
     const name = formatReference({ library: given.library ?? "", id: given.id });
     const isHere = given.library !== undefined && code.has(given.library);
     throw wrong(
@@ -216,6 +215,18 @@ class ImportCheck {
     const known = await registry.nodeTask(reference).catch(unlessMissing);
     return known?.task?.hash === hash && withoutModels(known.task.steps) === withoutModels(steps);
   }
+}
+
+/** Returns a step whose action, if it may run once only, is not attempted again (BACKUP-8). */
+function onceOnly({ retry, onFailure, ...step }: PinnedStep): PinnedStep {
+  const isOnce = step.action.kind === "code" && step.action.effect === "once";
+  return {
+    ...step,
+    ...defined({
+      retry: isOnce ? undefined : retry,
+      onFailure: isOnce && onFailure === "retry" ? undefined : onFailure,
+    }),
+  };
 }
 
 /** Returns steps in one form, without their models, which the persona or the deployment may have given. */

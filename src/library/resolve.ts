@@ -25,7 +25,7 @@ import { hasLibraryId, libraryIdSchema } from "./persona-forms.ts";
 import { placed } from "./placed.ts";
 import { checkPrices } from "./prices.ts";
 import { formatReference, type LibraryReference, parseReference, referenceSchema } from "./reference.ts";
-import type { Registry, Resolved } from "./registry.ts";
+import type { Registry } from "./registry.ts";
 import { MAX_FALLBACKS, personaSchema } from "./schemas.ts";
 import { MAX_PINNED_BYTES } from "./tasks/limits.ts";
 import { withModels } from "./tasks/pin.ts";
@@ -113,7 +113,7 @@ export async function resolveChain(
 }
 
 /** Throws `INVALID_INPUT` for tasks and workflows that are too large to be pinned together. */
-function checkSize({ tools, contextAssembly, memoryExtraction }: VersionChain): void {
+export function checkSize({ tools, contextAssembly, memoryExtraction }: VersionChain): void {
   const hooks = [contextAssembly, memoryExtraction];
   const parts = [
     ...[...tools, ...hooks].flatMap((part) => part?.task ?? []),
@@ -189,16 +189,16 @@ async function inline<Definition extends Persona | ModelProfile>(
 }
 
 /** Throws `INVALID_INPUT` if two tools have the same name (CHAIN-2). */
-export function refuseEqualNames(tools: readonly Resolved<ToolDefinition>[]): void {
+export function refuseEqualNames(tools: readonly (Pin & { definition: ToolDefinition })[]): void {
   const byName = new Map<string, string>();
-  for (const { library, id, definition } of tools) {
+  for (const { definition, ...pin } of tools) {
     const other = byName.get(definition.name);
     if (other !== undefined) {
       throw new DramatisError(
         "INVALID_INPUT",
-        `The tools "${other}" and "${library}/${id}" have the same name "${definition.name}". ${library === builtIn.id ? "The second is one of the tools of memory: rename the first, or set `memory.memoryTools` to false." : "Give the persona one of them."}`,
+        `The tools "${other}" and "${nameOf(pin)}" have the same name "${definition.name}". ${pin.library === builtIn.id ? "The second is one of the tools of memory: rename the first, or set `memory.memoryTools` to false." : "Give the persona one of them."}`,
       );
     }
-    byName.set(definition.name, `${library}/${id}`);
+    byName.set(definition.name, nameOf(pin));
   }
 }

@@ -154,6 +154,14 @@ export function timeoutProblem({
   return `Must be ${MAX_TIMEOUT_MS} at most for a tool that runs code.`;
 }
 
+/** Further attempts, as conversations and runs keep them. */
+export const pinnedRetrySchema = z.strictObject({
+  maxAttempts: z.int().min(2).max(MAX_TOOL_ATTEMPTS),
+  backoffMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS),
+  backoff: z.exactOptional(z.enum(["none", "linear", "exponential"])),
+  maxDelayMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
+});
+
 /** A tool, without its code. */
 export const toolDefinitionSchema = z.strictObject({
   name: z
@@ -165,14 +173,7 @@ export const toolDefinitionSchema = z.strictObject({
   }),
   effect: z.enum(["pure", "idempotent", "once"]),
   timeoutMs: z.int().min(1).max(MAX_AGENT_TIMEOUT_MS),
-  retry: z.exactOptional(
-    z.strictObject({
-      maxAttempts: z.int().min(2).max(MAX_TOOL_ATTEMPTS),
-      backoffMs: z.int().min(0).max(MAX_TOOL_BACKOFF_MS),
-      backoff: z.exactOptional(z.enum(["none", "linear", "exponential"])),
-      maxDelayMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
-    }),
-  ),
+  retry: z.exactOptional(pinnedRetrySchema),
   hosts: z.exactOptional(hostsSchema),
   async: z.exactOptional(z.boolean()),
   approval: z.exactOptional(z.enum(["always", "never"])),

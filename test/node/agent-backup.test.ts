@@ -136,6 +136,20 @@ describe("BACKUP-10 BACKUP-11 a line that no write could have made is refused by
     expect(world.corpus.exists).toBe(false);
   });
 
+  test.each(["Jan 1, 2025", "+275760-09-13T00:00:00.000Z", "2025", 1, null])(
+    "an identity with the time %j",
+    async (createdAt) => {
+      const lines = await linesOf(new MemoryWorld());
+      const { identity } = JSON.parse(lines[1] ?? "");
+      const forged = lines.with(1, JSON.stringify({ identity: { ...identity, createdAt } }));
+      const { backup, store } = backupOf(new MemoryWorld());
+      await expect(backup.import({ from: 1, lines: forged, isLast: true })).rejects.toMatchObject({
+        message: expect.stringMatching(/^Line 2: The identity is not valid: \/createdAt: /),
+      });
+      expect(store.find()).toBeUndefined();
+    },
+  );
+
   test("an erased memory with the last number, after which there would be none", async () => {
     const lines = await linesOf(new MemoryWorld());
     const erasedMemory = { id: `mem_${"0".repeat(19)}ZZZZZZZ`, at: 0, isErased: true, hash: null };

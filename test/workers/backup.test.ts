@@ -291,6 +291,42 @@ describe("the versions in the file of a conversation", () => {
     expect([status, body.detail]).toEqual([422, expect.stringMatching(`^Line 2: .*${why}`)]);
   });
 
+  test.each<[string, string, (chain: VersionChain) => void]>([
+    [
+      "a persona",
+      "/persona/definition/identity",
+      ({ persona }) => Object.assign(persona, { definition: {} }),
+    ],
+    [
+      "a target",
+      "/tools/0/definition/target",
+      ({ tools: [tool] }) => Object.assign(tool?.definition ?? {}, { target: 1 }),
+    ],
+    [
+      "a time",
+      "/tools/0/definition/timeoutMs",
+      ({ tools: [tool] }) => Object.assign(tool?.definition ?? {}, { timeoutMs: -1 }),
+    ],
+    [
+      "attempts",
+      "/tools/0/definition/retry/maxAttempts",
+      ({ tools: [tool] }) =>
+        Object.assign(tool?.definition ?? {}, { retry: { maxAttempts: 1e9, backoffMs: 0 } }),
+    ],
+    [
+      "an action",
+      "/tools/0/task/steps/0/action/kind",
+      (chain) => Object.assign(taskIn(chain).steps[0] ?? {}, { action: { kind: "shell" } }),
+    ],
+  ])(
+    "BACKUP-14 are refused with the line and the place where %s is not one that authors could post",
+    async (_, at, change) => {
+      const { status, body } = await changed(change);
+      const why = new RegExp(`^Line 2: .*: /agents/0/chain${at}: .*[A-Z]`);
+      expect([status, body.code, body.detail]).toEqual([422, "INVALID_INPUT", expect.stringMatching(why)]);
+    },
+  );
+
   test("BACKUP-7 BACKUP-8 have tasks of authors as such, and the effects and approvals of the deployed code", async () => {
     const { status, body } = await changed((chain) => {
       delete taskIn(chain).authored;

@@ -1,6 +1,7 @@
 /** The export of an agent, and the import of one: its identity, and its memories. Its conversations have exports of their own. */
-
+import { z } from "zod";
 import { memoryLines, prepareLine } from "../../memory/corpus/backup.ts";
+import { isoTimeSchema } from "../../memory/corpus/backup-schemas.ts";
 import type { Corpus } from "../../memory/corpus/corpus.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { AgentIdentity, CreateAgent } from "../../protocol/agent-api.ts";
@@ -8,6 +9,7 @@ import type { ImportPart } from "../../protocol/keeping-api.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
+import { validate } from "../../shared/validation.ts";
 import {
   atLine,
   checkHeader,
@@ -36,6 +38,8 @@ export interface AgentBackupPorts extends ActorStores {
 /** Time after which an import that does not go on is removed, in milliseconds. */
 const ABANDONED_MS = 3_600_000;
 const IMPORT = "importing";
+
+const timesSchema = z.object({ createdAt: isoTimeSchema, updatedAt: isoTimeSchema });
 
 /** An import that has begun. */
 interface Begun {
@@ -115,15 +119,8 @@ export class AgentBackup {
   async #identity({ createdAt, updatedAt, ...given }: Record<string, unknown>): Promise<AgentIdentity> {
     // SAFETY: `check` validates it.
     const identity = await this.ports.check(given as unknown as Omit<CreateAgent, "id">);
-    const isTime = (value: unknown): value is string =>
-      typeof value === "string" && !Number.isNaN(Date.parse(value));
-    if (isTime(createdAt) && isTime(updatedAt))
-      return {
-        ...identity,
-        createdAt: toIso(Date.parse(createdAt)),
-        updatedAt: toIso(Date.parse(updatedAt)),
-      };
-    throw new DramatisError("INVALID_INPUT", "The identity needs `createdAt` and `updatedAt`, in ISO 8601.");
+    const times = validate(timesSchema, { createdAt, updatedAt }, "", "The identity");
+    return { ...identity, ...times };
   }
 
   #clear(): void {

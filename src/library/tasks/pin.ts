@@ -74,7 +74,10 @@ export async function pinTask(
       if (kind !== undefined && asksPerson({ kind }))
         errors.push({ path: `/steps/${index}/action`, message: ALONE });
     }
-  const own = [inputSchema, outputSchema].map((schema) => ({ path: "", schema }));
+  const own = [
+    { path: "/inputSchema", schema: inputSchema },
+    { path: "/outputSchema", schema: outputSchema },
+  ];
   const referred = steps.flatMap((one, index) =>
     placedSchemas(actions.get(one)?.action, `/steps/${index}/action`),
   );
@@ -111,9 +114,9 @@ function noting(parts: TaskParts, hashes: string[]): TaskParts {
     return part;
   };
   return {
-    ...parts,
     action: async (reference) => note(await parts.action(reference)),
     prompt: async (reference) => note(await parts.prompt(reference)),
+    modelProfile: (reference) => parts.modelProfile(reference),
   };
 }
 

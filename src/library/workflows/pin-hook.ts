@@ -25,7 +25,7 @@ export async function pinHook(registry: Registry, hook: NamedHook, options: PinO
 }
 
 /** Throws `INVALID_INPUT` for a workflow that asks a person: a turn does not wait for one (REG-8). */
-function refuseQuestions({ library, id, tasks, workflows }: PinnedWorkflow): void {
+export function refuseQuestions({ library, id, tasks, workflows }: PinnedWorkflow): void {
   const asking = Object.values(tasks).find(({ task }) => questionOf(task) !== undefined);
   if (asking !== undefined)
     throw new DramatisError(

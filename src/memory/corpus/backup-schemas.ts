@@ -24,7 +24,8 @@ const MIN_TIME = Date.parse("0000-01-01T00:00:00Z") - DAY_MS;
 const MAX_TIME = Date.parse("9999-12-31T23:59:59.999Z") + DAY_MS;
 
 const time = z.int().min(MIN_TIME).max(MAX_TIME);
-const isoTime = z
+/** A time as exports write it. */
+export const isoTimeSchema = z
   .string()
   .max(30)
   .refine((value) => {
@@ -57,11 +58,11 @@ const pastText = z
 const logEntry = z.strictObject({
   version,
   change: z.enum(["written", "updated", "ended", "archived", "restored"]),
-  at: isoTime,
+  at: isoTimeSchema,
   by: author,
   newText: z.literal(true).exactOptional(),
   before: z
-    .strictObject({ content: pastText, validFrom: isoTime, validTo: isoTime.exactOptional() })
+    .strictObject({ content: pastText, validFrom: isoTimeSchema, validTo: isoTimeSchema.exactOptional() })
     .exactOptional(),
   sources: z.array(source),
 });
