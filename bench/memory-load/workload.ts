@@ -1,8 +1,8 @@
 /** Texts and questions of the case `memory-load`: words by Zipf's law, from the table of word vectors, the same in every run. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { StaticEmbedder, WORD_TABLE_FILE } from "../../src/memory/embedders/static-embedder.ts";
-import { WordTable } from "../../src/memory/embedders/word-table.ts";
+import { StaticEmbedder } from "../../src/memory/embedders/static-embedder.ts";
+import { WORD_TABLE_FILE, WordTable } from "../../src/memory/embedders/word-table.ts";
 import type { MemoryInput } from "../../src/protocol/memory.ts";
 
 /** The folder of the file of word vectors. */

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { staticEmbedder } from "../../src/memory/embedders/static-embedder.ts";
+import { staticEmbedder } from "../../src/memory/embedders/loaded-embedder.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import { MIN_RELEVANCE } from "../../src/protocol/memory.ts";
 import { IndexedMemories, someMemory } from "../support/indexed-memories.ts";

@@ -1,7 +1,8 @@
 /** The embedders that a Worker has for memories: word vectors from its static files, or a model. */
 import type { Embedder } from "../../memory/embedders/embedder.ts";
+import { staticEmbedder } from "../../memory/embedders/loaded-embedder.ts";
 import { type EmbeddingModel, ModelEmbedder } from "../../memory/embedders/model-embedder.ts";
-import { staticEmbedder, WORD_TABLE_FILE } from "../../memory/embedders/static-embedder.ts";
+import { WORD_TABLE_FILE } from "../../memory/embedders/word-table.ts";
 import type { EmbeddingGateway } from "../../model/embedding.ts";
 import { systemClock } from "../../ports/system.ts";
 import { staticFile } from "../../ports/workers/static-files.ts";

@@ -6,6 +6,9 @@
  * lower half of a byte first. A vector has length 1 before it is rounded to levels between -`CLIP` and `CLIP`.
  */
 
+/** The name of the table's file beside the Worker. */
+export const WORD_TABLE_FILE = "word-vectors.bin";
+
 const MAGIC = 0x31_56_57_44;
 const HEADER_BYTES = 16;
 
