@@ -19,6 +19,7 @@ import type { ActorDatabase } from "../../ports/sql-database.ts";
 import type { VectorIndex } from "../../ports/vector-index.ts";
 import type { MemoryStatus } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
+import { placeOf } from "../../shared/error-place.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { toIso } from "../../shared/time.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
@@ -138,12 +139,16 @@ export class AgentMemory {
     return this.corpus.exists ? this.#index.keepForRemoval() : undefined;
   }
 
-  /** Brings the copies up to date. Returns the milliseconds until there is more to do. */
+  /** Brings the copies up to date. Returns the milliseconds until there is more to do. Rejects with an error for the log. */
   async #put(): Promise<number | undefined> {
-    // Other requests come between two commits.
-    while (await eraseMore(this.corpus)) await this.#clock.sleep(0);
-    await this.#copies.bringUpToDate();
-    return this.corpus.exists ? this.#index.waitMs : undefined;
+    try {
+      // Other requests come between two commits.
+      while (await eraseMore(this.corpus)) await this.#clock.sleep(0);
+      await this.#copies.bringUpToDate();
+      return this.corpus.exists ? this.#index.waitMs : undefined;
+    } catch (error) {
+      throw new DramatisError("UNAVAILABLE", placeOf(error), { retriable: true });
+    }
   }
 
   /** Begins work that no change has brought. */

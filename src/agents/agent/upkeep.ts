@@ -28,6 +28,7 @@ import type { Clock } from "../../ports/clock.ts";
 import { unanswered, withDeadline } from "../../ports/deadline.ts";
 import type { PinnedHook } from "../../protocol/definitions.ts";
 import { defined } from "../../shared/defined.ts";
+import { placeOf } from "../../shared/error-place.ts";
 import type { Json } from "../../shared/json.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
 import { type JoinCall, joinInput, operationsOf } from "./join-call.ts";
@@ -134,7 +135,7 @@ export class MemoryUpkeep {
       if (next === null) this.#idleUntil = this.#now + DAY_MS;
       else this.#put({ ...this.#state, nextAt: this.#now + next });
     } catch (error) {
-      console.error("The upkeep of an agent's memory failed; it will be retried:", error);
+      console.error("The upkeep of an agent's memory failed; it will be retried:", placeOf(error));
       this.#put({ ...this.#state, nextAt: this.#now + 15 * MINUTE_MS });
     }
   }
@@ -181,7 +182,10 @@ export class MemoryUpkeep {
           if (now?.hidden) rederiveAlone(corpus, now, prepared);
         });
       } catch (error) {
-        console.error("A memory that lost a source could not be derived again; it will be retried:", error);
+        console.error(
+          "A memory that lost a source could not be derived again; it will be retried:",
+          placeOf(error),
+        );
       }
     }
   }
@@ -292,7 +296,7 @@ export class MemoryUpkeep {
       }
       return await this.#apply(run, first.userId, operationsOf(result));
     } catch (error) {
-      console.warn(`A consolidation of memories failed in attempt ${run.attempt}:`, error);
+      console.warn(`A consolidation of memories failed in attempt ${run.attempt}:`, placeOf(error));
       const pause = BACKOFF_MS[run.attempt - 1] ?? 0;
       this.#put({ ...this.#state, run: { ...run, attempt: run.attempt + 1, notBefore: this.#now + pause } });
       return hook.effect === "once" || run.attempt >= MAX_ATTEMPTS ? 0 : pause;

@@ -29,6 +29,7 @@ import { MAX_OUTPUT_BYTES, TOOL_ERROR_CODES } from "../../protocol/executor-api.
 import type { GivenHandle } from "../../protocol/operation-handle.ts";
 import type { ToolMemory } from "../../protocol/tool-memory.ts";
 import { defined } from "../../shared/defined.ts";
+import { placeOf } from "../../shared/error-place.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
@@ -62,8 +63,6 @@ const MAX_MESSAGE_LENGTH = 4_000;
 /** Milliseconds in which a cancelled run says what it has used. A cancelled call ends within a second (BATCH-3). */
 const SETTLE_MS = 700;
 const NO_MESSAGE = "The tool failed without a message.";
-/** Characters of an exception in the log. */
-const MAX_LOGGED = 2_000;
 
 /** Receives the reports of a call while it runs, and afterwards. */
 export interface CallListener {
@@ -215,11 +214,8 @@ function describe(error: unknown): { code: unknown; message: unknown; retriable:
   if (error instanceof DramatisError) {
     return { code: toolErrorCode(error), message: error.message, retriable: error.retriable };
   }
-  // Log unexpected errors for the tool's author.
-  console.error(
-    "A tool failed:",
-    error instanceof Error ? String(error.stack).slice(0, MAX_LOGGED) : typeof error,
-  );
+  // Log where unexpected errors come from, for the tool's author. The message is in the result: it may quote the input.
+  console.error("A tool failed:", placeOf(error));
   const message =
     error instanceof Error
       ? (unreachableClass(error) ?? error.message)

@@ -4,8 +4,10 @@
  * MODELVEC-1  Vectors have length 1. A model that gives another number of numbers than was declared fails the request, and says how many it gave.
  * MODELVEC-2  A text is sent up to `MAX_TEXT_LENGTH`. The name of the embedder has provider, model, server and dimensions: vectors of two
  *             models are never compared.
+ * MODELVEC-3  Of a failure its kind and its status are reported, and not the provider's words, which may quote the texts.
  */
 import { type EmbeddingGateway, MAX_TEXTS_OF_REQUEST } from "../../model/embedding.ts";
+import type { ModelError } from "../../model/error.ts";
 import type { ModelProfile } from "../../model/profile.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
@@ -67,7 +69,7 @@ export class ModelEmbedder implements Embedder {
       { profile: this.model.profile, texts: cut, context: this.context },
       signal,
     );
-    if (!outcome.ok) throw new Error(`The embedder of memories failed: ${outcome.error.message}`);
+    if (!outcome.ok) throw new Error(failureOf(outcome.error));
     return outcome.embeddings.vectors.map((vector) => this.#checked(vector));
   }
 
@@ -79,4 +81,9 @@ export class ModelEmbedder implements Embedder {
     const length = Math.hypot(...vector);
     return length > 0 ? Float32Array.from(vector, (value) => value / length) : null;
   }
+}
+
+function failureOf({ category, status, provider }: ModelError): string {
+  const kind = status === undefined ? category : `${category}, status ${status}`;
+  return `The embedder of memories failed (${provider}: ${kind}). Check the profile of \`memory.embedder\` if it stays.`;
 }

@@ -1,7 +1,8 @@
 /**
  * Removes the content of erased entries from a conversation's tables, in the transaction of the commit.
  *
- * ERASE-3  Turns, events, long texts and journal hold nothing of an erased entry, and numbers and order are as before.
+ * ERASE-3  Turns, events, long texts and journal hold nothing of an erased entry, and numbers and order are as before. In the journal the turn's
+ *          hooks lose what they gave, and what their failures quote.
  * ERASE-4  Summaries made since the entry's turn began are dropped, and so is what agents were told when they joined since. The history itself, without
  *          the entry, is used again until the next summary.
  */

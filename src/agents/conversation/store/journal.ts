@@ -28,6 +28,11 @@ const BACKWARD = "SELECT seq, at, body FROM journal WHERE seq <= ? ORDER BY seq 
 
 /** Rows with entries of an item of a turn, or others that look alike. */
 const OF_ITEM = "SELECT seq, at, body FROM journal WHERE seq >= ?1 AND instr(body, ?2) > 0 ORDER BY seq";
+/** As `OF_ITEM`, and rows with entries of hooks. */
+const OF_ITEM_OR_HOOK = `SELECT seq, at, body FROM journal WHERE seq >= ?1 AND (instr(body, ?2) > 0
+  OR (instr(body, ?3) > 0 AND (instr(body, '"memory_extraction.') > 0 OR instr(body, '"context_assembly.') > 0))) ORDER BY seq`;
+/** Entries of hooks have texts that were made of the turn's. */
+const OF_HOOK = /^(?:memory_extraction|context_assembly)\./;
 const REPLACE = "UPDATE journal SET body = ? WHERE seq = ?";
 
 type Row = { seq: number; at: number; body: string };
@@ -85,24 +90,32 @@ export class Journal {
     });
   }
 
-  /** Removes the texts from the data of the entries of an item of turn `n`, from entry `from` on. */
+  /** Removes the texts from the data of the entries of an item of turn `n`, and of the turn's hooks, from entry `from` on. */
   redact(from: number, n: number, item: number): void {
-    for (const stored of this.#rowsOf(from, n, item)) {
+    const begin = this.#beginOf(from);
+    for (const stored of this.database.all<Row>(OF_ITEM_OR_HOOK, begin, `",${n},${item}`, `",${n},`)) {
       // SAFETY: only `append` writes this column.
       const [head, ...packed] = JSON.parse(stored.body) as [PackedHead, ...PackedEntry[]];
+      const hasHook = packed.some(([type, turn]) => turn === n && OF_HOOK.test(type));
       const redacted = packed.map((entry): PackedEntry => {
         const [type, turn, place, data] = entry;
-        const isOther = turn !== n || place !== item || data === undefined || type === "entry.erased";
-        return isOther ? entry : [type, turn, place, withoutTexts(data)];
+        const isOfItem = turn === n && (place === item || OF_HOOK.test(type)) && type !== "entry.erased";
+        // The report of several failures names no turn. It quotes the last failure, which is in its row.
+        const isReport = type === "memory_extraction.failing" && hasHook;
+        if (data === undefined || !(isOfItem || isReport)) return entry;
+        return [type, turn ?? null, place ?? null, withoutTexts(data)];
       });
       this.database.run(REPLACE, JSON.stringify([head, ...redacted]), stored.seq);
     }
   }
 
   #rowsOf(from: number, n: number, item: number): Row[] {
-    // The row of the first entry may begin before it.
-    const [first] = this.database.all<Row>(BACKWARD, from, 1);
-    return this.database.all<Row>(OF_ITEM, first?.seq ?? from, `",${n},${item}`);
+    return this.database.all<Row>(OF_ITEM, this.#beginOf(from), `",${n},${item}`);
+  }
+
+  /** Returns where the row of entry `from` begins. */
+  #beginOf(from: number): number {
+    return this.database.all<Row>(BACKWARD, from, 1)[0]?.seq ?? from;
   }
 
   #rows(statement: string, from: number, limit: number): JournalRow[] {

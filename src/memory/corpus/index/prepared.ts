@@ -1,4 +1,6 @@
 /** Vectors that are made before the transaction which writes their texts. */
+
+import { placeOf } from "../../../shared/error-place.ts";
 import type { Embedder } from "../../embedders/embedder.ts";
 import { type QuantizedVector, quantize } from "./entry.ts";
 import type { SpaceEmbedder } from "./spaces.ts";
@@ -26,7 +28,7 @@ export async function preparedVectors(
     try {
       made.set(keyOf(embedder), await vectorsOf(embedder, texts));
     } catch (error) {
-      console.error(error);
+      console.error("A local embedder failed:", placeOf(error));
     }
   }
   return {

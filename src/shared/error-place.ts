@@ -1,0 +1,34 @@
+/**
+ * Errors for the log, without contents.
+ *
+ * MEMLOG-1  Neither the log nor a state has a text of a memory, also where an embedder, a store or a task fails with an error that quotes it. Of
+ *           errors that are not the platform's own, name, codes and places are logged.
+ */
+import { DramatisError } from "./errors.ts";
+
+/** Characters of what is logged. */
+const MAX_LENGTH = 4_000;
+const NAME = /^[A-Z]\w{0,60}$/i;
+const CODE = /^[A-Z][A-Z_]{1,40}$/;
+const CODES = /\b(?:D1|SQLITE)_[A-Z_]{1,40}\b/g;
+const FRAME = /^\s+at .*(?::\d+:\d+\)?|<anonymous>\)?|native\)?)$/;
+
+/**
+ * Returns an error for the log: the message of one of ours, and of another one where it was thrown. Its message may quote what it was thrown about.
+ * Never throws.
+ */
+export function placeOf(error: unknown): string {
+  try {
+    if (error instanceof DramatisError) return `${error.code}: ${error.message}`.slice(0, MAX_LENGTH);
+    if (!(error instanceof Error)) return `A thrown ${typeof error}.`;
+    const name = NAME.test(String(error.name)) ? String(error.name) : "Error";
+    const code =
+      "code" in error && typeof error.code === "string" && CODE.test(error.code) ? [error.code] : [];
+    const codes = [...code, ...(String(error.message).match(CODES) ?? [])];
+    const lines = String(error.stack).split("\n");
+    const begin = lines.findLastIndex((line) => !FRAME.test(line)) + 1;
+    return [[name, ...codes].join(" "), ...lines.slice(begin)].join("\n").slice(0, MAX_LENGTH);
+  } catch {
+    return "An error that cannot be read.";
+  }
+}
