@@ -35,13 +35,9 @@ import {
 import { deleteValues, dropOwnTables } from "../base/removal/own-tables.ts";
 import type { Wakeup } from "../base/timers/wakeups.ts";
 import { runningExtractions } from "./core/hooks.ts";
-import {
-  type ConversationIdentity,
-  type ConversationState,
-  nextEvent,
-  runningCompactions,
-} from "./core/state.ts";
+import { type ConversationIdentity, type ConversationState, runningCompactions } from "./core/state.ts";
 import { checkKeeper } from "./door/access.ts";
+import { readAll } from "./read-all.ts";
 import type { ConversationQueries } from "./reads/queries.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 import { CONVERSATION_KEYS } from "./store/conversation-database.ts";
@@ -82,7 +78,8 @@ interface Begun {
   record: Omit<ConversationIdentity, "id" | "tenant"> | null;
 }
 
-const time = z.int().min(0);
+/** Milliseconds since the epoch that a date can have. */
+const time = z.int().min(0).max(8.64e15);
 const recordSchema = z.strictObject({
   title: z.string().max(200).nullable(),
   projectId: definitionIdSchema,
@@ -291,6 +288,7 @@ export class ConversationBackup {
         return;
       case "event": {
         const [event] = validate(schemas.events, [value], "", "The event");
+        validate(time, event?.timestamp, "/timestamp", "The event");
         // SAFETY: the schema is that of events.
         if (event !== undefined) store.events.append(event.sessionId, event.seq, [event as SessionEvent]);
         return;
@@ -324,15 +322,7 @@ export class ConversationBackup {
       const state = store.load();
       if (state === null || state.active.size > 0)
         throw new Error("The conversation has work, or no journal.");
-      for (let n = 1; n <= state.turns; n++) {
-        const turn = store.turn(n);
-        if (turn !== null) queries.view(state, turn);
-      }
-      for (const { id: session } of record.agents)
-        if (store.events.nextNumber(session) !== nextEvent(state.sessions, session))
-          throw new Error(`Events of the session "${session}" are missing.`);
-      queries.messages(state);
-      queries.journal(state);
+      readAll(store, queries, state);
     } catch (cause) {
       const message =
         "The file has not the lines of one conversation: its journal, turns and events do not fit together.";

@@ -83,6 +83,11 @@ function endOf(turn: Pick<Turn, "completedAt"> | undefined): number {
   return turn?.completedAt ?? Infinity;
 }
 
+/** Returns the spans of a turn as readers get them. */
+export function spanViews(record: ConversationState["record"], turn: Turn): SpanView[] {
+  return spansOf(record, turn).map(spanView);
+}
+
 function spanView({
   spanId,
   parentSpanId,

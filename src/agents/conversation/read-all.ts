@@ -1,0 +1,62 @@
+/**
+ * Every read of an imported conversation, before anybody can see it.
+ *
+ * BACKUP-15  A conversation of a file is visible only where all that readers may ask for can be read: its turns by their ids, the pages of its
+ *            messages and of its journal, the spans of its trace, its snapshot, and its frames.
+ */
+import { z } from "zod";
+import { contentSchema } from "../../shared/content.ts";
+import type { Page, PageOptions } from "../../shared/page.ts";
+import { type ConversationState, nextEvent } from "./core/state.ts";
+import type { ConversationQueries } from "./reads/queries.ts";
+import { spanViews } from "./reads/trace-reader.ts";
+import type { ConversationDatabase } from "./store/conversation-database.ts";
+
+/** Items of a page. */
+const LIMIT = 100;
+/** Attempts of an operation: more than any ever had. */
+const MAX_ATTEMPTS = 1_000;
+
+/** The members of a turn that readers count with, or take apart. That of an erased message may have no parts. */
+const turnSchema = z.looseObject({
+  input: z.union([contentSchema, z.array(z.never())]),
+  operations: z.array(z.looseObject({ name: z.string(), attempt: z.int().min(0).max(MAX_ATTEMPTS) })),
+});
+
+/** Reads all of a conversation. Throws whatever a read throws, and an `Error` where lines are missing. */
+export function readAll(
+  store: ConversationDatabase,
+  queries: ConversationQueries,
+  state: ConversationState,
+): void {
+  let turns = 0;
+  for (const { id } of pages((options) => queries.turns(options))) {
+    const turn = queries.requireTurn(state, id);
+    turnSchema.parse(turn);
+    queries.view(state, turn);
+    // A trace of many turns is these of each.
+    spanViews(state.record, turn);
+    turns += 1;
+  }
+  if (turns !== state.turns) throw new Error("Turns are missing.");
+  for (const _ of pages((options) => queries.messages(state, options)));
+  for (const _ of pages((options) => queries.journal(state, options)));
+  queries.snapshot(state, []);
+  for (let after = 0, done = false; !done; ) {
+    const slice = queries.replay(state, after);
+    [after, done] = [slice.upTo, slice.done];
+  }
+  for (const { id: session } of state.record.agents)
+    if (store.events.nextNumber(session) !== nextEvent(state.sessions, session))
+      throw new Error(`Events of the session "${session}" are missing.`);
+}
+
+/** Yields the items of all pages. */
+function* pages<Item>(read: (options: PageOptions) => Page<Item>): Generator<Item> {
+  for (let cursor: string | undefined; ; ) {
+    const page = read({ limit: LIMIT, order: "asc", ...(cursor === undefined ? {} : { cursor }) });
+    yield* page.items;
+    if (page.nextCursor === undefined) return;
+    cursor = page.nextCursor;
+  }
+}

@@ -1,0 +1,148 @@
+/** Files of conversations with a wrong line: what is imported of them can be read and goes on, and what is refused leaves nothing. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { ConversationBackup } from "../../src/agents/conversation/backup.ts";
+import { importedChain } from "../../src/library/imported-chain.ts";
+import { Registry } from "../../src/library/registry.ts";
+import { DramatisError } from "../../src/shared/errors.ts";
+import type { Json } from "../../src/shared/json.ts";
+import type { Principal } from "../../src/shared/principal.ts";
+import { anything, BEYOND, placesIn, withValue } from "../support/changed-json.ts";
+import { decodeRecording, loadStorage } from "../support/releases/format.ts";
+import { type Life, Stage } from "../support/releases/stage.ts";
+import { conversationViews } from "../support/releases/views.ts";
+
+const RELEASES = join(import.meta.dirname, "../fixtures/releases");
+const ADMIN: Principal = { subject: "ada", tenant: "acme", roles: ["admin"] };
+
+/** A line of a file. */
+type Loose = ReturnType<typeof JSON.parse>;
+
+/** The backup of the conversation of a stage. */
+function backupOf(
+  { database, keyValue, clock, code }: Stage,
+  { runtime, queries }: Life,
+): ConversationBackup {
+  const registry = new Registry(code);
+  return new ConversationBackup({
+    ...{ database, keyValue, clock, runtime, queries, attachments: null },
+    wakeup: { arm: async () => undefined, disarm: () => undefined },
+    importedChain: (_tenant, chain, path) =>
+      importedChain({ code, registry, mayReceiveKey: () => true, mayReach: () => true }, chain, path),
+    owner: () => ({ tenant: ADMIN.tenant, conversationId: "conv_01JH0000000000000000000000" }),
+    announce: () => [],
+    publish: async () => undefined,
+  });
+}
+
+async function linesOf(stage: Stage, life: Life): Promise<string[]> {
+  const principal = { ...ADMIN, tenant: life.runtime.state.record.tenant };
+  const text = await new Response(backupOf(stage, life).export(principal)).text();
+  return text.trimEnd().split("\n");
+}
+
+/** Returns the file of a conversation as a release has stored it. */
+async function recordedLines(release: string): Promise<string[]> {
+  const { now, storage } = decodeRecording(readFileSync(join(RELEASES, release, "completed.jsonl"), "utf8"));
+  const stage = new Stage(now, 11);
+  loadStorage(storage, stage.database, stage.keyValue);
+  return linesOf(stage, stage.begin());
+}
+
+/** Reads everything, exports it, and lets a turn run. */
+async function exerciseAll(stage: Stage, life: Life): Promise<void> {
+  conversationViews(life);
+  const { state } = life.runtime;
+  for (const { id } of life.queries.turns().items) {
+    life.queries.trace(state, id);
+    life.queries.pastTurns(state, { turnId: id, agentId: state.record.agents[0].id });
+  }
+  expect((await linesOf(stage, life)).length).toBeGreaterThan(3);
+  stage.isOpen = true;
+  const text = JSON.stringify({ key: "next", replies: [[{ text: "Next." }]] });
+  const caller = { type: "user", userId: "ada" } as const;
+  await life.runtime.accept({ type: "conversation.user.message", caller, data: { content: text } });
+  await stage.until(() => !life.runtime.busy);
+  conversationViews(life);
+}
+
+test.each(readdirSync(RELEASES))(
+  "BACKUP-3 BACKUP-15 what release %s has stored is imported, and goes on",
+  async (release) => {
+    const lines = await recordedLines(release);
+    const stage = new Stage(undefined, 13);
+    const life = stage.begin();
+    await backupOf(stage, life).import(ADMIN, { from: 1, lines, isLast: true });
+    const values = (file: string[]) => file.slice(2).map((line): Json => JSON.parse(line));
+    expect(values(await linesOf(stage, life))).toEqual(values(lines));
+    await exerciseAll(stage, life);
+  },
+);
+
+test.each<[what: string, of: (line: Loose) => boolean, change: (line: Loose) => unknown]>([
+  ["a turn with a stem that is none", ({ turn }) => turn !== undefined, ({ turn }) => (turn.stem = "conv_1")],
+  [
+    "a message with a part that is none",
+    ({ turn }) => turn?.input !== undefined,
+    ({ turn }) => (turn.input = [null]),
+  ],
+  [
+    "an operation with attempts without end",
+    ({ turn }) => turn?.operations?.length > 0,
+    ({ turn }) => (turn.operations[0].attempt = 2 ** 52),
+  ],
+  ["a time that no date has", ({ event }) => event !== undefined, ({ event }) => (event.timestamp = 9e15)],
+  [
+    "a beginning that no date has",
+    ({ record }) => record !== undefined,
+    ({ record }) => (record.createdAt = 9e15),
+  ],
+])("BACKUP-15 a file with %s is refused, and nothing is visible", async (_, of, change) => {
+  const lines = await recordedLines("0.3.0");
+  const values = lines.map((line): Loose => JSON.parse(line));
+  const found = values.find(of);
+  change(found);
+  const stage = new Stage(undefined, 13);
+  const life = stage.begin();
+  const file = values.map((value) => JSON.stringify(value));
+  expect(file).not.toEqual(lines);
+  await expect(
+    backupOf(stage, life).import(ADMIN, { from: 1, lines: file, isLast: true }),
+  ).rejects.toMatchObject({
+    code: "INVALID_INPUT",
+  });
+  expect(life.runtime.exists).toBe(false);
+});
+
+test("BACKUP-2 BACKUP-15 of a file of a conversation with one value changed everything works afterwards, or nothing is visible", async () => {
+  const lines = await recordedLines("0.3.0");
+  let imported = 0;
+  const property = fc.asyncProperty(
+    fc.nat(10_000),
+    fc.nat(100_000),
+    fc.option(anything, { nil: undefined, freq: 8 }),
+    async (line, place, other) => {
+      const at = line % (lines.length - 1);
+      const value: Json = JSON.parse(lines[at] ?? "");
+      const places = placesIn(value);
+      const changed = withValue(value, places[place % places.length] ?? [], other);
+      const file = lines.with(at, JSON.stringify(changed).replaceAll(`"${BEYOND}"`, "1e999"));
+      const stage = new Stage(undefined, 13);
+      const life = stage.begin();
+      try {
+        await backupOf(stage, life).import(ADMIN, { from: 1, lines: file, isLast: true });
+      } catch (error) {
+        if (!(error instanceof DramatisError)) throw error;
+        expect(["INVALID_INPUT", "TOO_LARGE"]).toContain(error.code);
+        expect(life.runtime.exists).toBe(false);
+        return;
+      }
+      imported += 1;
+      await exerciseAll(stage, life);
+    },
+  );
+  await fc.assert(property, { numRuns: 100 });
+  expect(imported).toBeGreaterThan(2);
+});
