@@ -1,6 +1,7 @@
 /**
  * `npm run simulate -- --seeds N [--from S]`: simulates conversations under seeded faults. Exits with 1 if a seed fails, and
- * prints the smallest plan with the same failure. `--plan FILE` runs a plan again. `--trees` simulates trees of calls of agents.
+ * prints the smallest plan with the same failure. `--plan FILE` runs a plan again. `--trees` simulates trees of calls of agents, `--memory` the
+ * memory of an agent.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
@@ -116,20 +117,26 @@ async function simulateSeeds(pool: Pool, from: number, seeds: number): Promise<b
   return failing.length === 0 && missing.length === 0;
 }
 
-/** Simulates trees of calls. Returns `true` if nothing failed. */
-async function simulateTrees(pool: Pool, from: number, seeds: number): Promise<boolean> {
+/** Simulates trees of calls, or memories. Returns `true` if nothing failed. */
+async function simulateOthers(
+  pool: Pool,
+  type: "trees" | "memory",
+  from: number,
+  seeds: number,
+): Promise<boolean> {
   const started = performance.now();
   let failed = 0;
   const jobs: Job[] = [];
   for (let seed = from; seed < from + seeds; seed += BATCH)
-    jobs.push({ type: "trees", from: seed, count: Math.min(BATCH, from + seeds - seed) });
+    jobs.push({ type, from: seed, count: Math.min(BATCH, from + seeds - seed) });
   await pool.run(jobs, (answer) => {
-    if (answer.type !== "trees") return;
+    if (answer.type !== type) return;
     failed += answer.failures.length;
     for (const { seed, violations } of answer.failures) console.log(`Seed ${seed} fails: ${violations[0]}`);
   });
   const seconds = (performance.now() - started) / 1_000;
-  console.log(`${seeds} trees from seed ${from}: ${failed} failed, ${seconds.toFixed(1)} s.`);
+  const what = type === "trees" ? "trees" : "memories";
+  console.log(`${seeds} ${what} from seed ${from}: ${failed} failed, ${seconds.toFixed(1)} s.`);
   return failed === 0;
 }
 
@@ -153,7 +160,7 @@ async function simulatePlan(pool: Pool, file: string, milliseconds: number): Pro
 }
 
 const USAGE =
-  "Usage: npm run simulate -- [--seeds N] [--from SEED] [--workers N] [--trees] [--plan FILE [--shrink]]";
+  "Usage: npm run simulate -- [--seeds N] [--from SEED] [--workers N] [--trees | --memory] [--plan FILE [--shrink]]";
 
 function readOptions() {
   const values = parseOptions();
@@ -176,6 +183,7 @@ function parseOptions() {
         workers: { type: "string", default: String(Math.min(2, availableParallelism())) },
         plan: { type: "string" },
         trees: { type: "boolean", default: false },
+        memory: { type: "boolean", default: false },
         shrink: { type: "boolean", default: false },
       },
     }).values;
@@ -186,12 +194,12 @@ function parseOptions() {
 
 /** Returns `true` if nothing failed. */
 async function main(): Promise<boolean> {
-  const { seeds, from, workers, plan, shrink, trees } = readOptions();
+  const { seeds, from, workers, plan, shrink, trees, memory } = readOptions();
   const directory = mkdtempSync(join(tmpdir(), "dramatis-simulation-"));
   try {
     const pool = new Pool(await bundle(directory), plan === undefined ? workers : 1);
     try {
-      if (trees) return await simulateTrees(pool, from, seeds);
+      if (trees || memory) return await simulateOthers(pool, trees ? "trees" : "memory", from, seeds);
       return await (plan === undefined
         ? simulateSeeds(pool, from, seeds)
         : simulatePlan(pool, plan, shrink ? SHRINK_MS : 0));

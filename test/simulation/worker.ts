@@ -1,30 +1,32 @@
 /** A worker thread of `npm run simulate`. It processes one job at a time. */
 import { parentPort } from "node:worker_threads";
 import { generatePlan } from "./generate.ts";
+import { simulateMemory } from "./memory.ts";
 import type { Plan } from "./plan.ts";
 import { type Batch, reportOf, shrinkTrial, tryPlan, trySeeds } from "./simulate.ts";
 import { simulateTree } from "./trees/run.ts";
 
 export type Job =
   | { type: "seeds"; from: number; count: number }
-  | { type: "trees"; from: number; count: number }
+  | { type: "trees" | "memory"; from: number; count: number }
   /** Time to shrink a failing plan; 0 leaves it unchanged. */
   | { type: "explain"; plan: Plan | number; milliseconds: number };
 
 export type Answer =
   | { type: "seeds"; batch: Batch }
-  | { type: "trees"; failures: { seed: number; violations: string[] }[] }
+  | { type: "trees" | "memory"; failures: { seed: number; violations: string[] }[] }
   | { type: "explain"; failed: boolean; text: string; plan: Plan };
 
 async function perform(job: Job): Promise<Answer> {
   if (job.type === "seeds") return { type: "seeds", batch: await trySeeds(job.from, job.count) };
-  if (job.type === "trees") {
+  if (job.type !== "explain") {
     const failures = [];
     for (let seed = job.from; seed < job.from + job.count; seed++) {
-      const violations = await simulateTree(seed);
+      const violations =
+        job.type === "trees" ? await simulateTree(seed) : (await simulateMemory(seed)).violations;
       if (violations.length > 0) failures.push({ seed, violations });
     }
-    return { type: "trees", failures };
+    return { type: job.type, failures };
   }
   const trial = await tryPlan(typeof job.plan === "number" ? generatePlan(job.plan) : job.plan);
   const failed = trial.violations.length > 0;

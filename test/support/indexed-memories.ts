@@ -117,10 +117,11 @@ export function someMemory(n: number, changes: Partial<IndexEntry> = {}): IndexE
   };
 }
 
-/** Returns an index without vectors for the corpus that `rows` gives. */
+/** Returns an index for the corpus that `rows` gives; without vectors, unless other ports bring them. */
 export function indexOf(
   { database, keyValue }: Pick<SearchIndexPorts, "database" | "keyValue">,
   rows: () => Corpus["rows"],
+  ports: Partial<SearchIndexPorts> = {},
 ): SearchIndex {
   return new SearchIndex({
     database,
@@ -131,6 +132,7 @@ export function indexOf(
     entriesAfter: (n, limit) =>
       rows()
         .memories.after(n, limit)
-        .map((memory) => indexEntry(memory)),
+        .map((memory) => indexEntry(memory, rows().memories.text(memory.n)?.text)),
+    ...ports,
   });
 }

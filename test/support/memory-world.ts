@@ -2,12 +2,16 @@
 import { Copies, type MemoryRecord, type MemoryRecords } from "../../src/memory/corpus/copies.ts";
 import { Corpus } from "../../src/memory/corpus/corpus.ts";
 import { Extractions } from "../../src/memory/corpus/extraction.ts";
+import type { SearchIndex } from "../../src/memory/corpus/index/search-index.ts";
+import type { Embedder } from "../../src/memory/embedders/embedder.ts";
 import { MemoryObjectStore } from "../../src/ports/node/memory-object-store.ts";
+import { MemoryVectorIndex } from "../../src/ports/node/memory-vector-index.ts";
 import { NodeKeyValue } from "../../src/ports/node/node-key-value.ts";
 import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { ObjectStore } from "../../src/ports/object-store.ts";
+import type { VectorIndex } from "../../src/ports/vector-index.ts";
 import type { MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import { Crossings, crossKeyValue, crossSql, type Life } from "./crossings.ts";
@@ -32,6 +36,11 @@ class Records implements MemoryRecords {
   }
 }
 
+/** Stores of copies. */
+type Store = "objects" | "records" | "vectors";
+
+const DIMENSIONS = 50;
+
 /** The behaviour of a store for the next requests. `late`: it does not answer in time, and takes effect when `settle` is called. */
 export type Mood = "well" | "down" | "late";
 
@@ -39,13 +48,15 @@ export class MemoryWorld {
   readonly clock = new VirtualClock();
   readonly objects = new MemoryObjectStore();
   readonly records = new Records();
-  readonly moods: { objects: Mood; records: Mood } = { objects: "well", records: "well" };
+  readonly moods: Record<Store, Mood> = { objects: "well", records: "well", vectors: "well" };
+  readonly vectors = new MemoryVectorIndex(DIMENSIONS);
   /** The objects that are there, by key. */
   readonly keys = new Set<string>();
   lives = 0;
   /** Called after each change of the corpus. */
   committed: () => void = () => undefined;
   corpus!: Corpus;
+  index!: SearchIndex;
   copies!: Copies;
   extractions!: Extractions;
   readonly #database = new NodeSqlDatabase();
@@ -53,7 +64,11 @@ export class MemoryWorld {
   readonly #ids = seededIds(5, this.clock);
   readonly #late: (() => Promise<void>)[] = [];
 
-  constructor(private readonly crossings: Crossings = new Crossings()) {
+  /** `embedder`: searches go by vectors, too, which a store of vectors gets. */
+  constructor(
+    private readonly crossings: Crossings = new Crossings(),
+    public embedder: Embedder | null = null,
+  ) {
     this.wake();
   }
 
@@ -64,7 +79,12 @@ export class MemoryWorld {
     const database = crossSql(this.#database, life);
     const keyValue = crossKeyValue(this.#keyValue, life);
     const objects = this.#objects(life);
-    const index = indexOf({ database, keyValue }, () => this.corpus.rows);
+    const index = indexOf({ database, keyValue }, () => this.corpus.rows, {
+      clock: this.clock,
+      embedder: async () => this.embedder,
+      ...(this.embedder && { vectors: { index: () => this.#index(life), namespace: async () => "keeper" } }),
+    });
+    this.index = index;
     this.corpus = new Corpus({
       database,
       keyValue,
@@ -85,8 +105,28 @@ export class MemoryWorld {
       keyValue,
       objects: () => objects,
       records: () => records,
-      pump: async () => 0,
+      pump: async () => {
+        while ((await index.pump()) > 0);
+        return 0;
+      },
     });
+  }
+
+  /** Requests were not answered that have not taken effect yet. */
+  get isLate(): boolean {
+    return this.#late.length > 0;
+  }
+
+  /** Runs what is a commit of its own. */
+  transaction<Result>(body: () => Result): Result {
+    return this.corpus.ports.database.transaction(body);
+  }
+
+  /** The names of all tables. */
+  tables(): string[] {
+    return this.#database
+      .all<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table'")
+      .map(({ name }) => name);
   }
 
   /** Lets requests take effect that were not answered. */
@@ -99,7 +139,7 @@ export class MemoryWorld {
     for (let attempt = 0; attempt < 20; attempt++) {
       try {
         await this.copies.bringUpToDate();
-        if (!this.copies.isBehind()) return;
+        if (!this.copies.isBehind() && !this.index.isBehind) return;
       } catch (error) {
         if (!(error instanceof DramatisError)) throw error;
       }
@@ -111,6 +151,15 @@ export class MemoryWorld {
   /** Rows of a table, or of a shadow table of an index. */
   rows(table: string): Record<string, unknown>[] {
     return this.#database.all(`SELECT * FROM ${table}`);
+  }
+
+  #index(life: Life): VectorIndex {
+    const { vectors } = this;
+    return {
+      query: (...query) => this.#answer(life, "vectors", () => vectors.query(...query)),
+      upsert: (...batch) => this.#answer(life, "vectors", () => vectors.upsert(...batch)),
+      delete: (...batch) => this.#answer(life, "vectors", () => vectors.delete(...batch)),
+    };
   }
 
   #objects(life: Life): ObjectStore {
@@ -133,11 +182,7 @@ export class MemoryWorld {
     };
   }
 
-  async #answer<Value>(
-    life: Life,
-    store: "objects" | "records",
-    effect: () => Promise<Value>,
-  ): Promise<Value> {
+  async #answer<Value>(life: Life, store: Store, effect: () => Promise<Value>): Promise<Value> {
     const mood = this.moods[store];
     if (mood === "well") return life.cross(store, effect);
     if (mood === "late") this.#late.push(async () => void (await effect()));
