@@ -17,10 +17,11 @@ const session = (texts: readonly string[], fields: Partial<TestMemory> = {}): Te
 
 test("RANK-1 the semantic score decides between lexical equals, and weighs a quarter beside an exact find", () => {
   const memories = rankedMemories(["a red house", "a red horse", "a blue barn"]);
-  const [first] = memories.search("red shed", { semantic: [0.2, 0.9, 0.1] });
+  const [first] = memories.search("red shed", { semantic: Float32Array.of(0.2, 0.9, 0.1) });
   expect(first?.n).toBe(1);
   const part = (query: string) =>
-    memories.search(query, { semantic: [0.2, 0.9, 0.1] }).find(({ n }) => n === 1)?.score.parts.semantic;
+    memories.search(query, { semantic: Float32Array.of(0.2, 0.9, 0.1) }).find(({ n }) => n === 1)?.score.parts
+      .semantic;
   expect(part("red barn")).toBeCloseTo(0.5);
   expect(part("red horse")).toBeCloseTo(0.5 / 4);
 });
@@ -92,7 +93,7 @@ const query = fc
 test("RANK-5 a memory that is hardly similar and stands alone is no result, one beside a match is", () => {
   const found = (memories: readonly TestMemory[]) =>
     rankedMemories(memories)
-      .search("passport", { semantic: [0.1, 0.2, 0.3] })
+      .search("passport", { semantic: Float32Array.of(0.1, 0.2, 0.3) })
       .map(({ n }) => n);
   const texts = ["A passport.", "Top drawer.", "Documents."];
   expect(found(texts.map((text) => ({ text })))).toEqual([0, 2]);
@@ -180,7 +181,7 @@ test("the largest values are found among any others", () => {
   const values = fc.array(fc.double({ min: 0, max: 1e6, noNaN: true }), { maxLength: 60 });
   fc.assert(
     fc.property(values, fc.integer({ min: 1, max: 10 }), (numbers, count) => {
-      const indexes = largest(numbers, count);
+      const indexes = largest(Float64Array.from(numbers), count);
       const best = numbers.filter((value) => value > 0).sort((a, b) => b - a);
       const found = indexes.map((index) => numbers[index] ?? 0).sort((a, b) => b - a);
       expect(found.slice(0, count)).toEqual(best.slice(0, count));

@@ -10,8 +10,8 @@ const SCORE_ALL = 20_000;
 const LEXICAL_CANDIDATES = 400;
 const SEMANTIC_CANDIDATES = 400;
 
-/** Turns around a candidate that are candidates, too. */
-const AROUND = 2;
+/** Turns around a candidate that are candidates, too: so many turns after it, and before it if negative. */
+const AROUND = [1, -1, 2, -2];
 
 /** Memories by their index here. */
 export interface Candidates {
@@ -43,33 +43,43 @@ function everyPlace(input: RankInput): number[] {
 }
 
 function bestPlaces(input: RankInput): number[] {
-  const { columns, semantic, lexical } = input;
-  const matches = lexical.matches.flatMap(({ n, score }) => {
-    const place = columns.placeOf(n);
-    return place !== undefined && isSeen(input, place) ? [{ place, score }] : [];
-  });
-  const scores = matches.map(({ score }) => score);
-  const best = largest(scores, LEXICAL_CANDIDATES).map((index) => matches[index]?.place ?? NONE);
-  // A hidden memory must not take the place of a visible one, so it has no cosine here.
-  const near = semantic === undefined ? [] : largest(seen(input, semantic), SEMANTIC_CANDIDATES);
-  const found = new Set([...best, ...near]);
-  return [...new Set([...found, ...[...found].flatMap((place) => around(input, place))])].filter((place) =>
-    isSeen(input, place),
-  );
+  const found = new Set(bestByWords(input));
+  for (const place of bestByMeaning(input)) found.add(place);
+  for (const place of [...found]) for (const neighbour of around(input, place)) found.add(neighbour);
+  return [...found].filter((place) => isSeen(input, place));
 }
 
-function seen({ columns: { n, size }, visible }: RankInput, semantic: ArrayLike<number>): Float32Array {
-  const cosines = new Float32Array(semantic);
+function bestByWords(input: RankInput): number[] {
+  const { matches } = input.lexical;
+  const places = new Int32Array(matches.length);
+  const scores = new Float64Array(matches.length);
+  for (const [index, { n, score }] of matches.entries()) {
+    const place = input.columns.placeOf(n) ?? NONE;
+    if (place === NONE || !isSeen(input, place)) continue;
+    places[index] = place;
+    scores[index] = score;
+  }
+  return largest(scores, LEXICAL_CANDIDATES).map((index) => places[index] ?? NONE);
+}
+
+/** A hidden memory must not take the place of a visible one, so it has no cosine here. */
+function bestByMeaning({ columns: { n, size }, visible, semantic }: RankInput): number[] {
+  if (semantic === undefined) return [];
+  const cosines = new Float64Array(semantic);
   for (let place = 0; place < size; place++) {
     if (n[place] === NONE || visible?.[place] === 0) cosines[place] = 0;
   }
-  return cosines;
+  return largest(cosines, SEMANTIC_CANDIDATES);
 }
 
 /** Returns the places of the turns around one, of those that the reader sees. */
 export function around(input: Pick<RankInput, "columns" | "visible">, place: number): readonly number[] {
-  const away = Array.from({ length: AROUND }, (_, step) => [step + 1, -step - 1]).flat();
-  return away.flatMap((steps) => neighbourOf(input, place, steps) ?? []);
+  const places: number[] = [];
+  for (const away of AROUND) {
+    const neighbour = neighbourOf(input, place, away);
+    if (neighbour !== undefined) places.push(neighbour);
+  }
+  return places;
 }
 
 /** Returns the memory that stands so many visible turns after (before, if negative) a place of a session. */

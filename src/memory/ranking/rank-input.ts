@@ -15,7 +15,7 @@ export interface RankInput {
   query: AnalyzedQuery;
   lexical: LexicalScores;
   /** The cosine of each place with the query, 0 for a memory without a vector. Absent: there are no vectors. */
-  semantic?: ArrayLike<number>;
+  semantic?: Float32Array;
   /** 0 for each place that the reader must not see: it influences nothing. Absent: all are visible. */
   visible?: Uint8Array;
   /** 0 for each place that the filter leaves out of the results. It may still lift its neighbours. Absent: all may be results. */

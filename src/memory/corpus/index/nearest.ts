@@ -61,7 +61,7 @@ export function nearestCosines(
   if (ns.length >= MAX_IDS_ONLY && near.length < needed(limit)) return null;
   const matches = lexical.matches.filter(({ n }) => isSeen(n));
   const byWords = largest(
-    matches.map(({ score }) => score),
+    Float64Array.from(matches, ({ score }) => score),
     BY_WORDS,
   ).flatMap((index) => matches[index]?.n ?? []);
   const wanted = new Set([...near, ...byWords].flatMap((n) => withNeighbours(loaded, n)));
