@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { FullText } from "../../src/memory/corpus/full-text.ts";
 import { queryTerms } from "../../src/memory/ranking/words.ts";
+import { NodeSqlDatabase } from "../../src/ports/node/node-sql-database.ts";
 import { rankedMemories } from "../support/ranked-memories.ts";
 
 test("FTS-1 no query breaks the search: the big list of naughty strings, and any text", () => {
@@ -73,6 +74,19 @@ test("FTS-3 beyond the limit, words that many memories have are left out where r
   ]);
   expect(search("common", { scoreAll: 39, rows: 10 }).matches.length).toBe(40);
   expect(fullText.size()).toBe(40);
+});
+
+test("FTS-3 a word alone is looked up, however many memories have it: each is found once", () => {
+  const database = new NodeSqlDatabase();
+  const fullText = new FullText(database);
+  fullText.create();
+  const ns = Array.from({ length: 40_001 }, (_, n) => n);
+  database.transaction(() => {
+    for (const n of ns) fullText.put(n, "A harbour.");
+  });
+  const { matches } = fullText.search(queryTerms("harbour"));
+  expect(matches.map(({ n }) => n)).toEqual(ns);
+  expect(new Set(matches.map(({ score, found }) => `${score > 0} ${found}`))).toEqual(new Set(["true 1"]));
 });
 
 test("the size is the number of texts, without reading them", () => {

@@ -52,10 +52,8 @@ export interface FullTextMatches {
   matches: readonly FullTextMatch[];
 }
 
-interface ScoreRow extends Record<string, number> {
-  n: number;
-  score: number;
-}
+/** Numbers of memories and their scores, in the same order, as JSON. */
+type ScoresRow = { ns: string; scores: string };
 
 export class FullText {
   readonly #database: ActorDatabase;
@@ -120,7 +118,7 @@ export class FullText {
 
   #addMatches(found: Map<number, FullTextMatch>, word: string, index: number, factor: number): void {
     const bit = 1 << index;
-    for (const { n, score } of this.#database.all<ScoreRow>(MATCHES, quoted(word))) {
+    for (const [n, score] of this.#scoresOf(word)) {
       const match = found.get(n);
       if (match === undefined) {
         found.set(n, { n, score: score * factor, found: bit });
@@ -128,6 +126,19 @@ export class FullText {
         match.score += score * factor;
         match.found |= bit;
       }
+    }
+  }
+
+  /** Yields the memories that have a word, with their scores, ascending by their numbers. */
+  *#scoresOf(word: string): Generator<[n: number, score: number]> {
+    let after = -1;
+    for (;;) {
+      const [row] = this.#database.all<ScoresRow>(SCORES, quoted(word), after);
+      const ns: number[] = JSON.parse(row?.ns ?? "[]");
+      const scores: number[] = JSON.parse(row?.scores ?? "[]");
+      for (const [index, n] of ns.entries()) yield [n, scores[index] ?? 0];
+      if (ns.length < MAX_SCORES) return;
+      after = ns.at(-1) ?? after;
     }
   }
 
@@ -180,5 +191,9 @@ const PUT = "INSERT OR REPLACE INTO memory_text (rowid, terms) VALUES (?, ?)";
 const DELETE = "DELETE FROM memory_text WHERE rowid = ?";
 /** The record in which FTS5 keeps the number of rows: to count them would read them all. */
 const AVERAGES = "SELECT block FROM memory_text_data WHERE id = 1";
-const MATCHES = "SELECT rowid AS n, -bm25(memory_text) AS score FROM memory_text WHERE memory_text MATCH ?";
+/** Scores of one answer. A value has 2 MB at most, and a score less than 30 characters. */
+const MAX_SCORES = 20_000;
+/** Two lists as texts: a row for each score takes twice the time. */
+const SCORES = `SELECT json_group_array(n) AS ns, json_group_array(score) AS scores FROM (
+  SELECT rowid AS n, -rank AS score FROM memory_text WHERE memory_text MATCH ? AND rowid > ? ORDER BY rowid LIMIT ${MAX_SCORES})`;
 const COUNT = "SELECT count(*) AS rows FROM memory_text WHERE memory_text MATCH ?";
