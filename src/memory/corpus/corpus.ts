@@ -288,7 +288,7 @@ export class Corpus {
     const stored = decided === null ? memory : this.rows.apply(decided, memory, vectors);
     const { memories } = this.rows;
     // Who says the same text again has said it, whatever else the change brings.
-    const said = isKnown ? { said: stored.version } : {};
+    const said = isKnown && !cause.isDerived ? { said: stored.version } : {};
     const isConfirmed = decided === null && isKnown && isOwnWord(cause);
     if (isConfirmed && !memory.own) memories.put({ ...memory, own: true });
     if (isKnown || decided === null)

@@ -27,6 +27,8 @@ export interface Cause {
   by: MemoryAuthor;
   sources: readonly MemorySource[];
   tainted: boolean;
+  /** The text is made of other memories: its sources alone have not said it. */
+  isDerived?: boolean;
 }
 
 /** A memory to store, with the entry of its log. */
@@ -35,6 +37,8 @@ export interface Decided {
   log: MemoryLogEntry;
   /** The new text as a whole; absent where it stays. */
   text?: string;
+  /** The sources of the change have said the text. */
+  isSaid?: true;
 }
 
 /** The identity of a new memory. */
@@ -73,7 +77,7 @@ export function written(identity: NewMemory, input: CheckedInput, cause: Cause):
     updatedAt: now,
   };
   const log: MemoryLogEntry = { version: 1, change: "written", at: toIso(now), by, sources: [...sources] };
-  return { memory, log, text: input.content };
+  return { memory, log, text: input.content, ...(!cause.isDerived && { isSaid: true }) };
 }
 
 /**
@@ -146,6 +150,7 @@ export function changed(
       sources: [...sources],
     },
     ...(content !== undefined && { text: content }),
+    ...(isNew && !cause.isDerived && { isSaid: true as const }),
   };
 }
 
