@@ -29,7 +29,7 @@ export const LATE_MS = 60_000;
 const STATE_KEY = "memory:copies";
 
 /** A record of the directory. */
-export interface MemoryRecord extends Omit<StoredMemory, "n" | "long" | "hash" | "hidden"> {
+export interface MemoryRecord extends Omit<StoredMemory, "n" | "long" | "hash" | "hidden" | "own"> {
   tenant: string;
   agentId: string;
 }
@@ -158,7 +158,7 @@ export class Copies {
       return memory.hidden ? [memory.id] : [];
     });
     const puts = [...stored.values()].flatMap((memory) => {
-      const { n: _, long, hash: __, hidden, ...record } = memory;
+      const { n: _, long, hash: __, own: ___, hidden, ...record } = memory;
       if (hidden) return [];
       const whole = long ? (memories.text(memory.n)?.text ?? "") : memory.content;
       return { ...record, tenant, agentId, content: memory.ref === null ? whole : "" };

@@ -10,7 +10,7 @@
 import type { MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
 import { toIso } from "../../shared/time.ts";
 import type { Corpus } from "../corpus/corpus.ts";
-import { isOwnWord, originOfText } from "../corpus/decide.ts";
+import { originOfText } from "../corpus/decide.ts";
 import type { SayingSource } from "../corpus/memory-store.ts";
 import type { StoredMemory } from "../corpus/stored-memory.ts";
 import { causeOf, joinPart, type Member, member, type PreparedJoin } from "./joining.ts";
@@ -32,7 +32,7 @@ export function rederiveAlone(corpus: Corpus, memory: StoredMemory, prepared: Pr
   const sources = memories.sayingSources(memory.n);
   const log = [...memories.log(memory.n)];
   const isDerived = log.at(-1)?.by.kind === "consolidation";
-  if (isDerived || !isSupported(log, sources)) {
+  if (isDerived || !isSupported(memory, log, sources)) {
     corpus.eraseOne(memory, { isErased: true, hash: null });
     return;
   }
@@ -41,8 +41,12 @@ export function rederiveAlone(corpus: Corpus, memory: StoredMemory, prepared: Pr
 }
 
 /** Reports whether one of these sources has said the text as it is now. One that changed other members has not. */
-function isSupported(log: readonly MemoryLogEntry[], sources: readonly SayingSource[]): boolean {
-  if (isOwnWord(log)) return true;
+function isSupported(
+  { own }: StoredMemory,
+  log: readonly MemoryLogEntry[],
+  sources: readonly SayingSource[],
+): boolean {
+  if (own) return true;
   const since = originOfText(log)?.version ?? 1;
   return sources.some(({ said = 0 }) => said >= since);
 }
