@@ -1,9 +1,10 @@
 /** Vectors that must leave a store which applies requests long after they were given up. */
 import { describe, expect, test, vi } from "vitest";
-import { AgentRemoval } from "../../src/agents/agent/removal.ts";
+import { AgentRemoval, type AgentRemovalPorts } from "../../src/agents/agent/removal.ts";
 import { AgentStore } from "../../src/agents/agent/store.ts";
 import { ownedStores } from "../../src/agents/base/removal/owned-stores.ts";
 import { vectorNamespace } from "../../src/memory/corpus/index/owned-vectors.ts";
+import type { VectorIndex } from "../../src/ports/vector-index.ts";
 import { toIso } from "../../src/shared/time.ts";
 import { IndexedMemories, someMemory } from "../support/indexed-memories.ts";
 import { LateVectors } from "../support/late-vectors.ts";
@@ -118,11 +119,32 @@ describe("an upsert that takes effect after it was given up", () => {
     await memories.put(someMemory(301));
     await send({ memories, store });
     memories.remove(7, 301);
-    await agent.removal.remove();
+    await agent.remove();
     await agent.end();
     expect(store.ids()).toEqual([]);
     expect(agent.tables()).toEqual([]);
   });
+});
+
+test("MEMVECTORS-6 a store that fails, is not bound for a while and comes back has nothing left of a deleted agent", async () => {
+  const { memories, store } = world();
+  vi.spyOn(console, "error").mockReturnValue(undefined);
+  const agent = deletable({ memories, store });
+  await memories.put(...Array.from({ length: 300 }, (_, at) => someMemory(at + 1)));
+  await settle(memories);
+  store.mood = "down";
+  // The rows of these are gone, and their numbers wait for the store.
+  for (let n = 1; n <= 250; n++) memories.remove(n);
+  await agent.remove();
+  await memories.clock.advance(120_000);
+  agent.bind(null);
+  await agent.end();
+  expect(store.ids()).toHaveLength(300);
+  store.mood = "well";
+  agent.bind(store);
+  await agent.end();
+  expect(store.ids()).toEqual([]);
+  expect(agent.tables()).toEqual([]);
 });
 
 describe("numbers that no counting reaches", () => {
@@ -149,7 +171,7 @@ describe("numbers that no counting reaches", () => {
     await settle(memories);
     expect(store.ids().sort()).toEqual(ids(2, 1, 2 ** 32, HIGH));
     const agent = deletable({ memories, store });
-    await agent.removal.remove();
+    await agent.remove();
     await agent.end();
     expect(store.ids()).toEqual([]);
     expect(store.deletions.length).toBeLessThan(30);
@@ -158,6 +180,7 @@ describe("numbers that no counting reaches", () => {
 
 /** Returns the removal of the agent whose memories they are, on the same database. */
 function deletable({ memories, store: index }: ReturnType<typeof world>) {
+  let binding: VectorIndex | null = index;
   const { database, keyValue, clock } = memories;
   const store = new AgentStore({ database, keyValue }, () => OWNER.id);
   const at = toIso(clock.now());
@@ -168,19 +191,25 @@ function deletable({ memories, store: index }: ReturnType<typeof world>) {
     createdAt: at,
     updatedAt: at,
   });
-  const removal = new AgentRemoval({
+  const ports = {
     database,
     keyValue,
     clock,
     store,
     wakeup: { arm: async () => undefined, disarm: () => undefined },
-    stores: () => ownedStores({ rows: null, objects: null, vectors: index }),
+    stores: () => ownedStores({ rows: null, objects: null, vectors: binding }),
     keepVectors: () => memories.index.keepForRemoval(),
     forgetMail: () => true,
     conversation: async () => ({ removeAgent: async () => ({ ok: true, value: null }) }),
-  });
+  } satisfies AgentRemovalPorts;
+  let removal = new AgentRemoval(ports);
   return {
-    removal,
+    remove: () => removal.remove(),
+    /** Begins a life with another binding of the store. */
+    bind(next: VectorIndex | null) {
+      binding = next;
+      removal = new AgentRemoval(ports);
+    },
     /** Runs the removal until the actor has nothing left to do, and a minute more. */
     async end() {
       const isGone = async () => {

@@ -9,7 +9,7 @@ import { defined } from "../../../shared/defined.ts";
 import type { ActorStores } from "../storage/schema-upgrade.ts";
 import type { Wakeup } from "../timers/wakeups.ts";
 import { deleteValues, dropOwnTables } from "./own-tables.ts";
-import type { OwnedStore, RemovedOwner } from "./owned-stores.ts";
+import { type OwnedStore, type RemovedOwner, VECTORS } from "./owned-stores.ts";
 import { Removal, type RemovalStep } from "./removal.ts";
 
 /** The rest of a deleted actor: its id never refers to another one. Times are milliseconds since the epoch. */
@@ -100,7 +100,10 @@ export class ActorRemoval {
   #done(name: string): void {
     const tombstone = this.ports.tombstone();
     if (tombstone === undefined) return;
-    this.ports.bury({ ...tombstone, left: tombstone.left.filter((step) => step !== name) });
+    const left = tombstone.left.filter((step) => step !== name);
+    this.ports.bury({ ...tombstone, left });
+    // A store that is not bound for a while still needs them.
+    if (!left.includes("late") && !left.includes(VECTORS)) dropKeptVectors(this.ports.database);
   }
 
   #steps(): RemovalStep[] {
@@ -149,7 +152,6 @@ export class ActorRemoval {
       const again = await this.#emptied(store, `late ${store.name}`);
       if (again !== undefined) return again;
     }
-    dropKeptVectors(this.ports.database);
     return undefined;
   }
 

@@ -30,6 +30,9 @@ export interface OwnedStore {
   empty(owner: RemovedOwner, from?: number): Promise<unknown>;
 }
 
+/** The name of the store of vectors. */
+export const VECTORS = "vectors";
+
 /** Keys that one list has at most. */
 const PAGE = 200;
 
@@ -54,7 +57,7 @@ export function ownedStores({
       ? []
       : [
           {
-            name: "vectors",
+            name: VECTORS,
             empty: async (owner: RemovedOwner, from?: number) =>
               owner.vectors && deleteVectors(vectors, owner, owner.vectors, from),
           },
