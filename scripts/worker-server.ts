@@ -12,11 +12,14 @@ import { once } from "node:events";
 import { cpSync, readFileSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { parseArgs, parseEnv } from "node:util";
 import { unstable_startWorker } from "wrangler";
 import { readVariables } from "./variables.ts";
 
 const HOST = "127.0.0.1";
+/** Milliseconds before another connection to the server that has closed one. */
+const RECONNECT_MS = 100;
 
 const { values } = parseArgs({
   options: {
@@ -58,6 +61,7 @@ async function untilRefused(to: number): Promise<void> {
     socket.on("error", () => {});
     socket.resume();
     await once(socket, "close");
+    await setTimeout(RECONNECT_MS);
   }
 }
 

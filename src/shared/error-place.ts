@@ -8,9 +8,11 @@ import { DramatisError } from "./errors.ts";
 
 /** Characters of what is logged. */
 const MAX_LENGTH = 4_000;
-const NAME = /^[A-Z]\w{0,60}$/i;
+const NAME = /^[A-Z]\w{0,60}(?:Error|Exception)$/i;
 const CODE = /^[A-Z][A-Z_]{1,40}$/;
 const CODES = /\b(?:D1|SQLITE)_[A-Z_]{1,40}\b/g;
+/** What stands before the message in a stack. */
+const HEAD = /^(?:[\w$]{1,60}(?: \[\w+\])?(?:: )?)?$/;
 const FRAME = /^\s+at .*(?::\d+:\d+\)?|<anonymous>\)?|native\)?)$/;
 
 /**
@@ -25,10 +27,19 @@ export function placeOf(error: unknown): string {
     const code =
       "code" in error && typeof error.code === "string" && CODE.test(error.code) ? [error.code] : [];
     const codes = [...code, ...(String(error.message).match(CODES) ?? [])];
-    const lines = String(error.stack).split("\n");
-    const begin = lines.findLastIndex((line) => !FRAME.test(line)) + 1;
-    return [[name, ...codes].join(" "), ...lines.slice(begin)].join("\n").slice(0, MAX_LENGTH);
+    return [[name, ...codes].join(" "), ...framesOf(error)].join("\n").slice(0, MAX_LENGTH);
   } catch {
     return "An error that cannot be read.";
   }
+}
+
+/** Returns the frames of a stack, which follow the message. A message may look like frames, so without it nothing is a frame. */
+function framesOf({ stack, message }: Error): string[] {
+  const [head, text] = [String(stack), String(message)];
+  const begin = head.indexOf(text);
+  if (begin === -1 || !HEAD.test(head.slice(0, begin))) return [];
+  return head
+    .slice(begin + text.length)
+    .split("\n")
+    .filter((line) => FRAME.test(line));
 }

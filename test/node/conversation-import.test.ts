@@ -93,6 +93,21 @@ test.each<[what: string, of: (line: Loose) => boolean, change: (line: Loose) => 
     ({ turn }) => turn?.operations?.length > 0,
     ({ turn }) => (turn.operations[0].attempt = 2 ** 52),
   ],
+  [
+    "a call of a model whose attempts no span can have",
+    ({ turn }) => turn?.calls?.length > 0,
+    ({ turn }) => (turn.calls[0].attempts = null),
+  ],
+  [
+    "an operation that ends when no date is",
+    ({ turn }) => turn?.operations?.length > 0,
+    ({ turn }) => (turn.operations[0].completedAt = 9e15),
+  ],
+  [
+    "a reply without a text",
+    ({ turn }) => turn?.replies?.length > 0,
+    ({ turn }) => (turn.replies[0].text = 0),
+  ],
   ["a time that no date has", ({ event }) => event !== undefined, ({ event }) => (event.timestamp = 9e15)],
   [
     "a beginning that no date has",
@@ -114,6 +129,21 @@ test.each<[what: string, of: (line: Loose) => boolean, change: (line: Loose) => 
     code: "INVALID_INPUT",
   });
   expect(life.runtime.exists).toBe(false);
+});
+
+test("BACKUP-15 a file that lacks a turn is refused, and nothing is visible", async () => {
+  const lines = await recordedLines("0.3.0");
+  const end = lines.length - 1;
+  const turns = lines.flatMap((line, at) => (line.startsWith('{"turn":') ? [at] : []));
+  expect(turns.length).toBeGreaterThan(3);
+  for (const lost of turns) {
+    const file = lines.with(end, JSON.stringify({ end: { lines: end - 1 } })).toSpliced(lost, 1);
+    const stage = new Stage(undefined, 13);
+    const life = stage.begin();
+    const imported = backupOf(stage, life).import(ADMIN, { from: 1, lines: file, isLast: true });
+    await expect(imported).rejects.toMatchObject({ code: "INVALID_INPUT" });
+    expect(life.runtime.exists).toBe(false);
+  }
 });
 
 test("BACKUP-2 BACKUP-15 of a file of a conversation with one value changed everything works afterwards, or nothing is visible", async () => {

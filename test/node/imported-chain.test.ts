@@ -326,6 +326,15 @@ describe("BACKUP-14 versions that no author could have posted are refused with t
       "/memoryExtraction/workflow/workflows/first/tasks/a/task/steps/0/ref",
     ],
     [
+      "workflows that nest eleven levels deep",
+      ({ memoryExtraction }) => {
+        const { workflow } = memoryExtraction;
+        for (let level = 2; level < 11; level += 1)
+          memoryExtraction.workflow = { ...workflow, workflows: { first: memoryExtraction.workflow } };
+      },
+      `/memoryExtraction/workflow${"/workflows/first".repeat(9)}/workflows`,
+    ],
+    [
       "a workflow that cannot be the hook",
       ({ memoryExtraction }) => (memoryExtraction.workflow.definition.outputMapping = { made: "1" }),
       "/memoryExtraction/workflow",

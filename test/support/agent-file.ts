@@ -13,8 +13,11 @@ const IDENTITY: AgentIdentity = {
   updatedAt: "2025-01-01T00:00:00.000Z",
 };
 
+/** The memory of an agent, with its clock. */
+type World = Pick<MemoryWorld, "corpus" | "clock">;
+
 /** The backup of the agent of a world. */
-export function backupOf(world: MemoryWorld): { backup: AgentBackup; store: AgentStore } {
+export function backupOf(world: World): { backup: AgentBackup; store: AgentStore } {
   const { database, keyValue } = world.corpus.ports;
   const store = new AgentStore({ database, keyValue }, () => IDENTITY.id);
   const backup = new AgentBackup({
@@ -27,7 +30,7 @@ export function backupOf(world: MemoryWorld): { backup: AgentBackup; store: Agen
 }
 
 /** Returns the lines of the file of the agent of a world. */
-export async function linesOf(world: MemoryWorld): Promise<string[]> {
+export async function linesOf(world: World): Promise<string[]> {
   const { backup, store } = backupOf(world);
   if (store.find() === undefined) store.create(IDENTITY);
   return (await new Response(backup.export()).text()).trimEnd().split("\n");

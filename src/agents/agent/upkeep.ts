@@ -150,6 +150,8 @@ export class MemoryUpkeep {
       for (const whole of this.#rows.marked()) {
         const { run } = this.#state;
         const parts = this.#partsOf(whole);
+        // One that is to be made of no others waits for its text.
+        if (parts.length === 0) continue;
         if (run?.whole !== undefined) this.#end();
         await this.#giveUpWhole(
           whole,
@@ -190,7 +192,7 @@ export class MemoryUpkeep {
     }
   }
 
-  /** Returns the memories that are left of those that a memory was made of. */
+  /** Returns the memories that a memory is to be made of again. */
   #partsOf(n: number): StoredMemory[] {
     const memory = this.ports.corpus.rows.memories.find(n);
     return memory === undefined ? [] : partsLeft(this.ports.corpus, memory).filter(({ hidden }) => !hidden);

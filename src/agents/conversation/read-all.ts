@@ -21,6 +21,7 @@ const MAX_ATTEMPTS = 1_000;
 const turnSchema = z.looseObject({
   input: z.union([contentSchema, z.array(z.never())]),
   operations: z.array(z.looseObject({ name: z.string(), attempt: z.int().min(0).max(MAX_ATTEMPTS) })),
+  replies: z.array(z.looseObject({ text: z.string() })),
 });
 
 /** Reads all of a conversation. Throws whatever a read throws, and an `Error` where lines are missing. */

@@ -91,6 +91,7 @@ export const memoryLineSchema = z
     state: z.enum(["current", "ended", "archived"]),
     hidden: z.literal(false, "Must be false: an export leaves hidden memories out."),
     tainted: z.boolean(),
+    own: z.boolean(),
     validFrom: time,
     validTo: time.nullable(),
     version,

@@ -30,7 +30,7 @@ export const LATE_MS = 60_000;
 const STATE_KEY = "memory:copies";
 
 /** A record of the directory. */
-export interface MemoryRecord extends Omit<StoredMemory, "n" | "long" | "hash" | "hidden"> {
+export interface MemoryRecord extends Omit<StoredMemory, "n" | "long" | "hash" | "hidden" | "own"> {
   tenant: string;
   agentId: string;
 }
@@ -168,7 +168,7 @@ export class Copies {
       const memory = stored.get(n);
       const id = memory === undefined ? tombstones.find(n) : memory.id;
       if (memory !== undefined && !memory.hidden) {
-        const { n: _, long, hash: __, hidden: ___, ...record } = memory;
+        const { n: _, long, hash: __, own: ___, hidden: ____, ...record } = memory;
         const whole = long ? (memories.text(n)?.text ?? "") : memory.content;
         const content = memory.ref === null ? whole : "";
         if (!isDeleted) puts.push({ ...record, tenant, agentId, content });

@@ -8,7 +8,7 @@
  */
 import type { ActorDatabase } from "../../ports/sql-database.ts";
 import { defined } from "../../shared/defined.ts";
-import { type Decided, isText } from "./decide.ts";
+import type { Decided } from "./decide.ts";
 import { ErasedMarks } from "./erased-sources.ts";
 import { MemoryCounts } from "./memory-counts.ts";
 import type { IndexEntry, MemoryIndex } from "./memory-index.ts";
@@ -81,7 +81,7 @@ export class CorpusRows {
    * of a memory that comes back to searches.
    */
   apply(
-    { memory, log, text }: Decided,
+    { memory, log, text, isSaid }: Decided,
     before: StoredMemory | undefined,
     prepared: unknown,
     known?: string,
@@ -90,7 +90,7 @@ export class CorpusRows {
     this.memories.put(memory);
     this.counts.changed(before, memory);
     this.memories.addLog(n, log);
-    const said = isText(log) ? { said: log.version } : {};
+    const said = isSaid ? { said: log.version } : {};
     for (const source of log.sources) this.memories.addSource(n, { ...source, ...said });
     const objects = text === undefined || before === undefined ? [] : this.#objectsOf(before);
     if (text !== undefined && memory.long) this.memories.putText(n, memory.version, text);

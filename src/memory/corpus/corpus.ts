@@ -25,8 +25,9 @@ import { validate } from "../../shared/validation.ts";
 import { ContentHash } from "./content-hash.ts";
 import type { CorpusPorts } from "./corpus-ports.ts";
 import { CorpusRows } from "./corpus-rows.ts";
-import { archived, type Cause, changed, staleVersion, written } from "./decide.ts";
+import { archived, type Cause, changed, isOwnWord, staleVersion, written } from "./decide.ts";
 import { type ErasureMark, eraseWithDerived, outlivesSource } from "./erase.ts";
+import { erasedSource } from "./erased-sources.ts";
 import { indexQuery } from "./index-query.ts";
 import { Pruning } from "./kept-days.ts";
 import { MAX_LOG } from "./limits.ts";
@@ -280,27 +281,28 @@ export class Corpus {
     cause: Cause,
     { hash, vectors }: { hash: string; vectors: unknown },
   ): StoredMemory {
-    const { content } = change;
     // A text that is hidden is written anew: who says it now has said it, whatever becomes of its sources. One that is archived comes back.
     const isThere = !memory.hidden && memory.state !== "archived";
-    const isSame = isThere && content !== undefined && this.#hasText(memory, content, hash);
-    const decided = changed(memory, change, cause, { hash, isSame });
+    const isKnown = change.content !== undefined && this.#hasText(memory, change.content, hash);
+    const decided = changed(memory, change, cause, { hash, isKnown, isSame: isThere && isKnown });
     const stored = decided === null ? memory : this.rows.apply(decided, memory, vectors);
+    const { memories } = this.rows;
     // Who says the same text again has said it, whatever else the change brings.
-    const said = isSame ? { said: stored.version } : {};
-    if (isSame || decided === null)
-      for (const source of cause.sources) this.rows.memories.addSource(memory.n, { ...source, ...said });
+    const said = isKnown && !cause.isDerived ? { said: stored.version } : {};
+    const isConfirmed = decided === null && isKnown && isOwnWord(cause);
+    if (isConfirmed && !memory.own) memories.put({ ...memory, own: true });
+    if (isKnown || decided === null)
+      for (const source of cause.sources) memories.addSource(memory.n, { ...source, ...said });
     return stored;
   }
 
   archiveOne(memory: StoredMemory, cause: Cause): StoredMemory {
     const decided = archived(memory, cause);
     if (decided === null) return memory;
-    const { memories } = this.rows;
     // The text goes to the object store. It stays in the actor until it is there.
     const isInRow = memory.ref === null && !memory.long && this.ports.objects() !== null;
-    if (isInRow && memories.text(memory.n) === undefined)
-      memories.putText(memory.n, decided.memory.version, memory.content);
+    if (isInRow && this.rows.memories.text(memory.n) === undefined)
+      this.rows.memories.putText(memory.n, decided.memory.version, memory.content);
     return this.rows.apply(decided, memory, null);
   }
 
@@ -343,7 +345,7 @@ export class Corpus {
   #writeOne(prepared: PreparedInput, writer: MemoryWriter, cause: Cause, vectors: unknown): StoredMemory {
     const { input, userId, conversationId, hash, request } = prepared;
     const first = request === null ? undefined : this.rows.requests.find(request, cause.now);
-    if (first !== undefined) return this.seen(writer.reader, first);
+    if (first !== undefined) return this.#repeated(writer.reader, first);
     const { content, key, subject: _, idempotencyKey: __, ...fields } = input;
     const known =
       key === undefined
@@ -359,6 +361,12 @@ export class Corpus {
         : this.changeOne(known, { ...fields, key, content }, cause, { hash, vectors });
     if (request !== null) this.rows.requests.put(request, stored.id, cause.now);
     return stored;
+  }
+
+  /** Returns what the first of repeated writes wrote. What somebody wrote is there while it waits to be derived again, too. */
+  #repeated(reader: MemoryReader, id: string): StoredMemory {
+    const memory = this.findById(id) ?? this.rows.memories.findCondemned(numberOf(id) ?? 0);
+    return memory?.own && sees(this.visibleTo(reader), memory) ? memory : this.seen(reader, id);
   }
 
   /** Reports whether a text is that of a memory. A long one, which the object store alone may have, is told by its hash. */
@@ -389,9 +397,4 @@ export class Corpus {
     });
     await this.#endDue();
   }
-}
-
-/** The error of a write that comes from a conversation, a turn or an entry that was erased. */
-export function erasedSource(): DramatisError {
-  return new DramatisError("CONFLICT", "What this comes from was erased. Nothing is remembered of it.");
 }

@@ -27,6 +27,8 @@ export interface Cause {
   by: MemoryAuthor;
   sources: readonly MemorySource[];
   tainted: boolean;
+  /** The text is made of other memories: its sources alone have not said it. */
+  isDerived?: boolean;
 }
 
 /** A memory to store, with the entry of its log. */
@@ -35,6 +37,8 @@ export interface Decided {
   log: MemoryLogEntry;
   /** The new text as a whole; absent where it stays. */
   text?: string;
+  /** The sources of the change have said the text. */
+  isSaid?: true;
 }
 
 /** The identity of a new memory. */
@@ -65,6 +69,7 @@ export function written(identity: NewMemory, input: CheckedInput, cause: Cause):
     state: stateAt(validTo, now),
     hidden: false,
     tainted,
+    own: isOwnWord(cause),
     validFrom: input.validFrom ?? Math.min(input.time ?? now, validTo ?? Number.POSITIVE_INFINITY),
     validTo,
     version: 1,
@@ -72,24 +77,31 @@ export function written(identity: NewMemory, input: CheckedInput, cause: Cause):
     updatedAt: now,
   };
   const log: MemoryLogEntry = { version: 1, change: "written", at: toIso(now), by, sources: [...sources] };
-  return { memory, log, text: input.content };
+  return { memory, log, text: input.content, ...(!cause.isDerived && { isSaid: true }) };
 }
 
 /**
- * Returns a memory after a change; `null` if that changes nothing (MEMORY-3). `hash` is that of the change's text. `isSame` reports
- * whether the change's text is the memory's, which the row of a long text cannot tell.
+ * Returns a memory after a change; `null` if that changes nothing (MEMORY-3). `hash` is that of the change's text. `isKnown` reports
+ * whether the change's text is the memory's, which the row of a long text cannot tell, and `isSame` whether it is there, too: neither hidden nor archived.
  */
 export function changed(
   memory: StoredMemory,
   change: CheckedChange & { key?: string | undefined },
   cause: Cause,
-  { hash, isSame }: { hash: string; isSame: boolean },
+  { hash, isSame, isKnown }: { hash: string; isSame: boolean; isKnown: boolean },
 ): Decided | null {
   const { now, by, sources } = cause;
   const content = isSame ? undefined : change.content;
+  const isNew = content !== undefined && !isKnown;
+  const own = isKnown ? memory.own || isOwnWord(cause) : isNew ? isOwnWord(cause) : memory.own;
   const from = change.validFrom ?? toldFrom(change, now);
   if (content !== undefined && from !== undefined && from < memory.validFrom)
-    return endedBefore(memory, content, [from, change.validTo ?? memory.validFrom], cause);
+    return endedBefore(
+      { ...memory, own: isKnown ? own : memory.own },
+      content,
+      [from, change.validTo ?? memory.validFrom],
+      cause,
+    );
 
   const validTo =
     change.validTo !== undefined ? change.validTo : content === undefined ? memory.validTo : null;
@@ -109,6 +121,7 @@ export function changed(
       tainted: cause.tainted || (memory.tainted && !isVouchedFor(memory, change)),
       hidden: false,
     }),
+    own,
     type: change.type ?? memory.type,
     significance: change.significance ?? memory.significance,
     speaker: change.speaker === undefined ? memory.speaker : change.speaker,
@@ -120,7 +133,7 @@ export function changed(
     validTo,
     state: isBack ? stateAt(validTo, now) : memory.state,
   };
-  if (content === undefined && isEqual(memory, next)) return null;
+  if (content === undefined && isEqual({ ...memory, own }, next)) return null;
   const isTainted = next.tainted || cause.tainted;
   const isOther = content !== undefined || validFrom !== memory.validFrom || validTo !== memory.validTo;
   const end = content === undefined ? memory.validTo : Math.min(memory.validTo ?? validFrom, validFrom);
@@ -132,11 +145,12 @@ export function changed(
       change: "updated",
       at: toIso(now),
       by,
-      ...(content !== undefined && { newText: true as const }),
+      ...(isNew && { newText: true as const }),
       ...(isOther && { before: pastText(memory.content, memory.validFrom, end) }),
       sources: [...sources],
     },
     ...(content !== undefined && { text: content }),
+    ...(isNew && !cause.isDerived && { isSaid: true as const }),
   };
 }
 
@@ -219,8 +233,13 @@ function isEqual(a: StoredMemory, b: StoredMemory): boolean {
   return canonicalJson({ ...a }) === canonicalJson({ ...b });
 }
 
-/** Authors without a conversation. What others wrote has lost its sources where it has none. */
+/** Authors that say something themselves, not the agent at work. */
 const OWN_WORDS: ReadonlySet<MemoryAuthor["kind"]> = new Set(["principal", "import"]);
+
+/** Reports whether a text comes without a source that could be erased: by the API, or an import. */
+export function isOwnWord({ by, sources }: Pick<Cause, "by" | "sources">): boolean {
+  return sources.length === 0 && OWN_WORDS.has(by.kind);
+}
 
 /** Reports whether an entry of a log gave the memory a text. */
 export function isText({ change, newText }: MemoryLogEntry): boolean {
@@ -231,12 +250,6 @@ export function isText({ change, newText }: MemoryLogEntry): boolean {
 export function originOfText(log: Iterable<MemoryLogEntry>): MemoryLogEntry | undefined {
   for (const entry of log) if (isText(entry)) return entry;
   return undefined;
-}
-
-/** Reports whether the text of a memory was written without a source that could be erased: by the API, or an import. */
-export function isOwnWord(log: Iterable<MemoryLogEntry>): boolean {
-  const origin = originOfText(log);
-  return origin?.sources.length === 0 && OWN_WORDS.has(origin.by.kind);
 }
 
 /** The error of a change that is based on another version. */

@@ -1,6 +1,5 @@
 /** Erases memories in the current transaction, with what was made of them alone. A list takes the place of calls: summaries of summaries may be thousands deep. */
 import type { CorpusRows } from "./corpus-rows.ts";
-import { isOwnWord } from "./decide.ts";
 import type { StoredMemory } from "./stored-memory.ts";
 
 /** The tombstone that an erasure leaves, as `CorpusRows.erase` takes it. */
@@ -32,7 +31,7 @@ export function eraseWithDerived(
 export function outlivesSource(rows: CorpusRows, memory: StoredMemory): boolean {
   const { memories, pending } = rows;
   const { n } = memory;
-  if (!memories.hasOrigin(n) && !isOwnWord(memories.log(n))) return false;
+  if (!memories.hasOrigin(n) && !memory.own) return false;
   if (memory.hidden) return true;
   // The older texts may be those of the source.
   memories.blankLog(n);

@@ -6,6 +6,7 @@
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { ErasedSources, MemorySource } from "../../protocol/memory.ts";
+import { DramatisError } from "../../shared/errors.ts";
 
 /** The mark of a whole conversation has no turn, and that of a whole turn has no entries. */
 export const ERASED_TABLE = `CREATE TABLE IF NOT EXISTS memory_erased (
@@ -83,6 +84,11 @@ export class ErasedMarks {
 /** Reports whether erased entries of a turn are among those of a source. `null` is the whole turn. */
 export function isTouched(entries: readonly number[] | null, erased: readonly number[] | null): boolean {
   return entries === null || erased === null || entries.some((entry) => erased.includes(entry));
+}
+
+/** The error of a write that comes from a conversation, a turn or an entry that was erased. */
+export function erasedSource(): DramatisError {
+  return new DramatisError("CONFLICT", "What this comes from was erased. Nothing is remembered of it.");
 }
 
 function entriesOf(entries: string): number[] {

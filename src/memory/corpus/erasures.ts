@@ -1,7 +1,7 @@
 /**
  * Erasing what was learned from a conversation, or from entries of it.
  *
- * MEMSRC-2  A text that was written without a source stays, also where an extraction repeated it. Older texts of a memory that lost a source leave
+ * MEMSRC-2  A text that somebody wrote or confirmed without a source stays, also where extractions wrote or repeated it, in whatever order. Older texts of a memory that lost a source leave
  *           its log at once.
  * MEMSRC-1  A memory that loses all of its sources is erased, with its log. One that loses some leaves searches, and is marked to be
  *           derived again from the others.

@@ -9,14 +9,17 @@
  *              conversations of the same conversation.
  * EXTRACTED-4  A text that somebody erased does not come back by an extraction, and nothing is extracted from a turn that was told
  *              of a memory that was erased since.
+ * EXTRACTED-5  A text that an extraction made of memories has their sources, too, and its own has not said it alone: it does not outlast what it was
+ *              made of (REDERIVE-1). It is made of older memories than the one that it changes.
  */
 import type { MemoryOutcome, MemoryReader, MemorySource, OfferedMemory } from "../../protocol/memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
-import { type Corpus, erasedSource } from "./corpus.ts";
+import type { Corpus } from "./corpus.ts";
 import { type Cause, staleVersion } from "./decide.ts";
+import { erasedSource } from "./erased-sources.ts";
 import { Offers } from "./offers.ts";
 import { type CheckedOperation, checkOperation, checkSizes, type Extracted, offerSchema } from "./schemas.ts";
 import type { StoredMemory } from "./stored-memory.ts";
@@ -153,11 +156,13 @@ export class Extractions {
   #write(
     operation: Extract<CheckedOperation, { op: "write" }>,
     hash: string,
-    { body, reader, cause, vectors, offered }: Context,
+    { body, reader, cause: given, vectors, offered }: Context,
   ): MemoryOutcome {
     const { corpus } = this;
     const { op: _, derivedFrom = [], subjectName: __, ...input } = operation;
     if (corpus.rows.tombstones.hasHash(hash)) throw erasedText();
+    const parts = derivedFrom.map((id) => this.#offered(id, offered));
+    const cause = { ...given, isDerived: parts.length > 0 };
     const userId = body.subject.userId ?? null;
     const conversationId = body.subject.conversationId ?? null;
     // Nobody else's words are those of a conversation without a user.
@@ -173,7 +178,10 @@ export class Extractions {
       // What it may only read gets no sources of it: the memory would go with them.
       if (equal === own)
         for (const source of cause.sources)
-          corpus.rows.memories.addSource(equal.n, { ...source, said: equal.version });
+          corpus.rows.memories.addSource(equal.n, {
+            ...source,
+            ...(!cause.isDerived && { said: equal.version }),
+          });
       return { status: "unchanged", memoryId: equal.id };
     }
     const time = input.time ?? body.time;
@@ -186,16 +194,19 @@ export class Extractions {
             conversationId: isApart ? conversationId : undefined,
           });
     if (known !== undefined) {
+      if (parts.some(({ n }) => n > known.n)) throw newerPart();
       const after = corpus.changeOne(known, { ...fields, key, time }, cause, { hash, vectors });
+      for (const part of parts) this.#derive(after, part);
       return this.#applied(known, after, offered);
     }
     const stored = corpus.insertOne({ userId, conversationId, hash }, { ...input, time }, cause, vectors);
-    for (const id of derivedFrom) this.#derive(stored, this.#offered(id, offered));
+    for (const part of parts) this.#derive(stored, part);
     return { status: "applied", memoryId: stored.id, version: stored.version };
   }
 
-  /** Notes that a memory was made of another one, whose sources are its own. */
+  /** Notes that a memory was made of another one, whose sources are its own. A new text may be made of the one before it. */
   #derive(memory: StoredMemory, part: StoredMemory): void {
+    if (part.n === memory.n) return;
     const { memories } = this.corpus.rows;
     memories.addPart(memory.n, part);
     for (const source of memories.sources(part.n)) memories.addSource(memory.n, source);
@@ -249,6 +260,13 @@ interface Context {
 
 function erasedText(): DramatisError {
   return new DramatisError("CONFLICT", "This text was erased. An extraction does not bring it back.");
+}
+
+function newerPart(): DramatisError {
+  return new DramatisError(
+    "INVALID_INPUT",
+    "The memory with this key is older than one that the text is made of. Write the text without the key.",
+  );
 }
 
 function refused(code: string, message: string): MemoryOutcome {

@@ -10,12 +10,12 @@ const HAS_TABLES = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AN
 
 const PUT = `INSERT INTO memories
   (n, id, key, content, long, ref, hash, type, significance, speaker, session, sequence, time, metadata, user_id, conversation_id,
-    state, hidden, tainted, valid_from, valid_to, version, created_at, updated_at)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)
+    state, hidden, tainted, own, valid_from, valid_to, version, created_at, updated_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)
 ON CONFLICT DO UPDATE SET content = excluded.content, long = excluded.long, ref = excluded.ref, hash = excluded.hash,
   type = excluded.type, significance = excluded.significance, speaker = excluded.speaker, session = excluded.session,
   sequence = excluded.sequence, time = excluded.time, metadata = excluded.metadata, state = excluded.state,
-  hidden = excluded.hidden, tainted = excluded.tainted, valid_from = excluded.valid_from, valid_to = excluded.valid_to,
+  hidden = excluded.hidden, tainted = excluded.tainted, own = excluded.own, valid_from = excluded.valid_from, valid_to = excluded.valid_to,
   version = excluded.version, updated_at = excluded.updated_at`;
 /** `hidden` is 1 for a memory that is to be derived again, and 2 for one that is condemned: it is to be treated by an erasure, and nobody reads it. */
 const GET = "SELECT * FROM memories WHERE n = ? AND hidden < 2";
@@ -104,6 +104,7 @@ type MemoryRow = {
   state: string;
   hidden: number;
   tainted: number;
+  own: number;
   valid_from: number;
   valid_to: number | null;
   version: number;
@@ -147,6 +148,7 @@ export class MemoryStore {
       memory.state,
       memory.hidden ? 1 : 0,
       memory.tainted ? 1 : 0,
+      memory.own ? 1 : 0,
       memory.validFrom,
       memory.validTo,
       memory.version,
@@ -360,6 +362,7 @@ function toStored(row: MemoryRow): StoredMemory {
     long: row.long === 1,
     hidden: row.hidden !== 0,
     tainted: row.tainted === 1,
+    own: row.own === 1,
     // SAFETY: only `put` writes these columns.
     metadata: JSON.parse(row.metadata) as StoredMemory["metadata"],
     state: row.state as StoredMemory["state"],

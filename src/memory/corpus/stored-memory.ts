@@ -34,6 +34,8 @@ export interface StoredMemory {
   /** It has lost a source, and is not found until it is derived again. */
   hidden: boolean;
   tainted: boolean;
+  /** Somebody has written or confirmed the text without a source: it stays, whatever is erased (MEMSRC-2). */
+  own: boolean;
   validFrom: number;
   validTo: number | null;
   version: number;

@@ -9,7 +9,7 @@ const TABLES = [
   `CREATE TABLE IF NOT EXISTS memories (
     n INTEGER PRIMARY KEY, id TEXT NOT NULL, key TEXT, content TEXT NOT NULL, long INTEGER NOT NULL, ref TEXT, hash TEXT NOT NULL,
     type TEXT NOT NULL, significance REAL NOT NULL, speaker TEXT, session TEXT, sequence INTEGER, time INTEGER, metadata TEXT NOT NULL,
-    user_id TEXT, conversation_id TEXT, state TEXT NOT NULL, hidden INTEGER NOT NULL, tainted INTEGER NOT NULL,
+    user_id TEXT, conversation_id TEXT, state TEXT NOT NULL, hidden INTEGER NOT NULL, tainted INTEGER NOT NULL, own INTEGER NOT NULL,
     valid_from INTEGER NOT NULL, valid_to INTEGER, version INTEGER NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL)`,
   "CREATE INDEX IF NOT EXISTS memories_by_hash ON memories (hash)",
   "CREATE INDEX IF NOT EXISTS memories_by_key ON memories (key, user_id, conversation_id) WHERE key IS NOT NULL",

@@ -2,21 +2,21 @@
  * Derives memories again that have lost one of several sources.
  *
  * REDERIVE-1  A memory whose text one of its remaining sources has said, or that was written without a source, comes back to searches as it is. Its log loses its older texts and the
- *             sources that were erased. A memory whose text only an erased source has said is erased: who changed its other members, archived it or gave an older text
- *             has not said it.
- * REDERIVE-2  A summary is made again of the memories that are left of those it was made of, and has their sources alone. If nothing is left of
+ *             sources that were erased. A memory whose text only an erased source has said is erased: who changed its other members, archived it, gave an older text
+ *             or made the text of other memories has not said it.
+ * REDERIVE-2  Any other that was made of memories, as a summary is, is made again of those that are left of them, and has their sources alone. If nothing is left of
  *             them, or nothing can be made, it is erased, and what is left of them comes back to searches.
  */
 import type { MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
 import { toIso } from "../../shared/time.ts";
 import type { Corpus } from "../corpus/corpus.ts";
-import { isOwnWord, originOfText } from "../corpus/decide.ts";
-import type { SayingSource } from "../corpus/memory-store.ts";
+import { originOfText } from "../corpus/decide.ts";
 import type { StoredMemory } from "../corpus/stored-memory.ts";
 import { causeOf, joinPart, type Member, member, type PreparedJoin } from "./joining.ts";
 
-/** Returns the memories that are left of those that a summary was made of. */
+/** Returns the memories that are left of those that a memory is to be made of again; none for one that comes back as it is (REDERIVE-1). */
 export function partsLeft(corpus: Corpus, whole: StoredMemory): StoredMemory[] {
+  if (isSupported(corpus, whole)) return [];
   return corpus.rows.memories.parts(whole.n).flatMap((id) => corpus.findById(id) ?? []);
 }
 
@@ -26,13 +26,12 @@ export interface PreparedTexts {
   vectors: unknown;
 }
 
-/** Decides, in the current transaction, about a memory that was made of no others (REDERIVE-1). */
+/** Decides, in the current transaction, about a memory that is to be made of no others (REDERIVE-1). */
 export function rederiveAlone(corpus: Corpus, memory: StoredMemory, prepared: PreparedTexts): void {
   const { memories } = corpus.rows;
-  const sources = memories.sayingSources(memory.n);
+  const sources = memories.sources(memory.n);
   const log = [...memories.log(memory.n)];
-  const isDerived = log.at(-1)?.by.kind === "consolidation";
-  if (isDerived || !isSupported(log, sources)) {
+  if (!isSupported(corpus, memory)) {
     corpus.eraseOne(memory, { isErased: true, hash: null });
     return;
   }
@@ -40,11 +39,14 @@ export function rederiveAlone(corpus: Corpus, memory: StoredMemory, prepared: Pr
   comeBack(corpus, { ...memory, hidden: false }, prepared);
 }
 
-/** Reports whether one of these sources has said the text as it is now. One that changed other members has not. */
-function isSupported(log: readonly MemoryLogEntry[], sources: readonly SayingSource[]): boolean {
-  if (isOwnWord(log)) return true;
-  const since = originOfText(log)?.version ?? 1;
-  return sources.some(({ said = 0 }) => said >= since);
+/**
+ * Reports whether somebody wrote the text of a memory, or one of its sources has said it as it is now. One that changed other members, or that made
+ * the text of other memories, has not.
+ */
+function isSupported({ rows: { memories } }: Corpus, { n, own }: StoredMemory): boolean {
+  if (own) return true;
+  const since = originOfText(memories.log(n))?.version ?? 1;
+  return memories.sayingSources(n).some(({ said = 0 }) => said >= since);
 }
 
 function isSame(one: MemorySource, other: MemorySource): boolean {
