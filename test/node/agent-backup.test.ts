@@ -150,6 +150,17 @@ describe("BACKUP-10 BACKUP-11 a line that no write could have made is refused by
     },
   );
 
+  test("an erased memory that was erased in the future", async () => {
+    const lines = await linesOf(new MemoryWorld());
+    const at = Date.parse("2100-01-01T00:00:00Z");
+    const erasedMemory = { id: memoryId("0".repeat(26), 1), at, isErased: true, hash: null };
+    const forged = lines.toSpliced(2, 0, JSON.stringify({ erasedMemory }));
+    const { backup } = backupOf(new MemoryWorld());
+    await expect(backup.import({ from: 1, lines: forged, isLast: true })).rejects.toMatchObject({
+      message: expect.stringMatching(/^Line 3: .*\/at: /),
+    });
+  });
+
   test("an erased memory with the last number, after which there would be none", async () => {
     const lines = await linesOf(new MemoryWorld());
     const erasedMemory = { id: `mem_${"0".repeat(19)}ZZZZZZZ`, at: 0, isErased: true, hash: null };
@@ -270,6 +281,22 @@ describe("BACKUP-12 BACKUP-13 a file whose lines contradict each other is refuse
       (lines, first) => withMemory(lines, first + 1, { parts: [memoryId("1".repeat(26), 2)] }),
       1,
       "/parts/0: .*another id",
+    ],
+    [
+      "a second salt after the memories",
+      (lines) => [...lines.slice(0, -1), JSON.stringify({ salt: "0".repeat(32) }), lines.at(-1) ?? ""],
+      2,
+      "one salt",
+    ],
+    [
+      "the same salt after the memories",
+      (lines) => [
+        ...lines.slice(0, -1),
+        lines.find((line) => line.startsWith('{"salt"')) ?? "",
+        lines.at(-1) ?? "",
+      ],
+      2,
+      "before the memories",
     ],
     [
       "a salt that differs from the first",

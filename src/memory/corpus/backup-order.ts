@@ -7,11 +7,12 @@
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import { DramatisError } from "../../shared/errors.ts";
-import type { MemoryLine } from "./backup-schemas.ts";
+import type { MoreLine } from "./backup-schemas.ts";
 import type { Corpus } from "./corpus.ts";
 import { numberOf } from "./memory-id.ts";
 
 const LAST_MEMORY = "SELECT MAX(n) AS n FROM memories";
+const OLDEST_ENTRY = "SELECT MIN(version) AS n FROM memory_log WHERE n = ?";
 const LAST_TOMBSTONE = "SELECT MAX(n) AS n FROM memory_tombstones";
 
 /** Throws `INVALID_INPUT` for a line of something erased that comes after a memory. */
@@ -27,12 +28,34 @@ export function checkTombstone(corpus: Corpus, n: number): void {
 }
 
 /** Throws `INVALID_INPUT` for a memory whose number is not above those before, or that the file says was erased, or that comes from what was. */
-export function checkMemory(corpus: Corpus, line: Pick<MemoryLine, "id" | "sources" | "parts">): void {
-  const { memories, tombstones, erased } = corpus.rows;
+export function checkMemory(corpus: Corpus, line: MoreLine): void {
+  const { tombstones } = corpus.rows;
   const n = numberOf(line.id) ?? 0;
   checkFollows(last(corpus.ports.database, LAST_MEMORY), n);
   if (tombstones.find(n) !== undefined)
     throw wrong("/id", `The file says that the memory with the number ${n} was erased.`);
+  checkLists(corpus, line);
+}
+
+/** Throws `INVALID_INPUT` for a line that does not go on with the memory before it (BACKUP-17), or as `checkMemory`. */
+export function checkMore(corpus: Corpus, line: MoreLine): void {
+  const { memories } = corpus.rows;
+  const n = last(corpus.ports.database, LAST_MEMORY);
+  const memory = memories.find(n);
+  if (memory?.id !== line.id)
+    throw wrong("/id", "A line with more of a memory follows the lines of that memory.");
+  const oldest = last(corpus.ports.database, OLDEST_ENTRY, n);
+  const [entry] = line.log;
+  if (entry !== undefined && entry.version >= oldest)
+    throw wrong("/log", `Must go on before the version ${oldest}.`);
+  // The import has given the memory a next version.
+  if (line.sources.some(({ said = 0 }) => said >= memory.version))
+    throw wrong("/sources", "Must have no version after that of the memory.");
+  checkLists(corpus, line);
+}
+
+function checkLists(corpus: Corpus, line: MoreLine): void {
+  const { memories, tombstones, erased } = corpus.rows;
   const source = line.sources.findIndex((one) => erased.has(one));
   if (source >= 0) throw wrong(`/sources/${source}`, "The file says that this source was erased.");
   const known = memories.byNumbers(line.parts.map((part) => numberOf(part) ?? 0));
@@ -51,8 +74,8 @@ function checkFollows(before: number, n: number): void {
   throw wrong("/id", `${what}: an export has each number once, in their order.`);
 }
 
-function last(database: SqlDatabase, statement: string): number {
-  return database.all<{ n: number | null }>(statement)[0]?.n ?? 0;
+function last(database: SqlDatabase, statement: string, ...values: number[]): number {
+  return database.all<{ n: number | null }>(statement, ...values)[0]?.n ?? 0;
 }
 
 function wrong(path: string, message: string): DramatisError {

@@ -67,7 +67,22 @@ const logEntry = z.strictObject({
   sources: z.array(source),
 });
 
-/** A memory with its whole text, its log, the newest first, its sources and the ids of its parts. */
+/** The log, the newest first, the sources and the ids of the parts of a memory, or some of them. */
+const lists = {
+  sources: z.array(source.extend({ said: version.exactOptional() })),
+  parts: z.array(memoryId),
+  log: z
+    .array(logEntry)
+    .refine(
+      (log) => log.every((entry, index) => entry.version < (log[index - 1]?.version ?? Infinity)),
+      "Must have each version once, the newest first.",
+    ),
+};
+const hasOlderParts = ({ id, parts }: { id: string; parts: string[] }) =>
+  parts.every((part) => (numberOf(part) ?? 0) < (numberOf(id) ?? 0));
+const OLDER_PARTS = { path: ["parts"], message: "Must be memories with lower numbers." };
+
+/** A memory with its whole text, and the first of its lists. */
 export const memoryLineSchema = z
   .strictObject({
     id: memoryId,
@@ -97,29 +112,25 @@ export const memoryLineSchema = z
     version,
     createdAt: time,
     updatedAt: time,
-    sources: z.array(source.extend({ said: version.exactOptional() })),
-    parts: z.array(memoryId),
-    log: z.array(logEntry),
+    ...lists,
   })
   .refine(isOrdered, ORDER)
   .refine(({ log, version }) => log.every((entry) => entry.version <= version), {
     path: ["log"],
     message: "Must have no version after that of the memory.",
   })
-  .refine(({ log }) => log.every(({ version }, index) => version < (log[index - 1]?.version ?? Infinity)), {
-    path: ["log"],
-    message: "Must have each version once, the newest first.",
-  })
   .refine(({ sources, version }) => sources.every(({ said = 1 }) => said <= version), {
     path: ["sources"],
     message: "Must have no version after that of the memory.",
   })
-  .refine(({ id, parts }) => parts.every((part) => (numberOf(part) ?? 0) < (numberOf(id) ?? 0)), {
-    path: ["parts"],
-    message: "Must be memories with lower numbers.",
-  });
+  .refine(hasOlderParts, OLDER_PARTS);
 
 export type MemoryLine = z.output<typeof memoryLineSchema>;
+
+/** More of the lists of the memory before. */
+export const moreLineSchema = z.strictObject({ id: memoryId, ...lists }).refine(hasOlderParts, OLDER_PARTS);
+
+export type MoreLine = z.output<typeof moreLineSchema>;
 
 export const saltSchema = z.string().min(16).max(100);
 

@@ -6,16 +6,23 @@
  *           brings never replaces a newer one: an import fills an agent that had none.
  * BACKUP-9  A file has what was erased: the sources, and of memories the id, the time and the salted hash, with the salt. So what was erased does not
  *           come back by an extraction after an import either.
+ * BACKUP-16  A line has nothing that was erased when it is written, and a file has the marks of all that was erased before its end: an erasure breaks an
+ *            export off. Each memory is as it is at its turn.
+ * BACKUP-17  An import takes every line that an export writes: what a memory has of sources, parts and log goes on in lines `more`, each bounded. A
+ *            change of a memory between its own lines breaks the export off.
  */
 import { DramatisError } from "../../shared/errors.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
-import { checkErasedFirst, checkMemory, checkTombstone } from "./backup-order.ts";
+import { checkErasedFirst, checkMemory, checkMore, checkTombstone } from "./backup-order.ts";
+import { BackupRows } from "./backup-rows.ts";
 import {
   checkPast,
   type MemoryLine,
+  type MoreLine,
   markSchema,
   memoryLineSchema,
+  moreLineSchema,
   saltSchema,
   tombstoneSchema,
 } from "./backup-schemas.ts";
@@ -24,33 +31,59 @@ import { indexEntry } from "./corpus-rows.ts";
 import { numberOf } from "./memory-id.ts";
 import { excerptOf, isFound, isLong, type StoredMemory } from "./stored-memory.ts";
 
-/** Memories that are read at once. */
-const PAGE = 50;
-
 /**
  * Yields the lines of an agent's memory: the salt of its hashes, what was erased, and each memory, ascending by its number. Throws `UNAVAILABLE`
- * while a text cannot be read.
+ * while a text cannot be read, and `CONFLICT` (BACKUP-16).
  */
 export async function* memoryLines(corpus: Corpus): AsyncGenerator<Record<string, unknown>> {
+  const before = corpus.rows.erasures;
+  const check = () => {
+    if (corpus.rows.erasures !== before) throw changedMeanwhile();
+  };
+  for await (const line of allLines(corpus)) {
+    check();
+    yield line;
+  }
+  check();
+}
+
+async function* allLines(corpus: Corpus): AsyncGenerator<Record<string, unknown>> {
   const { memories, tombstones, erased } = corpus.rows;
   for (const mark of erased.all()) yield { erasedSource: mark };
   if (!corpus.exists) return;
   const { salt } = corpus.hash;
   if (salt !== undefined) yield { salt };
   for (const { n: _, ...tombstone } of tombstones.all()) yield { erasedMemory: tombstone };
-  const state = ["current" as const, "ended" as const, "archived" as const];
-  for (let after = 0; ; ) {
-    const page = memories.list("all", { state }, { order: "asc", after, limit: PAGE });
-    for (const memory of page) {
-      const { n, content: _content, long: _long, ref: _ref, hash: _hash, ...same } = memory;
-      const text = await corpus.texts.of(memory);
-      const log = [...memories.log(n)];
-      yield { memory: { ...same, text, sources: memories.sayingSources(n), parts: memories.parts(n), log } };
-    }
-    const last = page.at(-1);
-    if (last === undefined) return;
-    after = last.n;
+  const rows = new BackupRows(corpus.ports.database, memories);
+  for (let n = rows.next(0); n !== undefined; n = rows.next(n)) yield* linesOf(corpus, rows, n);
+}
+
+/** Yields the lines of one memory: its state at their turn, with the first of its lists, and the others (BACKUP-17). */
+async function* linesOf(
+  corpus: Corpus,
+  rows: BackupRows,
+  n: number,
+): AsyncGenerator<Record<string, unknown>> {
+  const { memories } = corpus.rows;
+  let [memory, text] = [memories.find(n), ""];
+  for (let version = 0; memory !== undefined && memory.version !== version; memory = memories.find(n)) {
+    version = memory.version;
+    text = await corpus.texts.of(memory);
   }
+  if (memory === undefined) return;
+  const { n: _n, content: _content, long: _long, ref: _ref, hash: _hash, ...line } = memory;
+  let isFirst = true;
+  for (const lists of rows.lists(n)) {
+    if (memories.find(n)?.version !== line.version) throw changedMeanwhile();
+    yield isFirst ? { memory: { ...line, text, ...lists } } : { more: { id: line.id, ...lists } };
+    isFirst = false;
+  }
+}
+
+function changedMeanwhile(): DramatisError {
+  return new DramatisError("CONFLICT", "The memory has changed during its export. Export the agent again.", {
+    retriable: true,
+  });
 }
 
 /**
@@ -64,6 +97,13 @@ export async function prepareLine(
   if ("memory" in line) {
     const prepared = await prepareMemory(corpus, line.memory);
     return () => restoreMemory(corpus, prepared);
+  }
+  if ("more" in line) {
+    const more = validate(moreLineSchema, line.more, "", "The memory");
+    return () => {
+      checkMore(corpus, more);
+      addLists(corpus, more);
+    };
   }
   if ("erasedMemory" in line) {
     const tombstone = validate(tombstoneSchema, line.erasedMemory, "", "The erased memory");
@@ -106,7 +146,7 @@ async function prepareMemory(corpus: Corpus, value: unknown): Promise<PreparedMe
 }
 
 function restoreMemory(corpus: Corpus, { line, hash, vectors }: PreparedMemory): void {
-  const { text, sources, parts, log, version: exported, ...same } = line;
+  const { text, sources: _sources, parts: _parts, log: _log, version: exported, ...same } = line;
   const n = numberOf(line.id) ?? 0;
   const long = isLong(text);
   const version = exported + 1;
@@ -115,12 +155,17 @@ function restoreMemory(corpus: Corpus, { line, hash, vectors }: PreparedMemory):
   const { memories, pending } = corpus.rows;
   checkMemory(corpus, line);
   corpus.rows.restore(memory);
-  for (const entry of log) memories.addLog(n, entry);
   const at = toIso(corpus.ports.clock.now());
   memories.addLog(n, { version, change: "restored", at, by: { kind: "import" }, sources: [] });
-  for (const one of sources) memories.addSource(n, one);
-  for (const id of parts) memories.addPart(n, { n: numberOf(id) ?? 0, id });
+  addLists(corpus, line);
   if (long) memories.putText(n, version, text);
   if (isFound(memory)) corpus.ports.index.put([indexEntry(memory, text)], vectors);
   pending.note(n);
+}
+
+function addLists({ rows: { memories } }: Corpus, { id, sources, parts, log }: MoreLine): void {
+  const n = numberOf(id) ?? 0;
+  for (const entry of log) memories.addLog(n, entry);
+  for (const one of sources) memories.addSource(n, one);
+  for (const part of parts) memories.addPart(n, { n: numberOf(part) ?? 0, id: part });
 }

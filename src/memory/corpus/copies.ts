@@ -10,6 +10,7 @@
  * MEMCOPY-5  A text that waits in the actor for its object is the memory's own: a new text takes its place, and a put that ends late changes nothing.
  * MEMCOPY-4  What a store did not answer to may still take effect later. Deletions that follow such a silence are repeated after
  *            a minute, and count only then.
+ * MEMCOPY-6  A life that begins with copies that are behind counts as a silence: the life before may have ended while a request was on its way.
  */
 import type { Clock } from "../../ports/clock.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
@@ -51,6 +52,7 @@ export interface CopyPorts {
 
 /** The failure of a store, as long as a copy is behind. Times are milliseconds since the epoch. */
 interface CopyState {
+  /** Requests before this time may not have been answered. */
   failedAt: number;
   error?: string;
   since?: number;
@@ -76,6 +78,7 @@ export class Copies {
   /** Brings all copies up to date. Rejects if one is behind in the end; a later call continues. */
   async bringUpToDate(): Promise<void> {
     if (!this.corpus.exists) return;
+    this.#noteLeft();
     const errors: unknown[] = [];
     const attempt = async (step: () => Promise<unknown>) => {
       try {
@@ -119,12 +122,20 @@ export class Copies {
     // A mark that is read now covers every change that the records below contain.
     const ready = batch.filter(({ n }) => objects === null || corpus.rows.memories.text(n) === undefined);
     const marks = ready.flatMap(({ n }) => corpus.rows.pending.find(n) ?? []);
-    const isWritten = await attempt(() => this.#putRecords(marks));
+    const { puts, gone } = this.#recordsOf(marks);
+    const deletes = ({ n, objects }: PendingMemory) => gone.has(n) || objects.length > 0;
+    const isCertain = !marks.some(deletes) || this.#isCertain;
+    const isWritten = await attempt(() => this.#writeRecords(puts, [...gone.values()]));
     if (!isWritten) return false;
-    const isClean = await attempt(() => this.#deleteObjects(objects, marks));
-    if (!isClean) return true;
+    const isDeleted = await attempt(() => this.#deleteObjects(objects, marks));
     corpus.ports.database.transaction(() => {
-      for (const mark of marks) corpus.rows.pending.done(mark);
+      for (const mark of marks) {
+        if (!deletes(mark) || (isDeleted && isCertain)) corpus.rows.pending.done(mark);
+        else if (isDeleted && !mark.isDeleted) corpus.rows.pending.deleted(mark);
+      }
+    });
+    await attempt(async () => {
+      if (!isCertain) throw new NotYetCertain();
     });
     return true;
   }
@@ -146,39 +157,53 @@ export class Copies {
     });
   }
 
-  async #putRecords(marks: PendingMemory[]): Promise<void> {
-    const records = this.ports.records();
-    if (records === null || marks.length === 0) return;
+  /** Returns the records to write, and the ids of those to delete by number of their memories. */
+  #recordsOf(marks: PendingMemory[]): { puts: MemoryRecord[]; gone: Map<number, string> } {
     const { tenant, id: agentId } = this.corpus.ports.agent();
     const { memories, tombstones } = this.corpus.rows;
     const stored = memories.byNumbers(marks.map(({ n }) => n));
-    const gone = marks.flatMap(({ n }) => {
+    const gone = new Map<number, string>();
+    const puts: MemoryRecord[] = [];
+    for (const { n, isDeleted } of marks) {
       const memory = stored.get(n);
-      if (memory === undefined) return tombstones.find(n) ?? [];
-      return memory.hidden ? [memory.id] : [];
-    });
-    const puts = [...stored.values()].flatMap((memory) => {
-      const { n: _, long, hash: __, own: ___, hidden, ...record } = memory;
-      if (hidden) return [];
-      const whole = long ? (memories.text(memory.n)?.text ?? "") : memory.content;
-      return { ...record, tenant, agentId, content: memory.ref === null ? whole : "" };
-    });
+      const id = memory === undefined ? tombstones.find(n) : memory.id;
+      if (memory !== undefined && !memory.hidden) {
+        const { n: _, long, hash: __, own: ___, hidden: ____, ...record } = memory;
+        const whole = long ? (memories.text(n)?.text ?? "") : memory.content;
+        const content = memory.ref === null ? whole : "";
+        if (!isDeleted) puts.push({ ...record, tenant, agentId, content });
+      } else if (id !== undefined) {
+        gone.set(n, id);
+      }
+    }
+    return { puts, gone };
+  }
+
+  async #writeRecords(puts: MemoryRecord[], gone: string[]): Promise<void> {
+    const records = this.ports.records();
+    if (records === null || puts.length + gone.length === 0) return;
+    const { tenant, id: agentId } = this.corpus.ports.agent();
     await records.write({ tenant, agentId }, puts, gone);
-    if (gone.length > 0) this.#checkSilence();
   }
 
   async #deleteObjects(objects: ObjectStore | null, marks: PendingMemory[]): Promise<void> {
+    if (objects === null) return;
     const keys = marks.flatMap((mark) => mark.objects);
-    if (objects === null || keys.length === 0) return;
     await Promise.all(keys.map((key) => objects.delete(key)));
-    this.#checkSilence();
   }
 
-  /** Throws while a request that was not answered may still take effect (MEMCOPY-4). */
-  #checkSilence(): void {
+  /** No request that was not answered may still take effect: deletions that are sent now are the last (MEMCOPY-4). */
+  get #isCertain(): boolean {
     const failedAt = this.#state?.failedAt;
-    if (failedAt === undefined || this.ports.clock.now() - failedAt >= LATE_MS) return;
-    throw new NotYetCertain();
+    return failedAt === undefined || this.ports.clock.now() - failedAt >= LATE_MS;
+  }
+
+  /** Counts the end of the life before as a silence, if it left marks (MEMCOPY-6). */
+  #noteLeft(): void {
+    const { pending } = this.corpus.rows;
+    if (pending.hasLeft())
+      this.ports.keyValue.put<CopyState>(STATE_KEY, { ...this.#state, failedAt: this.ports.clock.now() });
+    pending.leftIsKnown();
   }
 
   #failed(error: unknown): void {

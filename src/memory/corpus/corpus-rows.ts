@@ -43,6 +43,11 @@ export class CorpusRows {
     this.erased = new ErasedMarks(database);
   }
 
+  /** The number of erasures in this life, with those that were rolled back. */
+  get erasures(): number {
+    return this.tombstones.puts + this.erased.puts;
+  }
+
   /** Does all that `body` does to the index at its end (MEMBATCH-1). What may be rolled back alone in it is an `attempt`. */
   together<Value>(body: () => Value): Value {
     if (this.#waiting !== null) return body();

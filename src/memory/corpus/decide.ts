@@ -242,7 +242,7 @@ export function isOwnWord({ by, sources }: Pick<Cause, "by" | "sources">): boole
 }
 
 /** Reports whether an entry of a log gave the memory a text. */
-export function isText({ change, newText }: MemoryLogEntry): boolean {
+function isText({ change, newText }: MemoryLogEntry): boolean {
   return change === "written" || newText === true;
 }
 

@@ -28,10 +28,14 @@ type MarkRow = { conversation_id: string; turn_id: string; entries: string | nul
 export type ErasedMark = Pick<MemorySource, "conversationId"> & Partial<Omit<MemorySource, "conversationId">>;
 
 export class ErasedMarks {
+  /** Calls of `put` in this life. */
+  puts = 0;
+
   constructor(private readonly database: SqlDatabase) {}
 
   /** Marks sources. The table need not be there: word of an erasure may come before the first memory. */
   put({ conversationId, turns }: ErasedSources): void {
+    this.puts += 1;
     this.database.run(ERASED_TABLE);
     if (turns === undefined) {
       this.database.run(REMOVE, conversationId);

@@ -2,9 +2,10 @@
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 import type { MemoryLogEntry, MemorySource } from "../../protocol/memory.ts";
 import { bothOrders } from "../../shared/page.ts";
+import { filterValues, MATCHES } from "./memory-filter.ts";
 import type { CheckedFilter } from "./schemas.ts";
 import type { StoredMemory } from "./stored-memory.ts";
-import { subjectOfVisible, type Visible } from "./visibility.ts";
+import type { Visible } from "./visibility.ts";
 
 const HAS_TABLES = "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'memory_pending'";
 
@@ -35,21 +36,6 @@ const ENDING =
   "SELECT * FROM memories WHERE valid_to <= ? AND valid_to IS NOT NULL AND state = 'current' AND hidden < 2 LIMIT 100";
 const AFTER = "SELECT * FROM memories WHERE n > ? AND state = 'current' AND hidden = 0 ORDER BY n LIMIT ?";
 
-/** Members of a filter that are `NULL` do not filter. */
-const MATCHES = `(?1 = 1 OR user_id = ?2 OR conversation_id = ?3 OR (?4 = 1 AND user_id IS NULL AND conversation_id IS NULL))
-  AND state IN (SELECT value FROM json_each(?5))
-  AND (?6 IS NULL OR type IN (SELECT value FROM json_each(?6)))
-  AND (?7 IS NULL OR speaker = ?7)
-  AND (?8 IS NULL OR session = ?8)
-  AND (?9 IS NULL OR COALESCE(time, created_at) >= ?9)
-  AND (?10 IS NULL OR COALESCE(time, created_at) < ?10)
-  AND (?11 IS NULL OR user_id = ?11)
-  AND (?12 IS NULL OR conversation_id = ?12)
-  AND (?13 IS NULL OR NOT EXISTS (
-    SELECT 1 FROM json_each(?13) AS wanted WHERE NOT EXISTS (
-      SELECT 1 FROM json_each(memories.metadata) AS member
-      WHERE member.key = wanted.key AND member.type IN (wanted.type, IIF(wanted.type = 'real', 'integer', wanted.type))
-        AND member.atom = wanted.atom)))`;
 const LIST = bothOrders(
   (comparison, order) =>
     `SELECT * FROM memories WHERE ${MATCHES} AND hidden = 0 AND n ${comparison} ?14 ORDER BY n ${order} LIMIT ?15`,
@@ -58,6 +44,7 @@ const NUMBERS = `SELECT n FROM memories WHERE ${MATCHES} AND hidden = 0`;
 
 const ADD_LOG = "INSERT OR REPLACE INTO memory_log (n, version, entry) VALUES (?, ?, ?)";
 const LOG = "SELECT entry FROM memory_log WHERE n = ? ORDER BY version DESC LIMIT ?";
+const LOG_BEFORE = "SELECT entry FROM memory_log WHERE n = ? AND version < ? ORDER BY version DESC LIMIT ?";
 const BLANK_LOG = `UPDATE memory_log SET entry = json_set(entry, '$.before.content', '')
   WHERE n = ? AND json_extract(entry, '$.before.content') <> ''`;
 const REMOVE_LOG = "DELETE FROM memory_log WHERE n = ?";
@@ -79,6 +66,9 @@ const ADD_PART = "INSERT OR IGNORE INTO memory_parts (part, n, part_id) VALUES (
 const PARTS = "SELECT part_id FROM memory_parts WHERE n = ? ORDER BY part";
 const WHOLES = "SELECT n FROM memory_parts WHERE part = ?";
 const REMOVE_PARTS = "DELETE FROM memory_parts WHERE n = ?1 OR part = ?1";
+
+/** Entries of a log that are read at once. */
+const LOG_PAGE = 50;
 
 const PUT_TEXT = "INSERT OR REPLACE INTO memory_texts (n, version, text) VALUES (?, ?, ?)";
 const TEXT = "SELECT version, text FROM memory_texts WHERE n = ?";
@@ -111,7 +101,13 @@ type MemoryRow = {
   created_at: number;
   updated_at: number;
 };
-type SourceRow = { conversation_id: string; turn_id: string; entries: string | null; said: number | null };
+/** A row of a source. */
+export type SourceRow = {
+  conversation_id: string;
+  turn_id: string;
+  entries: string | null;
+  said: number | null;
+};
 
 /** A source, with the version of the memory by or at which it gave the text. */
 export interface SayingSource extends MemorySource {
@@ -246,6 +242,20 @@ export class MemoryStore {
       yield JSON.parse(entry) as MemoryLogEntry;
   }
 
+  /** Yields all entries of the log, the newest first, of which it holds a part. It may be changed meanwhile. */
+  *pagedLog(n: number): Generator<MemoryLogEntry> {
+    for (let before = Number.MAX_SAFE_INTEGER; ; ) {
+      const rows = this.database.all<{ entry: string }>(LOG_BEFORE, n, before, LOG_PAGE);
+      // SAFETY: only `addLog` writes the column.
+      for (const { entry } of rows) {
+        const one = JSON.parse(entry) as MemoryLogEntry;
+        before = one.version;
+        yield one;
+      }
+      if (rows.length < LOG_PAGE) return;
+    }
+  }
+
   /** Erases the older texts in the log. That there were some is still to be seen. */
   blankLog(n: number): void {
     this.database.run(BLANK_LOG, n);
@@ -268,12 +278,7 @@ export class MemoryStore {
   }
 
   sayingSources(n: number): SayingSource[] {
-    return this.database.all<SourceRow>(SOURCES, n).map(({ conversation_id, turn_id, entries, said }) => ({
-      conversationId: conversation_id,
-      turnId: turn_id,
-      ...(entries !== null && { entries: entriesOf(entries) }),
-      ...(said !== null && { said }),
-    }));
+    return this.database.all<SourceRow>(SOURCES, n).map(toSource);
   }
 
   /** Reports whether a memory has a source, or was made of others. */
@@ -330,29 +335,19 @@ export class MemoryStore {
   }
 }
 
+/** Returns a source of a row. */
+export function toSource({ conversation_id, turn_id, entries, said }: SourceRow): SayingSource {
+  return {
+    conversationId: conversation_id,
+    turnId: turn_id,
+    ...(entries !== null && { entries: entriesOf(entries) }),
+    ...(said !== null && { said }),
+  };
+}
+
 function entriesOf(entries: string | null): number[] {
   // SAFETY: only `addSource` writes the column.
   return entries === null ? [] : (JSON.parse(entries) as number[]);
-}
-
-function filterValues(visible: Visible, filter: CheckedFilter): (string | number | null)[] {
-  const { all, userId, conversationId, unowned } = subjectOfVisible(visible);
-  const { type, speaker, session, from, before, metadata, subject, state = ["current"] } = filter;
-  return [
-    all,
-    userId,
-    conversationId,
-    unowned,
-    JSON.stringify(state),
-    type === undefined ? null : JSON.stringify(Array.isArray(type) ? type : [type]),
-    speaker ?? null,
-    session ?? null,
-    from ?? null,
-    before ?? null,
-    subject?.userId ?? null,
-    subject?.conversationId ?? null,
-    metadata === undefined ? null : JSON.stringify(metadata),
-  ];
 }
 
 function toStored(row: MemoryRow): StoredMemory {

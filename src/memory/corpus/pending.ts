@@ -1,16 +1,18 @@
 /** The marks of memories whose copies are behind, and the objects that are to be deleted once the copies are up to date. */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
 
-const GET = "SELECT n, seq, gone FROM memory_pending WHERE n = ?";
-const PUT = "INSERT OR REPLACE INTO memory_pending (n, seq, gone) VALUES (?, ?, ?)";
-const LIST = "SELECT n, seq, gone FROM memory_pending WHERE n > ? ORDER BY n LIMIT ?";
+const GET = "SELECT n, seq, gone, deleted FROM memory_pending WHERE n = ?";
+const PUT = "INSERT OR REPLACE INTO memory_pending (n, seq, gone, deleted) VALUES (?, ?, ?, 0)";
+const LIST = "SELECT n, seq, gone, deleted FROM memory_pending WHERE n > ? ORDER BY n LIMIT ?";
+const HAS_UNSETTLED = "SELECT 1 AS found FROM memory_pending WHERE deleted = 0 LIMIT 1";
+const DELETED = "UPDATE memory_pending SET deleted = 1 WHERE n = ? AND seq = ?";
 const DONE = "DELETE FROM memory_pending WHERE n = ? AND seq = ?";
 const REDERIVE = "INSERT OR IGNORE INTO memory_rederive (n) VALUES (?)";
 /** Marks that the state counts at most. */
 const MOST_COUNTED = 1_000;
 const COUNT = `SELECT COUNT(*) AS count FROM (SELECT 1 FROM memory_pending LIMIT ${MOST_COUNTED})`;
 
-type PendingRow = { n: number; seq: number; gone: string | null };
+type PendingRow = { n: number; seq: number; gone: string | null; deleted: number };
 
 /** A memory whose copies are behind. */
 export interface PendingMemory {
@@ -19,12 +21,27 @@ export interface PendingMemory {
   seq: number;
   /** The keys of objects to delete. */
   objects: string[];
+  /** Its deletions were made, and are to be repeated. Nothing else is sent for it. */
+  isDeleted: boolean;
 }
 
 export class Pending {
+  #hasLeft: boolean | undefined;
+
   constructor(private readonly database: SqlDatabase) {}
 
+  /**
+   * Reports whether a life before this one left marks. Requests of that life may have gone out, and take effect later. Marks whose deletions
+   * were made do not count. It is read before this life adds a mark.
+   */
+  hasLeft(): boolean {
+    this.#hasLeft ??= this.database.all(HAS_UNSETTLED).length > 0;
+    return this.#hasLeft;
+  }
+
+  /** Marks a memory, with objects to delete once the copies are up to date. */
   note(n: number, objects: readonly string[] = []): void {
+    this.hasLeft();
     const [row] = this.database.all<PendingRow>(GET, n);
     const before = row === undefined ? [] : objectsOf(row.gone);
     const all = [...new Set([...before, ...objects])];
@@ -44,6 +61,16 @@ export class Pending {
     this.database.run(DONE, n, seq);
   }
 
+  /** Notes that the deletions of a mark were made, and are to be repeated. */
+  deleted({ n, seq }: PendingMemory): void {
+    this.database.run(DELETED, n, seq);
+  }
+
+  /** Notes that what the life before left was taken into account. */
+  leftIsKnown(): void {
+    this.#hasLeft = false;
+  }
+
   /** Marks a memory that is to be derived again. */
   rederive(n: number): void {
     this.database.run(REDERIVE, n);
@@ -55,8 +82,8 @@ export class Pending {
   }
 }
 
-function toPending({ n, seq, gone }: PendingRow): PendingMemory {
-  return { n, seq, objects: objectsOf(gone) };
+function toPending({ n, seq, gone, deleted }: PendingRow): PendingMemory {
+  return { n, seq, objects: objectsOf(gone), isDeleted: deleted === 1 };
 }
 
 function objectsOf(gone: string | null): string[] {

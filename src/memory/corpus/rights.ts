@@ -9,7 +9,7 @@ export class Rights {
 
   /** As the rule of this name, with the log read where it decides. */
   mayChange(reader: MemoryReader, memory: StoredMemory): boolean {
-    return mayChange(reader, memory, () => [...this.memories.log(memory.n)]);
+    return mayChange(reader, memory, () => this.memories.pagedLog(memory.n));
   }
 
   /** Returns the memory. Throws `FORBIDDEN` if the reader may only see it. */

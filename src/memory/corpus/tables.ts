@@ -37,7 +37,8 @@ const TABLES = [
   ERASED_TABLE,
   "CREATE INDEX IF NOT EXISTS memory_tombstones_by_hash ON memory_tombstones (hash) WHERE hash IS NOT NULL",
   "CREATE TABLE IF NOT EXISTS memory_rederive (n INTEGER PRIMARY KEY)",
-  "CREATE TABLE IF NOT EXISTS memory_pending (n INTEGER PRIMARY KEY, seq INTEGER NOT NULL, gone TEXT)",
+  `CREATE TABLE IF NOT EXISTS memory_pending (
+    n INTEGER PRIMARY KEY, seq INTEGER NOT NULL, gone TEXT, deleted INTEGER NOT NULL)`,
 ];
 
 /** Creates the tables that are not there. */

@@ -24,9 +24,13 @@ export interface Tombstone {
 }
 
 export class Tombstones {
+  /** Calls of `put` in this life. */
+  puts = 0;
+
   constructor(private readonly database: SqlDatabase) {}
 
   put({ n, id, at, isErased, hash }: Tombstone): void {
+    this.puts += 1;
     this.database.run(PUT, n, id, at, isErased ? 1 : 0, hash);
   }
 

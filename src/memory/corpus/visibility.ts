@@ -75,15 +75,20 @@ export function sees(visible: Visible, memory: Pick<StoredMemory, "userId" | "co
 export function mayChange(
   reader: MemoryReader,
   { userId, conversationId }: Pick<StoredMemory, "userId" | "conversationId">,
-  log: () => readonly MemoryLogEntry[],
+  log: () => Iterable<MemoryLogEntry>,
 ): boolean {
   if ("principal" in reader) return mayChangeAll(reader.principal) || userId === reader.principal.subject;
   const isShared = userId === null && conversationId === null;
-  if (reader.scope === "agent") return !isShared || log().every(({ by }) => AGENT_AUTHORS.has(by.kind));
+  if (reader.scope === "agent") return !isShared || isOfAgent(log());
   if (isShared) return false;
   const isOwn = conversationId !== null && conversationId === reader.conversationId;
   if (reader.scope === "conversation") return isOwn;
   return reader.userId === undefined ? userId === null && isOwn : userId === reader.userId;
+}
+
+function isOfAgent(log: Iterable<MemoryLogEntry>): boolean {
+  for (const { by } of log) if (!AGENT_AUTHORS.has(by.kind)) return false;
+  return true;
 }
 
 /** The error of a change by a reader who sees the memory and may not change it. */

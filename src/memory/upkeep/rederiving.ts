@@ -30,12 +30,11 @@ export interface PreparedTexts {
 export function rederiveAlone(corpus: Corpus, memory: StoredMemory, prepared: PreparedTexts): void {
   const { memories } = corpus.rows;
   const sources = memories.sources(memory.n);
-  const log = [...memories.log(memory.n)];
   if (!isSupported(corpus, memory)) {
     corpus.eraseOne(memory, { isErased: true, hash: null });
     return;
   }
-  forgetPast(corpus, memory.n, log, sources);
+  forgetPast(corpus, memory.n, sources);
   comeBack(corpus, { ...memory, hidden: false }, prepared);
 }
 
@@ -54,13 +53,8 @@ function isSame(one: MemorySource, other: MemorySource): boolean {
 }
 
 /** Takes the older texts, and all sources but those that are left, out of a log. */
-function forgetPast(
-  corpus: Corpus,
-  n: number,
-  log: Iterable<MemoryLogEntry>,
-  left: readonly MemorySource[],
-): void {
-  for (const { before, ...entry } of log) {
+function forgetPast(corpus: Corpus, n: number, left: readonly MemorySource[]): void {
+  for (const { before, ...entry } of corpus.rows.memories.pagedLog(n)) {
     const sources = entry.sources.filter((one) => left.some((other) => isSame(one, other)));
     const isOther = before !== undefined || sources.length < entry.sources.length;
     if (isOther) corpus.rows.memories.addLog(n, { ...entry, sources });
@@ -103,7 +97,7 @@ export function rederiveWhole(
   const cause = { ...causeOf(corpus), tainted };
   corpus.changeOne(whole, { content, significance }, cause, { hash, vectors });
   // The log has the text that was true before: it told of what was erased.
-  forgetPast(corpus, whole.n, [...memories.log(whole.n)], []);
+  forgetPast(corpus, whole.n, []);
   for (const part of parts) joinPart(corpus, whole, part);
 }
 

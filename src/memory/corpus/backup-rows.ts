@@ -1,0 +1,72 @@
+/** The statements that read an agent's memory for its export, a part at a time. */
+import type { SqlDatabase } from "../../ports/sql-database.ts";
+import type { MemoryLogEntry } from "../../protocol/memory.ts";
+import { type MemoryStore, type SayingSource, type SourceRow, toSource } from "./memory-store.ts";
+
+const NEXT = "SELECT n FROM memories WHERE n > ? AND hidden = 0 ORDER BY n LIMIT 1";
+const SOURCES = `SELECT conversation_id, turn_id, entries, said FROM memory_sources
+  WHERE n = ?1 AND (conversation_id, turn_id) > (?2, ?3) ORDER BY conversation_id, turn_id LIMIT ?4`;
+const PARTS = "SELECT part, part_id FROM memory_parts WHERE n = ? AND part > ? ORDER BY part LIMIT ?";
+
+/** Rows that are read at once. */
+const PAGE = 50;
+/** Length of the JSON of what one line has of the lists of a memory, unless one member is longer. It has not too many values for an import, then. */
+const MAX_LISTS = 64 * 1024;
+
+/** Some of the sources, the parts and the log of a memory. */
+export interface Lists {
+  sources: SayingSource[];
+  parts: string[];
+  log: MemoryLogEntry[];
+}
+
+export class BackupRows {
+  constructor(
+    private readonly database: SqlDatabase,
+    private readonly memories: MemoryStore,
+  ) {}
+
+  /** Returns the number of the memory after `n`; `undefined` if there is none. */
+  next(n: number): number | undefined {
+    return this.database.all<{ n: number }>(NEXT, n)[0]?.n;
+  }
+
+  /** Yields the sources, the parts and the log of a memory in bounded pieces, at least one. */
+  *lists(n: number): Generator<Lists> {
+    let [lists, length] = [none(), 0];
+    for (const item of this.#items(n)) {
+      const size = JSON.stringify(item).length;
+      if (length > 0 && length + size > MAX_LISTS) {
+        yield lists;
+        [lists, length] = [none(), 0];
+      }
+      length += size;
+      if (typeof item === "string") lists.parts.push(item);
+      else if ("change" in item) lists.log.push(item);
+      else lists.sources.push(item);
+    }
+    yield lists;
+  }
+
+  *#items(n: number): Generator<SayingSource | string | MemoryLogEntry> {
+    for (let [conversation, turn] = ["", ""]; ; ) {
+      const rows = this.database.all<SourceRow>(SOURCES, n, conversation, turn, PAGE);
+      for (const row of rows) yield toSource(row);
+      const last = rows.at(-1);
+      if (last === undefined) break;
+      [conversation, turn] = [last.conversation_id, last.turn_id];
+    }
+    for (let after = 0; ; ) {
+      const rows = this.database.all<{ part: number; part_id: string }>(PARTS, n, after, PAGE);
+      for (const row of rows) yield row.part_id;
+      const last = rows.at(-1);
+      if (last === undefined) break;
+      after = last.part;
+    }
+    yield* this.memories.pagedLog(n);
+  }
+}
+
+function none(): Lists {
+  return { sources: [], parts: [], log: [] };
+}
