@@ -83,6 +83,42 @@ export function withoutTexts(data: Json): Json {
   );
 }
 
+/** Members of an entry of a hook that the platform wrote, with the form of their values. Whatever else is there the hook may have given. */
+const OF_HOOK: Readonly<Record<string, (value: Json) => boolean>> = {
+  agentId: isText,
+  attempt: isNumber,
+  code: (value) => isText(value) && /^[A-Z][A-Z0-9_]{0,63}$/.test(value),
+  failures: isNumber,
+  final: (value) => typeof value === "boolean",
+  memoryId: (value) => isText(value) && MEMORY_ID.test(value),
+  op: (value) => isText(value) && /^(?:write|update|delete|archive)$/.test(value),
+  runId: isText,
+  status: (value) => isText(value) && /^(?:applied|unchanged|refused)$/.test(value),
+  version: isNumber,
+};
+const MEMORY_ID = /^mem_[0-9A-Z]{26}$/;
+
+/** Returns the data of an entry of a hook without what the hook gave: its operations keep their kinds, and their outcomes the ids of memories. */
+export function withoutGiven(data: Json): Json {
+  if (!isJsonObject(data)) return {};
+  return Object.fromEntries(
+    Object.entries(data).flatMap(([name, value]) => {
+      if (name === "message") return [[name, ERASED]];
+      if ((name === "operations" || name === "outcomes") && Array.isArray(value))
+        return [[name, value.map(withoutGiven)]];
+      return Object.hasOwn(OF_HOOK, name) && OF_HOOK[name]?.(value) ? [[name, value]] : [];
+    }),
+  );
+}
+
+function isText(value: Json): value is string {
+  return typeof value === "string";
+}
+
+function isNumber(value: Json): value is number {
+  return typeof value === "number";
+}
+
 /** The message of an error may quote what it is about. */
 function erasedError({ error }: Turn): Pick<Turn, "error"> {
   return error === undefined || error.code === "CANCELLED" ? {} : { error: { ...error, message: ERASED } };

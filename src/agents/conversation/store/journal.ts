@@ -12,7 +12,7 @@ import type { EntryType } from "../../../protocol/journal.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
-import { withoutTexts } from "../core/erasure.ts";
+import { withoutGiven, withoutTexts } from "../core/erasure.ts";
 import type { JournalEntry, JournalRow } from "../core/journal-entry.ts";
 import { type Head, NEW_STANDING } from "../core/state.ts";
 
@@ -99,11 +99,13 @@ export class Journal {
       const hasHook = packed.some(([type, turn]) => turn === n && OF_HOOK.test(type));
       const redacted = packed.map((entry): PackedEntry => {
         const [type, turn, place, data] = entry;
-        const isOfItem = turn === n && (place === item || OF_HOOK.test(type)) && type !== "entry.erased";
+        if (data === undefined || type === "entry.erased") return entry;
         // The report of several failures names no turn. It quotes the last failure, which is in its row.
         const isReport = type === "memory_extraction.failing" && hasHook;
-        if (data === undefined || !(isOfItem || isReport)) return entry;
-        return [type, turn ?? null, place ?? null, withoutTexts(data)];
+        if (isReport || (turn === n && OF_HOOK.test(type)))
+          return [type, turn ?? null, place ?? null, withoutGiven(data)];
+        if (turn !== n || place !== item) return entry;
+        return [type, turn, place, withoutTexts(data)];
       });
       this.database.run(REPLACE, JSON.stringify([head, ...redacted]), stored.seq);
     }
