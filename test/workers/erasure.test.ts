@@ -1,6 +1,9 @@
 /** Erasing entries of a conversation on the real Worker: nothing of their content is left, and everything else stays. */
+import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
+import type { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
+import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { gone, objectsOfR2, rowsOfD1, storageOf } from "./everything.ts";
@@ -115,6 +118,22 @@ describe("an erased entry", () => {
     for (const secret of [told.key, told.secrets.answer, told.secrets.call])
       expect(texts).not.toContain(secret);
     await play.closes(1);
+  });
+
+  test("MAIL-24 goes with the messages to other actors that name its call and are under way", async () => {
+    const conversation = await createConversation(handy);
+    const told = await toldTurn(conversation);
+    const secret = `letter-${crypto.randomUUID()}`;
+    await runInDurableObject(conversation.stub, async (instance) => {
+      // SAFETY: the mailbox of an actor is its own. Nobody takes this message, so that it stays under way.
+      const { mailbox } = instance as unknown as { mailbox: Mailbox };
+      const to = { kind: "agent", tenant: "test", id: "nobody" } as const;
+      const body = { of: told.operation, secret };
+      await mailbox.send({ operationId: newOperationId(), to, type: "test.nothing", body });
+    });
+    expect(await storageOf(conversation.stub)).toContain(secret);
+    expect(await erase(conversation, told.operation)).toBe(204);
+    await gone(conversation.stub, secret);
   });
 
   test("ERASE-2 goes with the quotes of it in replies", async () => {

@@ -18,6 +18,7 @@ import {
   effectsOfTurn,
   endedEffects,
 } from "./core/effects.ts";
+import { operationsOf } from "./core/erase-entry.ts";
 import { heldTurns } from "./core/isolation.ts";
 import type { JournalRow } from "./core/journal-entry.ts";
 import { leaseRequest } from "./core/lease.ts";
@@ -122,6 +123,10 @@ export class ConversationCore
 
   withdrawals({ before, state, transition }: ConversationCommit): readonly Withdrawal[] {
     return endedCalls(before, state, transition);
+  }
+
+  discards({ transition }: ConversationCommit): readonly string[] {
+    return (transition.erased ?? []).flatMap(operationsOf);
   }
 
   envelopes({ before, state, transition }: ConversationCommit): readonly NewEnvelope[] {

@@ -2,7 +2,6 @@
  * A conversation: takes messages and results of clients' tools, and connects the shell with the conversation's core, store
  * and effects. Runs unchanged in a Durable Object and in Node.
  */
-
 import type { SessionEvent } from "../../memory/session/types.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
@@ -141,6 +140,7 @@ export class ConversationRuntime {
       armWakeup: (milliseconds) => ports.armWakeup(milliseconds),
       send: (envelope) => ports.send(envelope),
       withdraw: (withdrawal) => ports.withdraw?.(withdrawal),
+      discard: (operationId) => ports.discard?.(operationId),
       publish: (commit) => this.#publish(commit),
       start: (effects) => this.#effects.start(effects),
       abort: (keys) => this.#effects.abort(keys),

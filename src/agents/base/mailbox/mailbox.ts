@@ -7,7 +7,7 @@
  *          envelopes are answered "not now", those under way wait, and everything else is `UNAVAILABLE`.
  */
 import type { z } from "zod";
-import { type ActorAddress, ageOf, type NewEnvelope } from "../../../protocol/envelope.ts";
+import { type ActorAddress, addressKey, ageOf, type NewEnvelope } from "../../../protocol/envelope.ts";
 import type { Answer } from "../../../protocol/mailbox-api.ts";
 import type { DeadLetterView } from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
@@ -109,7 +109,22 @@ export class Mailbox {
    */
   withdraw(to: ActorAddress, type: string): void {
     this.#checkStorage();
-    this.#outbox.withdraw(to, type);
+    this.#outbox.withdraw((envelope) => envelope.type === type && addressKey(envelope.to) === addressKey(to));
+  }
+
+  /**
+   * Withdraws the envelopes that name an operation, and deletes the dead letters that do, with the current transaction. Receivers may have acted on
+   * them. Throws `UNAVAILABLE`.
+   */
+  discard(operationId: string): void {
+    this.#checkStorage();
+    const name = JSON.stringify(operationId);
+    this.#outbox.withdraw((envelope) => JSON.stringify(envelope).includes(name));
+    for (const letter of this.#store.deadLettersNaming(operationId)) {
+      this.#store.removeDeadLetter(letter);
+      this.#letters.note(letter);
+    }
+    queueMicrotask(() => this.#letters.publish());
   }
 
   /** Returns the room for envelopes that are not owed. Throws `UNAVAILABLE`. */

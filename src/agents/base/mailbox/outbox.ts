@@ -11,12 +11,18 @@
  *          decision that ends work.
  * MAIL-22  A sender may withdraw an envelope that is under way, by a decision of its own: then no further attempt begins, and the envelope
  *          has neither an outcome nor a dead letter. The receiver may have acted on it.
+ * MAIL-24  With erased content go the envelopes and the dead letters that name its operation, those in the directory too.
  * MAIL-17  Only `redeliver` sends under the operation id of a dead letter. Sending the same envelope changes nothing, and
  *          another one under that id is `IDEMPOTENCY_CONFLICT`. The numbers of its attempts therefore continue.
  */
 
 import { withDeadline } from "../../../ports/deadline.ts";
-import { type ActorAddress, addressKey, type NewEnvelope } from "../../../protocol/envelope.ts";
+import {
+  type ActorAddress,
+  addressKey,
+  type Envelope,
+  type NewEnvelope,
+} from "../../../protocol/envelope.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
@@ -108,12 +114,11 @@ export class Outbox {
     return this.#stage(newEntry(envelope, letter), utf8Length(JSON.stringify(envelope)));
   }
 
-  /** Withdraws the envelopes of a type to a receiver, with the current transaction (MAIL-22). */
-  withdraw(to: ActorAddress, type: string): void {
+  /** Withdraws some envelopes with the current transaction (MAIL-22). */
+  withdraw(isMeant: (envelope: Envelope) => boolean): void {
     this.load();
     for (const held of this.#held.values()) {
-      const { envelope } = held.entry;
-      if (envelope.type !== type || addressKey(envelope.to) !== addressKey(to)) continue;
+      if (!isMeant(held.entry.envelope)) continue;
       held.isWithdrawn = true;
       this.store.deleteEntry(held.key);
       this.#flushSoon();

@@ -25,6 +25,8 @@ export interface ActorCore<State, Signal, Change, Committed extends Commit<State
   write(before: State, change: Change, now: number): Committed | null;
   /** Returns the envelopes under way that a change withdraws, before it sends others; absent where none ever is. */
   withdrawals?(change: Committed): readonly Withdrawal[];
+  /** Returns the operations whose envelopes and dead letters go, because their content was erased. */
+  discards?(change: Committed): readonly string[];
   /** Returns the envelopes that a change sends. */
   envelopes(change: Committed): readonly NewEnvelope[];
   /** Returns in how many milliseconds the actor must wake; `null` if it need not. */
@@ -51,6 +53,8 @@ export interface ShellPorts<Committed, Effect> extends WakeupPorts {
   send(envelope: NewEnvelope): Promise<void>;
   /** Withdraws envelopes with the current transaction. */
   withdraw(withdrawal: Withdrawal): void;
+  /** As `Mailbox.discard`; absent where nothing is erased. */
+  discard?(operationId: string): void;
   /** Publishes a commit. */
   publish(commit: Committed): void;
   /** Starts effects that do not run yet. */

@@ -100,6 +100,7 @@ export class UnitOfWork<State, Signal, Change, Committed extends Commit<State>, 
         const commit = core.write(before, change, now);
         if (commit === null) return;
         for (const withdrawal of core.withdrawals?.(commit) ?? []) ports.withdraw(withdrawal);
+        for (const operation of core.discards?.(commit) ?? []) ports.discard?.(operation);
         const sent = core.envelopes(commit).map((envelope) => ports.send(envelope));
         written = { commit, sent, wakeup: this.#writeWakeup(before, commit.state, now) };
       });

@@ -1,5 +1,6 @@
 /** The signal that erases an entry of a conversation. */
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
+import { operationId } from "../../../protocol/ids.ts";
 import type { Caller } from "../../../protocol/views.ts";
 import type { Turn } from "./turn.ts";
 
@@ -10,6 +11,15 @@ export interface EraseEntry {
   erasure: Erasure;
   /** Words to the agents of the conversation. */
   envelopes: readonly NewEnvelope[];
+}
+
+/** Returns the operations whose messages to other actors may have the content of an erased entry: its own, and the extractions of memories. */
+export function operationsOf({ turn, item, turns }: Erasure): string[] {
+  return turns.flatMap((one) => {
+    const { extraction } = one.hooks ?? {};
+    const own = one.n === turn ? [operationId(one, item)] : [];
+    return extraction === undefined ? own : [...own, operationId(one, extraction)];
+  });
 }
 
 /** The content that is erased with an entry. */
