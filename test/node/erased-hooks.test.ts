@@ -87,3 +87,21 @@ test("ERASE-3 no text, name or number that a hook gave is left, at any depth", (
     }),
   );
 });
+
+test("ERASE-3 what the task of a hook recorded goes with it, and the records of other tasks stay", () => {
+  const database = new NodeSqlDatabase();
+  database.run(CREATE_JOURNAL);
+  const journal = new Journal(database);
+  const records = (item: number) => [
+    { type: "task.event" as const, turn: 1, item, data: { name: "Ann", payload: { Ann: 4711 } } },
+    { type: "task.metric" as const, turn: 1, item, data: { name: "Ann", value: 4711 } },
+  ];
+  const completed = { type: "task.completed" as const, turn: 1, item: 3, data: { task: "a/b@1", steps: 2 } };
+  const hook = { type: "memory_extraction.completed" as const, turn: 1, item: 3, data: { operations: [] } };
+  journal.append({ seq: 1, at: 0, entries: [hook, completed, ...records(2)] }, unpackHead({}));
+  journal.append({ seq: 5, at: 0, entries: records(3) }, unpackHead({}));
+  journal.redact(1, 1, 0);
+  const [first, late] = journal.forward(1, 10);
+  expect(first?.entries).toEqual([hook, completed, ...records(2)]);
+  expect(late?.entries.map(({ data }) => data)).toEqual([{}, {}]);
+});

@@ -13,6 +13,7 @@ import { WordEmbedder } from "../support/test-embedders.ts";
 const OWNER = { tenant: "acme", id: "keeper" };
 /** The highest number that an import brings, and the next one. */
 const HIGH = 2 ** 34;
+const DAY_MS = 86_400_000;
 
 function world(embedder = new WordEmbedder(100, true, "old")) {
   const memories: IndexedMemories = new IndexedMemories(embedder, {
@@ -138,13 +139,43 @@ test("MEMVECTORS-6 a store that fails, is not bound for a while and comes back h
   await agent.remove();
   await memories.clock.advance(120_000);
   agent.bind(null);
-  await agent.end();
+  await agent.waits();
   expect(store.ids()).toHaveLength(300);
   store.mood = "well";
   agent.bind(store);
   await agent.end();
   expect(store.ids()).toEqual([]);
   expect(agent.tables()).toEqual([]);
+});
+
+test("REMOVE-6 MEMVECTORS-6 an agent that is deleted while the store is not bound looks for it for 90 days", async () => {
+  const { memories, store } = world();
+  const thirty = Array.from({ length: 30 }, (_, at) => at + 1);
+  await memories.put(...thirty.map((n) => someMemory(n)));
+  await settle(memories);
+  // No row of the index has them any more, and the store was not asked yet.
+  memories.remove(...thirty);
+  const agent = deletable({ memories, store });
+  agent.bind(null);
+  await agent.remove();
+  await agent.waits();
+  expect(store.ids()).toHaveLength(30);
+  agent.bind(store);
+  await agent.end();
+  expect([store.ids(), agent.tables()]).toEqual([[], []]);
+});
+
+test("REMOVE-6 after 90 days an agent looks no more for a store that is not bound", async () => {
+  const { memories, store } = world();
+  await memories.put(someMemory(1));
+  await settle(memories);
+  const agent = deletable({ memories, store });
+  agent.bind(null);
+  await agent.remove();
+  await agent.waits();
+  await memories.clock.advance(90 * DAY_MS);
+  await agent.end();
+  expect(store.ids()).toHaveLength(1);
 });
 
 describe("numbers that no counting reaches", () => {
@@ -203,6 +234,14 @@ function deletable({ memories, store: index }: ReturnType<typeof world>) {
     conversation: async () => ({ removeAgent: async () => ({ ok: true, value: null }) }),
   } satisfies AgentRemovalPorts;
   let removal = new AgentRemoval(ports);
+  async function runUntil(wake: number | null) {
+    const isReached = async () => {
+      await clock.advance(1_000);
+      expect(removal.wake()).toBe(wake);
+    };
+    await vi.waitFor(isReached, { timeout: 20_000, interval: 1 });
+    await clock.advance(120_000);
+  }
   return {
     remove: () => removal.remove(),
     /** Begins a life with another binding of the store. */
@@ -211,14 +250,9 @@ function deletable({ memories, store: index }: ReturnType<typeof world>) {
       removal = new AgentRemoval(ports);
     },
     /** Runs the removal until the actor has nothing left to do, and a minute more. */
-    async end() {
-      const isGone = async () => {
-        await clock.advance(1_000);
-        expect(removal.wake()).toBeNull();
-      };
-      await vi.waitFor(isGone, { timeout: 20_000, interval: 1 });
-      await clock.advance(120_000);
-    },
+    end: () => runUntil(null),
+    /** Runs the removal until the actor waits for a store. */
+    waits: () => runUntil(DAY_MS),
     /** The tables of the agent's own. */
     tables: () =>
       database

@@ -1,9 +1,11 @@
 /** Erasing entries of a conversation on the real Worker: nothing of their content is left, and everything else stays. */
 import { runInDurableObject } from "cloudflare:test";
-import { exports } from "cloudflare:workers";
+import { env, exports } from "cloudflare:workers";
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
+import { type DeadLetter, deadLetterView } from "../../src/agents/base/mailbox/dead-letter.ts";
 import type { Mailbox } from "../../src/agents/base/mailbox/mailbox.ts";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
+import { D1DeadLetters } from "../../src/d1/dead-letters.ts";
 import type { AgentApi } from "../../src/protocol/agent-api.ts";
 import type { Principal } from "../../src/shared/principal.ts";
 import { gone, objectsOfR2, rowsOfD1, storageOf } from "./everything.ts";
@@ -106,6 +108,50 @@ describe("an erased entry", () => {
       await live.until(({ messages: shown }) => !JSON.stringify(shown).includes(told.secrets.answer));
     },
   );
+
+  test("H6 MAIL-24 goes with the dead letter of its turn's extraction, in the actor and in the directory", async () => {
+    const AUTHOR: Principal = { ...ADA, roles: ["author"] };
+    const memory = { memoryExtraction: { task: "test/remember" } };
+    const identity = { systemPrompt: "Test.", modelProfileId: "test/scripted" };
+    const id = `p${crypto.randomUUID()}`;
+    const persona = { method: "POST", body: JSON.stringify({ id, identity, memory }) };
+    const made = await request("/api/libraries/erased/personas", persona, AUTHOR);
+    await made.body?.cancel();
+    expect(made.status).toBe(201);
+    const conversation = await createConversation(await createAgent(`erased/${id}`));
+    const { play, turnId } = await conversation.play({ replies: [[{ text: "Yes." }]] });
+    await play.closes(1);
+    const types = async () => (await conversation.journal()).map(({ type }) => type);
+    await expect.poll(types, { timeout: 10_000 }).toContain("memory_extraction.applied");
+    const secret = `letter-${crypto.randomUUID()}`;
+    const extraction =
+      (await conversation.turn(turnId)).memoryExtractionRunId ?? expect.fail("no extraction");
+    const letter: DeadLetter = {
+      ...{ status: "failed", attempt: 1, unanswered: false, diedAt: Date.now() },
+      error: { code: "NOT_FOUND", message: secret, retriable: false },
+      envelope: {
+        ...{ operationId: extraction, type: "memory.extracted", sentAt: Date.now() },
+        body: { operations: [secret] },
+        from: { kind: "conversation", tenant: ADA.tenant, id: conversation.id },
+        to: { kind: "agent", tenant: ADA.tenant, id },
+      },
+    };
+    await runInDurableObject(conversation.stub, (_, { storage }) => {
+      storage.sql.exec(
+        "CREATE TABLE mailbox_dead_letters (operation_id TEXT PRIMARY KEY, letter TEXT NOT NULL) WITHOUT ROWID",
+      );
+      const insert = "INSERT INTO mailbox_dead_letters (operation_id, letter) VALUES (?, ?)";
+      storage.sql.exec(insert, extraction, JSON.stringify(letter));
+    });
+    // The actor has read that it has no such table.
+    await conversation.evict();
+    await new D1DeadLetters(env.DB).put(ADA.tenant, deadLetterView(letter));
+    expect(await rowsOfD1()).toContain(secret);
+    const [message] = await conversation.messages();
+    expect(await erase(conversation, message?.id ?? "")).toBe(204);
+    await gone(conversation.stub, secret);
+    await expect.poll(rowsOfD1, { timeout: 10_000 }).not.toContain(secret);
+  });
 
   test("ERASE-1 is not told to the model any more", async () => {
     const conversation = await createConversation(handy);

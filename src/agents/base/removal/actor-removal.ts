@@ -1,4 +1,9 @@
-/** The removal of a deleted actor: the steps that every kind of actor has, noted in its tombstone. */
+/**
+ * The removal of a deleted actor: the steps that every kind of actor has, noted in its tombstone.
+ *
+ * REMOVE-6  A store that is not bound for a while keeps its step: the removal goes on when it is bound again. The actor looks for it once a day,
+ *           for 90 days after its deletion.
+ */
 import {
   dropKeptVectors,
   keptVectors,
@@ -48,6 +53,9 @@ const LATE_WRITE_MS = 90_000;
 const MAIL_PAUSE_MS = 60_000;
 /** Time between two pieces, in milliseconds. */
 const NEXT_PIECE_MS = 100;
+const DAY_MS = 24 * 3_600_000;
+/** Time after the deletion in which the actor looks for stores that are not bound, in milliseconds. */
+const MISSED_MS = 90 * DAY_MS;
 
 export class ActorRemoval {
   readonly #removal: Removal;
@@ -69,7 +77,9 @@ export class ActorRemoval {
 
   /** Buries the actor and arms the wake-up, in the current transaction. Call `run` after the commit, when the promise has resolved. */
   bury(owner: Omit<ActorTombstone, "deletedAt" | "left" | "places">): Promise<void> {
-    const left = this.#steps().map(({ name }) => name);
+    const steps = this.#steps().map(({ name }) => name);
+    const isUnbound = owner.vectors !== undefined && !steps.includes(VECTORS);
+    const left = isUnbound ? [...steps, VECTORS] : steps;
     this.ports.bury({ ...owner, deletedAt: this.ports.clock.now(), left });
     return this.#removal.note();
   }
@@ -81,7 +91,7 @@ export class ActorRemoval {
 
   /** As `Removal.wake`. */
   wake(): number | null {
-    return this.#removal.wake();
+    return this.#removal.wake() ?? this.#waitForStores();
   }
 
   /** Goes on with a removal that a crash interrupted. */
@@ -89,7 +99,13 @@ export class ActorRemoval {
     if (this.#left().length > 0) void this.#removal.run();
   }
 
-  /** The steps that are left. Those of stores that the application no longer has are left out. */
+  /** Returns the milliseconds until the next look for stores that are not bound; `null` where none is missing, or for too long (REMOVE-6). */
+  #waitForStores(): number | null {
+    const { left = [], deletedAt = 0 } = this.ports.tombstone() ?? {};
+    return left.length > 0 && this.ports.clock.now() - deletedAt < MISSED_MS ? DAY_MS : null;
+  }
+
+  /** The steps that are left. Those of stores that the application does not have now are left out. */
   #left(): string[] {
     const { left = [] } = this.ports.tombstone() ?? {};
     if (left.length === 0) return [];

@@ -98,6 +98,11 @@ const OF_HOOK: Readonly<Record<string, (value: Json) => boolean>> = {
 };
 const MEMORY_ID = /^mem_[0-9A-Z]{26}$/;
 
+/** Reports whether an entry of a type has what a task recorded. Where a hook's task did, all of it goes. */
+export function isRecorded(type: string): boolean {
+  return type === "task.event" || type === "task.metric";
+}
+
 /** Returns the data of an entry of a hook without what the hook gave: its operations keep their kinds, and their outcomes the ids of memories. */
 export function withoutGiven(data: Json): Json {
   if (!isJsonObject(data)) return {};

@@ -12,7 +12,7 @@ import type { EntryType } from "../../../protocol/journal.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { Json } from "../../../shared/json.ts";
-import { withoutGiven, withoutTexts } from "../core/erasure.ts";
+import { isRecorded, withoutGiven, withoutTexts } from "../core/erasure.ts";
 import type { JournalEntry, JournalRow } from "../core/journal-entry.ts";
 import { type Head, NEW_STANDING } from "../core/state.ts";
 
@@ -30,7 +30,8 @@ const BACKWARD = "SELECT seq, at, body FROM journal WHERE seq <= ? ORDER BY seq 
 const OF_ITEM = "SELECT seq, at, body FROM journal WHERE seq >= ?1 AND instr(body, ?2) > 0 ORDER BY seq";
 /** As `OF_ITEM`, and rows with entries of hooks. */
 const OF_ITEM_OR_HOOK = `SELECT seq, at, body FROM journal WHERE seq >= ?1 AND (instr(body, ?2) > 0
-  OR (instr(body, ?3) > 0 AND (instr(body, '"memory_extraction.') > 0 OR instr(body, '"context_assembly.') > 0))) ORDER BY seq`;
+  OR (instr(body, ?3) > 0 AND (instr(body, '"memory_extraction.') > 0 OR instr(body, '"context_assembly.') > 0
+    OR instr(body, '"task.') > 0))) ORDER BY seq`;
 /** Entries of hooks have texts that were made of the turn's. */
 const OF_HOOK = /^(?:memory_extraction|context_assembly)\./;
 const REPLACE = "UPDATE journal SET body = ? WHERE seq = ?";
@@ -93,17 +94,19 @@ export class Journal {
   /** Removes the texts from the data of the entries of an item of turn `n`, and of the turn's hooks, from entry `from` on. */
   redact(from: number, n: number, item: number): void {
     const begin = this.#beginOf(from);
+    const hooks = new Set<number | null | undefined>();
     for (const stored of this.database.all<Row>(OF_ITEM_OR_HOOK, begin, `",${n},${item}`, `",${n},`)) {
       // SAFETY: only `append` writes this column.
       const [head, ...packed] = JSON.parse(stored.body) as [PackedHead, ...PackedEntry[]];
-      const hasHook = packed.some(([type, turn]) => turn === n && OF_HOOK.test(type));
+      const ofHooks = packed.filter(([type, turn]) => turn === n && OF_HOOK.test(type));
+      for (const [, , place] of ofHooks) hooks.add(place);
       const redacted = packed.map((entry): PackedEntry => {
         const [type, turn, place, data] = entry;
         if (data === undefined || type === "entry.erased") return entry;
         // The report of several failures names no turn. It quotes the last failure, which is in its row.
-        const isReport = type === "memory_extraction.failing" && hasHook;
-        if (isReport || (turn === n && OF_HOOK.test(type)))
-          return [type, turn ?? null, place ?? null, withoutGiven(data)];
+        const isReport = type === "memory_extraction.failing" && ofHooks.length > 0;
+        const isHooks = turn === n && (OF_HOOK.test(type) || (isRecorded(type) && hooks.has(place)));
+        if (isReport || isHooks) return [type, turn ?? null, place ?? null, withoutGiven(data)];
         if (turn !== n || place !== item) return entry;
         return [type, turn, place, withoutTexts(data)];
       });
