@@ -886,7 +886,7 @@ describe("a mailbox", () => {
     expect(new Mailbox(ports).wake()).toBeNull();
   });
 
-  test("MAIL-24 what names an erased operation leaves the outbox and the dead letters, and nothing else does", async () => {
+  test("MAIL-24 what names an erased operation leaves the outbox and the dead letters, but for what ends its work", async () => {
     const { send, clock, mailbox, entries, database } = open(async ({ type }) => {
       if (type !== "refused") throw new Error("away");
       return { type: "refused", error: ERROR, recorded: true };
@@ -894,19 +894,20 @@ describe("a mailbox", () => {
     const [erased, other] = ["op_01JH00000000000000000000E1", "op_01JH00000000000000000000E2"];
     for (const of of [erased, other])
       for (const type of ["refused", "work"]) send({ type, body: { of, text: `Ann ${of}` } });
+    send({ type: "cancel", body: { of: erased } });
     // One destination has one attempt at a time.
-    for (let turn = 0; turn < 4; turn++) await clock.advance(0);
+    for (let turn = 0; turn < 5; turn++) await clock.advance(0);
     const letters = () => mailbox.deadLetters().items.map(({ body }) => body);
-    expect([letters().length, entries()]).toEqual([2, 2]);
+    expect([letters().length, entries()]).toEqual([2, 3]);
     const rolledBack = () =>
       database.transaction(() => {
-        mailbox.discard(erased);
+        mailbox.discard(erased, ["cancel"]);
         throw new Error("no");
       });
     expect(rolledBack).toThrow("no");
-    expect([letters().length, entries()]).toEqual([2, 2]);
-    mailbox.discard(erased);
-    expect([letters(), entries()]).toEqual([[{ of: other, text: `Ann ${other}` }], 1]);
+    expect([letters().length, entries()]).toEqual([2, 3]);
+    mailbox.discard(erased, ["cancel"]);
+    expect([letters(), entries()]).toEqual([[{ of: other, text: `Ann ${other}` }], 2]);
   });
 
   test.each<[end: string, answer: () => Promise<Answer>]>([

@@ -7,7 +7,13 @@
  *          envelopes are answered "not now", those under way wait, and everything else is `UNAVAILABLE`.
  */
 import type { z } from "zod";
-import { type ActorAddress, addressKey, ageOf, type NewEnvelope } from "../../../protocol/envelope.ts";
+import {
+  type ActorAddress,
+  addressKey,
+  ageOf,
+  type Envelope,
+  type NewEnvelope,
+} from "../../../protocol/envelope.ts";
 import type { Answer } from "../../../protocol/mailbox-api.ts";
 import type { DeadLetterView } from "../../../protocol/views.ts";
 import { DramatisError } from "../../../shared/errors.ts";
@@ -113,14 +119,18 @@ export class Mailbox {
   }
 
   /**
-   * Withdraws the envelopes that name an operation, and deletes the dead letters that do, with the current transaction. Receivers may have acted on
-   * them. Throws `UNAVAILABLE`.
+   * Withdraws the envelopes that name an operation, and deletes the dead letters that do, with the current transaction: all but those of the types
+   * in `kept`. Receivers may have acted on them. Throws `UNAVAILABLE`.
    */
-  discard(operationId: string): void {
+  discard(operationId: string, kept: readonly string[]): void {
     this.#checkStorage();
     const name = JSON.stringify(operationId);
-    this.#outbox.withdraw((envelope) => JSON.stringify(envelope).includes(name));
+    const isMeant = (envelope: Envelope) =>
+      !kept.includes(envelope.type) && JSON.stringify(envelope).includes(name);
+    this.#outbox.withdraw(isMeant);
     for (const letter of this.#store.deadLettersNaming(operationId)) {
+      const dead = this.#store.deadLetter(letter);
+      if (dead === undefined || !isMeant(dead.envelope)) continue;
       this.#store.removeDeadLetter(letter);
       this.#letters.note(letter);
     }

@@ -11,7 +11,7 @@
  *          decision that ends work.
  * MAIL-22  A sender may withdraw an envelope that is under way, by a decision of its own: then no further attempt begins, and the envelope
  *          has neither an outcome nor a dead letter. The receiver may have acted on it.
- * MAIL-24  With erased content go the envelopes and the dead letters that name its operation, those in the directory too.
+ * MAIL-24  With erased content go the envelopes and the dead letters that name its operation, those in the directory too. A cancellation stays.
  * MAIL-17  Only `redeliver` sends under the operation id of a dead letter. Sending the same envelope changes nothing, and
  *          another one under that id is `IDEMPOTENCY_CONFLICT`. The numbers of its attempts therefore continue.
  */
