@@ -78,7 +78,7 @@ export async function importedChain(ports: ImportPorts, given: unknown, path: st
 type GivenChain = z.output<typeof chainSchema>;
 type GivenTool = GivenChain["tools"][number];
 type GivenHook = NonNullable<GivenChain[HookName]>;
-/** What runs where nobody could approve it. */
+/** A task or a workflow that runs without a person who could approve it. */
 type Unattended = Omit<PinnedNodeTask, "task"> & { task?: unknown };
 
 function profilesOf({

@@ -11,7 +11,7 @@ const MAX_LENGTH = 4_000;
 const NAME = /^[A-Z]\w{0,60}(?:Error|Exception)$/i;
 const CODE = /^[A-Z][A-Z_]{1,40}$/;
 const CODES = /\b(?:D1|SQLITE)_[A-Z_]{1,40}\b/g;
-/** What stands before the message in a stack. */
+/** The text before the message in a stack. */
 const HEAD = /^(?:[\w$]{1,60}(?: \[\w+\])?(?:: )?)?$/;
 const FRAME = /^\s+at .*(?::\d+:\d+\)?|<anonymous>\)?|native\)?)$/;
 

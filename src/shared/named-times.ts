@@ -15,7 +15,7 @@ const TAIL = 12;
 /** Characters between two such words of one piece, at most. */
 const GAP = 16;
 
-/** What no time lacks: a number, a month, a day, a part of a day, or a unit. */
+/** Parts of which each time has one: a number, a month, a day, a part of a day, or a unit. */
 const TIME_WORD = new RegExp(
   String.raw`\d+|\b(?:${[
     "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?",

@@ -1,4 +1,4 @@
-/** What the journal keeps of the hooks of a turn with an erased message. */
+/** The journal's entries of the hooks of a turn with an erased message. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { withoutGiven } from "../../src/agents/conversation/core/erasure.ts";

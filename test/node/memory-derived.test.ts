@@ -1,4 +1,4 @@
-/** What extractions make of memories, which does not outlast what it was made of. */
+/** Memories that extractions make of others, which they do not outlast. */
 import { describe, expect, test } from "vitest";
 import { Extractions } from "../../src/memory/corpus/extraction.ts";
 import type { MemoryOperation, MemoryOutcome, MemoryWriter } from "../../src/protocol/memory.ts";

@@ -1,4 +1,4 @@
-/** What taints a memory, and what is kept of keys of idempotency. */
+/** The taint of memories, and the stored form of keys of idempotency. */
 import { describe, expect, test } from "vitest";
 import type { MemoryChange, MemoryWriter } from "../../src/protocol/memory.ts";
 import { EDITOR, MemoryWorld, WRITER } from "../support/memory-world.ts";

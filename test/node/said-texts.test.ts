@@ -1,4 +1,4 @@
-/** What is left of a memory when a conversation is erased that it comes from. */
+/** Memories that come from a conversation that is erased. */
 import { describe, expect, test } from "vitest";
 import { Extractions } from "../../src/memory/corpus/extraction.ts";
 import type { MemoryOperation } from "../../src/protocol/memory.ts";

@@ -6,7 +6,7 @@ import { DramatisError } from "../../src/shared/errors.ts";
 
 export class LateVectors implements VectorIndex {
   readonly inner: MemoryVectorIndex;
-  /** Whether it is well, fails, or does not answer, and takes effect `lateMs` after a request. */
+  /** Its state: it is well, it fails, or it does not answer and takes effect `lateMs` after a request. */
   mood: "well" | "down" | "late" = "well";
   lateMs = 85_000;
   queries = 0;

@@ -110,7 +110,7 @@ export class VectorBlock {
     /** `NaN` where there is none. */
     readonly scales: Float32Array,
     readonly hashes: Uint32Array,
-    /** How far the store of vectors has each one: `UNSENT`, `SENT` or `SETTLED`. */
+    /** The progress of each one in the store of vectors: `UNSENT`, `SENT` or `SETTLED`. */
     readonly published: Uint8Array,
     readonly values: Int8Array,
   ) {}
