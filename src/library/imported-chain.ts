@@ -23,7 +23,7 @@ import type { PinnedAction, PinnedStep, PinnedTask } from "../protocol/task-defi
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import { canonicalJson, type Json } from "../shared/json.ts";
-import { validate } from "../shared/validation.ts";
+import { invalidAt, validate } from "../shared/validation.ts";
 import { agentTarget, taskTarget } from "./agent-tool.ts";
 import { hostIssues } from "./author-tasks.ts";
 import { type LibraryPorts, refuseUntrusted } from "./authoring.ts";
@@ -163,7 +163,7 @@ class ImportCheck {
     const { library, id } = given;
     const { effect: ofCode, approval } = this.#limits({ library, id });
     if (approval === "always")
-      throw wrong(
+      throw invalidAt(
         path,
         `"${library}/${id}" needs a person's approval of each call, and nobody gives it here.`,
       );
@@ -196,7 +196,7 @@ class ImportCheck {
     if (issue === undefined) return { ...given, authored: true };
     const name = formatReference({ library: given.library ?? "", id: given.id });
     const isHere = given.library !== undefined && code.has(given.library);
-    throw wrong(
+    throw invalidAt(
       issue.path,
       `The task "${name}" is not that of the deployed code${isHere ? "" : ", which has no such library"}. ${issue.message}`,
     );
@@ -242,8 +242,4 @@ function withoutModels(steps: PinnedTask["steps"]): string {
 function unlessMissing(error: unknown): undefined {
   if (error instanceof DramatisError && !error.retriable) return undefined;
   throw error;
-}
-
-function wrong(path: string, message: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", message, { errors: [{ path, message }] });
 }

@@ -2,7 +2,7 @@
 import { amountsOf, isPriced, maxOutputTokens } from "../model/spending.ts";
 import { AMOUNT, amountOf, type Budget, inUnits } from "../protocol/budget.ts";
 import type { VersionChain } from "../protocol/definitions.ts";
-import { DramatisError } from "../shared/errors.ts";
+import { invalidAt } from "../shared/validation.ts";
 import { modelsOf } from "./tasks/pin.ts";
 
 /** Throws `INVALID_INPUT` for a budget in dollars where a model that may be called has no price. */
@@ -28,7 +28,7 @@ export function checkPrices(
   if (unpriced === undefined) return;
   const path = "/budget/usd";
   const message = `The model ${unpriced.provider}/${unpriced.modelId} has no price: set \`costPer1kInput\` and \`costPer1kOutput\` in its profile, or limit \`tokens\` instead.`;
-  throw new DramatisError("INVALID_INPUT", `${place}${path}: ${message}`, { errors: [{ path, message }] });
+  throw invalidAt(path, message, `${place}${path}: ${message}`);
 }
 
 /**
@@ -43,6 +43,6 @@ export function checkRoom({ modelProfile: { definition: profile } }: VersionChai
     const path = `/budget/${limit}`;
     const needed = inUnits(reply[AMOUNT[limit]], limit);
     const message = `No model call fits: each reserves its longest reply, here ${needed} ${limit === "usd" ? "US dollars" : "tokens"}, and its input. Allow more, or limit the length of replies in the model profile.`;
-    throw new DramatisError("INVALID_INPUT", `${path}: ${message}`, { errors: [{ path, message }] });
+    throw invalidAt(path, message, `${path}: ${message}`);
   }
 }

@@ -17,6 +17,7 @@ import {
   LOCATION_HINTS,
   type LocationHint,
 } from "../shared/location.ts";
+import { invalidAt } from "../shared/validation.ts";
 
 /** Where the new agents and conversations of a tenant live. */
 export interface LocationPolicy {
@@ -70,7 +71,7 @@ export function newAgentId(
   if (id === undefined) return inJurisdiction(random(), wanted);
   if (jurisdictionOf(id) === wanted) return id;
   const right = inJurisdiction(id, wanted);
-  throw refused("/id", `Must be "${right}" in the jurisdiction "${wanted}".`);
+  throw invalidAt("/id", `Must be "${right}" in the jurisdiction "${wanted}".`);
 }
 
 /** Returns the id of a new conversation with an agent. `id` is one without a jurisdiction (LOCATION-2). */
@@ -86,7 +87,7 @@ export function newConversationIdOf(
 /** Throws `INVALID_INPUT` unless a new agent or conversation may live where its id says (LOCATION-3). */
 export function checkNew(id: string, { jurisdiction, strict }: LocationPolicy, path: string): void {
   if (strict !== true || jurisdiction === undefined || jurisdictionOf(id) === jurisdiction) return;
-  throw refused(path, `Must be in the jurisdiction "${jurisdiction}", as all that is new of this tenant.`);
+  throw invalidAt(path, `Must be in the jurisdiction "${jurisdiction}", as all that is new of this tenant.`);
 }
 
 /** Returns why an agent may not take part in a conversation because of its jurisdiction; `null` if it may (LOCATION-3). */
@@ -105,9 +106,5 @@ export function separation(
 /** Throws `INVALID_INPUT` unless an agent may take part in a new conversation. */
 export function checkTogether(conversationId: string, agentId: string, policy: LocationPolicy): void {
   const why = separation(conversationId, agentId, policy);
-  if (why !== null) throw refused("/agentId", why);
-}
-
-function refused(path: string, message: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", message, { errors: [{ path, message }] });
+  if (why !== null) throw invalidAt("/agentId", why);
 }

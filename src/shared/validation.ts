@@ -37,6 +37,11 @@ export function validate<Schema extends z.ZodType>(
   throw new DramatisError("INVALID_INPUT", `${name} is not valid: ${issuesText(errors)}`, { errors });
 }
 
+/** Returns the error of a value with one problem. `path` is its JSON pointer, and `text` the message of the error. */
+export function invalidAt(path: string, message: string, text = message): DramatisError {
+  return new DramatisError("INVALID_INPUT", text, { errors: [{ path, message }] });
+}
+
 /** Replaces zod's messages for an absent value and for one that is not in a list. */
 export function plainly(issue: {
   readonly input?: unknown;

@@ -8,7 +8,7 @@ import type { VectorIndex } from "../../src/ports/vector-index.ts";
 import { toIso } from "../../src/shared/time.ts";
 import { IndexedMemories, someMemory } from "../support/indexed-memories.ts";
 import { LateVectors } from "../support/late-vectors.ts";
-import { WordEmbedder } from "../support/test-embedders.ts";
+import { WordEmbedder, wordVector } from "../support/test-embedders.ts";
 
 const OWNER = { tenant: "acme", id: "keeper" };
 /** The highest number that an import brings, and the next one. */
@@ -77,6 +77,18 @@ describe("an upsert that takes effect after it was given up", () => {
     expect(store.ids()).toEqual(ids(1, 2));
   });
 
+  test("MEMVECTORS-4 of a text that was replaced meanwhile: the store has the vector of the new one in the end", async () => {
+    const { memories, store } = world();
+    await memories.put(someMemory(1, { text: "winter letter" }));
+    await giveUp({ memories, store });
+    await memories.put(someMemory(1, { text: "summer harbour" }));
+    await settle(memories);
+    await memories.clock.advance(120_000);
+    const vector = [...(wordVector("summer harbour", 100) ?? [])];
+    const [match] = await store.query(vector, { namespace: await vectorNamespace(OWNER), topK: 1 });
+    expect(match?.score).toBeGreaterThan(0.99);
+  });
+
   test("MEMVECTORS-7 of a space that was withdrawn meanwhile: all of its vectors go", async () => {
     const { memories, store } = world();
     await memories.put(...Array.from({ length: 150 }, (_, at) => someMemory(at + 1)));
@@ -89,6 +101,7 @@ describe("an upsert that takes effect after it was given up", () => {
     await settle(memories);
     expect(store.ids().sort()).toEqual(ids(2, ...Array.from({ length: 151 }, (_, at) => at + 1)));
     expect(memories.index.status().vectors).toEqual({ pending: 0 });
+    expect(memories.index.keepForRemoval()?.spaces.map(({ number }) => number)).toEqual([2]);
     expect(memories.database.all("SELECT key FROM memory_index WHERE length(data) < 9")).toEqual([]);
   });
 

@@ -12,6 +12,7 @@ import { agentIdSchema, agentMetadataSchema, definitionIdSchema } from "../../sh
 import type { DefinitionReference } from "../../shared/identifiers.ts";
 import { mayAuthor, type Principal } from "../../shared/principal.ts";
 import { toIso } from "../../shared/time.ts";
+import { invalidAt } from "../../shared/validation.ts";
 
 const projectIds = z.array(definitionIdSchema).min(1, "Give at least one project.").max(100).optional();
 export const createSchema = z.strictObject({
@@ -51,7 +52,7 @@ export async function checkedPersona(
   } catch (error) {
     if (!(error instanceof DramatisError) || error.code !== "NOT_FOUND") throw error;
     const { message } = error;
-    throw new DramatisError("INVALID_INPUT", message, { errors: [{ path: "/persona", message }] });
+    throw invalidAt("/persona", message);
   }
 }
 

@@ -78,7 +78,7 @@ export class MemoryUpkeep {
 
   /** Arms the wake-up after a change of the memory, in its transaction. Resolves when that is done. */
   noted(): Promise<void> {
-    if (this.#rows.marked().length > 0) return this.ports.wakeup.arm(SECOND_MS);
+    if (this.#rows.hasMarked()) return this.ports.wakeup.arm(SECOND_MS);
     return this.#now < this.#idleUntil ? Promise.resolve() : this.ports.wakeup.arm(HOUR_MS);
   }
 
@@ -94,7 +94,7 @@ export class MemoryUpkeep {
   /** Starts what is due. Returns the milliseconds until the next call; `null` where there is nothing to do. */
   wake(): number | null {
     if (!this.ports.corpus.exists) return null;
-    const isMarked = this.#rows.marked().length > 0;
+    const isMarked = this.#rows.hasMarked();
     if (isMarked) void this.#deriveAlone();
     if (this.#running !== null) return MINUTE_MS;
     if (!isMarked) {

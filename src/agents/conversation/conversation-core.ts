@@ -18,7 +18,7 @@ import {
   effectsOfTurn,
   endedEffects,
 } from "./core/effects.ts";
-import { operationsOf } from "./core/erase-entry.ts";
+import { erasedOperations } from "./core/erase-entry.ts";
 import { heldTurns } from "./core/isolation.ts";
 import type { JournalRow } from "./core/journal-entry.ts";
 import { leaseRequest } from "./core/lease.ts";
@@ -126,7 +126,7 @@ export class ConversationCore
   }
 
   discards({ transition }: ConversationCommit): readonly string[] {
-    return (transition.erased ?? []).flatMap(operationsOf);
+    return (transition.erased ?? []).flatMap(erasedOperations);
   }
 
   envelopes({ before, state, transition }: ConversationCommit): readonly NewEnvelope[] {

@@ -2,7 +2,7 @@
  * Every read of an imported conversation, before anybody can see it.
  *
  * BACKUP-15  A conversation of a file is visible only where all that readers may ask for can be read: its turns by their ids, the pages of its
- *            messages and of its journal, the spans of its trace, its snapshot, and its frames.
+ *            messages and of its journal, the spans of its trace, and its snapshot.
  */
 import { z } from "zod";
 import { contentSchema } from "../../shared/content.ts";
@@ -43,10 +43,6 @@ export function readAll(
   for (const _ of pages((options) => queries.messages(state, options)));
   for (const _ of pages((options) => queries.journal(state, options)));
   queries.snapshot(state, []);
-  for (let after = 0, done = false; !done; ) {
-    const slice = queries.replay(state, after);
-    [after, done] = [slice.upTo, slice.done];
-  }
   for (const { id: session } of state.record.agents)
     if (store.events.nextNumber(session) !== nextEvent(state.sessions, session))
       throw new Error(`Events of the session "${session}" are missing.`);

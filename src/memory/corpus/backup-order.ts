@@ -6,7 +6,8 @@
  * BACKUP-13  What a file says was erased stays so: it has no memory that comes from an erased source, or that was made of an erased memory.
  */
 import type { SqlDatabase } from "../../ports/sql-database.ts";
-import { DramatisError } from "../../shared/errors.ts";
+import type { DramatisError } from "../../shared/errors.ts";
+import { invalidAt } from "../../shared/validation.ts";
 import type { MoreLine } from "./backup-schemas.ts";
 import type { Corpus } from "./corpus.ts";
 import { numberOf } from "./memory-id.ts";
@@ -79,6 +80,5 @@ function last(database: SqlDatabase, statement: string, ...values: number[]): nu
 }
 
 function wrong(path: string, message: string): DramatisError {
-  const place = path === "" ? message : `The memory is not valid: ${path}: ${message}`;
-  return new DramatisError("INVALID_INPUT", place, { errors: [{ path, message }] });
+  return invalidAt(path, message, path === "" ? message : `The memory is not valid: ${path}: ${message}`);
 }

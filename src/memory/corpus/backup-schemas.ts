@@ -6,15 +6,15 @@
  * BACKUP-11  A file brings no hidden memory: an export leaves those out, and nothing would derive one again.
  */
 import { z } from "zod";
-import { DramatisError } from "../../shared/errors.ts";
 import { UNICODE_RULE } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
 import { fitsUtf8 } from "../../shared/utf8.ts";
+import { invalidAt } from "../../shared/validation.ts";
 import { MAX_CONTENT_BYTES, MAX_INLINE_BYTES, MAX_METADATA_BYTES } from "./limits.ts";
 import { numberOf } from "./memory-id.ts";
 import { content, isOrdered, metadata, name, ORDER } from "./schemas.ts";
 
-/** The highest number of an imported memory. The index stands 2^32: those above are for the memories that follow. */
+/** The highest number of an imported memory. The index stands 2^35: those above are for the memories that follow. */
 const MAX_NUMBER = 2 ** 24;
 /** The highest version of an imported memory, far from where numbers are no longer exact. */
 const MAX_VERSION = 2 ** 31;
@@ -159,8 +159,6 @@ export function checkPast<Name extends string>(
   for (const name of names) {
     if (line[name] <= now + DAY_MS) continue;
     const [path, message] = [`/${name}`, "Must not be in the future."];
-    throw new DramatisError("INVALID_INPUT", `The memory is not valid: ${path}: ${message}`, {
-      errors: [{ path, message }],
-    });
+    throw invalidAt(path, message, `The memory is not valid: ${path}: ${message}`);
   }
 }

@@ -15,6 +15,7 @@ import type { MemoryAuthor, MemoryLogEntry, MemorySource } from "../../protocol/
 import { DramatisError } from "../../shared/errors.ts";
 import { canonicalJson } from "../../shared/json.ts";
 import { toIso } from "../../shared/time.ts";
+import { invalidAt } from "../../shared/validation.ts";
 import type { CheckedChange, CheckedInput } from "./schemas.ts";
 import { excerptOf, isLong, type StoredMemory } from "./stored-memory.ts";
 
@@ -162,7 +163,7 @@ function toldFrom({ time, validTo }: CheckedChange, now: number): number | undef
 
 function backwards(validFrom: number, validTo: number): DramatisError {
   const message = `The memory would be true from ${toIso(validFrom)} until ${toIso(validTo)}. Give both times.`;
-  return new DramatisError("INVALID_INPUT", message, { errors: [{ path: "/validTo", message }] });
+  return invalidAt("/validTo", message);
 }
 
 /** Returns a memory with a text in its log that had ended before the current one began (MEMORY-2). */

@@ -46,7 +46,7 @@ function bestPlaces(input: RankInput): number[] {
   const found = new Set(bestByWords(input));
   for (const place of bestByMeaning(input)) found.add(place);
   for (const place of [...found]) for (const neighbour of around(input, place)) found.add(neighbour);
-  return [...found].filter((place) => isSeen(input, place));
+  return [...found];
 }
 
 function bestByWords(input: RankInput): number[] {

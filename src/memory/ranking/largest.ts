@@ -4,7 +4,7 @@ const BINS = 1_024;
 
 /**
  * Returns the indexes of at least `count` of the largest values above 0, as far as there are so many; in ascending order. One type of array,
- * because the loops run over all memories: with several they take three times as long.
+ * because the loops run over all memories: for several types no engine makes fast code of them.
  */
 export function largest(values: Float64Array, count: number): number[] {
   let maximum = 0;

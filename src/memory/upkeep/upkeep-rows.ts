@@ -82,6 +82,11 @@ export class UpkeepRows {
     return this.database.all(MEMBERS, scope, until, userId, conversation, type, limit);
   }
 
+  /** Reports whether a memory is to be derived again. Each change of the memory asks. */
+  hasMarked(): boolean {
+    return this.database.all(`${MARKED} LIMIT 1`).length > 0;
+  }
+
   /** Returns the numbers of the memories that are to be derived again. */
   marked(): number[] {
     return this.database.all<{ n: number }>(MARKED).map(({ n }) => n);

@@ -128,11 +128,10 @@ export class Mailbox {
     const isMeant = (envelope: Envelope) =>
       !kept.includes(envelope.type) && JSON.stringify(envelope).includes(name);
     this.#outbox.withdraw(isMeant);
-    for (const letter of this.#store.deadLettersNaming(operationId)) {
-      const dead = this.#store.deadLetter(letter);
-      if (dead === undefined || !isMeant(dead.envelope)) continue;
-      this.#store.removeDeadLetter(letter);
-      this.#letters.note(letter);
+    for (const { envelope } of this.#store.deadLettersNaming(operationId)) {
+      if (!isMeant(envelope)) continue;
+      this.#store.removeDeadLetter(envelope.operationId);
+      this.#letters.note(envelope.operationId);
     }
     queueMicrotask(() => this.#letters.publish());
   }

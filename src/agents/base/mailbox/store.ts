@@ -48,7 +48,7 @@ const PUT_LETTER = `INSERT INTO mailbox_dead_letters (operation_id, letter) VALU
   ON CONFLICT (operation_id) DO UPDATE SET letter = excluded.letter`;
 const GET_LETTER = "SELECT letter FROM mailbox_dead_letters WHERE operation_id = ?";
 const DELETE_LETTER = "DELETE FROM mailbox_dead_letters WHERE operation_id = ?";
-const NAMING = "SELECT operation_id FROM mailbox_dead_letters WHERE instr(letter, ?) > 0";
+const NAMING = "SELECT letter FROM mailbox_dead_letters WHERE instr(letter, ?) > 0";
 const OUTDATED = `SELECT operation_id FROM (
   SELECT operation_id,
     row_number() OVER newest AS number, sum(octet_length(letter)) OVER newest AS bytes
@@ -168,11 +168,10 @@ export class MailboxStore {
     return row === undefined ? undefined : letterOf(row);
   }
 
-  /** Returns the ids of the dead letters that name an operation. */
-  deadLettersNaming(operationId: string): string[] {
+  /** Returns the dead letters that name an operation. */
+  deadLettersNaming(operationId: string): DeadLetter[] {
     if (!this.#exists("mailbox_dead_letters")) return [];
-    const found = this.database.all<{ operation_id: string }>(NAMING, JSON.stringify(operationId));
-    return found.map(({ operation_id }) => operation_id);
+    return this.database.all<LetterRow>(NAMING, JSON.stringify(operationId)).map(letterOf);
   }
 
   removeDeadLetter(operationId: string): void {

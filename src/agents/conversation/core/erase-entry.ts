@@ -14,7 +14,7 @@ export interface EraseEntry {
 }
 
 /** Returns the operations whose messages to other actors may have the content of an erased entry: its own, and the extractions of memories. */
-export function operationsOf({ turn, item, turns }: Erasure): string[] {
+export function erasedOperations({ turn, item, turns }: Erasure): string[] {
   return turns.flatMap((one) => {
     const { extraction } = one.hooks ?? {};
     const own = one.n === turn ? [operationId(one, item)] : [];

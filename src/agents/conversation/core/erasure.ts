@@ -84,7 +84,7 @@ export function withoutTexts(data: Json): Json {
 }
 
 /** Members of an entry of a hook that the platform wrote, with the form of their values. Whatever else is there the hook may have given. */
-const OF_HOOK: Readonly<Record<string, (value: Json) => boolean>> = {
+const KEPT_OF_HOOK: Readonly<Record<string, (value: Json) => boolean>> = {
   agentId: isText,
   attempt: isNumber,
   code: (value) => isText(value) && /^[A-Z][A-Z0-9_]{0,63}$/.test(value),
@@ -111,7 +111,7 @@ export function withoutGiven(data: Json): Json {
       if (name === "message") return [[name, ERASED]];
       if ((name === "operations" || name === "outcomes") && Array.isArray(value))
         return [[name, value.map(withoutGiven)]];
-      return Object.hasOwn(OF_HOOK, name) && OF_HOOK[name]?.(value) ? [[name, value]] : [];
+      return Object.hasOwn(KEPT_OF_HOOK, name) && KEPT_OF_HOOK[name]?.(value) ? [[name, value]] : [];
     }),
   );
 }

@@ -8,14 +8,14 @@
  * CRON-3  An expression that no day matches is refused.
  */
 import { Cron } from "croner";
-import { DramatisError } from "../../../shared/errors.ts";
+import { invalidAt } from "../../../shared/validation.ts";
 
 /** Reads the expression. Throws `INVALID_INPUT` with the place in the request. */
 export function parseCron(text: string, timeZone = "UTC"): Cron {
   // `croner` would take a date, and fields of seconds and years.
   const fields = text.trim().split(/\s+/).length;
   if (fields !== 5 && !text.startsWith("@"))
-    throw refused(
+    throw invalidAt(
       "/when/cron",
       `"${text}" has ${fields} fields. Give five: minute, hour, day of the month, month, day of the week.`,
     );
@@ -24,7 +24,7 @@ export function parseCron(text: string, timeZone = "UTC"): Cron {
     return new Cron(text, { timezone: timeZone, mode: text.startsWith("@") ? "auto" : "5-part" });
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/^CronPattern: /, "") : String(error);
-    throw refused("/when/cron", `The cron expression "${text}" is not valid: ${reason}`);
+    throw invalidAt("/when/cron", `The cron expression "${text}" is not valid: ${reason}`);
   }
 }
 
@@ -40,13 +40,9 @@ function checkZone(name: string): void {
     new Intl.DateTimeFormat("en-US", { timeZone: name });
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw refused(
+    throw invalidAt(
       "/when/timeZone",
       `There is no time zone "${name}". Give a name of the IANA database, such as Europe/Berlin.`,
     );
   }
-}
-
-function refused(path: string, message: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", message, { errors: [{ path, message }] });
 }

@@ -27,7 +27,7 @@ import { DramatisError } from "../../../shared/errors.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
 import { mayAuthor, mayReadAll, type Principal } from "../../../shared/principal.ts";
 import { toIso } from "../../../shared/time.ts";
-import { validate } from "../../../shared/validation.ts";
+import { invalidAt, validate } from "../../../shared/validation.ts";
 import { disabled, scheduled, timeAfter } from "../core/firing.ts";
 import { MAX_STARTS_LENGTH } from "../core/limits.ts";
 import type { TriggerRecord } from "../core/record.ts";
@@ -72,7 +72,7 @@ export function changed(
   if (isStop(change)) return disabled({ ...before, updatedAt });
   const { when = before.when, starts = before.starts, enabled = before.enabled } = change;
   if (isHook(when) !== isHook(before.when))
-    throw refused("/when", "A webhook cannot become a time, nor a time a webhook. Create another trigger.");
+    throw invalidAt("/when", "A webhook cannot become a time, nor a time a webhook. Create another trigger.");
   if (change.when !== undefined) checkTime(when, now);
   const next = {
     ...before,
@@ -150,7 +150,7 @@ function requireAuthor(principal: Principal): void {
 function checkTime(when: TriggerWhen, now: number): void {
   if (isHook(when) || timeAfter(when, now) !== undefined) return;
   const path = "at" in when ? "/when/at" : "/when/cron";
-  throw refused(path, "Must name a time in the future.");
+  throw invalidAt(path, "Must name a time in the future.");
 }
 
 function checkedStarts(starts: TriggerStarts, when: TriggerWhen): TriggerStarts {
@@ -162,10 +162,6 @@ function checkedStarts(starts: TriggerStarts, when: TriggerWhen): TriggerStarts 
     );
   if ("workflow" in starts) return starts;
   if (starts.content !== undefined) parseContent(starts.content, "/starts/content");
-  else if (!isHook(when)) throw refused("/starts/content", "Is required, unless the trigger is a webhook.");
+  else if (!isHook(when)) throw invalidAt("/starts/content", "Is required, unless the trigger is a webhook.");
   return starts;
-}
-
-function refused(path: string, message: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", message, { errors: [{ path, message }] });
 }

@@ -48,11 +48,7 @@ export class Forgetting {
     const listed = this.spaces().flatMap(({ number }) =>
       [GONE, LEFT].flatMap((kind) => this.#rows(number).list(kind, ROWS_AT_ONCE)),
     );
-    const isClosing = (this.ports.state().withdrawn ?? []).length > 0 && listed.length === 0;
-    return [
-      ...(isClosing ? [now] : []),
-      ...listed.map(({ sentAt }) => (sentAt ?? now - settledMs) + settledMs),
-    ];
+    return listed.map(({ sentAt }) => (sentAt ?? now - settledMs) + settledMs);
   }
 
   /** Returns the number of vectors that the store must forget, about. */

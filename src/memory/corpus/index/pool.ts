@@ -5,7 +5,6 @@
  * POOL-3  A deployment sets the bound in bytes; 0 holds nothing.
  * POOL-2  An index that alone exceeds the bound is not held.
  */
-
 import { DramatisError } from "../../../shared/errors.ts";
 
 /** Bytes of all loaded indexes of an isolate, where a deployment sets no other bound. */

@@ -1,5 +1,4 @@
 /** Vectors that are made before the transaction which writes their texts. */
-
 import { placeOf } from "../../../shared/error-place.ts";
 import type { Embedder } from "../../embedders/embedder.ts";
 import { type QuantizedVector, quantize } from "./entry.ts";

@@ -6,6 +6,7 @@ import type { VersionChain } from "../../../../protocol/definitions.ts";
 import { MAX_TURN_NUMBER } from "../../../../protocol/ids.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { DramatisError } from "../../../../shared/errors.ts";
+import { invalidAt } from "../../../../shared/validation.ts";
 import { activeLength, lengthOf } from "../content-size.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { checkOpen } from "../life.ts";
@@ -107,5 +108,5 @@ function tooMany(message: string, retriable = true): DramatisError {
 }
 
 function invalid(path: string, message: string): DramatisError {
-  return new DramatisError("INVALID_INPUT", `${path}: ${message}`, { errors: [{ path, message }] });
+  return invalidAt(path, message, `${path}: ${message}`);
 }
