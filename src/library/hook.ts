@@ -6,8 +6,9 @@
 import type { HookTarget, PinnedHook } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
-import { checkHookFit, type HookUse } from "./hook-fit.ts";
+import { checkHookFit } from "./hook-fit.ts";
 import { hookReference, OTHER_HOOK } from "./hook-forms.ts";
+import type { HookUse } from "./hook-inputs.ts";
 import { formatReference, type LibraryReference, parseReference } from "./reference.ts";
 import type { Registry } from "./registry.ts";
 import { WORKFLOW_DEFAULTS } from "./workflow-tool.ts";

@@ -55,6 +55,20 @@ export function mismatch(from: JsonObject, to: JsonObject, depth = 0): string | 
   return null;
 }
 
+/** Returns the paths of the members that the one schema names and the other refuses. */
+export function refusedMembers(from: JsonObject, to: JsonObject, path = "", depth = 0): string[] {
+  if (depth > MAX_COMPARED || !isPlain(from) || !isPlain(to)) return [];
+  if (isJsonObject(from.items) && isJsonObject(to.items))
+    return refusedMembers(from.items, to.items, `${path}[]`, depth + 1);
+  const wanted = isJsonObject(to.properties) ? to.properties : {};
+  return Object.entries(isJsonObject(from.properties) ? from.properties : {}).flatMap(([name, given]) => {
+    const place = path === "" ? name : `${path}.${name}`;
+    const other = Object.hasOwn(wanted, name) ? wanted[name] : to.additionalProperties;
+    if (other === false) return [place];
+    return isJsonObject(given) && isJsonObject(other) ? refusedMembers(given, other, place, depth + 1) : [];
+  });
+}
+
 function itemMismatch(from: JsonObject, to: JsonObject, depth: number): string | null {
   const { items: given, minItems } = from;
   if (!isOnly(typesOf(from), "array") || !isOnly(typesOf(to), "array") || Number(minItems ?? 0) < 1)

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { defineLibrary, definePersona, type PersonaOptions } from "../../src/library/define.ts";
 import { defineTask } from "../../src/library/define-task.ts";
 import { DeployedCode } from "../../src/library/deployed-code.ts";
+import { type HookUse, hookInputSchema } from "../../src/library/hook-inputs.ts";
 import { Registry } from "../../src/library/registry.ts";
 import { resolveChain } from "../../src/library/resolve.ts";
 import type { Workflow } from "../../src/library/tasks/built.ts";
@@ -107,6 +108,37 @@ describe("a persona with a workflow as its hook", () => {
   });
 });
 
+/** A closed object of the members that a hook gives, without some. */
+function closed(use: HookUse, ...without: string[]): z.ZodType {
+  const names = membersOf(use).filter((name) => !without.includes(name));
+  return z.strictObject(Object.fromEntries(names.map((name) => [name, z.unknown().optional()])));
+}
+
+function membersOf(use: HookUse): string[] {
+  return Object.keys(z.object({ properties: z.looseObject({}) }).parse(hookInputSchema(use)).properties);
+}
+
+describe("HOOKIN-1 the list of members", () => {
+  test("has types that the check compares", () => {
+    expect(hookInputSchema("memoryExtraction")).toMatchObject({
+      properties: {
+        agent_message: { type: ["string", "null"] },
+        user_message: { type: ["string", "array"] },
+      },
+    });
+  });
+
+  test("is accepted when it is closed and complete", () => {
+    const extraction = flow("extract", {
+      input: closed("memoryExtraction"),
+      outputMapping: { operations: "[]" },
+    });
+    const assembly = flow("assemble", { input: closed("contextAssembly") });
+    const memory = { contextAssembly: { workflow: assembly }, memoryExtraction: { workflow: extraction } };
+    expect(withHooks(memory).workflows).toHaveLength(3);
+  });
+});
+
 describe("HOOKFIT-1 HOOKFIT-2 a workflow that does not fit", () => {
   const operations = z.object({ operations: z.string() });
   test.each<[string, "contextAssembly" | "memoryExtraction", Parts, RegExp]>([
@@ -127,6 +159,36 @@ describe("HOOKFIT-1 HOOKFIT-2 a workflow that does not fit", () => {
       "contextAssembly",
       { input: z.strictObject({ user_message: z.string() }), outputMapping: { model: "'m'" } },
       /refuses what the hook gives: conversation_id.*additionalProperties/,
+    ],
+    [
+      "all members but memories",
+      "contextAssembly",
+      { input: closed("contextAssembly", "memories"), outputMapping: { model: "'m'" } },
+      /refuses what the hook gives: memories\. Remove/,
+    ],
+    [
+      "all members but the memories that it may change",
+      "memoryExtraction",
+      { input: closed("memoryExtraction", "memories"), outputMapping: { operations: "[]" } },
+      /refuses what the hook gives: memories\. Remove/,
+    ],
+    [
+      "a member that is closed",
+      "memoryExtraction",
+      {
+        input: z.looseObject({ caller: z.strictObject({ type: z.string(), userId: z.string().optional() }) }),
+        outputMapping: { operations: "[]" },
+      },
+      /refuses what the hook gives: caller\.agentId, caller\.turnId/,
+    ],
+    [
+      "items that are closed",
+      "memoryExtraction",
+      {
+        input: z.looseObject({ memories: z.array(z.strictObject({ id: z.string() })).optional() }),
+        outputMapping: { operations: "[]" },
+      },
+      /refuses what the hook gives: memories\[\]\.version/,
     ],
     ["nothing to return", "contextAssembly", { outputMapping: {} }, /`outputMapping` is empty/],
     [

@@ -41,9 +41,13 @@ const note = defineTask({
 
 const context = z.object({ made: z.unknown() });
 
-const assembly = (how: How) =>
-  defineWorkflow(`assembly_${how}`, {
-    input: z.object({ user_message: z.string() }),
+const assembly = (
+  how: How,
+  id = `assembly_${how}`,
+  input: z.ZodType = z.object({ user_message: z.string() }),
+) =>
+  defineWorkflow(id, {
+    input,
     context,
     initialNode: "prepare",
     nodes: [
@@ -80,11 +84,17 @@ const extraction = (how: How) =>
     outputMapping: { operations: "state.made" },
   });
 
-const persona = (id: string, memory: { contextAssembly?: Workflow; memoryExtraction?: Workflow }) => {
-  const { contextAssembly, memoryExtraction } = memory;
+interface Hooks {
+  contextAssembly?: Workflow;
+  memoryExtraction?: Workflow;
+  recalls?: true;
+}
+
+const persona = (id: string, { contextAssembly, memoryExtraction, recalls }: Hooks) => {
   return definePersona(id, {
     identity: { systemPrompt: "You are a test.", modelProfileId: "test/scripted" },
     memory: {
+      ...(recalls && { scope: "agent", recall: { minRelevance: 0 } }),
       ...(contextAssembly && { contextAssembly: { workflow: contextAssembly } }),
       ...(memoryExtraction && {
         scope: "agent",
@@ -96,9 +106,27 @@ const persona = (id: string, memory: { contextAssembly?: Workflow; memoryExtract
   });
 };
 
-/** The personas `assembly_HOW` and `extraction_HOW` have the workflow of the same id as their hook. */
+/** The members that a context hook gets, and no others. */
+const closedInput = z.strictObject({
+  conversation_id: z.string(),
+  turn_id: z.string(),
+  user_message: z.string(),
+  recent_turns: z.array(z.json()),
+  summary: z.string().optional(),
+  model_profile: z.json(),
+  tool_definitions: z.array(z.json()),
+  system_instructions: z.array(z.string()),
+  active_turns: z.array(z.json()),
+  reply_to: z.json().optional(),
+  output: z.json().optional(),
+  tool_choice: z.json().optional(),
+  memories: z.array(z.json()).optional(),
+});
+
+/** The persona `closed` recalls, and its hook takes only what the hook gives. The personas `assembly_HOW` and `extraction_HOW` have the workflow of the same id as their hook. */
 export const hookLibrary = defineLibrary("hookflows", {
   personas: [
+    persona("closed", { contextAssembly: assembly("works", "closed", closedInput), recalls: true }),
     ...hows.map((how) => persona(`assembly_${how}`, { contextAssembly: assembly(how) })),
     ...hows.map((how) => persona(`extraction_${how}`, { memoryExtraction: extraction(how) })),
   ],

@@ -96,6 +96,20 @@ describe("scenario 09: a context hook that is a workflow", () => {
     expect(turn.contextAssemblyRunId).toBe(entries[0]?.operationId);
   });
 
+  test("HOOKIN-1 a closed input schema takes all that the hook gives, memories included", async () => {
+    const agent = await createAgent("hookflows/closed");
+    expect(
+      (await postTo(`/api/agents/${agent}/memories`, { content: "The bike is blue." }, ADA)).status,
+    ).toBe(201);
+    const conversation = await createConversation(agent);
+    const { turnId } = await conversation.play({ ...script(), says: "Which colour is the bike?" });
+    expect(await conversation.ended(turnId)).toMatchObject({ status: "completed", answer: "Yes." });
+    const [id] = runIds(await entriesOf(conversation, "context_assembly"));
+    expect(await call("GET", `/${id}`, 200)).toMatchObject({
+      input: { memories: [{ content: "The bike is blue." }] },
+    });
+  });
+
   test.each<[string, (id: string, conversation: TestConversation) => Promise<void>]>([
     ["of the conversation", (_, conversation) => kill(conversation.stub)],
     ["of the run", (id) => kill(runActor(id))],

@@ -1,4 +1,5 @@
 /** The call that joins memories: its input and its result. Pure. */
+import { hookInput } from "../../library/hook-inputs.ts";
 import type { StoredMemory } from "../../memory/corpus/stored-memory.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -16,7 +17,7 @@ export interface JoinCall {
 /** Returns the input of a call. `texts` are those of the memories, in their order. */
 export function joinInput(members: readonly StoredMemory[], texts: readonly string[]): JsonObject {
   const [first] = members;
-  return {
+  return hookInput("consolidation", {
     memories: members.map(({ id, type, significance, speaker, time, validFrom, version }, index) => ({
       ...{ id, version, type, significance, content: texts[index] ?? "", validFrom: toIso(validFrom) },
       ...defined({ speaker: speaker ?? undefined, time: time === null ? undefined : toIso(time) }),
@@ -26,7 +27,7 @@ export function joinInput(members: readonly StoredMemory[], texts: readonly stri
       userId: first?.userId ?? undefined,
       conversationId: first?.conversationId ?? undefined,
     }),
-  };
+  });
 }
 
 /** Returns the operations of a result: an object with `operations`, or a list. Throws `INVALID_INPUT`. */

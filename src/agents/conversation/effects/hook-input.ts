@@ -1,11 +1,12 @@
 /** The inputs of hooks. */
+import { hookInput } from "../../../library/hook-inputs.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import { turnId } from "../../../protocol/ids.ts";
 import type { OfferedMemory } from "../../../protocol/memory.ts";
 import type { ShownMemory } from "../../../protocol/tool-memory.ts";
 import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { Json, JsonObject } from "../../../shared/json.ts";
+import type { JsonObject } from "../../../shared/json.ts";
 import { baseContext } from "../core/planning/context.ts";
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
 import { finalReply, operationsOf, type Turn } from "../core/turn.ts";
@@ -22,18 +23,20 @@ export function assemblyInput(
   const { systemInstructions, tools, toolChoice, output } = baseContext(record, [], turn);
   const first = history.findIndex(({ role }) => role === "user");
   const summary = history.slice(0, first === -1 ? history.length : first);
-  return asJson({
+  return hookInput("contextAssembly", {
     conversation_id: record.id,
     turn_id: turnId(turn),
     user_message: turn.input,
     recent_turns: turnsOf(first === -1 ? [] : history.slice(first)),
-    ...(summary.length === 0 ? {} : { summary: summary.map(({ content }) => content).join("\n") }),
+    summary: summary.length === 0 ? undefined : summary.map(({ content }) => content).join("\n"),
     model_profile: profile,
     tool_definitions: tools,
     system_instructions: systemInstructions,
     active_turns: turn.assembly?.others ?? [],
-    ...defined({ reply_to: turn.replied, output, memories }),
-    ...(toolChoice === "auto" ? {} : { tool_choice: toolChoice }),
+    reply_to: turn.replied,
+    output,
+    tool_choice: toolChoice === "auto" ? undefined : toolChoice,
+    memories,
   });
 }
 
@@ -63,7 +66,7 @@ export function extractionInput(
       return { ...(place === 0 ? said : {}), tool_call: { id, name, input }, tool_result };
     });
   });
-  return asJson({
+  return hookInput("memoryExtraction", {
     conversation_id: record.id,
     turn_id: turnId(turn),
     caller: turn.caller,
@@ -73,13 +76,7 @@ export function extractionInput(
     turn_transcript: moves.map((move, index) => ({ sequence: index + 1, ...move })),
     completed_at: new Date(turn.completedAt ?? turn.createdAt).toISOString(),
     said_at: new Date(turn.createdAt).toISOString(),
-    ...defined({ time_zone: chainOf(record, turn.agentId).persona.definition.memory?.timeZone, memories }),
+    time_zone: chainOf(record, turn.agentId).persona.definition.memory?.timeZone,
+    memories,
   });
-}
-
-/** Returns a copy that is plain JSON, as it crosses RPC. */
-function asJson(value: object): JsonObject {
-  const json: Json = JSON.parse(JSON.stringify(value));
-  // SAFETY: the text of an object is that of an object.
-  return json as JsonObject;
 }
