@@ -2,6 +2,7 @@
 
 import type { Clock } from "../ports/clock.ts";
 import type { ToolOutcome } from "../protocol/requests.ts";
+import { exactJson } from "../shared/exact-json.ts";
 import type { Json } from "../shared/json.ts";
 import { runtimeClock } from "./clock.ts";
 import { pendingCalls } from "./outbox.ts";
@@ -68,7 +69,7 @@ export function runClientTools(
 
 async function outcomeOf(tool: ClientTool, call: PendingCall): Promise<ToolOutcome> {
   try {
-    return { result: (await tool(call.input, call)) ?? null };
+    return { result: JSON.parse(exactJson(await tool(call.input, call))) };
   } catch (error) {
     return {
       error: { message: error instanceof Error && error.message !== "" ? error.message : String(error) },

@@ -1,6 +1,7 @@
 /** Cron expressions and their next times in zones. */
 import { describe, expect, test } from "vitest";
 import { nextTime, parseCron } from "../../src/agents/trigger/core/cron.ts";
+import { parseCreate } from "../../src/agents/trigger/door/requests.ts";
 
 /** The next times of an expression, as ISO texts. */
 function timesOf(expression: string, zone: string, after: string, count: number): string[] {
@@ -56,6 +57,28 @@ describe("G13 CRON-1 an expression", () => {
     expect(timesOf("0 0 30 2 *", "UTC", "2026-01-01T00:00:00Z", 1)).toEqual([]);
     expect(timesOf("0 0 31 apr,jun *", "UTC", "2026-01-01T00:00:00Z", 1)).toEqual([]);
     expect(timesOf("0 0 29 2 *", "UTC", "2096-03-01T00:00:00Z", 1)).toEqual(["2104-02-29T00:00:00.000Z"]);
+  });
+
+  test.each([
+    ["0 0 30 2 *", false],
+    ["0 0 31 apr,jun,sep,nov *", false],
+    ["0 0 29 2 *", true],
+    ["0 0 29 2 1", true],
+    ["0 0 29 2 *", true, "2096-03-01T00:00:00Z"],
+  ])("CRON-3 a trigger at %s is accepted: %s", (cron, isAccepted, now = "2026-01-01T00:00:00Z") => {
+    const ada = { subject: "ada", tenant: "acme", roles: ["admin"] as const };
+    const starts = { workflow: "lib/flow" };
+    const create = () =>
+      parseCreate(
+        { ...ada, roles: [...ada.roles] },
+        { id: `trig_${"0".repeat(26)}`, when: { cron }, starts },
+        Date.parse(now),
+      );
+    if (isAccepted) expect(create().nextAt).toBeGreaterThan(Date.parse(now));
+    else
+      expect(create).toThrow(
+        `The cron expression "${cron}" has no date in the next ten years. Check the day and the month.`,
+      );
   });
 
   test("refuses what is no zone of the database", () => {

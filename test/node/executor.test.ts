@@ -330,6 +330,7 @@ describe("one call", () => {
     ["nan", /NaN/],
     ["map", /"map" is a Map/],
     ["set", /a Set/],
+    ["response", /^The tool ran, but its output .*"0" is a Response\. .*await response\.json\(\)/],
     ["promise", /not awaited/],
     ["function", /a function/],
     ["bytes", /binary data/],

@@ -113,6 +113,7 @@ const OUTPUTS: Record<string, () => unknown> = {
   nan: () => [Number.NaN],
   map: () => ({ map: new Map([[1, 2]]) }),
   set: () => new Set([1]),
+  response: () => ({ rows: [new Response("{}")] }),
   promise: () => ({ later: Promise.resolve(1) }),
   function: () => () => 1,
   bytes: () => new Uint8Array(3),

@@ -87,7 +87,7 @@ export async function runTool(
   /** Returns what the call has done beside its result. */
   const did = () => defined({ task: record?.summary, spent });
   const succeeded = (value: unknown): ToolResult => {
-    const result = toJson(value, "The tool's output", MAX_OUTPUT_BYTES);
+    const result = toJson(value, "The tool ran, but its output", MAX_OUTPUT_BYTES);
     return { tool_call_id: call.toolCallId, success: true, result };
   };
   try {

@@ -23,9 +23,10 @@ import { compileExpression } from "../../../shared/expressions/expression.ts";
 import { STEPS_OF_EXPRESSION_CHARACTER } from "../../../shared/expressions/limits.ts";
 import { mapped } from "../../../shared/expressions/mapping.ts";
 import { typeOf } from "../../../shared/expressions/values.ts";
-import { isJson, type Json } from "../../../shared/json.ts";
+import { isJson, type Json, MAX_DEPTH } from "../../../shared/json.ts";
 import type { Meter } from "../../../shared/json-schema/meter.ts";
 import { sha256Hex } from "../../../shared/sha256.ts";
+import { textOf } from "../output.ts";
 import { TaskAreas } from "./areas.ts";
 import { type ActionPorts, runAction } from "./run-action.ts";
 import { describe, stepError } from "./step-error.ts";
@@ -181,10 +182,9 @@ async function contextOf(
 
 /** Returns a copy of what an action returned. Takes the steps of copying it from the budget. */
 function jsonOf(value: unknown, meter: Meter): Json {
-  if (value === undefined) return null;
-  if (!isJson(value)) throw new ToolError("Its action returned a value that is not JSON.");
-  const text = JSON.stringify(value);
+  const text = textOf(value, "Its action ran, but its result");
   meter.spend(text.length / UNITS_OF_RESULT_STEP);
-  // SAFETY: `JSON.parse` returns JSON.
-  return JSON.parse(text) as Json;
+  const result: Json = JSON.parse(text);
+  if (isJson(result)) return result;
+  throw new ToolError(`Its action ran, but its result nests deeper than ${MAX_DEPTH} levels.`);
 }

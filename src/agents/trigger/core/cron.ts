@@ -5,7 +5,7 @@
  *         one of them suffices. `@hourly`, `@daily`, `@weekly`, `@monthly` and `@yearly` are accepted, too.
  * CRON-2  The expression names times of the zone's clock. A time of day that occurs twice fires once, the first time, and one that does not
  *         exist fires when the clock goes on. What fires every some minutes or hours goes on firing through the hour that occurs twice.
- * CRON-3  An expression that no day matches is refused.
+ * CRON-3  An expression without a date in the next ten years is refused.
  */
 import { Cron } from "croner";
 import { invalidAt } from "../../../shared/validation.ts";

@@ -29,7 +29,7 @@ import { mayAuthor, mayReadAll, type Principal } from "../../../shared/principal
 import { toIso } from "../../../shared/time.ts";
 import { invalidAt, validate } from "../../../shared/validation.ts";
 import { disabled, scheduled, timeAfter } from "../core/firing.ts";
-import { MAX_STARTS_LENGTH } from "../core/limits.ts";
+import { MAX_FIRST_WAIT_MS, MAX_STARTS_LENGTH } from "../core/limits.ts";
 import type { TriggerRecord } from "../core/record.ts";
 import { unknownTrigger } from "../store/trigger-store.ts";
 
@@ -148,9 +148,16 @@ function requireAuthor(principal: Principal): void {
 }
 
 function checkTime(when: TriggerWhen, now: number): void {
-  if (isHook(when) || timeAfter(when, now) !== undefined) return;
-  const path = "at" in when ? "/when/at" : "/when/cron";
-  throw invalidAt(path, "Must name a time in the future.");
+  if (isHook(when)) return;
+  const next = timeAfter(when, now);
+  if ("at" in when) {
+    if (next === undefined) throw invalidAt("/when/at", "Must name a time in the future.");
+  } else if ("cron" in when && (next === undefined || next > now + MAX_FIRST_WAIT_MS)) {
+    throw invalidAt(
+      "/when/cron",
+      `The cron expression "${when.cron}" has no date in the next ten years. Check the day and the month.`,
+    );
+  }
 }
 
 function checkedStarts(starts: TriggerStarts, when: TriggerWhen): TriggerStarts {
