@@ -32,8 +32,8 @@ const ALONE = globSync("test/node/**/*.test.ts").filter((file) =>
   readFileSync(file, "utf8").includes("spyOn(console"),
 );
 
-/** Tests of workerd whose files count what is in a database, or name what is in it: each gets one of its own. */
-const FRESH = ["test/workers/auth.test.ts", "test/workers/libraries.test.ts"];
+/** Tests on workerd that count or name the rows of a database, or move the time by days. Each file gets a runtime of its own. */
+const FRESH = ["auth", "libraries", "long-pause"].map((name) => `test/workers/${name}.test.ts`);
 
 interface Files {
   include: string[];

@@ -3,14 +3,20 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseAst } from "rolldown/parseAst";
 
-/** The beginning of a title: numbers of rules and capabilities, some with a comma or a colon after them. */
-const HEAD = /^(?:[A-Z]+(?:-[A-Z]+)*-?\d+[,:]? )+/;
+/** A label such as `scenario 10:`, which a title may have before its numbers. */
+const LABEL = String.raw`(?:[a-z][a-z\d ]*: )`;
+
+/** The number of a rule or capability; or the number of a scenario or of a public report, which is no rule's. */
+const NUMBER = String.raw`(?:[A-Z]+(?:-[A-Z]+)*-?\d+[,:]? |\d+ |[\w/-]+#\d+ )`;
+
+/** The beginning of a title. */
+const HEAD = new RegExp(`^${LABEL}?${NUMBER}+`);
 
 const TESTS = new Set<string | undefined>(["test", "it", "describe"]);
 
 /** Returns the numbers that a title begins with. */
 export function citedNumbers(title: string): string[] {
-  return HEAD.exec(title)?.[0].match(/[A-Z-]+\d+/g) ?? [];
+  return HEAD.exec(title)?.[0].match(/(?<![\w/#-])[A-Z][A-Z-]*\d+(?![\w/#-])/g) ?? [];
 }
 
 /** Returns the titles of the tests below `root`, with their files in order. */

@@ -117,7 +117,7 @@ describe("ADMIT-4 the wait after a loss", () => {
     expect(client.attempts.length).toBeLessThanOrEqual(100);
   });
 
-  test("ends when a connection is asked for, also one that is under way; ADMIT-3 stays", async () => {
+  test("ADMIT-3 ends when a connection is asked for, also one that is under way", async () => {
     const client = new Client(() => 0.5);
     await client.attempt();
     await client.connected(60_000);

@@ -35,6 +35,11 @@ test.each([
   ["A1 it", ["A1"]],
   ["G5, CFRAME-1 it", ["G5", "CFRAME-1"]],
   ["A1 LIB-API-2: it is B7", ["A1", "LIB-API-2"]],
+  ["07 A6 DELEGATE-1 it", ["A6", "DELEGATE-1"]],
+  ["scenario 10: A39 HOOK-5 it", ["A39", "HOOK-5"]],
+  ["scenarios 04 and 05: F1 it", ["F1"]],
+  ["planned: F3 it", ["F3"]],
+  ["OAJ#243 langfuse#14754 ASK-1 it", ["ASK-1"]],
   ["it is A1", []],
 ])("the numbers that the title %j begins with are %j", (title, numbers) => {
   expect(citedNumbers(title)).toEqual(numbers);

@@ -21,7 +21,7 @@ const examples = [
     answer,
   }));
 
-describe("A2 A6 TOOLFORM-1 TOOLFORM-2 PARTY-1 PERSONAFORM-1 PERSONAFORM-2 the page on departures", () => {
+describe("A2 A6 B2 TOOLFORM-1 TOOLFORM-2 PARTY-1 PERSONAFORM-1 PERSONAFORM-2 the page on departures", () => {
   test("has requests", () => {
     expect(examples.length).toBeGreaterThan(10);
   });

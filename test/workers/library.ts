@@ -228,6 +228,30 @@ const assemble = defineTask({
   }),
 });
 
+/** A hook that shows the model the last text of each recent turn, and the active turns. */
+const replayRecent = defineTask({
+  id: "replay_recent",
+  input: z.looseObject({
+    user_message: z.string(),
+    recent_turns: z.array(z.object({ messages: z.array(z.looseObject({ content: z.string() })) })),
+    active_turns: z.array(z.looseObject({ turn_id: z.string() })),
+  }),
+  output: z.looseObject({ messages: z.array(z.json()) }),
+  effect: "pure",
+  execute: ({ user_message, recent_turns, active_turns }) => {
+    const recent = recent_turns.map(({ messages }) => messages.at(-1)?.content ?? "");
+    const content = JSON.stringify({ recent, active: active_turns.map(({ turn_id }) => turn_id) });
+    return {
+      model: "scripted",
+      stream: true,
+      messages: [
+        { role: "system", content },
+        { role: "user", content: user_message },
+      ],
+    };
+  },
+});
+
 /** A task of steps, for tools by API. */
 const bill = defineTask({
   id: "bill",
@@ -291,7 +315,7 @@ const charge = defineAction({
 });
 
 export const testLibrary = defineLibrary("test", {
-  tasks: [assemble, remember, bill],
+  tasks: [assemble, replayRecent, remember, bill],
   actions: [charge],
   modelProfiles: [
     defineModelProfile("scripted", { provider: "openai", modelId: "scripted", baseUrl: env.PROVIDER_URL }),
