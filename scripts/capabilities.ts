@@ -767,4 +767,10 @@ export const CAPABILITIES: readonly Capability[] = [
     statement: "Each protocol proven by an independent client or conformance suite.",
     missing: "MCP, A2A, AG-UI and ACP.",
   },
+  {
+    row: "I1",
+    name: "Who may approve",
+    statement:
+      "Rules by requester, participant, role or user; the requester excluded on demand; enforced at every entrance; inbox of tool calls and gates.",
+  },
 ];

@@ -116,6 +116,7 @@ export { DurableSqlDatabase } from "./ports/workers/durable-storage.ts";
 export { VectorizeVectorIndex } from "./ports/workers/vectorize-index.ts";
 export type { AgentApi, AgentIdentity, AgentView, CreateAgent } from "./protocol/agent-api.ts";
 export type { AgentResultApi } from "./protocol/agent-call.ts";
+export type { ApprovalNeed, ApprovalRule } from "./protocol/approval.ts";
 export type {
   CompletedOperation,
   ConversationApi,
@@ -173,5 +174,6 @@ export {
 export type { DefinitionReference } from "./shared/identifiers.ts";
 export type { Json, JsonObject } from "./shared/json.ts";
 export { type Jurisdiction, type LocationHint, locationOf } from "./shared/location.ts";
-export type { Principal, Role } from "./shared/principal.ts";
+export type { Principal } from "./shared/principal.ts";
+export type { Role } from "./shared/roles.ts";
 export type { RateLimit } from "./shared/token-bucket.ts";

@@ -2,7 +2,8 @@
 export type { ToolSpec } from "../model/context.ts";
 export type { ContextMessage } from "../model/messages.ts";
 export type { AgentIdentity, AgentView } from "../protocol/agent-api.ts";
-export type { ApprovalAnswer, ApprovalOutcome } from "../protocol/approval.ts";
+export type { AnsweredBy, ApprovalAnswer, ApprovalOutcome, ApprovalRule } from "../protocol/approval.ts";
+export { mayAnswer, whoMayAnswer } from "../protocol/approval.ts";
 export type { Budget, SpendingView } from "../protocol/budget.ts";
 export type {
   ResolvedApproval,
@@ -99,6 +100,7 @@ export {
   type LiveConversation,
   type MessageOptions,
   type OperationState,
+  type PendingApproval,
   type PendingCall,
   type PendingMessage,
   type PendingResult,

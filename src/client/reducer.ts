@@ -124,9 +124,10 @@ function reduce(state: LiveConversation, frame: LiveFrame): LiveConversation {
     case "tool.progress":
       return inOperation(state, frame, { progress: frame.data.progress });
     case "approval.requested": {
-      const { expiresAt, of, name: _, ...shown } = frame.data;
+      const { expiresAt, rule, requester, of, name: _, ...shown } = frame.data;
       if (of !== undefined) return withAsks(state, frame, (asks) => [...asks.filter(isOther(of)), of]);
-      return inOperation(state, frame, { state: "awaiting_approval", approval: { expiresAt }, ...shown });
+      const approval = { expiresAt, ...defined({ rule, requester }) };
+      return inOperation(state, frame, { state: "awaiting_approval", approval, ...shown });
     }
     case "approval.resolved":
       if (frame.data.of !== undefined) {

@@ -101,6 +101,11 @@ export type PendingStop = (
 ) &
   StopOptions;
 
+/** A call that waits for a person, with the agent that asks. `approval` has the rule that names who may answer. */
+export interface PendingApproval extends OperationState {
+  agentId: string;
+}
+
 /** The state of a conversation in a client. */
 export interface LiveConversation {
   /** Number of the last applied durable frame; `null` before the first one. */
@@ -217,17 +222,21 @@ export function runningOperations({ turns }: LiveConversation): OperationState[]
  * Returns the calls of active turns that wait for a person: show their `input` and `target`, and answer with `resolveApproval`. Those of agents that
  * were called, and of the agents below them, are among them; their `turnId` is that of the turn here.
  */
-export function pendingApprovals(state: LiveConversation): OperationState[] {
+export function pendingApprovals(state: LiveConversation): PendingApproval[] {
+  const agentOf = new Map(state.turns.map(({ id, agentId }) => [id, agentId]));
   return runningOperations(state).flatMap((operation) => [
-    ...(operation.state === "awaiting_approval" ? [operation] : []),
+    ...(operation.state === "awaiting_approval"
+      ? [{ ...operation, agentId: agentOf.get(operation.turnId) ?? "" }]
+      : []),
     ...callsAsking(operation),
   ]);
 }
 
 /** Returns the calls that wait for a person in the conversation of the agent that an operation calls, or below it, each with its agent. */
-export function callsAsking({ turnId, agent }: OperationState): (OperationState & { agentId: string })[] {
-  return (agent?.asks ?? []).map(({ operationId: id, conversationId: _, input, expiresAt, ...ask }) => {
-    const approval = { expiresAt };
+export function callsAsking({ turnId, agent }: OperationState): PendingApproval[] {
+  return (agent?.asks ?? []).map((asked) => {
+    const { operationId: id, conversationId: _, input, expiresAt, rule, requester, ...ask } = asked;
+    const approval = { expiresAt, ...defined({ rule, requester }) };
     return { id, turnId, ...ask, input, state: "awaiting_approval", approval };
   });
 }

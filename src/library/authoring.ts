@@ -11,7 +11,7 @@
  */
 
 import type { ModelProfile } from "../model/profile.ts";
-import type { ApprovalNeed } from "../protocol/approval.ts";
+import { type ApprovalNeed, needOver, needsApproval, ruleOf } from "../protocol/approval.ts";
 import type {
   AgentTarget,
   HookTarget,
@@ -141,8 +141,11 @@ export async function checkedTool(
   const { retry: ofCode, ...usual } = code;
   if (effect !== undefined && agent === undefined && strictest(effect, code.effect) !== effect)
     throw invalid("/effect", `Must not promise more than the target, which is ${code.effect}.`);
-  if (approval === "never" && code.approval === "always")
+  if (approval === "never" && needsApproval(code.approval))
     throw invalid("/approval", "Must not be `never`: the deployed tool needs an approval of each call.");
+  const [rule, ruleOfCode] = [ruleOf(approval), ruleOf(code.approval)];
+  if (rule !== undefined && ruleOfCode !== undefined && JSON.stringify(rule) !== JSON.stringify(ruleOfCode))
+    throw invalid("/approval", "Must be absent: the deployed tool says who may answer.");
   const issues =
     inputSchema === undefined
       ? []
@@ -165,7 +168,8 @@ export async function checkedTool(
     ...usual,
     name,
     description,
-    ...defined({ inputSchema, effect, timeoutMs, inputMapping, retry: attempts, async: isAsync, approval }),
+    ...defined({ inputSchema, effect, timeoutMs, inputMapping, retry: attempts, async: isAsync }),
+    ...defined({ approval: needOver(code.approval, approval) }),
     target: bound,
   };
 }

@@ -7,11 +7,14 @@
  * REG-10  The platform's own library is always deployed: its id cannot be taken, and no list shows it. Its definitions have version 1; the
  *         hash identifies their content.
  * APPROVE-9  Where a deployed tool over a task needs an approval of each call, so do the tools of authors over it, and no hook runs it.
+ *            The rule of the deployed tool names who may answer. A tool of an author may have a rule only if the deployed tool has none.
  * PUBLISH-1  The first request of an isolate that needs a version number reads those of all deployed definitions with one
  *            statement. It writes only the definitions that are missing.
  * PUBLISH-2  Equal content keeps its version number: code that is rolled back has its old numbers again.
  */
+
 import type { ModelProfile } from "../model/profile.ts";
+import { type ApprovalNeed, needOver, needsApproval } from "../protocol/approval.ts";
 import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
@@ -65,8 +68,8 @@ type PublishedVersions = ReadonlyMap<string, PublishedVersion | undefined>;
 /** Make one per isolate. It keeps results, not promises: a request must not await a promise of another request. */
 export class DeployedCode implements ToolCodes {
   readonly #libraries = new Map<string, Contents>();
-  /** The tasks under deployed tools that need an approval. */
-  readonly #guarded: ReadonlySet<string>;
+  /** The approvals that deployed tools over tasks need, by the reference of the task. */
+  readonly #guarded = new Map<string, ApprovalNeed>();
   readonly #hashes = new WeakMap<object, string>();
   #published: PublishedVersions | undefined;
 
@@ -95,16 +98,8 @@ export class DeployedCode implements ToolCodes {
       this.libraryIds.flatMap((library) => this.#sources(library)),
       ({ library, id }) => this.#sources(library).find((workflow) => workflow.id === id),
     );
-    this.#guarded = new Set(
-      libraries.flatMap(({ id: home, tools }) =>
-        tools.flatMap(({ definition: { approval, target } }) => {
-          const named = approval === "always" ? taskTarget(target) : undefined;
-          if (named === undefined) return [];
-          const { library, id } = parseReference(named.task, home);
-          return [formatReference({ library, id })];
-        }),
-      ),
-    );
+    for (const { id: home, tools } of libraries)
+      for (const { definition } of tools) this.#guard(home, definition);
   }
 
   /** Ids of the libraries, in the order of `dramatis()`. */
@@ -139,14 +134,23 @@ export class DeployedCode implements ToolCodes {
   toolCode(library: string, id: string): DeployedFunction | undefined {
     const contents = this.#contents(library);
     const task = contents?.task.find((candidate) => candidate.id === id);
-    if (task !== undefined) return functionOf(task, this.needsApproval(library, id));
+    if (task !== undefined) return functionOf(task, this.approvalOf(library, id));
     const tool = findTool(contents?.tool ?? [], id);
     return tool?.definition.target === undefined ? tool : undefined;
   }
 
-  /** Reports whether a deployed tool over a task needs an approval of each call (APPROVE-9). */
-  needsApproval(library: string, task: string): boolean {
-    return this.#guarded.has(formatReference({ library, id: task }));
+  /** Notes the approval that a deployed tool over a task needs. The first rule counts if several tools run the task. */
+  #guard(home: string, { approval, target }: ToolDefinition): void {
+    const named = taskTarget(target);
+    if (named === undefined || !needsApproval(approval)) return;
+    const { library, id } = parseReference(named.task, home);
+    const task = formatReference({ library, id });
+    this.#guarded.set(task, needOver(this.#guarded.get(task), approval) ?? approval);
+  }
+
+  /** Returns the approval that a deployed tool over a task needs (APPROVE-9). */
+  approvalOf(library: string, task: string): ApprovalNeed | undefined {
+    return this.#guarded.get(formatReference({ library, id: task }));
   }
 
   actionCode(library: string, id: string): Run | undefined {
@@ -224,10 +228,9 @@ function contentsOf(library: Library): Contents {
 const BUILT_IN = contentsOf(builtIn);
 
 /** Returns the function of a task; `undefined` for a task of steps. */
-function functionOf({ id, definition, run }: Task, needsApproval: boolean): DeployedFunction | undefined {
+function functionOf({ id, definition, run }: Task, approval?: ApprovalNeed): DeployedFunction | undefined {
   const { inputSchema, outputSchema, effect, timeoutMs } = definition;
   if (run === undefined || effect === undefined) return undefined;
-  const approval = needsApproval ? "always" : undefined;
   const retry = attemptsOf(definition.retry);
   return {
     id,

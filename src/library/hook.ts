@@ -3,6 +3,7 @@
  *
  * REG-8  A hook runs nothing that a person must approve.
  */
+import { needsApproval } from "../protocol/approval.ts";
 import type { HookTarget, PinnedHook } from "../protocol/definitions.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
@@ -43,7 +44,7 @@ export async function findHook(registry: Registry, { name, target, home }: Named
 async function overTask(registry: Registry, reference: LibraryReference): Promise<FoundHook> {
   const { library, id, definition, task } = await registry.runnable(reference);
   const { effect, timeoutMs, approval } = definition;
-  if (approval === "always") {
+  if (needsApproval(approval)) {
     const message = `"${library}/${id}" needs a person's approval of each call, so it cannot be a hook.`;
     throw new DramatisError("INVALID_INPUT", message);
   }

@@ -8,8 +8,10 @@
  * BACKUP-14  All that a conversation has pinned has the form and the limits of what authors post, down to the actions of tasks and the workflows of
  *            hooks. So no file makes a conversation that cannot be read or run.
  */
+
 import type { z } from "zod";
 import type { ModelProfile } from "../model/profile.ts";
+import { needOver, needsApproval } from "../protocol/approval.ts";
 import type { ToolEffect } from "../protocol/definition-parts.ts";
 import type {
   HookName,
@@ -108,13 +110,13 @@ class ImportCheck {
     const target = taskTarget(definition.target);
     const runs = this.#limits(target === undefined ? { library, id } : parseReference(target.task, library));
     const own = (await this.ports.code.definition("tool", { library, id }))?.definition;
-    const needsApproval = own?.approval === "always" || runs.approval === "always";
+    const approval = needOver(own?.approval, needOver(runs.approval, definition.approval));
     const isRemote = agentTarget(definition.target) ?? workflowTarget(definition.target);
     const ofTarget = isRemote === undefined ? runs.effect : WORKFLOW_DEFAULTS.effect;
     const effect = strictest(definition.effect, strictest(ofTarget, pinned?.effect ?? "pure"));
     return {
       ...tool,
-      definition: { ...definition, effect, ...(needsApproval ? { approval: "always" as const } : {}) },
+      definition: { ...definition, effect, ...defined({ approval }) },
       ...(pinned && { task: pinned.task }),
     };
   }
@@ -125,7 +127,7 @@ class ImportCheck {
     const { effect = "pure", approval } = code.toolCode(library, id)?.definition ?? {};
     return {
       effect,
-      ...(approval === "always" || code.needsApproval(library, id) ? { approval: "always" } : {}),
+      ...defined({ approval: approval ?? code.approvalOf(library, id) }),
     };
   }
 
@@ -162,7 +164,7 @@ class ImportCheck {
   async #unattended({ task: steps, ...given }: Unattended, path: string): Promise<PinnedNodeTask> {
     const { library, id } = given;
     const { effect: ofCode, approval } = this.#limits({ library, id });
-    if (approval === "always")
+    if (needsApproval(approval))
       throw invalidAt(
         path,
         `"${library}/${id}" needs a person's approval of each call, and nobody gives it here.`,

@@ -18,7 +18,9 @@
  * LIBAPI-5  The id of a new library differs from those of all libraries that its tenant sees by more than case, and `_` for
  *           `-`: a reader cannot take one for the other.
  */
+
 import type { ModelProfile } from "../model/profile.ts";
+import { needOver } from "../protocol/approval.ts";
 import type { Persona, Pin, PinnedTool, ToolDefinition, WorkflowTarget } from "../protocol/definitions.ts";
 import type { ActionDefinition, PinnedTask, TaskDefinition } from "../protocol/task-definition.ts";
 import type { WorkflowDefinition } from "../protocol/workflow-definition.ts";
@@ -106,7 +108,7 @@ export class Registry {
     const effect = strictest(definition.effect, runs?.definition.effect ?? "pure");
     // A deployed tool over a task decides for itself (APPROVE-9).
     const isBound = target === undefined || !this.#code.has(pin.library);
-    const approval = isBound && runs?.definition.approval === "always" ? "always" : definition.approval;
+    const approval = isBound ? needOver(runs?.definition.approval, definition.approval) : definition.approval;
     // What the code reaches is what it declares today (REG-6).
     const { hosts: _declared, ...rest } = definition;
     const hosts = runs === undefined ? _declared : runs.definition.hosts;
@@ -214,7 +216,7 @@ export class Registry {
     const { inputSchema, outputSchema } = task;
     const { timeoutMs } = definition;
     const retry = attemptsOf(definition.retry);
-    const approval = this.#code.needsApproval(library, id) ? "always" : undefined;
+    const approval = this.#code.approvalOf(library, id);
     return {
       library,
       id,

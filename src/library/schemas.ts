@@ -2,8 +2,10 @@
  * Schemas of definitions. They are strict: an unknown field is an error, so a misspelt setting is never ignored. They fill
  * in no defaults; those of a persona are in `persona.ts`.
  */
+
 import { z } from "zod";
 import { type ModelProfile, PROVIDERS } from "../model/profile.ts";
+import { approvalNeedSchema } from "../protocol/approval-schema.ts";
 import { budgetSchema } from "../protocol/budget.ts";
 import type { Persona, ToolDefinition } from "../protocol/definitions.ts";
 import { hostsSchema } from "../protocol/sub-agent.ts";
@@ -176,7 +178,7 @@ export const toolDefinitionSchema = z.strictObject({
   retry: z.exactOptional(pinnedRetrySchema),
   hosts: z.exactOptional(hostsSchema),
   async: z.exactOptional(z.boolean()),
-  approval: z.exactOptional(z.enum(["always", "never"])),
+  approval: z.exactOptional(approvalNeedSchema),
   target: z.exactOptional(
     z.union(
       [

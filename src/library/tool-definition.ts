@@ -31,7 +31,11 @@ export interface ToolOptions<Input extends z.ZodType> {
   hosts?: string[];
   /** Runs calls in the background: the model goes on at once, and gets the result later in the same turn. `false` when absent. */
   async?: boolean;
-  /** `always`: no call runs before a person has approved it, with the input that they were shown. `never` when absent. */
+  /**
+   * `always`, or a rule: no call runs before a person has approved it, with the input that they were shown. The rule names who may answer: every
+   * participant with `always`. `never` when absent.
+   * @example { by: "operator", notRequester: true }
+   */
   approval?: ApprovalNeed;
   /** Timeout of one attempt, in milliseconds: 1 to 900 000; 60 000 when absent. */
   timeoutMs?: number;

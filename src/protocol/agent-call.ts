@@ -11,7 +11,8 @@ import type { Result } from "../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../shared/id-schemas.ts";
 import { isOperationId } from "../shared/identifiers.ts";
 import { isJsonObject, isJsonWithin, type JsonObject, type JsonValue } from "../shared/json.ts";
-import type { ApprovalOutcome } from "./approval.ts";
+import type { AnsweredBy, ApprovalOutcome } from "./approval.ts";
+import { approvalRuleSchema } from "./approval-schema.ts";
 import { amountsSchema, type Budget, budgetSchema, type SpendingView } from "./budget.ts";
 import type { AgentMode } from "./definitions.ts";
 import { TOOL_ERROR_CODES, type ToolErrorCode } from "./executor-api.ts";
@@ -109,6 +110,8 @@ export interface AgentCallBody extends CallAddress {
   readers: string[];
   /** As in `AgentReadersBody`. */
   readersSeq?: number;
+  /** The person at the root of the calls (WHO-2); absent from an older release, and if no person is known. */
+  requester?: string;
   /** The part of the caller's budget that the call may use up; absent where it has none. */
   budget?: Budget;
   /** The calls of agents that may be open below it at a time; absent from an older release, for as many as a user's conversation. */
@@ -136,7 +139,7 @@ export type AgentOutcome =
   | { error: { code: ToolErrorCode; message: string; retriable: boolean }; partial?: string };
 
 /** A call of a tool that waits for a person. */
-export interface CallAsk {
+export interface CallAsk extends AnsweredBy {
   operationId: string;
   conversationId: string;
   agentId: string;
@@ -189,6 +192,7 @@ export const agentCallSchema: z.ZodType<AgentCallBody> = z.object({
   projectIds: z.array(definitionIdSchema).min(1).max(100),
   path: z.array(agentIdSchema).max(100),
   ...readers,
+  requester: label.exactOptional(),
   budget: budgetSchema.exactOptional(),
   calls: z.int().min(0).exactOptional(),
   deadline: z.int(),
@@ -224,6 +228,8 @@ export const agentAskSchema: z.ZodType<AgentAskBody> = z.object({
     input: exactInput.exactOptional(),
     modelInput: exactInput.exactOptional(),
     target: label.exactOptional(),
+    rule: approvalRuleSchema.exactOptional(),
+    requester: label.exactOptional(),
     expiresAt: z.int(),
   }),
   outcome: z.enum(["approved", "denied", "expired", "superseded"]).exactOptional(),

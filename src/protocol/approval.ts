@@ -1,7 +1,28 @@
-/** Approvals: the answers of people to calls of tools that must not run without one. */
+/**
+ * Approvals: the answers of people to calls of tools, and to gates of runs.
+ *
+ * WHO-1  A rule names the people who may answer. Without a rule, these are the participants: everyone who may read the conversation or the run.
+ * WHO-2  The requester is the person at the root of the work: the author of the message that began it, or the starter of the run. A delegate, a
+ *        sub-workflow and a loop-in keep the requester. A trigger has the user that it acts as.
+ * WHO-3  `notRequester` excludes the requester from any rule, whatever roles the requester has.
+ * WHO-4  An admin has each role.
+ */
+import type { Principal } from "../shared/principal.ts";
+import { hasRole, type Role } from "../shared/roles.ts";
 
-/** The need of a tool's calls for an approval. `never` when absent. */
-export type ApprovalNeed = "always" | "never";
+/** The people who may answer a request. The default is every participant. */
+export interface ApprovalRule {
+  /**
+   * `requester`: the person who caused the work. `participant`: everyone who may read the conversation or the run. `operator`: operators and
+   * admins. Or users by their subject, and everyone with one of the roles, whether they take part or not.
+   */
+  by?: "requester" | "participant" | "operator" | { roles?: Role[]; users?: string[] };
+  /** The requester may not answer. */
+  notRequester?: true;
+}
+
+/** The need of a tool's calls for an approval: `always` and a rule need one. `never` when absent. */
+export type ApprovalNeed = "always" | "never" | ApprovalRule;
 
 /**
  * `approved` and `denied`: by a person. `expired`: nobody answered in time. `superseded`: a newer message came first, where
@@ -14,4 +35,75 @@ export interface ApprovalAnswer {
   approved: boolean;
   /** The model gets the reason of a denial. At most 500 characters. */
   reason?: string;
+}
+
+/** The rule of a request, and its requester. */
+export interface AnsweredBy {
+  /** Absent if every participant may answer. */
+  rule?: ApprovalRule;
+  /** The subject of the requester. Present with a rule, if the requester is known. */
+  requester?: string;
+}
+
+/** Reports whether a need asks for an approval of each call. */
+export function needsApproval(need: ApprovalNeed | undefined): need is "always" | ApprovalRule {
+  return need !== undefined && need !== "never";
+}
+
+/** Returns the need of a tool over code with a need of its own: the rule of the code counts before the rule of the tool (APPROVE-9). */
+export function needOver(
+  code: ApprovalNeed | undefined,
+  tool: ApprovalNeed | undefined,
+): ApprovalNeed | undefined {
+  return needsApproval(code) ? (ruleOf(code) ?? ruleOf(tool) ?? "always") : tool;
+}
+
+/** Returns the rule of a need; `undefined` if every participant may answer. */
+export function ruleOf(need: ApprovalNeed | undefined): ApprovalRule | undefined {
+  return typeof need === "object" ? need : undefined;
+}
+
+/** Reports whether a person may answer a request. `isReader`: the person may read its conversation or its run. */
+export function mayAnswer(
+  { rule = {}, requester }: AnsweredBy,
+  principal: Pick<Principal, "subject" | "roles">,
+  isReader: boolean,
+): boolean {
+  const { by = "participant", notRequester } = rule;
+  const isRequester = principal.subject === requester;
+  if (notRequester === true && isRequester) return false;
+  switch (by) {
+    case "requester":
+      return isRequester && isReader;
+    case "participant":
+      return isReader;
+    case "operator":
+      return hasRole(principal, "operator");
+    default: {
+      const { roles = [], users = [] } = by;
+      return users.includes(principal.subject) || roles.some((role) => hasRole(principal, role));
+    }
+  }
+}
+
+/** Returns a sentence that says who may answer a request, such as "Only operators and admins may answer." */
+export function whoMayAnswer({ by = "participant", notRequester }: ApprovalRule = {}): string {
+  const except = notRequester === true ? ", except the requester," : "";
+  return `Only ${groupOf(by)}${except} may answer.`;
+}
+
+function groupOf(by: NonNullable<ApprovalRule["by"]>): string {
+  switch (by) {
+    case "requester":
+      return "the requester";
+    case "participant":
+      return "participants";
+    case "operator":
+      return "operators and admins";
+    default: {
+      const { roles = [], users = [] } = by;
+      const names = users.map((user) => JSON.stringify(user));
+      return [...roles.map((role) => `users with the role ${role}`), ...names].join(" or ");
+    }
+  }
 }

@@ -7,6 +7,7 @@ import { RUN_ID } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
+import type { AnsweredBy } from "./approval.ts";
 import type { SpendingView } from "./budget.ts";
 import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { RunOrigin } from "./run-origin.ts";
@@ -115,8 +116,8 @@ export interface RunRetry {
   repeatsOnce: string[];
 }
 
-/** A question that waits for a person. */
-export interface GateView {
+/** A question that waits for a person. The rule is present if its definition has one. */
+export interface GateView extends AnsweredBy {
   /** Names the gate in answers. */
   operationId: string;
   /** Absent where the run itself asks for more time. */
@@ -209,7 +210,7 @@ export interface CoordinatorApi {
    */
   retryRun(principal: Principal, options?: RetryRun): Promise<Result<RunView>>;
   /**
-   * Answers a gate. The same answer again changes nothing. `NOT_FOUND` for an unknown operation, `CONFLICT` for another answer, or for a
+   * Answers a gate. The same answer again changes nothing. `NOT_FOUND` for an unknown operation, `PERMISSION_DENIED` for a reader whom the rule excludes, `CONFLICT` for another answer, or for a
    * gate that waits no more, `INVALID_INPUT` for an answer that does not fit.
    */
   submitHumanInput(principal: Principal, operationId: string, answer: Json): Promise<Result<RunView>>;

@@ -10,6 +10,7 @@
 import type { Content } from "../shared/content.ts";
 import type { JsonValue } from "../shared/json.ts";
 import type { AgentCallView, AskView } from "./agent-call.ts";
+import type { AnsweredBy } from "./approval.ts";
 import type { Budget, BudgetExcess, SpendingView } from "./budget.ts";
 import type { Participant } from "./participants.ts";
 import type { TaskView } from "./task-summary.ts";
@@ -99,7 +100,7 @@ interface FrameData {
   /** Answers `tool.claim`: whether this connection may run the call of a client's tool. */
   "tool.claimed": { granted: boolean };
   /** The call waits for a person, until `expiresAt` (ISO 8601 UTC). Nothing runs before, and what runs then is `target`, or else the tool, with this input. */
-  "approval.requested": {
+  "approval.requested": AnsweredBy & {
     name: string;
     input: unknown;
     /** As in `OperationView`. */

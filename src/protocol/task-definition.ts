@@ -2,10 +2,12 @@
  * Tasks, actions and prompts as data: the same whether they were built in TypeScript or posted as JSON. A pinned task holds what it
  * refers to, so later versions of its parts do not reach it.
  */
+
 import type { ModelProfile } from "../model/profile.ts";
 import type { Mapping } from "../shared/expressions/mapping.ts";
 import type { DefinitionReference } from "../shared/identifiers.ts";
 import type { JsonObject } from "../shared/json.ts";
+import type { ApprovalRule } from "./approval.ts";
 import type { Pin, RetryPolicy, ToolEffect } from "./definition-parts.ts";
 
 /** A text for a model with places for values, in Liquid. */
@@ -156,6 +158,8 @@ export interface HumanAction {
   schema?: JsonObject;
   /** Time for the answer, in milliseconds: 30 days at most; no limit when absent. */
   timeoutMs?: number;
+  /** Names who may answer: everyone who may read the run when absent. */
+  approval?: ApprovalRule;
 }
 
 /** The actions that are the same in a definition and in a pinned task. */

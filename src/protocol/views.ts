@@ -7,7 +7,7 @@ import type { ErrorData } from "../shared/errors.ts";
 import type { Facts, JsonValue } from "../shared/json.ts";
 import type { Jurisdiction, LocationHint } from "../shared/location.ts";
 import type { AgentCallView, CalledByView } from "./agent-call.ts";
-import type { ApprovalOutcome } from "./approval.ts";
+import type { AnsweredBy, ApprovalOutcome } from "./approval.ts";
 import type { Budget, SpendingView } from "./budget.ts";
 import type { Envelope } from "./envelope.ts";
 import type { Participant } from "./participants.ts";
@@ -228,8 +228,8 @@ export interface MoveView {
   createdAt: string;
 }
 
-/** The approval of an operation. */
-export interface ApprovalView {
+/** The approval of an operation. The rule is present while the operation waits, if the tool has one. */
+export interface ApprovalView extends AnsweredBy {
   /** Absent while the operation waits for an answer. */
   outcome?: ApprovalOutcome;
   /** The end of the wait for an answer; absent once there is an outcome. */

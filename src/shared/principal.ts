@@ -5,16 +5,13 @@
  *              Tenant names do not begin with a colon, are well-formed, and are short enough to be part of each of these.
  */
 import { DramatisError } from "./errors.ts";
-
-export const ROLES = ["member", "author", "operator", "admin"] as const;
-
-export type Role = (typeof ROLES)[number];
+import { hasRole, type Roles } from "./roles.ts";
 
 export interface Principal {
   subject: string;
   tenant: string;
   /** Other texts than the four roles grant nothing. */
-  roles: readonly (Role | (string & {}))[];
+  roles: Roles;
   /** The end of its access, in milliseconds since the epoch; absent = no end. */
   expiresAt?: number;
 }
@@ -43,13 +40,13 @@ function isName(name: string, max: number): boolean {
 }
 
 /** Reports whether a principal may read everything in its tenant. */
-export function mayReadAll(principal: Principal): boolean {
-  return principal.roles.includes("operator") || principal.roles.includes("admin");
+export function mayReadAll(principal: Pick<Principal, "roles">): boolean {
+  return hasRole(principal, "operator");
 }
 
 /** Reports whether a principal may create and change agents and libraries of its tenant. */
-export function mayAuthor(principal: Principal): boolean {
-  return principal.roles.includes("author") || principal.roles.includes("admin");
+export function mayAuthor(principal: Pick<Principal, "roles">): boolean {
+  return hasRole(principal, "author");
 }
 
 /** Throws `FORBIDDEN` unless a principal may import conversations: their files bring versions of personas and tools. */

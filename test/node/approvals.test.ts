@@ -417,6 +417,62 @@ describe("what goes on, and what ends, beside an approval", () => {
   });
 });
 
+describe("each order of answers and ends", () => {
+  const ENDS = ["approved", "denied", "expired", "superseded", "stopped"] as const;
+  const ANSWERS = [true, false];
+  const orders = ANSWERS.flatMap((one) =>
+    ANSWERS.flatMap((other) => ANSWERS.map((last) => [one, other, last])),
+  );
+
+  test.each(ENDS)(
+    "APPROVE-4 after %s, only the same answer is accepted, in each order, also after a restart",
+    async (end) => {
+      const clock = new VirtualClock();
+      const { library, paid } = bank({ effect: "pure" });
+      const room = await SteeredConversation.create(library, { order: "interrupt" }, {}, { clock });
+      const id = await asked(room);
+      const [operationId = ""] = idsOf(room);
+      if (end === "approved" || end === "denied")
+        await answerOf(room, operationId, { approved: end === "approved" });
+      if (end === "superseded") await room.say("Never mind");
+      if (end === "stopped") await room.stop(id);
+      // The answer itself finds the expiry: no wake-up has ended the wait.
+      if (end === "expired") await clock.advance(APPROVAL_TIMEOUT_MS);
+      const accepted = end === "approved" ? true : end === "denied" ? false : null;
+      const check = async (place: SteeredConversation) => {
+        for (const approved of orders.flat()) {
+          const given = answerOf(place, operationId, { approved });
+          if (approved === accepted)
+            await expect(given, end).resolves.toMatchObject({ operation: { approval: { outcome: end } } });
+          else await expect(given, end).rejects.toMatchObject({ code: "CONFLICT" });
+        }
+      };
+      await check(room);
+      const outcomes = room.frames.filter(is("approval.resolved"));
+      expect(outcomes).toHaveLength(end === "stopped" ? 0 : 1);
+      await check(await room.restarted());
+      expect(paid.length).toBeLessThanOrEqual(end === "approved" ? 2 : 0);
+    },
+  );
+
+  test.each(ANSWERS)(
+    "APPROVE-4 the first answer after the deadline is a CONFLICT (approved: %s)",
+    async (approved) => {
+      const clock = new VirtualClock();
+      const { library } = bank();
+      const room = await SteeredConversation.create(library, {}, {}, { clock });
+      await asked(room);
+      await clock.advance(APPROVAL_TIMEOUT_MS);
+      await expect(answerOf(room, idsOf(room)[0] ?? "", { approved })).rejects.toMatchObject({
+        code: "CONFLICT",
+      });
+      await expect(answerOf(room, idsOf(room)[0] ?? "", { approved: !approved })).rejects.toMatchObject({
+        code: "CONFLICT",
+      });
+    },
+  );
+});
+
 test("ASK-1 an answer to a conversation below that is silent fails once its time is over, and can be given again", async () => {
   const clock = new VirtualClock();
   const principal = { tenant: "test", subject: "ada", roles: [] };

@@ -167,6 +167,7 @@ describe("a call", () => {
           path: ["tester"],
           readers: ["ada"],
           readersSeq: state.seq,
+          requester: "ada",
           calls: 112,
           deadline: NOW + 600_000,
           correlationId: expect.any(String),

@@ -1,7 +1,10 @@
 /** The entrance of a conversation's actor: who may come in, and the parts of `door/` that take requests, connected. */
+
+import { checkAnswerer } from "../../policy/answerers.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
+import type { ApprovalAnswer } from "../../protocol/approval.ts";
 import type {
   ConversationApi,
   CreateConversation,
@@ -14,12 +17,12 @@ import type { ToolSubmission } from "../../protocol/requests.ts";
 import type { StartedTurn } from "../../protocol/signals.ts";
 import type { ConversationView } from "../../protocol/views.ts";
 import { defined } from "../../shared/defined.ts";
-import { unwrap } from "../../shared/errors.ts";
+import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import type { Client } from "../base/sockets/client.ts";
 import type { ConversationState } from "./core/state.ts";
-import { checkReader, checkSpeaker, mayRead, noConversationAt } from "./door/access.ts";
+import { checkReader, checkSpeaker, mayRead, noConversation, noConversationAt } from "./door/access.ts";
 import { approveBelow } from "./door/approve-below.ts";
 import { Claims } from "./door/claims.ts";
 import type { ConnectionPorts } from "./door/connections.ts";
@@ -170,20 +173,43 @@ export class Entrance {
     return this.ports.parts.runtime.results.submit(parseSubmissions(results));
   }
 
-  /** Takes a person's answer to a request for approval, of anyone who may read the conversation. */
-  async approve(principal: Principal, operationId: string, answer: unknown): Promise<ResolvedApproval> {
-    this.stateFor(principal);
+  /** Takes a person's answer to a request for approval. The rule of the request names who may answer (ACCESS-3). */
+  async approve(
+    principal: Principal,
+    operationId: string,
+    answer: ApprovalAnswer,
+  ): Promise<ResolvedApproval> {
+    const { record } = this.#requireState();
+    const { results } = this.ports.parts.runtime;
+    const asking = results.askingConversation(operationId);
+    if (asking !== undefined) return this.#approveBelow(principal, asking, operationId, answer);
+    checkAnswerer(results.answeredBy(operationId), principal, {
+      tenant: record.tenant,
+      isReader: mayRead(record, principal),
+      unknown: () => noConversation(record.id),
+    });
     const { approved, reason } = validate(approvalSchema, answer);
     const caller = { type: "user", userId: principal.subject } as const;
-    const { results, state } = this.ports.parts.runtime;
-    const asking = results.askingConversation(operationId);
-    if (asking !== undefined) {
-      const below = () => this.ports.conversation(state.record.tenant, asking);
-      const given = { approved, ...defined({ reason }) };
-      return approveBelow(this.ports.clock, below, principal, operationId, given);
-    }
     const found = await results.approve(operationId, { approved, caller, ...defined({ reason }) });
-    return resolvedApproval(found.turn, found.operation);
+    return resolvedApproval(record, found.turn, found.operation);
+  }
+
+  /** Passes an answer on to the conversation that asks, which has the rule. Strangers learn of neither conversation. */
+  async #approveBelow(
+    principal: Principal,
+    asking: string,
+    ...answer: [operationId: string, answer: ApprovalAnswer]
+  ): Promise<ResolvedApproval> {
+    const { record } = this.#requireState();
+    const isReader = mayRead(record, principal);
+    if (record.tenant !== principal.tenant) throw noConversation(record.id);
+    const below = () => this.ports.conversation(record.tenant, asking);
+    try {
+      return await approveBelow(this.ports.clock, below, principal, ...answer);
+    } catch (error) {
+      const isHidden = !isReader && error instanceof DramatisError && error.code === "NOT_FOUND";
+      throw isHidden ? noConversation(record.id) : error;
+    }
   }
 
   /** Throws `NOT_FOUND` before the conversation was created. */

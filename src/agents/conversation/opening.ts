@@ -172,8 +172,8 @@ export class Opening {
   /** Returns the record of the conversation, as its agent is now. Throws `FORBIDDEN` where no project is shared. */
   async #record(call: AgentCallBody, { tenant, id: from }: ActorAddress): Promise<ConversationIdentity> {
     const { clock, agent } = this.ports;
-    const { agentId, operationId, attempt, path, readers, readersSeq, deadline, caller, bounds, calls } =
-      call;
+    const { agentId, operationId, attempt, path, readers, readersSeq, requester } = call;
+    const { deadline, caller, bounds, calls } = call;
     const { chain, projectIds, leased } = unwrap(await agentPart(clock, () => agent(tenant, agentId)));
     const projectId = call.projectIds.find((one) => projectIds.includes(one));
     if (projectId === undefined)
@@ -194,7 +194,7 @@ export class Opening {
       listed: false,
       call: {
         ...{ operationId, attempt, path, readers, deadline, caller, from },
-        ...defined({ readersSeq, bounds, calls, withheld }),
+        ...defined({ readersSeq, requester, bounds, calls, withheld }),
       },
       createdAt: clock.now(),
     };

@@ -3,6 +3,7 @@ import { NOT_DEFERRABLE } from "../../library/deferred.ts";
 import { type Amounts, NOTHING } from "../../model/spending.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { AgentOutcome } from "../../protocol/agent-call.ts";
+import type { AnsweredBy } from "../../protocol/approval.ts";
 import type { CompletedOperation, SubmittedResult } from "../../protocol/conversation-api.ts";
 import type { TaskResult, ToolResult } from "../../protocol/executor-api.ts";
 import { operationId, resolveId, turnId } from "../../protocol/ids.ts";
@@ -15,6 +16,7 @@ import { awaitsApproval, isGivenUp, isOpen, type Operation, takesByName } from "
 import { isAnswered } from "./core/planning/approval.ts";
 import { checkExpiry, hasOutcome, isDeferrable } from "./core/planning/defer.ts";
 import { clientResult, isRepeated } from "./core/planning/results.ts";
+import { answeredBy } from "./core/shown-call.ts";
 import type { ApprovalResolved, EffectSignal, Signal } from "./core/signals.ts";
 import { type ConversationState, chainOf } from "./core/state.ts";
 import type { Turn } from "./core/turn.ts";
@@ -81,6 +83,14 @@ export class OperationResults {
     const address = { turn: turn.n, item: operation.item };
     await this.ports.shell.commit([{ type: "conversation.approval.resolved", ...address, ...answer }]);
     return find();
+  }
+
+  /** Returns who may answer the request of an operation; `undefined` for an unknown operation. */
+  answeredBy(id: string): AnsweredBy | undefined {
+    const found = resolveId(id, "op", (n) => this.ports.turn(n));
+    const operation = found?.turn.operations.find(({ item }) => item === found.item);
+    if (found === null || operation === undefined) return undefined;
+    return answeredBy(this.ports.state().record, found.turn, operation);
   }
 
   /** Returns the conversation of a called agent that asks for an approval by this id, or has asked; `undefined` for other ids. */

@@ -4,12 +4,15 @@
  * RUNDOOR-1  A run is visible to the principal that started it, and to operators and administrators of its tenant. To others it does not
  *            exist.
  * RUNDOOR-2  Repeating a start with its key and content answers the same run; with other content it is `IDEMPOTENCY_CONFLICT`.
+ * RUNDOOR-4  The rule of a gate names who may answer it (WHO-1). A rule may admit people who may not see the run: they get its status, and none of its
+ *            contents. A reader whom the rule excludes gets `PERMISSION_DENIED`, also after the answer and after the end of the gate.
  * RUNDOOR-3  A run never asks an agent that waits for it: a workflow with such a node is refused. The agents that it asks count those above, so
  *            calls and runs that start each other have a bound.
  */
 import type { ConnectionContext } from "agents";
 import type { DeadLetterWriter } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
+import { checkAnswerer } from "../../policy/answerers.ts";
 import { systemClock, systemIds } from "../../ports/system.ts";
 import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { AgentError, AgentResult, AgentResultApi } from "../../protocol/agent-call.ts";
@@ -52,6 +55,7 @@ import { createOutflows } from "../base/sockets/outflow.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { takeAgentAnswers } from "./agent-nodes.ts";
 import { takeChildRuns } from "./child-runs.ts";
+import { unknownRun } from "./core/record.ts";
 import { beginsWork } from "./core/run-envelopes.ts";
 import { isOver } from "./core/state.ts";
 import { shownStatus } from "./core/work.ts";
@@ -63,6 +67,7 @@ import {
   cannotDefer,
   checkReader,
   checkRepeated,
+  mayRead,
   parseFollow,
   parseRetry,
   parseStart,
@@ -70,7 +75,7 @@ import {
   requestHash,
 } from "./door/start-run.ts";
 import { RunEvents } from "./reads/run-events.ts";
-import { journalPage, runSummary, runView, runWorkflow } from "./reads/run-views.ts";
+import { journalPage, outerView, runSummary, runView, runWorkflow } from "./reads/run-views.ts";
 import { RunRuntime } from "./run-runtime.ts";
 
 /** Everything that an application provides to its runs. */
@@ -306,10 +311,13 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 
     async submitHumanInput(principal: Principal, operationId: string, answer: Json) {
       return asResult(async () => {
-        checkReader(this.#runtime.state.record, principal);
+        const { record } = this.#runtime.state;
+        const isReader = mayRead(record, principal);
+        const place = { tenant: record.tenant, isReader, unknown: unknownRun };
+        checkAnswerer(this.#runtime.answeredBy(operationId), principal, place);
         const given = validate(answerCheck, answer, "/answer");
         await this.#runtime.answer(operationId, given, principal.subject);
-        return runView(this.#runtime);
+        return isReader ? runView(this.#runtime) : outerView(this.#runtime);
       });
     }
 

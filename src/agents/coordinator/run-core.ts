@@ -8,6 +8,7 @@ import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ActorCore, Commit, Withdrawal } from "../base/runtime/actor-core.ts";
 import type { RunChange } from "./core/draft.ts";
 import { dueIn, effectsAfter, effectsOf, endedBy, type RunEffect } from "./core/effects.ts";
+import { changesGates } from "./core/gates.ts";
 import { plan } from "./core/plan.ts";
 import { type RunEnvelope, runEnvelopes } from "./core/run-envelopes.ts";
 import type { RunSignal } from "./core/signals.ts";
@@ -40,13 +41,14 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
 
   /**
    * `wokeAt` is the time at which this life of the actor began. `statusChanged` is called in the transaction of each commit that changes
-   * the status of the run as others see it. `room` returns the room in the outbox for what begins work.
+   * the status of the run as others see it, `gatesChanged` in that of each commit that opens or ends a gate. `room` returns the room in the outbox for what begins work.
    */
   constructor(
     private readonly store: RunDatabase,
     private readonly ids: Ids,
     private readonly wokeAt: number,
     private readonly statusChanged: () => void,
+    private readonly gatesChanged: (change: RunChange) => void,
     private readonly room: () => Room,
   ) {}
 
@@ -69,6 +71,7 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
     if (change === null) return null;
     const row = this.store.commit(before, change, now);
     if (shownStatus(change.state) !== shownStatus(before)) this.statusChanged();
+    if (changesGates(before, change)) this.gatesChanged(change);
     return { before, ...change, row, owed: runEnvelopes(before, change) };
   }
 

@@ -4,6 +4,7 @@
 import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
+import type { AnsweredBy } from "../../protocol/approval.ts";
 import type { RetryRun } from "../../protocol/coordinator-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
@@ -28,6 +29,7 @@ import { newRun } from "./core/begin.ts";
 import { childRunOf, partResultOf } from "./core/child-run.ts";
 import type { RunChange } from "./core/draft.ts";
 import type { RunEffect } from "./core/effects.ts";
+import { gateAnsweredBy } from "./core/gates.ts";
 import { operationsBefore, tokenOf } from "./core/operations.ts";
 import type { RunRecord } from "./core/record.ts";
 import { unknownRun } from "./core/record.ts";
@@ -35,6 +37,7 @@ import { wasAsked } from "./core/run-time.ts";
 import type { RunSignal } from "./core/signals.ts";
 import type { Room } from "./core/start-room.ts";
 import { isOver, type NodeOutcome, type RunState } from "./core/state.ts";
+import { workOf } from "./core/work.ts";
 import { endedBy, RunEffectRunner } from "./effects/effect-runner.ts";
 import { type RunCommit, RunCore } from "./run-core.ts";
 import { RunDatabase } from "./store/run-database.ts";
@@ -61,6 +64,9 @@ export interface RunPorts extends WakeupPorts {
 
 /** The key of the number of the runs that were admitted below this one. */
 const ADMITTED = "run:admitted";
+
+/** The key of the node of a gate with a rule. */
+const gateKey = (token: number) => `gate:${token}`;
 
 /** A unit of work of a run. */
 export type RunUnit = UnitOfWork<RunState, RunSignal, RunChange | null, RunCommit, RunEffect>;
@@ -92,6 +98,7 @@ export class RunRuntime {
       ports.ids,
       clock.now(),
       () => this.#noteStatus(),
+      (change) => this.#noteGates(change),
       () => ports.room(),
     );
     this.#shell = new ActorShell(core, {
@@ -208,6 +215,25 @@ export class RunRuntime {
     const noted = this.ports.statusChanged();
     noted.catch((error: unknown) => console.error(error));
     this.#noted = noted;
+  }
+
+  /** Keeps the nodes of the gates with a rule that a commit opens: the rule holds after their end (RUNDOOR-4). */
+  #noteGates({ state: { record }, entries }: RunChange): void {
+    for (const { type, token, node } of entries) {
+      if (type !== "gate.opened" || token === undefined || node === undefined) continue;
+      const work = workOf(record, { node });
+      if (work?.kind === "gate" && work.question.approval !== undefined)
+        this.ports.keyValue.put(gateKey(token), node);
+    }
+  }
+
+  /** Returns who may answer a gate; `undefined` for an operation that is unknown, or has no rule. */
+  answeredBy(operationId: string): AnsweredBy | undefined {
+    const { record } = this.state;
+    const token = tokenOf(record, operationId);
+    const node = token === undefined ? undefined : this.ports.keyValue.get<string>(gateKey(token));
+    const work = node === undefined ? undefined : workOf(record, { node });
+    return work?.kind === "gate" ? gateAnsweredBy(record, work.question) : undefined;
   }
 
   /**

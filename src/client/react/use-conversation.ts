@@ -29,6 +29,7 @@ import {
   isStopping,
   type LiveConversation,
   type OperationState,
+  type PendingApproval,
   pendingApprovals,
   queuedTurns,
   runningOperations,
@@ -62,7 +63,7 @@ export interface UseConversationResult extends ConversationActions {
   /** The operations of active turns that have no result, each with its progress, its attempt, and until when it waits. */
   operations: OperationState[];
   /** The calls that wait for a person: show each with its input, and answer with `resolveApproval`. */
-  approvals: OperationState[];
+  approvals: PendingApproval[];
   /** The rest of the limits of the conversation and its agent; absent where there are none. A turn has `spent`. */
   budgetLeft?: Budget;
   /** `true` once the conversation has ended for good: it can be read, and takes no more messages. */

@@ -7,6 +7,7 @@ export const CODE_MEANINGS: Record<ProblemCode, string> = {
   UNAUTHENTICATED: "The credentials are missing or not valid.",
   BUDGET_EXCEEDED: "A budget of the turn, the conversation or its agent is used up.",
   FORBIDDEN: "The caller's roles do not allow this.",
+  PERMISSION_DENIED: "The rule of the approval or of the gate lets other people answer.",
   NOT_FOUND: "The resource does not exist, or belongs to somebody else.",
   METHOD_NOT_ALLOWED: "The path does not support this method; `Allow` lists those that it supports.",
   CONFLICT: "A resource with this id exists, or its state does not allow this.",

@@ -194,7 +194,7 @@ export const toolBody = withToolForms(
     }),
     approval: approval.meta({
       description:
-        "`always`: no call runs before a person has approved it. `never` only where the deployed tool needs no approval.",
+        "`always`, or a rule that names who may answer: no call runs before a person has approved it. `never` only if the deployed tool needs no approval.",
     }),
   }),
 ).meta({

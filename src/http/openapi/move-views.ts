@@ -1,5 +1,6 @@
 /** Schemas of the steps of turns: tool calls with their results, their agents and their approvals. */
 import { z } from "zod";
+import { approvalRuleSchema } from "../../protocol/approval-schema.ts";
 import { taskViewSchema } from "../../protocol/task-summary.ts";
 import type { ApprovalView } from "../../protocol/views.ts";
 import { turnCaller } from "./callers.ts";
@@ -10,8 +11,22 @@ export const wireError = z
   .strictObject({ code: z.string(), message: z.string(), retriable: z.boolean() })
   .meta({ id: "Failure", description: "Why a turn or a tool call failed." });
 
+/** The rule of a request, and its requester. */
+export const answeredBy = {
+  rule: z.exactOptional(
+    approvalRuleSchema.meta({
+      description:
+        "Names who may answer; absent if everyone who may read the place of the request may answer.",
+    }),
+  ),
+  requester: z.exactOptional(
+    z.string().meta({ description: "The person who caused the work. Present with a rule." }),
+  ),
+};
+
 export const approval: z.ZodType<ApprovalView> = z
   .strictObject({
+    ...answeredBy,
     outcome: z.exactOptional(z.enum(["approved", "denied", "expired", "superseded"])),
     expiresAt: z.exactOptional(time),
     by: z.exactOptional(turnCaller),
@@ -58,6 +73,7 @@ const calledAgent = z
             name: z.string(),
             input: z.exactOptional(anyJson),
             ...runs,
+            ...answeredBy,
             expiresAt: time,
           }),
         )

@@ -16,7 +16,7 @@ import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { RUN_ENTRY_TYPES, RUN_STATUSES, type RunError } from "../../protocol/workflow-run.ts";
 import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import { workflowDefinition } from "./library-views.ts";
-import { wireError } from "./move-views.ts";
+import { answeredBy, wireError } from "./move-views.ts";
 import { anyJson, count, ids, runId, time } from "./scalars.ts";
 import { spending } from "./usage-views.ts";
 
@@ -46,6 +46,7 @@ const gate: z.ZodType<GateView> = z.strictObject({
   input: area.meta({ description: "What the question is about." }),
   schema: area.meta({ description: "JSON Schema of the answer." }),
   expiresAt: z.exactOptional(time),
+  ...answeredBy,
 });
 
 const workflow = z.strictObject({ library: ids.library, id: ids.definition, version: count });

@@ -48,6 +48,7 @@ export const chatOperations: readonly ApiOperation[] = [
       "UNSUPPORTED",
       "NOT_FOUND",
       "FORBIDDEN",
+      "PERMISSION_DENIED",
       "CONFLICT",
       "IDEMPOTENCY_CONFLICT",
       "TOO_MANY_TURNS",

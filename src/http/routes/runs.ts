@@ -138,8 +138,8 @@ export const runOperations: readonly ApiOperation[] = [
       "The answer must fit the schema of the gate. The first answer counts, and is kept with its author. The same answer again changes nothing.",
     params: gateParams,
     body: answerSchema.meta({ example: { answer: { approved: true } } }),
-    answers: ok("The run goes on.", run),
-    errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
+    answers: ok("The run goes on. Without contents for a person who may not read it.", run),
+    errors: [...BODY_ERRORS, "PERMISSION_DENIED", "NOT_FOUND", "CONFLICT"],
   },
   {
     id: "listRunEntries",

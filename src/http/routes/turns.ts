@@ -143,11 +143,11 @@ export const turnOperations: readonly ApiOperation[] = [
     tag: "turns",
     summary: "Approve or deny a tool's call",
     description:
-      "For a call in the state `awaiting_approval`, which `approval.requested` announced. An approved call runs `target`, or else the tool, with the `input` that was shown; of a denied one, the model gets the error `APPROVAL_DENIED` with the reason. The participants, operators and admins may answer. The same answer again has the same status; another one is a conflict, and so is one that comes too late.",
+      "For a call in the state `awaiting_approval`, which `approval.requested` announced. An approved call runs `target`, or else the tool, with the `input` that was shown; of a denied one, the model gets the error `APPROVAL_DENIED` with the reason. The rule of the tool names who may answer; without a rule, the participants, operators and admins may. The same answer again has the same status; another one is a conflict, and so is one that comes too late.",
     params: resultParams,
     body: approvalSchema.meta({ example: { approved: false, reason: "Too expensive." } }),
     answers: ok("The answer is recorded.", resolvedApproval),
-    errors: [...BODY_ERRORS, "NOT_FOUND", "CONFLICT"],
+    errors: [...BODY_ERRORS, "PERMISSION_DENIED", "NOT_FOUND", "CONFLICT"],
   },
 ];
 

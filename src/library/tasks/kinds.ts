@@ -4,7 +4,9 @@
  * ACTION-1  An action is of a kind that exists, with the options of its kind. Any other one is refused where it is defined.
  * ACTION-3  Functions are named by reference: a definition holds none, so JSON and TypeScript say the same.
  */
+
 import { z } from "zod";
+import { approvalRuleSchema } from "../../protocol/approval-schema.ts";
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
 import {
   HUMAN_KINDS,
@@ -158,6 +160,7 @@ function human(): ActionKind<Extract<InlineAction, HumanAction>> {
       prompt: template,
       schema: z.exactOptional(schemaCheck),
       timeoutMs: z.exactOptional(z.int().min(1_000).max(MAX_GATE_MS)),
+      approval: z.exactOptional(approvalRuleSchema),
     }),
     templates: ({ prompt }) => [{ path: "/prompt", source: prompt }],
     // A person who has answered is not asked again.

@@ -10,7 +10,9 @@
  * FLOWPIN-5  A pinned workflow has at most 1 MiB as JSON. Its size is known before it is written as JSON, and a workflow that is too large
  *            is refused before all of its tasks are read.
  */
+
 import type { ModelProfile } from "../../model/profile.ts";
+import { needsApproval } from "../../protocol/approval.ts";
 import type { PinnedNodeTask, PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import type { WorkflowDefinition } from "../../protocol/workflow-definition.ts";
 import { defined } from "../../shared/defined.ts";
@@ -94,7 +96,7 @@ async function pinNodeTask(
 ): Promise<PinnedNodeTask> {
   const { library, id, definition, task } = await registry.nodeTask(reference);
   const { effect, timeoutMs, retry, approval } = definition;
-  if (approval === "always")
+  if (needsApproval(approval))
     throw new DramatisError(
       "INVALID_INPUT",
       `"${library}/${id}" needs a person's approval of each call, and nobody approves calls of a run. Name another task, or remove \`approval\` from the deployed tool.`,

@@ -43,13 +43,14 @@ import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { shorten, shortenToJson } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
+import { userOf } from "./called-workflow.ts";
 import { correlationOf } from "./correlation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { CALL_GRACE_MS } from "./limits.ts";
 import { awaitsApproval, isOpen, type Operation } from "./operation.ts";
 import { pathTo, templateOf } from "./planning/call-guards.ts";
 import { targetInput } from "./planning/tool-call.ts";
-import { shownCall } from "./shown-call.ts";
+import { answeredBy, shownCall } from "./shown-call.ts";
 import {
   CALL_TURN,
   type CallOrigin,
@@ -180,7 +181,8 @@ function asksOf(
   const { target, ...call } = shownCall(chainOf(record, turn.agentId), operation);
   const input = shownInput(call.input);
   const modelInput = input && call.modelInput && shownInput(call.modelInput);
-  return [{ ...ids, name, ...defined({ input, modelInput, target }), expiresAt: deadline }];
+  const shown = { ...defined({ input, modelInput, target }), ...answeredBy(record, turn, operation) };
+  return [{ ...ids, name, ...shown, expiresAt: deadline }];
 }
 
 function isUnderWay(operation: Operation | undefined): boolean {
@@ -210,6 +212,7 @@ function call({ record, seq }: Owing, turn: Turn, operation: Operation): CallEnv
     correlationId: correlationOf(turn),
     traceparent: operationTraceparent(turn, operation.item),
     ...defined({
+      requester: userOf(record, turn),
       budget: agent?.budget,
       calls: agent?.calls,
       bounds: boundsOf(record.call?.bounds, templateOf(record, agentId, operation.name)),

@@ -1,8 +1,8 @@
 /**
  * The runs of workflows that tool calls and hooks start, as their conversation knows them. Pure.
  *
- * FLOWRUN-1  A run belongs to one person: the user whose message began the exchange of the turn; in a conversation that a call opened, the first of
- *            those who may read it. Without such a person the call is refused, and a hook fails.
+ * FLOWRUN-1  A run belongs to one person: the user whose message began the exchange of the turn; in a conversation that a call opened, the
+ *            requester of the call, who is the person at the root of the calls (WHO-2). Without such a person the call is refused, and a hook fails.
  */
 import { workflowTarget } from "../../../library/workflow-tool.ts";
 import type { PinnedHook, VersionChain } from "../../../protocol/definitions.ts";
@@ -29,7 +29,7 @@ export function workflowOf(
 }
 
 /**
- * Returns the user whom the runs of a turn belong to (FLOWRUN-1).
+ * Returns the requester of a turn, whom its runs belong to (FLOWRUN-1).
  *
  * The user may read such a run, stop it and answer its gates, and may read the conversations of its agents. All of this they may do with a run that
  * they start themselves, of any workflow of the tenant, so a tool gives them nothing new. Other people of the conversation see the result
@@ -42,7 +42,7 @@ export function userOf(
   turn: Pick<Turn, "n" | "caller" | "exchange">,
 ): string | undefined {
   const { by } = exchangeOf(turn);
-  return by.type === "user" ? by.userId : call?.readers[0];
+  return by.type === "user" ? by.userId : (call?.requester ?? call?.readers[0]);
 }
 
 /** The errors of calls that never started a run. Those of runs have other codes. */

@@ -18,7 +18,7 @@ import { runMark } from "./called-workflow.ts";
 import type { JournalEntry, JournalRow } from "./journal-entry.ts";
 import { turnSpending } from "./ledger.ts";
 import type { Operation, OperationTarget } from "./operation.ts";
-import { shownCall } from "./shown-call.ts";
+import { answeredBy, shownCall } from "./shown-call.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import { issuesOf, type Turn } from "./turn.ts";
 import { outputOf } from "./turn-events.ts";
@@ -33,7 +33,7 @@ export type TurnLookup = (n: number) => Turn | undefined;
 export function framesOf(
   row: JournalRow,
   after: number,
-  record: Pick<ConversationIdentity, "id" | "agents">,
+  record: Pick<ConversationIdentity, "id" | "agents" | "call">,
   turnOf: TurnLookup,
   keyOf: (n: number) => TurnKey | undefined = turnOf,
 ): Frame[] {
@@ -125,7 +125,7 @@ function leftOf(data: JournalEntry["data"]): { budgetLeft?: Budget } {
 function frameOf(
   entry: JournalEntry,
   turn: Turn,
-  record: Pick<ConversationIdentity, "id" | "agents">,
+  record: Pick<ConversationIdentity, "id" | "agents" | "call">,
   base: { v: 1; seq: number; time: string },
 ): Frame | null {
   const { type, item, data } = entry;
@@ -205,13 +205,15 @@ function frameOf(
     case "approval.requested": {
       const of = askOf(data);
       if (of !== undefined) {
-        const { name, input = {}, modelInput, target, expiresAt } = of;
-        return { ...common, type, data: { name, input, ...defined({ modelInput, target }), expiresAt, of } };
+        const { name, input = {}, modelInput, target, rule, requester, expiresAt } = of;
+        const shown = defined({ modelInput, target, rule, requester });
+        return { ...common, type, data: { name, input, ...shown, expiresAt, of } };
       }
       const asking = operation();
       const shown = asking === undefined ? { input: {} } : shownCall(chainOf(record, agentId), asking);
       const { name = "" } = asking ?? {};
-      return { ...common, type, data: { name, ...shown, expiresAt: text(data, "expiresAt") } };
+      const by = asking && turn ? answeredBy(record, turn, asking) : {};
+      return { ...common, type, data: { name, ...shown, expiresAt: text(data, "expiresAt"), ...by } };
     }
     case "approval.resolved":
       // SAFETY: the reducer wrote the entry's data.

@@ -3,16 +3,22 @@
  *
  * APPROVE-8  A request for approval shows what runs: the input after the mapping of the tool, and the task or the workflow that the tool names as its target.
  *            Where the tool maps its input, the model's own stands beside it. Both are pinned, so what runs later is the same.
+ * WHO-5  The rule of a call is pinned with its tool. It is enforced in the conversation that has the call, so it holds for each entrance above.
  */
 import { taskTarget } from "../../../library/agent-tool.ts";
 import { parseReference } from "../../../library/reference.ts";
 import { fromStored } from "../../../library/stored-tool.ts";
 import { workflowTarget } from "../../../library/workflow-tool.ts";
+import { type AnsweredBy, ruleOf } from "../../../protocol/approval.ts";
 import type { ToolDefinition, VersionChain } from "../../../protocol/definitions.ts";
+import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
+import { userOf } from "./called-workflow.ts";
 import type { Operation } from "./operation.ts";
 import { targetInput } from "./planning/tool-call.ts";
+import { type ConversationIdentity, chainOf } from "./state.ts";
+import type { Turn } from "./turn.ts";
 
 export interface ShownCall {
   /** The input that the target gets. */
@@ -37,6 +43,16 @@ export function shownCall(chain: Pick<VersionChain, "tools">, operation: Operati
   const shown = { input: targetInput(definition, input, checkBudget()), modelInput: input, ...target };
   mappedCalls.set(operation, shown);
   return shown;
+}
+
+/** Returns the rule of the tool of an operation, with the requester; nothing without a rule (WHO-5). */
+export function answeredBy(
+  record: Pick<ConversationIdentity, "agents" | "call">,
+  turn: Pick<Turn, "n" | "agentId" | "caller" | "exchange">,
+  operation: Pick<Operation, "tool">,
+): AnsweredBy {
+  const rule = ruleOf(pinnedTool(chainOf(record, turn.agentId), operation)?.approval);
+  return rule === undefined ? {} : { rule, ...defined({ requester: userOf(record, turn) }) };
 }
 
 /** Returns the task or the workflow that a tool names as its target, as a member; nothing for other tools. */

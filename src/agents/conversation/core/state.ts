@@ -46,7 +46,16 @@ export interface ConversationIdentity {
 export interface CallOrigin
   extends Pick<
     AgentCallBody,
-    "operationId" | "attempt" | "path" | "readers" | "readersSeq" | "deadline" | "caller" | "bounds" | "calls"
+    | "operationId"
+    | "attempt"
+    | "path"
+    | "readers"
+    | "readersSeq"
+    | "requester"
+    | "deadline"
+    | "caller"
+    | "bounds"
+    | "calls"
   > {
   /** The caller's conversation, or its run. */
   readonly from: string;

@@ -3,6 +3,8 @@
  *
  * ACCESS-2  Who may read the conversation in which an agent was called may read those that its calls open, stop them, and answer their
  *           requests for approval. Nobody but the calling agent speaks there or changes anything, not even an admin.
+ * ACCESS-3  The rule of a request for approval names who may answer it (WHO-1). A reader whom the rule excludes gets `PERMISSION_DENIED`. The rule
+ *           admits people who may not read the conversation: they answer the request, and read nothing else.
  * ACCESS-1  A caller by RPC that gives no principal gets `INVALID_INPUT`.
  */
 import { DramatisError } from "../../../shared/errors.ts";
@@ -15,30 +17,19 @@ import type { ConversationIdentity } from "../core/state.ts";
  * value that is no principal (ACCESS-1).
  */
 export function checkReader(record: ConversationIdentity, principal: Principal): void {
-  if (!isPrincipal(principal)) {
-    throw new DramatisError(
-      "INVALID_INPUT",
-      "The principal needs a `subject`, a `tenant` and a list of `roles`.",
-    );
-  }
-  const { tenant, subject } = principal;
-  const isReader = isParticipant(record, principal) || record.call?.readers.includes(subject);
-  if (record.tenant === tenant && (isReader || mayReadAll(principal))) return;
-  throw noConversation(record.id);
+  if (!mayRead(record, principal)) throw noConversation(record.id);
 }
 
-/** Reports whether the principal may read the conversation. */
+/** Reports whether the principal may read the conversation. Throws `INVALID_INPUT` for a value that is no principal (ACCESS-1). */
 export function mayRead(record: ConversationIdentity, principal: Principal): boolean {
-  try {
-    checkReader(record, principal);
-    return true;
-  } catch {
-    return false;
-  }
+  checkPrincipal(principal);
+  const { tenant, subject } = principal;
+  const isReader = isParticipant(record, principal) || record.call?.readers.includes(subject);
+  return record.tenant === tenant && (isReader || mayReadAll(principal));
 }
 
 /** The refusal for a conversation that does not exist, and for one that the caller may not read. */
-function noConversation(id: string): DramatisError {
+export function noConversation(id: string): DramatisError {
   return new DramatisError("NOT_FOUND", `There is no conversation "${id}".`);
 }
 
@@ -73,11 +64,14 @@ export function checkKeeper(record: ConversationIdentity, principal: Principal):
   if (!mayReadAll(principal)) checkSpeaker(record, principal);
 }
 
-/** Types end at the RPC boundary. */
-function isPrincipal(value: unknown): value is Principal {
-  if (!isPlainObject(value)) return false;
-  const { subject, tenant, roles } = value;
-  return typeof subject === "string" && typeof tenant === "string" && Array.isArray(roles);
+/** Throws `INVALID_INPUT` for a value that is no principal: types end at the RPC boundary (ACCESS-1). */
+function checkPrincipal(value: unknown): void {
+  const { subject, tenant, roles } = isPlainObject(value) ? value : {};
+  if (typeof subject === "string" && typeof tenant === "string" && Array.isArray(roles)) return;
+  throw new DramatisError(
+    "INVALID_INPUT",
+    "The principal needs a `subject`, a `tenant` and a list of `roles`.",
+  );
 }
 
 function isParticipant(record: ConversationIdentity, { subject }: Principal): boolean {

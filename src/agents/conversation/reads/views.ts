@@ -27,7 +27,7 @@ import { budgetLeft, conversationBudget, turnSpending } from "../core/ledger.ts"
 import { shownStatus } from "../core/life.ts";
 import { awaitsApproval, type Operation, type OperationMode } from "../core/operation.ts";
 import { usedOnce } from "../core/planning/recalled.ts";
-import { type ShownCall, shownCall } from "../core/shown-call.ts";
+import { answeredBy, type ShownCall, shownCall } from "../core/shown-call.ts";
 import { type ConversationIdentity, type ConversationState, chainOf, primaryAgent } from "../core/state.ts";
 import { agentReplies, finalReply, issuesOf, operationsOf, type Reply, type Turn } from "../core/turn.ts";
 import { outputOf } from "../core/turn-events.ts";
@@ -35,7 +35,7 @@ import type { TurnFacts } from "../store/turn-reading.ts";
 import { callViews, turnCost, turnUsage } from "./call-views.ts";
 
 /** A conversation and its agents, with the versions that it has pinned. */
-type Agents = Pick<ConversationIdentity, "id" | "agents">;
+type Agents = Pick<ConversationIdentity, "id" | "agents" | "call">;
 
 export function conversationView(
   state: Pick<
@@ -205,7 +205,7 @@ function toolParts(
     ...runMark(record, turn, operation),
     ...(attempt === 1 ? {} : { attempt }),
     ...asyncMark(mode),
-    ...approvalMark(operation),
+    ...approvalMark(record, turn, operation),
     ...taskMark(operation),
   };
   if (result === undefined) return { toolCall };
@@ -239,7 +239,7 @@ export function operationView(record: Agents, turn: Turn, operation: Operation):
     ...agentMark(turn, operation),
     ...runMark(record, turn, operation),
     ...asyncMark(mode),
-    ...approvalMark(operation),
+    ...approvalMark(record, turn, operation),
     ...taskMark(operation),
     ...(attempt === 1 ? {} : { attempt }),
   };
@@ -257,15 +257,18 @@ function inputOf(record: Agents, { agentId }: Turn, operation: Operation): Shown
 }
 
 /** Returns an operation with the answer to its request for approval. */
-export function resolvedApproval(turn: Turn, operation: Operation): ResolvedApproval {
+export function resolvedApproval(record: Agents, turn: Turn, operation: Operation): ResolvedApproval {
   const ids = { operationId: operationId(turn, operation.item), turnId: turnId(turn) };
-  return { ...ids, approval: {}, ...approvalMark(operation) };
+  return { ...ids, approval: {}, ...approvalMark(record, turn, operation) };
 }
 
 /** Returns the approval of an operation as a member; nothing where it needs none. */
-function approvalMark({ approval, status, deadline }: Operation): { approval?: ApprovalView } {
-  if (status === "awaiting_approval")
-    return { approval: deadline === undefined ? {} : { expiresAt: toIso(deadline) } };
+function approvalMark(record: Agents, turn: Turn, operation: Operation): { approval?: ApprovalView } {
+  const { approval, deadline } = operation;
+  if (awaitsApproval(operation)) {
+    const expiresAt = deadline === undefined ? undefined : toIso(deadline);
+    return { approval: { ...defined({ expiresAt }), ...answeredBy(record, turn, operation) } };
+  }
   return approval === undefined ? {} : { approval: { ...approval, at: toIso(approval.at) } };
 }
 

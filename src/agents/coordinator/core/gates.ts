@@ -4,19 +4,46 @@
  * RUNGATE-1  A gate waits until its answer fits its schema, or its time is over. An answer that does not fit is refused, and changes nothing.
  * RUNGATE-2  The first answer is kept, with its author. The same answer again changes nothing; any other one is a `CONFLICT`.
  */
+import type { AnsweredBy } from "../../../protocol/approval.ts";
 import type { HumanAction } from "../../../protocol/task-definition.ts";
 import { DramatisError, type InputIssue } from "../../../shared/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { Meter } from "../../../shared/json-schema/meter.ts";
 import { misfits } from "../../../shared/json-schema/violations.ts";
 import { render } from "../../../shared/templates/template.ts";
-import type { Draft } from "./draft.ts";
+import type { Draft, RunChange } from "./draft.ts";
 import { evaluatedMapping } from "./evaluation.ts";
 import { MAX_TOKEN_STEPS } from "./limits.ts";
+import type { RunRecord } from "./record.ts";
 import { answerOvertime, OVERTIME, openGate } from "./run-time.ts";
 import type { GateAnswered } from "./signals.ts";
-import { resolved, type Working } from "./state.ts";
+import { isOver, type RunState, resolved, type Working } from "./state.ts";
 import { workOf } from "./work.ts";
+
+/** Returns who may answer a question of a run: the rule, with the requester, who is the starter of the run; nothing without a rule. */
+export function gateAnsweredBy(
+  { startedBy }: Pick<RunRecord, "startedBy">,
+  { approval }: HumanAction,
+): AnsweredBy {
+  return approval === undefined ? {} : { rule: approval, requester: startedBy };
+}
+
+/** Reports whether a commit opens a gate, or ends one. */
+export function changesGates(
+  before: RunState,
+  { state, entries }: Pick<RunChange, "state" | "entries">,
+): boolean {
+  if (isOver(before) !== isOver(state)) return true;
+  return entries.some(({ type, token = -1 }) => {
+    if (type === "token.cancelled") return isGate(before, token);
+    return type === "gate.opened" || type === "gate.answered" || type === "gate.expired";
+  });
+}
+
+function isGate({ record, tokens }: RunState, id: number): boolean {
+  const token = tokens.get(id);
+  return token !== undefined && workOf(record, token)?.kind === "gate";
+}
 
 const COMMENT = { type: "string", maxLength: 10_000 };
 const APPROVED = { type: "boolean" };

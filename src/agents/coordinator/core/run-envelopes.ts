@@ -200,6 +200,7 @@ function start(record: RunRecord, started: Started): RunEnvelope {
     caller: { runId: record.id, node: token.node },
     projectIds: [record.projectId],
     readers: [record.startedBy],
+    requester: record.startedBy,
     deadline: token.createdAt + AGENT_NODE_MS,
     correlationId: record.id,
   });

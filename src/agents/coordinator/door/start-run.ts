@@ -102,10 +102,14 @@ export function refuseWaiting(workflow: PinnedWorkflow, path: readonly string[])
   for (const inner of Object.values(workflow.workflows)) refuseWaiting(inner, path);
 }
 
-/** Throws `NOT_FOUND` unless the principal may see the run: its own ones, and all of its tenant with the role of an operator. */
-export function checkReader({ tenant, startedBy }: RunRecord, principal: Principal): void {
-  if (principal.tenant === tenant && (principal.subject === startedBy || mayReadAll(principal))) return;
-  throw unknownRun();
+/** Throws `NOT_FOUND` unless the principal may see the run. */
+export function checkReader(record: RunRecord, principal: Principal): void {
+  if (!mayRead(record, principal)) throw unknownRun();
+}
+
+/** Reports whether the principal may see the run: its own ones, and all of its tenant with the role of an operator. */
+export function mayRead({ tenant, startedBy }: RunRecord, principal: Principal): boolean {
+  return principal.tenant === tenant && (principal.subject === startedBy || mayReadAll(principal));
 }
 
 /** Refuses a task that would give its result later: throws `UNSUPPORTED`. */

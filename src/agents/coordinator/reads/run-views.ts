@@ -20,7 +20,7 @@ import { type Page, type PageOptions, pageOptionsSchema } from "../../../shared/
 import { toIso } from "../../../shared/time.ts";
 import { validate } from "../../../shared/validation.ts";
 import { Draft } from "../core/draft.ts";
-import { answerSchema } from "../core/gates.ts";
+import { answerSchema, gateAnsweredBy } from "../core/gates.ts";
 import { childRunId, operationOf } from "../core/operations.ts";
 import type { RunRecord } from "../core/record.ts";
 import { calledBy } from "../core/run-envelopes.ts";
@@ -67,6 +67,12 @@ export function runView(run: ViewedRun): RunView {
       .map((token) => activeToken(state.record, token, places.placeOf(token.scope).path)),
     gates: gatesOf(state, tokens),
   };
+}
+
+/** Returns a run for a person who may answer a gate and not see the run: its members and its status, without contents (RUNDOOR-4). */
+export function outerView(run: ViewedRun): RunView {
+  const empty = { input: {}, state: {}, tokens: 0, usage: spendingView(NOTHING), active: [], gates: [] };
+  return { ...members(run), ...empty, seq: run.state.seq };
 }
 
 function retryOf(state: RunState): RunView["retry"] {
@@ -164,7 +170,8 @@ function gateView(record: RunRecord, active: Token): GateView | undefined {
   const expiresAt = deadline === undefined ? undefined : toIso(deadline);
   const operationId = operationOf(record, token, again);
   const schema = answerSchema(question);
-  return { operationId, token, node, kind: question.kind, prompt, input, schema, ...defined({ expiresAt }) };
+  const view = { operationId, token, node, kind: question.kind, prompt, input, schema };
+  return { ...view, ...defined({ expiresAt }), ...gateAnsweredBy(record, question) };
 }
 
 const optionsSchema = pageOptionsSchema((cursor) => /^[0-9]{1,15}$/.test(cursor));

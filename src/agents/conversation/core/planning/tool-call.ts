@@ -13,6 +13,7 @@ import { agentCall, agentTarget, callMessage, modeProblem } from "../../../../li
 import type { RequestedToolCall } from "../../../../model/reply.ts";
 import type { Gate } from "../../../../policy/gate.ts";
 import { MAX_CALL_BYTES, MAX_CALL_LENGTH } from "../../../../protocol/agent-call.ts";
+import { needsApproval } from "../../../../protocol/approval.ts";
 import type { ToolDefinition } from "../../../../protocol/definitions.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
@@ -121,7 +122,7 @@ export function checkToolCall(
           },
           deadline: callDeadline(operation, now),
         };
-  if (definition?.approval !== "always") return called;
+  if (!needsApproval(definition?.approval)) return called;
   return { ...called, status: "awaiting_approval", deadline: now + approvalTimeoutMs };
 }
 
