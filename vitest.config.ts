@@ -75,7 +75,7 @@ const workers = (name: string, files: Files) => ({
 export default defineConfig({
   test: {
     maxWorkers: 3,
-    experimental: { fsModuleCache: true },
+    fsModuleCache: true,
     sequence: { sequencer: Spread },
     projects: [
       // To load all modules, or to start a runtime, for each file would take much of the time.
