@@ -1,6 +1,10 @@
-/** The local server as a group of processes: wrangler and its children, under a keeper that ends them together (`keeper.ts`). */
+/**
+ * The local server as a group of processes: wrangler and its children, under a keeper that ends them together (`keeper.ts`).
+ *
+ * START-8  The state folder is readable by its owner only (0700), also if it existed before.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
-import { accessSync, constants, mkdirSync } from "node:fs";
+import { accessSync, chmodSync, constants, mkdirSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -19,6 +23,12 @@ const REQUEST_TIMEOUT_MS = 10_000;
 /** wrangler restarts a crashed process in less than a second. */
 const CRASH_TIMEOUT_MS = 5_000;
 const STOP_TIMEOUT_MS = 6_000;
+
+/** Access of the owner alone. */
+const OWNER_ONLY = 0o700;
+const ALL_ACCESS = 0o777;
+/** Marks folders such as `/tmp`. */
+const STICKY = 0o1000;
 
 export interface ServerOptions {
   /** 0 selects a free port. */
@@ -86,9 +96,13 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   };
 }
 
+/** Creates the state folder. Its owner alone may read it, also if it was there (START-8). */
 function makeFolder(path: string): void {
   try {
-    mkdirSync(path, { recursive: true });
+    mkdirSync(path, { recursive: true, mode: OWNER_ONLY });
+    const { mode } = statSync(path);
+    if ((mode & STICKY) !== 0) throw new Error("several users share this folder");
+    if ((mode & ALL_ACCESS) !== OWNER_ONLY) chmodSync(path, OWNER_ONLY);
     accessSync(path, constants.W_OK);
   } catch (cause) {
     throw new Failure(`State cannot be stored in ${path}: ${cause}; choose another --persist.`);

@@ -18,7 +18,7 @@ import { Failure } from "./failure.ts";
 import { processInfo } from "./process-info.ts";
 
 const PASSED =
-  /^(?:(?:OPENAI|ANTHROPIC|GEMINI)_[A-Z0-9_]+|AUTH_(?:SECRET(?:_PREVIOUS)?|JWKS_URL|ISSUER|AUDIENCE)|DRAMATIS_(?:URL|HTTP_HOSTS|MODEL(?:_HOSTS)?))$/;
+  /^(?:(?:OPENAI|ANTHROPIC|GEMINI)_[A-Z0-9_]+|AUTH_(?:SECRET(?:_PREVIOUS)?|JWKS_URL|ISSUER|AUDIENCE)|DRAMATIS_(?:URL|LOG|HTTP_HOSTS|MODEL(?:_HOSTS)?))$/;
 
 const FILE_NAME = "variables.env";
 

@@ -5,6 +5,7 @@
  * START-4  No debugger listens: whoever may connect to wrangler's inspector reads the Worker's memory, and with it
  *          AUTH_SECRET. The command `wrangler dev` always opens one, so this script starts the server by wrangler's API.
  * START-6  The Worker has its own address as `DRAMATIS_URL`, unless its variables name another.
+ * START-9  The Worker logs turns, failed tools and model errors, unless its variables set `DRAMATIS_LOG` to another value.
  * START-7  The server ends as soon as the process that takes its requests has ended, which wrangler notices only after seconds.
  * START-5  A build does not disturb a running server: it serves its own copy of the static files, in the state folder.
  */
@@ -40,12 +41,16 @@ function copyAssets(from: string): string {
   return copy;
 }
 
-/** Returns the address of the Worker as a variable; nothing where its variables name another (START-6). */
-function ownAddress(): Record<string, { type: "plain_text"; value: string }> {
+/** Returns variables of the Worker: its address and its log, unless its own variables have them (START-6, START-9). */
+function ownVariables(): Record<string, { type: "plain_text"; value: string }> {
   const variables =
     envFile === undefined ? readVariables(dirname(config)) : parseEnv(readFileSync(envFile, "utf8"));
-  if (variables.DRAMATIS_URL !== undefined || port === "0") return {};
-  return { DRAMATIS_URL: { type: "plain_text", value: `http://${HOST}:${port}` } };
+  const own = { DRAMATIS_LOG: "1", ...(port !== "0" && { DRAMATIS_URL: `http://${HOST}:${port}` }) };
+  return Object.fromEntries(
+    Object.entries(own).flatMap(([name, value]) =>
+      variables[name] === undefined ? [[name, { type: "plain_text", value }]] : [],
+    ),
+  );
 }
 
 /** Keeps a connection to a port. Resolves when nothing listens there any more (START-7). */
@@ -69,7 +74,7 @@ const worker = await unstable_startWorker({
   config,
   ...(envFile === undefined ? {} : { envFiles: [envFile] }),
   ...(assets === undefined ? {} : { assets: copyAssets(assets) }),
-  bindings: { DRAMATIS_LOCAL: { type: "plain_text", value: "1" }, ...ownAddress() },
+  bindings: { DRAMATIS_LOCAL: { type: "plain_text", value: "1" }, ...ownVariables() },
   dev: { inspector: false, persist, server: { hostname: HOST, port: Number(port) } },
 });
 let isStopping = false;

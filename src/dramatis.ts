@@ -11,6 +11,7 @@ import { mayReceiveKey, type TrustedHost, trustedHosts } from "./adapters/gatewa
 import { guardGateway } from "./adapters/resilience/guarded-gateway.ts";
 import { HostGuards } from "./adapters/resilience/host-guards.ts";
 import { MediaBudget } from "./adapters/resilience/media-budget.ts";
+import { spanLog } from "./adapters/telemetry/log-lines.ts";
 import { exporterOf } from "./adapters/telemetry/otlp-exporter.ts";
 import { createAgentClass } from "./agents/agent/agent.ts";
 import { indexes } from "./agents/agent/memory-agent.ts";
@@ -170,6 +171,7 @@ export function dramatis(options: DramatisOptions) {
       executor: (env) => ({ run: (...batch) => executorOf(env).run(...batch) }),
       actors: durableActors,
       exporter,
+      log: spanLog,
       directory,
       deadLetters,
       stores,

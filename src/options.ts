@@ -4,6 +4,7 @@ import type { ModelEnvironment } from "./adapters/default-profile.ts";
 import type { HostGuardOptions } from "./adapters/resilience/host-guards.ts";
 import type { Interceptor } from "./adapters/resilience/interceptors.ts";
 import type { MetricsSink } from "./adapters/resilience/telemetry.ts";
+import type { LogEnvironment } from "./adapters/telemetry/log-lines.ts";
 import type { TelemetryEnvironment } from "./adapters/telemetry/otlp-exporter.ts";
 import type { MemoryEmbedding } from "./agents/agent/memory-embedder.ts";
 import type { Authorize, LocalEnv } from "./http/auth/authorize.ts";
@@ -25,7 +26,12 @@ import type { FirstAgent } from "./startup.ts";
  * The bindings and variables of a Dramatis Worker. Its classes need no bindings: they reach each other through its exports.
  * A declared binding with the name of a class takes precedence.
  */
-export interface DramatisEnv extends ModelEnvironment, TelemetryEnvironment, LocalEnv, JwtEnv {
+export interface DramatisEnv
+  extends ModelEnvironment,
+    TelemetryEnvironment,
+    LogEnvironment,
+    LocalEnv,
+    JwtEnv {
   Conversation?: DurableObjectNamespace;
   Agent?: DurableObjectNamespace;
   Coordinator?: DurableObjectNamespace;

@@ -1,6 +1,15 @@
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { globSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
@@ -87,6 +96,7 @@ describe("a running start", () => {
   let start: RunningStart;
 
   beforeAll(async () => {
+    mkdirSync(persist, { mode: 0o755 });
     start = await npmStart(persist, {
       OPENAI_API_KEY: key,
       OPENAI_BASE_URL: model.baseUrl,
@@ -100,6 +110,32 @@ describe("a running start", () => {
     const health = await fetch(`${start.url}/health`);
     expect(health.status).toBe(200);
     expect(await health.json()).toMatchObject({ status: "ok" });
+  });
+
+  it("START-8 makes a state folder that existed readable by its owner only", () => {
+    expect(statSync(persist).mode & 0o777).toBe(0o700);
+  });
+
+  it("START-9 LOG-1 logs a line for each turn and each model error, with ids and without content", async () => {
+    const id = await createConversation(start.url);
+    await say(start.url, id, "marmalade-7e57");
+    const lines = () =>
+      start
+        .output()
+        .split("\n")
+        .filter((line) => line.includes(id));
+    await expect.poll(lines).toHaveLength(1);
+    expect(lines()[0]).toMatch(
+      /^turn completed ms=\d+ turn=turn_\w{26} conversation=conv_\w{26} agent=assistant trace=[0-9a-f]{32}$/,
+    );
+    model.reply({ kind: "body", status: 401, headers: {}, body: "marmalade-7e57" });
+    await say(start.url, id, "Again");
+    await expect.poll(lines).toHaveLength(3);
+    expect(lines()[1]).toMatch(
+      /^model failed provider=openai model=\S+ status=401 attempts=1 .* code=auth ms=/,
+    );
+    expect(lines()[2]).toMatch(/^turn failed ms=\d+ .* code=MODEL_FAILED trace=/);
+    expect(start.output()).not.toContain("marmalade");
   });
 
   it("DOCS-1 serves the page /docs with the policy of its own style, and the console beside it", async () => {
@@ -181,7 +217,10 @@ describe("a running start", () => {
     writeFileSync(file, "");
     const locked = join(folder, "locked");
     mkdirSync(join(locked, "lock.sqlite"), { recursive: true });
-    for (const persist of [file, join(file, "below"), locked]) {
+    const shared = join(folder, "shared");
+    mkdirSync(shared);
+    chmodSync(shared, 0o1777);
+    for (const persist of [file, join(file, "below"), locked, shared]) {
       const refused = await failedStart(["--port", "0", "--persist", persist]);
       expect(refused).toMatchObject({ code: 1, output: expect.stringContaining(persist) });
       expect(refused.output).toMatch(/^.*cannot be .*choose another --persist\.$/m);

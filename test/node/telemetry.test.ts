@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { logLines } from "../../src/adapters/telemetry/log-lines.ts";
 import { otlpBody } from "../../src/adapters/telemetry/otlp.ts";
 import { exporterOf, otlpExporter } from "../../src/adapters/telemetry/otlp-exporter.ts";
 import {
@@ -36,6 +37,48 @@ function span(index: number, more: Partial<Span> = {}): Span {
     ...more,
   };
 }
+
+describe("LOG-1 lines of the log", () => {
+  const tool = { "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search" };
+  const chat = { "gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "dramatis.attempts": 1 };
+  const ids = {
+    "dramatis.turn.id": "turn_1",
+    "gen_ai.conversation.id": "conv_1",
+    "gen_ai.agent.id": "guide",
+  };
+
+  test("has turns, failed tools and model errors, and no correlation id", () => {
+    const spans = [
+      span(1, {
+        attributes: { ...ids, "dramatis.turn.status": "failed", "dramatis.turn.duration_ms": 900 },
+        error: "CANCELLED",
+      }),
+      span(2, {
+        attributes: { ...ids, ...tool, "dramatis.correlation.id": "Ada's order" },
+        error: "TIMEOUT",
+      }),
+      span(3, { attributes: { ...ids, ...tool } }),
+      span(4, { attributes: { ...ids, ...chat } }),
+      span(5, { attributes: { ...ids, ...chat, "dramatis.attempts": 2 } }),
+      span(6, { attributes: { ...ids, ...chat, "http.response.status_code": 429 }, error: "rate_limit" }),
+    ];
+    const where = "turn=turn_1 conversation=conv_1 agent=guide";
+    const trace = `trace=${traceIdOf("t")}`;
+    expect(logLines(spans)).toEqual([
+      `tool failed tool=search ${where} code=TIMEOUT ms=250 ${trace}`,
+      `model retried model=m attempts=2 ${where} ms=250 ${trace}`,
+      `model failed model=m status=429 attempts=1 ${where} code=rate_limit ms=250 ${trace}`,
+      `turn failed ms=900 ${where} code=CANCELLED ${trace}`,
+    ]);
+  });
+
+  test("keeps each value on its line", () => {
+    const attributes = { ...tool, "gen_ai.tool.name": "a b\nturn completed" };
+    expect(logLines([span(1, { attributes, error: "TIMEOUT" })])).toEqual([
+      expect.stringContaining(String.raw`tool="a b\nturn completed" `),
+    ]);
+  });
+});
 
 describe("places in traces", () => {
   const hex = (length: number) =>

@@ -655,6 +655,49 @@ describe("SessionAgent", () => {
     await expect.poll(() => sessions().catch(String)).toEqual({ items: [] });
   });
 
+  it.each(["Agent", "Coordinator", "Trigger"] as const)(
+    "M1 AGENT-4 the class %s refuses every session method, and has no session tables",
+    async (name) => {
+      // SAFETY: the classes of the application are among the exports, and each is a session agent.
+      const actors = exports as unknown as Record<string, DurableObjectNamespace<PlainSessionAgent>>;
+      const namespace = actors[name];
+      if (namespace === undefined) throw new Error(`The Worker does not export ${name}.`);
+      const stub = await getAgentByName(namespace, `test:${crypto.randomUUID()}`);
+      const calls: (() => Promise<unknown>)[] = [
+        () => stub.createSession(),
+        () => stub.getSession("s"),
+        () => stub.listSessions(),
+        () => stub.deleteSession("s"),
+        () => stub.loadEvents("s"),
+        () => stub.appendEvents("s", users(1)),
+        () => stub.deleteEvents("s", ["e0"]),
+        () => runInDurableObject(stub, async (actor) => actor.buildWorkingContext("s")),
+        () =>
+          runInDurableObject(stub, (actor) =>
+            actor.compactSession("s", { tokenBudget: 1_000, summarise: extractiveSummariser() }),
+          ),
+        () =>
+          runInDurableObject(stub, async (actor) =>
+            actor.persistWorkingContext("s", buildWorkingContext([])),
+          ),
+      ];
+      for (const call of calls) {
+        const failure = await failureOf(call);
+        expect(failure).toMatchObject({ code: "FORBIDDEN" });
+        expect(String(failure)).toMatch(`The ${name.toLowerCase()} "test:`);
+        expect(String(failure)).toContain(
+          "has no sessions. Call a conversation, or your own subclass of SessionAgent.",
+        );
+      }
+      const tables = await runInDurableObject(stub, (_, { storage }) =>
+        storage.sql
+          .exec("SELECT name FROM sqlite_master WHERE name IN ('cf_agents_sessions', 'cf_agents_events')")
+          .toArray(),
+      );
+      expect(tables).toEqual([]);
+    },
+  );
+
   it("AGENT-3 sub-agents are refused, and no client can write the SDK's state", async () => {
     const stub = await freshAgent();
     const inner = await stub.fetch("http://agent/sub/plain-session-agent/child");

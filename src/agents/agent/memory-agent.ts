@@ -97,6 +97,10 @@ export abstract class MemoryAgent<Env extends Cloudflare.Env> extends SessionAge
     });
   }
 
+  protected override createSessionStorage() {
+    return null;
+  }
+
   /** The agent's memories, for its export and import. */
   protected get corpus() {
     return this.#memory.corpus;

@@ -4,6 +4,7 @@
  *
  * AGENT-1  The tables exist after the constructor, and are gone after the actor was destroyed.
  * AGENT-2  RPC input is checked before use, and RPC output is plain data.
+ * AGENT-4  An actor without session storage refuses each session method with `FORBIDDEN`, and has no session tables.
  * AGENT-3  The SDK's own entrances are closed: no sub-agents, and no connection may write the SDK's state.
  */
 import { Agent } from "agents";
@@ -24,7 +25,7 @@ import { durableStorage } from "../../ports/workers/durable-storage.ts";
 import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
 import type { Answer, Attempt, DeadLetterApi, MailboxPeer } from "../../protocol/mailbox-api.ts";
 import type { DeadLetterView } from "../../protocol/views.ts";
-import { asDone, asResult, type Result } from "../../shared/errors.ts";
+import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
 import type { Facts } from "../../shared/json.ts";
 import type { Page, PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
@@ -56,13 +57,16 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
 {
   /** Sends envelopes to other actors, and passes incoming ones to the handlers that a subclass registers. */
   protected readonly mailbox: Mailbox;
-  private readonly openSessionStore: () => SessionStore;
+  private readonly openSessionStore: () => SessionStore | null;
   /** The error of every entrance while the storage is of a newer release; `null` otherwise. */
   #refusal: StorageRefusal | null = null;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    this.openSessionStore = openOrRefuse(() => new SessionStore(this.createSessionStorage()));
+    this.openSessionStore = openOrRefuse(() => {
+      const storage = this.createSessionStorage();
+      return storage && new SessionStore(storage);
+    });
     this.mailbox = actorMailbox({
       storage: ctx.storage,
       lifecycle: this.lifecycle,
@@ -136,11 +140,17 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
   }
 
   private get sessionStore(): SessionStore {
-    return this.openSessionStore();
+    const store = this.openSessionStore();
+    if (store !== null) return store;
+    const message = `The ${this.mailboxKind} "${this.name}" has no sessions. Call a conversation, or your own subclass of SessionAgent.`;
+    throw new DramatisError("FORBIDDEN", message);
   }
 
-  /** Creates the storage of sessions and events. The constructor calls it once, before the fields of a subclass exist. */
-  protected createSessionStorage(): SessionStorage {
+  /**
+   * Creates the storage of sessions and events. The constructor calls it once, before the fields of a subclass exist. An actor without sessions
+   * returns `null` (AGENT-4).
+   */
+  protected createSessionStorage(): SessionStorage | null {
     const stores = durableStorage(this.ctx.storage);
     return { ...openSessionTables(stores), clock: systemClock, ids: systemIds };
   }
@@ -195,6 +205,7 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
    * @example const context = this.buildWorkingContext(sessionId, { tokenBudget: 16_000 });
    */
   buildWorkingContext(sessionId: string, options: ContextBuilderOptions = {}): WorkingContext {
+    const store = this.sessionStore;
     const { limit, since, actions, tail, before, from, maxBytes, ...build } = options;
     const given = validate(
       schemas.loadOptions,
@@ -205,8 +216,8 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
     // A selection has exactly the requested events. A window also has the newest summary.
     const isSelection = tail === false || [since, actions, from].some((option) => option !== undefined);
     const window = isSelection
-      ? { events: this.sessionStore.load(id, given), isCutOff: false }
-      : this.sessionStore.loadWindow(id, given);
+      ? { events: store.load(id, given), isCutOff: false }
+      : store.loadWindow(id, given);
     return buildWorkingContext(window.events, { ...build, isCutOff: window.isCutOff });
   }
 
@@ -222,8 +233,7 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
     options: CompactOptions,
     signal?: AbortSignal,
   ): Promise<Compaction | null> {
-    const id = checkId(sessionId);
-    return compactSession(this.sessionStore, id, options, signal);
+    return compactSession(this.sessionStore, checkId(sessionId), options, signal);
   }
 
   /**
@@ -231,8 +241,9 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
    * turn: until then, other requests do not see the new messages.
    */
   persistWorkingContext(sessionId: string, context: WorkingContext): void {
+    const store = this.sessionStore;
     const events = context.getNewMessages().map((message) => messageToEvent(sessionId, message));
-    this.sessionStore.append(sessionId, validate(schemas.events, events, "/messages"));
+    store.append(sessionId, validate(schemas.events, events, "/messages"));
     context.markPersisted();
   }
 

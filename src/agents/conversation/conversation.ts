@@ -100,6 +100,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       gateway: ports.gateway(this.env),
       executor: ports.executor(this.env),
       exporter: ports.exporter(this.env),
+      log: ports.log(this.env),
       attachments: ports.attachments(this.env),
       directory: () => ports.directory(this.env),
       stores: () => ports.stores(this.env),

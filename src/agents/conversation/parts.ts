@@ -3,7 +3,7 @@
 import { SpanQueue } from "../../adapters/telemetry/span-queue.ts";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { Directory } from "../../d1/directory.ts";
-import type { SpanExporter } from "../../model/span.ts";
+import type { Span, SpanExporter } from "../../model/span.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
 import { endsTurn } from "../../protocol/frames.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
@@ -33,6 +33,7 @@ import { type ConversationPorts, ConversationRuntime } from "./runtime.ts";
 type Own =
   | "media"
   | "spans"
+  | "log"
   | "armWakeup"
   | "announce"
   | "relist"
@@ -64,6 +65,8 @@ export interface PartsPorts extends Omit<ConversationPorts, Own> {
   clients(): Iterable<Client>;
   /** Sends spans; absent where they are not exported. */
   exporter: SpanExporter | undefined;
+  /** Writes spans to the log; absent where they are not logged. */
+  log: ((spans: readonly Span[]) => void) | undefined;
   /** Keeps the actor alive for work. */
   waitUntil(work: Promise<unknown>): void;
 }
@@ -115,8 +118,9 @@ export class ConversationParts {
       isDue: () => this.runtime.dueIn !== null,
       disarm: () => this.wakeups.disarm("window"),
     });
+    const { log, ...others } = ports;
     this.runtime = new ConversationRuntime({
-      ...ports,
+      ...others,
       ...mail,
       ...conversationMedia(attachments, () => this.runtime.state.record),
       armWakeup: (milliseconds) => this.wakeups.arm("window", milliseconds),
@@ -124,6 +128,7 @@ export class ConversationParts {
       relist: () => this.announcement.listing.note(),
       invite: (record, id) => broughtBy(ports, record, id),
       onUsage: () => this.usage.changed(),
+      ...(log && { log }),
       ...(exporter && { spans: new SpanQueue(clock, exporter, (work) => ports.waitUntil(work)).add }),
       publish: (frames) => {
         if (frames.some(endsTurn)) this.usage.changed();

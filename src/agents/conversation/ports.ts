@@ -3,7 +3,7 @@ import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { DeadLetterDirectory } from "../../d1/dead-letters.ts";
 import type { Directory } from "../../d1/directory.ts";
 import type { ModelGateway } from "../../model/gateway.ts";
-import type { SpanExporter } from "../../model/span.ts";
+import type { Span, SpanExporter } from "../../model/span.ts";
 import type { ActorLookup } from "../../protocol/actor-lookup.ts";
 import type { VersionChain } from "../../protocol/definitions.ts";
 import type { TaskExecutor } from "../../protocol/executor-api.ts";
@@ -42,6 +42,8 @@ export interface ConversationClassPorts<Env> extends CommonPorts {
   location(tenant: string): LocationPolicy;
   /** Returns `undefined` where spans are not exported. */
   exporter(env: Env): SpanExporter | undefined;
+  /** Returns `undefined` where spans are not logged. */
+  log(env: Env): ((spans: readonly Span[]) => void) | undefined;
   /** Returns `null` where attachments are not stored. */
   attachments(env: Env): AttachmentStore | null;
 }

@@ -199,6 +199,10 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       });
     }
 
+    protected override createSessionStorage() {
+      return null;
+    }
+
     protected override get mailboxKind() {
       return "coordinator";
     }

@@ -104,6 +104,10 @@ export function createTriggerClass<Env extends Cloudflare.Env>(
       this.lifecycle.use(this.#wakeups);
     }
 
+    protected override createSessionStorage() {
+      return null;
+    }
+
     protected override get mailboxKind() {
       return "trigger";
     }

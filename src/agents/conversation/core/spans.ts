@@ -53,9 +53,8 @@ export function spansOf(
   ];
 }
 
-/** Returns the spans of a turn that have ended since it was as `before`; none where its trace is not sampled. */
+/** Returns the spans of a turn that have ended since it was as `before`. */
 export function endedSpans(record: ConversationIdentity, before: Turn | undefined, turn: Turn): Span[] {
-  if (!traceOf(turn).isSampled) return [];
   if (before === undefined) return spansOf(record, turn);
   // What a commit has not changed is the same object: its spans have ended before, or go on.
   const same = new Set<CallRecord | Operation>([
@@ -68,8 +67,7 @@ export function endedSpans(record: ConversationIdentity, before: Turn | undefine
 
 /** Returns the span of a call for a summary, which the end of a turn began. */
 export function summarySpan(record: ConversationIdentity, turn: SpannedTurn, call: AttemptsRecord): Span[] {
-  const { traceId, spanId: parentSpanId, isSampled } = traceOf(turn);
-  if (!isSampled) return [];
+  const { traceId, spanId: parentSpanId } = traceOf(turn);
   const profile = compactionProfile(chainOf(record, turn.agentId));
   const place = { traceId, parentSpanId, spanId: spanIdOf(summaryId(turn)) };
   return chatSpan(record, turn, place, profile, call);
@@ -119,7 +117,9 @@ function workSpans(record: ConversationIdentity, turn: Turn): Span[] {
         "gen_ai.agent.id": agentId,
         ...(name === undefined ? {} : { "gen_ai.agent.name": name }),
         ...(index === 0 ? {} : { "dramatis.turn.part": index + 1 }),
-        ...(isLast ? { "dramatis.turn.status": status } : {}),
+        ...(isLast
+          ? { "dramatis.turn.status": status, "dramatis.turn.duration_ms": to - turn.createdAt }
+          : {}),
       },
       ...(isLast ? defined({ error: error?.code }) : {}),
     };

@@ -1,8 +1,9 @@
-/** Reports of what commits of a conversation ended: metrics of model calls, and spans. Both are made after the commit. */
+/** Reports of what commits of a conversation ended: metrics of model calls, spans, and lines of the log. All are made after the commit. */
 import { type MetricsSink, reportMetrics } from "../../../adapters/resilience/telemetry.ts";
 import type { Span } from "../../../model/span.ts";
 import { endedSpans, summarySpan } from "../core/spans.ts";
 import type { ConversationIdentity } from "../core/state.ts";
+import { type TracedTurn, traceOf } from "../core/trace.ts";
 import type { Transition } from "../core/transition.ts";
 import type { Turn } from "../core/turn.ts";
 import { metricsOfClosedCalls, metricsOfSummary } from "./call-metrics.ts";
@@ -11,8 +12,10 @@ import type { CompactedTurn } from "./model-call.ts";
 export interface ReportPorts {
   /** Receives the metrics of every model call that is over. */
   metrics?: MetricsSink;
-  /** Receives the spans that a commit has ended. */
+  /** Receives the spans that a commit has ended, of traces that are sampled. */
   spans?: (spans: readonly Span[]) => void;
+  /** Receives all spans that a commit has ended. */
+  log?: (spans: readonly Span[]) => void;
 }
 
 export class Reports {
@@ -28,19 +31,25 @@ export class Reports {
     active: ReadonlyMap<number, Turn>,
     { touched, summaries }: Pick<Transition, "touched" | "summaries">,
   ): void {
-    const { metrics, spans } = this.ports;
-    if (metrics === undefined && spans === undefined) return;
+    const { metrics, spans, log } = this.ports;
+    if (metrics === undefined && spans === undefined && log === undefined) return;
     const ended: Span[] = [];
+    const sampled: Span[] = [];
+    const add = (turn: TracedTurn, found: readonly Span[]) => {
+      ended.push(...found);
+      if (traceOf(turn).isSampled) sampled.push(...found);
+    };
     for (const turn of touched.values()) {
       const before = active.get(turn.n);
       for (const one of metricsOfClosedCalls(record, before, turn)) reportMetrics(metrics, one);
-      if (spans !== undefined) ended.push(...endedSpans(record, before, turn));
+      add(turn, endedSpans(record, before, turn));
     }
     for (const { turn: n, record: call } of summaries) {
       const turn = this.compactedTurn(n);
       for (const one of metricsOfSummary(record, turn, call)) reportMetrics(metrics, one);
-      if (spans !== undefined) ended.push(...summarySpan(record, turn, call));
+      add(turn, summarySpan(record, turn, call));
     }
-    if (ended.length > 0) spans?.(ended);
+    if (sampled.length > 0) spans?.(sampled);
+    log?.(ended);
   }
 }
