@@ -1,6 +1,7 @@
 /** The memory of an agent as its tools and tasks use it: in the scope of the call that runs. */
 
 import { z } from "zod";
+import type { Mark } from "../model/mark.ts";
 import type { Result } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
@@ -78,6 +79,8 @@ export type PastTurn = {
   answer?: string;
   /** The names of the tools that were called, in order. */
   tools?: string[];
+  /** The origins of the turn's texts that nobody vouches for; absent if there are none. */
+  mark?: Mark;
   /** Texts were shortened to fit the page. */
   shortened?: true;
 };

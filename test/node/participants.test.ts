@@ -348,7 +348,7 @@ describe("the model of an agent", () => {
     fc.assert(
       fc.property(texts, room, (inputs, tokens) => {
         const turns = inputs.map((input, index) => turnOf(index + 1, "tester", input));
-        const said = saidWithOthers(recordOf(), turns, tokens);
+        const said = saidWithOthers(recordOf(), turns, tokens)?.text;
         if (said === undefined) return;
         const [head = "", ...lines] = said.split("\n");
         expect(estimateTokens(said)).toBeLessThanOrEqual(tokens + estimateTokens(head) + lines.length);

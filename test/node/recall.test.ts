@@ -1,7 +1,7 @@
 /** The memories that a cycle is told of: the note, its place in requests, and what the turn keeps of it. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isTainted } from "../../src/agents/conversation/core/called-memory.ts";
+import { markOfTurn } from "../../src/agents/conversation/core/marks.ts";
 import { baseContext } from "../../src/agents/conversation/core/planning/context.ts";
 import { plan } from "../../src/agents/conversation/core/planning/plan.ts";
 import { forgetTold, renderRecalled } from "../../src/agents/conversation/core/planning/recalled.ts";
@@ -160,8 +160,8 @@ describe("what a turn keeps", () => {
     const room = conversation();
     room.send(messageOfAda("What do I like?"));
     const { told: _, ...turn } = { ...room.turn(), told: TOLD };
-    expect(isTainted(turn)).toBe(false);
-    expect(isTainted({ ...turn, ...forgetTold({ told: TOLD }) })).toBe(true);
+    expect(markOfTurn(turn)).toEqual([]);
+    expect(markOfTurn({ ...turn, ...forgetTold({ told: TOLD }) })).toEqual(["memory"]);
     expect(forgetTold({ told: { used: [], failed: "UNAVAILABLE" } })).toEqual({});
   });
 });

@@ -1,6 +1,7 @@
 /** A conversation in Node whose model answers when the test says so, behind the real adapter. */
 import { adapterFor } from "../../src/adapters/formats/lookup.ts";
 import type { RequestMetrics } from "../../src/adapters/resilience/telemetry.ts";
+import type { UserMessage } from "../../src/agents/conversation/core/signals.ts";
 import { ConversationQueries } from "../../src/agents/conversation/reads/queries.ts";
 import { type Beginning, ConversationRuntime } from "../../src/agents/conversation/runtime.ts";
 import type { Library } from "../../src/library/define.ts";
@@ -18,10 +19,12 @@ import { systemClock, systemIds } from "../../src/ports/system.ts";
 import type { Budget } from "../../src/protocol/budget.ts";
 import type { Persona } from "../../src/protocol/definitions.ts";
 import type { Frame } from "../../src/protocol/frames.ts";
+import type { Memory, MemoryApi, MemoryInput, MemoryWriter } from "../../src/protocol/memory.ts";
 import type { Handoff, Participant } from "../../src/protocol/participants.ts";
 import type { TurnView } from "../../src/protocol/views.ts";
+import type { Content } from "../../src/shared/content.ts";
 import { defined } from "../../src/shared/defined.ts";
-import { DramatisError } from "../../src/shared/errors.ts";
+import { asResult, DramatisError } from "../../src/shared/errors.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import type { RateLimit } from "../../src/shared/token-bucket.ts";
 import { localExecutor } from "./local-executor.ts";
@@ -64,6 +67,10 @@ export class SteeredConversation {
   readonly crew: Map<string, string | Error>;
   /** How often each was asked for. */
   readonly asked: string[] = [];
+  /** What was written to memory, in order. */
+  readonly written: { content: string; tainted: boolean }[] = [];
+  /** The memories that every search finds. */
+  memories: Memory[] = [];
   #held: (() => Promise<never>) | undefined;
   readonly #requests: OpenRequest[] = [];
   readonly #waiting: ((request: OpenRequest) => void)[] = [];
@@ -99,7 +106,13 @@ export class SteeredConversation {
           this.runtime.results.takeResult({ operationId, attempt, ...ended }),
         undefined,
         models,
+        {
+          agent: async () => this.#memory,
+          pastTurns: async (_context, request) =>
+            asResult(() => this.queries.pastTurns(this.runtime.state, request)),
+        },
       ),
+      agent: async () => this.#memory,
       gate: allowAll,
       ...noMail,
       ...defined({ turnLimit }),
@@ -176,10 +189,7 @@ export class SteeredConversation {
   }
 
   /** Sends a message, of ada unless `as` names another user. Returns the id of its turn. */
-  async say(
-    content: string,
-    { as = "ada", ...more }: { replyToMessageId?: string; as?: string; budget?: Budget; to?: string } = {},
-  ) {
+  async say(content: Content, { as = "ada", ...more }: Partial<UserMessage["data"]> & { as?: string } = {}) {
     const { data, type } = messageOfAda(content);
     const caller = { type: "user", userId: as } as const;
     return (await this.runtime.accept({ type, caller, data: { ...data, ...more } })).turnId;
@@ -218,6 +228,24 @@ export class SteeredConversation {
       ...(participant.type === "agent" ? { agent } : {}),
       ...defined({ handoff }),
     });
+  }
+
+  /** The memory of every agent. */
+  get #memory(): MemoryApi {
+    return {
+      writeMemories: async ({ tainted = false }: MemoryWriter, [input]: MemoryInput[]) => {
+        const content = input?.content ?? "";
+        this.written.push({ content, tainted });
+        const memory = { id: `mem_${this.written.length}`, version: 1, type: "fact", content };
+        return { ok: true, value: [memory] };
+      },
+      searchMemories: async () => ({
+        ok: true,
+        value: { matches: this.memories.map((memory) => ({ memory })) },
+      }),
+      offerMemories: async () => ({ ok: true, value: [] }),
+      // SAFETY: conversations and their tools call no other methods in these tests.
+    } as unknown as MemoryApi;
   }
 
   #agentOf(

@@ -64,7 +64,8 @@ export class Extractions {
     const { matches } = await corpus.find(reader, { query, limit });
     const memories = matches.map(({ memory }) => memory);
     const offered = memories.map(({ id, version }): [string, number] => [id, version]);
-    await corpus.change(() => this.#offers.put(operationId, { offered }, this.#now));
+    const tainted = memories.some((memory) => memory.tainted) ? { tainted: true as const } : {};
+    await corpus.change(() => this.#offers.put(operationId, { offered, ...tainted }, this.#now));
     return memories.map((memory) => this.#toOffered(reader, memory));
   }
 
@@ -103,7 +104,7 @@ export class Extractions {
         turnId: body.source.turnId,
       },
       sources: [body.source],
-      tainted: body.tainted === true,
+      tainted: body.tainted === true || before?.tainted === true,
     };
     const hasErased = corpus.rows.tombstones.hasErased(body.used);
     const isErased = corpus.rows.erased.has(body.source);

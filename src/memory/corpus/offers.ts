@@ -9,6 +9,8 @@ const PUT = "INSERT OR REPLACE INTO memory_offers (day, operation_id, body) VALU
 export interface Offer {
   /** Ids with the versions that the extraction saw. */
   offered: [id: string, version: number][];
+  /** Some of them are tainted, and so is what the extraction teaches (RECALL-8). */
+  tainted?: true;
   /** Its outcomes; absent until then. */
   outcomes?: MemoryOutcome[];
 }

@@ -1,6 +1,7 @@
 /** Applies decisions about compactions to the state. Pure. */
 import { compactionProfile } from "../../../library/version-chain.ts";
 import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
+import { wholeMark } from "../../../model/mark.ts";
 import type { TokenEstimate } from "../../../model/spending.ts";
 import { defined } from "../../../shared/defined.ts";
 import { withOutcome, withUsage } from "./calls.ts";
@@ -88,7 +89,7 @@ export function withoutReservations(compactions: Standing["compactions"]): Stand
 
 function compact(
   transition: Transition,
-  { session, content, tokens }: Extract<CompactionDecision, { type: "COMPACT_SESSION" }>,
+  { session, content, tokens, made }: Extract<CompactionDecision, { type: "COMPACT_SESSION" }>,
   { cover }: RunningCompaction,
   now: number,
 ): Transition {
@@ -102,7 +103,7 @@ function compact(
     content,
     compactedEventCount: cover,
     timestamp: now,
-    metadata: { origin: "platform" },
+    metadata: { origin: "platform", mark: wholeMark(made.facts) },
   };
   const next = changed(transition, session, undefined, {
     type: "context.compacted",

@@ -1,6 +1,7 @@
 /** The input and the output of planning. Every change of a conversation's state is one of these decisions. */
 
 import type { Cut, WindowSizes } from "../../../memory/session/cut.ts";
+import type { Mark, MarkedText, RequestMark } from "../../../model/mark.ts";
 import type { ModelReply } from "../../../model/reply.ts";
 import type { Amounts, TokenEstimate } from "../../../model/spending.ts";
 import type { Gate } from "../../../policy/gate.ts";
@@ -138,6 +139,8 @@ export type LeaseDecision =
 export interface CycleNotes {
   besides?: string;
   /** As in `Turn`. */
+  besidesMark?: Mark;
+  /** As in `Turn`. */
   said?: readonly number[];
   others?: readonly JsonObject[];
 }
@@ -145,7 +148,7 @@ export interface CycleNotes {
 /** Decisions about the context hook of an active turn. */
 export type AssemblyDecision =
   /** Call the model with the request that the hook gave. */
-  | { type: "ASSEMBLED"; turn: number; request: JsonObject; told?: Told }
+  | { type: "ASSEMBLED"; turn: number; request: JsonObject; mark: Mark; told?: Told }
   | { type: "RETRY_ASSEMBLY"; turn: number; notBefore: number; error: FailureText }
   /** Wait until `deadline` for the result of a run that the actor no longer follows. */
   | { type: "INTERRUPT_ASSEMBLY"; turn: number; deadline: number };
@@ -231,7 +234,7 @@ export type ConversationDecision =
       participant: Participant;
       agent?: ConversationAgent;
       /** What the agent is told of the past. */
-      handoff?: string;
+      handoff?: MarkedText;
       by: Caller;
     }
   | { type: "REMOVE_PARTICIPANT"; participant: Participant; by: Caller }
@@ -344,6 +347,8 @@ export type AgentDecision =
       turn: number;
       error: ErrorData;
       shown?: string;
+      /** The mark of the request that `shown` answers. */
+      mark?: RequestMark;
       by?: Caller;
       reason?: string;
       /** Its context hook has ended, and is charged. */

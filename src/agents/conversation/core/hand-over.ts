@@ -13,9 +13,10 @@ import { type ExtractedMemories, MEMORY_EXTRACTED, type MemoryOperation } from "
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
-import { isTainted, memorySubject, recalledBy } from "./called-memory.ts";
+import { memorySubject } from "./called-memory.ts";
 import type { Learner } from "./hooks.ts";
 import type { JournalEntry } from "./journal-entry.ts";
+import { markOfTurn, recalledBy } from "./marks.ts";
 import type { MemoriesLearned } from "./signals.ts";
 import { type ConversationIdentity, chainOf } from "./state.ts";
 import type { Turn } from "./turn.ts";
@@ -27,7 +28,7 @@ export function learnerOf(record: ConversationIdentity, turn: Turn): { learner?:
   const { told, toldBefore = [], operations, createdAt } = turn;
   const used = [...toldBefore, ...(told?.used ?? []), ...operations.flatMap(recalledBy)];
   const ids = [...new Set(used.map(({ id }) => id))];
-  const tainted = isTainted(turn) ? true : undefined;
+  const tainted = markOfTurn(turn).length > 0 ? true : undefined;
   return {
     learner: {
       scope,

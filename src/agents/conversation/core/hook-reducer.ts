@@ -75,10 +75,18 @@ export function reduceAssembly(
   switch (decision.type) {
     case "ASSEMBLED": {
       const call = { item: items, attempt: 1, notBefore: now, final: assembly.final ?? false };
-      const { request, told } = decision;
+      const { request, mark: requestMark, told } = decision;
       // The hook has them, in the place of a note.
       const asked = told === undefined ? {} : keptTold({ told });
-      const called = { ...others, ...withOutcome(turn), ...asked, request, call, items: items + 1 };
+      const called = {
+        ...others,
+        ...withOutcome(turn),
+        ...asked,
+        request,
+        requestMark,
+        call,
+        items: items + 1,
+      };
       return withTurn(transition, called, [
         { type: "context_assembly.completed", turn: n, item, ...runData(run) },
         ...toldEntries(n, told),

@@ -1,5 +1,6 @@
 /** The participants of a conversation as decisions change them. Pure. */
 import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
+import type { MarkedText } from "../../../model/mark.ts";
 import { defined } from "../../../shared/defined.ts";
 import { hasSeveralPeople } from "./caller.ts";
 import type { AgentDecision } from "./decisions.ts";
@@ -60,7 +61,12 @@ export function setReaders(
 }
 
 /** Adds the first event to the session of an agent: what it is told of the past (HANDOFF-2). */
-function withHandoff(transition: Transition, sessionId: string, content: string, now: number): Transition {
+function withHandoff(
+  transition: Transition,
+  sessionId: string,
+  { text: content, mark }: MarkedText,
+  now: number,
+): Transition {
   const { state, notes } = transition;
   const seq = nextEvent(state.sessions, sessionId);
   const event: SessionEvent = {
@@ -70,7 +76,7 @@ function withHandoff(transition: Transition, sessionId: string, content: string,
     content,
     timestamp: now,
     action: EventAction.SYSTEM_INSTRUCTION,
-    metadata: { origin: "platform", note: true },
+    metadata: { origin: "platform", note: true, mark },
   };
   const sessions = { ...state.sessions, [sessionId]: seq + 1 };
   return { ...transition, state: { ...state, sessions }, notes: [...notes, event] };

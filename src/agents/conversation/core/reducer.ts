@@ -7,6 +7,7 @@
  */
 
 import { profileAt } from "../../../library/version-chain.ts";
+import { joinedMarks, markMember, type RequestMark } from "../../../model/mark.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { ModelReply } from "../../../model/reply.ts";
 import { addAmounts, NOTHING } from "../../../model/spending.ts";
@@ -18,7 +19,13 @@ import { reduceCall } from "./call-reducer.ts";
 import { movedTotals, totalsOf, withAttempt, withCrash, withoutOpenCall } from "./calls.ts";
 import { reduceCompaction } from "./compaction.ts";
 import { isConversationDecision, leftData, reduceConversation, stopData } from "./conversation-reducer.ts";
-import type { AgentDecision, CompactionDecision, ExtractionDecision, QueueDecision } from "./decisions.ts";
+import type {
+  AgentDecision,
+  CompactionDecision,
+  CycleNotes,
+  ExtractionDecision,
+  QueueDecision,
+} from "./decisions.ts";
 import { assemblyFailure, beginCycle, completed, reduceAssembly, reduceExtraction } from "./hook-reducer.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
@@ -78,7 +85,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         ...waited,
         snapshotSeq,
         ...members,
-        ...defined({ besides: decision.besides, said: decision.said }),
+        ...toldMembers(decision),
       };
       return withTurn(transition, begun, [begins]);
     }
@@ -104,8 +111,13 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       return withTurn(transition, calling, [entry("message.started", items)]);
     }
     case "RECORD_ATTEMPT": {
-      const { told } = decision;
-      const next = { ...withAttempt(turn, decision), ...defined({ told }) };
+      const { told, facts, category, isLast } = decision;
+      const isRead = category === "none" || isLast;
+      const next = {
+        ...withAttempt(turn, decision),
+        ...defined({ told }),
+        ...(isRead ? marksAfter(turn, facts) : {}),
+      };
       const usage = movedTotals(state.usage, totalsOf(turn.calls, chain), totalsOf(next.calls, chain));
       return withTurn(charged(transition, { turn, next, usage }), next, toldEntries(turn.n, told));
     }
@@ -219,7 +231,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     case "MARK_WAITING":
       return reduceOperation(transition, turn, decision, now);
     case "BEGIN_CYCLE": {
-      const { waiting, besides, said, told: _told, ...others } = turn;
+      const { waiting, besides, besidesMark, said, told: _told, ...others } = turn;
       const { members, entry: begins } = beginCycle(state.record, turn, decision, now);
       const delivered = turn.replies.length;
       const begun = {
@@ -231,7 +243,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         operations: turn.operations.map((operation) =>
           isDue(operation) ? { ...operation, delivered } : operation,
         ),
-        ...defined({ besides: decision.besides, said: decision.said }),
+        ...toldMembers(decision),
       };
       return withTurn(transition, begun, [begins]);
     }
@@ -260,14 +272,15 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       return change({ issues }, entry("turn.unasked", undefined, { agentId, reason }));
     }
     case "FAIL_TURN": {
-      const { error, shown, by, reason } = decision;
+      const { error, shown, mark, by, reason } = decision;
       const { replies } = turn;
+      const marks = marksAfter(turn, mark ?? {});
       const isCutOff = call !== null && shown !== undefined;
       const last = isCutOff
-        ? [{ item: call.item, text: shown, finishReason: "other", stopped: true, at: now } as const]
+        ? [{ item: call.item, text: shown, finishReason: "other", stopped: true, ...marks, at: now } as const]
         : [];
       const failed: Turn = {
-        ...over(withoutOpenCall(withoutPaused(turn), now), now),
+        ...over(withoutOpenCall(withoutPaused({ ...turn, ...marks }), now), now),
         replies: [...replies, ...last],
         operations: turn.operations.map((operation) =>
           isOpen(operation) ? cancelled(operation, now) : operation,
@@ -338,8 +351,8 @@ function endData(...parts: (JsonObject | undefined)[]): JsonObject | undefined {
 
 /** Returns a turn that ends, without what only an active turn needs. */
 function over(turn: Turn, now: number): Turn {
-  const { repairs, additions, heard, besides, said, replied, queued, waiting, halved, ...rest } = turn;
-  const { assembly, request, ...kept } = rest;
+  const { repairs, additions, heard, besides, besidesMark, said, replied, queued, waiting, ...rest } = turn;
+  const { assembly, request, requestMark, halved, echoes, ...kept } = rest;
   return { ...kept, ...keptTold(turn), completedAt: now, call: null };
 }
 
@@ -373,8 +386,21 @@ function recorded(chain: VersionChain, turn: Turn, reply: ModelReply, now: numbe
   if (call === null) return {};
   const { text, finishReason, reasoning, usage, providerMessageId } = reply;
   const native = nativeReply(chain, call, reply);
-  const members = defined({ reasoning, usage, providerMessageId, native });
+  const { mark, echoes } = turn;
+  const members = defined({ reasoning, usage, providerMessageId, native, mark, echoes });
   return { call: null, replies: [...replies, { item: call.item, text, finishReason, ...members, at: now }] };
+}
+
+/** Returns the marks of a turn after a request with `mark`, as members. */
+function marksAfter(turn: Turn, { mark, echoes }: RequestMark): RequestMark {
+  const marks = markMember(joinedMarks(turn.mark, mark));
+  const left = joinedMarks(turn.echoes, echoes).filter((origin) => !marks.mark?.includes(origin));
+  return { ...marks, ...(left.length === 0 ? {} : { echoes: left }) };
+}
+
+/** Returns what a cycle is told of other turns, as members. */
+function toldMembers({ besides, besidesMark, said }: CycleNotes): Partial<Turn> {
+  return defined({ besides, besidesMark, said });
 }
 
 /** Names the model that gave the reply's native parts: only that model is sent them again (NATIVE-1). */

@@ -4,6 +4,7 @@
  */
 
 import type { ModelError } from "../../../model/error.ts";
+import type { Mark, RequestMark } from "../../../model/mark.ts";
 import type { ModelReply, RateLimitFeedback } from "../../../model/reply.ts";
 import type { Amounts, TokenEstimate } from "../../../model/spending.ts";
 import type { TokenUsage } from "../../../model/usage.ts";
@@ -40,7 +41,7 @@ export interface UserMessage {
 }
 
 /** Measurements of one attempt of a model call. Times are milliseconds since the epoch. */
-export interface AttemptFacts {
+export interface AttemptFacts extends RequestMark {
   startedAt: number;
   finishedAt: number;
   firstTextAt?: number;
@@ -103,6 +104,8 @@ export interface ToolCompleted {
   lost?: true;
   /** The memories that a context hook was told of. */
   told?: Told;
+  /** The mark of what a hook was given. */
+  mark?: Mark;
 }
 
 /** An attempt that ended without a result: it comes later, by a handle. */

@@ -10,12 +10,14 @@
 
 import { outcomeOf } from "../../../memory/session/outcome.ts";
 import { EventAction, type SessionEvent } from "../../../memory/session/types.ts";
+import { joinedMarks, type Mark, markMember } from "../../../model/mark.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import { messageId, operationId, parseItemId } from "../../../protocol/ids.ts";
 import { type Content, plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { originOf } from "./caller.ts";
+import { markOfMessage, markOfResult } from "./marks.ts";
 import {
   type Operation,
   packOperation,
@@ -94,6 +96,7 @@ export function messageEvent(turn: Turn): SessionEvent {
     metadata: {
       origin: originOf(turn.caller),
       ...(typeof turn.input === "string" ? {} : { parts: turn.input }),
+      ...markMember(markOfMessage(turn)),
     },
   };
 }
@@ -140,8 +143,14 @@ function failureEvent(turn: Turn): SessionEvent {
     content,
     timestamp: completedAt ?? turn.createdAt,
     action: EventAction.SYSTEM_INSTRUCTION,
-    metadata: { origin: "platform" },
+    metadata: { origin: "platform", mark: markOfFailure(turn) },
   };
+}
+
+/** Returns the mark of a failure's message: a hook or a model may have quoted its request. */
+function markOfFailure({ error, mark }: Turn): Mark {
+  if (error?.code === "CANCELLED") return [];
+  return joinedMarks(mark, error?.code === "CONTEXT_ASSEMBLY_FAILED" ? ["tool"] : []);
 }
 
 /** Length of a late result in the note to the model, as JSON. */
@@ -200,15 +209,21 @@ export function resultEvent(turn: Turn, operation: Operation): SessionEvent {
     action: EventAction.TOOL_RESULT,
     toolCallId,
     toolName: name,
-    metadata: { origin: `tool:${name}` },
   } as const;
+  const metadata = resultMetadata(name, mode === "async" ? [] : markOfResult(operation));
   if (mode === "async") {
     const content = JSON.stringify({ status: "pending", operation_id: id });
-    return { ...common, id: `${PENDING}${id}`, content, timestamp: repliedAt, isSuccess: true };
+    return { ...common, metadata, id: `${PENDING}${id}`, content, timestamp: repliedAt, isSuccess: true };
   }
   const isSuccess = result?.success ?? false;
   const content = JSON.stringify((isSuccess ? result?.result : result?.error) ?? null);
-  return { ...common, id, content, timestamp: completedAt ?? repliedAt, isSuccess };
+  return { ...common, metadata, id, content, timestamp: completedAt ?? repliedAt, isSuccess };
+}
+
+/** Returns the metadata of a result's event. `tool` is the mark of an event without one. */
+function resultMetadata(name: string, mark: Mark): { origin: string; mark?: Mark } {
+  const isUsual = mark.length === 1 && mark[0] === "tool";
+  return { origin: `tool:${name}`, ...(isUsual ? {} : { mark }) };
 }
 
 /** Returns the events of the results that the cycle after `replies` replies got; of those that no cycle got if `undefined`. */
@@ -227,7 +242,8 @@ export function outcomesAt(
 }
 
 /** Returns the event of a background operation's result, without its number. */
-export function outcomeEvent(turn: Turn, { item, name, result, completedAt }: Operation): SessionEvent {
+export function outcomeEvent(turn: Turn, operation: Operation): SessionEvent {
+  const { item, name, result, completedAt } = operation;
   const id = operationId(turn, item);
   const isSuccess = result?.success ?? false;
   return {
@@ -237,7 +253,7 @@ export function outcomeEvent(turn: Turn, { item, name, result, completedAt }: Op
     content: JSON.stringify((isSuccess ? result?.result : result?.error) ?? null),
     timestamp: completedAt ?? turn.createdAt,
     action: EventAction.SYSTEM_INSTRUCTION,
-    metadata: { origin: `tool:${name}`, operation: { id, name, isSuccess } },
+    metadata: { ...resultMetadata(name, markOfResult(operation)), operation: { id, name, isSuccess } },
   };
 }
 

@@ -2,6 +2,7 @@
 
 import type { ModelContext, OutputSpec, ToolSpec } from "../../../model/context.ts";
 import type { ErrorCategory } from "../../../model/error.ts";
+import type { Mark } from "../../../model/mark.ts";
 import type { NativeReply } from "../../../model/messages.ts";
 import type { FinishReason, RateLimitFeedback } from "../../../model/reply.ts";
 import type { Amounts, TokenEstimate } from "../../../model/spending.ts";
@@ -31,6 +32,8 @@ export interface Turn {
   /** The place in a trace that its message came with; absent where it begins a trace of its own. */
   readonly traceparent?: string;
   readonly input: Content;
+  /** The mark of the request from which another agent wrote the message; absent if it is empty. */
+  readonly inputMark?: Mark;
   readonly replyTo?: string;
   /** The agent that the message names as its addressee. */
   readonly to?: string;
@@ -64,6 +67,8 @@ export interface Turn {
   readonly waiting?: number;
   /** The note for the model on the other turns that were active when the cycle began. Absent = there was none. */
   readonly besides?: string;
+  /** The mark of the note; absent if it is empty. */
+  readonly besidesMark?: Mark;
   /** Numbers of the finished turns of other agents that the cycle is told of, ascending. Absent = none. */
   readonly said?: readonly number[];
   /** The model's provider found the request too long: the history is cut to half. */
@@ -80,6 +85,12 @@ export interface Turn {
   readonly assembly?: Assembly;
   /** The provider's request that the context hook gave for this cycle. Removed when the turn ends. */
   readonly request?: JsonObject;
+  /** The mark of that request. */
+  readonly requestMark?: Mark;
+  /** The origins of the sources in the requests that the turn has made, as in `RequestMark`; absent if there are none. */
+  readonly mark?: Mark;
+  /** As in `RequestMark`. Removed when the turn ends. */
+  readonly echoes?: Mark;
   /** The memories that the cycle was told of. Absent where the agent has none, or before the cycle has asked. */
   readonly told?: Told;
   /** The memories that earlier cycles of the turn were told of. */
@@ -167,6 +178,8 @@ export interface RepliedMessage {
   readonly by?: Caller;
   /** At most `MAX_QUOTED_LENGTH`. */
   readonly text: string;
+  /** The mark of the text; absent if it is empty. */
+  readonly mark?: Mark;
 }
 
 /** The members of a turn that its user's message sets. */
@@ -181,6 +194,7 @@ export type TurnRequest = Pick<
   | "correlationId"
   | "traceparent"
   | "input"
+  | "inputMark"
   | "replyTo"
   | "to"
   | "replied"
@@ -237,6 +251,9 @@ export interface Reply {
   readonly native?: NativeReply;
   /** The reply was cut off: the turn was stopped or failed while it streamed. The text is what was shown. */
   readonly stopped?: true;
+  /** The origins that the reply inherits, and the other origins in its request, as in `RequestMark`. */
+  readonly mark?: Mark;
+  readonly echoes?: Mark;
   readonly at: number;
 }
 

@@ -1,11 +1,14 @@
 /** Checks of messages and tool results against the turns of their conversation, and the answer to an accepted message. */
 
+import { markMember } from "../../../model/mark.ts";
 import { messageId, resolveId, turnId } from "../../../protocol/ids.ts";
 import type { StartedTurn } from "../../../protocol/signals.ts";
 import { plainText } from "../../../shared/content.ts";
+import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
 import { MAX_QUOTED_LENGTH } from "../core/limits.ts";
+import { markOfText } from "../core/marks.ts";
 import type { Operation } from "../core/operation.ts";
 import type { UserMessage } from "../core/signals.ts";
 import type { ConversationIdentity } from "../core/state.ts";
@@ -36,12 +39,19 @@ export function repliedMessage(
   const quoted = (text: string) => text.slice(0, MAX_QUOTED_LENGTH).toWellFormed();
   if (found?.item === 0) {
     const { caller: by, input } = found.turn;
-    return { role: by.type === "agent" ? "agent" : "user", by, text: quoted(plainText(input)) };
+    const role = by.type === "agent" ? "agent" : "user";
+    return { role, by, text: quoted(plainText(input)), ...markMember(markOfText(found.turn)) };
   }
   const reply = found && agentReplies(found.turn).find(({ item }) => item === found.item);
   if (reply) {
     const by = { type: "agent", agentId: found.turn.agentId, turnId: turnId(found.turn) } as const;
-    return { role: "agent", ...(agents.length === 1 ? {} : { by }), text: quoted(reply.text) };
+    const { mark } = reply;
+    return {
+      role: "agent",
+      ...(agents.length === 1 ? {} : { by }),
+      text: quoted(reply.text),
+      ...defined({ mark }),
+    };
   }
   throw new DramatisError("INVALID_INPUT", `This conversation has no message "${id}" to reply to.`, {
     errors: [{ path: "/replyToMessageId", message: "Must be the id of a message of this conversation." }],

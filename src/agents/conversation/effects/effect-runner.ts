@@ -169,11 +169,10 @@ export class EffectRunner {
       return { type: "conversation.tool.completed", turn: n, item, attempt, result };
     };
     try {
-      const given = effect.kind === "assembly" ? effect.turn : this.ports.finished(effect.n);
-      const found =
-        effect.kind === "assembly" ? await recalled(this.ports, record, given, signal) : undefined;
+      const read = effect.kind === "assembly" ? effect.turn : this.ports.finished(effect.n);
+      const found = effect.kind === "assembly" ? await recalled(this.ports, record, read, signal) : undefined;
       const told = defined({ told: found?.told });
-      const turn: Turn = { ...given, ...told };
+      const turn: Turn = { ...read, ...told };
       const { contextAssembly, memoryExtraction } = chainOf(record, turn.agentId);
       const hook = effect.kind === "assembly" ? contextAssembly : memoryExtraction;
       if (hook === undefined) throw new Error("The agent has no such hook.");
@@ -182,7 +181,7 @@ export class EffectRunner {
         report(ended(refusal));
         return;
       }
-      const input =
+      const { input, mark } =
         effect.kind === "assembly"
           ? assemblyInput(record, turn, this.ports.history(turn), found?.memories)
           : extractionInput(
@@ -190,10 +189,12 @@ export class EffectRunner {
               turn,
               await offered(this.ports, record, turn, { operationId: operationId(turn, run.item), signal }),
             );
+      const given = { ...told, mark };
       const batch = new ToolBatch({
         record,
         turn,
-        onResults: ([first, ...others]) => report({ ...first, ...told }, ...others),
+        mark,
+        onResults: ([first, ...others]) => report({ ...first, ...given }, ...others),
         onProgress: () => undefined,
       });
       const followed = batch.followHook(hook, hookOperation(turn, hook, run, input), signal);

@@ -1,5 +1,6 @@
 /** The inputs of hooks. */
 import { hookInput } from "../../../library/hook-inputs.ts";
+import { joinedMarks, type Mark, markOfRequest } from "../../../model/mark.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import { turnId } from "../../../protocol/ids.ts";
 import type { OfferedMemory } from "../../../protocol/memory.ts";
@@ -7,9 +8,16 @@ import type { ShownMemory } from "../../../protocol/tool-memory.ts";
 import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { markOfTurn } from "../core/marks.ts";
 import { baseContext } from "../core/planning/context.ts";
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
 import { finalReply, operationsOf, type Turn } from "../core/turn.ts";
+
+/** The input of a hook, and its mark. */
+interface HookInput {
+  input: JsonObject;
+  mark: Mark;
+}
 
 /** Returns the input of a context hook. `history` is the window of the session that the cycle sees; `memories` are those that its agent recalls. */
 export function assemblyInput(
@@ -17,13 +25,16 @@ export function assemblyInput(
   turn: Turn,
   history: readonly ContextMessage[],
   memories?: readonly ShownMemory[],
-): JsonObject {
+): HookInput {
   const { modelProfile } = chainOf(record, turn.agentId);
   const { apiKeySecret: _key, fallbacks: _fallbacks, ...profile } = modelProfile.definition;
   const { systemInstructions, tools, toolChoice, output } = baseContext(record, [], turn);
   const first = history.findIndex(({ role }) => role === "user");
   const summary = history.slice(0, first === -1 ? history.length : first);
-  return hookInput("contextAssembly", {
+  const { mark, echoes } = markOfRequest(history);
+  const { replied, besidesMark } = turn;
+  const replyTo = replied && { role: replied.role, text: replied.text, ...defined({ by: replied.by }) };
+  const input = hookInput("contextAssembly", {
     conversation_id: record.id,
     turn_id: turnId(turn),
     user_message: turn.input,
@@ -33,11 +44,12 @@ export function assemblyInput(
     tool_definitions: tools,
     system_instructions: systemInstructions,
     active_turns: turn.assembly?.others ?? [],
-    reply_to: turn.replied,
+    reply_to: replyTo,
     output,
     tool_choice: toolChoice === "auto" ? undefined : toolChoice,
     memories,
   });
+  return { input, mark: joinedMarks(mark, echoes, replied?.mark, besidesMark, markOfTurn(turn)) };
 }
 
 /** Returns the messages by turns, each of which begins with its user's. */
@@ -55,7 +67,7 @@ export function extractionInput(
   record: ConversationIdentity,
   turn: Turn,
   memories?: readonly OfferedMemory[],
-): JsonObject {
+): HookInput {
   const moves = turn.replies.flatMap(({ text, reasoning }, index) => {
     const said = defined({ reasoning, text: text === "" ? undefined : text });
     const operations = operationsOf(turn, index);
@@ -66,7 +78,7 @@ export function extractionInput(
       return { ...(place === 0 ? said : {}), tool_call: { id, name, input }, tool_result };
     });
   });
-  return hookInput("memoryExtraction", {
+  const input = hookInput("memoryExtraction", {
     conversation_id: record.id,
     turn_id: turnId(turn),
     caller: turn.caller,
@@ -79,4 +91,5 @@ export function extractionInput(
     time_zone: chainOf(record, turn.agentId).persona.definition.memory?.timeZone,
     memories,
   });
+  return { input, mark: markOfTurn(turn) };
 }

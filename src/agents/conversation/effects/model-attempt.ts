@@ -16,6 +16,7 @@ import type { ModelContext } from "../../../model/context.ts";
 import type { ModelError } from "../../../model/error.ts";
 import type { AdapterLookup } from "../../../model/format-adapter.ts";
 import type { ModelGateway } from "../../../model/gateway.ts";
+import { type Mark, markOfRequest, type RequestMark } from "../../../model/mark.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
 import { MODEL_TIMEOUT_MS } from "../../../model/profile.ts";
@@ -52,6 +53,8 @@ export interface AttemptRequest {
   /** The provider's request in the place of `base`, as a context hook gave it. */
   assembled?: JsonObject;
   moves: readonly ContextMessage[];
+  /** The mark of `assembled`. */
+  mark?: Mark;
 }
 
 export interface AttemptInput {
@@ -83,6 +86,7 @@ export async function performAttempt(
   const observed: Partial<AttemptFacts> = {};
   let startedAt = clock.now();
   let sent: AttemptRequest | undefined;
+  let mark: RequestMark = {};
   let received = "";
   let streamed = false;
   let isOver = false;
@@ -97,6 +101,7 @@ export async function performAttempt(
   };
   const facts = (isCharged = true, isWhole = false): AttemptFacts => ({
     ...observed,
+    ...mark,
     ...defined({ estimate: isCharged ? estimate(isWhole) : undefined }),
     startedAt,
     finishedAt: clock.now(),
@@ -165,6 +170,7 @@ export async function performAttempt(
     if (wait > 0) await clock.sleep(wait, signal);
     startedAt = clock.now();
     const made = request();
+    mark = markOfRequest([...made.base.messages, ...made.moves], made.mark);
     // Attachments or a gateway that never answer must not hold up the work for ever.
     if (mediaBudget !== undefined && made.base.messages.some(({ parts }) => parts !== undefined))
       await reserve(made.base.messages, mediaBudget);

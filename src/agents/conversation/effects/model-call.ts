@@ -41,7 +41,8 @@ export async function performModelCall(
     const { request: assembled } = turn;
     if (assembled !== undefined) {
       const base = { ...baseContext(record, [], turn), messages: [] };
-      return { base, assembled, moves: sentMoves(chain, profile, turn, []) };
+      const moves = sentMoves(chain, profile, turn, []);
+      return { base, assembled, moves, ...defined({ mark: turn.requestMark }) };
     }
     const base = baseContext(record, read(history), turn, read(said));
     return { base, moves: sentMoves(chain, profile, turn, base.messages) };

@@ -2,6 +2,7 @@
 import { taskTarget } from "../../../library/agent-tool.ts";
 import { formatReference, parseReference } from "../../../library/reference.ts";
 import { fromStored } from "../../../library/stored-tool.ts";
+import type { Mark } from "../../../model/mark.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { PinnedHook, VersionChain } from "../../../protocol/definitions.ts";
 import type { TaskExecutor, ToolInvocation } from "../../../protocol/executor-api.ts";
@@ -14,6 +15,7 @@ import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { type BatchCall, CallBatch, type CallEnd } from "../../base/calls/call-batch.ts";
 import { calledMemory } from "../core/called-memory.ts";
 import { userOf, workflowOf } from "../core/called-workflow.ts";
+import { markOfCall } from "../core/marks.ts";
 import type { Operation } from "../core/operation.ts";
 import { pathTo } from "../core/planning/call-guards.ts";
 import { targetInput } from "../core/planning/tool-call.ts";
@@ -31,6 +33,8 @@ export interface ToolReports {
 export interface ToolBatchInput extends ToolReports {
   record: ConversationIdentity;
   turn: Turn;
+  /** The mark of what a hook is given; of an operation, its reply decides. */
+  mark?: Mark;
 }
 
 export class ToolBatch {
@@ -68,7 +72,7 @@ export class ToolBatch {
   }
 
   #callOf(operation: Operation): BatchCall {
-    const { record, turn } = this.input;
+    const { record, turn, mark = markOfCall(turn, operation.reply) } = this.input;
     const { item, attempt, toolCallId, name, effect, timeoutMs, reserved: allowance } = operation;
     const hook = this.#hooks.get(operation);
     return {
@@ -78,8 +82,8 @@ export class ToolBatch {
         ...(hook === undefined
           ? invocationOf(chainOf(record, turn.agentId), operation)
           : hookInvocation(hook, operation)),
-        ...defined({ allowance, workflow: calledWorkflow(record, turn, operation, hook) }),
-        ...calledMemory(record, turn),
+        ...defined({ allowance, workflow: calledWorkflow(record, turn, operation, { hook, mark }) }),
+        ...calledMemory(record, turn, mark),
         timeoutMs,
         context: { ...callContext(record, turn), traceparent: operationTraceparent(turn, item) },
       }),
@@ -114,7 +118,7 @@ function calledWorkflow(
   record: ConversationIdentity,
   turn: Turn,
   operation: Pick<Operation, "tool" | "reply" | "item" | "attempt">,
-  hook: PinnedHook | undefined,
+  { hook, mark }: { hook: PinnedHook | undefined; mark: Mark },
 ): ToolInvocation["workflow"] {
   const { agentId } = turn;
   const pinned = hook?.workflow;
@@ -131,7 +135,7 @@ function calledWorkflow(
     origin: {
       ...{ conversationId: record.id, turnId: turnId(turn), agentId },
       ...{ operationId: operationId(turn, item), attempt },
-      ...calledMemory(record, turn),
+      ...calledMemory(record, turn, mark),
     },
   };
 }

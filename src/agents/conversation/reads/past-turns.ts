@@ -7,12 +7,14 @@
  * PAST-3  A page reads a bounded number of rows, whatever the history.
  */
 import { estimateTokens } from "../../../memory/session/tokens.ts";
+import { joinedMarks, markMember } from "../../../model/mark.ts";
 import { turnId } from "../../../protocol/ids.ts";
 import type { PastTurn, PastTurns, PastTurnsRequest } from "../../../protocol/tool-memory.ts";
 import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { shorten } from "../../../shared/text.ts";
 import { toIso } from "../../../shared/time.ts";
+import { markOfText } from "../core/marks.ts";
 import { finalReply, type Turn } from "../core/turn.ts";
 import type { TurnFacts } from "../store/turn-reading.ts";
 
@@ -64,8 +66,9 @@ export function readPastTurns(
 
 function pastTurn(turn: Turn, tokens: number): PastTurn {
   const { createdAt, input, operations } = turn;
+  const last = finalReply(turn);
   const limit = (tokens * CHARACTERS_PER_TOKEN) / 2;
-  const [message, answer = ""] = [plainText(input), finalReply(turn)?.text];
+  const [message, answer = ""] = [plainText(input), last?.text];
   const isShortened = message.length > limit || answer.length > limit;
   const tools = operations.map(({ name }) => name);
   return {
@@ -74,6 +77,7 @@ function pastTurn(turn: Turn, tokens: number): PastTurn {
     message: shorten(message, limit),
     ...(answer === "" ? {} : { answer: shorten(answer, limit) }),
     ...(tools.length === 0 ? {} : { tools: tools.slice(0, 20) }),
+    ...markMember(joinedMarks(markOfText(turn), last?.mark)),
     ...(isShortened ? { shortened: true as const } : {}),
   };
 }

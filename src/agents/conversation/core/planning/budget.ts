@@ -16,6 +16,7 @@ import { compactionProfile, contextTokens, profileAt } from "../../../../library
 import type { ModelProfile } from "../../../../model/profile.ts";
 import { type Amounts, addAmounts, amountsOf, maxOutputTokens, NOTHING } from "../../../../model/spending.ts";
 import { AMOUNT, amountOf, type Budget, type BudgetExcess, inUnits } from "../../../../protocol/budget.ts";
+import { defined } from "../../../../shared/defined.ts";
 import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { runningExtractions } from "../hooks.ts";
@@ -83,7 +84,7 @@ function reserve(
   const { facts, shown } = input.inProgress?.(turn) ?? { shown: "" };
   // The text of an earlier attempt was withdrawn. That of a paused reply was not.
   const isShown = facts !== undefined || turn.paused !== undefined;
-  const quiet = { ...input, inProgress: () => ({ shown: isShown ? shown : "" }) };
+  const quiet = { ...input, inProgress: () => ({ shown: isShown ? shown : "", ...defined({ facts }) }) };
   return [
     ...(facts === undefined
       ? []

@@ -93,9 +93,11 @@ export function failTurn(
   error: ErrorData,
   input: PlanInput,
 ): Extract<AgentDecision, { type: "FAIL_TURN" }> {
-  const { shown } = progressOf(turn, input);
+  const { shown, facts } = progressOf(turn, input);
   const kept = shown.slice(0, wholeLength(shown, MAX_SHOWN_LENGTH));
-  return { type: "FAIL_TURN", turn: turn.n, error, ...(kept.trim() === "" ? {} : { shown: kept }) };
+  const { mark, echoes } = facts ?? {};
+  const text = kept.trim() === "" ? {} : { shown: kept, mark: defined({ mark, echoes }) };
+  return { type: "FAIL_TURN", turn: turn.n, error, ...text };
 }
 
 function progressOf({ call, ...turn }: Turn, { inProgress }: PlanInput): CallInProgress {

@@ -12,6 +12,7 @@
  * HOOK-6  A stop aborts the hook of its turn; a stop of the conversation also its extractions.
  */
 import { z } from "zod";
+import { joinedMarks } from "../../../../model/mark.ts";
 import type { PinnedHook } from "../../../../protocol/definitions.ts";
 import type { ToolResult } from "../../../../protocol/executor-api.ts";
 import { defined } from "../../../../shared/defined.ts";
@@ -71,13 +72,21 @@ export function planAssembly(
   ended: ToolCompleted,
   input: PlanInput,
 ): AgentDecision[] {
-  const { item, attempt, result, told } = ended;
+  const { item, attempt, result, told, mark } = ended;
   const { n, assembly, agentId } = turn;
   if (assembly?.item !== item || assembly.attempt !== attempt) return [];
   const charge = chargeEnd(state, "contextAssembly", { ...assembly, turn: n, agentId }, ended, input);
   const error = failureOf(result) ?? requestProblem(state, result.result);
   if (error === null && isJsonObject(result.result))
-    return [...charge, { type: "ASSEMBLED", turn: n, request: result.result, ...defined({ told }) }];
+    return [
+      ...charge,
+      {
+        ...{ type: "ASSEMBLED", turn: n, request: result.result },
+        // Like a tool, a hook may bring content from anywhere.
+        mark: joinedMarks(mark, ["tool"]),
+        ...defined({ told }),
+      },
+    ];
   const failed = afterFailure(state, turn, error ?? { code: "EXECUTION_FAILED", message: "" }, input);
   return [...charge, ...failed];
 }

@@ -18,6 +18,7 @@ import { defined } from "../../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import { callMessageOf } from "../call-envelopes.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
+import { markOfCall } from "../marks.ts";
 import type { Operation } from "../operation.ts";
 import type { AgentInvited, Join } from "../signals.ts";
 import { type ConversationState, chainOf, takesPart } from "../state.ts";
@@ -68,7 +69,7 @@ function join(
       state,
       turn,
       { type: "conversation.participant.add", caller, participant, ...invitation, handoff },
-      { agentId, content, traceparent },
+      { agentId, content, traceparent, inputMark: markOfCall(turn, operation.reply) },
       input,
     );
     return [

@@ -31,7 +31,7 @@ export function planJoin(
   signal: Join,
   input: Pick<PlanInput, "turns"> = {},
 ): AgentDecision[] {
-  const { participant, agent, announcement, handoff, caller: by } = signal;
+  const { participant, agent, announcement, caller: by } = signal;
   const { record, budget } = state;
   checkOpen(state);
   if (takesPart(record, participant)) return [];
@@ -49,7 +49,7 @@ export function planJoin(
     if (budget !== undefined) checkPrices(agent.chain, budget);
   }
   return [
-    { ...joins, ...(known || agent === undefined ? {} : handOver(state, agent, handoff, input)) },
+    { ...joins, ...(known || agent === undefined ? {} : handOver(state, agent, signal, input)) },
     ...(announcement === undefined ? [] : [{ type: "SEND" as const, envelope: announcement }]),
   ];
 }

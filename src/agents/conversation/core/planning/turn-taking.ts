@@ -11,6 +11,7 @@
  *         calls may use up; if that turn goes on, it keeps a part. It waits its place in a queue, and interrupts nothing.
  */
 import { checkPrices } from "../../../../library/prices.ts";
+import { joinedMarks, type Mark } from "../../../../model/mark.ts";
 import { addAmounts } from "../../../../model/spending.ts";
 import { AMOUNT, amountOf, BUDGET_LIMITS, type Budget, inUnits } from "../../../../protocol/budget.ts";
 import { MAX_TURN_NUMBER, messageId, turnId } from "../../../../protocol/ids.ts";
@@ -54,10 +55,11 @@ export function planMentions(
   const goesOn = backgroundOperations(turn).length > 0;
   const budget = turnBudgetLeft(state, withAttempt(turn, record), asked.length + (goesOn ? 1 : 0));
   const message = messageId(turn, turn.call.item);
+  const inputMark = joinedMarks(turn.mark, record.facts.mark);
   const started = startTurns(
     state,
     turn,
-    asked.map((agentId) => ({ agentId, content: text, message, ...defined({ budget }) })),
+    asked.map((agentId) => ({ agentId, content: text, message, inputMark, ...defined({ budget }) })),
     { ...input, isCallerOver: true },
   );
   if (!goesOn || turn.budget === undefined || budget === undefined) return started;
@@ -88,6 +90,8 @@ function askedIn({ record }: ConversationState, { agentId }: Turn, text: string)
 export interface Call {
   agentId: string;
   content: Content;
+  /** As in `Turn`. */
+  inputMark?: Mark;
   message?: string;
   budget?: Budget;
   /** The place in the trace that the turn has; that of the turn which calls when absent. */
@@ -114,7 +118,7 @@ export function startTurns(
   let length = activeLength(state);
   let n = state.turns;
   let isHeld = isQueueHeld(state, isCallerOver ? turn.n : undefined);
-  for (const { agentId, content, message, budget, traceparent, by: run, invited } of calls) {
+  for (const { agentId, content, inputMark = [], message, budget, traceparent, by: run, invited } of calls) {
     const reason = refusal(state, { agentId, left, length: length + lengthOf(content), n, budget });
     if (reason !== null) {
       started.before.push({ type: "LEAVE_UNASKED", turn: turn.n, agentId, reason });
@@ -132,6 +136,7 @@ export function startTurns(
       caller: run ?? caller,
       correlationId: correlationOf(turn),
       input: content,
+      ...(inputMark.length === 0 ? {} : { inputMark }),
       exchange: { of, by, ...defined({ message }) },
       traceparent: traceparent ?? turnTraceparent(turn),
       ...defined({ budget, invited }),
