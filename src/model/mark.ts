@@ -1,5 +1,5 @@
 /**
- * The origins of content, and its mark: the origins that nobody vouches for. Pure.
+ * The origins of content, and its mark: the untrusted origins. Pure.
  *
  * MARK-1  The mark of a request is the union of the marks of its messages. The operations of a turn play no part.
  * MARK-2  A reply inherits the mark of each source in its request, because it may repeat the source. It does not inherit what an
@@ -11,9 +11,8 @@
 import type { ContextMessage } from "./messages.ts";
 
 /**
- * The kinds of origins. `user` and `agent` (its own words) are vouched for. The others are not: results of tools and clients, the words
- * of other agents and of runs (`colleague`), attachments (`document`), a history from elsewhere (`import`), and memories that are
- * tainted themselves (`memory`).
+ * The kinds of origins. `user` and `agent` (its own words) are trusted. Untrusted are results of `tool` and `client`, the words of other
+ * agents and of runs (`colleague`), attachments (`document`), a history from elsewhere (`import`), and tainted memories (`memory`).
  */
 export const ORIGINS = [
   "user",
@@ -28,7 +27,7 @@ export const ORIGINS = [
 
 export type Origin = (typeof ORIGINS)[number];
 
-/** Origins that nobody vouches for, each once, in the order of `ORIGINS`. The mark of trusted content is empty. */
+/** Untrusted origins, each once, in the order of `ORIGINS`. The mark of trusted content is empty. */
 export type Mark = readonly Origin[];
 
 /** The mark of a request. Absent members are empty. */

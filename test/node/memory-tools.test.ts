@@ -1,10 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { calledMemory, memoryUser } from "../../src/agents/conversation/core/called-memory.ts";
-import type { Operation } from "../../src/agents/conversation/core/operation.ts";
 import type { Turn } from "../../src/agents/conversation/core/turn.ts";
 import { readPastTurns } from "../../src/agents/conversation/reads/past-turns.ts";
 import { memoryFor } from "../../src/agents/executor/memory.ts";
-import { builtIn } from "../../src/library/built-in.ts";
 import { definePersona } from "../../src/library/define.ts";
 import { MEMORY_TOOLS } from "../../src/library/memory/memory-tools.ts";
 import { memoryScope } from "../../src/library/memory/scope.ts";

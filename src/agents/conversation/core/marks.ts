@@ -1,9 +1,9 @@
 /**
  * The marks of the parts of a turn. Pure.
  *
- * RECALL-8  What a turn, a hook or an extraction writes to memory is tainted if and only if the request that it came from has content
- *           which nobody vouches for: results and errors of tools that are not those of memory, of clients and of other agents, attachments, the words of
- *           other agents, a history from elsewhere, or tainted memories.
+ * RECALL-8  A memory that a turn, a hook or an extraction writes is tainted if and only if its request has untrusted content. Untrusted
+ *           are results and errors of tools, of clients and of other agents, words of other agents, attachments, an imported history,
+ *           and tainted memories. The tools of memory add no mark of their own.
  */
 import { builtIn } from "../../../library/built-in.ts";
 import { hasMedia, joinedMarks, type Mark, storedMark, wholeMark } from "../../../model/mark.ts";
@@ -30,7 +30,7 @@ export function markOfResult(
 ): Mark {
   const { tool, target, status, approval, result } = operation;
   const isUnanswered = result === undefined || status === "cancelled";
-  // The platform says so, and not the tool.
+  // The platform wrote the result.
   if (isUnanswered || (approval !== undefined && approval.outcome !== "approved")) return [];
   if (target === "client") return ["client"];
   if (target === "agent") return ["colleague"];
@@ -39,7 +39,7 @@ export function markOfResult(
   return tool.library === builtIn.id ? markOfBuiltIn(tool.id, operation) : ["tool"];
 }
 
-/** Returns the mark of what a tool of the platform answers: the marks of the content that it quotes. */
+/** Returns the mark of the result of a tool of the platform: the marks of the content that it quotes. */
 function markOfBuiltIn(id: string, operation: Pick<Operation, "tool" | "result">): Mark {
   switch (id) {
     case "remember":
@@ -54,7 +54,7 @@ function markOfBuiltIn(id: string, operation: Pick<Operation, "tool" | "result">
   }
 }
 
-/** Returns the mark of what a turn has: its message, its replies, its results, and the memories that it was told of. */
+/** Returns the mark of the content of a turn: its message, its replies, its results, and the memories in its notes. */
 export function markOfTurn({
   mark,
   operations,

@@ -398,7 +398,7 @@ function marksAfter(turn: Turn, { mark, echoes }: RequestMark): RequestMark {
   return { ...marks, ...(left.length === 0 ? {} : { echoes: left }) };
 }
 
-/** Returns what a cycle is told of other turns, as members. */
+/** Returns the notes of a cycle on other turns, as members. */
 function toldMembers({ besides, besidesMark, said }: CycleNotes): Partial<Turn> {
   return defined({ besides, besidesMark, said });
 }

@@ -104,7 +104,7 @@ export interface ToolCompleted {
   lost?: true;
   /** The memories that a context hook was told of. */
   told?: Told;
-  /** The mark of what a hook was given. */
+  /** The mark of the input of a hook. */
   mark?: Mark;
 }
 

@@ -33,7 +33,7 @@ export interface ToolReports {
 export interface ToolBatchInput extends ToolReports {
   record: ConversationIdentity;
   turn: Turn;
-  /** The mark of what a hook is given; of an operation, its reply decides. */
+  /** The mark of the input of a hook. The mark of an operation is that of its reply's request. */
   mark?: Mark;
 }
 

@@ -144,7 +144,7 @@ function besides(state: ConversationState, n: number): MarkedText | undefined {
   return { text, mark: joinedMarks(...told.map(markOfDescription)) };
 }
 
-/** Returns the mark of what is told of a turn: its message, its calls, and the errors of those that failed. */
+/** Returns the mark of the description of a turn: its message, its calls, and the errors of failed calls. */
 function markOfDescription(turn: Turn): Mark {
   const failed = turn.operations.filter(
     ({ effect, result }) => effect !== "pure" && result?.success === false,
