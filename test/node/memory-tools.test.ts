@@ -9,6 +9,7 @@ import { memoryScope } from "../../src/library/memory/scope.ts";
 import { completePersona } from "../../src/library/persona.ts";
 import { estimateTokens } from "../../src/memory/session/tokens.ts";
 import type { Memory, MemoryApi, MemoryReader, MemoryWriter } from "../../src/protocol/memory.ts";
+import type { ToolMemory } from "../../src/protocol/tool-memory.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
 import { PLAIN_CHAIN, recordOf } from "../support/records.ts";
@@ -149,6 +150,46 @@ const TURN = {
   replies: [],
   operations: [],
 } as unknown as Turn;
+
+describe("MEMTOOL-6 a call that writes", () => {
+  const tainted = { id: "mem_1", version: 1, tainted: true } as Memory;
+  const trusted = { id: "mem_2", version: 1 } as Memory;
+  const page = { turnId: "turn_1", at: "2026-01-01T00:00:00Z", message: "Read it." };
+  const READS: Record<string, (memory: ToolMemory) => Promise<unknown>> = {
+    search: (memory) => memory.search({ query: "x" }),
+    read: (memory) => memory.read("mem_1"),
+    list: (memory) => memory.list(),
+    pastTurns: (memory) => memory.pastTurns(),
+  };
+
+  test.each(Object.entries(READS))(
+    "is tainted once it has read something tainted by `%s`",
+    async (_, read) => {
+      for (const isTainted of [false, true]) {
+        const found = isTainted ? tainted : trusted;
+        const writers: MemoryWriter[] = [];
+        // SAFETY: these calls use these methods only.
+        const agent = {
+          writeMemories: async (writer: MemoryWriter) => {
+            writers.push(writer);
+            return { ok: true, value: [trusted] };
+          },
+          searchMemories: async () => ({ ok: true, value: { matches: [{ memory: found }] } }),
+          readMemory: async () => ({ ok: true, value: found }),
+          listMemories: async () => ({ ok: true, value: { items: [found] } }),
+        } as unknown as MemoryApi;
+        const turns = [isTainted ? { ...page, mark: ["tool" as const] } : page];
+        const pastTurns = async () => ({ ok: true as const, value: { turns } });
+        const call = { context: CONTEXT, memory: { scope: "agent" as const } };
+        const memory = memoryFor({ agent: async () => agent, pastTurns }, call);
+        await memory.write([{ content: "Before." }]);
+        await read(memory);
+        await memory.write([{ content: "After." }]);
+        expect(writers.map((writer) => writer.tainted === true)).toEqual([false, isTainted]);
+      }
+    },
+  );
+});
 
 describe("the rights of a turn", () => {
   test("RECALL-1 are those of its user; where several could be meant, of nobody", () => {

@@ -2,6 +2,7 @@
  * The memory of a call's agent, by RPC to the agent's actor.
  *
  * MEMTOOL-5  A call of an agent without memory reaches none, and neither does a call that no agent makes.
+ * MEMTOOL-6  After a call has read a tainted memory or a marked turn, its writes are tainted.
  */
 import { ToolError } from "../../library/tool-error.ts";
 import type { MemoryApi, MemoryReader, MemoryWriter } from "../../protocol/memory.ts";
@@ -32,13 +33,19 @@ export interface MemoryCall {
 
 /** Returns the memory that a call may use. All ids come from the call's context. */
 export function memoryFor(ports: MemoryPorts, { context, memory }: MemoryCall): ToolMemory {
+  let isTainted = memory?.tainted === true;
+  /** Notes what the call has read (MEMTOOL-6). */
+  const noted = <Value>(value: Value, isMarked: boolean): Value => {
+    isTainted ||= isMarked;
+    return value;
+  };
   /** Returns the agent, and the rights of the call. Throws `ToolError` where there are none (MEMTOOL-5). */
   const rights = async () => {
     const turn = context.runId === undefined ? context : memory?.turn;
     if (turn === undefined) throw new ToolError(NO_AGENT, { code: "INVALID_INPUT" });
     if (memory === undefined) throw new ToolError(NO_MEMORY, { code: "PERMISSION_DENIED" });
     const { agentId, conversationId, turnId } = turn;
-    const { scope, userId, tainted } = memory;
+    const { scope, userId } = memory;
     const reader: MemoryReader = { scope, conversationId, ...defined({ userId }) };
     const writer: MemoryWriter = {
       reader,
@@ -48,7 +55,7 @@ export function memoryFor(ports: MemoryPorts, { context, memory }: MemoryCall): 
           : { kind: "run", runId: context.runId },
       subject: { conversationId, ...defined({ userId }) },
       sources: [{ conversationId, turnId }],
-      ...defined({ tainted }),
+      ...(isTainted ? { tainted: true } : {}),
     };
     return { agent: await ports.agent(context.tenant, agentId), agentId, turnId, reader, writer };
   };
@@ -59,15 +66,24 @@ export function memoryFor(ports: MemoryPorts, { context, memory }: MemoryCall): 
     },
     async search(query) {
       const { agent, reader } = await rights();
-      return unwrap(await agent.searchMemories(reader, query));
+      const found = unwrap(await agent.searchMemories(reader, query));
+      return noted(
+        found,
+        found.matches.some((match) => match.memory.tainted === true),
+      );
     },
     async read(id) {
       const { agent, reader } = await rights();
-      return unwrap(await agent.readMemory(reader, id));
+      const found = unwrap(await agent.readMemory(reader, id));
+      return noted(found, found.tainted === true);
     },
     async list(options) {
       const { agent, reader } = await rights();
-      return unwrap(await agent.listMemories(reader, options));
+      const page = unwrap(await agent.listMemories(reader, options));
+      return noted(
+        page,
+        page.items.some(({ tainted }) => tainted === true),
+      );
     },
     async update(id, change) {
       const { agent, writer } = await rights();
@@ -84,7 +100,11 @@ export function memoryFor(ports: MemoryPorts, { context, memory }: MemoryCall): 
     async pastTurns(options = {}) {
       const { agentId, turnId } = await rights();
       if (context.runId !== undefined) throw new ToolError(NO_TURNS, { code: "PERMISSION_DENIED" });
-      return unwrap(await ports.pastTurns(context, { ...options, agentId, turnId }));
+      const page = unwrap(await ports.pastTurns(context, { ...options, agentId, turnId }));
+      return noted(
+        page,
+        page.turns.some(({ mark }) => mark !== undefined),
+      );
     },
   };
 }
