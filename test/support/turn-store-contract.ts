@@ -11,6 +11,7 @@ import { openOperations, type Turn } from "../../src/agents/conversation/core/tu
 import { turnEvents } from "../../src/agents/conversation/core/turn-events.ts";
 import { ConversationDatabase } from "../../src/agents/conversation/store/conversation-database.ts";
 import { LongText } from "../../src/memory/session/long-text.ts";
+import type { RequestMark } from "../../src/model/mark.ts";
 import type { SqlDatabase, SqlValue } from "../../src/ports/sql-database.ts";
 import { CostCounter, countingDatabase } from "./counting.ts";
 import type { Ports, WithPorts } from "./port-contract.ts";
@@ -178,7 +179,9 @@ class Turns {
       toolCalls: [],
       native: [{ type: "block" as const, value: { data: this.#text(native) } }],
     };
-    const facts = { startedAt: this.#now, finishedAt: this.#now + 5, requestId: this.#text(9) };
+    const marks: RequestMark = one.calls.length > 0 ? { mark: ["tool"], echoes: ["memory"] } : {};
+    const measured = { startedAt: this.#now, finishedAt: this.#now + 5, requestId: this.#text(9) };
+    const facts = { ...measured, ...marks };
     const attempt: AgentDecision = { type: "RECORD_ATTEMPT", turn: n, facts, category: "none", isLast: true };
     if (one.end === "answer") {
       return [attempt, { type: "APPEND_MESSAGE", turn: n, reply }, { type: "COMPLETE_TURN", turn: n }];

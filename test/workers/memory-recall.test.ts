@@ -286,6 +286,40 @@ describe("recall", () => {
     expect(items.map(({ tainted }) => tainted)).toEqual([true, true]);
   });
 
+  test.each([
+    ["double", { n: 2 }],
+    ["fails", { key: "taint", retriable: false }],
+  ])(
+    "RECALL-8 what `%s` said in an earlier turn taints a memory, also for other conversations",
+    async (call, input) => {
+      const agent = await createAgent({
+        identity,
+        memory: { scope: "agent", recall: { minRelevance: 0 } },
+        tools: { toolIds: [`test/${call}`] },
+      });
+      const conversation = await createConversation(agent);
+      const remember: Script["replies"] = [
+        [{ call: "remember", input: { content: FACT } }],
+        [{ text: "I keep it." }],
+      ];
+      await ask(conversation, "Please keep it.", remember);
+      const before = unwrap(await stubOf(agent).listMemories(READER)).items;
+      expect(before).toHaveLength(1);
+      expect(before[0]).not.toHaveProperty("tainted");
+      await ask(conversation, "Go on.", [[{ call, input }], [{ text: "Done." }]]);
+      const other: Script["replies"] = [
+        [{ call: "remember", input: { content: "Ada's favourite tree is the oak." } }],
+        [{ text: "I keep it." }],
+      ];
+      await ask(conversation, "Please keep that.", other);
+      const { play } = await ask(await createConversation(agent), QUESTION);
+      const lines = (await notesOf(play))[0]?.split("\n") ?? [];
+      const tainted = lines.filter((line) => line.includes('"tainted":true'));
+      expect(tainted).toHaveLength(1);
+      expect(tainted[0]).toContain("oak");
+    },
+  );
+
   test("RECALL-5 a turn goes on without a memory that is silent, and its record says so", async () => {
     const agent = await newAgent();
     await write(agent, [{ content: FACT }]);
