@@ -165,8 +165,8 @@ describe("MEMSTORE-2 keys", () => {
       code: "IDEMPOTENCY_CONFLICT",
     });
     const other: MemoryWriter = { ...WRITER, author: { kind: "principal", subject: "bob" } };
-    const [another] = await corpus.write(other, [input]);
-    expect(another?.id).not.toBe(first?.id);
+    const [another] = await corpus.write(other, [{ ...input, content: "Bob's." }]);
+    expect(another).toMatchObject({ content: "Bob's.", version: 1 });
     await corpus.delete(WRITER, first?.id ?? "");
     await expect(corpus.write(WRITER, [input])).rejects.toMatchObject({ code: "NOT_FOUND" });
   });

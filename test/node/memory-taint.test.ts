@@ -42,7 +42,7 @@ describe("MEMTAINT-1 taint", () => {
 
 describe("MEMKEY-1 MEMKEY-2 keys of idempotency", () => {
   const tool = (userId: string, conversationId: string): MemoryWriter => ({
-    reader: { scope: "user", userId, conversationId },
+    reader: { scope: "conversation", userId, conversationId },
     author: { kind: "tool", conversationId, turnId: "turn_1" },
     subject: { userId, conversationId },
   });

@@ -62,7 +62,7 @@ describe("retention", () => {
 
   test("RETAIN-3 many memories are treated in bounded commits", async () => {
     const world = new UpkeepWorld({ retention: { episode: { days: 1, then: "delete" } } });
-    for (let batch = 0; batch < 3; batch++) await world.write(...episodes(100));
+    for (let batch = 0; batch < 3; batch++) await world.write(...episodes(100, { metadata: { batch } }));
     const largest = { rows: 0 };
     const erase = world.corpus.rows.erase.bind(world.corpus.rows);
     let inCommit = 0;
@@ -192,7 +192,7 @@ describe("consolidation", () => {
 
   test("more than one consolidation holds are joined one after another", async () => {
     const world = new UpkeepWorld(settings);
-    for (let batch = 0; batch < 5; batch++) await world.write(...episodes(100));
+    for (let batch = 0; batch < 5; batch++) await world.write(...episodes(100, { metadata: { batch } }));
     await world.pass(2 * HOUR);
     expect((await world.corpus.list(ALL, { type: "episode" })).items).toEqual([]);
     expect(world.corpus.status()).toMatchObject({ archived: 500 });

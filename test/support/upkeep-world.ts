@@ -31,6 +31,7 @@ export const DAY = 24 * HOUR;
 const AGENT = { id: "friend", tenant: "test", projectIds: ["default"] };
 /** Sees everything. */
 export const ALL: MemoryReader = { scope: "agent" };
+const AUTHOR: MemoryReader = { principal: { subject: "ann", tenant: AGENT.tenant, roles: ["author"] } };
 
 type Settings = NonNullable<Persona["memory"]>;
 
@@ -113,7 +114,7 @@ export class UpkeepWorld {
   }
 
   write(...inputs: MemoryInput[]): Promise<Memory[]> {
-    return this.corpus.write({ reader: ALL, author: { kind: "principal", subject: "ann" } }, inputs);
+    return this.corpus.write({ reader: AUTHOR, author: { kind: "principal", subject: "ann" } }, inputs);
   }
 
   /** Learns from a turn of a user, as the envelope of the conversation does. */

@@ -77,6 +77,23 @@ describe("recall", () => {
     expect(recalled).toMatchObject([{ turnId: turn.id, data: { memories: turn.memories } }]);
   });
 
+  test("SAMETEXT-1 WORDS-4 a fact that two conversations remember in other forms is one memory with two sources", async () => {
+    const agent = await newAgent({ scope: "user", recall: false });
+    const forms = ["Ada lives in the Königstraße 🏡", "ada lives in the KO\u0308NIGSTRASSE 🏡."];
+    for (const content of forms)
+      await ask(await createConversation(agent), "Please keep it.", [
+        [{ call: "remember", input: { content } }],
+        [{ text: "I keep it." }],
+      ]);
+    await write(agent, [{ content: forms[1] ?? "", subject: { userId: ADA.subject } }]);
+    const { items } = unwrap(await stubOf(agent).listMemories(READER));
+    expect(items).toMatchObject([{ content: forms[0] }]);
+    const why = unwrap(await stubOf(agent).whyMemory(READER, items[0]?.id ?? ""));
+    expect(why.sources).toHaveLength(2);
+    for (const query of ["königstrasse", "🏡"])
+      expect(unwrap(await stubOf(agent).searchMemories(READER, { query })).matches).toHaveLength(1);
+  });
+
   test("A74 the tools of memory end to end: what is forgotten is not recalled, and `history` reads older turns", async () => {
     const agent = await newAgent({ scope: "agent", recall: false });
     const conversation = await createConversation(agent);

@@ -7,6 +7,7 @@
  */
 import { z } from "zod";
 import type { OfferedMemory } from "../../protocol/memory.ts";
+import { foldText } from "../../shared/folding.ts";
 import { knownZone } from "./local-time.ts";
 
 /** Characters of the user's words, and of the agent's answer, that are read. */
@@ -87,9 +88,7 @@ function ownWords(text: string): string {
 
 /** Returns a text in a form in which two texts with the same words are equal. */
 export function foldedText(text: string): string {
-  return text
-    .normalize("NFKC")
-    .toLowerCase()
+  return foldText(text, "NFKC")
     .replace(/[\u2018\u2019]/g, "'")
     .replace(/[^\p{L}\p{N}']+/gu, " ")
     .trim();

@@ -1,5 +1,6 @@
 /** Hashes of texts, by which equal facts of one user are found, and erased ones are known again. They are salted by agent. */
 import type { KeyValue } from "../../ports/key-value.ts";
+import { foldText } from "../../shared/folding.ts";
 import { sha256Hex } from "../../shared/sha256.ts";
 import { isLong } from "./stored-memory.ts";
 
@@ -12,7 +13,7 @@ export class ContentHash {
   constructor(private readonly keyValue: KeyValue) {}
 
   /**
-   * Returns the hash of a text of a user, whatever its case, its spaces and the dot at its end. That of a long text is of the very text: its row
+   * Returns the hash of a text of a user, whatever its case, its form of Unicode, its spaces and the dot at its end. That of a long text is of the very text: its row
    * keeps an excerpt, and so the hash alone tells whether another text is the same (MEMORY-3).
    */
   async of(userId: string | null | undefined, text: string): Promise<string> {
@@ -45,9 +46,9 @@ export class ContentHash {
   }
 }
 
-/** Returns a text in one form for all ways of writing it. */
+/** Returns the form in which texts are compared: folded, with single spaces, without the mark at the end. */
 function normalised(text: string): string {
-  const spaced = text.normalize("NFKC").toLowerCase().replace(/\s+/gu, " ").trim();
+  const spaced = foldText(text).replace(/\s+/gu, " ").trim();
   let end = spaced.length;
   // A pattern that ends at the end would begin anew at each dot.
   while (end > 0 && END_MARKS.includes(spaced.charAt(end - 1))) end -= 1;

@@ -19,6 +19,7 @@ import type {
   MemoryWhy,
   MemoryWriter,
 } from "../../protocol/memory.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { type Page, type PageOptions, pageOf } from "../../shared/page.ts";
 import { validate } from "../../shared/validation.ts";
@@ -35,7 +36,7 @@ import { memoryId, numberOf } from "./memory-id.ts";
 import type { IndexResult } from "./memory-index.ts";
 import { MemoryTexts } from "./memory-texts.ts";
 import { Requests } from "./requests.ts";
-import { Rights } from "./rights.ts";
+import { Rights, type TextSubject, textSubject } from "./rights.ts";
 import {
   type CheckedFilter,
   type CheckedInput,
@@ -286,14 +287,21 @@ export class Corpus {
     const isKnown = change.content !== undefined && this.#hasText(memory, change.content, hash);
     const decided = changed(memory, change, cause, { hash, isKnown, isSame: isThere && isKnown });
     const stored = decided === null ? memory : this.rows.apply(decided, memory, vectors);
-    const { memories } = this.rows;
-    // Who says the same text again has said it, whatever else the change brings.
-    const said = isKnown && !cause.isDerived ? { said: stored.version } : {};
-    const isConfirmed = decided === null && isKnown && isOwnWord(cause);
-    if (isConfirmed && !memory.own) memories.put({ ...memory, own: true });
-    if (isKnown || decided === null)
-      for (const source of cause.sources) memories.addSource(memory.n, { ...source, ...said });
+    if (isKnown) this.#confirm(stored, cause);
+    else if (decided === null)
+      for (const source of cause.sources) this.rows.memories.addSource(memory.n, source);
     return stored;
+  }
+
+  /** Adds the sources of a text to the memory that has it already, in the current transaction. Returns that memory (SAMETEXT-1). */
+  saidAgain(
+    reader: MemoryReader,
+    text: { hash: string; subject: TextSubject; given: Partial<StoredMemory> },
+    cause: Cause,
+  ): StoredMemory | undefined {
+    const found = this.rights.withText(reader, { ...text, visible: this.visibleTo(reader) });
+    // A memory that the writer may only read gets no sources: it would go with them.
+    return found?.isOwn ? this.#confirm(found.memory, cause) : found?.memory;
   }
 
   archiveOne(memory: StoredMemory, cause: Cause): StoredMemory {
@@ -328,6 +336,16 @@ export class Corpus {
     return this.rows.apply(written(identity, input, cause), undefined, vectors);
   }
 
+  /** Notes who has said the text of a memory again. */
+  #confirm(memory: StoredMemory, cause: Cause): StoredMemory {
+    const { memories } = this.rows;
+    const confirmed = { ...memory, own: memory.own || isOwnWord(cause) };
+    if (confirmed.own !== memory.own) memories.put(confirmed);
+    const said = cause.isDerived ? {} : { said: memory.version };
+    for (const source of cause.sources) memories.addSource(memory.n, { ...source, ...said });
+    return confirmed;
+  }
+
   async #prepare(writer: MemoryWriter, input: CheckedInput): Promise<PreparedInput> {
     const subject = writer.subject ?? input.subject ?? {};
     const userId = subject.userId ?? null;
@@ -346,18 +364,17 @@ export class Corpus {
     const { input, userId, conversationId, hash, request } = prepared;
     const first = request === null ? undefined : this.rows.requests.find(request, cause.now);
     if (first !== undefined) return this.#repeated(writer.reader, first);
-    const { content, key, subject: _, idempotencyKey: __, ...fields } = input;
-    const known =
-      key === undefined
-        ? undefined
-        : this.rights.withKey(writer.reader, key, {
-            userId,
-            // Under a key without any subject is a memory of all.
-            conversationId: conversationId ?? (userId === null ? null : undefined),
-          });
+    const { content, key, subject: _, idempotencyKey: __, agentId: ___, ...fields } = input;
+    const { reader } = writer;
+    const subject = textSubject(reader, { userId, conversationId });
+    const known = key === undefined ? undefined : this.rights.withKey(reader, key, subject);
+    const { type, significance, ...facts } = fields;
+    // A model gives a text another type and significance each time.
+    const given = defined("principal" in reader ? { ...fields, key } : facts);
     const stored =
       known === undefined
-        ? this.insertOne({ userId, conversationId, hash }, input, cause, vectors)
+        ? (this.saidAgain(reader, { hash, subject, given }, cause) ??
+          this.insertOne({ userId, conversationId, hash }, input, cause, vectors))
         : this.changeOne(known, { ...fields, key, content }, cause, { hash, vectors });
     if (request !== null) this.rows.requests.put(request, stored.id, cause.now);
     return stored;

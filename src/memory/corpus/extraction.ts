@@ -6,7 +6,7 @@
  * EXTRACTED-2  An extraction changes the memories that it was offered, at the versions that it saw, and no others. It changes none that its
  *              conversation may only read, neither by their id nor by a key.
  * EXTRACTED-3  The same text of the same user is one memory with the sources of all who said it, in a persona's scope of
- *              conversations of the same conversation.
+ *              conversations of the same conversation (SAMETEXT-1).
  * EXTRACTED-4  A text that somebody erased does not come back by an extraction, and nothing is extracted from a turn that was told
  *              of a memory that was erased since.
  * EXTRACTED-5  A text that an extraction made of memories has their sources, too, and its own has not said it alone: it does not outlast what it was
@@ -21,9 +21,9 @@ import type { Corpus } from "./corpus.ts";
 import { type Cause, staleVersion } from "./decide.ts";
 import { erasedSource } from "./erased-sources.ts";
 import { Offers } from "./offers.ts";
+import { textSubject } from "./rights.ts";
 import { type CheckedOperation, checkOperation, checkSizes, type Extracted, offerSchema } from "./schemas.ts";
 import type { StoredMemory } from "./stored-memory.ts";
-import { sees } from "./visibility.ts";
 
 /** Memories that an extraction is offered, unless it asks for another number. */
 const DEFAULT_OFFER = 20;
@@ -166,34 +166,12 @@ export class Extractions {
     const cause = { ...given, isDerived: parts.length > 0 };
     const userId = body.subject.userId ?? null;
     const conversationId = body.subject.conversationId ?? null;
-    // Nobody else's words are those of a conversation without a user.
-    const isApart = body.scope === "conversation" || (body.scope === "user" && userId === null);
-    const isSubject = (memory: StoredMemory) =>
-      memory.userId === userId && (!isApart || memory.conversationId === conversationId);
-    const equals = corpus.rows.memories
-      .byHash(hash)
-      .filter(({ state, hidden }) => state === "current" && !hidden);
-    const own = equals.find((memory) => isSubject(memory) && corpus.rights.mayChange(reader, memory));
-    const equal = own ?? equals.find((memory) => sees(corpus.visibleTo(reader), memory));
-    if (equal !== undefined) {
-      // What it may only read gets no sources of it: the memory would go with them.
-      if (equal === own)
-        for (const source of cause.sources)
-          corpus.rows.memories.addSource(equal.n, {
-            ...source,
-            ...(!cause.isDerived && { said: equal.version }),
-          });
-      return { status: "unchanged", memoryId: equal.id };
-    }
+    const subject = textSubject(reader, { userId, conversationId });
+    const equal = corpus.saidAgain(reader, { hash, subject, given: {} }, cause);
+    if (equal !== undefined) return { status: "unchanged", memoryId: equal.id };
     const time = input.time ?? body.time;
     const { key, ...fields } = input;
-    const known =
-      key === undefined
-        ? undefined
-        : corpus.rights.withKey(reader, key, {
-            userId,
-            conversationId: isApart ? conversationId : undefined,
-          });
+    const known = key === undefined ? undefined : corpus.rights.withKey(reader, key, subject);
     if (known !== undefined) {
       if (parts.some(({ n }) => n > known.n)) throw newerPart();
       const after = corpus.changeOne(known, { ...fields, key, time }, cause, { hash, vectors });

@@ -4,6 +4,7 @@
  * FTS-1  No query string breaks the search: it consists of the words of the query, each quoted.
  * FTS-2  A removed text is gone from the segments of the index in the same transaction (`secure-delete`).
  * FTS-3  Words that many memories have are left out where rarer words are there, so that a search reads a bounded number of rows.
+ * FTS-5  The table takes letters and digits only, so a pictograph is in it as a character for private use.
  * FTS-4  Among few memories a word that some memory has weighs nearly as much as one that none has, so that one shared word can recall it.
  */
 import type { ActorDatabase } from "../../ports/sql-database.ts";
@@ -75,7 +76,7 @@ export class FullText {
 
   /** Adds a text under `n`, or replaces it. In the caller's transaction. */
   put(n: number, text: string): void {
-    this.#database.run(PUT, n, textTerms(text.toWellFormed()).join(" "));
+    this.#database.run(PUT, n, inTable(textTerms(text.toWellFormed()).join(" ")));
     this.#size = undefined;
   }
 
@@ -158,7 +159,14 @@ export class FullText {
 
 /** Returns a word as a phrase of FTS5. */
 export function quoted(word: string): string {
-  return `"${word.replaceAll('"', '""')}"`;
+  return `"${inTable(word).replaceAll('"', '""')}"`;
+}
+
+/** Returns words as the table has them (FTS-5). */
+function inTable(words: string): string {
+  return words.replace(PICTOGRAPH, (character) =>
+    String.fromCodePoint(PRIVATE_USE + ((character.codePointAt(0) ?? 0) & 0xffff)),
+  );
 }
 
 /** Inverse document frequency that stays above 0 for words that all have. */
@@ -181,6 +189,10 @@ function firstVarint(bytes: Uint8Array): number {
   }
   return value;
 }
+
+/** All are below U+20000, and those of the first plane and of the second have no lower 16 bits in common. */
+const PICTOGRAPH = /\p{Extended_Pictographic}|\p{Regional_Indicator}/gu;
+const PRIVATE_USE = 0xf0000;
 
 const FTS5_LEAST_WEIGHT = 1e-6;
 

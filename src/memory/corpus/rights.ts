@@ -1,8 +1,29 @@
-/** What readers may change of the memories that are stored. */
+/**
+ * What readers may change of the memories that are stored, and the memory that a text belongs to.
+ *
+ * SAMETEXT-1  A text that a current memory of the subject has is not stored again, whoever writes it: its sources become sources of that memory. An author's
+ *             text that brings a member of its own, such as a key, a time or metadata, is another memory.
+ */
 import type { MemoryReader } from "../../protocol/memory.ts";
+import { canonicalJson } from "../../shared/json.ts";
 import type { MemoryStore } from "./memory-store.ts";
-import type { StoredMemory } from "./stored-memory.ts";
-import { mayChange, readOnly } from "./visibility.ts";
+import { isFound, type StoredMemory } from "./stored-memory.ts";
+import { mayChange, readOnly, sees, type Visible } from "./visibility.ts";
+
+/** The user (`null`: none) and the conversation that a text is about: `null` for none, and `undefined` for any. */
+export interface TextSubject {
+  userId: string | null;
+  conversationId: string | null | undefined;
+}
+
+/** A text as `withText` looks for it. */
+interface SoughtText {
+  hash: string;
+  subject: TextSubject;
+  visible: Visible;
+  /** Members that the memory must have, too. */
+  given: Partial<StoredMemory>;
+}
 
 export class Rights {
   constructor(private readonly memories: MemoryStore) {}
@@ -18,15 +39,46 @@ export class Rights {
     return memory;
   }
 
-  /**
-   * Returns the memory that a text under a key belongs to: one of the user (`null`: of none) that the writer may change. With a `conversationId`
-   * it is of that conversation, with `null` of none, and with `undefined` of any.
-   */
+  /** Returns the memory that a text under a key belongs to, if the writer may change it. */
   withKey(
     reader: MemoryReader,
     key: string,
-    { userId, conversationId }: { userId: string | null; conversationId: string | null | undefined },
+    { userId, conversationId }: TextSubject,
   ): StoredMemory | undefined {
     return this.memories.byKey(key, userId, conversationId).find((memory) => this.mayChange(reader, memory));
   }
+
+  /**
+   * Returns the memory that has a text already (SAMETEXT-1): a memory of the subject that the writer may change (`isOwn`), or else a memory that the
+   * writer's conversation sees.
+   */
+  withText(
+    reader: MemoryReader,
+    { hash, subject, visible, given }: SoughtText,
+  ): { memory: StoredMemory; isOwn: boolean } | undefined {
+    const equals = this.memories.byHash(hash).filter((memory) => isFound(memory) && hasAll(memory, given));
+    const { userId, conversationId } = subject;
+    const isSubject = (memory: StoredMemory) =>
+      memory.userId === userId && (conversationId === undefined || memory.conversationId === conversationId);
+    const own = equals.find((memory) => isSubject(memory) && this.mayChange(reader, memory));
+    if (own !== undefined) return { memory: own, isOwn: true };
+    const seen = "principal" in reader ? undefined : equals.find((memory) => sees(visible, memory));
+    return seen && { memory: seen, isOwn: false };
+  }
+}
+
+/** Returns the subject of a text of a writer. The text of a conversation that has no user, or keeps its memories apart, is about that conversation. */
+export function textSubject(
+  reader: MemoryReader,
+  { userId, conversationId }: { userId: string | null; conversationId: string | null },
+): TextSubject {
+  const isApart =
+    "principal" in reader
+      ? conversationId !== null || userId === null
+      : reader.scope === "conversation" || (reader.scope === "user" && userId === null);
+  return { userId, conversationId: isApart ? conversationId : undefined };
+}
+
+function hasAll(memory: StoredMemory, given: Partial<StoredMemory>): boolean {
+  return canonicalJson({ ...memory, ...given }) === canonicalJson({ ...memory });
 }

@@ -1,19 +1,21 @@
 /**
  * Words of texts and queries. Pure.
  *
- * WORDS-1  A word is a run of letters, marks and digits, in Unicode's compatible form (NFKC) and small letters.
+ * WORDS-1  A word is a run of letters, marks and digits, folded (FOLD-1) in Unicode's compatible form (NFKC).
+ * WORDS-4  A pictograph and a flag are words. The colour of a skin and the sequence that pictographs form are not.
  * WORDS-2  Scripts without spaces between words, and Korean, count by characters: a text has all single characters and all pairs of
  *          neighbours, a query has the pairs, or the character that stands alone. So a word is found inside a sentence.
  * WORDS-3  A query loses English function words unless nothing else remains. Words of one stem count once.
  */
 import { stemmer } from "stemmer";
+import { foldText } from "../../shared/folding.ts";
 import { isFunctionWord } from "./function-words.ts";
 
 /** Characters of scripts that are cut into pairs. */
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}ー]/u;
 
-const WORD = /[\p{L}\p{N}\p{M}]+/gu;
+const WORD = /[\p{L}\p{N}\p{M}]+|\p{Regional_Indicator}{2}|\p{Extended_Pictographic}/gu;
 
 /** Longer words are cut, so that no single term fills the index. */
 const MAX_WORD_LENGTH = 64;
@@ -31,7 +33,7 @@ export interface QueryTerm {
 
 /** Returns the words of a text in order. */
 export function wordsOf(text: string): string[] {
-  const words = text.normalize("NFKC").toLowerCase().match(WORD) ?? [];
+  const words = foldText(text, "NFKC").match(WORD) ?? [];
   return words.flatMap((word) => (UNSPACED.test(word) ? runsOf(word) : [cut(word)]));
 }
 

@@ -1,0 +1,30 @@
+/**
+ * One form for all ways of writing a text, for comparisons and searches. Pure.
+ *
+ * FOLD-1  Case is folded as Unicode's full default case folding does: `ß`, `ẞ` and `SS` are equal, and so are `ς` and `Σ`. `ı` and `i` differ.
+ * FOLD-2  Canonically equivalent texts have one form. The form `NFKC` also joins compatible characters, such as `ﬁ` and `fi`.
+ * FOLD-3  Marks that a script's readers leave out do not count: accents of Greek (capitals have none), the dots of Cyrillic `ё` and its stress
+ *         marks, the points of Hebrew and Arabic. A mark that makes another letter counts, as in `й` and `ü`.
+ * FOLD-4  Characters that nobody sees do not count: soft hyphens, joiners, variation selectors.
+ */
+
+/** Folds the case of a text. */
+export function foldCase(text: string): string {
+  // The first step turns `ẞ` into `ß`, and the second `ß` into `SS`. The capital of `ı` is `I`, so `ı` must stay.
+  const parts = text.split("ı").map((part) => part.toLowerCase().toUpperCase().toLowerCase());
+  return parts.join("ı").replaceAll("ς", "σ");
+}
+
+/** Returns a text in one form for all ways of writing it. */
+export function foldText(text: string, form: "NFC" | "NFKC" = "NFC"): string {
+  if (ASCII.test(text)) return text.toLowerCase();
+  const decomposed = text.replace(UNSEEN, "").normalize(form === "NFC" ? "NFD" : "NFKD");
+  // Folding may give a letter that has a decomposition of its own.
+  const small = foldCase(decomposed).normalize(form === "NFC" ? "NFD" : "NFKD");
+  return small.replace(OPTIONAL_MARKS, "").normalize(form);
+}
+
+const ASCII = /^\p{ASCII}*$/u;
+const UNSEEN = /\p{Default_Ignorable_Code_Point}+/gu;
+const OPTIONAL_MARKS =
+  /(?<=\p{Script=Greek})\p{M}+|(?<=е)\u0308|(?<=[аеиоуыэюя]\u0308?)\u0301|[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7]|[\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670]/gu;

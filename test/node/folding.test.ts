@@ -1,0 +1,97 @@
+/** Forms of texts for comparisons, checked with all characters. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { foldCase, foldText } from "../../src/shared/folding.ts";
+
+const FORMS = ["NFC", "NFKC"] as const;
+
+/** Unicode's table: what each character folds to. */
+const TABLE = new Map(
+  readFileSync(join(import.meta.dirname, "../fixtures/case-folding.txt"), "utf8")
+    .split("\n")
+    .filter((line) => /^[0-9a-f]/.test(line))
+    .map((line) => {
+      const [character = "", ...folded] = line
+        .split(" ")
+        .map((code) => String.fromCodePoint(Number.parseInt(code, 16)));
+      return [character, folded.join("")] as const;
+    }),
+);
+
+/** All characters but surrogates. */
+function* characters(): Generator<string> {
+  for (let code = 0; code <= 0x10ffff; code++)
+    if (code < 0xd800 || code > 0xdfff) yield String.fromCodePoint(code);
+}
+
+test("FOLD-1 two characters are equal exactly if Unicode's full case folding says so", () => {
+  const [ours, theirs] = [new Map<string, string>(), new Map<string, string>()];
+  const wrong: string[] = [];
+  for (const character of characters()) {
+    const unicode = TABLE.get(character) ?? character;
+    const own = foldCase(character);
+    if ((ours.get(unicode) ?? own) !== own || (theirs.get(own) ?? unicode) !== unicode) wrong.push(character);
+    ours.set(unicode, own);
+    theirs.set(own, unicode);
+  }
+  expect(TABLE.size).toBe(1_585);
+  expect(wrong).toEqual([]);
+});
+
+test("FOLD-1 the case of a whole text is folded as that of its characters, final sigma included", () => {
+  const text = fc.string({ unit: fc.constantFrom(...TABLE.keys(), ...TABLE.values(), "a", " ", "\u0307") });
+  fc.assert(
+    fc.property(text, (given) => {
+      const unicode = [...given].map((character) => TABLE.get(character) ?? character).join("");
+      expect(foldCase(given)).toBe(foldCase(unicode));
+    }),
+  );
+});
+
+test.each(FORMS)("FOLD-2 the form %s is stable, and one for all canonically equivalent texts", (form) => {
+  const wrong = [...characters()].flatMap((character) =>
+    [character, `a${character}`, `е${character}\u0301`, `α${character}`].filter((text) => {
+      const folded = foldText(text, form);
+      return [folded, text.normalize("NFC"), text.normalize("NFD")].some(
+        (same) => foldText(same, form) !== folded,
+      );
+    }),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test.each([
+  ["Zürich", "ZU\u0308RICH"],
+  ["Straße", "STRASSE"],
+  ["ẞ", "ß"],
+  ["ΟΔΟΣ", "οδός"],
+  ["ΤΣΑΪ", "τσάι"],
+  ["ᾳ", "ΑΙ"],
+  ["развёртывание", "РАЗВЕРТЫВАНИЕ"],
+  ["за\u0301мок", "замок"],
+  ["שָׁלוֹם", "שלום"],
+  ["كِتَاب", "كتاب"],
+  ["co\u00adoperate", "Cooperate"],
+  ["❤\ufe0f", "❤"],
+  ["ﬁle", "FILE"],
+])("FOLD-1 FOLD-2 FOLD-3 FOLD-4 %j and %j are equal", (one, other) => {
+  expect(foldText(one)).toBe(foldText(other));
+});
+
+test.each([
+  ["ı", "i"],
+  ["schön", "schon"],
+  ["мой", "мои"],
+  ["її", "іі"],
+  ["أ", "ا"],
+  ["10²", "102"],
+  ["👍", "👎"],
+])("FOLD-1 FOLD-2 FOLD-3 %j and %j are not", (one, other) => {
+  expect(foldText(one)).not.toBe(foldText(other));
+});
+
+test("FOLD-2 the compatible form joins wide, small and combined characters", () => {
+  expect(foldText("Ｐｉｐｅ ½ ㎭", "NFKC")).toBe(foldText("PIPE 1⁄2 rad", "NFKC"));
+});
