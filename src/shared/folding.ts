@@ -3,9 +3,9 @@
  *
  * FOLD-1  Case is folded as Unicode's full default case folding does: `ß`, `ẞ` and `SS` are equal, and so are `ς` and `Σ`. `ı` and `i` differ.
  * FOLD-2  Canonically equivalent texts have one form. The form `NFKC` also joins compatible characters, such as `ﬁ` and `fi`.
- * FOLD-3  Marks that a script's readers leave out do not count: accents of Greek (capitals have none), the dots of Cyrillic `ё` and its stress
- *         marks, the points of Hebrew and Arabic. A mark that makes another letter counts, as in `й` and `ü`.
- * FOLD-4  Characters that nobody sees do not count: soft hyphens, joiners, variation selectors.
+ * FOLD-3  Optional marks do not count: accents of Greek (capitals have none), the dots of Cyrillic `ё`, stress marks, and the points of Hebrew
+ *         and Arabic. A mark that makes another letter counts, as in `й` and `ü`.
+ * FOLD-4  Invisible characters do not count: soft hyphens, joiners, variation selectors.
  */
 
 /** Folds the case of a text. */

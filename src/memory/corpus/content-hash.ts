@@ -46,7 +46,7 @@ export class ContentHash {
   }
 }
 
-/** Returns the form in which texts are compared: folded, with single spaces, without the mark at the end. */
+/** Folds a text, joins its spaces, and removes the mark at its end. */
 function normalised(text: string): string {
   const spaced = foldText(text).replace(/\s+/gu, " ").trim();
   let end = spaced.length;

@@ -190,7 +190,7 @@ function firstVarint(bytes: Uint8Array): number {
   return value;
 }
 
-/** All are below U+20000, and those of the first plane and of the second have no lower 16 bits in common. */
+/** All are below U+20000, and no two have the same lower 16 bits. */
 const PICTOGRAPH = /\p{Extended_Pictographic}|\p{Regional_Indicator}/gu;
 const PRIVATE_USE = 0xf0000;
 

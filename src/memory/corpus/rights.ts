@@ -1,5 +1,5 @@
 /**
- * What readers may change of the memories that are stored, and the memory that a text belongs to.
+ * The rights of readers to change memories, and the memory to which a text belongs.
  *
  * SAMETEXT-1  A text that a current memory of the subject has is not stored again, whoever writes it: its sources become sources of that memory. An author's
  *             text that brings a member of its own, such as a key, a time or metadata, is another memory.
@@ -10,7 +10,7 @@ import type { MemoryStore } from "./memory-store.ts";
 import { isFound, type StoredMemory } from "./stored-memory.ts";
 import { mayChange, readOnly, sees, type Visible } from "./visibility.ts";
 
-/** The user (`null`: none) and the conversation that a text is about: `null` for none, and `undefined` for any. */
+/** The subject of a text. `null` means no user, or no conversation. `undefined` means any conversation. */
 export interface TextSubject {
   userId: string | null;
   conversationId: string | null | undefined;
