@@ -237,6 +237,9 @@ export function dramatis(options: DramatisOptions) {
       tools: code,
       clock: systemClock,
       baseUrl: (env) => env.DRAMATIS_URL,
+      attachments,
+      maxAttachmentBytes: limits.attachmentBytes,
+      ids: systemIds,
       actions: (env) => ({
         mayReach: mayReach(env),
         models: {

@@ -32,6 +32,11 @@ export interface ToolInvocation {
   /** The most that the models of the task may use up (LLM-5); absent where no budget limits them. */
   allowance?: Allowance;
   timeoutMs: number;
+  /**
+   * The most bytes of JSON that the caller's turn takes as the result. The Executor stores a larger result, and the caller gets a view of
+   * it. Absent: a result of more than `MAX_OUTPUT_BYTES` is an error.
+   */
+  inlineBytes?: number;
   context: CallContext;
   /** Absent where the agent has no memory. */
   memory?: CalledMemory;

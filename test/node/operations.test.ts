@@ -26,7 +26,7 @@ import { allowAll } from "../../src/policy/gate.ts";
 import { seededIds } from "../../src/ports/node/seeded-ids.ts";
 import { VirtualClock } from "../../src/ports/node/virtual-clock.ts";
 import type { ToolEffect } from "../../src/protocol/definitions.ts";
-import type { BatchCaller, ToolInvocation } from "../../src/protocol/executor-api.ts";
+import { type BatchCaller, MAX_OUTPUT_BYTES, type ToolInvocation } from "../../src/protocol/executor-api.ts";
 import { operationId } from "../../src/protocol/ids.ts";
 import { recordOf } from "../support/records.ts";
 import { SteeredClock } from "../support/steered-clock.ts";
@@ -111,6 +111,7 @@ function stage(onProgress: () => void = () => undefined, preview?: Turn) {
     invite: unused,
     compaction: { turnOf: unused, history: unused, report: unused },
     preview: () => preview,
+    inlineBytes: () => MAX_OUTPUT_BYTES,
     report: (...outcomes) => {
       reported.push(outcomes);
       return store.isUp;

@@ -234,3 +234,47 @@ test("E12 CLIENTTOOL-1 three results of a client, one after another, lead to one
   const results = requests[1]?.body.messages.filter(({ role }) => role === "tool");
   expect(results?.map(({ content }) => content)).toEqual(["0", "1", "2"]);
 });
+
+test("LARGE-1 LARGE-2 LARGE-3 ERASE-7 a result of 3 MB: the call succeeds, models and readers get a view, pages and HTTP the whole, and it is erased with the call", async () => {
+  const conversation = await createConversation(handy);
+  const reader = await conversation.connect();
+  const size = 3_000_000;
+  const calling = await conversation.play({
+    replies: [[{ call: "big", input: { size } }], [{ text: "Done." }]],
+  });
+  await reader.until(isOver(calling.turnId));
+  const [, asked] = await calling.play.requests(2);
+  const shown = asked?.body.messages.at(-1)?.content ?? "";
+  const { stored_result: stored, head, tail } = JSON.parse(shown);
+  expect(shown.length).toBeLessThan(8_000);
+  expect([stored.bytes, head.slice(0, 4), tail.slice(-4)]).toEqual([size + 2, '"xxx', 'xxx"']);
+  expect(JSON.stringify(asked?.body.tools)).toContain("read_tool_result");
+  expect(JSON.stringify(reader.frames).length).toBeLessThan(60_000);
+
+  const path = `${conversation.path}/attachments/${stored.id}`;
+  const whole = await request(path);
+  expect([whole.status, whole.headers.get("content-type")]).toEqual([200, "application/json"]);
+  expect((await whole.json<string>()).length).toBe(size);
+  expect((await request(path, {}, { ...ADA, subject: "eve", roles: [] })).status).toBe(404);
+
+  const reading = await conversation.play({
+    replies: [
+      [{ call: "read_tool_result", input: { id: stored.id, offset: size - 100 } }],
+      [{ text: "Read." }],
+    ],
+  });
+  await reader.until(isOver(reading.turnId));
+  const [first, second] = await reading.play.requests(2);
+  expect(JSON.stringify(first?.body.tools)).toContain("read_tool_result");
+  expect(JSON.parse(second?.body.messages.at(-1)?.content ?? "")).toEqual({
+    id: stored.id,
+    bytes: size + 2,
+    offset: size - 100,
+    text: `${"x".repeat(101)}"`,
+  });
+
+  const { operationId } = await reader.frame("tool.completed");
+  const erased = await request(`${conversation.path}/events/${operationId}`, { method: "DELETE" });
+  expect(erased.status).toBe(204);
+  await expect.poll(async () => (await request(path)).status).toBe(404);
+});

@@ -4,12 +4,13 @@
  * ERASE-5  Whoever may delete a conversation may erase its entries, also after its end. An entry of a turn that is active, or whose memories
  *          are being extracted, and one that a summary in progress may have, is refused with `CONFLICT`, retriable.
  * ERASE-6  An erasure is durable when it is acknowledged. Repeating it changes nothing.
- * ERASE-7  Attachments that nothing else names are deleted, and conversations that an erased call has opened. A title that the erased
+ * ERASE-7  Attachments that nothing else names are deleted, and so are the stored result of an erased call and conversations that an erased call has opened. A title that the erased
  *          message has is removed.
  * ERASE-8  The agents of the conversation are told: what they learned from the entry alone goes.
  */
 import { attachmentIdOf } from "../../attachments/attachment.ts";
 import type { AttachmentStore } from "../../attachments/attachment-store.ts";
+import { storedResultId } from "../../attachments/large-result.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorDatabase } from "../../ports/sql-database.ts";
@@ -19,6 +20,7 @@ import { calledConversationId, messageId, operationId, parseItemId, turnId } fro
 import { MEMORY_SOURCES_ERASED } from "../../protocol/memory.ts";
 import type { Content } from "../../shared/content.ts";
 import { plainText } from "../../shared/content.ts";
+import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
@@ -132,6 +134,7 @@ export class Erasing {
       turns: [...changed.values()],
       ...(record.title !== null && isFrom(record.title, text) ? { title: true } : {}),
       attachments: item === 0 ? attachmentsOf(turn.input) : [],
+      ...defined({ result: storedResultId(operation?.result?.result) }),
       conversations: operation?.agent === undefined ? [] : openedBy(turn, operation),
     };
   }

@@ -27,6 +27,7 @@ import { compactionKey, type Effect, modelKey } from "./core/effects.ts";
 import { ephemeralFrame, framesOf } from "./core/frames.ts";
 import { extractionOf, runningExtractions } from "./core/hooks.ts";
 import { checkOpen } from "./core/life.ts";
+import { inlineBytes } from "./core/planning/results.ts";
 import type { EffectSignal, Invitation, Signal, UserMessage } from "./core/signals.ts";
 import {
   type ConversationIdentity,
@@ -374,6 +375,7 @@ export class ConversationRuntime {
       },
       finished: (n) => this.#finishedTurn(n),
       preview: (signal) => this.#preview(signal),
+      inlineBytes: (turn) => inlineBytes(this.state, turn),
       // What `isLate` is noted by name, as if its executor had lost this actor: once, however often it arrives.
       invite: (agentId) => invitation(this.ports, this.state.record, agentId),
       report: (...outcomes) => {

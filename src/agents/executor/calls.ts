@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
 import { ToolError } from "../../library/tool-error.ts";
-import type { ExecutorReport, ToolInvocation } from "../../protocol/executor-api.ts";
+import { type ExecutorReport, MAX_OUTPUT_BYTES, type ToolInvocation } from "../../protocol/executor-api.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import { identifier } from "../../protocol/requests.ts";
 import { runOriginSchema } from "../../protocol/run-origin.ts";
@@ -74,6 +74,7 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
     }),
   ),
   timeoutMs: z.int().min(1).max(MAX_TIMEOUT_MS),
+  inlineBytes: z.exactOptional(z.int().min(0).max(MAX_OUTPUT_BYTES)),
   context: contextSchema,
   memory: calledMemorySchema.exactOptional(),
 });

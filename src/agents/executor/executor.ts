@@ -3,8 +3,10 @@
  * whose death it outlives: the results then go to the caller's actor by name.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
+import type { AttachmentStore } from "../../attachments/attachment-store.ts";
 import type { ToolCodes } from "../../library/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
+import type { Ids } from "../../ports/ids.ts";
 import { type CallerApi, callerOf } from "../../protocol/caller.ts";
 import type { CoordinatorApi } from "../../protocol/coordinator-api.ts";
 import type { BatchCaller, TaskExecutor } from "../../protocol/executor-api.ts";
@@ -19,6 +21,7 @@ import { memoryFor } from "./memory.ts";
 import { runCalls } from "./run-calls.ts";
 import { runWorkflow } from "./run-workflow.ts";
 import type { ActionPorts } from "./steps/run-action.ts";
+import { storedResults } from "./stored-results.ts";
 import { callerToolState } from "./tool-state.ts";
 
 /** The parts that an application provides to its Executor. */
@@ -27,6 +30,10 @@ export interface ExecutorPorts<Env> {
   clock: Clock;
   /** The address of the Worker; `undefined` where it is not known. */
   baseUrl(env: Env): string | undefined;
+  /** Returns the store of attachments; `null` where they are not stored. */
+  attachments(env: Env): AttachmentStore | null;
+  maxAttachmentBytes: number;
+  ids: Ids;
   /** Returns what actions of tasks need from outside. */
   actions(env: Env): Pick<ActionPorts, "mayReach" | "models" | "vectors">;
 }
@@ -36,6 +43,9 @@ export function createExecutorClass<Env>({
   tools,
   clock,
   baseUrl,
+  attachments,
+  maxAttachmentBytes,
+  ids,
   actions,
 }: ExecutorPorts<Env>): new (
   ...arguments_: ConstructorParameters<typeof WorkerEntrypoint<Env>>
@@ -50,6 +60,16 @@ export function createExecutorClass<Env>({
           clock,
           baseUrl: baseUrl(this.env),
           ...actions(this.env),
+          results: storedResults({
+            store: attachments(this.env),
+            maxBytes: maxAttachmentBytes,
+            ids,
+            clock,
+            isDeleted: async ({ context }) => {
+              const answer = await (await connect(context)).toolStateGet("").catch(() => null);
+              return answer?.ok === false && answer.error.code === "NOT_FOUND";
+            },
+          }),
           defer: async ({ operationId, attempt, context }, options) =>
             unwrap(await (await connect(context)).deferOperation({ operationId, attempt, ...options })),
           state: (context) => callerToolState(() => connect(context)),

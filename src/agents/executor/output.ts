@@ -15,20 +15,25 @@ import { utf8Length } from "../../shared/utf8.ts";
 /** Maximum size of a progress report, in bytes of JSON. */
 export const MAX_PROGRESS_BYTES = 16_384;
 
-/**
- * Returns `value` as JSON. Throws `ToolError`, whose message begins with `what`, if it is not JSON, too large, or nested deeper
- * than `MAX_OUTPUT_DEPTH`.
- */
+/** As `parseOutput`, for a value. Throws `ToolError` if it is not JSON, too (OUT-2). */
 export function toJson(value: unknown, what: string, maxBytes: number): Json {
-  const text = textOf(value, what);
+  return parseOutput(textOf(value, what), what, maxBytes);
+}
+
+/** Parses JSON text of `textOf`. Throws `ToolError`, whose message begins with `what`, if it is too large or nests too deep (OUT-3). */
+export function parseOutput(text: string, what: string, maxBytes: number): Json {
   const bytes = utf8Length(text);
   if (bytes > maxBytes) {
     throw new ToolError(`${what} has ${bytes} bytes of JSON; the limit is ${maxBytes}. Return less.`);
   }
   const problem = shapeProblem(text, MAX_OUTPUT_DEPTH);
   if (problem !== null) throw new ToolError(`${what} ${problem.what}. Return less.`);
-  const json: Json = JSON.parse(text);
-  return json;
+  return JSON.parse(text);
+}
+
+/** Reports whether JSON text of `textOf` is too large to be a part of a turn: by its bytes, or by what parsing it would cost. */
+export function isLarge(text: string, maxBytes: number): boolean {
+  return utf8Length(text) > maxBytes || shapeProblem(text, MAX_OUTPUT_DEPTH)?.code === "TOO_LARGE";
 }
 
 /** Returns `value` as JSON text. Throws `ToolError`, whose message begins with `what`, if JSON would lose a part of it (OUT-2). */

@@ -9,6 +9,7 @@
  * TASK-5  `onAbandoned` gets the late result of a tool that ignored its cancellation.
  */
 
+import { pageRequest, READ_RESULT, viewOfResult } from "../../attachments/large-result.ts";
 import { type DeferOptions, Deferred, NOT_DEFERRABLE } from "../../library/deferred.ts";
 import type { Tool, ToolContext } from "../../library/define.ts";
 import type { ToolCodes } from "../../library/deployed-code.ts";
@@ -34,11 +35,12 @@ import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
 import { unreachableClass } from "../base/lookup/class-problems.ts";
-import { MAX_PROGRESS_BYTES, toJson } from "./output.ts";
+import { isLarge, MAX_PROGRESS_BYTES, parseOutput, textOf, toJson } from "./output.ts";
 import type { ActionPorts } from "./steps/run-action.ts";
 import { runTask } from "./steps/run-task.ts";
 import { StepError } from "./steps/step-error.ts";
 import { TaskRecord } from "./steps/task-record.ts";
+import type { StoredResults } from "./stored-results.ts";
 import { toolErrorCode } from "./tool-error-code.ts";
 
 export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
@@ -50,6 +52,8 @@ export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   memory(call: ToolInvocation): ToolMemory;
   /** Returns a handle of the call's operation. */
   defer(call: ToolInvocation, options: DeferOptions): Promise<GivenHandle>;
+  /** Keeps results that are too large for a turn; absent where none are kept. */
+  results?: StoredResults;
   /** The address of the Worker; `undefined` where it is not known. */
   baseUrl: string | undefined;
   /** Runs the workflow of a call; absent where no call has one. */
@@ -86,8 +90,8 @@ export async function runTool(
   let spent: Amounts | undefined;
   /** Returns what the call has done beside its result. */
   const did = () => defined({ task: record?.summary, spent });
-  const succeeded = (value: unknown): ToolResult => {
-    const result = toJson(value, "The tool ran, but its output", MAX_OUTPUT_BYTES);
+  const succeeded = async (value: unknown): Promise<ToolResult> => {
+    const result = await outputOf(ports, call, value);
     return { tool_call_id: call.toolCallId, success: true, result };
   };
   try {
@@ -123,7 +127,7 @@ export async function runTool(
     });
     if (value instanceof Deferred && given.has(value))
       return { deferred: { expiresAt: value.expiresAt.getTime() } };
-    return { result: succeeded(value), ...did() };
+    return { result: await succeeded(value), ...did() };
   } catch (error) {
     // The run that nobody waits for any more says what it has used (FLOWCALL-5).
     if (isWorkflowCall(call) && work !== undefined) await settled(clock, work);
@@ -134,6 +138,21 @@ export async function runTool(
   } finally {
     running = false;
   }
+}
+
+/** Returns the output of a call; a view of it where it is too large for the caller's turn (LARGE-1). */
+async function outputOf(
+  { results }: Pick<ToolPorts, "results">,
+  call: ToolInvocation,
+  value: unknown,
+): Promise<Json> {
+  const what = "The tool ran, but its output";
+  const text = textOf(value, what);
+  const { inlineBytes } = call;
+  if (inlineBytes === undefined || !isLarge(text, inlineBytes))
+    return parseOutput(text, what, MAX_OUTPUT_BYTES);
+  const kept = await results?.keep(call, text);
+  return viewOfResult(text, kept ?? { lost: "this executor stores no results." });
 }
 
 /** Returns the result of an attempt that failed with `error`. A defect of the tool's code may pass, too. */
@@ -194,9 +213,21 @@ function runOf(
 /** Returns what a call runs: the steps of its task, or deployed code. */
 function codeOf(
   ports: ToolPorts,
-  { task, tool: { library, id } }: ToolInvocation,
+  call: ToolInvocation,
   record: TaskRecord | undefined,
 ): { effect?: ToolEffect; execute: Tool["run"] } {
+  const {
+    task,
+    tool: { library, id },
+  } = call;
+  if (library === READ_RESULT.library && id === READ_RESULT.id)
+    return {
+      effect: "pure",
+      execute: async () => {
+        if (ports.results === undefined) throw new ToolError("This executor stores no results.");
+        return ports.results.read(call, pageRequest(call.input));
+      },
+    };
   if (task !== undefined && record !== undefined)
     return { execute: (input, context) => runTask(task, input as Json, { context, ports, record }) };
   const code = ports.tools.toolCode(library, id);

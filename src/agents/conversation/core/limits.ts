@@ -61,7 +61,7 @@ export const MAX_REPEATED_CALLS = 5;
 /** Tool calls of one reply. Calls beyond this are dropped and do not run. */
 export const MAX_CALLS_PER_REPLY = 64;
 
-/** Length of all results of one turn, as JSON. A result that exceeds it is replaced by a failure. */
+/** Length of all results of one turn, as JSON. A view replaces a result that exceeds it. */
 export const MAX_TURN_RESULTS = 8 * 1024 * 1024;
 /** Length of the inputs, tools, notes and results of all active turns: the actor has them in memory. */
 export const MAX_ACTIVE_CONTENT = 16 * 1024 * 1024;

@@ -63,6 +63,8 @@ export interface EffectPorts extends ModelCallPorts, Pick<AgentPorts, "agent">, 
   preview(signal: EffectSignal): Turn | undefined;
   /** Commits outcomes. Reports whether they are stored, and not kept for another try. Never throws. */
   report(...outcomes: Outcomes): boolean;
+  /** Returns the bytes of JSON that each open call of a turn may have as its result (LARGE-1). */
+  inlineBytes(turn: Turn): number;
   /** Takes a piece of the text that streams into the message `item`. */
   onText(turn: Turn, item: number, text: string): void;
   onProgress(turn: Turn, operationId: string, progress: Json): void;
@@ -255,7 +257,12 @@ export class EffectRunner {
     const idle = effects.filter(({ key }) => !this.#running.has(key));
     const byStart = Map.groupBy(idle, ({ operation: { notBefore = now } }) => Math.max(now, notBefore));
     const runs = [...byStart].map(([startAt, together]) => {
-      const batch = new ToolBatch({ record: this.ports.record(), turn, ...reports });
+      const batch = new ToolBatch({
+        record: this.ports.record(),
+        turn,
+        inlineBytes: this.ports.inlineBytes(turn),
+        ...reports,
+      });
       const followed = together.map(({ key, operation }) =>
         this.#running.run(key, (signal) => batch.follow(operation, signal)),
       );

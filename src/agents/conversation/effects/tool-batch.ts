@@ -35,6 +35,8 @@ export interface ToolBatchInput extends ToolReports {
   turn: Turn;
   /** The mark of the input of a hook. The mark of an operation is that of its reply's request. */
   mark?: Mark;
+  /** Bytes of JSON that the turn takes as the result of a call (LARGE-1); absent for hooks. */
+  inlineBytes?: number;
 }
 
 export class ToolBatch {
@@ -72,7 +74,7 @@ export class ToolBatch {
   }
 
   #callOf(operation: Operation): BatchCall {
-    const { record, turn, mark = markOfCall(turn, operation.reply) } = this.input;
+    const { record, turn, inlineBytes, mark = markOfCall(turn, operation.reply) } = this.input;
     const { item, attempt, toolCallId, name, effect, timeoutMs, reserved: allowance } = operation;
     const hook = this.#hooks.get(operation);
     return {
@@ -80,7 +82,7 @@ export class ToolBatch {
       ...{ attempt, toolCallId, name, effect },
       invocation: () => ({
         ...(hook === undefined
-          ? invocationOf(chainOf(record, turn.agentId), operation)
+          ? { ...invocationOf(chainOf(record, turn.agentId), operation), ...defined({ inlineBytes }) }
           : hookInvocation(hook, operation)),
         ...defined({ allowance, workflow: calledWorkflow(record, turn, operation, { hook, mark }) }),
         ...calledMemory(record, turn, mark),

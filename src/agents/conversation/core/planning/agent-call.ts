@@ -26,7 +26,7 @@ import { CALL_TURN, type CallOrigin, type ConversationState, chainOf } from "../
 import { type CallingTurn, openCalls, type Turn } from "../turn.ts";
 import { failTurn, stopTurn } from "./cancel.ts";
 import { ENDED } from "./complete.ts";
-import { excessOf, resume } from "./results.ts";
+import { fittedResult, resume } from "./results.ts";
 import { failure } from "./tool-call.ts";
 import { nextAttemptAt } from "./tool-retry.ts";
 
@@ -60,16 +60,7 @@ export function planAgentEnded(
     : undefined;
   if (error !== undefined && notBefore !== undefined)
     return [charge, { type: "RETRY_TASK", turn: n, item, error, notBefore }];
-  const excess = excessOf(state, turn, given);
-  const result =
-    excess === null
-      ? given
-      : failure(
-          operation.toolCallId,
-          "EXECUTION_FAILED",
-          `The agent answered, but its answer is not kept: ${excess}`,
-        );
-  return [charge, ...resume(state, turn, [{ item, result }])];
+  return [charge, ...resume(state, turn, [{ item, result: fittedResult(state, turn, given) }])];
 }
 
 /** Returns the outcome of a call as the result of its tool. */

@@ -8,9 +8,11 @@
  *                to the cut, as long as that fits the budget. The order to summarise follows at the end.
  */
 
+import { isStoredResult, readResultTool, storedResultId } from "../../../../attachments/large-result.ts";
 import { modelInputSchema } from "../../../../library/agent-tool.ts";
 import { contextTokens } from "../../../../library/version-chain.ts";
 import { eventToMessage } from "../../../../memory/session/events.ts";
+import { resultIn } from "../../../../memory/session/outcome.ts";
 import { estimateTokens, frameTokens, messageTokens, mostTokens } from "../../../../memory/session/tokens.ts";
 import type { SessionEvent } from "../../../../memory/session/types.ts";
 import type { ModelContext, ToolSpec } from "../../../../model/context.ts";
@@ -42,7 +44,7 @@ export function baseContext(
   const { call, output, toolChoice = "auto", replies, repairs = [] } = turn;
   const isFirstReply = replies.length + repairs.length === 0;
   return {
-    ...frameOf(chain, toolsBeside(record, turn)),
+    ...frameOf(chain, [...toolsBeside(record, turn), ...readingTools(chain, history, turn)]),
     ...defined({ output }),
     cache: { key: record.id, stableMessages: history.length },
     messages: [
@@ -55,6 +57,20 @@ export function baseContext(
     ],
     toolChoice: call?.final ? "none" : isFirstReply ? toolChoice : "auto",
   };
+}
+
+/** Returns the tool that reads stored results, if the context has such a result (LARGE-3), and no other tool its name. */
+function readingTools(
+  { tools: own }: VersionChain,
+  history: readonly ContextMessage[],
+  { tools = [], operations }: Turn,
+): ToolSpec[] {
+  const names = [...tools.map(({ name }) => name), ...own.map(({ definition }) => definition.name)];
+  const { name, description, inputSchema } = readResultTool;
+  const isStored = () =>
+    operations.some(({ result }) => storedResultId(result?.result) !== undefined) ||
+    history.some((message) => isStoredResult(resultIn(message) ?? ""));
+  return names.includes(name) || !isStored() ? [] : [{ name, description, inputSchema }];
 }
 
 /**

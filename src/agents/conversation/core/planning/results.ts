@@ -6,9 +6,10 @@
  *               again changes nothing; any other is refused.
  * CLIENTTOOL-2  A client's result is kept as it was given, or refused.
  */
+import { viewOfResult } from "../../../../attachments/large-result.ts";
 import { maxMovesPerTurn } from "../../../../library/persona.ts";
 import type { Amounts } from "../../../../model/spending.ts";
-import type { ToolResult } from "../../../../protocol/executor-api.ts";
+import { MAX_OUTPUT_BYTES, type ToolResult } from "../../../../protocol/executor-api.ts";
 import type { ToolOutcome } from "../../../../protocol/requests.ts";
 import type { TaskModelUsage, TaskSummary } from "../../../../protocol/task-summary.ts";
 import { defined } from "../../../../shared/defined.ts";
@@ -37,7 +38,7 @@ export interface ItemResult {
   isUnused?: true;
 }
 
-/** A result of another attempt changes nothing (OP-1). One that would exceed the limits is replaced by a failure. */
+/** A result of another attempt changes nothing (OP-1). A view replaces a result that would exceed the limits. */
 export function planToolResult(
   state: ConversationState,
   { turn: n, item, attempt, result, transient, task, spent: ofRun, lost }: ToolCompleted,
@@ -63,15 +64,25 @@ export function planToolResult(
   if (notBefore !== undefined && result.error !== undefined)
     return [...charge, { type: "RETRY_TASK", turn: n, item, error: result.error, notBefore, ...did }];
   const { toolCallId } = operation;
-  const excess = excessOf(state, turn, result);
-  if (excess === null)
-    return [
-      ...charge,
-      ...resume(state, turn, [{ item, result: { ...result, tool_call_id: toolCallId }, ...did }]),
-    ];
-  const message = `The call was made, but its result is not kept: ${excess} Ask for less.`;
-  const kept = { item, result: failure(toolCallId, "EXECUTION_FAILED", message), ...did };
-  return [...charge, ...resume(state, turn, [kept])];
+  const given = { ...result, tool_call_id: toolCallId };
+  return [...charge, ...resume(state, turn, [{ item, result: fittedResult(state, turn, given), ...did }])];
+}
+
+/** Returns a result; a view of it if the turn has no room for it (LARGE-1). */
+export function fittedResult(state: ConversationState, turn: Turn, result: ToolResult): ToolResult {
+  const excess = result.success ? excessOf(state, turn, result) : null;
+  if (excess === null) return result;
+  return { ...result, result: viewOfResult(JSON.stringify(result.result ?? null), { lost: excess }) };
+}
+
+/** Bytes that a call may have as its result however full its turn is: a view of a result has room. */
+const MIN_INLINE_BYTES = 16 * 1024;
+
+/** Returns the bytes of JSON that each open call of a turn may have as its result (LARGE-1). */
+export function inlineBytes(state: ConversationState, turn: Turn): number {
+  const open = Math.max(1, openOperations(turn).length);
+  const room = Math.min(MAX_TURN_RESULTS - resultsLength(turn), MAX_ACTIVE_CONTENT - activeLength(state));
+  return Math.min(MAX_OUTPUT_BYTES, Math.max(MIN_INLINE_BYTES, Math.floor(room / open)));
 }
 
 /**

@@ -9,6 +9,7 @@
  *          do readers, but for calls that need an approval (APPROVE-8).
  */
 
+import { READ_RESULT, readResultTool } from "../../../../attachments/large-result.ts";
 import { agentCall, agentTarget, callMessage, modeProblem } from "../../../../library/agent-tool.ts";
 import type { RequestedToolCall } from "../../../../model/reply.ts";
 import type { Gate } from "../../../../policy/gate.ts";
@@ -55,9 +56,14 @@ export function checkToolCall(
   const { tenant, projectId, id: conversationId } = record;
   const pinned = chainOf(record, agentId).tools.find(({ definition }) => definition.name === name);
   const brought = pinned === undefined ? tools.find((tool) => tool.name === name) : undefined;
+  const isReading = pinned === undefined && brought === undefined && name === readResultTool.name;
   // The effect of a client's tool is unknown, so it counts as `once`.
   const definition: ToolDefinition | undefined =
-    brought === undefined ? pinned?.definition : { ...brought, effect: "once", timeoutMs };
+    brought !== undefined
+      ? { ...brought, effect: "once", timeoutMs }
+      : isReading
+        ? readResultTool
+        : pinned?.definition;
   const input = isJsonObject(call.arguments) ? call.arguments : {};
   const target = agentTarget(definition?.target);
   const asked = target && agentCall(target, input);
@@ -65,8 +71,11 @@ export function checkToolCall(
   const operation = {
     toolCallId,
     name,
-    tool:
-      pinned === undefined ? null : { library: pinned.library ?? "", id: pinned.id, version: pinned.version },
+    tool: isReading
+      ? READ_RESULT
+      : pinned === undefined
+        ? null
+        : { library: pinned.library ?? "", id: pinned.id, version: pinned.version },
     effect: definition?.effect ?? "pure",
     target: "code",
     mode: "sync",

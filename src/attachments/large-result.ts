@@ -1,0 +1,104 @@
+/**
+ * Tool results that are too large for a turn: the view that takes the place of a result, and the tool that reads the rest. Pure.
+ *
+ * LARGE-1  The call succeeded, whatever the size of its result. The model and the readers get a view: the size, the beginning, the end,
+ *          and the call that reads on. It has a bounded length, and is well-formed Unicode.
+ * LARGE-2  The whole result is an attachment of the conversation, as JSON. If it cannot be stored, the view says why.
+ * LARGE-3  The tool reads it by pages, each from an offset in bytes and within a budget of tokens. It reads results of its own conversation.
+ */
+import type { ToolDefinition } from "../protocol/definitions.ts";
+import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
+import { wholeLength } from "../shared/text.ts";
+import { utf8Length } from "../shared/utf8.ts";
+import { isAttachmentId } from "./attachment.ts";
+
+/** Length of the beginning and of the end in a view, in UTF-16 units. */
+const [HEAD_LENGTH, TAIL_LENGTH] = [3_000, 1_000];
+
+/** Tokens of a page: the least, the usual number, and the most. */
+const [MIN_PAGE, PAGE, MAX_PAGE] = [100, 2_000, 8_000];
+
+/** The media type of a stored result. */
+export const RESULT_TYPE = "application/json";
+
+/** The first member of a view, by which it is found again. */
+const STORED = "stored_result";
+
+/** The tool that reads stored results. Agents have it while their context has such a result. */
+export const READ_RESULT = { library: "dramatis", id: "read_tool_result", version: 0 } as const;
+
+export const readResultTool: ToolDefinition = {
+  name: READ_RESULT.id,
+  description:
+    "Reads a part of a tool's result that was too large to be shown, by the `id` in the result. Begin at an `offset` in bytes; `next` of the answer is where the next part begins.",
+  inputSchema: {
+    type: "object",
+    properties: {
+      id: { type: "string", description: "The id of the stored result." },
+      offset: { type: "integer", minimum: 0, description: "Bytes from the beginning; 0 when absent." },
+      tokens: {
+        type: "integer",
+        minimum: MIN_PAGE,
+        maximum: MAX_PAGE,
+        description: `The size of the part; ${PAGE} when absent.`,
+      },
+    },
+    required: ["id"],
+  },
+  effect: "pure",
+  hosts: [],
+  timeoutMs: 60_000,
+};
+
+/** A part of a stored result that a model asks for. */
+export interface PageRequest {
+  id: string;
+  offset: number;
+  tokens: number;
+}
+
+/** Returns what a call of the tool asks for, with what is absent. Planning has checked the input. */
+export function pageRequest({ id, offset, tokens }: JsonObject): PageRequest {
+  return {
+    id: String(id),
+    offset: typeof offset === "number" ? offset : 0,
+    tokens: typeof tokens === "number" ? tokens : PAGE,
+  };
+}
+
+/** The place of a whole result, or the reason why there is none. */
+export type KeptResult = { id: string } | { lost: string };
+
+/** Returns the view of a result. `text` is its JSON. */
+export function viewOfResult(text: string, kept: KeptResult): JsonObject {
+  const bytes = utf8Length(text);
+  const head = text.slice(0, wholeLength(text, HEAD_LENGTH)).toWellFormed();
+  const tail = tailOf(text, TAIL_LENGTH).toWellFormed();
+  const seen = `The tool ran. Its result has ${bytes} bytes of JSON, which is too much to show. Here are its beginning and its end.`;
+  const isKept = "id" in kept;
+  const call = isKept && `${READ_RESULT.id}(${JSON.stringify({ id: kept.id, offset: utf8Length(head) })})`;
+  return {
+    [STORED]: { ...(isKept ? { id: kept.id } : {}), bytes },
+    note: isKept ? `${seen} Read on with ${call}.` : `${seen} The rest was not kept: ${kept.lost}`,
+    head,
+    tail,
+  };
+}
+
+/** Returns the end of a text, without half of a surrogate pair. */
+function tailOf(text: string, limit: number): string {
+  const start = wholeLength(text, Math.max(0, text.length - limit));
+  return text.slice(start);
+}
+
+/** Returns the id of the attachment that has the whole of a result; `undefined` for a result that is not a view of one. */
+export function storedResultId(result: Json | undefined): string | undefined {
+  const stored = isJsonObject(result) ? result[STORED] : undefined;
+  const id = isJsonObject(stored) ? stored.id : undefined;
+  return typeof id === "string" && isAttachmentId(id) ? id : undefined;
+}
+
+/** Reports whether the content of a message is the view of a stored result. */
+export function isStoredResult(content: string): boolean {
+  return content.startsWith(`{"${STORED}":{"id":"att_`);
+}
