@@ -6,7 +6,6 @@ import { agentTarget } from "./library/agent-tool.ts";
 import type { Library } from "./library/define.ts";
 import type { DeployedCode } from "./library/deployed-code.ts";
 import { findTool } from "./library/find-tool.ts";
-import { listIds } from "./library/known-ids.ts";
 import { parseReference } from "./library/reference.ts";
 import { parsePersonaSource } from "./library/resolve.ts";
 import { networkProblem } from "./library/sub-agent.ts";
@@ -16,6 +15,7 @@ import type { AgentTarget, ToolDefinition } from "./protocol/definitions.ts";
 import type { TaskExecutor } from "./protocol/executor-api.ts";
 import { DramatisError } from "./shared/errors.ts";
 import { isAgentId } from "./shared/identifiers.ts";
+import { listIds } from "./shared/known-ids.ts";
 
 /** An agent that code declares. */
 export interface FirstAgent extends CreateAgent {

@@ -6,18 +6,21 @@
 import { Hono } from "hono";
 import { systemClock } from "../ports/system.ts";
 import { usablePrincipal } from "../shared/principal.ts";
+import { issuesText } from "../shared/validation.ts";
 import type { Authorize } from "./auth/authorize.ts";
 import { legibleRefusal } from "./auth/bearer.ts";
 import { allowOrigins, type CorsOptions, guardUpgrades } from "./auth/cors.ts";
 import type { HttpEnv, HttpRoutes, RequestPorts } from "./base/context.ts";
 import { completeLimits, type Limits } from "./base/limits.ts";
 import { problem, problemOf } from "./base/problem.ts";
+import { unknownParameters } from "./base/query.ts";
 import { type PlatformLimiter, RequestLimiter } from "./base/request-limiter.ts";
 import { notFound } from "./base/respond.ts";
 import { withSecurityHeaders } from "./base/security-headers.ts";
 import { seeded, untilDone } from "./base/seeding.ts";
 import { senderOf } from "./base/sender.ts";
 import { openAiErrors } from "./openai/errors.ts";
+import { isList } from "./openapi/operation.ts";
 import { authenticatedRoutes, OPERATIONS } from "./operations.ts";
 import { deferredRoutes, withoutHandle } from "./routes/deferred.ts";
 import { healthRoutes } from "./routes/health.ts";
@@ -100,9 +103,20 @@ export function createRoutes<Env extends object>(ports: HttpPorts<Env>): HttpRou
   app.post("/api/runs", seeded);
   app.post("/api/triggers", seeded);
   app.use("/v1/*", seeded);
+  refuseUnknownParameters(app);
   authenticatedRoutes(app);
   refuseOtherMethods(app);
   return app;
+}
+
+/** Refuses unknown query parameters of lists and searches (QUERY-3). Must come before the routes. */
+function refuseUnknownParameters(app: HttpRoutes): void {
+  for (const { path, query } of OPERATIONS.filter(isList)) {
+    app.get(path, async ({ req }, next) => {
+      const errors = unknownParameters(Object.keys(query?.shape ?? {}), Object.keys(req.queries()));
+      return errors.length === 0 ? next() : problem("UNKNOWN_PARAMETER", issuesText(errors), { errors });
+    });
+  }
 }
 
 /** Answers the other methods of every known path. Must follow all routes. */

@@ -136,13 +136,14 @@ function stepsTask<Input extends z.ZodType, Output extends z.ZodType>({
   ...others
 }: StepsTaskOptions<Input, Output>): Task {
   const task = `Task "${id}"`;
-  const [other] = Object.keys(others);
+  const other = ["execute", "effect"].find((name) => Object.hasOwn(others, name));
   if (other !== undefined) {
     const message = `${task} has \`steps\`, so it has no \`${other}\`: its steps say what it does. Remove one.`;
     throw new DramatisError("INVALID_INPUT", message);
   }
   const { steps, embedded } = stepsData(written);
   const given = {
+    ...others,
     inputSchema: dataSchemaOf(`The input of task "${id}"`, input),
     steps,
     ...defined({

@@ -7,7 +7,7 @@
  *           id that two tools share finds neither. Its versions are those that were published under it; if there are none,
  *           those of the tool.
  */
-import { foldedId } from "./known-ids.ts";
+import { foldedId } from "../shared/known-ids.ts";
 
 /** Returns the tool with this id or this derived id; `undefined` if there is none. */
 export function findTool<Tool extends { id: string }>(tools: readonly Tool[], id: string): Tool | undefined {

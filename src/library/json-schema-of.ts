@@ -4,10 +4,15 @@ import { DramatisError } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
 
 /**
- * Converts a zod schema to the JSON Schema of its input. Omits keywords that only repeat the type, since each costs tokens. Throws
- * `INVALID_INPUT`, in which `what` names the schema.
+ * Converts a zod schema to the JSON Schema of its input, for code that parses the input with zod. What `z.coerce` takes is accepted, too.
+ * Omits keywords that only repeat the type, since each costs tokens. Throws `INVALID_INPUT`, in which `what` names the schema.
  */
 export function inputSchemaOf(what: string, input: z.ZodType): JsonObject {
+  return schemaOf(what, input, "input", true);
+}
+
+/** As `inputSchemaOf`, for an input that no zod schema parses: `z.coerce` changes no value. */
+export function valueSchemaOf(what: string, input: z.ZodType): JsonObject {
   return schemaOf(what, input, "input");
 }
 
@@ -21,14 +26,16 @@ export function dataSchemaOf(what: string, schema: z.ZodType): JsonObject {
   return schemaOf(what, schema, "input");
 }
 
-function schemaOf(what: string, schema: z.ZodType, io: "input" | "output"): JsonObject {
+function schemaOf(what: string, schema: z.ZodType, io: "input" | "output", isParsed = false): JsonObject {
   try {
     const { $schema: _, ...rest } = z.toJSONSchema(schema, {
       io,
-      override: ({ jsonSchema }) => {
+      unrepresentable: ({ zodSchema }) => (isParsed ? coercedType(zodSchema) : undefined),
+      override: ({ zodSchema, jsonSchema }) => {
         if (jsonSchema.format !== undefined) delete jsonSchema.pattern;
         if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
         if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+        if (isParsed) widen(zodSchema, jsonSchema);
       },
     });
     return JSON.parse(JSON.stringify(rest));
@@ -40,4 +47,35 @@ function schemaOf(what: string, schema: z.ZodType, io: "input" | "output"): Json
       { cause: error },
     );
   }
+}
+
+type JsonSchema = z.core.JSONSchema.BaseSchema;
+
+/** Returns the input of a coerced type that JSON does not have; `undefined` for any other type. */
+function coercedType({ _zod: { def } }: z.core.$ZodTypes): JsonSchema | undefined {
+  if (!("coerce" in def) || def.coerce !== true) return undefined;
+  if (def.type === "date")
+    return {
+      anyOf: [
+        { type: "string", description: "A date in ISO 8601." },
+        { type: "integer", description: "Milliseconds since the epoch." },
+      ],
+    };
+  return def.type === "bigint" ? { anyOf: [{ type: "integer" }, { type: "string" }] } : undefined;
+}
+
+/** The other types that a coerced type is made of. A text would be true as a boolean, whatever it says. */
+const ALSO = {
+  number: ["string"],
+  string: ["number", "boolean"],
+  boolean: ["number"],
+} as const satisfies Record<string, readonly ("string" | "number" | "boolean")[]>;
+
+/** Adds the other types that a coerced type accepts to its JSON Schema. */
+function widen({ _zod: { def } }: z.core.$ZodTypes, schema: JsonSchema): void {
+  if (!("coerce" in def) || def.coerce !== true || !Object.hasOwn(ALSO, def.type)) return;
+  const { description: _, title: __, default: ___, ...own } = schema;
+  for (const key of Object.keys(own)) delete schema[key];
+  // SAFETY: the type is a key of `ALSO`.
+  schema.anyOf = [own, ...ALSO[def.type as keyof typeof ALSO].map((type) => ({ type }))];
 }

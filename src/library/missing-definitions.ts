@@ -5,10 +5,10 @@
  *        for the first such error, and reads no definitions for it.
  */
 import { DramatisError } from "../shared/errors.ts";
+import { listIds, MAX_LISTED_IDS } from "../shared/known-ids.ts";
 import { type DefinitionKind, kindName } from "./definition.ts";
 import type { DefinitionStore } from "./definition-source.ts";
 import type { DeployedCode } from "./deployed-code.ts";
-import { listIds, MAX_LISTED_IDS } from "./known-ids.ts";
 import { formatReference, type LibraryReference } from "./reference.ts";
 
 /** Make one per registry. */

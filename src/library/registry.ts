@@ -27,6 +27,7 @@ import type { WorkflowDefinition } from "../protocol/workflow-definition.ts";
 import { defined } from "../shared/defined.ts";
 import { DramatisError } from "../shared/errors.ts";
 import type { JsonObject } from "../shared/json.ts";
+import { listIds } from "../shared/known-ids.ts";
 import { listPage, listRange, type Page, type PageOptions } from "../shared/page.ts";
 import { mayAuthor, type Principal } from "../shared/principal.ts";
 import { agentTarget, taskTarget } from "./agent-tool.ts";
@@ -40,7 +41,6 @@ import type {
 import type { DeployedCode, DeployedFunction } from "./deployed-code.ts";
 import { DeployedDefinitions } from "./deployed-definitions.ts";
 import { strictest } from "./effects.ts";
-import { listIds } from "./known-ids.ts";
 import { MissingDefinitions, notFound } from "./missing-definitions.ts";
 import { type DefinitionKey, formatReference, type LibraryReference, parseReference } from "./reference.ts";
 import { hostsOf, pinTask, refuseQuestion, type TaskParts, type TaskSource } from "./tasks/pin.ts";

@@ -10,7 +10,7 @@ import { utf8Length } from "../shared/utf8.ts";
 import { jsonPointer, validate } from "../shared/validation.ts";
 import { agentDefaults, agentTarget, RESERVED, reservedMember } from "./agent-tool.ts";
 import { MAX_DEFINITION_BYTES } from "./definition.ts";
-import { inputSchemaOf } from "./json-schema-of.ts";
+import { inputSchemaOf, valueSchemaOf } from "./json-schema-of.ts";
 import { DEFAULT_TOOL_TIMEOUT_MS, retrySchema, timeoutProblem, toolDefinitionSchema } from "./schemas.ts";
 import type { Defined, ToolContext } from "./tool.ts";
 import { completeRetry, readTimeout, type ToolRetry, withoutTimeout } from "./tool-forms.ts";
@@ -93,7 +93,9 @@ export function definedTool(
       name,
       description,
       inputSchema:
-        input === undefined ? usual?.inputSchema : inputSchemaOf(`The input of tool "${name}"`, input),
+        input === undefined
+          ? usual?.inputSchema
+          : (target === undefined ? inputSchemaOf : valueSchemaOf)(`The input of tool "${name}"`, input),
       effect,
       timeoutMs: timeoutMs ?? usual?.timeoutMs ?? DEFAULT_TOOL_TIMEOUT_MS,
       ...defined({ retry, async: isAsync, approval, hosts, target, inputMapping }),

@@ -1,6 +1,7 @@
 /** Validation with zod: a parsed value, or `INVALID_INPUT` with one issue per place. */
 import type { z } from "zod";
 import { DramatisError, type InputIssue } from "./errors.ts";
+import { meantField } from "./known-fields.ts";
 import { shorten } from "./text.ts";
 
 /** Issues reported per input. */
@@ -33,7 +34,7 @@ export function validate<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const parsed = schema.safeParse(value, { error: plainly });
   if (parsed.success) return parsed.data;
-  const errors = inputIssues(parsed.error, base);
+  const errors = inputIssues(parsed.error, base, schema);
   throw new DramatisError("INVALID_INPUT", `${name} is not valid: ${issuesText(errors)}`, { errors });
 }
 
@@ -55,10 +56,14 @@ export function plainly(issue: {
   return `Must be ${known.map((value) => JSON.stringify(value)).join(" or ")}.`;
 }
 
-/** Returns a failed parse as issues. The empty path means the value itself. */
-export function inputIssues(error: z.core.$ZodError, base = ""): InputIssue[] {
-  return error.issues.flatMap((issue) => toIssues(issue, base)).slice(0, MAX_ISSUES);
+/** Returns a failed parse as issues. The empty path means the value itself. With `schema`, unknown fields suggest known ones (FIELD-1). */
+export function inputIssues(error: z.core.$ZodError, base = "", schema?: z.ZodType): InputIssue[] {
+  const meant: Meant = (path) => (schema === undefined ? undefined : meantField(schema, path));
+  return error.issues.flatMap((issue) => toIssues(issue, [], base, meant)).slice(0, MAX_ISSUES);
 }
+
+/** Returns the field that an unknown one may mean. */
+type Meant = (path: readonly PropertyKey[]) => string | undefined;
 
 /** Returns issues as one line: `/limit: Invalid input …; /query: …`. */
 export function issuesText(issues: readonly InputIssue[]): string {
@@ -66,17 +71,25 @@ export function issuesText(issues: readonly InputIssue[]): string {
   return texts.join("; ").replaceAll(".; ", "; ");
 }
 
-function toIssues(issue: z.core.$ZodIssue, base: string): InputIssue[] {
+function toIssues(
+  issue: z.core.$ZodIssue,
+  within: readonly PropertyKey[],
+  base: string,
+  meant: Meant,
+): InputIssue[] {
+  const path = [...within, ...issue.path];
   if (issue.code === "unrecognized_keys") {
-    return issue.keys
-      .slice(0, MAX_ISSUES)
-      .map((key) => issueAt(jsonPointer([...issue.path, key], base), "Unknown field."));
+    return issue.keys.slice(0, MAX_ISSUES).map((key) => {
+      const field = meant([...path, key]);
+      const advice = field === undefined ? "" : ` Did you mean "${field}"?`;
+      return issueAt(jsonPointer([...path, key], base), `Unknown field.${advice}`);
+    });
   }
   if (issue.code === "invalid_union") {
     // If only one alternative has the input's kind, report that one's issues.
-    const meant = issue.errors.filter((errors) => errors.every(({ path }) => path.length > 0));
-    if (meant.length === 1)
-      return (meant[0] ?? []).flatMap((inner) => toIssues(inner, jsonPointer(issue.path, base)));
+    const alternatives = issue.errors.filter((errors) => errors.every(({ path: inner }) => inner.length > 0));
+    if (alternatives.length === 1)
+      return (alternatives[0] ?? []).flatMap((inner) => toIssues(inner, path, base, meant));
   }
-  return [issueAt(jsonPointer(issue.path, base), issue.message)];
+  return [issueAt(jsonPointer(path, base), issue.message)];
 }

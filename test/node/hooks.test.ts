@@ -344,7 +344,7 @@ describe("HOOK-4 an extraction", () => {
     expect(room.runtime.state.extraction).toBeUndefined();
   });
 
-  test("A40 that fails leaves its turn completed; three failures in a row are reported, once", async () => {
+  test("A40 HOOK-7 that fails leaves its turn completed; three failures in a row are reported, once, and the lost turns are extracted after a success", async () => {
     let runs = 0;
     const room = await begin({
       extract: () => {
@@ -377,7 +377,10 @@ describe("HOOK-4 an extraction", () => {
     const id = await room.say("Message 5");
     (await room.request()).answer("Yes.");
     await room.until(is("turn.finalized", id));
-    expect(room.runtime.state.extraction).toBeUndefined();
+    // The lost turns begin once more: each has one attempt, and a turn is final once.
+    await expect.poll(() => room.runtime.state.extraction).toBeUndefined();
+    expect(runs).toBe(12 + 1 + 4);
+    expect(room.frames.filter(is("turn.finalized"))).toHaveLength(5);
   });
 
   test("A40 a stop of an extraction is no failure, and reports none", async () => {

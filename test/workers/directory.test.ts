@@ -28,7 +28,7 @@ describe("lists", () => {
   });
 
   test.each([1, 2, 3, 7, 8])("DIR-3 come in pages of %i, ascending by creation and back", async (limit) => {
-    const ascending = await pages("/api/agents", "agents", `limit=${limit}&colour=red`, tenant);
+    const ascending = await pages("/api/agents", "agents", `limit=${limit}`, tenant);
     const descending = await pages("/api/agents", "agents", `limit=${limit}&order=desc`, tenant);
     expect(ascending.flat()).toEqual(ids);
     expect(descending.flat()).toEqual(ids.toReversed());
@@ -48,6 +48,33 @@ describe("lists", () => {
   ])("refuse ?%s", async (query, path) => {
     expectProblem(await get(`/api/agents?${query}`), 422, "INVALID_INPUT", path);
     expectProblem(await get(`/api/conversations?${query}`), 422, "INVALID_INPUT", path);
+  });
+
+  test("QUERY-3 of every kind refuse unknown parameters, and name the known parameters", async () => {
+    const agent = await createAgent();
+    const conversation = await createConversation(agent);
+    for (const path of [
+      "/api/agents",
+      "/api/conversations",
+      "/api/runs",
+      "/api/triggers",
+      "/api/libraries",
+      "/api/dead-letters",
+      `/api/conversations/${conversation}/messages`,
+      `/api/conversations/${conversation}/turns`,
+      `/api/conversations/${conversation}/journal`,
+      `/api/agents/${agent}/memories`,
+    ]) {
+      const answer = await get(`${path}?colour=red&limit=2`);
+      expectProblem(answer, 400, "UNKNOWN_PARAMETER", "/colour");
+      expect([path, answer.body.detail]).toEqual([path, expect.stringContaining("Known: limit")]);
+    }
+    expectProblem(
+      await get("/api/memories/search?q=a&agents=b&colour=red"),
+      400,
+      "UNKNOWN_PARAMETER",
+      "/colour",
+    );
   });
 
   test("of a conversation refuse the same options", async () => {

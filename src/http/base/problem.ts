@@ -9,13 +9,14 @@ import { ulid } from "ulid";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type ErrorCode, type InputIssue } from "../../shared/errors.ts";
 
-/** The codes of the error taxonomy, and two that only HTTP has. */
-export type ProblemCode = ErrorCode | "METHOD_NOT_ALLOWED" | "UPGRADE_REQUIRED";
+/** The codes of the error taxonomy, and three that only HTTP has. */
+export type ProblemCode = ErrorCode | "METHOD_NOT_ALLOWED" | "UNKNOWN_PARAMETER" | "UPGRADE_REQUIRED";
 
 /** The status of each code. */
 export const PROBLEM_STATUS = {
   INVALID_JSON: 400,
   INVALID_SIGNAL: 400,
+  UNKNOWN_PARAMETER: 400,
   UNAUTHENTICATED: 401,
   BUDGET_EXCEEDED: 402,
   FORBIDDEN: 403,

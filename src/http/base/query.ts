@@ -1,7 +1,12 @@
-/** Query and path parameters. Known query parameters are validated, unknown ones ignored. */
+/**
+ * Query and path parameters.
+ *
+ * QUERY-3  A list or a search refuses unknown query parameters, and names the known parameters. Other routes ignore them.
+ */
 import { z } from "zod";
+import type { InputIssue } from "../../shared/errors.ts";
 import { CURSOR_RULE, DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE, type PageOptions } from "../../shared/page.ts";
-import { validate } from "../../shared/validation.ts";
+import { issueAt, jsonPointer, validate } from "../../shared/validation.ts";
 import { nothingNamed } from "./respond.ts";
 
 const LIMIT_RULE = `Must be an integer from 1 to ${MAX_PAGE_SIZE}.`;
@@ -32,6 +37,13 @@ export const pageSchema = z.object({
       .meta({ description: "Order by creation. Default: `asc`." }),
   ),
 });
+
+/** Returns an issue for each parameter of a list that is not known (QUERY-3). */
+export function unknownParameters(known: readonly string[], given: readonly string[]): InputIssue[] {
+  return given
+    .filter((name) => !known.includes(name))
+    .map((name) => issueAt(jsonPointer([name]), `Unknown query parameter. Known: ${known.join(", ")}.`));
+}
 
 /** The position from which a stream continues. */
 export const positionSchema = z

@@ -4,6 +4,7 @@ import type { ProblemCode } from "../base/problem.ts";
 export const CODE_MEANINGS: Record<ProblemCode, string> = {
   INVALID_JSON: "The body is empty, not JSON, not UTF-8, or nests deeper than 64 levels.",
   INVALID_SIGNAL: "The signal's envelope is not valid; `errors` lists the problems.",
+  UNKNOWN_PARAMETER: "The list has no such query parameter; `errors` names those that it has.",
   UNAUTHENTICATED: "The credentials are missing or not valid.",
   BUDGET_EXCEEDED: "A budget of the turn, the conversation or its agent is used up.",
   FORBIDDEN: "The caller's roles do not allow this.",

@@ -19,14 +19,14 @@ import { defined } from "../../shared/defined.ts";
 import { VERSION } from "../../shared/version.ts";
 import { PROBLEM_STATUS, type ProblemCode } from "../base/problem.ts";
 import { CODE_MEANINGS } from "./codes.ts";
-import { type ApiOperation, type ApiResponse, TAGS } from "./operation.ts";
+import { type ApiOperation, type ApiResponse, isList, TAGS } from "./operation.ts";
 import { clientFrame, frame, openAiErrorDocument, problemDocument } from "./views.ts";
 
 export type ApiDocument = oas31.OpenAPIObject;
 
 const DESCRIPTION = [
   "Every request except `GET /health` and results of deferred operations needs credentials that the application's `authorize` accepts, usually a bearer token. Resources of another tenant, and of conversations that the caller does not take part in, are 404.",
-  "Times are ISO 8601 UTC. Lists ascend by creation and take `limit`, `cursor` and `order`. Unknown fields of a body are refused; unknown query parameters are ignored. Every error is a problem document (RFC 9457) with a stable `code`.",
+  "Times are ISO 8601 UTC. Lists ascend by creation and take `limit`, `cursor` and `order`. Unknown fields of a body are refused; lists and searches refuse unknown query parameters. Every error is a problem document (RFC 9457) with a stable `code`.",
 ].join("\n\n");
 
 /** Errors of every operation. */
@@ -118,7 +118,9 @@ export function errorStatus(
 }
 
 /** Describes the errors, grouped by status. */
-function failures({ errors = [], open, errorFormat }: ApiOperation): ZodOpenApiResponsesObject {
+function failures(operation: ApiOperation): ZodOpenApiResponsesObject {
+  const { errors: own = [], open, errorFormat } = operation;
+  const errors: readonly ProblemCode[] = isList(operation) ? [...own, "UNKNOWN_PARAMETER"] : own;
   const codes: ProblemCode[] =
     open === true ? [...errors, "UNAVAILABLE"] : ["UNAUTHENTICATED", ...errors, ...COMMON_ERRORS];
   const responses: ZodOpenApiResponsesObject = {};

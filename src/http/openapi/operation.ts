@@ -59,6 +59,11 @@ export interface ApiResponse {
   location?: true;
 }
 
+/** Reports whether an operation reads a list, or searches. */
+export function isList({ method, query }: Pick<ApiOperation, "method" | "query">): boolean {
+  return method === "get" && query !== undefined && Object.hasOwn(query.shape, "limit");
+}
+
 /** Errors of reading and checking a body. */
 export const BODY_ERRORS = ["INVALID_JSON", "TOO_LARGE", "INVALID_INPUT"] as const;
 

@@ -10,9 +10,9 @@ import type {
 import type { InputIssue } from "../../shared/errors.ts";
 import { mappingIssues } from "../../shared/expressions/mapping.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
+import { listIds } from "../../shared/known-ids.ts";
 import { templateBudget, templateIssues } from "../../shared/templates/template.ts";
 import { inputIssues, plainly } from "../../shared/validation.ts";
-import { listIds } from "../known-ids.ts";
 import { ACTION_KINDS, asksPerson, isKind, kindNamed, kindOf, laterKind } from "./kinds.ts";
 import { AREA_NAMES } from "./paths.ts";
 import { type PlacedSchema, schemaIssues } from "./schema-check.ts";

@@ -11,9 +11,9 @@ import { compileExpression } from "../../shared/expressions/expression.ts";
 import { checkName, ExpressionError } from "../../shared/expressions/values.ts";
 import { Patterns } from "../../shared/json-schema/pattern.ts";
 import { readSchema } from "../../shared/json-schema/read-schema.ts";
+import { idLister } from "../../shared/known-ids.ts";
 import { issueAt, jsonPointer } from "../../shared/validation.ts";
 import { inputSchemaIssues } from "../input-schema.ts";
-import { idLister } from "../known-ids.ts";
 import {
   itemNames,
   nodeExpressions,

@@ -158,7 +158,8 @@ export type ExtractionDecision =
   | { type: "RETRY_EXTRACTION"; of: number; notBefore: number; error: FailureText }
   /** Run again after a crash, or wait until `deadline` for the result of the earlier run. */
   | { type: "RESUME_EXTRACTION"; of: number; deadline?: number }
-  | { type: "EXTRACTED"; of: number; operations: Json }
+  /** `now`: when the lost runs of the agent begin once more. */
+  | { type: "EXTRACTED"; of: number; operations: Json; now: number }
   /** Note what the agent has learned. The extraction is over. */
   | ({ type: "NOTE_LEARNED" } & Omit<MemoriesLearned, "type">)
   | { type: "GIVE_UP_EXTRACTION"; of: number; error: FailureText };

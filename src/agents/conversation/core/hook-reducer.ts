@@ -8,7 +8,7 @@ import { handedOver, learnedEntry, learnerOf } from "./hand-over.ts";
 import { type Assembly, type Extraction, type Extractions, extractionOf } from "./hooks.ts";
 import { withOutcome } from "./isolation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import { EXTRACTION_FAILURES, MAX_EXTRACTIONS } from "./limits.ts";
+import { EXTRACTION_FAILURES, MAX_EXTRACTIONS, MAX_LOST_EXTRACTIONS } from "./limits.ts";
 import { reservedAs, type TaskReservation } from "./operation.ts";
 import { keptTold, toldEntries } from "./planning/recalled.ts";
 import type { MemoriesLearned } from "./signals.ts";
@@ -186,31 +186,69 @@ export function reduceExtraction(transition: Transition, decision: ExtractionDec
       const data = { operations: decision.operations, ...mark };
       const ended = withExtraction(transition, of, undefined, [
         { type: "memory_extraction.completed", ...address, data },
-        { type: "turn.finalized", turn: of, data: { memoryExtractionStatus: "completed" } },
+        ...(run.again
+          ? []
+          : [{ type: "turn.finalized", turn: of, data: { memoryExtractionStatus: "completed" } } as const]),
       ]);
       const envelopes = handedOver(record, of, run, decision.operations);
-      return withFailures({ ...ended, envelopes: [...ended.envelopes, ...envelopes] }, agentId, 0);
+      const handed = withFailures({ ...ended, envelopes: [...ended.envelopes, ...envelopes] }, agentId, 0);
+      return beginAgain(handed, agentId, decision.now);
     }
     case "GIVE_UP_EXTRACTION": {
       const { code, message } = decision.error;
+      const final = {
+        type: "memory_extraction.failed",
+        ...address,
+        data: { attempt, code, message, final: true, ...mark },
+      } as const;
+      if (run.again) return withExtraction(transition, of, undefined, [final]);
       const failures = ((transition.state.extraction ?? NONE).failures[agentId] ?? 0) + 1;
       const isStopped = code === "CANCELLED";
       const isReported = !isStopped && failures === EXTRACTION_FAILURES;
       const ended = withExtraction(transition, of, undefined, [
-        {
-          type: "memory_extraction.failed",
-          ...address,
-          data: { attempt, code, message, final: true, ...mark },
-        },
+        final,
         { type: "turn.finalized", turn: of, data: { memoryExtractionStatus: "failed" } },
         ...(isReported ? [failing(agentId, failures, message)] : []),
       ]);
-      const failed = { ...ended, unextracted: [...ended.unextracted, of] };
-      return withFailures(failed, agentId, isStopped ? failures - 1 : failures);
+      const failed = withFailures(
+        { ...ended, unextracted: [...ended.unextracted, of] },
+        agentId,
+        isStopped ? failures - 1 : failures,
+      );
+      return isStopped || memoryExtraction?.effect === "once" ? failed : keepLost(failed, of, run);
     }
     default:
       return decision satisfies never;
   }
+}
+
+/** Keeps a run that failed, so that it begins once more. The oldest runs are dropped beyond the limit. */
+function keepLost(transition: Transition, of: number, run: Extraction): Transition {
+  const { extraction = NONE } = transition.state;
+  const kept = Object.entries<Extraction>({ ...extraction.lost, [of]: run }).slice(-MAX_LOST_EXTRACTIONS);
+  const lost = Object.fromEntries(kept);
+  return { ...transition, state: { ...transition.state, extraction: { ...extraction, lost } } };
+}
+
+/** Begins the lost runs of an agent once more, after an extraction of the agent has succeeded (HOOK-7). */
+function beginAgain(transition: Transition, agentId: string, now: number): Transition {
+  const { lost = {} } = transition.state.extraction ?? NONE;
+  const { memoryExtraction } = chainOf(transition.state.record, agentId);
+  let next = transition;
+  for (const [n, { deadline: _, recoveries: __, ...run }] of Object.entries(lost)) {
+    const { running, ...others } = next.state.extraction ?? NONE;
+    if (run.agentId !== agentId || Object.keys(running).length >= MAX_EXTRACTIONS) continue;
+    const { [n]: ___, ...left } = others.lost ?? {};
+    const { lost: ____, ...rest } = others;
+    const extraction = { ...rest, running, ...(Object.keys(left).length === 0 ? {} : { lost: left }) };
+    const again = {
+      ...reservedAs(run, dueFor(memoryExtraction?.task)),
+      ...{ attempt: run.attempt + 1, notBefore: now, startedAt: now, again: true as const },
+    };
+    const entry = { type: "memory_extraction.resumed", turn: Number(n), item: run.item } as const;
+    next = withExtraction({ ...next, state: { ...next.state, extraction } }, Number(n), again, [entry]);
+  }
+  return next;
 }
 
 /** Notes the agent's answer. A turn from which nothing was taken has the issue of a failed extraction. */
@@ -244,12 +282,12 @@ function withExtraction(
   run: Extraction | undefined,
   entries: JournalEntry[],
 ): Transition {
-  const { running, failures } = transition.state.extraction ?? NONE;
+  const { running, ...rest } = transition.state.extraction ?? NONE;
   const { [of]: _before, ...others } = running;
   const next = run === undefined ? others : { ...others, [of]: run };
   return {
     ...transition,
-    state: { ...transition.state, extraction: { running: next, failures } },
+    state: { ...transition.state, extraction: { ...rest, running: next } },
     entries: [...transition.entries, ...entries],
   };
 }
@@ -257,9 +295,10 @@ function withExtraction(
 /** Counts the failures of an agent in a row. A conversation without any keeps nothing. */
 function withFailures(transition: Transition, agentId: string, count: number): Transition {
   const { extraction, ...state } = transition.state;
-  const { running, failures } = extraction ?? NONE;
+  const { running, failures, lost } = extraction ?? NONE;
   const { [agentId]: _before, ...others } = failures;
   const next = count === 0 ? others : { ...others, [agentId]: count };
-  const isEmpty = Object.keys(running).length + Object.keys(next).length === 0;
-  return { ...transition, state: isEmpty ? state : { ...state, extraction: { running, failures: next } } };
+  const isEmpty = Object.keys(running).length + Object.keys(next).length === 0 && lost === undefined;
+  const kept = { running, failures: next, ...defined({ lost }) };
+  return { ...transition, state: isEmpty ? state : { ...state, extraction: kept } };
 }

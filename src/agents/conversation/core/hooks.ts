@@ -53,6 +53,8 @@ export interface Extraction extends HookRun {
   readonly learner?: Learner;
   /** Crashes of the actor under this run; 0 when absent. */
   readonly recoveries?: number;
+  /** The run has failed before, and another extraction of the agent has succeeded since (HOOK-7). */
+  readonly again?: true;
 }
 
 /** The extractions of a conversation. */
@@ -61,6 +63,8 @@ export interface Extractions {
   readonly running: Readonly<Record<string, Extraction>>;
   /** Failures in a row, by agent. Absent agents have none. */
   readonly failures: Readonly<Record<string, number>>;
+  /** The runs that failed and begin once more (HOOK-7), by the numbers of their turns. */
+  readonly lost?: Readonly<Record<string, Extraction>>;
 }
 
 /** Returns the extractions that run, each with the number of its turn. */

@@ -84,6 +84,8 @@ export const HOOK_BACKOFF_MS = [100, 200] as const;
 export const HOOK_TIMEOUT_MS = 30_000;
 /** Extractions that run at a time in a conversation. That of one more turn fails at once. */
 export const MAX_EXTRACTIONS = 64;
+/** Failed extractions that a conversation keeps, to begin them once more. */
+export const MAX_LOST_EXTRACTIONS = 16;
 /** Memory operations of one extraction. */
 export const MAX_MEMORY_OPERATIONS = 100;
 /** Length of an extraction's memory operations, as JSON. */

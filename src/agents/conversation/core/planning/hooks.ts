@@ -10,6 +10,8 @@
  * HOOK-5  A crash repeats a hook that may run twice, under the same operation id. The run of a `once` task is never repeated: its
  *         result is still taken for `LATE_RESULT_MS`.
  * HOOK-6  A stop aborts the hook of its turn; a stop of the conversation also its extractions.
+ * HOOK-7  An extraction that failed begins once more, after another extraction of its agent in the conversation has succeeded. The run of a
+ *         `once` task does not.
  */
 import { z } from "zod";
 import { joinedMarks } from "../../../../model/mark.ts";
@@ -157,7 +159,7 @@ export function planExtraction(
   if (run?.item !== item || run.attempt !== attempt) return [];
   const charge = chargeEnd(state, "memoryExtraction", { ...run, turn: of }, ended, input);
   const read = readOperations(result);
-  if ("operations" in read) return [...charge, { type: "EXTRACTED", of, operations: read.operations }];
+  if ("operations" in read) return [...charge, { type: "EXTRACTED", of, operations: read.operations, now }];
   const { error } = read;
   const notBefore = nextAttempt(chainOf(state.record, run.agentId).memoryExtraction, run, now);
   if (notBefore === undefined) return [...charge, { type: "GIVE_UP_EXTRACTION", of, error }];

@@ -13,9 +13,8 @@ import { maxMovesPerTurn } from "../../../../library/persona.ts";
 import { isContinuable } from "../../../../model/joined-reply.ts";
 import type { ModelReply } from "../../../../model/reply.ts";
 import { defined } from "../../../../shared/defined.ts";
-import { isJson, MAX_DEPTH, parseJson } from "../../../../shared/json.ts";
-import { checkBudget, violations } from "../../../../shared/json-schema/violations.ts";
-import { shapeProblem } from "../../../../shared/json-shape.ts";
+import { readAnswer } from "../../../../shared/json-schema/answer.ts";
+import { checkBudget } from "../../../../shared/json-schema/violations.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import {
   MAX_CALLS_PER_REPLY,
@@ -138,11 +137,11 @@ function planAnswer(
   const { n, call, output, repairs = [] } = turn;
   const empty = emptyAnswer(state, turn, reply);
   if (empty !== null) return [{ type: "FAIL_TURN", turn: n, error: empty }];
-  const problem = output === undefined ? null : problemOf(output.schema, reply.text);
-  if (problem === null) {
+  const answer = output === undefined ? reply : readAnswer(output.schema, reply.text);
+  if ("text" in answer) {
     const exhausted = isStuck(turn.operations, turn.replies.length) ? "callsRepeated" : "movesExhausted";
     const notice = NOTICES[call.final ? exhausted : "emptyReply"];
-    const text = reply.text.trim() === "" ? notice : reply.text;
+    const text = answer.text.trim() === "" ? notice : answer.text;
     const mentions = planMentions(state, turn, { text, record }, input);
     return [
       { type: "APPEND_MESSAGE", turn: n, reply: kept(reply, { text, toolCalls: [] }) },
@@ -151,6 +150,7 @@ function planAnswer(
       ...mentions.after,
     ];
   }
+  const { problem } = answer;
   const fail = (message: string): AgentDecision[] => [
     { type: "FAIL_TURN", turn: n, error: { code: "OUTPUT_INVALID", message, retriable: true } },
   ];
@@ -165,18 +165,6 @@ function planAnswer(
   }
   const text = reply.text.slice(0, MAX_WITHDRAWN_LENGTH).toWellFormed();
   return [{ type: "REPAIR_OUTPUT", turn: n, text, problem }];
-}
-
-/** Describes, in words for the model, why an answer does not fit its schema; `null` where it fits. */
-function problemOf(schema: NonNullable<Turn["output"]>["schema"], text: string): string | null {
-  if (text.trim() === "") return "the answer is empty";
-  const shape = shapeProblem(text, MAX_DEPTH);
-  if (shape !== null) return `the answer ${shape.what}`;
-  const value = parseJson(text);
-  if (value === undefined) return "the answer is not JSON";
-  if (!isJson(value)) return "the answer has a number beyond the range of numbers";
-  const found = violations(schema, value) ?? ["the schema cannot be checked"];
-  return found.length === 0 ? null : found.join("; ");
 }
 
 /** Returns the reply as it is recorded (NATIVE-2). */

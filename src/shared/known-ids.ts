@@ -29,13 +29,13 @@ export function idLister(ids: readonly string[]): (wanted: string) => string {
 }
 
 /** Returns the characters and the pairs of neighbours. Exchanged letters keep the former, other mistakes most of both. */
-function piecesOf(id: string): Set<string> {
+export function piecesOf(id: string): Set<string> {
   const characters = [...foldedId(id)];
   return new Set([...characters, ...characters.slice(1).map((next, at) => `${characters[at]}${next}`)]);
 }
 
 /** Returns the share of common pieces: 0 for none, 1 for equal sets. */
-function similarity(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
+export function similarity(one: ReadonlySet<string>, other: ReadonlySet<string>): number {
   const common = [...one].filter((piece) => other.has(piece)).length;
   return (2 * common) / Math.max(1, one.size + other.size);
 }

@@ -1,0 +1,47 @@
+/** Answers of models that were asked for data. */
+import { describe, expect, test } from "vitest";
+import { readAnswer } from "../../src/shared/json-schema/answer.ts";
+
+const SCHEMA = {
+  type: "object",
+  properties: { name: { type: "string" } },
+  required: ["name"],
+  additionalProperties: false,
+};
+const read = (text: string) => readAnswer(SCHEMA, text);
+const ADA = '{"name": "Ada {\\"}"}';
+
+describe("ANSWERDATA-1 one object is accepted", () => {
+  test.each([
+    ["bare", ADA],
+    ["in a fence", `\`\`\`json\n${ADA}\n\`\`\``],
+    ["in a fence without a language", `\`\`\`\n${ADA}\n\`\`\``],
+    ["in prose", `Sure! Here it is: ${ADA}. I hope that helps.`],
+    ["behind braces and brackets of prose", `For {you} [1], as [you said]: ${ADA}`],
+    ["twice the same", `${ADA}\nAgain: \`\`\`${ADA}\`\`\``],
+    ["in brackets of prose", `[see ${ADA}]`],
+  ])("%s", (_, text) => {
+    expect(read(text)).toMatchObject({ value: { name: 'Ada {"}' } });
+  });
+
+  test("its text is the JSON alone, and a bare answer stays as it is", () => {
+    expect(read(`Here: ${ADA}!`)).toMatchObject({ text: ADA });
+    expect(read(` ${ADA}\n`)).toMatchObject({ text: ` ${ADA}\n` });
+  });
+});
+
+describe("ANSWERDATA-2 anything else is refused", () => {
+  test.each([
+    ["nothing", " ", /empty/],
+    ["prose", "I do not know.", /not JSON/],
+    ["two objects", `${ADA} or {"name": "Eve"}`, /several objects/],
+    ["an object that is cut off", '```json\n{"name": "Ada", "friend": {"name": "Eve"}', /not complete/],
+    ["a whole object before one that is cut off", `${ADA} and {"name": "E`, /not complete/],
+    ["an object within a broken one", 'So: {"a": 1, "b": {"name": "Ada"},}', /not JSON/],
+    ["an object in a list", `Both: [${ADA}]`, /not JSON/],
+    ["an object that does not fit", 'So: {"title": "Ada"}', /name/],
+    ["another kind of value", "42", /object/],
+  ])("%s", (_, text, problem) => {
+    expect(read(text)).toEqual({ problem: expect.stringMatching(problem) });
+  });
+});

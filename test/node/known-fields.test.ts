@@ -1,0 +1,128 @@
+/** Suggestions for unknown fields. */
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { defineLibrary, defineModelProfile, definePersona, defineTool } from "../../src/library/define.ts";
+import { defineTask } from "../../src/library/define-task.ts";
+import { inputSchemaOf } from "../../src/library/json-schema-of.ts";
+import { defineWorkflow, node } from "../../src/library/workflows/define-workflow.ts";
+import { validate } from "../../src/shared/validation.ts";
+
+/** Calls with fields that the types do not have. */
+const loosely = (call: (input: never) => unknown, input: object) => () => call(input as never);
+
+const identity = { systemPrompt: "You sell." };
+const tool = { name: "take", description: "Takes.", input: z.object({}), execute: () => null };
+
+describe("FIELD-1 an unknown field suggests the one that is meant", () => {
+  test.each<[string, () => unknown, string]>([
+    [
+      "of a persona, deeper",
+      loosely((persona) => definePersona("seller", persona), { identity, modelProfileId: "fast" }),
+      '/modelProfileId: Unknown field. Did you mean "identity.modelProfileId"?',
+    ],
+    [
+      "of a persona, misspelt within",
+      loosely((persona) => definePersona("seller", persona), {
+        identity: { ...identity, system_prompts: "" },
+      }),
+      'Did you mean "identity.systemPrompt"?',
+    ],
+    [
+      "of a persona, two levels down",
+      loosely((persona) => definePersona("seller", persona), {
+        identity,
+        tools: { toolIds: [], constraints: { maxMoves: 3 } },
+      }),
+      'Did you mean "tools.constraints.maxMovesPerTurn"?',
+    ],
+    ["of a tool", loosely(defineTool as never, { ...tool, effects: "pure" }), 'Did you mean "effect"?'],
+    [
+      "of a profile",
+      loosely((profile) => defineModelProfile("fast", profile), {
+        provider: "openai",
+        modelID: "m",
+      }),
+      'Did you mean "modelId"?',
+    ],
+    [
+      "of a task",
+      loosely(defineTask as never, { id: "a", input: z.object({}), steps: [], timeoutMS: 1 }),
+      'Did you mean "timeoutMs"?',
+    ],
+    [
+      "of a workflow",
+      loosely((flow) => defineWorkflow("a", flow), {
+        input: z.object({}),
+        initialNode: "a",
+        nodes: [node("a", { task: "lib/a" })],
+        outputMappings: {},
+      }),
+      'Did you mean "outputMapping"?',
+    ],
+    [
+      "of a library",
+      loosely((contents) => defineLibrary("acme", contents), { persona: [] }),
+      'Did you mean "personas"?',
+    ],
+  ])("%s", (_, define, message) => {
+    expect(define).toThrow(message);
+  });
+
+  test("within lists, records and unions", () => {
+    const item = z.strictObject({ retry: z.strictObject({ maxAttempts: z.number() }).optional() });
+    const schema = z.strictObject({
+      items: z.array(item),
+      byName: z.record(z.string(), item),
+      either: z.union([z.strictObject({ kind: z.literal("a"), size: z.number() }), z.string()]).optional(),
+    });
+    const check = (value: object) => () => validate(schema, value);
+    expect(check({ items: [{ maxAttempts: 1 }], byName: {} })).toThrow(
+      '/items/0/maxAttempts: Unknown field. Did you mean "items.0.retry.maxAttempts"?',
+    );
+    expect(check({ items: [], byName: { ada: { retries: {} } } })).toThrow(
+      'Did you mean "byName.ada.retry"?',
+    );
+    expect(check({ items: [], byName: {}, either: { kind: "a", size: 1, sizes: 2 } })).toThrow(
+      'Did you mean "either.size"?',
+    );
+  });
+
+  test("and nothing where no field is alike", () => {
+    expect(() => validate(z.strictObject({ name: z.string() }), { name: "a", zebra: 1 })).toThrow(
+      /Unknown field\.$/,
+    );
+  });
+});
+
+describe("A7 LIB-1 z.coerce in the input of a tool", () => {
+  const input = z.object({
+    count: z.coerce.number().int().min(1).describe("How many."),
+    due: z.coerce.date(),
+    note: z.coerce.string().optional(),
+    total: z.coerce.bigint().optional(),
+    urgent: z.coerce.boolean().optional(),
+  });
+
+  test("accepts what it coerces, and the code gets the coerced values", async () => {
+    const seen: unknown[] = [];
+    const take = defineTool({ ...tool, input, execute: (value) => void seen.push(value) });
+    expect(take.definition.inputSchema).toMatchObject({
+      properties: {
+        count: { description: "How many.", anyOf: [{ type: "integer", minimum: 1 }, { type: "string" }] },
+        due: { anyOf: [{ type: "string" }, { type: "integer" }] },
+        note: { type: ["string", "number", "boolean"] },
+        total: { type: ["integer", "string"] },
+        urgent: { type: ["boolean", "number"] },
+      },
+      required: ["count", "due"],
+    });
+    await take.run({ count: "2", due: "2026-05-01", note: 7, total: "9" }, {} as never);
+    expect(seen).toEqual([{ count: 2, due: new Date("2026-05-01"), note: "7", total: 9n }]);
+  });
+
+  test("a type that JSON does not have is still refused without it", () => {
+    expect(() => inputSchemaOf("The input", z.object({ due: z.date() }))).toThrow(
+      /Date cannot be represented/,
+    );
+  });
+});
