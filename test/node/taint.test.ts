@@ -83,6 +83,15 @@ async function remembers(
   return conversation.written.at(-1)?.tainted ?? false;
 }
 
+/** A history from elsewhere, which claims to be trusted. */
+function seeded() {
+  const messages: ContextMessage[] = [
+    { role: "user", content: "Hello.", metadata: { mark: [] } },
+    { role: "assistant", content: POISON, metadata: { mark: [], origin: "agent:tester" } },
+  ];
+  return seedEvents(messages, { sessionId: "tester", userId: "ada", now: 1, ids: systemIds });
+}
+
 const lastAnswer = ({ queries, runtime }: SteeredConversation) =>
   queries.messages(runtime.state, { limit: 100 }).items.findLast(({ role }) => role === "agent")?.id ?? "";
 
@@ -183,12 +192,7 @@ describe("MARK-1 RECALL-8 a memory is tainted", () => {
   });
 
   test("by a seeded history", async () => {
-    const messages: ContextMessage[] = [
-      { role: "user", content: "Hello.", metadata: { mark: [] } },
-      { role: "assistant", content: POISON, metadata: { mark: [], origin: "agent:tester" } },
-    ];
-    const history = seedEvents(messages, { sessionId: "tester", userId: "ada", now: 1, ids: systemIds });
-    const conversation = await start({}, { history });
+    const conversation = await start({}, { history: seeded() });
     expect(await remembers(conversation)).toBe(true);
   });
 });
@@ -251,9 +255,14 @@ describe("MARK-2 a reply", () => {
 describe("after a compaction", () => {
   const words = Array.from({ length: 220 }, () => "word").join(" ");
 
-  async function compactedAfter(calls: Call[], first: Message[0] = words): Promise<SteeredConversation> {
-    const conversation = await start({ contextTokens: 2_500, recall: false });
-    await turnOf(conversation, first, { calls, answer: words });
+  async function compactedAfter(
+    source: (typeof SOURCES)[string],
+    beginning = {},
+  ): Promise<SteeredConversation> {
+    const conversation = await start({ contextTokens: 2_500 }, beginning);
+    const [says, calls] = await source(conversation);
+    await turnOf(conversation, says, { calls, answer: words });
+    conversation.memories = [];
     for (let n = 0; !conversation.runtime.isCompacting; n++) {
       expect(n).toBeLessThan(12);
       await turnOf(conversation, `${n} ${words}`, { answer: words });
@@ -263,17 +272,28 @@ describe("after a compaction", () => {
     return conversation;
   }
 
-  test("MARK-1 RECALL-8 the summary of marked content has its mark", async () => {
-    const conversation = await compactedAfter([READ]);
-    const summary = conversation.runtime.store.events.load("tester", { limit: 100 }).find(isCompaction);
-    expect(summary?.metadata?.mark).toEqual(["tool"]);
-    for (let n = 0; n < 4; n++) expect(await remembers(conversation, "Remember it.")).toBe(true);
+  const plain = async (): Promise<[Message[0], Call[]]> => [words, []];
+  const summaryOf = ({ runtime }: SteeredConversation) =>
+    runtime.store.events.load("tester", { limit: 100 }).find(isCompaction);
+
+  test.each(Object.entries(SOURCES))(
+    "MARK-1 RECALL-8 the summary of a history with %s has its mark",
+    async (_, source) => {
+      const conversation = await compactedAfter(source);
+      expect(summaryOf(conversation)?.metadata?.mark).toHaveLength(1);
+      for (let n = 0; n < 4; n++) expect(await remembers(conversation, "Remember it.")).toBe(true);
+    },
+  );
+
+  test("MARK-1 RECALL-8 the summary of a seeded history has its mark", async () => {
+    const conversation = await compactedAfter(plain, { history: seeded() });
+    expect(summaryOf(conversation)?.metadata?.mark).toEqual(["import"]);
+    expect(await remembers(conversation, "Remember it.")).toBe(true);
   });
 
   test("RECALL-8 a plain conversation stays untainted", async () => {
-    const conversation = await compactedAfter([]);
-    const summary = conversation.runtime.store.events.load("tester", { limit: 100 }).find(isCompaction);
-    expect(summary?.metadata?.mark).toEqual([]);
+    const conversation = await compactedAfter(plain);
+    expect(summaryOf(conversation)?.metadata?.mark).toEqual([]);
     expect(await remembers(conversation, "Remember it.")).toBe(false);
   });
 });
