@@ -17,6 +17,7 @@ import { runLoad } from "./load/case.ts";
 import { memoryVerdict, runMemory } from "./memory/case.ts";
 import { runMemoryLoad } from "./memory-load/case.ts";
 import { readersVerdict, runReaders } from "./readers/case.ts";
+import { runRunTrees, runTreesVerdict } from "./run-trees/case.ts";
 import { serveTurns } from "./turns/case.ts";
 import { verdict } from "./turns/verdict.ts";
 import { runWrites, writesVerdict } from "./writes/case.ts";
@@ -44,6 +45,7 @@ const CASES: Record<string, Case> = {
   "memory-load": { run: runMemoryLoad },
   memory: { run: runMemory, verdict: memoryVerdict },
   readers: { run: runReaders, verdict: readersVerdict },
+  "run-trees": { run: runRunTrees, verdict: runTreesVerdict },
   writes: { run: runWrites, verdict: writesVerdict },
 };
 

@@ -24,6 +24,8 @@ export const RUN_CANCEL = "run.cancel";
 export const PART_ENDED = "part.ended";
 /** Brings what the branches of a part have done so far, where the fan-in depends on it. */
 export const PART_PROGRESS = "part.progress";
+/** Reports that a run rests, or works again. A resting run holds no room of the run above. */
+export const RUN_REST = "run.rest";
 /** Asks for the end of a part: what its branches have completed counts. */
 export const PART_CLOSE = "part.close";
 
@@ -48,6 +50,21 @@ export interface RunEndedBody extends RunCallAddress {
   outcome: { output: Json } | { error: RunError };
   /** The amounts that the run has used, with all below it; absent for nothing. */
   spent?: Amounts;
+}
+
+/** The body of `run.rest`. */
+export interface RunRestBody extends RunCallAddress {
+  isAtRest: boolean;
+  /** The number of the newest entry of the run. A report with an older one is out of date. */
+  seq: number;
+}
+
+/** The room of a run in its tree: its share of what the first run has. */
+export interface TreeRoom {
+  /** Runs that may work below it at once, in all branches together. From 1. */
+  runs: number;
+  /** Tokens of its own that may be active before fan-outs wait. From 1. */
+  tokens: number;
 }
 
 /** The body of `run.cancel`. */
@@ -147,6 +164,12 @@ export const partProgressSchema: z.ZodType<PartProgressBody> = z.object({
   firstArrivalAt: count.exactOptional(),
 });
 
+export const runRestSchema: z.ZodType<RunRestBody> = z.object({
+  ...address,
+  isAtRest: z.boolean(),
+  seq: count,
+});
+
 export const runCancelSchema: z.ZodType<RunCancelBody> = z.object({
   ...address,
   reason: z.string().max(2_000),
@@ -166,6 +189,8 @@ export interface ChildRun {
   input: JsonObject;
   /** Branches above which fan-outs are spread; absent where the default counts. */
   width?: number;
+  /** Its room in the tree. Runs of earlier releases send none. */
+  room?: TreeRoom;
   /** The part of a fan-out with which it begins; absent where it begins with the first node. */
   part?: PartStart;
 }

@@ -26,11 +26,13 @@ import {
   partProgressSchema,
   RUN_CANCEL,
   RUN_ENDED,
+  RUN_REST,
   RUN_START,
   type RunCallAddress,
   type RunPart,
   runCancelSchema,
   runEndedSchema,
+  runRestSchema,
   runStartSchema,
 } from "../../protocol/run-call.ts";
 import { defined } from "../../shared/defined.ts";
@@ -92,7 +94,7 @@ export function takeChildRuns(
       if (isBeyond()) return null;
       if (!found.ok && found.error.code === "NOT_FOUND") return null;
       const child = unwrap(found);
-      const { projectId, startedBy, rootRunId, workflow, path, origin, width, part } = child;
+      const { projectId, startedBy, rootRunId, workflow, path, origin, width, room, part } = child;
       const { operationId, attempt } = address;
       const record: RunRecord = {
         id: to.id,
@@ -105,7 +107,7 @@ export function takeChildRuns(
         startedBy,
         request: "",
         parent: { runId: from.id, rootRunId, operationId, attempt },
-        ...defined({ path, origin, width, part: part && placeOf(part) }),
+        ...defined({ path, origin, width, room, part: part && placeOf(part) }),
         createdAt: clock.now(),
       };
       const unit = runtime.stageStart(record, part);
@@ -131,6 +133,13 @@ export function takeChildRuns(
       return null;
     },
   );
+  mailbox.receives(RUN_REST, runRestSchema, (rest, { envelope: { from, to }, afterCommit }) => {
+    checkChild(rest, to, from);
+    const unit = runtime.begin();
+    unit.stage(runtime.restSignals(rest));
+    afterCommit(() => unit.release());
+    return null;
+  });
   mailbox.receives(
     RUN_CANCEL,
     runCancelSchema,

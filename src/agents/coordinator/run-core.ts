@@ -2,7 +2,14 @@
 import type { Ids } from "../../ports/ids.ts";
 import { AGENT_CALL, AGENT_CANCEL } from "../../protocol/agent-call.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
-import { PART_ENDED, PART_PROGRESS, RUN_CANCEL, RUN_ENDED, RUN_START } from "../../protocol/run-call.ts";
+import {
+  PART_ENDED,
+  PART_PROGRESS,
+  RUN_CANCEL,
+  RUN_ENDED,
+  RUN_REST,
+  RUN_START,
+} from "../../protocol/run-call.ts";
 import { AGENT_INVITE, AGENT_UNINVITE } from "../../protocol/run-invitation.ts";
 import { DramatisError, type ErrorData } from "../../shared/errors.ts";
 import type { ActorCore, Commit, Withdrawal } from "../base/runtime/actor-core.ts";
@@ -26,14 +33,15 @@ export interface RunCommit extends Commit<RunState>, RunChange {
   readonly owed: readonly RunEnvelope[];
 }
 
-/** The types of envelopes that make earlier ones of another type, or of their own, pointless. */
-const WITHDRAWN: ReadonlyMap<string, string> = new Map([
-  [RUN_CANCEL, RUN_START],
-  [AGENT_CANCEL, AGENT_CALL],
-  [AGENT_UNINVITE, AGENT_INVITE],
-  [PART_PROGRESS, PART_PROGRESS],
-  [PART_ENDED, PART_PROGRESS],
-  [RUN_ENDED, PART_PROGRESS],
+/** The types of envelopes that make earlier ones of other types, or of their own, pointless. */
+const WITHDRAWN: ReadonlyMap<string, readonly string[]> = new Map([
+  [RUN_CANCEL, [RUN_START]],
+  [AGENT_CANCEL, [AGENT_CALL]],
+  [AGENT_UNINVITE, [AGENT_INVITE]],
+  [PART_PROGRESS, [PART_PROGRESS]],
+  [PART_ENDED, [PART_PROGRESS, RUN_REST]],
+  [RUN_ENDED, [PART_PROGRESS, RUN_REST]],
+  [RUN_REST, [RUN_REST]],
 ]);
 
 export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null, RunCommit, RunEffect> {
@@ -76,10 +84,7 @@ export class RunCore implements ActorCore<RunState, RunSignal, RunChange | null,
   }
 
   withdrawals({ owed }: RunCommit): readonly Withdrawal[] {
-    return owed.flatMap(({ to, type }) => {
-      const withdrawn = WITHDRAWN.get(type);
-      return withdrawn === undefined ? [] : [{ to, type: withdrawn }];
-    });
+    return owed.flatMap(({ to, type }) => (WITHDRAWN.get(type) ?? []).map((one) => ({ to, type: one })));
   }
 
   envelopes({ owed }: RunCommit): readonly NewEnvelope[] {

@@ -15,6 +15,7 @@ import {
   type PartResult,
   type PartStart,
   type RunCallAddress,
+  type RunRestBody,
 } from "../../protocol/run-call.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -264,6 +265,11 @@ export class RunRuntime {
   /** Returns the signals of the end of what a node has started. Throws `NOT_FOUND` for an operation of no token. */
   endSignals({ operationId, attempt }: RunCallAddress, outcome: NodeOutcome): RunSignal[] {
     return [{ type: "node.ended", token: this.#tokenOf(operationId), attempt, outcome }];
+  }
+
+  /** Returns the signals of the rest of a run that a node has started. Throws as `endSignals` does. */
+  restSignals({ operationId, attempt, isAtRest, seq }: RunRestBody): RunSignal[] {
+    return [{ type: "run.rested", token: this.#tokenOf(operationId), attempt, rest: { isAtRest, seq } }];
   }
 
   /** Returns the signals of the end of a part. Throws as `endSignals` does. */

@@ -30,15 +30,23 @@ import { startParts } from "./parts.ts";
 import { countedWith, type Firing, firingBehind } from "./routing.ts";
 import { calledBy, startBytes } from "./run-envelopes.ts";
 import type { Token } from "./state.ts";
+import { multiplies, roomOf, shareOf, startsRun } from "./tree-room.ts";
 import { workOf } from "./work.ts";
 
 /** Takes the steps of all tokens that can go on, and ends the run if nothing is left. */
 export function advance(draft: Draft): void {
   try {
+    const held: Token[] = [];
     while (draft.steps < MAX_COMMIT_STEPS && draft.error === undefined) {
-      const token = draft.nextPending();
+      const next = draft.nextPending();
+      const token = next ?? takeHeld(draft, held);
       if (token === undefined) break;
       if (draft.room.isFull && isCall(draft, token)) continue;
+      if (draft.freeRoom < 1 && startsRun(draft.graph, token)) continue;
+      if (next !== undefined && isCrowded(draft) && multiplies(draft.graph, token)) {
+        held.push(token);
+        continue;
+      }
       const meter = new Meter(MAX_TOKEN_STEPS);
       step(draft, token, meter);
       draft.steps += STEPS_OF_TOKEN + meter.spent;
@@ -53,6 +61,15 @@ export function advance(draft: Draft): void {
   }
   if (draft.error !== undefined) endRun(draft, "failed");
   else if (draft.root.active === 0) completeRun(draft);
+}
+
+function isCrowded({ active, before }: Draft): boolean {
+  return active > roomOf(before.record).tokens;
+}
+
+/** Takes one of the tokens that were held back, once all others wait or have gone on, unless a task runs whose end makes room (TREEROOM-5). */
+function takeHeld(draft: Draft, held: Token[]): Token | undefined {
+  return draft.tasks > 0 && isCrowded(draft) ? undefined : held.shift();
 }
 
 function step(draft: Draft, token: Token, meter: Meter): void {
@@ -139,7 +156,9 @@ function begin(draft: Draft, token: Token, meter: Meter): boolean {
       message: `A run waits for at most ${MAX_OPEN_CALLS} sub-workflows and agents at once. Fan out over fewer.`,
     });
   const attempt = 1 + (token.again?.attempts ?? 0);
-  const phase = { kind: "working", attempt, ...(gate ?? { input }) } as const;
+  const room =
+    workflow === undefined ? undefined : shareOf(draft.freeRoom, draft.tokens.size - draft.openRuns - 1);
+  const phase = { kind: "working", attempt, ...(gate ?? { input }), ...defined({ room }) } as const;
   if (!hasRoom(draft, { ...token, phase })) return true;
   // The time of an agent counts from here: its token may have waited for room.
   draft.change(token.id, { phase, ...(agent !== undefined && { createdAt: draft.now }) });

@@ -6,6 +6,7 @@ import { Draft } from "./draft.ts";
 import { failureOf } from "./evaluation.ts";
 import { partStart } from "./parts.ts";
 import type { RunState, Token } from "./state.ts";
+import { roomOf, sharedRoom } from "./tree-room.ts";
 
 /**
  * Returns what the run of an attempt of a token works with: its sub-workflow, or its part of a fan-out. Throws `NOT_FOUND` where the
@@ -18,6 +19,7 @@ export function childRunOf(state: RunState, id: number, attempt: number): ChildR
   const { projectId, startedBy, parent, path = [], origin, width } = record;
   const shared = {
     ...{ projectId, startedBy, rootRunId: parent?.rootRunId ?? record.id },
+    room: sharedRoom(roomOf(record), token.phase.room ?? 1),
     ...defined({ origin, width, path: path.length === 0 ? undefined : [...path] }),
   };
   if (token.part === true) return { ...shared, workflow: record.workflow, ...startOf(state, token) };

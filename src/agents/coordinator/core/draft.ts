@@ -21,6 +21,7 @@ import {
   type ScopeKey,
   type Token,
 } from "./state.ts";
+import { heldBy, isActive, roomOf } from "./tree-room.ts";
 import { isNothing } from "./usage.ts";
 
 /** The change of a commit of a run, and the state after it. */
@@ -58,6 +59,14 @@ export class Draft {
   openCalls: number;
   /** Tokens that wait for a part. */
   openParts: number;
+  /** Tokens that wait for a run, a part or a sub-workflow. */
+  openRuns: number;
+  /** The room of the run that no run below it holds. */
+  freeRoom: number;
+  /** Tokens that need a step or a task. */
+  active: number;
+  /** Tasks that run. */
+  tasks: number;
   /** Steps that the commit has taken. */
   steps = 0;
   /** The room for what the commit begins. */
@@ -96,6 +105,11 @@ export class Draft {
     this.#made = before.made;
     this.openCalls = [...before.tokens.values()].filter((token) => this.#isCall(token)).length;
     this.openParts = [...before.tokens.values()].filter(({ part }) => part === true).length;
+    this.openRuns = 0;
+    this.freeRoom = roomOf(before.record).runs;
+    this.active = 0;
+    this.tasks = 0;
+    for (const token of before.tokens.values()) this.#tally(token, 1);
     this.#pending = [...before.tokens.values()]
       .filter(({ phase }) => phase.kind !== "working")
       .map(({ id }) => id);
@@ -118,6 +132,7 @@ export class Draft {
   create(token: Omit<Token, "id" | "phase" | "createdAt">): Token {
     const made = { ...token, id: this.#take(), phase: { kind: "ready" }, createdAt: this.now } as const;
     this.openParts += Number(made.part === true);
+    this.#tally(made, 1);
     this.tokens.set(made.id, made);
     this.#touched.tokens.add(made.id);
     this.#pending.push(made.id);
@@ -159,6 +174,8 @@ export class Draft {
     const after = { ...token, ...change };
     this.tokens.set(id, after);
     this.openCalls += Number(this.#isCall(after)) - Number(this.#isCall(token));
+    this.#tally(token, -1);
+    this.#tally(after, 1);
     this.#touched.tokens.add(id);
     if (change.phase.kind !== "working") this.#pending.push(id);
   }
@@ -206,6 +223,7 @@ export class Draft {
     for (const { outer } of fanOuts) this.count(outer, 1);
     for (const token of tokens) {
       this.tokens.set(token.id, token);
+      this.#tally(token, 1);
       this.#touched.tokens.add(token.id);
       this.#pending.push(token.id);
       this.count(token.scope, 1);
@@ -239,6 +257,7 @@ export class Draft {
     this.tokens.delete(id);
     this.openCalls -= Number(this.#isCall(token));
     this.openParts -= Number(token.part === true);
+    this.#tally(token, -1);
     this.#touched.tokens.add(id);
     return true;
   }
@@ -359,6 +378,16 @@ export class Draft {
       ...(kept.tokens.size + kept.fanOuts.size > 0 && { kept }),
     };
     return { state, entries, tokens, fanOuts, branches };
+  }
+
+  /** Counts a token, or takes it from the counts. */
+  #tally(token: Token, by: 1 | -1): void {
+    const { phase } = token;
+    this.openRuns += phase.kind === "working" && phase.room !== undefined ? by : 0;
+    this.freeRoom -= by * heldBy(token);
+    if (!isActive(this.before.record, token)) return;
+    this.active += by;
+    this.tasks += phase.kind === "working" ? by : 0;
   }
 
   #isCall({ node, phase, part }: Token): boolean {

@@ -9,6 +9,7 @@ import { graphOf } from "./graph.ts";
 import { MAX_HEARTBEAT_MS, MIN_HEARTBEAT_MS } from "./limits.ts";
 import { runDueAt } from "./run-time.ts";
 import { definitionOf, isOver, type RunState, type Token, type Working } from "./state.ts";
+import { pendingIn } from "./tree-room.ts";
 import { workOf } from "./work.ts";
 
 export type RunEffect =
@@ -60,10 +61,12 @@ export function dueIn(state: RunState, now: number, wokeAt: number): number | nu
   for (const fanOut of state.fanOuts.values())
     at = Math.min(at, timeOutAt(fanOut, graph.meeting(fanOut.origin, fanOut.group)) ?? at);
   const heartbeat = now + heartbeatIn(now - wokeAt);
+  const isPending = pendingIn(state);
   // A commit asks this twice, and a run may have thousands of tokens.
   for (const token of state.tokens.values()) {
     const { phase } = token;
-    if (at <= now || phase.kind !== "working") return 0;
+    if (at <= now || isPending(token)) return 0;
+    if (phase.kind !== "working") continue;
     const until = phase.lostUntil ?? phase.deadline;
     if (until !== undefined) at = Math.min(at, until);
     else if (workOf(state.record, token)?.kind === "task")
@@ -85,6 +88,7 @@ function effectOf({ record }: RunState, token: Token): TaskEffect[] {
 }
 
 function advanceOf(state: RunState): RunEffect[] {
-  const isPending = [...state.tokens.values()].some(({ phase }) => phase.kind !== "working");
-  return isPending && !isOver(state) ? [{ kind: "advance", key: "advance" }] : [];
+  return [...state.tokens.values()].some(pendingIn(state)) && !isOver(state)
+    ? [{ kind: "advance", key: "advance" }]
+    : [];
 }

@@ -16,6 +16,8 @@ export interface Graph {
   transition(ref: string): WorkflowTransition;
   /** The nodes that work in other actors: with a sub-workflow or an agent. */
   readonly calls: ReadonlySet<string>;
+  /** Reports whether a step behind a node may make several tokens of one. */
+  multiplies(ref: string): boolean;
   /** Returns the transitions of a node, those of the lowest priority first. */
   tiers(ref: string): readonly (readonly WorkflowTransition[])[];
   /** Returns the names of the items that a node sees. */
@@ -41,6 +43,11 @@ function makeGraph(definition: WorkflowDefinition): Graph {
     [...Map.groupBy(definition.transitions, ({ from }) => from)].map(([ref, own]) => [ref, tiersOf(own)]),
   );
   const transitions = new Map(definition.transitions.map((transition) => [transition.ref, transition]));
+  const multiplying = new Set(
+    definition.transitions.flatMap(({ from, foreach, spawnCount = 1 }) =>
+      foreach !== undefined || spawnCount > 1 ? [from] : [],
+    ),
+  );
   const names = itemNames(definition);
   const meetings = findMeetings(definition);
   return {
@@ -60,6 +67,7 @@ function makeGraph(definition: WorkflowDefinition): Graph {
       if (transition === undefined) throw new Error(`The workflow has no transition "${ref}".`);
       return transition;
     },
+    multiplies: (ref) => multiplying.has(ref),
     tiers: (ref) => tiers.get(ref) ?? [],
     items: (ref) => names.get(ref) ?? NO_NAMES,
     meeting: (origin, group) => meetingOf(meetings(origin, group)),

@@ -35,6 +35,7 @@ import { placeOf } from "./part-place.ts";
 import { branchReads, readMembers } from "./part-reads.ts";
 import type { Firing } from "./routing.ts";
 import { type Branch, type FanOut, type PartTally, resolved, type ScopeKey, type Token } from "./state.ts";
+import { partsToBegin, shareOf } from "./tree-room.ts";
 import type { BranchOutput } from "./values.ts";
 
 /** The branches of a fan-out so far, over all its parts. */
@@ -160,13 +161,16 @@ export function startParts(draft: Draft): void {
     if (spread === undefined || spread.closing !== undefined) continue;
     const { branches } = draft.fanOut(id);
     for (const [part, branch] of branches.entries()) {
-      if (draft.openParts >= MAX_OPEN_PARTS || draft.openCalls >= MAX_OPEN_CALLS) return;
+      if (draft.openParts >= MAX_OPEN_PARTS || draft.openCalls >= MAX_OPEN_CALLS || draft.freeRoom < 1)
+        return;
       if (!isToBegin(branch)) continue;
       const { first, size } = placeOf(spread, part);
       const input = { first, branches: size };
+      const others = partsToBegin(draft, draft.openParts) - 1 + draft.tokens.size - draft.openRuns;
+      const room = shareOf(draft.freeRoom, others);
       const made = { counts: {}, items: {}, fanIn: null, part: true } as const;
       const token = draft.create({ node: origin, scope: { fanOut: id, branch: part }, ...made });
-      draft.change(token.id, { phase: { kind: "working", attempt: 1, input } });
+      draft.change(token.id, { phase: { kind: "working", attempt: 1, input, room } });
       const runId = childRunId(draft.before.record, token.id, 1);
       draft.note({ type: "task.dispatched", token: token.id, node: origin, data: { input, runId } });
     }

@@ -23,7 +23,7 @@ import { takePart, takeProgress } from "./parts.ts";
 import { nextAttemptAt } from "./retry.ts";
 import { retryRun } from "./run-retry.ts";
 import { checkTime } from "./run-time.ts";
-import type { NodeEnded, PartEnded, PartProgress, RunSignal } from "./signals.ts";
+import type { NodeEnded, PartEnded, PartProgress, RunRested, RunSignal } from "./signals.ts";
 import type { Room } from "./start-room.ts";
 import { isOver, type RunState, resolved, type Token } from "./state.ts";
 import { reportedBy } from "./usage.ts";
@@ -65,6 +65,9 @@ function apply(draft: Draft, signal: RunSignal): void {
     case "part.ended":
     case "part.progress":
       report(draft, signal);
+      break;
+    case "run.rested":
+      noteRest(draft, signal);
       break;
     case "part.close":
       closePart(draft);
@@ -117,6 +120,15 @@ function report(draft: Draft, signal: PartEnded | PartProgress): void {
     takeProgress(draft, token, signal);
     if (token.scope !== null) consider(draft, token.scope.fanOut);
   }
+}
+
+function noteRest(draft: Draft, { token: id, attempt, rest }: RunRested): void {
+  const token = draft.tokens.get(id);
+  const phase = token?.phase;
+  if (token === undefined || phase?.kind !== "working" || phase.attempt !== attempt) return;
+  if (phase.rest !== undefined && phase.rest.seq >= rest.seq) return;
+  draft.change(id, { phase: { ...phase, rest } });
+  draft.note({ type: "run.rested", token: id, node: token.node, data: { isAtRest: rest.isAtRest } });
 }
 
 function endNode(draft: Draft, { token: id, attempt, outcome, transient, task }: NodeEnded): void {

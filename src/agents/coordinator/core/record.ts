@@ -1,6 +1,6 @@
 /** The identity of a run, which never changes. */
 import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
-import type { RunPart } from "../../../protocol/run-call.ts";
+import type { RunPart, TreeRoom } from "../../../protocol/run-call.ts";
 import type { RunOrigin } from "../../../protocol/run-origin.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
@@ -35,6 +35,8 @@ export interface RunRecord {
   readonly origin?: RunOrigin;
   /** Branches above which a fan-out is spread over runs of its own; `FAN_OUT_WIDTH` when absent. */
   readonly width?: number;
+  /** Its share of the room of its tree; `TREE_ROOM` when absent. */
+  readonly room?: TreeRoom;
   /** The branches of the run above that this run has; absent where it has the whole workflow. */
   readonly part?: RunPart;
   /** Milliseconds since the epoch. */

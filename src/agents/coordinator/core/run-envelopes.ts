@@ -33,9 +33,11 @@ import {
   type PartProgressBody,
   RUN_CANCEL,
   RUN_ENDED,
+  RUN_REST,
   RUN_START,
   type RunCancelBody,
   type RunEndedBody,
+  type RunRestBody,
   type RunStartBody,
 } from "../../../protocol/run-call.ts";
 import {
@@ -57,6 +59,7 @@ import { childRunId, operationOf } from "./operations.ts";
 import { progressOf } from "./own-part.ts";
 import type { RunRecord } from "./record.ts";
 import { isOver, type RunState, type Token, type Working } from "./state.ts";
+import { isAtRest } from "./tree-room.ts";
 import { workOf } from "./work.ts";
 
 /** An envelope without the id of its own. */
@@ -90,7 +93,10 @@ export function runEnvelopes(
   }
   if (record.parent === undefined || isOver(before)) return envelopes;
   if (isOver(state)) envelopes.push(endOf(state, record.parent));
-  else if (record.part !== undefined) envelopes.push(...progress(before, state, record.parent));
+  else {
+    if (record.part !== undefined) envelopes.push(...progress(before, state, record.parent));
+    envelopes.push(...rest(before, state, record.parent));
+  }
   return envelopes;
 }
 
@@ -123,6 +129,13 @@ function progress(
   const meeting = now ? graphOf(record.workflow.definition).meeting(now.origin, now.group) : null;
   const news = progressOf(before.fanOuts.get(OWN), now, meeting);
   return news === undefined ? [] : [toParent<PartProgressBody>(record, parent, PART_PROGRESS, news)];
+}
+
+/** Returns the report of a rest that begins or ends. */
+function rest(before: RunState, state: RunState, parent: NonNullable<RunRecord["parent"]>): RunEnvelope[] {
+  const now = isAtRest(state);
+  if (now === isAtRest(before)) return [];
+  return [toParent<RunRestBody>(state.record, parent, RUN_REST, { isAtRest: now, seq: state.seq })];
 }
 
 function toParent<Body extends object>(

@@ -4,7 +4,7 @@ import type { PartResult, PartStart } from "../../../protocol/run-call.ts";
 import type { TaskSummary } from "../../../protocol/task-summary.ts";
 import type { RunError } from "../../../protocol/workflow-run.ts";
 import type { Json } from "../../../shared/json.ts";
-import type { NodeOutcome } from "./state.ts";
+import type { NodeOutcome, Rest } from "./state.ts";
 
 export type RunSignal =
   /** The run begins: the first one. */
@@ -18,6 +18,8 @@ export type RunSignal =
   /** The run of a part has completed, or reports how far it is. */
   | PartEnded
   | PartProgress
+  /** A run that a node has started rests, or works again. */
+  | RunRested
   /** The run above wants what the branches of this part have completed. */
   | { readonly type: "part.close" }
   /** The actor woke: the attempts that ran are lost. */
@@ -40,6 +42,13 @@ export interface RunRetried {
   readonly seq?: number;
   /** Effects of `once` tasks that may have happened may happen again. */
   readonly repeatOnce?: boolean;
+}
+
+export interface RunRested {
+  readonly type: "run.rested";
+  readonly token: number;
+  readonly attempt: number;
+  readonly rest: Rest;
 }
 
 export interface PartEnded {

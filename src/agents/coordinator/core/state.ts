@@ -183,10 +183,21 @@ export interface Working {
    * milliseconds since the epoch.
    */
   readonly lostUntil?: number;
+  /** The share of the room of a run that the token has started (TREEROOM-1); absent for other work. */
+  readonly room?: number;
+  /** The newest report of that run about its rest; absent before the first one. */
+  readonly rest?: Rest;
   /** The question of a gate, as a person sees it. */
   readonly prompt?: string;
   /** The end of the wait for an answer, in milliseconds since the epoch; absent where it has none. */
   readonly deadline?: number;
+}
+
+/** A report of a run that begins or ends its rest. */
+export interface Rest {
+  readonly isAtRest: boolean;
+  /** The number of the newest entry of that run. Older reports count no more. */
+  readonly seq: number;
 }
 
 export interface Resolved extends Pick<Working, "input" | "attempt"> {
