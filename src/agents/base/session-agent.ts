@@ -73,6 +73,7 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
       env,
       checkStorage: () => this.checkStorage(),
       whenArmed: () => this.whenArmed(),
+      whenDeliverable: (envelope) => this.whenDeliverable(envelope),
       self: () => this.mailboxAddress,
       directory: () => this.deadLetterDirectory(),
     });
@@ -80,6 +81,11 @@ export class SessionAgent<Env extends Cloudflare.Env = Cloudflare.Env, State = u
 
   /** Resolves when the wake-ups of the work that envelopes have started are armed. A subclass with such work overrides this. */
   protected whenArmed(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** Resolves when an envelope may be delivered. A subclass overrides this if it paces some. */
+  protected whenDeliverable(_envelope: Pick<Envelope, "type">): Promise<void> {
     return Promise.resolve();
   }
 

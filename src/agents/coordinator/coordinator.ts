@@ -23,6 +23,7 @@ import type {
   RunView,
   StartRun,
 } from "../../protocol/coordinator-api.ts";
+import type { Envelope } from "../../protocol/envelope.ts";
 import type {
   TaskError,
   TaskErrorApi,
@@ -36,7 +37,13 @@ import { stemOf } from "../../protocol/ids.ts";
 import { checkNew, type LocationPolicy } from "../../protocol/location-policy.ts";
 import type { DeferApi, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
-import type { ChildRun, ChildRunApi, PartResult, RunCallAddress } from "../../protocol/run-call.ts";
+import {
+  type ChildRun,
+  type ChildRunApi,
+  type PartResult,
+  RUN_START,
+  type RunCallAddress,
+} from "../../protocol/run-call.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { RunError } from "../../protocol/workflow-run.ts";
 import { defined } from "../../shared/defined.ts";
@@ -48,6 +55,7 @@ import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
+import { TenantTurns } from "../base/runtime/tenant-turns.ts";
 import { SessionAgent } from "../base/session-agent.ts";
 import type { Client, ConnectionMemory } from "../base/sockets/client.ts";
 import { ConnectionGuard } from "../base/sockets/connection-guard.ts";
@@ -109,6 +117,8 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
   ToolStateApi &
   DeferApi {
   const outflows = createOutflows();
+  /** Those of all runs in this isolate. */
+  const turns = new TenantTurns();
   return class Coordinator
     extends SessionAgent<Env>
     implements
@@ -136,6 +146,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       ...durableStorage(this.ctx.storage),
       clock: systemClock,
       executor: ports.executor(this.env),
+      turn: () => turns.take(this.#runtime.state.record.tenant, systemClock),
       armWakeup: (milliseconds) => this.#wakeups.arm("run", milliseconds),
       ids: systemIds,
       // Starts keep to the room for what begins work (MAIL-20).
@@ -214,6 +225,11 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 
     protected override whenArmed() {
       return this.#runtime.whenArmed();
+    }
+
+    /** The start of a run makes an actor, and its first commit is its longest. */
+    protected override async whenDeliverable({ type }: Pick<Envelope, "type">) {
+      if (type === RUN_START) await turns.take(this.#runtime.state.record.tenant, systemClock);
     }
 
     protected override deadLetterDirectory() {

@@ -48,6 +48,8 @@ export interface RunPorts extends WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
   executor: TaskExecutor;
+  /** Resolves when it is the run's turn to go on, among others of the isolate. No turns are taken when absent. */
+  turn?(): Promise<void>;
   /** As `Mailbox.send`. */
   send(envelope: NewEnvelope): Promise<void>;
   /** As `Mailbox.room`. */
@@ -91,6 +93,7 @@ export class RunRuntime {
     this.#effects = new RunEffectRunner({
       clock,
       executor: ports.executor,
+      turn: async () => ports.turn?.(),
       record: () => this.state.record,
       report: (outcomes) => this.#shell.report(outcomes),
     });

@@ -2,6 +2,7 @@
 import type { LifecycleCapability } from "agents/lifecycle";
 import { systemClock } from "../../../ports/system.ts";
 import { durableStorage } from "../../../ports/workers/durable-storage.ts";
+import type { Envelope } from "../../../protocol/envelope.ts";
 import type { MailboxPeer } from "../../../protocol/mailbox-api.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { durableActor } from "../lookup/durable-actors.ts";
@@ -16,12 +17,20 @@ export interface ActorMailboxPorts
   extends Pick<MailboxPorts, "self" | "directory" | "checkStorage" | "whenArmed"> {
   readonly storage: DurableObjectStorage;
   readonly lifecycle: { use(capability: LifecycleCapability): unknown };
+  /** Resolves when an envelope may be delivered. */
+  readonly whenDeliverable: (envelope: Envelope) => Promise<void>;
   /** The declared bindings, if any, of other actors. */
   readonly env: object;
 }
 
 /** Creates an actor's mailbox and installs its wake-ups. Runs no statement until something is sent or received. */
-export function actorMailbox({ storage, lifecycle, env, ...ports }: ActorMailboxPorts): Mailbox {
+export function actorMailbox({
+  storage,
+  lifecycle,
+  env,
+  whenDeliverable,
+  ...ports
+}: ActorMailboxPorts): Mailbox {
   // A capability of its own: the queue keeps the owner's id with each stored job.
   const wakeups = new Wakeups({ [WAKEUP]: () => mailbox.wake() }, { id: "dramatis-mailbox" });
   const mailbox = new Mailbox({
@@ -30,6 +39,7 @@ export function actorMailbox({ storage, lifecycle, env, ...ports }: ActorMailbox
     clock: systemClock,
     arm: (milliseconds) => wakeups.arm(WAKEUP, milliseconds),
     async deliver(envelope, attempt) {
+      await whenDeliverable(envelope);
       try {
         const peer = await durableActor<MailboxPeer>(env, envelope.to);
         return await peer.receive(envelope, attempt);
