@@ -222,7 +222,7 @@ export function dramatis(options: DramatisOptions) {
       location,
       workflow,
       checkedInput,
-      ...defined({ fanOutWidth: limits.fanOutWidth }),
+      ...defined({ fanOutWidth: limits.fanOutWidth, tree: limits.runs }),
     }),
     Trigger: createTriggerClass<DramatisEnv & Cloudflare.Env>({
       actors: durableActors,

@@ -67,6 +67,9 @@ export interface TreeRoom {
   tokens: number;
 }
 
+/** The room of a tree, unless the application sets another. */
+export const TREE_ROOM: TreeRoom = { runs: 64, tokens: 100_000 };
+
 /** The body of `run.cancel`. */
 export interface RunCancelBody extends RunCallAddress {
   reason: string;

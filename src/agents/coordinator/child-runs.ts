@@ -5,7 +5,7 @@
  *           it comes from the run that the attempt has started, a cancellation only from the run above.
  * PARTRUN-2  The result of a part is read from its run before the end of the part is taken. A part that was to close before it has begun does
  *            not begin, and ends without a branch.
- * SUBRUN-5  A first run admits at most `MAX_TREE_RUNS` runs below it, whatever their depths. A node whose run is not admitted fails.
+ * SUBRUN-5  A first run admits at most `limits.runs.total` runs below it, whatever their depths. A node whose run is not admitted fails.
  */
 
 import type { Clock } from "../../ports/clock.ts";

@@ -40,6 +40,7 @@ import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import {
   type ChildRun,
   type ChildRunApi,
+  MAX_TREE_RUNS,
   type PartResult,
   RUN_START,
   type RunCallAddress,
@@ -98,6 +99,8 @@ export interface CoordinatorClassPorts<Env> {
   checkedInput(workflow: PinnedWorkflow, input: JsonObject): JsonObject;
   /** Branches above which a fan-out of a new run is spread; a default when absent. */
   fanOutWidth?: number;
+  /** The limits of the tree of a new run; defaults when absent. */
+  tree?: { active: number; tokens: number; total: number };
   /** Where the runs of a tenant may live. */
   location(tenant: string): LocationPolicy;
 }
@@ -116,6 +119,8 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
   ChildRunApi &
   ToolStateApi &
   DeferApi {
+  const { active, tokens, total: maxTreeRuns = MAX_TREE_RUNS } = ports.tree ?? {};
+  const treeRoom = active === undefined || tokens === undefined ? undefined : { runs: active, tokens };
   const outflows = createOutflows();
   /** Those of all runs in this isolate. */
   const turns = new TenantTurns();
@@ -272,7 +277,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           input: ports.checkedInput(workflow, input),
           startedBy: subject,
           ...(path.length === 0 ? {} : { path }),
-          ...defined({ origin, width: ports.fanOutWidth }),
+          ...defined({ origin, width: ports.fanOutWidth, room: treeRoom }),
           createdAt: systemClock.now(),
         });
         void this.#listing.publish();
@@ -372,7 +377,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
     }
 
     async admitRun(): Promise<Result<null>> {
-      return asDone(() => this.#runtime.admitRun());
+      return asDone(() => this.#runtime.admitRun(maxTreeRuns));
     }
 
     async partResult(address: RunCallAddress): Promise<Result<PartResult>> {

@@ -10,7 +10,6 @@ import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
 import {
   type ChildRun,
-  MAX_TREE_RUNS,
   type PartProgressBody,
   type PartResult,
   type PartStart,
@@ -304,15 +303,15 @@ export class RunRuntime {
     return partResultOf(this.state, address);
   }
 
-  /** Counts a run that is about to start below this one. Throws `BUDGET_EXCEEDED` beyond `MAX_TREE_RUNS`, and as `state` does. */
-  admitRun(): void {
+  /** Counts a run that is about to start below this one. Throws `BUDGET_EXCEEDED` beyond `most` runs, and as `state` does. */
+  admitRun(most: number): void {
     void this.state;
     const { keyValue } = this.ports;
     const admitted = keyValue.get<number>(ADMITTED) ?? 0;
-    if (admitted >= MAX_TREE_RUNS)
+    if (admitted >= most)
       throw new DramatisError(
         "BUDGET_EXCEEDED",
-        `A run may start at most ${MAX_TREE_RUNS} runs below it, over all depths.`,
+        `A run may start at most ${most} runs below it, over all depths. Fan out over fewer sub-workflows, or start several runs. The deployer may raise "limits.runs.total".`,
       );
     keyValue.put(ADMITTED, admitted + 1);
   }

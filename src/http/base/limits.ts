@@ -1,6 +1,7 @@
 /** The limits that an application sets for its callers, and their defaults. */
 import { z } from "zod";
 import { MAX_ATTACHMENT_BYTES } from "../../attachments/attachment.ts";
+import { MAX_TREE_RUNS, TREE_ROOM } from "../../protocol/run-call.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import { validate } from "../../shared/validation.ts";
 
@@ -36,6 +37,12 @@ export interface Limits {
    * keeps the width with which it has begun.
    */
   fanOutWidth?: number;
+  /**
+   * The tree of a run: the run with all runs below it, at all depths. `active`: runs below the first one that work at once; the others wait. From
+   * 1 to 1 000. Default: 64. `tokens`: active tokens above which fan-outs wait. From 1 000 to 10 000 000. Default: 100 000. A tree keeps both as they
+   * were when it began. `total`: runs that a tree may start at all. From 1 to 100 000. Default: 10 000.
+   */
+  runs?: { active?: number; tokens?: number; total?: number };
   /** Maximum size of a request body, in bytes. Default: 2 MiB. */
   bodyBytes?: number;
   /** Maximum size of an attachment, in bytes. Default: 8 MiB. */
@@ -76,6 +83,13 @@ const limitsSchema = z.strictObject({
     .max(30 * 24 * 3_600_000)
     .default(24 * 3_600_000),
   fanOutWidth: z.int().min(1).max(2_000).exactOptional(),
+  runs: z
+    .strictObject({
+      active: z.int().min(1).max(1_000).default(TREE_ROOM.runs),
+      tokens: z.int().min(1_000).max(10_000_000).default(TREE_ROOM.tokens),
+      total: z.int().min(1).max(100_000).default(MAX_TREE_RUNS),
+    })
+    .exactOptional(),
   bodyBytes: z
     .int()
     .min(1)

@@ -1,5 +1,5 @@
 /**
- * A run with the runs of its parts, whose cores a test plays in a random order: it ends the work of nodes, delivers envelopes, and lets the
+ * A run with the runs of its parts and its sub-workflows, whose cores a test plays in a random order: it ends the work of nodes, delivers envelopes, and lets the
  * actors of runs die, which then load what they have stored.
  */
 import { newRun } from "../../../src/agents/coordinator/core/begin.ts";
@@ -11,6 +11,7 @@ import type { RunRecord } from "../../../src/agents/coordinator/core/record.ts";
 import { type RunEnvelope, runEnvelopes } from "../../../src/agents/coordinator/core/run-envelopes.ts";
 import type { RunSignal } from "../../../src/agents/coordinator/core/signals.ts";
 import { isOver, type RunState, type Token } from "../../../src/agents/coordinator/core/state.ts";
+import { pendingIn } from "../../../src/agents/coordinator/core/tree-room.ts";
 import { workOf } from "../../../src/agents/coordinator/core/work.ts";
 import { RunDatabase } from "../../../src/agents/coordinator/store/run-database.ts";
 import { NodeKeyValue } from "../../../src/ports/node/node-key-value.ts";
@@ -24,8 +25,11 @@ import {
   partProgressSchema,
   RUN_CANCEL,
   RUN_ENDED,
+  RUN_REST,
   RUN_START,
+  type RunPart,
   runEndedSchema,
+  runRestSchema,
 } from "../../../src/protocol/run-call.ts";
 import { asResult } from "../../../src/shared/errors.ts";
 import type { Random } from "../../simulation/random.ts";
@@ -125,8 +129,17 @@ export class PlayedTree {
       if (isOver(state)) return [];
       const tokens = [...state.tokens.values()];
       const tasks = tokens.filter((token) => isTask(state, token)).map((token) => () => this.#end(id, token));
-      const isBehind = tokens.some(({ phase }) => phase.kind !== "working");
-      return isBehind ? [...tasks, () => this.take(id, { type: "run.advance" })] : tasks;
+      const gates = tokens
+        .filter(({ phase, part, node }) => phase.kind === "working" && part !== true && isGate(state, node))
+        .map(
+          ({ id: token }) =>
+            () =>
+              this.take(id, { type: "gate.answered", token, answer: {}, by: "ada" }),
+        );
+      // A token that waits for room goes on with the end of a run, not by itself.
+      const isBehind = tokens.some(pendingIn(state));
+      const works = [...tasks, ...gates];
+      return isBehind ? [...works, () => this.take(id, { type: "run.advance" })] : works;
     });
     // The envelopes of one sender to one receiver arrive in order.
     const firsts = new Map(
@@ -186,6 +199,10 @@ export class PlayedTree {
           },
           ...{ attempt, result: { completed: [], outputs: [], failed: [] } },
         });
+      case RUN_REST: {
+        const { isAtRest, seq } = runRestSchema.parse(body);
+        return this.take(to.id, { type: "run.rested", token: token(), attempt, rest: { isAtRest, seq } });
+      }
       case RUN_CANCEL:
         if (this.runs.has(to.id)) return this.take(to.id, { type: "run.cancel", by: from });
         this.#unwanted.add(to.id);
@@ -210,18 +227,21 @@ export class PlayedTree {
       return;
     }
     const { part, ...child } = found.value;
-    if (part === undefined) throw new Error("Only parts begin.");
-    const { branches: _branches, state: _state, output: _output, ...place } = part;
+    const { branches: _branches, state: _state, output: _output, ...place } = part ?? {};
     const stem = `01ARZ3NDEKTSV4R${String(this.runs.size).padStart(4, "0")}`;
     this.#begin(
       {
         ...{ id, tenant: above.record.tenant, stem, request: "", createdAt: this.now },
-        ...{ ...child, part: place },
+        ...{ ...child, ...(part && { part: place as RunPart }) },
         parent: { runId: from, rootRunId: child.rootRunId, operationId, attempt },
       },
       part,
     );
   }
+}
+
+function isGate({ record }: RunState, node: string): boolean {
+  return workOf(record, { node })?.kind === "gate";
 }
 
 function isTask({ record }: RunState, token: Token): boolean {

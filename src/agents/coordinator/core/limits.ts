@@ -1,5 +1,4 @@
 /** The limits of runs. */
-import type { TreeRoom } from "../../../protocol/run-call.ts";
 
 /** Tokens of one run. */
 export const MAX_TOKENS = 10_000;
@@ -22,8 +21,6 @@ export const MAX_START_BYTES = 768 * 1024;
 export const PART_START_BYTES = 2 * 1024;
 /** Bytes that a mailbox adds to an envelope, at most: its id, its sender and its time. */
 export const ADDRESSING_BYTES = 1024;
-/** The room of a tree of runs, where the first run has no other: runs that work below it at once, and active tokens. */
-export const TREE_ROOM: TreeRoom = { runs: 64, tokens: 100_000 };
 /** Milliseconds in which the result of a lost attempt may come. The Executor sends it by name meanwhile. */
 export const LOST_RESULT_MS = 30_000;
 /** Retries of one token with a `once` task or a gate. Each needs another operation, and an id has room for as many (`MAX_ITEM_INDEX`). */

@@ -10,9 +10,9 @@
  *             no room of the run above, and needs none to go on.
  * TREEROOM-5  A run with more active tokens than its share begins no further fan-out while a task of it runs, and then one at a time.
  */
-import type { TreeRoom } from "../../../protocol/run-call.ts";
+import { TREE_ROOM, type TreeRoom } from "../../../protocol/run-call.ts";
 import { type Graph, graphOf } from "./graph.ts";
-import { MAX_OPEN_PARTS, TREE_ROOM } from "./limits.ts";
+import { MAX_OPEN_PARTS } from "./limits.ts";
 import type { RunRecord } from "./record.ts";
 import { definitionOf, isOver, type RunState, type Token } from "./state.ts";
 import { workOf } from "./work.ts";

@@ -1,0 +1,228 @@
+/** Trees of runs, which start no more runs at once than they have room for. `TREE_SEEDS` sets how many random trees are tried. */
+import { describe, expect, test } from "vitest";
+import { dueIn, effectsOf } from "../../src/agents/coordinator/core/effects.ts";
+import { isOver, type RunState } from "../../src/agents/coordinator/core/state.ts";
+import {
+  heldBy,
+  isAtRest,
+  roomOf,
+  sharedRoom,
+  shareOf,
+} from "../../src/agents/coordinator/core/tree-room.ts";
+import { workflowSchema } from "../../src/library/workflows/schema.ts";
+import type { PinnedWorkflow } from "../../src/protocol/pinned-workflow.ts";
+import { Random } from "../simulation/random.ts";
+import { PlayedTree } from "../support/workflows/tree.ts";
+
+const SEEDS = Number(process.env.TREE_SEEDS ?? 60);
+
+const TASK = { library: "lib", id: "task", effect: "pure", timeoutMs: 60_000 } as const;
+const GATE = {
+  ...{ library: "lib", id: "gate", effect: "pure", timeoutMs: 1_000 },
+  task: {
+    ...{ id: "gate", version: 1, hash: "", inputSchema: { type: "object" } },
+    steps: [{ ref: "ask", action: { kind: "human.input", prompt: "Well?", schema: { type: "object" } } }],
+  },
+} as PinnedWorkflow["tasks"][string];
+
+/** Returns a workflow that fans out over a node: a sub-workflow, a gate or a task, behind another task if `isLate`. */
+function fanOut(width: number, below: PinnedWorkflow | "gate" | "task", isLate = false): PinnedWorkflow {
+  const isRun = typeof below === "object";
+  const definition = workflowSchema.parse({
+    inputSchema: { type: "object" },
+    initialNode: "start",
+    nodes: [
+      { ref: "start" },
+      { ref: "before", ...(isLate && { task: "lib/task" }) },
+      { ref: "below", ...(isRun ? { workflow: "lib/w" } : { task: "lib/task" }) },
+      { ref: "end" },
+    ],
+    transitions: [
+      { ref: "a", from: "start", to: "before", siblingGroup: "g", spawnCount: width },
+      { ref: "b", from: "before", to: "below" },
+      { ref: "c", from: "below", to: "end", synchronization: { siblingGroup: "g", strategy: "all" } },
+    ],
+  });
+  return {
+    ...{ library: "lib", id: "w", version: 1, hash: "", definition },
+    tasks: { ...(isLate && { before: TASK }), ...(!isRun && { below: below === "gate" ? GATE : TASK }) },
+    workflows: isRun ? { below } : {},
+  };
+}
+
+function played(
+  workflow: PinnedWorkflow,
+  { runs = 4, tokens = 100_000, width = 1_000, random = new Random(1), deaths = 0 } = {},
+): PlayedTree {
+  const ids = { id: "run_01", tenant: "local", projectId: "default", stem: "01ARZ3NDEKTSV4RRFFQ" };
+  return new PlayedTree({
+    record: { ...ids, workflow, input: {}, startedBy: "ada", request: "", width, room: { runs, tokens } },
+    outcome: () => ({ output: {} }),
+    ...{ random, deaths },
+  });
+}
+
+/** The runs below the first one that have begun and not ended, and those of them that work while none below them does. */
+function below(tree: PlayedTree): { open: RunState[]; working: RunState[] } {
+  const states = [...tree.runs.values()].map(({ state }) => state);
+  const open = states.filter((state) => state.record.parent !== undefined && !isOver(state));
+  const isAbove = (id: string) => open.some(({ record }) => record.parent?.runId === id);
+  return { open, working: open.filter((state) => !isAtRest(state) && !isAbove(state.record.id)) };
+}
+
+const givenBy = (state: RunState) =>
+  [...state.tokens.values()].reduce((sum, token) => sum + heldBy(token), 0);
+
+/** Plays a tree to its end. Returns the most runs that have worked at once, and were open. */
+async function mostOf(tree: PlayedTree): Promise<{ working: number; open: number }> {
+  const most = { working: 0, open: 0 };
+  for (let step = 0; await tree.step(); step++) {
+    const { working, open } = below(tree);
+    most.working = Math.max(most.working, working.length);
+    most.open = Math.max(most.open, open.length);
+    if (step > 50_000) throw new Error("The tree is stuck.");
+  }
+  return most;
+}
+
+describe("I2 the room of a tree", () => {
+  test("TREEROOM-1 TREEROOM-2 TREEROOM-3 random trees end with at most their room at work, whatever dies meanwhile", async () => {
+    const failing: object[] = [];
+    let queued = 0;
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const random = new Random(seed);
+      const runs = random.int(1, 6);
+      let workflow = fanOut(random.int(1, 3), "task");
+      for (let level = random.int(1, 4); level > 0; level--)
+        workflow = fanOut(random.int(1, level > 2 ? 2 : 6), workflow, random.chance(0.5));
+      const tree = played(workflow, { runs, width: random.pick([2, 1_000]), random, deaths: 0.02 });
+      let tooMuch = 0;
+      for (let step = 0; await tree.step(); step++) {
+        for (const { state } of tree.runs.values())
+          if (givenBy(state) > roomOf(state.record).runs) tooMuch += 1;
+        if (below(tree).working.length > runs) tooMuch += 1;
+        if ([...tree.root.tokens.values()].some(({ phase }) => phase.kind === "ready")) queued += 1;
+        if (step > 50_000) throw new Error(`Seed ${seed} is stuck.`);
+      }
+      if (tooMuch > 0 || tree.root.status !== "completed")
+        failing.push({ seed, tooMuch, status: tree.root.status, error: tree.root.error });
+    }
+    expect(
+      failing.filter(({ error }: { error?: { code: string } }) => error?.code !== "RECOVERY_EXHAUSTED"),
+    ).toEqual([]);
+    expect(queued).toBeGreaterThan(SEEDS);
+  });
+
+  test("TREEROOM-2 starts that find no room stay ready, need no wake-up, and begin as others end", async () => {
+    const tree = played(fanOut(10, fanOut(1, "task")), { runs: 3 });
+    const { root } = tree;
+    expect(tree.sent.filter((type) => type === "run.start")).toHaveLength(3);
+    expect([...root.tokens.values()].filter(({ phase }) => phase.kind === "ready")).toHaveLength(7);
+    expect([dueIn(root, tree.now, tree.now), effectsOf(root)]).toEqual([null, []]);
+    expect((await mostOf(tree)).working).toBeLessThanOrEqual(3);
+    expect(tree.root.status).toBe("completed");
+    expect(tree.runs.size).toBe(11);
+  });
+
+  test("TREEROOM-3 a chain of ten levels ends with room for one run", async () => {
+    let workflow = fanOut(2, "task");
+    for (let level = 0; level < 10; level++) workflow = fanOut(1, workflow);
+    const tree = played(workflow, { runs: 1 });
+    await tree.finish();
+    expect(tree.root.status).toBe("completed");
+  });
+
+  test("TREEROOM-4 runs that wait for people hold no room, so all their questions are asked", async () => {
+    const tree = played(fanOut(20, fanOut(1, "gate")), { runs: 2, random: new Random(3) });
+    const asked = () => below(tree).open.filter(isAtRest).length;
+    let most = 0;
+    for (let step = 0; step < 400 && !isOver(tree.root); step++) {
+      await tree.step();
+      most = Math.max(most, asked());
+    }
+    await tree.finish();
+    expect(tree.root.status).toBe("completed");
+    expect(most).toBeGreaterThan(2);
+    expect(tree.sent).toContain("run.rest");
+  });
+
+  test("TREEROOM-4 a report of a rest that is older than another one changes nothing", () => {
+    const tree = played(fanOut(1, fanOut(1, "task")), { runs: 1 });
+    const [token = -1] = [...tree.root.tokens.keys()];
+    const report = (seq: number, isResting: boolean) =>
+      tree.take("run_01", { type: "run.rested", token, attempt: 1, rest: { seq, isAtRest: isResting } });
+    report(7, false);
+    report(5, true);
+    expect(givenBy(tree.root)).toBe(1);
+    report(9, true);
+    expect(givenBy(tree.root)).toBe(0);
+  });
+
+  test("TREEROOM-1 SUBRUN-2 a cancellation ends the starts that wait, and what has begun", async () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const random = new Random(seed);
+      const tree = played(fanOut(12, fanOut(5, fanOut(1, "task"))), { runs: 4, random });
+      for (let step = random.int(0, 40); step > 0; step--) await tree.step();
+      tree.take("run_01", { type: "run.cancel", by: "ada" });
+      expect(tree.root.tokens.size).toBe(0);
+      const begun = tree.runs.size;
+      await tree.finish();
+      expect(below(tree).open, `seed ${seed}`).toEqual([]);
+      // Starts that were under way may arrive before their cancellation.
+      expect(tree.runs.size - begun).toBeLessThanOrEqual(4 * 2);
+    }
+  });
+
+  test("TREEROOM-5 a run with more active tokens than its share fans out further one token at a time", async () => {
+    const definition = workflowSchema.parse({
+      inputSchema: { type: "object" },
+      initialNode: "start",
+      nodes: [
+        { ref: "start" },
+        { ref: "row" },
+        { ref: "work", task: "lib/task" },
+        { ref: "joined" },
+        { ref: "end" },
+      ],
+      transitions: [
+        { ref: "a", from: "start", to: "row", siblingGroup: "rows", spawnCount: 100 },
+        { ref: "b", from: "row", to: "work", siblingGroup: "cells", spawnCount: 20 },
+        { ref: "c", from: "work", to: "joined", synchronization: { siblingGroup: "cells", strategy: "all" } },
+        { ref: "d", from: "joined", to: "end", synchronization: { siblingGroup: "rows", strategy: "all" } },
+      ],
+    });
+    const workflow = {
+      library: "lib",
+      id: "w",
+      version: 1,
+      hash: "",
+      definition,
+      tasks: { work: TASK },
+      workflows: {},
+    };
+    const most = async (tokens: number) => {
+      const tree = played(workflow, { tokens });
+      let found = tree.root.tokens.size;
+      while (await tree.step()) found = Math.max(found, tree.root.tokens.size);
+      expect(tree.root.status).toBe("completed");
+      return found;
+    };
+    expect(await most(100_000)).toBe(2_000);
+    expect(await most(200)).toBeLessThanOrEqual(200 + 20);
+    expect(await most(1)).toBeLessThanOrEqual(100 + 20);
+  });
+
+  test("TREEROOM-1 TREEROOM-2 shares never exceed the room, and tokens that come later find theirs", () => {
+    for (let room = 1; room <= 20; room++)
+      for (let tokens = 1; tokens <= 25; tokens++) {
+        let free = room;
+        for (let others = tokens - 1; others >= 0; others--) {
+          const share = shareOf(free, others);
+          if (others < room && tokens <= room) expect(share).toBeGreaterThan(0);
+          free -= share;
+          expect(free).toBeGreaterThanOrEqual(0);
+        }
+      }
+    expect(sharedRoom({ runs: 64, tokens: 100_000 }, 1)).toEqual({ runs: 1, tokens: 1_562 });
+  });
+});
