@@ -773,4 +773,10 @@ export const CAPABILITIES: readonly Capability[] = [
     statement:
       "Rules by requester, participant, role or user; the requester excluded on demand; enforced at every entrance; inbox of tool calls and gates.",
   },
+  {
+    row: "I2",
+    name: "Bounded trees",
+    statement:
+      "Active runs and tokens of a tree of runs are bounded and queued; another tenant's wait stays near its idle value.",
+  },
 ];

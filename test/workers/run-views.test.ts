@@ -3,7 +3,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, test, vi } from "vitest";
 import type { RunEntryView, RunView } from "../../src/protocol/coordinator-api.ts";
-import { MAX_TREE_RUNS } from "../../src/protocol/run-call.ts";
+import { MAX_TREE_RUNS, TREE_ROOM } from "../../src/protocol/run-call.ts";
 import { call, ended, post, start } from "./run-helpers.ts";
 import { request } from "./world.ts";
 
@@ -94,6 +94,23 @@ describe("SUBRUN-5 the runs below one run", () => {
       return storage.kv.get("run:admitted");
     });
 
+  test("I2 TREEROOM-2 begin as there is room for them, and a cancellation overtakes those that wait", async () => {
+    const workflow = await post({ nodes: [{ ref: "start" }] });
+    const { nodes } = around(workflow);
+    const transitions = [{ from: "start", to: "inner", siblingGroup: "g", spawnCount: 66 }];
+    const wide = await post({ nodes, transitions });
+    const begin = () => call("POST", "", 201, { workflow: wide, input: { key: "k" } });
+    const { id, active } = await begin();
+    const waits = active.filter(({ status }) => status === "waiting_for_subworkflow");
+    expect([active.length, waits.length]).toEqual([66, TREE_ROOM.runs]);
+    expect(await ended(id)).toMatchObject({ status: "completed" });
+    expect(await admitted(id)).toBe(66);
+    const other = await begin();
+    await call("POST", `/${other.id}/cancel`, 200);
+    expect(await ended(other.id)).toMatchObject({ status: "cancelled", active: [] });
+    expect((await admitted(other.id)) ?? 0).toBeLessThanOrEqual(TREE_ROOM.runs);
+  });
+
   test("are counted over all depths, and have a limit", async () => {
     const leaf = await post({ nodes: [{ ref: "start" }] });
     const two = around(await post(around(leaf)));
@@ -109,6 +126,8 @@ describe("SUBRUN-5 the runs below one run", () => {
     const { gates } = await until(held.id, ({ status }) => status === "waiting");
     await admitted(held.id, MAX_TREE_RUNS - 1);
     await call("POST", `/${held.id}/gates/${gates[0]?.operationId}`, 200, { answer: "Go on." });
-    expect(await ended(held.id)).toMatchObject({ status: "failed", error: { code: "BUDGET_EXCEEDED" } });
+    const { status, error } = await ended(held.id);
+    expect([status, error?.code]).toEqual(["failed", "BUDGET_EXCEEDED"]);
+    expect(error?.message).toContain("Fan out over fewer sub-workflows");
   });
 });
