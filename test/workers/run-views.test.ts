@@ -103,13 +103,13 @@ describe("SUBRUN-5 the runs below one run", () => {
     const { id, active } = await begin();
     const waits = active.filter(({ status }) => status === "waiting_for_subworkflow");
     expect([active.length, waits.length]).toEqual([66, TREE_ROOM.runs]);
-    expect(await ended(id)).toMatchObject({ status: "completed" });
+    expect(await ended(id, 60_000)).toMatchObject({ status: "completed" });
     expect(await admitted(id)).toBe(66);
     const other = await begin();
     await call("POST", `/${other.id}/cancel`, 200);
-    expect(await ended(other.id)).toMatchObject({ status: "cancelled", active: [] });
+    expect(await ended(other.id, 60_000)).toMatchObject({ status: "cancelled", active: [] });
     expect((await admitted(other.id)) ?? 0).toBeLessThanOrEqual(TREE_ROOM.runs);
-  });
+  }, 90_000);
 
   test("are counted over all depths, and have a limit", async () => {
     const leaf = await post({ nodes: [{ ref: "start" }] });
