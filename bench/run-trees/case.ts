@@ -35,19 +35,15 @@ export async function runRunTrees(directory: string, args: readonly string[]): P
   const bundle = await buildBundle(join(directory, "bundle"), config);
   const server = await serve(bundle, join(directory, "site"), { variables: { AUTH_SECRET: SECRET } });
   const { pid } = server;
-  const log = (...x: unknown[]) => process.env.DBG && console.error(Math.round(performance.now()), ...x);
-  log("serving");
   try {
     const baseUrl = `http://127.0.0.1:${server.port}`;
     const [attacker, other] = [await clientOf(baseUrl, ATTACKER), await clientOf(baseUrl, OTHER)];
     const { id } = await other.conversations.create({ agentId: AGENT });
     const ask = () => other.conversations.get(id);
     await waitsUntil(ask, pause(IDLE_MS));
-    log("warm");
     const idle = await waitsUntil(ask, pause(IDLE_MS));
     const before = rssOf(pid);
     let peak = before;
-    log("idle", idle.length, Math.max(...idle));
     const watch = setInterval(() => {
       peak = Math.max(peak, rssOf(pid));
     }, 100);
@@ -55,22 +51,13 @@ export async function runRunTrees(directory: string, args: readonly string[]): P
     const busy = await waitsUntil(ask, async () => {
       for (let n = 0; n < Number(values.trees); n++)
         runs.push((await attacker.runs.start({ workflow: ROOT })).id);
-      log("started");
       await pause(Number(values.seconds) * 1_000);
     });
-    if (process.env.DBG)
-      console.error(
-        "busy",
-        busy.length,
-        Math.max(...busy),
-        (peak - before) / MB,
-        JSON.stringify(await attacker.runs.get(runs[0] ?? "")).slice(0, 1500),
-      );
     const begin = performance.now();
     await Promise.all(runs.map((run) => attacker.runs.cancel(run)));
     const cancelled = performance.now() - begin;
-    if (process.env.DBG) console.error("cancelled", cancelled);
-    const after = await waitsUntil(ask, () => quiet(pid));
+    const after = await waitsUntil(ask, pause(IDLE_MS));
+    await quiet(pid);
     const stopped = performance.now() - begin;
     clearInterval(watch);
     const row = (metric: string, unit: ResultRow["unit"], samples: number[]) =>
@@ -126,7 +113,6 @@ async function waitsUntil(
     const begin = performance.now();
     await ask();
     waits.push(performance.now() - begin);
-    if (process.env.DBG && (waits.at(-1) ?? 0) > 1000) console.error("slow", waits.at(-1));
     await pause(PAUSE_MS);
   }
   await working;
@@ -139,6 +125,5 @@ async function quiet(pid: number): Promise<void> {
     const before = cpuOf(pid);
     await pause(1_000);
     spent = cpuOf(pid) - before;
-    if (process.env.DBG) console.error("spent", spent);
   }
 }

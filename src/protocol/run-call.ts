@@ -67,8 +67,12 @@ export interface TreeRoom {
   tokens: number;
 }
 
+/** Runs below a first run that work at once, unless the application sets another number. */
+export const MAX_WORKING_RUNS = 64;
+/** Active tokens of a tree of runs, unless the application sets another number. */
+export const MAX_ACTIVE_TOKENS = 100_000;
 /** The room of a tree, unless the application sets another. */
-export const TREE_ROOM: TreeRoom = { runs: 64, tokens: 100_000 };
+export const TREE_ROOM: TreeRoom = { runs: MAX_WORKING_RUNS, tokens: MAX_ACTIVE_TOKENS };
 
 /** The body of `run.cancel`. */
 export interface RunCancelBody extends RunCallAddress {

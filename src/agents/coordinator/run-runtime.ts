@@ -8,13 +8,13 @@ import type { AnsweredBy } from "../../protocol/approval.ts";
 import type { RetryRun } from "../../protocol/coordinator-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
 import type { TaskExecutor, TaskResult } from "../../protocol/executor-api.ts";
-import {
-  type ChildRun,
-  type PartProgressBody,
-  type PartResult,
-  type PartStart,
-  type RunCallAddress,
-  type RunRestBody,
+import type {
+  ChildRun,
+  PartProgressBody,
+  PartResult,
+  PartStart,
+  RunCallAddress,
+  RunRestBody,
 } from "../../protocol/run-call.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
@@ -92,7 +92,7 @@ export class RunRuntime {
     this.#effects = new RunEffectRunner({
       clock,
       executor: ports.executor,
-      turn: async () => ports.turn?.(),
+      ...defined({ turn: ports.turn }),
       record: () => this.state.record,
       report: (outcomes) => this.#shell.report(outcomes),
     });

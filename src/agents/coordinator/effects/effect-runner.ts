@@ -24,8 +24,8 @@ import type { NodeOutcome } from "../core/state.ts";
 export interface RunEffectPorts {
   clock: Clock;
   executor: TaskExecutor;
-  /** Resolves when it is the run's turn to go on. */
-  turn(): Promise<void>;
+  /** Resolves when it is the run's turn to go on. No turns are taken when absent. */
+  turn?(): Promise<void>;
   record(): RunRecord;
   /** Commits outcomes. Reports whether they are stored, and not kept for another try. Never throws. */
   report(outcomes: readonly RunSignal[]): boolean;
@@ -73,7 +73,8 @@ export class RunEffectRunner {
     while (this.#isBehind) {
       this.#isBehind = false;
       await new Promise<void>((resolve) => void this.ports.clock.timer(0, resolve));
-      await this.ports.turn();
+      const turn = this.ports.turn?.();
+      if (turn !== undefined) await turn;
       // The commit may leave tokens that can go on, and ask for another one.
       this.ports.report([{ type: "run.advance" }]);
     }
