@@ -4,7 +4,9 @@
  * REPLY-1  Equal deltas give an equal reply, wherever their text was cut.
  * REPLY-2  Every tool call has an id, and no two calls of a reply share one.
  * REPLY-3  A reply without a `finish` delta is a failure, never a short reply.
- * REPLY-4  Texts are well-formed: a surrogate that lost its other half becomes U+FFFD.
+ * REPLY-4  Texts are well-formed, arguments of calls and native parts included: a surrogate that lost its other half becomes
+ *          U+FFFD.
+ * REPLY-5  Arguments that are missing, blank or `null` are those of a call without arguments.
  */
 
 import type { ModelError } from "../model/error.ts";
@@ -12,7 +14,7 @@ import type { ProviderId } from "../model/profile.ts";
 import type { FinishReason, ModelDelta, ModelReply, RequestedToolCall } from "../model/reply.ts";
 import type { TokenUsage } from "../model/usage.ts";
 import { defined } from "../shared/defined.ts";
-import { isJson, isJsonObject, parseJson } from "../shared/json.ts";
+import { isJson, isJsonObject, parseJson, wellFormed } from "../shared/json.ts";
 import { incompleteReply } from "./errors/model-errors.ts";
 
 /** A reply, or the error that took its place. */
@@ -95,7 +97,8 @@ export class ReplyAccumulator {
         ...(this.#reasoning === "" ? {} : { reasoning: this.#reasoning.toWellFormed() }),
         toolCalls: toToolCalls(this.#calls),
         finishReason: this.#finish,
-        ...defined({ usage: this.#usage, providerMessageId: this.#messageId, native: this.#native }),
+        ...defined({ usage: this.#usage, providerMessageId: this.#messageId?.toWellFormed() }),
+        ...(this.#native === undefined ? {} : { native: wellFormed(this.#native) }),
       },
     };
   }
@@ -134,7 +137,8 @@ function toToolCalls(calls: ReadonlyMap<number, CallParts>): RequestedToolCall[]
 function parseArguments(text: string): Pick<RequestedToolCall, "arguments" | "invalidArguments"> {
   if (text.trim() === "") return { arguments: {} };
   const value = parseJson(text);
+  if (value === null) return { arguments: {} };
   // Values that are deeper, and numbers beyond the range of numbers, cannot be written back as JSON everywhere.
-  if (isJsonObject(value) && isJson(value)) return { arguments: value };
+  if (isJsonObject(value) && isJson(value)) return { arguments: wellFormed(value) };
   return { arguments: {}, invalidArguments: text.toWellFormed() };
 }

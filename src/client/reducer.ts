@@ -301,7 +301,7 @@ function recordUserMessage(before: LiveConversation, frame: FrameOf<"message.use
 function completeMessage(state: LiveConversation, frame: FrameOf<"message.completed">): LiveConversation {
   const { messageId: id, turnId, time: createdAt } = frame;
   if (id === undefined || turnId === undefined) return state;
-  const { agentId, content, interim, stopped } = frame.data;
+  const { agentId, content, interim, stopped, notice } = frame.data;
   if (interim !== true) {
     const message = {
       id,
@@ -310,7 +310,7 @@ function completeMessage(state: LiveConversation, frame: FrameOf<"message.comple
       content,
       createdAt,
       agentId,
-      ...defined({ stopped }),
+      ...defined({ stopped, notice }),
     } as const;
     return addMessage(state, frame, message);
   }

@@ -150,6 +150,8 @@ export interface TranscriptMessage {
   agentId?: string;
   /** The turn ended while the message streamed; `content` is what was shown. */
   stopped?: true;
+  /** The text is a notice of the platform: the model gave none in the turn's last call. */
+  notice?: true;
   error?: WireError;
 }
 

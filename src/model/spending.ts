@@ -3,7 +3,7 @@
  *
  * A reservation is the amount that a call may use up at most, as far as that is known before the call.
  */
-import type { JsonObject } from "../shared/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
 import { nanoDollarsOf } from "./cost.ts";
 import type { ModelProfile } from "./profile.ts";
 import type { TokenUsage } from "./usage.ts";
@@ -32,12 +32,14 @@ export const NOTHING: Amounts = { tokens: 0, nanoDollars: 0, toolCalls: 0, model
 const RESERVED_OUTPUT_TOKENS = 4_096;
 
 /** The names under which providers take a limit of the reply's tokens. */
-const OUTPUT_LIMITS = [
+export const OUTPUT_LIMITS = [
   "max_tokens",
   "max_completion_tokens",
   "max_output_tokens",
   "maxOutputTokens",
 ] as const;
+
+export type OutputLimit = (typeof OUTPUT_LIMITS)[number];
 
 export function addAmounts(one: Amounts, other: Partial<Amounts>): Amounts {
   return {
@@ -92,9 +94,13 @@ export function amountsOf(
 export function maxOutputTokens({ parameters = {} }: Pick<ModelProfile, "parameters">): number {
   const { generationConfig, thinking } = parameters;
   const limit = limitIn(parameters) ?? limitIn(objectOf(generationConfig));
-  if (limit !== undefined) return limit;
-  const { budget_tokens: thought } = objectOf(thinking);
-  return RESERVED_OUTPUT_TOKENS + (typeof thought === "number" ? thought : 0);
+  return limit ?? RESERVED_OUTPUT_TOKENS + thoughtTokens(thinking);
+}
+
+/** Returns the tokens that the parameter `thinking` gives a model to think. */
+export function thoughtTokens(thinking: Json | undefined): number {
+  const { budget_tokens: tokens } = objectOf(thinking);
+  return typeof tokens === "number" ? tokens : 0;
 }
 
 /** Reports whether every token of a model has a price. */
@@ -102,12 +108,15 @@ export function isPriced({ costPer1kInput, costPer1kOutput }: ModelProfile): boo
   return costPer1kInput !== undefined && costPer1kOutput !== undefined;
 }
 
-function limitIn(parameters: JsonObject): number | undefined {
-  const limits = OUTPUT_LIMITS.map((name) => parameters[name]);
-  return limits.find((limit): limit is number => typeof limit === "number" && limit > 0);
+/** Returns the limit that parameters have under one of its names. */
+export function limitIn(parameters: JsonObject): number | undefined {
+  return OUTPUT_LIMITS.map((name) => parameters[name]).find(isLimit);
 }
 
-function objectOf(value: unknown): JsonObject {
-  // SAFETY: parameters are JSON.
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+export function isLimit(value: Json | undefined): value is number {
+  return typeof value === "number" && value > 0;
+}
+
+function objectOf(value: Json | undefined): JsonObject {
+  return isJsonObject(value) ? value : {};
 }

@@ -71,8 +71,13 @@ export interface StartTurn {
    * from each other and from the agent's tools.
    */
   tools?: ToolSpec[];
-  /** The tools that the turn's first model call may or must use; `auto` when absent. */
+  /**
+   * `none` forbids tool calls in the whole turn. `required` and a name force a call in the model's first reply; later replies are free.
+   * `auto` when absent.
+   */
   toolChoice?: ToolChoice;
+  /** The most tokens of each reply of the model. A lower limit of the model profile applies in its place. */
+  maxOutputTokens?: number;
   /** Runs `async` tools as others: the sender gets one answer, with all results. */
   foreground?: true;
   /** Limits of this turn, beside those of the conversation and its agent. */

@@ -84,8 +84,8 @@ interface FrameData {
   "message.started": { agentId: string };
   "message.delta": { offset: number; text: string };
   "message.reset": { reason: string };
-  /** `interim`: text beside tool calls. `stopped`: the turn ended while the message streamed; the content is what was shown. */
-  "message.completed": { agentId: string; content: string; interim?: true; stopped?: true };
+  /** `interim`: text beside tool calls. `stopped`: the turn ended while the message streamed; the content is what was shown. `notice`: the text is the platform's. */
+  "message.completed": { agentId: string; content: string; interim?: true; stopped?: true; notice?: true };
   "tool.requested": {
     name: string;
     input: unknown;

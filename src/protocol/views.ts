@@ -102,6 +102,8 @@ export interface MessageView {
   runId?: string;
   /** The turn ended while the message streamed; `content` is what was shown. */
   stopped?: true;
+  /** The text is a notice of the platform: the model gave none in the turn's last call. */
+  notice?: true;
 }
 
 /** The caller that started a turn: a user, another agent in one of its turns, or a node of a run. `node` is absent in turns of 0.3. */
@@ -137,6 +139,10 @@ export interface TurnSummary {
 export interface TurnIssues {
   toolFailures?: number;
   memoryExtractionFailed?: boolean;
+  /** The model's last reply was empty, and so is the message. */
+  emptyReply?: true;
+  /** The provider paused a reply and was asked to continue it as often as the limit allows. The message ends where the reply stood. */
+  replyPaused?: true;
   /** Agents that the answer mentions and that start no turn: the message of the user has had as many as it may. */
   notAsked?: string[];
 }

@@ -106,6 +106,28 @@ export function isUnicode(value: Json): boolean {
   return findMalformed(value, 1, "The value") === null;
 }
 
+/**
+ * Returns a value in which no text and no name has a lone surrogate: each becomes U+FFFD, which has the same length. Returns the value
+ * itself if it has none.
+ */
+export function wellFormed<Value>(value: Value): Value {
+  // SAFETY: lists and objects keep their members, and texts stay texts.
+  return repaired(value) as Value;
+}
+
+function repaired(value: unknown): unknown {
+  if (typeof value === "string") return value.isWellFormed() ? value : value.toWellFormed();
+  if (Array.isArray(value)) {
+    const items = value.map(repaired);
+    return items.some((item, index) => item !== value[index]) ? items : value;
+  }
+  if (!isPlainObject(value)) return value;
+  const members = Object.entries(value);
+  const made = members.map(([name, member]) => [name.toWellFormed(), repaired(member)] as const);
+  const isSame = made.every(([name, member], at) => name === members[at]?.[0] && member === members[at]?.[1]);
+  return isSame ? value : Object.fromEntries(made);
+}
+
 /** Returns the path of the first string or key with a lone surrogate. */
 function findMalformed(value: unknown, depth: number, name: string): PropertyKey[] | null {
   if (typeof value === "string") return value.isWellFormed() ? null : [];

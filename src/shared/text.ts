@@ -4,8 +4,7 @@ import { utf8Length } from "./utf8.ts";
 /** Returns at most `limit` UTF-16 units of `text`; an ellipsis marks a cut. */
 export function shorten(text: string, limit: number): string {
   if (text.length <= limit) return text;
-  const kept = text.slice(0, limit - 1);
-  return `${isHighSurrogate(kept.charCodeAt(kept.length - 1)) ? kept.slice(0, -1) : kept}…`;
+  return `${cut(text, limit - 1)}…`;
 }
 
 /** Returns an FNV-1a hash of `text` as eight hexadecimal digits. Not for security. */
@@ -31,6 +30,18 @@ export function isPlainUrl(address: string): boolean {
   return url !== undefined && /^https?:$/.test(url.protocol) && url.href === url.origin + url.pathname;
 }
 
+/** Returns at most the first `limit` UTF-16 units of a text. */
+export function cut(text: string, limit: number): string {
+  return text.slice(0, wholeLength(text, limit));
+}
+
+/** Returns the units of a text from `from` to `to`, without halves of surrogate pairs at its ends. */
+export function piece(text: string, from: number, to: number): string {
+  const start = Math.max(0, from);
+  const begin = isLowSurrogate(text.charCodeAt(start)) && start > 0 ? start + 1 : start;
+  return text.slice(begin, Math.max(begin, wholeLength(text, to)));
+}
+
 /** Returns the length of the beginning of a text with at most `limit` units that does not end within a surrogate pair. */
 export function wholeLength(text: string, limit: number): number {
   const end = Math.min(Math.max(0, limit), text.length);
@@ -46,7 +57,7 @@ export function shortenToJson(text: string, bytes: number): string {
     if (jsonBytes(text.slice(0, middle)) + ELLIPSIS_BYTES <= bytes) fits = middle;
     else exceeds = middle;
   }
-  return `${text.slice(0, wholeLength(text, fits))}…`;
+  return `${cut(text, fits)}…`;
 }
 
 const ELLIPSIS_BYTES = 3;
@@ -57,4 +68,8 @@ function jsonBytes(text: string): number {
 
 function isHighSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+function isLowSurrogate(unit: number): boolean {
+  return unit >= 0xdc00 && unit <= 0xdfff;
 }

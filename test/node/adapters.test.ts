@@ -41,6 +41,9 @@ function messagesOf(request: JsonObject): JsonObject[] {
   return messages.filter(isJsonObject);
 }
 
+/** The user's turn of a request without messages (BLANK-1). */
+const OPENING = { role: "user", content: "(no message)" };
+
 describe("M18 the Workers AI format", () => {
   test("instructions become one leading system message, joined by a blank line", () => {
     expect(workersAIAdapter.name).toBe("workers-ai");
@@ -55,7 +58,7 @@ describe("M18 the Workers AI format", () => {
   });
 
   test("without instructions there is no system message", () => {
-    expect(workersAIAdapter.toModelMessages([], [])).toEqual({ messages: [] });
+    expect(workersAIAdapter.toModelMessages([], [])).toEqual({ messages: [OPENING] });
   });
 
   test("tool calls have the type function and arguments as JSON text", () => {
@@ -123,7 +126,7 @@ describe("a request to workers-ai", () => {
       { ...WORKERS_AI, parameters },
       context({ tools: [LOOKUP], toolChoice: "none" }),
     );
-    expect(request).toStrictEqual({ messages: [], stream: true });
+    expect(request).toStrictEqual({ messages: [OPENING], stream: true });
   });
 });
 
@@ -188,7 +191,7 @@ describe("a request to openai", () => {
     ],
   ])("parameters %j", (parameters, expected) => {
     const request = openai.buildRequest({ ...OPENAI, parameters }, context());
-    expect(request).toStrictEqual({ model: "gpt-test", messages: [], ...expected });
+    expect(request).toStrictEqual({ model: "gpt-test", messages: [OPENING], ...expected });
   });
 
   test("OPENAI-1 refuses to offer a tool that it could not name", () => {

@@ -66,6 +66,9 @@ const FULL = context({
   cache: { key: "k".repeat(70), stableMessages: 3 },
 });
 
+/** The user's turn of a request without messages (BLANK-1). */
+const OPENING = { role: "user", content: "(no message)" };
+
 describe("a whole request", () => {
   test("to Chat Completions", () => {
     const expected: ChatCompletionCreateParamsStreaming = {
@@ -202,7 +205,7 @@ describe("a whole request", () => {
     const parameters = { stream: true, response_format: { type: "text" } };
     const asked = context({ output, tools: TOOLS, toolChoice: "none" });
     expect(workersAI.buildRequest({ ...WORKERS_AI, parameters }, asked)).toStrictEqual({
-      messages: [],
+      messages: [OPENING],
       stream: false,
       response_format: { type: "json_schema", json_schema: CLOSED },
     });
@@ -240,7 +243,7 @@ describe("options", () => {
     ],
   ])("RESPONSES-1 nothing is stored unless the profile asks for it: %j", (parameters, expected) => {
     const request = responses.buildRequest({ ...RESPONSES, parameters }, context());
-    expect(request).toStrictEqual({ model: "gpt-test", input: [], stream: true, ...expected });
+    expect(request).toStrictEqual({ model: "gpt-test", input: [OPENING], stream: true, ...expected });
   });
 
   test("RESPONSES-1 a request to a model that does not reason leaves reasoning out", () => {

@@ -83,7 +83,12 @@ describe("assembling a reply", () => {
     ['{"a":[1]}', { arguments: { a: [1] } }],
     ['{"a":', { arguments: {}, invalidArguments: '{"a":' }],
     ["[1]", { arguments: {}, invalidArguments: "[1]" }],
-    ["null", { arguments: {}, invalidArguments: "null" }],
+    ["null", { arguments: {} }],
+    [" null\n", { arguments: {} }],
+    [
+      '{"a\\udc00":["\\ud83e",{"b":"\\ud83e\\udd8a"}]}',
+      { arguments: { "a\ufffd": ["\ufffd", { b: "🦊" }] } },
+    ],
     ['"{}"', { arguments: {}, invalidArguments: '"{}"' }],
     ['{"a":[-1e400]}', { arguments: {}, invalidArguments: '{"a":[-1e400]}' }],
   ])("arguments %j", (input, expected) => {

@@ -132,10 +132,8 @@ const Item = memo(function Item({ item, nameOf, isCompany, agentId, active }: It
       ) : (
         <AgentMessage
           content={item.message.content}
-          agentName={
-            item.message.runId === undefined ? nameOf(item.message.agentId ?? agentId) : "A workflow"
-          }
-          isNamed={isCompany || item.message.runId !== undefined}
+          agentName={speakerOf(item.message, (id = agentId) => nameOf(id))}
+          isNamed={isCompany || item.message.runId !== undefined || item.message.notice === true}
           createdAt={item.message.createdAt}
         />
       );
@@ -176,4 +174,13 @@ function hasTrace({ status, phase, items }: TurnState): boolean {
 function isRepeatable({ items }: TurnState): boolean {
   const item = items.find((candidate) => candidate.type === "message" && candidate.message.role === "user");
   return item?.type === "message" && isOwnMessage(item.message.clientId);
+}
+
+/** Returns the name above a message of an agent, a run or the platform. */
+function speakerOf(
+  { runId, notice, agentId }: Extract<TurnItem, { type: "message" }>["message"],
+  nameOf: (agentId?: string) => string,
+): string {
+  if (notice === true) return "Notice";
+  return runId === undefined ? nameOf(agentId) : "A workflow";
 }

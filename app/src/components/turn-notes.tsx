@@ -37,6 +37,8 @@ export function TurnNotes({ turn }: { turn: TurnState }) {
     ...(issues?.memoryExtractionFailed === true
       ? ["Nothing was saved to memory because extraction failed"]
       : []),
+    ...(issues?.emptyReply === true ? ["The model gave an empty reply"] : []),
+    ...(issues?.replyPaused === true ? ["The provider paused the reply, so it is incomplete"] : []),
     ...(turn.silent ? [`${wordsOf(turn.agentId)} had nothing to add`] : []),
     ...(issues?.notAsked === undefined
       ? []

@@ -4,13 +4,14 @@
  * EMBED-1  The gateway makes one attempt and never throws. Keys, trusted hosts and time limits are those of model calls.
  * EMBED-2  An answer counts only if it has one vector for each text, of finite numbers, all of one length.
  * EMBED-3  Errors never contain the key that was sent.
+ * EMBED-4  Texts leave well-formed (UNICODE-1).
  */
 import { z } from "zod";
 import type { EmbeddingGateway, EmbeddingRequest, Embeddings } from "../../model/embedding.ts";
 import { MAX_TEXTS_OF_REQUEST } from "../../model/embedding.ts";
 import type { ProviderId } from "../../model/profile.ts";
 import { defined } from "../../shared/defined.ts";
-import type { JsonObject } from "../../shared/json.ts";
+import { type JsonObject, wellFormed } from "../../shared/json.ts";
 import { redactSecrets } from "../../shared/redact.ts";
 import { ModelFailure, thrownError } from "../errors/model-errors.ts";
 import { DONE } from "../formats/common/decoder.ts";
@@ -107,7 +108,7 @@ async function embed(
       "validation",
       `The provider "${profile.provider}" has no embeddings here. Use openai (with any compatible server), workers-ai or offline.`,
     );
-  const call = { profile, body: source.body(request), context };
+  const call = { profile, body: wellFormed(source.body(request)), context };
   const answer = await answerOf(source.transport(call, ports, attempt));
   try {
     // Not `parseJson`: vectors have more numbers than other answers may have values. The transport limits the bytes.

@@ -6,6 +6,7 @@
  * GATE-3  Neither error deltas nor response deltas contain the key that was sent.
  * GATE-4  A model profile reaches only secrets with the name of a key, so it cannot send out other secrets.
  * GATE-5  A key goes only to hosts that the deployer trusts (TRUST-1); for any other host no request is sent.
+ * GATE-6  A body leaves with well-formed texts (UNICODE-1), whoever built it.
  */
 
 import type { ModelError } from "../../model/error.ts";
@@ -14,6 +15,7 @@ import type { ModelGateway, ModelRequest } from "../../model/gateway.ts";
 import type { ModelProfile, ProviderId } from "../../model/profile.ts";
 import type { ModelDelta } from "../../model/reply.ts";
 import { defined } from "../../shared/defined.ts";
+import { wellFormed } from "../../shared/json.ts";
 import { redactSecrets } from "../../shared/redact.ts";
 import { fingerprint } from "../../shared/text.ts";
 import { ModelFailure, thrownError } from "../errors/model-errors.ts";
@@ -56,10 +58,11 @@ export function secretsOf(env: object): GatewayPorts["secret"] {
 }
 
 async function* streamReply(
-  request: ModelRequest,
+  given: ModelRequest,
   ports: GatewayPorts,
   signal: AbortSignal,
 ): AsyncGenerator<ModelDelta> {
+  const request: ModelRequest = { ...given, body: wellFormed(given.body) };
   const { provider } = request.profile;
   let decoder: StreamDecoder | undefined;
   let failure: ModelError | undefined;

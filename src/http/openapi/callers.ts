@@ -26,6 +26,15 @@ export const turnCaller: z.ZodType<Caller> = z.discriminatedUnion("type", [
 export const turnIssues: z.ZodType<TurnIssues> = z.strictObject({
   toolFailures: z.exactOptional(z.int().min(0)),
   memoryExtractionFailed: z.exactOptional(z.boolean()),
+  emptyReply: z.exactOptional(
+    z.literal(true).meta({ description: "The model's last reply was empty, and so is the message." }),
+  ),
+  replyPaused: z.exactOptional(
+    z.literal(true).meta({
+      description:
+        "The provider paused a reply more often than the limit allows. The message ends where the reply stood.",
+    }),
+  ),
   notAsked: z.exactOptional(
     z.array(z.string()).meta({ description: "Agents that the answer mentions and that got no turn for it." }),
   ),

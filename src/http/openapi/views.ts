@@ -183,6 +183,11 @@ export const message: z.ZodType<MessageView> = z
         description: "The turn ended while the message streamed; `content` is what was shown.",
       }),
     ),
+    notice: z.exactOptional(
+      z.literal(true).meta({
+        description: "The text is a notice of the platform: the model gave none in the turn's last call.",
+      }),
+    ),
   })
   .meta({ id: "Message" });
 

@@ -24,6 +24,9 @@ export function eventToMessage(event: SessionEvent): ContextMessage | null {
     case EventAction.USER_MESSAGE:
       return withParts(spoken("user", event.content, event.metadata));
     case EventAction.AGENT_MESSAGE:
+      // The platform's words, which a model must not take for its own.
+      if (event.metadata?.notice === true)
+        return spoken("system", event.content, { ...event.metadata, note: true });
       return spoken("assistant", event.content, withModel(event));
     case EventAction.TOOL_CALL_REQUEST: {
       const { toolCalls, content } = event;

@@ -20,10 +20,11 @@ import { modelFormatAdapter } from "../common/model-messages.ts";
 import { SentCalls } from "../common/names.ts";
 import { checkChoice, checkNames, settings } from "../common/request.ts";
 import { firstTurns, instructed, laterTurns } from "../common/turns.ts";
+import { wellFormedFormat } from "../common/well-formed.ts";
 import { AiSdkDecoder } from "./decoder.ts";
 import { AI_SDK_CALLS, AI_SDK_TURNS, promptTurns } from "./messages.ts";
 
-export const aiSdkFormat: FormatAdapter = {
+export const aiSdkFormat: FormatAdapter = wellFormedFormat({
   provider: "ai-sdk",
   buildRequest(profile, context) {
     checkNames("ai-sdk", context);
@@ -46,7 +47,7 @@ export const aiSdkFormat: FormatAdapter = {
     return calls.carriedBy(laterTurns(AI_SDK_TURNS, request, promptTurns(profile, messages, calls)));
   },
   decoder: () => new AiSdkDecoder("ai-sdk"),
-};
+});
 
 /** The prompt of a language model of the AI SDK. The instructions are its first message. */
 export const aiSdkAdapter: ModelFormatAdapter<{ prompt: JsonObject[] }> = modelFormatAdapter(aiSdkFormat, [

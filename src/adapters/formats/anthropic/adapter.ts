@@ -8,6 +8,7 @@
  * ANTHROPIC-3  A reply of the same model goes back in its own blocks, in order and unchanged.
  * ANTHROPIC-4  Cache breakpoints are behind the tools, the instructions and the last stable message. They stay where
  *              they are while a request is extended.
+ * ANTHROPIC-8  A request that ends with a reply, which the model continues, ends with no blank: the API refuses it.
  */
 
 import type { ModelContext, ToolSpec } from "../../../model/context.ts";
@@ -21,6 +22,7 @@ import { modelFormatAdapter } from "../common/model-messages.ts";
 import { SentCalls } from "../common/names.ts";
 import { checkChoice, checkNames, ownTools, settings, unsupported } from "../common/request.ts";
 import { firstTurns, instructed, laterTurns, type SpeakerTurn, type TurnFormat } from "../common/turns.ts";
+import { wellFormedFormat } from "../common/well-formed.ts";
 import { AnthropicDecoder } from "./decoder.ts";
 import { ANTHROPIC_CALLS, ANTHROPIC_NAME_LENGTH, anthropicTurns } from "./messages.ts";
 import { enforceable } from "./schema.ts";
@@ -43,7 +45,7 @@ const TURNS: TurnFormat = {
   toMessages: ({ role, blocks }) => [{ role, content: blocks }],
 };
 
-export const anthropicFormat: FormatAdapter = {
+export const anthropicFormat: FormatAdapter = wellFormedFormat({
   provider: "anthropic",
   buildRequest(profile, context) {
     const { parameters = {} } = profile;
@@ -63,14 +65,26 @@ export const anthropicFormat: FormatAdapter = {
   },
   extend(profile, request, messages) {
     const calls = new SentCalls(ANTHROPIC_CALLS, request);
-    return calls.carriedBy(laterTurns(TURNS, request, anthropicTurns(profile, messages, calls)));
+    const later = withoutLastBlank(anthropicTurns(profile, messages, calls));
+    return calls.carriedBy(laterTurns(TURNS, request, later));
   },
   decoder: () => new AnthropicDecoder("anthropic"),
-};
+});
 
 /** Messages for the Messages API, and the instructions as `system`, if there are any. */
 export const anthropicAdapter: ModelFormatAdapter<{ system?: string; messages: JsonObject[] }> =
   modelFormatAdapter(anthropicFormat, ["system", "messages"]);
+
+/** Cuts the blanks at the end of a reply that ends a request (ANTHROPIC-8). */
+function withoutLastBlank(turns: readonly SpeakerTurn[]): readonly SpeakerTurn[] {
+  const at = turns.findLastIndex(({ blocks }) => blocks.length > 0);
+  const { role, blocks = [] } = turns[at] ?? {};
+  const last = blocks.at(-1);
+  if (role !== "assistant" || last?.type !== "text" || typeof last.text !== "string") return turns;
+  const text = last.text.trimEnd();
+  const rest = blocks.slice(0, -1);
+  return turns.with(at, { role, blocks: text === "" ? rest : [...rest, { ...last, text }] });
+}
 
 function markLastBlock(turns: readonly SpeakerTurn[]): void {
   for (const { blocks } of turns.toReversed()) {

@@ -9,8 +9,9 @@ import type { ModelProfile } from "../../../model/profile.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
 import { NO_MESSAGE, orOpening, shownParts } from "../common/blank.ts";
-import { filled } from "../common/json.ts";
+import { filled, membersOf, objects } from "../common/json.ts";
 import { type ContextMedia, carriesMedia } from "../common/media.ts";
+import type { CallForm, SentCalls } from "../common/names.ts";
 import { joinedInstructions, withoutAuthority } from "../common/turns.ts";
 import { ownReasoning } from "./reasoning.ts";
 
@@ -39,6 +40,35 @@ function toChatMessage(message: ContextMessage): ChatMessage {
     content,
     ...defined({ name, tool_call_id: toolCallId }),
     ...filled({ tool_calls: calls }),
+  };
+}
+
+/**
+ * Returns the form of calls in a chat, which names them beside the text of their message. Some models give ids a form of their own, such
+ * as `functions.lookup:0`, and expect it back.
+ */
+export function chatCalls(form: Pick<CallForm, "toName" | "idLength">): CallForm {
+  return {
+    ...form,
+    notInId: /[^!-~]/gu,
+    callsIn: ({ messages }) =>
+      objects(messages).flatMap(({ tool_calls: calls }) =>
+        objects(calls).map(({ id, function: called }) => ({
+          id: String(id),
+          name: String(membersOf(called).name),
+        })),
+      ),
+  };
+}
+
+/** Returns a message with the ids and names under which its calls are sent. */
+export function withSentCalls(message: ContextMessage, sent: SentCalls): ContextMessage {
+  const { toolCalls = [], toolCallId: _id, ...rest } = message;
+  const calls = toolCalls.map((call) => ({ ...call, ...sent.add(call) }));
+  return {
+    ...rest,
+    ...filled({ toolCalls: calls }),
+    ...(message.role === "tool" ? { toolCallId: sent.answeredBy(message).id } : {}),
   };
 }
 
@@ -75,7 +105,7 @@ export function chatMessages(
   const instructions = joinedInstructions(systemInstructions);
   return [
     ...(instructions === "" ? [] : [{ role: "system", content: instructions }]),
-    ...orOpening(toMessages(messages), messages, { role: "user", content: NO_MESSAGE }),
+    ...orOpening(toMessages(messages), { role: "user", content: NO_MESSAGE }),
   ];
 }
 

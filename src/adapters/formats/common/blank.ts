@@ -2,8 +2,8 @@
  * Texts without a visible character, in requests to all providers. Pure.
  *
  * BLANK-1  No blank text is sent: some providers refuse it. A message without text, media and calls is left out; the
- *          result of a call never is. A request whose messages are all
- *          silent has the user's turn `(no message)`.
+ *          result of a call never is. A request without messages, or with silent ones only, has the user's turn
+ *          `(no message)`.
  * BLANK-2  A blank text that its model signed goes back to that model: Google's models demand it.
  */
 import type { ContextMessage, ContextPart } from "../../../model/messages.ts";
@@ -32,13 +32,9 @@ export function isSilent(message: ContextMessage): boolean {
   return role !== "tool" && toolCalls.length === 0 && shownParts(message).length === 0;
 }
 
-/** Returns what is sent of the `given` messages; `opening` if all of them are silent. */
-export function orOpening(
-  sent: JsonObject[],
-  given: readonly ContextMessage[],
-  opening: JsonObject,
-): JsonObject[] {
-  return sent.length === 0 && given.length > 0 ? [opening] : sent;
+/** Returns the messages that are sent; `opening` if there are none. */
+export function orOpening(sent: JsonObject[], opening: JsonObject): JsonObject[] {
+  return sent.length === 0 ? [opening] : sent;
 }
 
 /** Reports whether a text of a native reply goes back although it is blank (BLANK-2). `extra` are its further members. */

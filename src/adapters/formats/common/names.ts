@@ -28,17 +28,25 @@ export interface SentCall {
 /** The calls of the requests that were made in this process. Their ids cannot be read from the requests. */
 const CARRIED = new WeakMap<JsonObject, SentCalls>();
 
+/** Remembers the calls of a request for its copy; returns the copy. */
+export function carryCalls(request: JsonObject, copy: JsonObject): JsonObject {
+  const calls = CARRIED.get(request);
+  return calls === undefined ? copy : calls.carriedBy(copy);
+}
+
 /** The form of the names and ids of calls in a format. */
 export interface CallForm {
   toName(name: string): string;
   idLength: number;
+  /** The characters that an id cannot have; all but letters, digits, `_` and `-` when absent. */
+  notInId?: RegExp;
   /** Reads the calls of a request. */
   callsIn(request: JsonObject): SentCall[];
 }
 
 /**
  * The calls of a request. Calls come from any provider, so their ids may have any shape and may repeat from reply to
- * reply; in the request, each id is unique and has letters, digits, `_` and `-` only.
+ * reply; in the request, each id is unique and has the characters that the format takes.
  */
 export class SentCalls {
   /** Names by sent id, in order. */
@@ -90,14 +98,14 @@ export class SentCalls {
   /** Searches the calls without an original id. */
   #newestLike(plain: string): string {
     const known = new Set(this.#ids.values());
-    const numbered = new RegExp(`^${plain}(?:_\\d+)?$`);
-    return [...this.#names.keys()].findLast((id) => !known.has(id) && numbered.test(id)) ?? plain;
+    const isLike = (id: string) => id.startsWith(plain) && /^(?:_\d+)?$/.test(id.slice(plain.length));
+    return [...this.#names.keys()].findLast((id) => !known.has(id) && isLike(id)) ?? plain;
   }
 
   /** An id that had to be changed ends with a fingerprint of the original. */
   #plainId(id: string): string {
-    const { idLength } = this.#form;
-    const plain = id.replace(/[^A-Za-z0-9_-]/gu, "_");
+    const { idLength, notInId = /[^A-Za-z0-9_-]/gu } = this.#form;
+    const plain = id.replace(notInId, "_");
     const fits = plain === id && id !== "" && id.length <= idLength;
     return fits ? id : `${plain.slice(0, idLength - 9)}_${fingerprint(id)}`;
   }

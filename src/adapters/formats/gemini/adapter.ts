@@ -19,6 +19,7 @@ import { modelFormatAdapter } from "../common/model-messages.ts";
 import { SentCalls } from "../common/names.ts";
 import { checkChoice, ownTools, settings, unsupported } from "../common/request.ts";
 import { firstTurns, instructed, laterTurns, type TurnFormat } from "../common/turns.ts";
+import { wellFormedFormat } from "../common/well-formed.ts";
 import { GeminiDecoder } from "./decoder.ts";
 import { GEMINI_CALLS, geminiTurns, generationOf, toName } from "./messages.ts";
 
@@ -34,7 +35,7 @@ const TURNS: TurnFormat = {
   toMessages: ({ role, blocks }) => [{ role: role === "user" ? "user" : "model", parts: blocks }],
 };
 
-export const geminiFormat: FormatAdapter = {
+export const geminiFormat: FormatAdapter = wellFormedFormat({
   provider: "gemini",
   buildRequest(profile, context) {
     const { parameters = {} } = profile;
@@ -53,7 +54,7 @@ export const geminiFormat: FormatAdapter = {
     return calls.carriedBy(laterTurns(TURNS, request, geminiTurns(profile, messages, calls)));
   },
   decoder: () => new GeminiDecoder("gemini"),
-};
+});
 
 /** Contents for `generateContent`, and the instructions, if there are any. */
 export const geminiAdapter: ModelFormatAdapter<{ systemInstruction?: JsonObject; contents: JsonObject[] }> =

@@ -10,9 +10,10 @@ import type { JsonObject } from "../../../shared/json.ts";
 import { filled, jsonOf } from "../common/json.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
 import { continued } from "../common/request.ts";
+import { wellFormedFormat } from "../common/well-formed.ts";
 import { OfflineDecoder } from "./decoder.ts";
 
-export const offlineFormat: FormatAdapter = {
+export const offlineFormat: FormatAdapter = wellFormedFormat({
   provider: "offline",
   buildRequest: (profile, { systemInstructions, messages, tools, toolChoice, output }) => ({
     ...profile.parameters,
@@ -24,7 +25,7 @@ export const offlineFormat: FormatAdapter = {
   }),
   extend: (_profile, request, messages) => continued(request, "messages", messages.map(toMessage)),
   decoder: () => new OfflineDecoder("offline"),
-};
+});
 
 /** Messages for the offline model. */
 export const offlineAdapter: ModelFormatAdapter<{ messages: JsonObject[] }> = modelFormatAdapter(

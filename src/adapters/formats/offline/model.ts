@@ -38,7 +38,7 @@ function encode(chunk: OfflineChunk): string {
 }
 
 /** Builds the chunks of an answer. Ids are made from the request: equal requests and answers give equal chunks. */
-function chunksOf(answer: OfflineAnswer, { messages }: OfflineBody): OfflineChunk[] {
+function chunksOf(answer: OfflineAnswer, { messages, maxOutputTokens }: OfflineBody): OfflineChunk[] {
   const stem = fingerprint(JSON.stringify(messages));
   const inputTokens = messages.reduce((sum, { text }) => sum + countWords(text), 0);
   const start: OfflineChunk = { id: `offline_${stem}` };
@@ -49,8 +49,10 @@ function chunksOf(answer: OfflineAnswer, { messages }: OfflineBody): OfflineChun
     const outputTokens = answer.calls.reduce((sum, { input }) => sum + 1 + countWords(input), 0);
     return [start, ...calls, { done: "tool_calls", usage: { inputTokens, outputTokens } }];
   }
-  const texts = pieces(answer.text, answer.words ?? WORDS_PER_CHUNK).map((text) => ({ text }));
-  return [start, ...texts, { done: "stop", usage: { inputTokens, outputTokens: countWords(answer.text) } }];
+  const text = firstWords(answer.text, maxOutputTokens);
+  const texts = pieces(text, answer.words ?? WORDS_PER_CHUNK).map((piece) => ({ text: piece }));
+  const done = text === answer.text ? "stop" : "length";
+  return [start, ...texts, { done, usage: { inputTokens, outputTokens: countWords(text) } }];
 }
 
 /** Cuts a text into pieces of `words` words, with their spaces. A very long word is cut too. */
@@ -60,6 +62,11 @@ function pieces(text: string, words: number): string[] {
   return Array.from({ length: count }, (_, index) =>
     parts.slice(index * words, (index + 1) * words).join(""),
   );
+}
+
+/** Returns the whole text if it has no more words than `most`; else its first words. */
+function firstWords(text: string, most = Number.POSITIVE_INFINITY): string {
+  return countWords(text) <= most ? text : (text.match(/\s*\S+/gu) ?? []).slice(0, most).join("");
 }
 
 function countWords(text: string): number {

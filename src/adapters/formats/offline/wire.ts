@@ -28,6 +28,8 @@ export const bodySchema = z.object({
   output: z.object({ schema: schemaObject }).optional(),
   /** Wait after each chunk of text, in milliseconds. */
   pauseMs: z.number().min(0).max(1_000).default(0),
+  /** The most words of a text. */
+  maxOutputTokens: z.int().min(1).optional(),
 });
 
 export type OfflineBody = z.infer<typeof bodySchema>;
@@ -41,7 +43,7 @@ export const chunkSchema = z
     id: z.string(),
     text: z.string(),
     call: z.object({ index: count, id: z.string(), name: z.string(), input: z.string() }),
-    done: z.enum(["stop", "tool_calls"]),
+    done: z.enum(["stop", "tool_calls", "length"]),
     usage: z.object({ inputTokens: count, outputTokens: count }),
     error: z.string(),
   })

@@ -19,6 +19,7 @@ import { modelFormatAdapter } from "../common/model-messages.ts";
 import { SentCalls } from "../common/names.ts";
 import { checkChoice, checkNames, continued, ownTools, requireList, settings } from "../common/request.ts";
 import { joinedInstructions } from "../common/turns.ts";
+import { wellFormedFormat } from "../common/well-formed.ts";
 import { cacheKey, TOOL_PARAMETERS } from "../openai/adapter.ts";
 import { fitsStrict, withoutLookaround } from "../openai/schema.ts";
 import { ResponsesDecoder } from "./decoder.ts";
@@ -29,7 +30,7 @@ const ENCRYPTED_REASONING = "reasoning.encrypted_content";
 /** Models that do not reason; some of them refuse a request for their reasoning. */
 const NOT_REASONING = /^(?:ft:)?(?:gpt-3|gpt-4|chatgpt-|gpt-5[\w.]*-chat)/;
 
-export const openaiResponsesFormat: FormatAdapter = {
+export const openaiResponsesFormat: FormatAdapter = wellFormedFormat({
   provider: "openai-responses",
   buildRequest(profile, context) {
     const builtIn = ownTools(profile);
@@ -40,7 +41,7 @@ export const openaiResponsesFormat: FormatAdapter = {
     return calls.carriedBy({
       model: profile.modelId,
       ...filled({ instructions: joinedInstructions(systemInstructions) }),
-      input: orOpening(toItems(messages, profile, calls), messages, { role: "user", content: NO_MESSAGE }),
+      input: orOpening(toItems(messages, profile, calls), { role: "user", content: NO_MESSAGE }),
       ...tools(context, builtIn),
       ...options(profile, context, builtIn),
     });
@@ -51,7 +52,7 @@ export const openaiResponsesFormat: FormatAdapter = {
     return calls.carriedBy(continued(request, "input", later));
   },
   decoder: () => new ResponsesDecoder("openai-responses"),
-};
+});
 
 /** Items for the Responses API, and the instructions, if there are any. */
 export const openaiResponsesAdapter: ModelFormatAdapter<{ instructions?: string; input: JsonObject[] }> =

@@ -2,7 +2,7 @@
  * OpenAI's Chat Completions, for OpenAI and every compatible server.
  *
  * OPENAI-1  Names and ids are made to fit the API, the same way wherever they occur, so that one invalid tool call cannot
- *           break later requests. A tool that is *offered* under an impossible name is refused: the model could not call
+ *           break later requests. Ids of calls are unique in the request, whatever ids the calls came with. A tool that is *offered* under an impossible name is refused: the model could not call
  *           it.
  * OPENAI-2  Only OpenAI's own server gets keys that other servers do not support (`prompt_cache_key`).
  * OPENAI-3  Reasoning and members beside a call go back with the reply that called tools, to the model that gave them,
@@ -13,40 +13,53 @@ import type { ModelContext } from "../../../model/context.ts";
 import type { FormatAdapter, ModelFormatAdapter } from "../../../model/format-adapter.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
 import type { ModelProfile } from "../../../model/profile.ts";
-import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { readChatChunk } from "../chat/chunk.ts";
 import { ChatDecoder } from "../chat/decoder.ts";
-import { chatMessages, toChatChoice, toChatTool, toNativeMessage } from "../chat/messages.ts";
+import {
+  chatCalls,
+  chatMessages,
+  toChatChoice,
+  toChatTool,
+  toNativeMessage,
+  withSentCalls,
+} from "../chat/messages.ts";
 import { isBlank, isSilent } from "../common/blank.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
-import { fitLength, plainName } from "../common/names.ts";
+import { fitLength, plainName, SentCalls } from "../common/names.ts";
 import { checkChoice, checkNames, continued, settings } from "../common/request.ts";
+import { wellFormedFormat } from "../common/well-formed.ts";
 import { openaiMedia } from "./media.ts";
 import { fitsStrict, withoutLookaround } from "./schema.ts";
 
-const MAX_CALL_ID = 40;
+/** Calls as OpenAI takes them: ids of at most 40 characters, with room for a number behind an id. */
+const CALLS = chatCalls({ toName: plainName, idLength: 34 });
+
 /** Length of a `prompt_cache_key`. */
 const MAX_CACHE_KEY = 64;
 /** Parameters that the API refuses if no tool is offered. */
 export const TOOL_PARAMETERS = ["tool_choice", "parallel_tool_calls"];
 
-export const openaiFormat: FormatAdapter = {
+export const openaiFormat: FormatAdapter = wellFormedFormat({
   provider: "openai",
   buildRequest(profile, context) {
     checkNames("openai", context);
     checkChoice("openai", context);
-    return {
+    const calls = new SentCalls(CALLS);
+    return calls.carriedBy({
       model: profile.modelId,
-      messages: chatMessages(context, (messages) => toMessages(messages, profile)),
+      messages: chatMessages(context, (messages) => toMessages(messages, profile, calls)),
       ...tools(context),
       ...output(context),
       ...options(profile, context),
-    };
+    });
   },
-  extend: (profile, request, messages) => continued(request, "messages", toMessages(messages, profile)),
+  extend(profile, request, messages) {
+    const calls = new SentCalls(CALLS, request);
+    return calls.carriedBy(continued(request, "messages", toMessages(messages, profile, calls)));
+  },
   decoder: () => new ChatDecoder("openai", readChatChunk),
-};
+});
 
 /** Messages for Chat Completions. The instructions are one leading system message. */
 export const openaiAdapter: ModelFormatAdapter<{ messages: JsonObject[] }> = modelFormatAdapter(
@@ -54,26 +67,19 @@ export const openaiAdapter: ModelFormatAdapter<{ messages: JsonObject[] }> = mod
   ["messages"],
 );
 
-function toMessages(messages: readonly ContextMessage[], profile: ModelProfile): JsonObject[] {
+function toMessages(
+  messages: readonly ContextMessage[],
+  profile: ModelProfile,
+  calls: SentCalls,
+): JsonObject[] {
   return messages
     .filter((message) => !isSilent(message))
     .map((message) => {
-      const { name, toolCallId, toolCalls = [], ...rest } = message;
-      const fitted = {
-        ...rest,
-        toolCalls: toolCalls.map((call) => ({ ...call, id: fitId(call.id), name: plainName(call.name) })),
-        ...defined({
-          name: name === undefined || message.role === "tool" ? undefined : plainName(name),
-          toolCallId: toolCallId === undefined ? undefined : fitId(toolCallId),
-        }),
-      };
-      const sent = toNativeMessage(fitted, profile, openaiMedia);
-      return toolCalls.length > 0 && isBlank(message.content) ? { ...sent, content: null } : sent;
+      const { name, ...fitted } = withSentCalls(message, calls);
+      const speaker = name === undefined || message.role === "tool" ? {} : { name: plainName(name) };
+      const sent = toNativeMessage({ ...fitted, ...speaker }, profile, openaiMedia);
+      return fitted.toolCalls !== undefined && isBlank(message.content) ? { ...sent, content: null } : sent;
     });
-}
-
-function fitId(id: string): string {
-  return fitLength(id, MAX_CALL_ID);
 }
 
 function tools({ tools: offered, toolChoice }: ModelContext): JsonObject {

@@ -18,20 +18,27 @@ import { ChatDecoder } from "../chat/decoder.ts";
 import {
   type ChatMedia,
   type ChatMessage,
+  chatCalls,
   chatMessages,
   toChatChoice,
   toChatTool,
   toNativeMessage,
+  withSentCalls,
 } from "../chat/messages.ts";
 import { isSilent } from "../common/blank.ts";
 import { mediaUrl, resolveMedia } from "../common/media.ts";
 import { modelFormatAdapter } from "../common/model-messages.ts";
+import { ID_LENGTH, SentCalls } from "../common/names.ts";
 import { checkChoice, continued, settings, unsupported } from "../common/request.ts";
 import { openaiUsage } from "../common/usage.ts";
+import { wellFormedFormat } from "../common/well-formed.ts";
 
 export type WorkersAIChatMessage = ChatMessage;
 
-export const workersAIFormat: FormatAdapter = {
+/** Calls as the platform takes them: under any name. */
+const CALLS = chatCalls({ toName: (name) => name, idLength: ID_LENGTH });
+
+export const workersAIFormat: FormatAdapter = wellFormedFormat({
   provider: "workers-ai",
   buildRequest(profile, context) {
     checkChoice("workers-ai", context);
@@ -39,17 +46,21 @@ export const workersAIFormat: FormatAdapter = {
     const asked = output(context);
     const reserved = ["messages", "tools", ...Object.keys(asked)];
     if (offered.tools === undefined || offered.tool_choice !== undefined) reserved.push("tool_choice");
-    return {
-      messages: chatMessages(context, (messages) => toMessages(messages, profile)),
+    const calls = new SentCalls(CALLS);
+    return calls.carriedBy({
+      messages: chatMessages(context, (messages) => toMessages(messages, profile, calls)),
       ...offered,
       stream: true,
       ...asked,
       ...settings(profile.parameters, reserved),
-    };
+    });
   },
-  extend: (profile, request, messages) => continued(request, "messages", toMessages(messages, profile)),
+  extend(profile, request, messages) {
+    const calls = new SentCalls(CALLS, request);
+    return calls.carriedBy(continued(request, "messages", toMessages(messages, profile, calls)));
+  },
   decoder: () => new ChatDecoder("workers-ai", readPiece),
-};
+});
 
 /**
  * Messages for Workers AI: the instructions are one leading system message, tool calls have the type `function` and their
@@ -76,12 +87,20 @@ function output({ output: asked, tools: offered, toolChoice }: ModelContext): Js
   return { stream: false, response_format: { type: "json_schema", json_schema: asked.schema } };
 }
 
-function toMessages(messages: readonly ContextMessage[], profile: ModelProfile): JsonObject[] {
+function toMessages(
+  messages: readonly ContextMessage[],
+  profile: ModelProfile,
+  calls: SentCalls,
+): JsonObject[] {
   return messages
     .filter((message) => !isSilent(message))
     .map((message) => {
       // Replies have either key; in a request the models support only `reasoning`.
-      const { reasoning_content: reasoning, ...sent } = toNativeMessage(message, profile, media);
+      const { reasoning_content: reasoning, ...sent } = toNativeMessage(
+        withSentCalls(message, calls),
+        profile,
+        media,
+      );
       return { ...defined({ reasoning }), ...sent };
     });
 }

@@ -12,7 +12,7 @@ import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import type { ToolResult } from "../../../protocol/executor-api.ts";
 import type { Participant } from "../../../protocol/participants.ts";
 import type { TaskModelUsage, TaskSummary } from "../../../protocol/task-summary.ts";
-import type { Caller, TurnOrder } from "../../../protocol/views.ts";
+import type { Caller, TurnIssues, TurnOrder } from "../../../protocol/views.ts";
 import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
@@ -334,7 +334,8 @@ export type AgentDecision =
   /** Wait: only results from a client are missing. */
   | { type: "WAIT_FOR_CLIENT"; turn: number }
   /** Record the reply that ends the turn. */
-  | { type: "APPEND_MESSAGE"; turn: number; reply: ModelReply }
+  /** `notice`: the text is the platform's. */
+  | { type: "APPEND_MESSAGE"; turn: number; reply: ModelReply; notice?: true; issues?: TurnIssues }
   | { type: "COMPLETE_TURN"; turn: number }
   /** End the call of a turn without a message; `silent` where that ends the turn. */
   | { type: "STAY_SILENT"; turn: number; silent?: true }

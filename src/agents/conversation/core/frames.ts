@@ -312,9 +312,13 @@ export function isInterim(data: JournalEntry["data"]): boolean {
 }
 
 /** Returns the marks of a completed message from its entry's data. */
-function messageMarks(data: JournalEntry["data"]): { interim?: true; stopped?: true } {
-  const isStopped = isJsonObject(data) && data.stopped === true;
-  return { ...(isInterim(data) ? { interim: true } : {}), ...(isStopped ? { stopped: true } : {}) };
+function messageMarks(data: JournalEntry["data"]): { interim?: true; stopped?: true; notice?: true } {
+  const isMarked = (mark: string) => isJsonObject(data) && data[mark] === true;
+  return {
+    ...(isInterim(data) ? { interim: true } : {}),
+    ...(isMarked("stopped") ? { stopped: true } : {}),
+    ...(isMarked("notice") ? { notice: true } : {}),
+  };
 }
 
 function waitReason(data: JournalEntry["data"]): Extract<Frame, { type: "turn.waiting" }>["data"]["reason"] {

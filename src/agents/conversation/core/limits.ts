@@ -124,9 +124,8 @@ export const SUMMARY_SHARE = 0.1;
 /** Part of the context's budget that the moves of a turn have in any case. */
 export const MOVES_SHARE = 0.25;
 
-/** Texts in place of an empty answer. */
+/** The platform's notices in the place of an empty reply to a turn's last call. */
 export const NOTICES = {
-  movesExhausted: "I stopped here: this turn used up its allowed steps before reaching an answer.",
-  callsRepeated: "I stopped here: the same tool call had the same result again and again.",
-  emptyReply: "The model gave an empty reply.",
+  movesExhausted: "The turn stopped here: it used up its allowed steps before it reached an answer.",
+  callsRepeated: "The turn stopped here: the same tool call had the same result again and again.",
 } as const;

@@ -247,12 +247,17 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       };
       return withTurn(transition, begun, [begins]);
     }
-    case "APPEND_MESSAGE":
+    case "APPEND_MESSAGE": {
+      const { reply, notice, issues } = decision;
       return begin(
         { reset: true },
-        recorded(chain, turn, decision.reply, now),
-        entry("message.completed", call?.item),
+        {
+          ...recorded(chain, turn, reply, now, notice),
+          ...(issues === undefined ? {} : { issues: { ...turn.issues, ...issues } }),
+        },
+        entry("message.completed", call?.item, notice && { notice }),
       );
+    }
     case "COMPLETE_TURN": {
       const isAsked = turn.replies.length > 0;
       const hooks = isAsked ? chain : {};
@@ -381,13 +386,19 @@ function nextAttempt({ reserved: _reserved, ...call }: ModelCall, members: Parti
 }
 
 /** Returns the members of the turn that change when its call's reply is recorded. */
-function recorded(chain: VersionChain, turn: Turn, reply: ModelReply, now: number): Partial<Turn> {
+function recorded(
+  chain: VersionChain,
+  turn: Turn,
+  reply: ModelReply,
+  now: number,
+  notice?: true,
+): Partial<Turn> {
   const { call, replies } = turn;
   if (call === null) return {};
   const { text, finishReason, reasoning, usage, providerMessageId } = reply;
   const native = nativeReply(chain, call, reply);
   const { mark, echoes } = turn;
-  const members = defined({ reasoning, usage, providerMessageId, native, mark, echoes });
+  const members = defined({ reasoning, usage, providerMessageId, native, notice, mark, echoes });
   return { call: null, replies: [...replies, { item: call.item, text, finishReason, ...members, at: now }] };
 }
 

@@ -45,6 +45,8 @@ export interface Turn {
   readonly tools?: readonly ToolSpec[];
   /** Applies to the turn's first reply; `auto` when absent. */
   readonly toolChoice?: ModelContext["toolChoice"];
+  /** The most tokens of a reply of the model, if the message sets a limit. */
+  readonly maxOutputTokens?: number;
   /** The limits of this turn; absent = none. */
   readonly budget?: Budget;
   readonly status: "active" | "completed" | "failed";
@@ -201,6 +203,7 @@ export type TurnRequest = Pick<
   | "output"
   | "tools"
   | "toolChoice"
+  | "maxOutputTokens"
   | "foreground"
   | "budget"
 >;
@@ -254,6 +257,8 @@ export interface Reply {
   /** The origins that the reply inherits, and the other origins in its request, as in `RequestMark`. */
   readonly mark?: Mark;
   readonly echoes?: Mark;
+  /** The text is a notice of the platform: the model gave none in its last call. */
+  readonly notice?: true;
   readonly at: number;
 }
 

@@ -63,8 +63,9 @@ export function checkRepeated(turn: Turn | null, { data }: UserMessage): Turn {
   if (turn !== null) {
     // The message that the key has sent is not there to compare any more.
     if (turn.erased?.includes(0)) return turn;
-    const { input, replyTo, to, tools, toolChoice, output, budget } = turn;
-    if (textOf([input, replyTo, to, tools, toolChoice, output, budget]) === bodyText(data)) return turn;
+    const { input, replyTo, to, tools, toolChoice, output, budget, maxOutputTokens } = turn;
+    const sent = [input, replyTo, to, tools, toolChoice, output, budget, maxOutputTokens];
+    if (textOf(sent) === bodyText(data)) return turn;
   }
   throw keyConflict();
 }
@@ -89,8 +90,9 @@ function bodyText({
   toolChoice,
   output,
   budget,
+  maxOutputTokens,
 }: UserMessage["data"]): string {
-  return textOf([content, replyToMessageId, to, tools, toolChoice, output, budget]);
+  return textOf([content, replyToMessageId, to, tools, toolChoice, output, budget, maxOutputTokens]);
 }
 
 function textOf(members: unknown[]): string {

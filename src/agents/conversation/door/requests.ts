@@ -33,6 +33,7 @@ export const startTurnSchema = z
     // Callers by RPC may give `undefined` for what they leave out.
     ...z.object(turnFields).partial().shape,
     idempotencyKey: key.optional(),
+    maxOutputTokens: z.int().min(1).optional(),
     foreground: z.literal(true).optional(),
     traceparent: z
       .string()

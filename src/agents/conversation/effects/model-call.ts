@@ -2,6 +2,7 @@
 
 import { compactionProfile, profileAt } from "../../../library/version-chain.ts";
 import type { ContextMessage } from "../../../model/messages.ts";
+import { requestWithOutputLimit, withOutputLimit } from "../../../model/output-limit.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import type { CompactionEffect } from "../core/effects.ts";
@@ -36,10 +37,11 @@ export async function performModelCall(
   const told = await recall?.();
   const turn: Turn = { ...given, ...defined({ told }) };
   const chain = chainOf(record, turn.agentId);
-  const profile = profileAt(chain, call.profile ?? 0) ?? chain.modelProfile.definition;
+  const own = profileAt(chain, call.profile ?? 0) ?? chain.modelProfile.definition;
+  const profile = withOutputLimit(own, turn.maxOutputTokens);
   const request = () => {
-    const { request: assembled } = turn;
-    if (assembled !== undefined) {
+    if (turn.request !== undefined) {
+      const assembled = requestWithOutputLimit(turn.request, own, turn.maxOutputTokens);
       const base = { ...baseContext(record, [], turn), messages: [] };
       const moves = sentMoves(chain, profile, turn, []);
       return { base, assembled, moves, ...defined({ mark: turn.requestMark }) };

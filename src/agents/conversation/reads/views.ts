@@ -95,8 +95,8 @@ export function messageView(turn: Turn, item: number, at: number): MessageView |
   if (item === 0) return { ...base, role: "user", content: input, ...defined({ clientId, runId }) };
   const reply = turn.replies.find((candidate) => candidate.item === item);
   if (reply === undefined) return null;
-  const { text: content, stopped } = reply;
-  return { ...base, role: "agent", content, agentId, ...defined({ stopped }) };
+  const { text: content, stopped, notice } = reply;
+  return { ...base, role: "agent", content, agentId, ...defined({ stopped, notice }) };
 }
 
 /** Reports whether an entry adds a message to the transcript. */
@@ -213,7 +213,7 @@ function toolParts(
 }
 
 function rawReply(reply: Reply, operations: readonly Operation[]): Json {
-  const { text, reasoning, finishReason, usage, stopped, providerMessageId: id } = reply;
+  const { text, reasoning, finishReason, usage, stopped, notice, providerMessageId: id } = reply;
   return {
     text,
     ...defined({ reasoning }),
@@ -224,7 +224,7 @@ function rawReply(reply: Reply, operations: readonly Operation[]): Json {
     })),
     finishReason,
     ...(usage === undefined ? {} : { usage: { ...usage } }),
-    ...defined({ id, stopped }),
+    ...defined({ id, stopped, notice }),
   };
 }
 

@@ -18,6 +18,7 @@ import { schemaTokens } from "../../../memory/session/prompt-tokens.ts";
 import { estimateTokens } from "../../../memory/session/tokens.ts";
 import type { ModelContext } from "../../../model/context.ts";
 import type { ModelError } from "../../../model/error.ts";
+import { limitName } from "../../../model/output-limit.ts";
 import { MODEL_TIMEOUT_MS, type ModelProfile, type ProviderId } from "../../../model/profile.ts";
 import type { ModelReply } from "../../../model/reply.ts";
 import { maxOutputTokens } from "../../../model/spending.ts";
@@ -30,18 +31,6 @@ import { readAnswer } from "../../../shared/json-schema/answer.ts";
 import { pauseAfter, usageOf } from "./attempts.ts";
 import { contextOf, type PinnedLlmAction, schemaOf } from "./llm-texts.ts";
 import type { ModelRun } from "./ports.ts";
-
-/** The names under which profiles limit the tokens of an answer. */
-const LIMITS = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"];
-const LIMIT_OF_PROVIDER: Readonly<Record<ProviderId, string | undefined>> = {
-  openai: "max_tokens",
-  "openai-responses": "max_output_tokens",
-  anthropic: "max_tokens",
-  gemini: "maxOutputTokens",
-  "workers-ai": "max_tokens",
-  "ai-sdk": "maxOutputTokens",
-  offline: undefined,
-};
 
 /** Runs an `llm` action with the step's input. Throws `ToolError`, and the signal's reason after an abort. */
 export async function runLlm(
@@ -80,11 +69,7 @@ function profileOf(
 ) {
   const profile = own ?? fallback;
   const { parameters = {}, executionConfig } = profile;
-  const used = LIMITS.find((name) => typeof parameters[name] === "number");
-  // OpenAI's own models refuse the older name, which compatible servers take.
-  const isOpenAI = profile.provider === "openai" && profile.baseUrl === undefined;
-  const name = used ?? (isOpenAI ? "max_completion_tokens" : LIMIT_OF_PROVIDER[profile.provider]);
-  const limits: JsonObject = name === undefined ? {} : { [name]: limit ?? maxOutputTokens(profile) };
+  const limits: JsonObject = { [limitName(profile)]: limit ?? maxOutputTokens(profile) };
   return {
     ...profile,
     parameters: { ...parameters, ...limits },

@@ -13,6 +13,7 @@
  * BUDGET-5  A summary that does not fit a budget is not made, and no turn fails for it.
  */
 import { compactionProfile, contextTokens, profileAt } from "../../../../library/version-chain.ts";
+import { requestWithOutputLimit, withOutputLimit } from "../../../../model/output-limit.ts";
 import type { ModelProfile } from "../../../../model/profile.ts";
 import { type Amounts, addAmounts, amountsOf, maxOutputTokens, NOTHING } from "../../../../model/spending.ts";
 import { AMOUNT, amountOf, type Budget, type BudgetExcess, inUnits } from "../../../../protocol/budget.ts";
@@ -107,7 +108,11 @@ export function reservationOf(
   return {
     inputTokens: requestTokens?.(state, turn, ended) ?? contextTokens(chain, profile),
     // The request of a context hook is sent verbatim, so its own limit applies, and not the profile's.
-    outputTokens: maxOutputTokens(turn.request === undefined ? profile : { parameters: turn.request }),
+    outputTokens: maxOutputTokens(
+      turn.request === undefined
+        ? withOutputLimit(profile, turn.maxOutputTokens)
+        : { parameters: requestWithOutputLimit(turn.request, profile, turn.maxOutputTokens) },
+    ),
   };
 }
 

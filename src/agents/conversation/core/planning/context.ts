@@ -4,6 +4,8 @@
  *
  * CONTEXT-2  A later call of a cycle begins with the earlier call's messages, unchanged unless the moves exceed their
  *            budget (MOVES-1). A withdrawn answer and the problem with it follow them, and both stay.
+ * CHOICE-1  The choice `none` of a message holds for each model call of its turn. A forced choice holds until the model has
+ *           replied once; later calls have the choice `auto`. The call after the last move has the choice `none`.
  * SELFCOMPACT-5  A call for a summary begins as the request of the turn before it: instructions, tools, and the history up
  *                to the cut, as long as that fits the budget. The order to summarise follows at the end.
  */
@@ -41,8 +43,7 @@ export function baseContext(
   said: readonly Turn[] = [],
 ): ModelContext {
   const chain = chainOf(record, turn.agentId);
-  const { call, output, toolChoice = "auto", replies, repairs = [] } = turn;
-  const isFirstReply = replies.length + repairs.length === 0;
+  const { output } = turn;
   return {
     ...frameOf(chain, [...toolsBeside(record, turn), ...readingTools(chain, history, turn)]),
     ...defined({ output }),
@@ -55,7 +56,7 @@ export function baseContext(
       ...repliedMessages(record, turn),
       ...withSpeakers(record, messagesOf([messageEvent(turn)])),
     ],
-    toolChoice: call?.final ? "none" : isFirstReply ? toolChoice : "auto",
+    toolChoice: choiceOf(turn),
   };
 }
 
@@ -71,6 +72,18 @@ function readingTools(
     operations.some(({ result }) => storedResultId(result?.result) !== undefined) ||
     history.some((message) => isStoredResult(resultIn(message) ?? ""));
   return names.includes(name) || !isStored() ? [] : [{ name, description, inputSchema }];
+}
+
+/** Returns the tool choice of the turn's next model call (CHOICE-1). */
+function choiceOf({
+  call,
+  toolChoice = "auto",
+  replies,
+  repairs = [],
+  additions = [],
+}: Turn): ModelContext["toolChoice"] {
+  if (call?.final || toolChoice === "none") return "none";
+  return replies.length + repairs.length + additions.length === 0 ? toolChoice : "auto";
 }
 
 /**

@@ -3,6 +3,8 @@
  *
  * NATIVE-2  A reply's native parts are kept only if they match what is kept of the reply: not where a notice replaces
  *           its text, not where calls were dropped, and not beyond `MAX_NATIVE_LENGTH`.
+ * EMPTY-1  An empty reply is an empty message, and the turn has the issue `emptyReply`. Only the call after the last move gets a
+ *          notice in the place of an empty reply. The message is marked as a notice: its words are the platform's.
  * OUTPUT-1  A turn with an output schema completes only with an answer that is JSON and fits the schema.
  * OUTPUT-2  An answer that does not fit is withdrawn, and the model is sent the problem: at most `MAX_OUTPUT_REPAIRS`
  *           times a turn; then the turn fails with `OUTPUT_INVALID`. It fails at once where the answer was cut off or
@@ -54,7 +56,10 @@ export function planModelReply(
   if (mayContinue(state, turn, whole)) return [record, { type: "CONTINUE_REPLY", turn: n, reply: whole }];
   const reply = ended(whole);
   if (reply.toolCalls.length === 0 || call.final)
-    return [record, ...planAnswer(state, turn, reply, { record, input })];
+    return [
+      record,
+      ...planAnswer(state, turn, reply, { record, input, isPaused: whole.finishReason === "paused" }),
+    ];
   const silence = planSilence(state, turn, reply);
   if (silence !== undefined) return [record, ...silence];
   const decline = declineIn(state, turn, reply);
@@ -132,7 +137,7 @@ function planAnswer(
   state: ConversationState,
   turn: CallingTurn,
   reply: ModelReply,
-  { record, input }: { record: RecordedAttempt; input: PlanInput },
+  { record, input, isPaused }: { record: RecordedAttempt; input: PlanInput; isPaused: boolean },
 ): AgentDecision[] {
   const { n, call, output, repairs = [] } = turn;
   const empty = emptyAnswer(state, turn, reply);
@@ -140,11 +145,22 @@ function planAnswer(
   const answer = output === undefined ? reply : readAnswer(output.schema, reply.text);
   if ("text" in answer) {
     const exhausted = isStuck(turn.operations, turn.replies.length) ? "callsRepeated" : "movesExhausted";
-    const notice = NOTICES[call.final ? exhausted : "emptyReply"];
-    const text = answer.text.trim() === "" ? notice : answer.text;
+    const isEmpty = answer.text.trim() === "";
+    const hasNotice = isEmpty && call.final;
+    const text = hasNotice ? NOTICES[exhausted] : answer.text;
     const mentions = planMentions(state, turn, { text, record }, input);
+    const issues = {
+      ...(isEmpty && !hasNotice ? { emptyReply: true as const } : {}),
+      ...(isPaused ? { replyPaused: true as const } : {}),
+    };
     return [
-      { type: "APPEND_MESSAGE", turn: n, reply: kept(reply, { text, toolCalls: [] }) },
+      {
+        type: "APPEND_MESSAGE",
+        turn: n,
+        reply: kept(reply, { text, toolCalls: [] }),
+        ...(hasNotice ? { notice: true } : {}),
+        ...(Object.keys(issues).length === 0 ? {} : { issues }),
+      },
       ...mentions.before,
       endOfCycle(state, turn),
       ...mentions.after,

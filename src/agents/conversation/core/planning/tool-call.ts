@@ -4,6 +4,9 @@
  *
  * CHECK-1  Planning a reply again, as its commit does after its preview, asks the gate no second time. After a crash the
  *          gate is asked again.
+ * CHOICE-2  A turn with the choice `none` runs no tool and asks for no approval. A call that the model makes all the same gets
+ *           `PERMISSION_DENIED`.
+ * NAME-1  Only the exact name of a tool calls it. A call of another name gets an error that lists the names of the tools.
  * INMAP-1  A tool with an input mapping runs with the mapped input, one without with the model's input, unchanged. A call whose
  *          input cannot be mapped gets `INVALID_INPUT` and never runs. The gate and the model see the model's input, and so
  *          do readers, but for calls that need an approval (APPROVE-8).
@@ -21,15 +24,23 @@ import { defined } from "../../../../shared/defined.ts";
 import { mapped } from "../../../../shared/expressions/mapping.ts";
 import { ExpressionError } from "../../../../shared/expressions/values.ts";
 import { isJsonObject, type JsonObject } from "../../../../shared/json.ts";
+import { objectFault } from "../../../../shared/json-fault.ts";
 import { type Meter, Spent } from "../../../../shared/json-schema/meter.ts";
 import { violations } from "../../../../shared/json-schema/violations.ts";
 import { jurisdictionOf } from "../../../../shared/location.ts";
+import { shorten } from "../../../../shared/text.ts";
 import { utf8Length } from "../../../../shared/utf8.ts";
 import type { PlanInput } from "../decisions.ts";
 import { APPROVAL_TIMEOUT_MS, CLIENT_TOOL_TIMEOUT_MS } from "../limits.ts";
 import { callDeadline, type Operation } from "../operation.ts";
 import { type ConversationIdentity, chainOf } from "../state.ts";
 import type { Turn } from "../turn.ts";
+
+const NO_CALLS = "The message allows no tool calls, so the tool did not run. Answer in text, without a tool.";
+/** Tools that the error of an unknown name lists. */
+const MAX_LISTED_TOOLS = 50;
+/** Length of a name in such an error. */
+const MAX_NAME_QUOTE = 100;
 
 interface Refusal {
   code: ToolErrorCode;
@@ -41,7 +52,7 @@ const verdicts = new WeakMap<RequestedToolCall, Refusal | null>();
 
 export function checkToolCall(
   record: ConversationIdentity,
-  { agentId, tools = [], output, foreground }: Pick<Turn, "agentId" | "tools" | "output" | "foreground">,
+  turn: Pick<Turn, "agentId" | "tools" | "toolChoice" | "output" | "foreground">,
   call: RequestedToolCall,
   toolCallId: string,
   {
@@ -53,8 +64,10 @@ export function checkToolCall(
   budget: Meter,
 ): Omit<Operation, "item" | "reply"> {
   const { name, invalidArguments } = call;
+  const { agentId, tools = [], toolChoice, output, foreground } = turn;
   const { tenant, projectId, id: conversationId } = record;
-  const pinned = chainOf(record, agentId).tools.find(({ definition }) => definition.name === name);
+  const own = chainOf(record, agentId).tools;
+  const pinned = own.find(({ definition }) => definition.name === name);
   const brought = pinned === undefined ? tools.find((tool) => tool.name === name) : undefined;
   const isReading = pinned === undefined && brought === undefined && name === readResultTool.name;
   // The effect of a client's tool is unknown, so it counts as `once`.
@@ -86,10 +99,16 @@ export function checkToolCall(
     ...defined({ invalidArguments }),
   } as const;
   const check = (): Refusal | null => {
-    if (definition === undefined) return missing(record, name);
-    if (invalidArguments !== undefined) {
-      return { code: "INVALID_INPUT", message: "The arguments are not a JSON object." };
+    if (toolChoice === "none") return { code: "PERMISSION_DENIED", message: NO_CALLS };
+    if (definition === undefined) {
+      const offered = [...own.map((tool) => tool.definition), ...tools];
+      return missing(record, name, offered);
     }
+    if (invalidArguments !== undefined)
+      return {
+        code: "INVALID_INPUT",
+        message: `The arguments ${objectFault(invalidArguments)}. Call the tool again with a JSON object.`,
+      };
     const unknownMode = target === undefined ? null : modeProblem(target, passed);
     if (unknownMode !== null) return { code: "INVALID_INPUT", message: unknownMode };
     // Where the schema cannot be checked, the tool's own check remains.
@@ -135,16 +154,32 @@ export function checkToolCall(
   return { ...called, status: "awaiting_approval", deadline: now + approvalTimeoutMs };
 }
 
-/** Refuses a tool that does not exist, or that a sub-agent must not use (SPAWN-1). */
-function missing({ call }: ConversationIdentity, name: string): Refusal {
-  if (call?.bounds === undefined) return { code: "NOT_FOUND", message: `There is no tool named "${name}".` };
+/** Refuses a tool that does not exist (NAME-1), or that a sub-agent must not use (SPAWN-1). */
+function missing(
+  { call }: ConversationIdentity,
+  given: string,
+  offered: readonly { name: string }[],
+): Refusal {
+  const name = JSON.stringify(shorten(given, MAX_NAME_QUOTE));
+  const known = `${listed(offered)} Use one of these names exactly, or answer without a tool.`;
+  const hint = offered.length === 0 ? "There are no tools. Answer without a tool." : known;
+  if (call?.bounds === undefined) {
+    return { code: "NOT_FOUND", message: `There is no tool named ${name}. ${hint}` };
+  }
   const { bounds, withheld = {} } = call;
-  const reason = Object.hasOwn(withheld, name) ? withheld[name] : undefined;
+  const reason = Object.hasOwn(withheld, given) ? withheld[given] : undefined;
   const message =
     reason === undefined
-      ? `A sub-agent of "${bounds.name}" has no tool "${name}".`
-      : `A sub-agent of "${bounds.name}" cannot use the tool "${name}": ${reason}.`;
+      ? `A sub-agent of "${bounds.name}" has no tool ${name}. ${hint}`
+      : `A sub-agent of "${bounds.name}" cannot use the tool ${name}: ${reason}.`;
   return { code: "PERMISSION_DENIED", message };
+}
+
+/** Lists the first names of tools. */
+function listed(offered: readonly { name: string }[]): string {
+  const shown = offered.slice(0, MAX_LISTED_TOOLS).map(({ name }) => JSON.stringify(name));
+  const more = offered.length - shown.length;
+  return `The tools are ${shown.join(", ")}${more === 0 ? "" : ` and ${more} more`}.`;
 }
 
 /** Returns the input that the target of a tool gets (INMAP-1). Throws `ExpressionError`, and `Spent` beyond the budget. */

@@ -35,6 +35,7 @@ export function planUserMessage(
     output,
     tools,
     toolChoice,
+    maxOutputTokens,
     foreground,
     budget,
     traceparent,
@@ -61,7 +62,7 @@ export function planUserMessage(
       caller,
       ...defined({ clientId, correlationId, traceparent }),
       input: content,
-      ...defined({ replyTo, to, replied, output, tools, toolChoice, foreground, budget }),
+      ...defined({ replyTo, to, replied, output, tools, toolChoice, maxOutputTokens, foreground, budget }),
     },
     ...after,
   ];

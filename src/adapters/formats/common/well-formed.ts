@@ -1,0 +1,22 @@
+/**
+ * The last step of every format: a request with well-formed texts.
+ *
+ * UNICODE-1  No text of a request has a lone surrogate, at any depth, in values and in names of members: each becomes U+FFFD. The gateway
+ *            does the same for requests that no format has built.
+ */
+import type { FormatAdapter } from "../../../model/format-adapter.ts";
+import { type JsonObject, wellFormed } from "../../../shared/json.ts";
+import { carryCalls } from "./names.ts";
+
+/** Returns the format with requests whose texts are well-formed. */
+export function wellFormedFormat(format: FormatAdapter): FormatAdapter {
+  return {
+    ...format,
+    buildRequest: (...args) => sound(format.buildRequest(...args)),
+    extend: (...args) => sound(format.extend(...args)),
+  };
+}
+
+function sound(request: JsonObject): JsonObject {
+  return carryCalls(request, wellFormed(request));
+}

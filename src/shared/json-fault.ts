@@ -1,0 +1,77 @@
+/** Describes text that should be a JSON object and is not: the fault, its position, and the text there. Pure. */
+import { isJson, isJsonObject, type Json, MAX_DEPTH } from "./json.ts";
+import { shapeProblem } from "./json-shape.ts";
+import { piece } from "./text.ts";
+
+/** Length of the quoted text before a fault, and behind it. */
+const QUOTED = 30;
+
+/** Returns a sentence without its subject, such as `are not JSON: Unexpected token at position 3, at "x}"`. */
+export function objectFault(text: string): string {
+  const shape = shapeProblem(text, MAX_DEPTH);
+  // The shape's words follow a singular noun.
+  if (shape !== null) return `cannot be read: the text ${shape.what}`;
+  let value: Json;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    const at = positionOf(error, text);
+    return `are not JSON: ${reasonOf(error)} at position ${at}, ${quoted(text, at)}`;
+  }
+  if (isJsonObject(value)) {
+    return isJson(value) ? "are a JSON object" : "have a number beyond the range of numbers";
+  }
+  const start = text.length - text.trimStart().length;
+  return `are ${kindOf(value)} and not a JSON object, at position ${start}, ${quoted(text, start)}`;
+}
+
+function kindOf(value: Json): string {
+  if (Array.isArray(value)) return "a list";
+  return value === null ? "null" : `a ${typeof value}`;
+}
+
+function quoted(text: string, at: number): string {
+  const before = piece(text, at - QUOTED, at);
+  const after = piece(text, at, at + QUOTED);
+  if (after === "") return `where the text ends, after ${JSON.stringify(before)}`;
+  return before === ""
+    ? `at ${JSON.stringify(after)}`
+    : `after ${JSON.stringify(before)}, at ${JSON.stringify(after)}`;
+}
+
+/** Returns the engine's reason without the position and without the text, which it quotes from another place. */
+function reasonOf(error: unknown): string {
+  const message = error instanceof Error ? error.message : "A fault";
+  return message.replace(/ in JSON at position.*$/s, "").replace(/, (?:\.\.\.)?".*is not valid JSON$/s, "");
+}
+
+/** Finds the first character that no JSON text has behind the characters before it. */
+function positionOf(error: unknown, text: string): number {
+  const known = reportedPosition(error, text);
+  if (known !== undefined) return known;
+  let [good, bad] = [0, text.length];
+  while (bad - good > 1) {
+    const middle = Math.floor((good + bad) / 2);
+    if (isBeginning(text.slice(0, middle))) good = middle;
+    else bad = middle;
+  }
+  return good;
+}
+
+/** Reports whether a text is the beginning of some JSON text. */
+function isBeginning(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch (error) {
+    return (reportedPosition(error, text) ?? -1) >= text.length;
+  }
+}
+
+/** Returns the position that the engine names; `undefined` for a message without one. */
+function reportedPosition(error: unknown, text: string): number | undefined {
+  const message = error instanceof Error ? error.message : "";
+  const [, position] = /at position (\d+)/.exec(message) ?? [];
+  if (position !== undefined) return Number(position);
+  return message.includes("end of JSON") ? text.length : undefined;
+}
