@@ -21,6 +21,7 @@ import { HANDOFFS, type Handoff, MAX_CUSTOM_HANDOFF } from "../protocol/particip
 import { subAgentTemplateSchema } from "../protocol/sub-agent.ts";
 import { agentIdSchema } from "../shared/id-schemas.ts";
 import { isJsonObject, type JsonObject } from "../shared/json.ts";
+import { cut } from "../shared/text.ts";
 
 /** Time limit of a call of an agent that declares none, in milliseconds. */
 const DEFAULT_AGENT_TIMEOUT_MS = 600_000;
@@ -208,7 +209,7 @@ function isDistinct(modes: readonly AgentMode[]): boolean {
 function withoutHandoff(given: JsonObject): Required<Pick<AgentCall, "input" | "handoff">> {
   const { [HANDOFF_MEMBER]: text, ...input } = given;
   if (typeof text !== "string") return { input: given, handoff: "none" };
-  const custom = text.slice(0, MAX_CUSTOM_HANDOFF).toWellFormed().trim();
+  const custom = cut(text, MAX_CUSTOM_HANDOFF).trim();
   return { input, handoff: custom === "" ? "none" : { custom } };
 }
 

@@ -5,6 +5,7 @@
  *           errors that are not the platform's own, name, codes and places are logged.
  */
 import { DramatisError } from "./errors.ts";
+import { cut } from "./text.ts";
 
 /** Characters of what is logged. */
 const MAX_LENGTH = 4_000;
@@ -21,7 +22,7 @@ const FRAME = /^\s+at .*(?::\d+:\d+\)?|<anonymous>\)?|native\)?)$/;
  */
 export function placeOf(error: unknown): string {
   try {
-    if (error instanceof DramatisError) return `${error.code}: ${error.message}`.slice(0, MAX_LENGTH);
+    if (error instanceof DramatisError) return cut(`${error.code}: ${error.message}`, MAX_LENGTH);
     if (!(error instanceof Error)) return `A thrown ${typeof error}.`;
     const name = NAME.test(String(error.name)) ? String(error.name) : "Error";
     const code =

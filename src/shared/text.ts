@@ -4,7 +4,7 @@ import { utf8Length } from "./utf8.ts";
 /** Returns at most `limit` UTF-16 units of `text`; an ellipsis marks a cut. */
 export function shorten(text: string, limit: number): string {
   if (text.length <= limit) return text;
-  return `${cut(text, limit - 1)}…`;
+  return `${text.slice(0, wholeLength(text, limit - 1))}…`;
 }
 
 /** Returns an FNV-1a hash of `text` as eight hexadecimal digits. Not for security. */
@@ -30,9 +30,9 @@ export function isPlainUrl(address: string): boolean {
   return url !== undefined && /^https?:$/.test(url.protocol) && url.href === url.origin + url.pathname;
 }
 
-/** Returns at most the first `limit` UTF-16 units of a text. */
+/** Returns at most the first `limit` UTF-16 units of a text, well-formed. */
 export function cut(text: string, limit: number): string {
-  return text.slice(0, wholeLength(text, limit));
+  return text.slice(0, wholeLength(text, limit)).toWellFormed();
 }
 
 /** Returns the units of a text from `from` to `to`, without halves of surrogate pairs at its ends. */
@@ -57,7 +57,7 @@ export function shortenToJson(text: string, bytes: number): string {
     if (jsonBytes(text.slice(0, middle)) + ELLIPSIS_BYTES <= bytes) fits = middle;
     else exceeds = middle;
   }
-  return `${cut(text, fits)}…`;
+  return `${text.slice(0, wholeLength(text, fits))}…`;
 }
 
 const ELLIPSIS_BYTES = 3;

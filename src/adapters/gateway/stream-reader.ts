@@ -4,6 +4,8 @@
  * BYTES-1  The stream is cancelled when reading ends early, for whatever reason, so no connection stays open.
  * BYTES-2  An abort ends a pending read, with the signal's reason.
  */
+
+import { cut } from "../../shared/text.ts";
 import { ModelFailure } from "../errors/model-errors.ts";
 import type { AttemptWatch } from "./ports.ts";
 
@@ -116,7 +118,7 @@ export async function readBeginning(
   } catch {
     attempt.signal.throwIfAborted();
   }
-  return text.slice(0, length);
+  return cut(text, length);
 }
 
 async function* decoded(

@@ -21,6 +21,7 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { checkMayImport, type Principal } from "../../shared/principal.ts";
+import { cut } from "../../shared/text.ts";
 import { toIso } from "../../shared/time.ts";
 import { validate } from "../../shared/validation.ts";
 import {
@@ -300,7 +301,7 @@ export class ConversationBackup {
       case "end":
         return;
       default:
-        throw new DramatisError("INVALID_INPUT", `An export has no line "${kind.slice(0, 40)}".`);
+        throw new DramatisError("INVALID_INPUT", `An export has no line "${cut(kind, 40)}".`);
     }
   }
 

@@ -34,6 +34,7 @@ import { placeOf } from "../../shared/error-place.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import type { Json } from "../../shared/json.ts";
+import { cut } from "../../shared/text.ts";
 import { unreachableClass } from "../base/lookup/class-problems.ts";
 import { isLarge, MAX_PROGRESS_BYTES, parseOutput, textOf, toJson } from "./output.ts";
 import type { ActionPorts } from "./steps/run-action.ts";
@@ -180,7 +181,7 @@ export function failedResult(toolCallId: string, error: unknown): ToolResult {
 function errorOf(thrown: unknown): NonNullable<ToolResult["error"]> {
   try {
     const { code, message, retriable } = describe(thrown);
-    const text = String(message ?? "").slice(0, MAX_MESSAGE_LENGTH) || NO_MESSAGE;
+    const text = cut(String(message ?? ""), MAX_MESSAGE_LENGTH) || NO_MESSAGE;
     return { code: knownCode(code), message: text, retriable: Boolean(retriable) };
   } catch {
     return { code: "EXECUTION_FAILED", message: NO_MESSAGE, retriable: false };

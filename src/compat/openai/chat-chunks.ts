@@ -3,15 +3,17 @@
  *
  * OAI-3  The joined text of the chunks is the content of the whole completion, and their calls are its calls. Blank lines
  *        separate the texts of several model calls.
- * OAI-4  Exactly one chunk has a finish reason, after all text and calls. A stream that ends in an error has none.
+ * OAI-4  Exactly one chunk has a finish reason, after all text and calls. A stream that ends in an error has none. If the request asks for
+ *        usage, the last chunk has no choices, and the usage: zeros if no provider counted.
  */
-import { defined } from "../../shared/defined.ts";
 import type { AnswerEncoder, AnswerEvent, AnswerUsage, ClientCall, TurnAnswer } from "../answer.ts";
 import { type OpenAiError, streamError } from "./errors.ts";
 import { type AnswerAddress, completionId, startedAt, toolCallId } from "./ids.ts";
 
 /** Separates the texts of two model calls. */
 const BREAK = "\n\n";
+
+const UNCOUNTED: AnswerUsage = { inputTokens: 0, cachedInputTokens: 0, outputTokens: 0, reasoningTokens: 0 };
 
 type FinishReason = "stop" | "length" | "tool_calls" | "content_filter";
 
@@ -56,8 +58,8 @@ export class ChatChunkEncoder implements AnswerEncoder<ChatPayload> {
 
   end(answer: TurnAnswer): ChatPayload[] {
     if (answer.error !== undefined) return this.fail(answer.error);
-    const usage = this.withUsage ? usageOf(answer.usage) : undefined;
-    const last = usage === undefined ? [] : [{ ...this.#chunk({}), choices: [], usage }];
+    const usage = usageOf(answer.usage ?? UNCOUNTED);
+    const last = this.withUsage ? [{ ...this.#chunk({}), choices: [], usage }] : [];
     return [this.#chunk({}, finishReason(answer)), ...last];
   }
 
@@ -93,7 +95,7 @@ export function chatCompletion(address: AnswerAddress, model: string, answer: Tu
         finish_reason: finishReason(answer),
       },
     ],
-    ...defined({ usage: usageOf(answer.usage) }),
+    ...(answer.usage === null ? {} : { usage: usageOf(answer.usage) }),
   };
 }
 
@@ -111,9 +113,7 @@ function finishReason({ calls, finishReason: reason }: TurnAnswer): FinishReason
   return reason === "length" || reason === "content_filter" ? reason : "stop";
 }
 
-function usageOf(usage: AnswerUsage | null) {
-  if (usage === null) return undefined;
-  const { inputTokens, cachedInputTokens, outputTokens, reasoningTokens } = usage;
+function usageOf({ inputTokens, cachedInputTokens, outputTokens, reasoningTokens }: AnswerUsage) {
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,

@@ -3,12 +3,20 @@
 import { z } from "zod";
 import { defined } from "../../shared/defined.ts";
 import { joinedText, userContent } from "../content.ts";
-import { callArguments, type InputItem, type MessageInput, type ResultsInput, turnInput } from "./input.ts";
+import {
+  callArguments,
+  type InputItem,
+  invalidInput,
+  type MessageInput,
+  type ResultsInput,
+  turnInput,
+} from "./input.ts";
 import {
   agentModel,
   COMMON_FIELDS,
   IGNORED,
   jsonSchema,
+  OUTPUT_TOKENS,
   only,
   outputSpec,
   REFUSED,
@@ -98,8 +106,8 @@ export const completionSchema = z
     function_call: REFUSED,
     web_search_options: REFUSED,
     logit_bias: REFUSED,
-    max_tokens: IGNORED,
-    max_completion_tokens: IGNORED,
+    max_tokens: OUTPUT_TOKENS,
+    max_completion_tokens: OUTPUT_TOKENS,
     frequency_penalty: IGNORED,
     presence_penalty: IGNORED,
     seed: IGNORED,
@@ -124,7 +132,12 @@ export function chatOptions({
   tools,
   tool_choice: choice,
   response_format: format,
+  max_tokens: older,
+  max_completion_tokens: newer,
 }: ChatRequest): TurnOptions {
+  if (older != null && newer != null && older !== newer) {
+    throw invalidInput("/max_tokens", "Differs from `max_completion_tokens`. Give one of them.");
+  }
   const path = "/response_format/json_schema/schema";
   return turnOptions({
     tools: tools?.map((tool) => tool.function),
@@ -133,6 +146,7 @@ export function chatOptions({
       format?.type === "json_schema"
         ? outputSpec(format.json_schema.name, format.json_schema.schema, path)
         : undefined,
+    maxOutputTokens: newer ?? older,
   });
 }
 
@@ -154,7 +168,12 @@ function toItem(message: Message, index: number): InputItem {
       return { type: "assistant", text: joinedText(message.content ?? ""), calls };
     }
     case "tool":
-      return { type: "result", callId: message.tool_call_id, output: joinedText(message.content) };
+      return {
+        type: "result",
+        callId: message.tool_call_id,
+        output: joinedText(message.content),
+        path: `/messages/${index}/tool_call_id`,
+      };
     default:
       return message satisfies never;
   }

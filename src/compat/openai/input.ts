@@ -3,6 +3,8 @@
  *
  * OAI-7  The last message of the user is the turn, and everything before it is history. A request that ends with results
  *        of our calls continues the turn that made them. Calls with foreign ids are history.
+ * OAI-13  Each result in a request answers a call before it that has no other result. Only results of our own calls at the end need no
+ *         call before them.
  */
 
 import type { ContextMessage, ToolCall } from "../../model/messages.ts";
@@ -11,7 +13,11 @@ import { type Content, isBlank } from "../../shared/content.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { checkJson, isJson, isJsonObject, type JsonObject, parseJsonText } from "../../shared/json.ts";
+import { shorten } from "../../shared/text.ts";
 import { parseCallId } from "./ids.ts";
+
+/** Length of an id in an error. */
+const MAX_ID_QUOTE = 100;
 
 export type InputItem =
   | { type: "system"; text: string }
@@ -23,6 +29,8 @@ interface ResultItem {
   type: "result";
   callId: string;
   output: string;
+  /** JSON pointer of the call's id in the request. */
+  path: string;
 }
 
 export interface MessageInput {
@@ -43,6 +51,7 @@ export interface ResultsInput {
  * message of the user or with results.
  */
 export function turnInput(items: readonly InputItem[], path: string): MessageInput | ResultsInput {
+  checkResults(items);
   const last = items.at(-1);
   if (last?.type === "user") {
     return { type: "message", history: historyOf(items.slice(0, -1)), content: last.content };
@@ -51,16 +60,26 @@ export function turnInput(items: readonly InputItem[], path: string): MessageInp
     throw invalidInput(path, "Must end with a message of the user, or with results of tool calls.");
   }
   const results = items.slice(items.findLastIndex(({ type }) => type !== "result") + 1);
-  return resultsInput(
-    results.filter((item) => item.type === "result"),
-    path,
-  );
+  return resultsInput(results.filter((item) => item.type === "result"));
 }
 
-function resultsInput(items: readonly ResultItem[], path: string): ResultsInput {
+/** Throws `INVALID_INPUT` for a result without its call (OAI-13). */
+function checkResults(items: readonly InputItem[]): void {
+  const open = new Set<string>();
+  const end = items.findLastIndex(({ type }) => type !== "result");
+  items.forEach((item, index) => {
+    if (item.type === "assistant") for (const { id } of item.calls) open.add(id);
+    if (item.type !== "result" || open.delete(item.callId)) return;
+    if (index > end && parseCallId(item.callId) !== null) return;
+    const id = JSON.stringify(shorten(item.callId, MAX_ID_QUOTE));
+    throw invalidInput(item.path, `No call before it has the id ${id} and waits for a result.`);
+  });
+}
+
+function resultsInput(items: readonly ResultItem[]): ResultsInput {
   const results: ToolSubmission[] = [];
   let conversationId: string | undefined;
-  for (const { callId, output } of items) {
+  for (const { callId, output, path } of items) {
     const address = parseCallId(callId);
     conversationId ??= address?.conversationId;
     if (address === null || address.conversationId !== conversationId) {

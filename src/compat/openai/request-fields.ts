@@ -1,4 +1,10 @@
-/** Fields that the requests of both OpenAI protocols have: their schemas, and their conversion to options of a turn. */
+/**
+ * Fields that the requests of both OpenAI protocols have: their schemas, and their conversion to options of a turn.
+ *
+ * OAI-11  Every field of the API is honoured, refused by its name, or ignored. Only fields that change no meaning are ignored, and the
+ *         header `x-dramatis-ignored` of the answer names those that the request has.
+ * OAI-12  The limit of a request's output reaches the provider, unless the limit of the agent's model profile is lower.
+ */
 import { z } from "zod";
 import type { OutputSpec, ToolSpec } from "../../model/context.ts";
 import type { StartTurn } from "../../protocol/conversation-api.ts";
@@ -8,6 +14,23 @@ import { invalidInput } from "./input.ts";
 
 /** A field that the agent's model profile decides, or that has no meaning here. */
 export const IGNORED = z.unknown().optional().meta({ description: "Accepted, without effect." });
+
+/** The most tokens of a reply. */
+export const OUTPUT_TOKENS = z
+  .int()
+  .min(1)
+  .nullish()
+  .meta({ description: "The most tokens of each reply of the model." });
+
+/** Returns the names of the fields of a request that are ignored (OAI-11). */
+export function ignoredFields({ shape }: { shape: z.core.$ZodShape }, body: object): string[] {
+  return Object.entries(body).flatMap(([name, value]) => {
+    if (value == null) return [];
+    const field = shape[name];
+    if (field === IGNORED || (name === "parallel_tool_calls" && value === false)) return [name];
+    return name === "text" && typeof value === "object" && value.verbosity != null ? ["text.verbosity"] : [];
+  });
+}
 
 /** A field with one supported value. */
 export function only<Value extends boolean | number>(value: Value) {
@@ -37,7 +60,10 @@ export const agentModel = z
 /** The fields of both protocols with the same meaning. */
 export const COMMON_FIELDS = {
   stream: z.boolean().nullish(),
-  parallel_tool_calls: only(true),
+  parallel_tool_calls: z
+    .boolean()
+    .nullish()
+    .meta({ description: "`false` has no effect: an answer may have several calls." }),
   top_logprobs: only(0),
   moderation: REFUSED,
   temperature: IGNORED,
@@ -50,9 +76,10 @@ export const COMMON_FIELDS = {
   prompt_cache_key: IGNORED,
   prompt_cache_retention: IGNORED,
   prompt_cache_options: IGNORED,
+  client_metadata: IGNORED,
 };
 
-export type TurnOptions = Pick<StartTurn, "tools" | "toolChoice" | "output">;
+export type TurnOptions = Pick<StartTurn, "tools" | "toolChoice" | "output" | "maxOutputTokens">;
 
 interface FunctionFields {
   name: string;
@@ -64,14 +91,16 @@ interface OptionFields {
   tools: readonly FunctionFields[] | null | undefined;
   choice: "auto" | "none" | "required" | { name: string } | null | undefined;
   output: OutputSpec | undefined;
+  maxOutputTokens: number | null | undefined;
 }
 
 /** Returns the options of a turn. */
-export function turnOptions({ tools, choice, output }: OptionFields): TurnOptions {
+export function turnOptions({ tools, choice, output, maxOutputTokens }: OptionFields): TurnOptions {
   return defined({
     tools: tools == null || tools.length === 0 ? undefined : tools.map(toolSpec),
     toolChoice: typeof choice === "object" && choice !== null ? { name: choice.name } : (choice ?? undefined),
     output,
+    maxOutputTokens: maxOutputTokens ?? undefined,
   });
 }
 

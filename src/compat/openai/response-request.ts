@@ -15,6 +15,7 @@ import {
   COMMON_FIELDS,
   IGNORED,
   jsonSchema,
+  OUTPUT_TOKENS,
   only,
   outputSpec,
   REFUSED,
@@ -102,7 +103,8 @@ export const responseSchema = z
       ])
       .nullish(),
     text: z
-      .object({
+      .strictObject({
+        verbosity: IGNORED,
         format: z
           .discriminatedUnion("type", [
             z.object({ type: z.literal("text") }),
@@ -117,7 +119,9 @@ export const responseSchema = z
     include: IGNORED,
     stream_options: IGNORED,
     reasoning: IGNORED,
-    max_output_tokens: IGNORED,
+    max_output_tokens: OUTPUT_TOKENS,
+    access_programs: IGNORED,
+    image: REFUSED,
     truncation: IGNORED,
     context_management: IGNORED,
     ...COMMON_FIELDS,
@@ -162,7 +166,12 @@ function refuseMixedInput(items: readonly InputItem[]): void {
 }
 
 /** Returns the options of the turn. */
-export function responseOptions({ tools, tool_choice: choice, text }: ResponseRequest): TurnOptions {
+export function responseOptions({
+  tools,
+  tool_choice: choice,
+  text,
+  max_output_tokens: maxOutputTokens,
+}: ResponseRequest): TurnOptions {
   const format = text?.format;
   return turnOptions({
     tools,
@@ -171,6 +180,7 @@ export function responseOptions({ tools, tool_choice: choice, text }: ResponseRe
       format?.type === "json_schema"
         ? outputSpec(format.name, format.schema, "/text/format/schema")
         : undefined,
+    maxOutputTokens,
   });
 }
 
@@ -183,7 +193,14 @@ function toItem(item: Item, index: number): InputItem[] {
       return [{ type: "assistant", text: "", calls }];
     }
     case "function_call_output":
-      return [{ type: "result", callId: item.call_id, output: joinedText(item.output) }];
+      return [
+        {
+          type: "result",
+          callId: item.call_id,
+          output: joinedText(item.output),
+          path: `/input/${index}/call_id`,
+        },
+      ];
     case "reasoning":
       return [];
     default:

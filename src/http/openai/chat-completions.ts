@@ -17,6 +17,7 @@ import {
   type AnswerRequest,
   beginConversation,
   keyHeader,
+  nameIgnored,
   type PendingAnswer,
   requestAnswer,
   submitResults,
@@ -32,7 +33,7 @@ const completion = z
   .meta({ id: "OpenAiChatCompletion", description: "A `chat.completion` of the OpenAI API." });
 const chunk = z.looseObject({}).meta({
   id: "OpenAiChatChunk",
-  description: "A `chat.completion.chunk`, or `{error}`, which ends the stream.",
+  description: "A `chat.completion.chunk`, or `{error}`, which comes last. The stream ends with `[DONE]`.",
 });
 
 export const completionOperations: readonly ApiOperation[] = [
@@ -57,6 +58,7 @@ export const completionOperations: readonly ApiOperation[] = [
 export function chatCompletionRoutes(app: HttpRoutes): void {
   app.post(PATH, async (context) => {
     const body = await readBody(context, completionSchema);
+    nameIgnored(context, completionSchema, body);
     const { stream, stream_options, response_format: format } = body;
     const pending = await requestAnswer(context, format, POINTERS, (request) => start(request, body));
     const { address, model } = pending;
@@ -77,11 +79,11 @@ async function start(request: AnswerRequest, body: ChatRequest): Promise<Pending
   return beginConversation(request, body.model, input, { ...chatOptions(body), listed: false, question });
 }
 
-/** Adds the mark that ends a stream without an error. */
+/** Adds the mark that ends a stream, also after an error. */
 async function* payloads(chunks: AsyncIterable<object>): AsyncGenerator<{ data: string }, void> {
   for await (const chunk of chunks) {
     yield { data: JSON.stringify(chunk) };
-    if ("error" in chunk) return;
+    if ("error" in chunk) break;
   }
   yield { data: "[DONE]" };
 }

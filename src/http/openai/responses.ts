@@ -26,6 +26,7 @@ import {
   checkModel,
   continueConversation,
   keyHeader,
+  nameIgnored,
   type PendingAnswer,
   pendingAnswer,
   requestAnswer,
@@ -99,6 +100,7 @@ export const responseOperations: readonly ApiOperation[] = [
 export function responseRoutes(app: HttpRoutes): void {
   app.post(PATH, async (context) => {
     const body = await readBody(context, responseSchema);
+    nameIgnored(context, responseSchema, body);
     const format = body.text?.format;
     const pending = await requestAnswer(context, format, POINTERS, (request) => start(request, body));
     if (body.stream === true) return streamed(context, pending);

@@ -13,7 +13,7 @@ import { z } from "zod";
 import { answerWithCall } from "../../compat/answer.ts";
 import { type AnswerAddress, conversationOfKey, toolCallId } from "../../compat/openai/ids.ts";
 import { invalidInput, type MessageInput, type ResultsInput } from "../../compat/openai/input.ts";
-import type { TurnOptions } from "../../compat/openai/request-fields.ts";
+import { ignoredFields, type TurnOptions } from "../../compat/openai/request-fields.ts";
 import type { ActorLookup, ConversationActor } from "../../protocol/actor-lookup.ts";
 import type { StartTurn } from "../../protocol/conversation-api.ts";
 import type { Frame } from "../../protocol/frames.ts";
@@ -106,6 +106,16 @@ export async function requestAnswer(
   );
   context.res.headers.set(CONVERSATION_HEADER, pending.address.conversationId);
   return pending;
+}
+
+/** Sets the header that names the ignored fields of a request (OAI-11). */
+export function nameIgnored(
+  context: Context<HttpEnv>,
+  schema: Parameters<typeof ignoredFields>[0],
+  body: object,
+): void {
+  const names = ignoredFields(schema, body);
+  if (names.length > 0) context.res.headers.set("x-dramatis-ignored", names.join(", "));
 }
 
 function idempotencyKey(header: string | undefined): string | undefined {

@@ -7,7 +7,7 @@
 import { z } from "zod";
 import type { MemoryOperation } from "../../protocol/memory.ts";
 import type { JsonObject } from "../../shared/json.ts";
-import { shorten } from "../../shared/text.ts";
+import { cut, shorten } from "../../shared/text.ts";
 import { utf8Length } from "../../shared/utf8.ts";
 import { dataSchemaOf } from "../json-schema-of.ts";
 import { ToolError } from "../tool-error.ts";
@@ -105,7 +105,7 @@ export function extractedSummaries({ memories, type }: ConsolidationInput): Memo
 }
 
 function title(type: string, parts: readonly Joined[]): string {
-  return `Extract of ${parts.length} memories of the type ${JSON.stringify(type.slice(0, 50))}:`;
+  return `Extract of ${parts.length} memories of the type ${JSON.stringify(cut(type, 50))}:`;
 }
 
 function summary(content: string, parts: readonly Joined[], significance: number): MemoryOperation {

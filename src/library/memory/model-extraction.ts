@@ -12,6 +12,7 @@
 import { z } from "zod";
 import type { MemoryOperation } from "../../protocol/memory.ts";
 import type { JsonObject } from "../../shared/json.ts";
+import { cut } from "../../shared/text.ts";
 import { toIso } from "../../shared/time.ts";
 import { dataSchemaOf } from "../json-schema-of.ts";
 import { ToolError } from "../tool-error.ts";
@@ -83,7 +84,7 @@ export function checkedAnswer(turn: LearnedTurn, { memories }: ExtractionAnswer)
       throw new ToolError(`The answer changes the memory "${id ?? ""}", which was not offered.`, {
         retriable: true,
       });
-    const text = content.trim().slice(0, MAX_CONTENT).toWellFormed();
+    const text = cut(content.trim(), MAX_CONTENT);
     const evidence = foldedText(quote);
     const isEvident = evidence !== "" && ` ${sources[said_by]} `.includes(` ${evidence} `);
     if (text === "" || !isEvident || namesSecret(text)) continue;

@@ -8,6 +8,7 @@
 import { z } from "zod";
 import type { OfferedMemory } from "../../protocol/memory.ts";
 import { foldText } from "../../shared/folding.ts";
+import { cut } from "../../shared/text.ts";
 import { knownZone } from "./local-time.ts";
 
 /** Characters of the user's words, and of the agent's answer, that are read. */
@@ -59,12 +60,12 @@ export function learnedTurn(input: TurnInput): LearnedTurn {
   const { user_text, agent_message, caller, completed_at, said_at, time_zone, memories = [] } = input;
   const said = Date.parse(said_at ?? completed_at);
   return {
-    said: caller.type === "user" ? ownWords(user_text.slice(0, MAX_USER_LENGTH)) : "",
-    answer: (agent_message ?? "").slice(0, MAX_ANSWER_LENGTH),
+    said: caller.type === "user" ? ownWords(cut(user_text, MAX_USER_LENGTH)) : "",
+    answer: cut(agent_message ?? "", MAX_ANSWER_LENGTH),
     time: Number.isNaN(said) ? Date.parse(completed_at) : said,
     zone: knownZone(time_zone),
     memories: memories.slice(0, MAX_OFFERED).map(({ id, type, content, readOnly }) => ({
-      ...{ id, type, content: content.slice(0, MAX_OFFERED_LENGTH) },
+      ...{ id, type, content: cut(content, MAX_OFFERED_LENGTH) },
       ...(readOnly && { readOnly }),
     })),
   };

@@ -9,6 +9,7 @@
  */
 import { defined } from "../../shared/defined.ts";
 import { isPlainObject } from "../../shared/json.ts";
+import { cut } from "../../shared/text.ts";
 
 /** Fields of an object from outside. */
 type Fields = Record<string, unknown>;
@@ -128,5 +129,5 @@ function withoutNulls(value: Fields): Fields {
 }
 
 function nodeName({ ref }: Fields): string {
-  return typeof ref === "string" ? `Node "${ref.slice(0, 64)}"` : "The node";
+  return typeof ref === "string" ? `Node "${cut(ref, 64)}"` : "The node";
 }

@@ -4,6 +4,7 @@
  * FLOWPATH-1  A workflow writes below `state` and `output` only, by names that expressions can read.
  */
 import { checkName, ExpressionError } from "../../shared/expressions/values.ts";
+import { cut } from "../../shared/text.ts";
 import { MAX_PATH_NAMES } from "./limits.ts";
 
 const WRITTEN = /^(state|output)((?:\.[A-Za-z_][A-Za-z0-9_]*)+)$/;
@@ -13,7 +14,7 @@ const MERGED = /^_branch\.output((?:\.[A-Za-z_][A-Za-z0-9_]*)*)$/;
 export function writtenPathProblem(path: string): string | null {
   const [, , names] = WRITTEN.exec(path) ?? [];
   if (names === undefined)
-    return `Must be "state" or "output" and the names of members, as in "state.order.total". It is ${JSON.stringify(path.slice(0, 80))}.`;
+    return `Must be "state" or "output" and the names of members, as in "state.order.total". It is ${JSON.stringify(cut(path, 80))}.`;
   return nameProblem(names);
 }
 
@@ -21,7 +22,7 @@ export function writtenPathProblem(path: string): string | null {
 export function mergeSourceProblem(path: string): string | null {
   const [, names] = MERGED.exec(path) ?? [];
   if (names === undefined)
-    return `Must be "_branch.output", or a path below it, as in "_branch.output.score". It is ${JSON.stringify(path.slice(0, 80))}.`;
+    return `Must be "_branch.output", or a path below it, as in "_branch.output.score". It is ${JSON.stringify(cut(path, 80))}.`;
   return nameProblem(names);
 }
 

@@ -1,6 +1,7 @@
 /** The query of the index that a search makes. Pure. */
 import type { z } from "zod";
 import { defined } from "../../shared/defined.ts";
+import { cut } from "../../shared/text.ts";
 import { DEFAULT_RESULTS, MAX_QUERY_LENGTH } from "./limits.ts";
 import type { IndexQuery } from "./memory-index.ts";
 import type { CheckedFilter, querySchema } from "./schemas.ts";
@@ -20,7 +21,7 @@ export function indexQuery(
 ): IndexQuery {
   const { type, metadata, subject, speaker, session, from, before } = filter;
   return {
-    text: query.slice(0, MAX_QUERY_LENGTH).toWellFormed(),
+    text: cut(query, MAX_QUERY_LENGTH),
     now: asked ?? now,
     limit: limit ?? DEFAULT_RESULTS,
     minRelevance: minRelevance ?? 0,

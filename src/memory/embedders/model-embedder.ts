@@ -11,6 +11,7 @@ import type { ModelError } from "../../model/error.ts";
 import type { ModelProfile } from "../../model/profile.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
+import { cut } from "../../shared/text.ts";
 import type { Embedder } from "./embedder.ts";
 
 /** UTF-16 units of a text that are sent: about 2 000 tokens. */
@@ -64,9 +65,9 @@ export class ModelEmbedder implements Embedder {
   }
 
   async #request(texts: readonly string[], signal: AbortSignal): Promise<(Float32Array | null)[]> {
-    const cut = texts.map((text) => text.slice(0, MAX_TEXT_LENGTH).toWellFormed());
+    const sent = texts.map((text) => cut(text, MAX_TEXT_LENGTH));
     const outcome = await this.gateway.embed(
-      { profile: this.model.profile, texts: cut, context: this.context },
+      { profile: this.model.profile, texts: sent, context: this.context },
       signal,
     );
     if (!outcome.ok) throw new Error(failureOf(outcome.error));

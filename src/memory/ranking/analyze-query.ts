@@ -1,4 +1,6 @@
 /** Analysis of a query: its terms, whom and which times it names, and whether it asks for a time. Pure. */
+
+import { cut } from "../../shared/text.ts";
 import type { SpokenNames } from "./names.ts";
 import { type TimeWindow, windowsOf } from "./times.ts";
 import { type QueryTerm, queryTerms, wordsOf } from "./words.ts";
@@ -24,7 +26,7 @@ export interface AnalyzedQuery {
 
 /** Analyzes a query at `now`, in milliseconds. Names of known speakers are no terms unless nothing else remains. Never throws. */
 export function analyzeQuery(query: string, now: number, speakers: KnownSpeakers): AnalyzedQuery {
-  const text = query.slice(0, MAX_QUERY_LENGTH).toWellFormed();
+  const text = cut(query, MAX_QUERY_LENGTH);
   const named = new Map<string, ReadonlySet<number>>();
   for (const word of wordsOf(text)) {
     const numbers = speakers.withWord(word);

@@ -7,6 +7,7 @@
  */
 import type { Json } from "../../shared/json.ts";
 import { shapeProblem } from "../../shared/json-shape.ts";
+import { cut } from "../../shared/text.ts";
 import { fitsTokens, type TokenCounter } from "./tokens.ts";
 
 /** No tokenizer exceeds this density: content with more characters per token is too long without counting. */
@@ -44,7 +45,7 @@ function parsed(content: string): Json | undefined {
 }
 
 function cutText(text: string, room: number): string {
-  return `${text.slice(0, room).toWellFormed()}… (shortened: ${text.length} characters)`;
+  return `${cut(text, room)}… (shortened: ${text.length} characters)`;
 }
 
 /** Prunes a value to about `room` characters of JSON. */

@@ -16,6 +16,7 @@ import type { ContextMessage } from "../../model/messages.ts";
 import type { ModelProfile } from "../../model/profile.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
+import { cut } from "../../shared/text.ts";
 import type { Summariser, SummariserInput } from "./compaction.ts";
 import { estimateTokens, type TokenCounter } from "./tokens.ts";
 
@@ -63,7 +64,7 @@ function lineOf({ role, content, name, toolCalls = [] }: ContextMessage): string
 function quoted(text: string): string {
   const line = text.replace(/\s+/g, " ").trim();
   if (line.length <= MAX_QUOTE_LENGTH) return JSON.stringify(line);
-  return JSON.stringify(`${line.slice(0, MAX_QUOTE_LENGTH).toWellFormed()}…`);
+  return JSON.stringify(`${cut(line, MAX_QUOTE_LENGTH)}…`);
 }
 
 export interface ModelSummariserOptions {

@@ -3,6 +3,7 @@ import { FUNCTIONS } from "../expressions/functions.ts";
 import { compare, ExpressionError, equals, inRange, spendText, type Value } from "../expressions/values.ts";
 import type { Json } from "../json.ts";
 import type { Meter } from "../json-schema/meter.ts";
+import { cut } from "../text.ts";
 import { isTrue, joined, jsonOf, listOf, numberOf, readMember, spendMade, textOf } from "./values.ts";
 
 /** A filter. The value before it is the first argument. */
@@ -80,7 +81,7 @@ function truncated([value, length, ellipsis]: readonly Value[], meter: Meter): s
   const [text, end] = [textOf(value, meter), ellipsis === undefined ? "..." : textOf(ellipsis, meter)];
   const most = length === undefined ? 50 : numberOf(length, meter);
   spendMade(meter, text.length + end.length);
-  return text.length <= most ? text : text.slice(0, Math.max(0, most - end.length)) + end;
+  return text.length <= most ? text : cut(text, Math.max(0, most - end.length)) + end;
 }
 
 function withoutLaterWords([value, count, ellipsis]: readonly Value[], meter: Meter): string {

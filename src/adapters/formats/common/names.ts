@@ -1,7 +1,7 @@
 /** Names and ids in the form that providers accept, the same wherever they occur in a request. Pure. */
 import type { ContextMessage, ToolCall } from "../../../model/messages.ts";
 import type { JsonObject } from "../../../shared/json.ts";
-import { fingerprint } from "../../../shared/text.ts";
+import { cut, fingerprint } from "../../../shared/text.ts";
 
 /** Length of a name that every provider accepts. */
 export const NAME_LENGTH = 64;
@@ -13,7 +13,7 @@ export function plainName(name: string, limit = NAME_LENGTH): string {
 
 /** Cuts a text to `limit` characters; a text that was cut ends with a fingerprint of the whole. */
 export function fitLength(text: string, limit: number): string {
-  return text.length <= limit ? text : `${text.slice(0, limit - 9).toWellFormed()}_${fingerprint(text)}`;
+  return text.length <= limit ? text : `${cut(text, limit - 9)}_${fingerprint(text)}`;
 }
 
 /** Leaves room for a number behind the id: the strictest providers accept ids of 64 characters. */

@@ -22,6 +22,7 @@ import { firstTurns, instructed, laterTurns, type TurnFormat } from "../common/t
 import { wellFormedFormat } from "../common/well-formed.ts";
 import { GeminiDecoder } from "./decoder.ts";
 import { GEMINI_CALLS, geminiTurns, generationOf, toName } from "./messages.ts";
+import { geminiSchema } from "./schema.ts";
 
 /** Keys that the request sets itself, or joins with the profile's. */
 const RESERVED = ["model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig"];
@@ -66,7 +67,10 @@ function generationConfig(parameters: JsonObject, { output }: ModelContext): Jso
     generationConfig: {
       ...settings(membersOf(parameters.generationConfig), []),
       ...settings(parameters, [...RESERVED, ...BESIDE, "stream"]),
-      ...(output && { responseMimeType: "application/json", responseJsonSchema: output.schema }),
+      ...(output && {
+        responseMimeType: "application/json",
+        responseJsonSchema: geminiSchema(output.schema),
+      }),
     },
   });
 }
@@ -109,5 +113,5 @@ function toDeclaration({ name, description, inputSchema }: ToolSpec): JsonObject
     const rule = 'begin with a letter or "_", and use up to 128 letters, digits, "_", ".", ":" and "-"';
     throw unsupported("gemini", `a tool named "${name}": ${rule}`);
   }
-  return { name, ...filled({ description }), parametersJsonSchema: inputSchema };
+  return { name, ...filled({ description }), parametersJsonSchema: geminiSchema(inputSchema) };
 }

@@ -5,7 +5,7 @@
  *            most.
  */
 import { parseJson } from "../../../shared/json.ts";
-import { shorten } from "../../../shared/text.ts";
+import { cut, shorten } from "../../../shared/text.ts";
 import { membersOf } from "../common/json.ts";
 import { labelled, type OfflineAnswer, unlabelled } from "./answer.ts";
 import { isCommanded } from "./commands.ts";
@@ -79,7 +79,7 @@ const OPENING =
 
 /** Returns a call of each colleague whom the message names, with the words behind the name. "Then" begins another reply. */
 function namedIn(text: string, colleagues: readonly Colleague[]): Ask[][] {
-  const read = text.slice(0, MAX_READ);
+  const read = cut(text, MAX_READ);
   const mentions = colleagues
     .flatMap((colleague) => {
       const match = new RegExp(String.raw`(?<![\w-])${colleague.name}(?![\w-])`, "i").exec(read);
@@ -129,7 +129,7 @@ const WISHED = /^(?:@[\w-]+[,:]?\s+)?(?:i|we)(?:['’]d like| need| want| would 
  */
 function workIn(message: string, colleagues: readonly Colleague[]): Ask[][] {
   const text = message.trim();
-  const read = text.slice(0, MAX_READ);
+  const read = cut(text, MAX_READ);
   const [beginning, verbs = ""] = REQUESTED.exec(read) ?? WISHED.exec(read) ?? [];
   if (beginning === undefined) return [];
   const object = text.slice(beginning.length);

@@ -1,6 +1,6 @@
 /** Rule 17: the answer of an agent in its role, as its persona states it. */
 import { parseJson } from "../../../shared/json.ts";
-import { shorten } from "../../../shared/text.ts";
+import { cut, shorten } from "../../../shared/text.ts";
 import { membersOf, objects, stringOf } from "../common/json.ts";
 import { call, labelled, type OfflineAnswer } from "./answer.ts";
 import { isCommanded } from "./commands.ts";
@@ -95,7 +95,7 @@ const GREETING = /^(?:$|join us\b|hi\b|hello\b|who are you|what (?:can|do) you d
 
 /** Returns a message as its first line, or as one line where it is JSON. */
 function lineOf(text: string): string {
-  const shown = text.slice(0, 2_000).trim();
+  const shown = cut(text, 2_000).trim();
   const json = /^[[{]/.test(shown) ? parseJson(text) : undefined;
   const [line = ""] = json === undefined ? shown.split("\n") : [JSON.stringify(json)];
   return line;

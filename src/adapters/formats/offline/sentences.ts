@@ -1,5 +1,5 @@
 /** Rules 8 to 14 and 18: sentences that the offline model understands, and its answer to all others. */
-import { shorten } from "../../../shared/text.ts";
+import { cut, shorten } from "../../../shared/text.ts";
 import { call, labelled, type OfflineAnswer } from "./answer.ts";
 import { findExpression } from "./arithmetic.ts";
 import { readDateQuestion } from "./dates.ts";
@@ -55,10 +55,7 @@ export function searchDocs({ text, offers }: View): OfflineAnswer | undefined {
   const pattern =
     /\b(?:search (?:the )?(?:docs|documentation) for|how (?:do|can|would|could|should) (?:I|you|we|one))\s+(\S.*)/i;
   const [, found = ""] = pattern.exec(read(text)) ?? [];
-  const query = found
-    .replace(/[\s?!.]+$/, "")
-    .slice(0, MAX_QUOTE)
-    .toWellFormed();
+  const query = cut(found.replace(/[\s?!.]+$/, ""), MAX_QUOTE);
   return query === "" ? undefined : call("search_docs", { query });
 }
 
@@ -113,7 +110,7 @@ function requestsFor(colleagues: View["colleagues"]): string[] {
 }
 
 function read(text: string): string {
-  return text.slice(0, MAX_READ);
+  return cut(text, MAX_READ);
 }
 
 /** The name in "my name is …": one word, and up to three capitalised words behind it, to the end of the sentence. */

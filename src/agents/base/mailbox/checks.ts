@@ -15,6 +15,7 @@ import type { Answer, Attempt } from "../../../protocol/mailbox-api.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import { canonicalJson, isJson, type Json } from "../../../shared/json.ts";
+import { cut } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import { validate } from "../../../shared/validation.ts";
 import {
@@ -101,10 +102,6 @@ export function boundedError({ code, message, retriable, errors }: ErrorData): E
     message: cut(issue.message, MAX_ISSUE_CHARACTERS),
   }));
   return { code, message: cut(message, MAX_ERROR_CHARACTERS), retriable, ...defined({ errors: issues }) };
-}
-
-function cut(text: string, length: number): string {
-  return text.slice(0, length).toWellFormed();
 }
 
 const errorSchema = z

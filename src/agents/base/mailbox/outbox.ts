@@ -25,6 +25,7 @@ import {
 } from "../../../protocol/envelope.ts";
 import { DramatisError, type ErrorData } from "../../../shared/errors.ts";
 import { redactSecrets } from "../../../shared/redact.ts";
+import { cut } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import { validate } from "../../../shared/validation.ts";
 import { answerSchema, checkOutgoing, sameContent } from "./checks.ts";
@@ -336,6 +337,6 @@ export class Outbox {
 }
 
 function noAnswer(error: unknown): ErrorData {
-  const reason = redactSecrets(error instanceof Error ? error.message : String(error)).slice(0, 500);
+  const reason = cut(redactSecrets(error instanceof Error ? error.message : String(error)), 500);
   return { code: "UNAVAILABLE", message: `Delivery failed: ${reason}`, retriable: true };
 }

@@ -41,7 +41,7 @@ import { calledConversationId, operationId, turnId } from "../../../protocol/ids
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
-import { shorten, shortenToJson } from "../../../shared/text.ts";
+import { cut, shorten, shortenToJson } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import { userOf } from "./called-workflow.ts";
 import { correlationOf } from "./correlation.ts";
@@ -223,7 +223,7 @@ function call({ record, seq }: Owing, turn: Turn, operation: Operation): CallEnv
 
 function cancellation(record: ConversationIdentity, turn: Turn, operation: Operation): CallEnvelope {
   const { item, attempt } = operation;
-  const reason = turn.error?.message.slice(0, 500);
+  const reason = turn.error && cut(turn.error.message, 500);
   const body: AgentCancelBody = { operationId: operationId(turn, item), attempt, ...defined({ reason }) };
   return { ...toCalled(record, turn, operation), type: AGENT_CANCEL, body: jsonOf(body) };
 }

@@ -16,6 +16,7 @@ import { messageId, operationId, parseItemId } from "../../../protocol/ids.ts";
 import { type Content, plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json, JsonObject } from "../../../shared/json.ts";
+import { cut } from "../../../shared/text.ts";
 import { originOf } from "./caller.ts";
 import { markOfMessage, markOfResult } from "./marks.ts";
 import {
@@ -131,7 +132,7 @@ const MAX_NOTED = 500;
 /** Returns the note that tells the model how a turn without an answer ended, without its number. */
 function failureEvent(turn: Turn): SessionEvent {
   const { error, completedAt, items } = turn;
-  const message = (error?.message ?? "").slice(0, MAX_NOTED).toWellFormed();
+  const message = cut(error?.message ?? "", MAX_NOTED);
   const content =
     error?.code === "CANCELLED"
       ? `This turn has no answer. ${message} What was shown of it is above.`
@@ -168,7 +169,7 @@ export function lateResultEvent(
   now: number,
 ): SessionEvent {
   const json = JSON.stringify(result.result ?? null);
-  const text = json.length <= MAX_NOTED_RESULT ? json : `${json.slice(0, MAX_NOTED_RESULT).toWellFormed()}…`;
+  const text = json.length <= MAX_NOTED_RESULT ? json : `${cut(json, MAX_NOTED_RESULT)}…`;
   return {
     id: `late_${operationId}`,
     sessionId,

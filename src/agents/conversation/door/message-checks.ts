@@ -7,6 +7,7 @@ import { plainText } from "../../../shared/content.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
 import { canonicalJson, type Json } from "../../../shared/json.ts";
+import { cut } from "../../../shared/text.ts";
 import { MAX_QUOTED_LENGTH } from "../core/limits.ts";
 import { markOfText } from "../core/marks.ts";
 import type { Operation } from "../core/operation.ts";
@@ -36,7 +37,7 @@ export function repliedMessage(
 ): RepliedMessage | undefined {
   if (id === undefined) return undefined;
   const found = resolveId(id, "msg", turnOf);
-  const quoted = (text: string) => text.slice(0, MAX_QUOTED_LENGTH).toWellFormed();
+  const quoted = (text: string) => cut(text, MAX_QUOTED_LENGTH);
   if (found?.item === 0) {
     const { caller: by, input } = found.turn;
     const role = by.type === "agent" ? "agent" : "user";

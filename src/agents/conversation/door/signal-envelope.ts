@@ -16,6 +16,7 @@ import {
 } from "../../../protocol/signals.ts";
 import { defined } from "../../../shared/defined.ts";
 import { DramatisError } from "../../../shared/errors.ts";
+import { cut } from "../../../shared/text.ts";
 
 /** A signal whose envelope is in order. Its data are not checked yet. */
 export interface OpenedSignal {
@@ -34,7 +35,7 @@ export function openSignal(envelope: unknown): OpenedSignal {
   const type = typeOf(envelope);
   const flat = Object.keys(envelope).find((name) => !MEMBERS.has(name));
   if (flat !== undefined) {
-    const member = JSON.stringify(flat.slice(0, MAX_KEY_LENGTH));
+    const member = JSON.stringify(cut(flat, MAX_KEY_LENGTH));
     throw refused(
       "missing_data_envelope",
       `The signal has the member ${member}. Put the payload under \`data\`.`,
@@ -61,7 +62,7 @@ function typeOf({ type }: Record<string, unknown>): ExternalType {
     throw refused("missing_type", `The signal has no \`type\`. Set it to ${EXTERNAL_LIST}.`);
   }
   if (isOneOf(EXTERNAL_TYPES, type)) return type;
-  const named = JSON.stringify(type.slice(0, MAX_KEY_LENGTH));
+  const named = JSON.stringify(cut(type, MAX_KEY_LENGTH));
   if (isOneOf(RESERVED_TYPES, type)) {
     throw refused(
       "reserved_type",

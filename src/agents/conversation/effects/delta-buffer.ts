@@ -10,7 +10,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import type { Frame } from "../../../protocol/frames.ts";
 import type { Snapshot } from "../../../protocol/views.ts";
 import { defined } from "../../../shared/defined.ts";
-import { wholeLength } from "../../../shared/text.ts";
+import { cut, wholeLength } from "../../../shared/text.ts";
 import { ephemeralFrame } from "../core/frames.ts";
 
 /** Milliseconds of text in one delta frame. */
@@ -84,7 +84,7 @@ export class DeltaBuffer {
         if (text.length >= left) break;
         text += data.text;
       }
-      text = text.slice(0, wholeLength(text, left));
+      text = cut(text, left);
       left -= text.length;
       return { messageId, turnId, text };
     });
@@ -94,7 +94,7 @@ export class DeltaBuffer {
   textOf(messageId: string): string {
     const { pieces, waiting } = this.#live.get(messageId) ?? { pieces: [], waiting: "" };
     const text = pieces.map(({ data }) => data.text).join("") + waiting;
-    return text.slice(0, wholeLength(text, text.length));
+    return cut(text, text.length);
   }
 
   /** Returns the messages in progress, with the length of the text that was published. */

@@ -9,6 +9,7 @@
 import type { PartResult, PartStart } from "../../../protocol/run-call.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
+import { cut } from "../../../shared/text.ts";
 import type { Draft } from "./draft.ts";
 import { MAX_BRANCH_MESSAGE, MAX_PART_RESULT_LENGTH } from "./limits.ts";
 import { firingOf } from "./parts.ts";
@@ -80,7 +81,7 @@ function resultOf({ branches, part, firstArrivalAt }: FanOut, meeting: Meeting |
     failed: branches.flatMap(({ failure }, index): PartResult["failed"] => {
       if (failure === undefined) return [];
       const { code, message } = failure;
-      return [[first + index, { code, message: message.slice(0, MAX_BRANCH_MESSAGE) }]];
+      return [[first + index, { code, message: cut(message, MAX_BRANCH_MESSAGE) }]];
     }),
     ...defined({ firstArrivalAt }),
   };

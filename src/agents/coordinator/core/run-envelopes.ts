@@ -50,7 +50,7 @@ import type { RunOrigin } from "../../../protocol/run-origin.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json } from "../../../shared/json.ts";
 import { jurisdictionOf } from "../../../shared/location.ts";
-import { shortenToJson } from "../../../shared/text.ts";
+import { cut, shortenToJson } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import type { RunChange } from "./draft.ts";
 import { graphOf } from "./graph.ts";
@@ -197,7 +197,7 @@ function start(record: RunRecord, started: Started): RunEnvelope {
   if (started.kind !== "agent") return toChild<RunStartBody>(record, started, RUN_START, {});
   const { token, work } = started;
   const { agent: agentId = "" } = graphOf(record.workflow.definition).node(token.node);
-  const content = shortenToJson(callMessage(work.input), MAX_CALL_BYTES).slice(0, MAX_CALL_LENGTH);
+  const content = cut(shortenToJson(callMessage(work.input), MAX_CALL_BYTES), MAX_CALL_LENGTH);
   const path = [...(record.path ?? [])];
   const inviting = invitingOrigin(record, token.node);
   if (inviting !== undefined) {
@@ -221,7 +221,7 @@ function start(record: RunRecord, started: Started): RunEnvelope {
 
 function cancellation(record: RunRecord, started: Started, reason: string): RunEnvelope {
   if (started.kind !== "agent") return toChild<RunCancelBody>(record, started, RUN_CANCEL, { reason });
-  const short = { reason: reason.slice(0, 500) };
+  const short = { reason: cut(reason, 500) };
   return invitingOrigin(record, started.token.node) === undefined
     ? toChild<AgentCancelBody>(record, started, AGENT_CANCEL, short)
     : toChild<AgentUninviteBody>(record, started, AGENT_UNINVITE, short);
@@ -243,7 +243,7 @@ function toChild<Body extends object>(
 }
 
 function reasonOf({ error }: RunState): string {
-  return (error?.message ?? "Nobody waits for it any more.").slice(0, 2_000);
+  return cut(error?.message ?? "Nobody waits for it any more.", 2_000);
 }
 
 function endOf(
@@ -261,6 +261,6 @@ function endOf(
   const outcome: RunEndedBody["outcome"] =
     failure === undefined
       ? { output }
-      : { error: { code: failure.code, message: failure.message.slice(0, 20_000) } };
+      : { error: { code: failure.code, message: cut(failure.message, 20_000) } };
   return toParent<RunEndedBody>(record, parent, RUN_ENDED, { outcome, ...defined({ spent }) });
 }

@@ -1,6 +1,7 @@
 /** Makes texts, numbers and choices that depend on a seed only. Pure. */
 import type { MockAction } from "../../../protocol/task-definition.ts";
 import type { Json } from "../../../shared/json.ts";
+import { cut } from "../../../shared/text.ts";
 
 const WORDS = (
   "amber birch cedar dawn ember fjord grove harbor island juniper kestrel lagoon meadow north orchard pebble quartz " +
@@ -87,5 +88,5 @@ export function textOf(
   }
   let text = `${draw.word()} ${draw.word()}`;
   while (text.length < shortest) text += ` ${draw.word()}`;
-  return text.slice(0, longest).trim().padEnd(shortest, "x");
+  return cut(text, longest).trim().padEnd(shortest, "x");
 }

@@ -12,6 +12,7 @@ import {
 import { ERRORS, LAST_OUTPUT } from "../../../library/tasks/paths.ts";
 import { ExpressionError } from "../../../shared/expressions/values.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { cut } from "../../../shared/text.ts";
 
 /** An error of a step that the task goes on after. */
 export interface NotedError {
@@ -67,7 +68,7 @@ export class TaskAreas {
 
   /** Notes a failure that the task goes on after. The oldest gives way, and a long message is cut, so there is always room. */
   noteError({ step, code, message }: NotedError): void {
-    this.#errors.push({ step, code, message: message.slice(0, MAX_NOTED_MESSAGE) });
+    this.#errors.push({ step, code, message: cut(message, MAX_NOTED_MESSAGE) });
     if (this.#errors.length > MAX_NOTED_ERRORS) this.#errors.shift();
     this.#state[ERRORS] = this.#errors.map((error) => ({ ...error }));
   }

@@ -24,6 +24,7 @@ import {
 } from "../../../protocol/task-summary.ts";
 import { defined } from "../../../shared/defined.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
+import { cut } from "../../../shared/text.ts";
 import type { ModelRequests, RequestUsage } from "../actions/ports.ts";
 
 /** Adds the use of a request. One without a price adds nothing to the cost. */
@@ -157,7 +158,7 @@ export class TaskRecord implements ModelRequests {
 
   /** Cuts the message of a failure: all messages of a task are bounded together. */
   #bounded({ code, message }: { code: string; message: string }): { code: string; message: string } {
-    const kept = message.slice(0, Math.min(MAX_NOTED_MESSAGE, MAX_RECORDED_MESSAGES - this.#messages));
+    const kept = cut(message, Math.min(MAX_NOTED_MESSAGE, MAX_RECORDED_MESSAGES - this.#messages));
     this.#messages += kept.length;
     return { code, message: kept };
   }

@@ -9,6 +9,7 @@
  */
 import type { MemoryOperation } from "../../../protocol/memory.ts";
 import { spaced } from "../../../shared/named-times.ts";
+import { cut } from "../../../shared/text.ts";
 import { toIso } from "../../../shared/time.ts";
 import { dayIn } from "../local-time.ts";
 import { foldedText, type LearnedTurn, namesSecret } from "../turn.ts";
@@ -107,7 +108,7 @@ function operationOf(
   const isSame = (kept: string) => foldedText(kept) === foldedText(content);
   if (about === undefined) return { op: "write", ...fields };
   // The store then finds the memory that it contradicts, also where the turn was not offered it.
-  const keyed: MemoryOperation = { op: "write", ...fields, key: `about ${about}`.slice(0, MAX_KEY).trim() };
+  const keyed: MemoryOperation = { op: "write", ...fields, key: cut(`about ${about}`, MAX_KEY).trim() };
   if (turn.memories.some((memory) => isSame(memory.content))) return keyed;
   const contradicted = turn.memories
     .filter(({ readOnly }) => readOnly !== true)

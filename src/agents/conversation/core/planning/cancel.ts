@@ -10,7 +10,7 @@
 
 import { defined } from "../../../../shared/defined.ts";
 import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
-import { wholeLength } from "../../../../shared/text.ts";
+import { cut } from "../../../../shared/text.ts";
 import type {
   AgentDecision,
   CallInProgress,
@@ -94,7 +94,7 @@ export function failTurn(
   input: PlanInput,
 ): Extract<AgentDecision, { type: "FAIL_TURN" }> {
   const { shown, facts } = progressOf(turn, input);
-  const kept = shown.slice(0, wholeLength(shown, MAX_SHOWN_LENGTH));
+  const kept = cut(shown, MAX_SHOWN_LENGTH);
   const { mark, echoes } = facts ?? {};
   const text = kept.trim() === "" ? {} : { shown: kept, mark: defined({ mark, echoes }) };
   return { type: "FAIL_TURN", turn: turn.n, error, ...text };

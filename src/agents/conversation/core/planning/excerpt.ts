@@ -1,7 +1,9 @@
 /** Excerpts of texts, for notes to a model. Pure. */
+
+import { cut } from "../../../../shared/text.ts";
 import { MAX_NOTED_LENGTH } from "../limits.ts";
 
 /** Returns the beginning of a text, with `…` where it was cut. */
 export function excerpt(text: string, length = MAX_NOTED_LENGTH): string {
-  return text.length <= length ? text : `${text.slice(0, length).toWellFormed()}…`;
+  return text.length <= length ? text : `${cut(text, length)}…`;
 }

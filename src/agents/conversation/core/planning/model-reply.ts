@@ -17,6 +17,7 @@ import type { ModelReply } from "../../../../model/reply.ts";
 import { defined } from "../../../../shared/defined.ts";
 import { readAnswer } from "../../../../shared/json-schema/answer.ts";
 import { checkBudget } from "../../../../shared/json-schema/violations.ts";
+import { cut } from "../../../../shared/text.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import {
   MAX_CALLS_PER_REPLY,
@@ -179,7 +180,7 @@ function planAnswer(
   if (repairs.length >= MAX_OUTPUT_REPAIRS) {
     return fail(`The model's answer does not fit the schema after ${repairs.length + 1} tries: ${problem}`);
   }
-  const text = reply.text.slice(0, MAX_WITHDRAWN_LENGTH).toWellFormed();
+  const text = cut(reply.text, MAX_WITHDRAWN_LENGTH);
   return [{ type: "REPAIR_OUTPUT", turn: n, text, problem }];
 }
 

@@ -4,7 +4,7 @@
  *
  * CHECK-1  Planning a reply again, as its commit does after its preview, asks the gate no second time. After a crash the
  *          gate is asked again.
- * CHOICE-2  A turn with the choice `none` runs no tool and asks for no approval. A call that the model makes all the same gets
+ * TOOLCHOICE-2  A turn with the choice `none` runs no tool and asks for no approval. A call that the model makes all the same gets
  *           `PERMISSION_DENIED`.
  * NAME-1  Only the exact name of a tool calls it. A call of another name gets an error that lists the names of the tools.
  * INMAP-1  A tool with an input mapping runs with the mapped input, one without with the model's input, unchanged. A call whose
