@@ -485,7 +485,6 @@ describe("H9 the official OpenAI client: chat completions", () => {
     ["audio", { audio: { voice: "ash", format: "mp3" } }],
     ["modalities[1]", { modalities: ["text", "audio"] }],
     ["stop", { stop: "." }],
-    ["parallel_tool_calls", { parallel_tool_calls: false }],
     ["response_format.type", { response_format: { type: "json_object" } }],
     ["unheard_of", { unheard_of: 1 }],
     ["messages", { messages: [{ role: "assistant", content: "And then" }] }],

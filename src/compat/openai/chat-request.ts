@@ -14,6 +14,7 @@ import {
 import {
   agentModel,
   COMMON_FIELDS,
+  clientTool,
   IGNORED,
   jsonSchema,
   OUTPUT_TOKENS,
@@ -22,7 +23,6 @@ import {
   REFUSED,
   type TurnOptions,
   toolName,
-  toolType,
   turnOptions,
 } from "./request-fields.ts";
 
@@ -64,8 +64,7 @@ const message = z.discriminatedUnion("role", [
 
 type Message = z.infer<typeof message>;
 
-const tool = z.object({
-  type: toolType,
+const tool = clientTool({
   function: z.object({
     name: toolName,
     description: z.string().nullish(),

@@ -47,7 +47,11 @@ export const toolName = z
   .string()
   .regex(/^[a-zA-Z0-9_-]{1,64}$/, "Must be 1 to 64 letters, digits, underscores and hyphens.");
 
-export const toolType = z.literal("function", "Only functions are supported: the client runs them.");
+/** A tool that the client runs, with the members of its protocol. Others are refused by their type. */
+export function clientTool<Shape extends z.ZodRawShape>(shape: Shape) {
+  const tool = z.object({ type: z.literal("function"), ...shape });
+  return z.discriminatedUnion("type", [tool], "Only functions are supported: the client runs them.");
+}
 
 export const jsonSchema = z.record(z.string(), z.unknown()).meta({ description: "A JSON Schema." });
 

@@ -13,6 +13,7 @@ import {
 import {
   agentModel,
   COMMON_FIELDS,
+  clientTool,
   IGNORED,
   jsonSchema,
   OUTPUT_TOKENS,
@@ -21,7 +22,6 @@ import {
   REFUSED,
   type TurnOptions,
   toolName,
-  toolType,
   turnOptions,
 } from "./request-fields.ts";
 
@@ -81,8 +81,7 @@ const item = z.union([
 
 type Item = z.infer<typeof item>;
 
-const tool = z.object({
-  type: toolType,
+const tool = clientTool({
   name: toolName,
   description: z.string().nullish(),
   parameters: jsonSchema.nullish(),

@@ -2,7 +2,7 @@
  * JSON Schemas as the Gemini API takes them. The API refuses keywords outside its part of the language, and names of required members
  * that are not among the properties. These go into a description, where the model can read them. Pure.
  *
- * GEMINI-6  A schema that leaves has only keywords that the API takes. Arguments are checked against the schema of the tool.
+ * GEMINI-8  A schema that leaves has only keywords that the API takes. Arguments are checked against the schema of the tool.
  */
 import { isJsonObject, type Json, type JsonObject } from "../../../shared/json.ts";
 import { mapSchemas, withNote } from "../common/schema.ts";
