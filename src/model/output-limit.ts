@@ -9,7 +9,7 @@ import { isJsonObject, type Json, type JsonObject } from "../shared/json.ts";
 import type { ModelProfile, ProviderId } from "./profile.ts";
 import { isLimit, limitIn, OUTPUT_LIMITS, type OutputLimit, thoughtTokens } from "./spending.ts";
 
-/** The name that a provider takes if the profile uses none. */
+/** The name that a provider takes if the profile has no limit. */
 const NAME_OF_PROVIDER: Readonly<Record<ProviderId, OutputLimit>> = {
   openai: "max_tokens",
   "openai-responses": "max_output_tokens",

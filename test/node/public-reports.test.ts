@@ -31,7 +31,7 @@ import { CaseDesk, type Reply } from "../support/case-desk.ts";
 import { outcomeOf } from "../support/decoding.ts";
 import { checkByRules } from "../support/strict-apis.ts";
 
-/** The cases that are tested here: their tests begin with the id. */
+/** The cases that are tested here: the titles of their tests have the id. */
 const HERE = [
   "arguments-null-text",
   "arguments-broken",
@@ -177,7 +177,7 @@ const resultsOf = (turn: { moves: readonly { toolResult?: unknown }[] }) =>
   turn.moves.flatMap(({ toolResult }) => (toolResult === undefined ? [] : [toolResult]));
 
 describe("tools", () => {
-  test("arguments-null-text REPLY-5", async () => {
+  test("REPLY-5 arguments-null-text", async () => {
     const { arguments: given } = inputOf<{ arguments: unknown[] }>("arguments-null-text");
     const made = given.map((text): [string, unknown] => ["now", text]);
     const { desk: at, ran } = await desk((round) =>
@@ -188,7 +188,7 @@ describe("tools", () => {
     expect(resultsOf(turn).at(-1)).toMatchObject({ success: false, error: { code: "INVALID_INPUT" } });
   });
 
-  test("arguments-broken UNICODE-1", async () => {
+  test("UNICODE-1 arguments-broken", async () => {
     const { arguments: given } = inputOf<{ arguments: string[] }>("arguments-broken");
     const made = given.map((text): [string, unknown] => ["search", text]);
     const { desk: at, ran } = await desk((round) => (round === 0 ? calls(...made) : says("Done.")));
@@ -216,7 +216,7 @@ describe("tools", () => {
     expect(isUnicode(objectFault(text))).toBe(true);
   });
 
-  test("unknown-tool NAME-1", async () => {
+  test("NAME-1 unknown-tool", async () => {
     const { tools, calls: names } = inputOf<{ tools: string[]; calls: string[] }>("unknown-tool");
     const made = names.map((name): [string, unknown] => [name, "{}"]);
     const toolIds = tools.map((name) => `lib/${name}`);
@@ -233,7 +233,7 @@ describe("tools", () => {
       });
   });
 
-  test("tool-choice-none TOOLCHOICE-1 TOOLCHOICE-2", async () => {
+  test("TOOLCHOICE-1 TOOLCHOICE-2 tool-choice-none", async () => {
     const insists: Reply = (round) =>
       round < 3 ? calls(["list", "{}"], ["pay", "{}"]) : says('{"ok":true}');
     const schema = { type: "object", properties: { ok: { type: "boolean" } }, required: ["ok"] };
@@ -250,7 +250,7 @@ describe("tools", () => {
       expect(result).toMatchObject({ error: { code: "PERMISSION_DENIED" } });
   });
 
-  test("tool-choice-forced TOOLCHOICE-1", async () => {
+  test("TOOLCHOICE-1 tool-choice-forced", async () => {
     const { toolChoice } = inputOf<{ toolChoice: { name: string } }>("tool-choice-forced");
     const { desk: at, ran } = await desk((_round, body) =>
       isJsonObject(body.tool_choice) ? calls(["search", '{"q":"a"}']) : says("Done."),
@@ -445,7 +445,7 @@ const CALLER = {
 };
 
 describe("providers", () => {
-  test("gemini-schemas GEMINI-8", () => {
+  test("GEMINI-8 gemini-schemas", () => {
     const { schemas } = inputOf<{ schemas: JsonObject[] }>("gemini-schemas");
     const tools = schemas.map((inputSchema, index) => ({ name: `t${index}`, description: "", inputSchema }));
     const request = adapterFor("gemini").buildRequest(
@@ -555,7 +555,7 @@ describe("providers", () => {
     expect(built([{ role: "user", content: "edited" }, reply, result])).toMatch(/rs_2.*fc_2/);
   });
 
-  test("thinking-off-and-on OUTLIMIT-2", () => {
+  test("OUTLIMIT-2 thinking-off-and-on", () => {
     const content = [
       { type: "thinking", thinking: "h\u{1f98a}m", signature: "S" },
       { type: "redacted_thinking", data: "R" },
@@ -605,7 +605,7 @@ describe("providers", () => {
     });
   });
 
-  test("pause-without-end PAUSE-2", async () => {
+  test("PAUSE-2 pause-without-end", async () => {
     const profile: ModelProfile = { provider: "anthropic", modelId: "claude", baseUrl: "http://provider" };
     const pauses = (round: number) => [
       { type: "message_start", message: { id: `m${round}`, content: [] } },
@@ -681,7 +681,7 @@ describe("the OpenAI protocols", () => {
   const params = (parsed: { error?: z.core.$ZodError | undefined }) =>
     parsed.error === undefined ? [] : inputIssues(parsed.error).map(({ path }) => path);
 
-  test("null-content OAI-13", () => {
+  test("OAI-13 null-content", () => {
     const { messages } = inputOf<{ messages: object[] }>("null-content");
     expect(() => chatInput(completionSchema.parse({ model: "a", messages }))).toThrow(
       expect.objectContaining({
@@ -699,7 +699,7 @@ describe("the OpenAI protocols", () => {
     expect(() => chatInput(repeated)).toThrow('"a"');
   });
 
-  test("caps-honoured OAI-11 OAI-12", () => {
+  test("OAI-11 OAI-12 caps-honoured", () => {
     const { body } = inputOf<{ body: JsonObject }>("caps-honoured");
     const refused = Object.keys(body).filter((name) =>
       params(chat({ [name]: body[name] })).includes(`/${name}`),
@@ -726,7 +726,7 @@ describe("the OpenAI protocols", () => {
     expect(params(chat({ invented: 1 }))).toEqual(["/invented"]);
   });
 
-  test("codex-body OAI-11", () => {
+  test("OAI-11 codex-body", () => {
     const { body } = inputOf<{ body: JsonObject }>("codex-body");
     const sent = { model: "a", input: "hi", ...body };
     expect(params(responseSchema.safeParse(sent))).toEqual(["/tools/0/type"]);
@@ -749,7 +749,7 @@ describe("the OpenAI protocols", () => {
     expect(responseOptions(accepted)).toEqual({ maxOutputTokens: 7 });
   });
 
-  test("usage-chunk OAI-4", () => {
+  test("OAI-4 usage-chunk", () => {
     const address = {
       conversationId: "conv_01ARZ3NDEKTSV4RRFFQ69G5FAV",
       turnId: "turn_01ARZ3NDEKTSV4RRFFQ69G5FAV",

@@ -2,7 +2,7 @@
  * Texts without a visible character, in requests to all providers. Pure.
  *
  * BLANK-1  No blank text is sent: some providers refuse it. A message without text, media and calls is left out; the
- *          result of a call never is. A request without messages, or with silent ones only, has the user's turn
+ *          result of a call never is. A request without messages, or with silent messages only, has the user's turn
  *          `(no message)`.
  * BLANK-2  A blank text that its model signed goes back to that model: Google's models demand it.
  */
@@ -32,7 +32,7 @@ export function isSilent(message: ContextMessage): boolean {
   return role !== "tool" && toolCalls.length === 0 && shownParts(message).length === 0;
 }
 
-/** Returns the messages that are sent; `opening` if there are none. */
+/** Returns the messages that are sent; `opening` if the list is empty. */
 export function orOpening(sent: JsonObject[], opening: JsonObject): JsonObject[] {
   return sent.length === 0 ? [opening] : sent;
 }

@@ -8,7 +8,7 @@ import type { FormatAdapter } from "../../../model/format-adapter.ts";
 import { type JsonObject, wellFormed } from "../../../shared/json.ts";
 import { carryCalls } from "./names.ts";
 
-/** Returns the format with requests whose texts are well-formed. */
+/** Returns the format with well-formed texts in its requests. */
 export function wellFormedFormat(format: FormatAdapter): FormatAdapter {
   return {
     ...format,
