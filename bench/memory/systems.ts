@@ -50,7 +50,10 @@ export function dramatis(embedder: Embedder | null): System {
     const indexes = new Map<string, number>();
     const writer = { reader: READER, author: { kind: "principal" as const, subject: "ada" } };
     for (let at = 0; at < items.length; at += BATCH) {
-      const inputs = items.slice(at, at + BATCH).map(({ input }) => input);
+      // Metadata of their own keep equal texts apart, as the rows of FTS5 are.
+      const inputs = items
+        .slice(at, at + BATCH)
+        .map(({ input }, offset) => ({ ...input, metadata: { ...input.metadata, item: at + offset } }));
       const written = await corpus.write(writer, inputs);
       for (const [offset, { id }] of written.entries()) indexes.set(id, at + offset);
     }

@@ -15,15 +15,18 @@ const FACTS = [
 const session = (texts: readonly string[], fields: Partial<TestMemory> = {}): TestMemory[] =>
   texts.map((text, sequence) => ({ text, session: "s", sequence, ...fields }));
 
-test("RANK-1 the semantic score decides between lexical equals, and weighs a quarter beside an exact find", () => {
+test("RANK-1 the semantic score decides between lexical equals, and weighs less beside a find with more of the words", () => {
   const memories = rankedMemories(["a red house", "a red horse", "a blue barn"]);
   const [first] = memories.search("red shed", { semantic: Float32Array.of(0.2, 0.9, 0.1) });
   expect(first?.n).toBe(1);
   const part = (query: string) =>
     memories.search(query, { semantic: Float32Array.of(0.2, 0.9, 0.1) }).find(({ n }) => n === 1)?.score.parts
-      .semantic;
-  expect(part("red barn")).toBeCloseTo(0.5);
+      .semantic ?? 0;
+  expect(part("shed")).toBeCloseTo(0.5);
   expect(part("red horse")).toBeCloseTo(0.5 / 4);
+  const [none, half, most] = [part("shed"), part("red horse shed tower"), part("red horse shed")];
+  expect([none, half, most, part("red horse")]).toEqual([none, half, most, 0.5 / 4].sort((a, b) => b - a));
+  expect(new Set([none, half, most]).size).toBe(3);
 });
 
 test("RANK-2 the answer that follows a question is lifted", () => {
@@ -58,6 +61,18 @@ test("RANK-2 memories of the time that the query names come first, and none is l
     { text: "We went to the sea", time: Date.UTC(2021, 4, 20) },
   ]);
   expect(memories.search("the sea in May 2022").map(({ n }) => n)).toEqual([1, 2, 0]);
+});
+
+test("RANK-6 the time of all memories lifts none, and the time of few lifts them", () => {
+  const lift = (times: number[]) =>
+    rankedMemories(times.map((month) => ({ text: "We went to the sea", time: Date.UTC(2022, month, 20) })))
+      .search("the sea in May 2022")
+      .map(({ score }) => score.parts.time ?? 0);
+  expect(lift([4, 4, 4])).toEqual([0, 0, 0]);
+  const [rare = 0] = lift([4, 0, 0, 0]);
+  const [common = 0] = lift([4, 4, 4, 0]);
+  expect(rare).toBeGreaterThan(2 * common);
+  expect(common).toBeGreaterThan(0);
 });
 
 test("RANK-2 a question for a time lifts memories that mention one", () => {

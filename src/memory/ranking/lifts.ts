@@ -102,7 +102,7 @@ export function liftSessions({ columns, candidates, scores }: Scored, weight: nu
   });
 }
 
-/** Multiplies the scores of memories of the time that the query names, and of those that mention a time if it asks for one. */
+/** Multiplies the scores of memories of the time that the query names (RANK-6), and of memories that mention a time if it asks when. */
 export function liftTimes(
   { columns, candidates, scores }: Scored,
   factor: number,
@@ -110,12 +110,16 @@ export function liftTimes(
 ): Float64Array {
   const { windows, asksWhen } = query;
   if (windows.length === 0 && !asksWhen) return scores;
+  const within = candidates.places.map((place) => {
+    const time = columns.time[place] ?? 0;
+    return windows.some(({ from, until }) => time >= from && time < until);
+  });
+  const share = within.filter(Boolean).length / within.length;
+  const lift = 1 + (factor - 1) * (1 - share);
   return scores.map((score, index) => {
     const place = candidates.places[index] ?? NONE;
-    const time = columns.time[place] ?? 0;
-    const isWithin = windows.some(({ from, until }) => time >= from && time < until);
     const answersWhen = asksWhen && ((columns.flags[place] ?? 0) & MENTIONS_TIME) !== 0;
-    return score * (isWithin ? factor : 1) * (answersWhen ? WHEN_FACTOR : 1);
+    return score * (within[index] ? lift : 1) * (answersWhen ? WHEN_FACTOR : 1);
   });
 }
 

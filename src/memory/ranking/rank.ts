@@ -1,11 +1,12 @@
 /**
  * Ranks the memories of an agent for a query. Pure.
  *
- * RANK-1  The score is a weighted sum of the lexical and the semantic score, each divided by its maximum. Where a memory has all terms of
- *         the query, the semantic score weighs a quarter.
+ * RANK-1  The score is a weighted sum of the lexical and the semantic score, each divided by its maximum. The semantic score weighs less, the more
+ *         of the query's rare words one memory has: a quarter if it has all.
  * RANK-2  Neighbours in the session, the speaker, the session, an answered question, and times lift memories. Nothing is filtered by them.
  * RANK-3  A memory that the reader must not see is no result and influences no score. A filtered one is no result, but lifts its neighbours.
  * RANK-4  Results descend by their total. Equal ones stand by their keys, the newest first. Ranking depends on nothing else.
+ * RANK-6  The lift for a time that the query names is the weaker, the more of the memories are of that time: it tells them apart less.
  * RANK-5  A memory that has no term of the query, is hardly similar to it and stands next to nothing that matches is no result.
  */
 import type { MemoryScore } from "../../protocol/memory.ts";
@@ -30,7 +31,7 @@ export interface Ranked {
   score: MemoryScore;
 }
 
-/** Share of the semantic weight where a memory has all terms: meaning must not hurt exact finds. */
+/** Share of the semantic weight if a memory has all terms: meaning must not hurt exact finds. */
 const EXACT_SHARE = 0.25;
 
 /** Least cosine of a result that nothing else speaks for. Texts without anything in common have less. */
@@ -89,8 +90,9 @@ function stepsOf(input: RankInput, candidates: Candidates, found: Int32Array): S
   const { columns, query, now } = input;
   const weights = { ...DEFAULT_WEIGHTS, ...input.weights };
   const scored = (scores: Float64Array) => ({ columns, candidates, scores });
-  const { scores: lexical, isExact } = lexicalScores(input, candidates, found);
-  const semantic = withSemantic(input, candidates, lexical, weights.semantic * (isExact ? EXACT_SHARE : 1));
+  const { scores: lexical, exactness } = lexicalScores(input, candidates, found);
+  const share = 1 - (1 - EXACT_SHARE) * exactness ** 2;
+  const semantic = withSemantic(input, candidates, lexical, weights.semantic * share);
   const neighbours = liftNeighbours(scored(semantic), weights.neighbours, input);
   const speaker = liftSpeaker(scored(neighbours), weights.speaker, query);
   const session = liftSessions(scored(speaker), weights.session);
@@ -100,11 +102,11 @@ function stepsOf(input: RankInput, candidates: Candidates, found: Int32Array): S
   return { lexical, semantic, neighbours, speaker, session, time, significance, recency };
 }
 
-/** Divides the lexical scores by the largest. Sets the bits of the terms that were found, and reports whether one memory has all. */
+/** Divides the lexical scores by the largest. Sets the bits of the terms that were found, and returns the largest share of their weight in a memory. */
 function lexicalScores({ columns, lexical }: RankInput, candidates: Candidates, found: Int32Array) {
   const scores = new Float64Array(candidates.places.length);
-  const all = 2 ** lexical.terms.length - 1;
-  let [maximum, isExact] = [0, false];
+  const shares = new Map<number, number>();
+  let maximum = 0;
   for (const match of lexical.matches) {
     const place = columns.placeOf(match.n);
     const index = place === undefined ? undefined : candidates.indexOf(place);
@@ -112,9 +114,22 @@ function lexicalScores({ columns, lexical }: RankInput, candidates: Candidates, 
     scores[index] = match.score;
     found[index] = match.found;
     maximum = Math.max(maximum, match.score);
-    isExact ||= match.found === all;
+    if (!shares.has(match.found)) shares.set(match.found, shareOf(lexical.terms, match.found));
   }
-  return { scores: scores.map((score) => (score > 0 ? (score / maximum) ** LEXICAL_POWER : 0)), isExact };
+  return {
+    scores: scores.map((score) => (score > 0 ? (score / maximum) ** LEXICAL_POWER : 0)),
+    exactness: Math.max(0, ...shares.values()),
+  };
+}
+
+/** Returns the share of the terms' weight that the found terms have. */
+function shareOf(terms: RankInput["lexical"]["terms"], found: number): number {
+  let [mass, total] = [0, 0];
+  for (const [bit, { weight }] of terms.entries()) {
+    total += weight;
+    if ((found & (1 << bit)) !== 0) mass += weight;
+  }
+  return mass / total;
 }
 
 /** Adds the cosines, divided by the largest, times `weight`. */
