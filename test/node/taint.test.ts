@@ -344,7 +344,8 @@ describe("hooks", () => {
     expect(markOfResult(own("history", { success: true, result: page }))).toEqual(["tool", "document"]);
     expect(markOfResult(own("history", { success: true, result: { handle: "r_1" } }))).toEqual(["tool"]);
     expect(markOfResult(own("remember", { success: true, result: {} }))).toEqual([]);
-    expect(markOfResult(own("unknown", { success: true, result: {} }))).toEqual(["tool"]);
+    for (const id of ["read_tool_result", "unknown"])
+      expect(markOfResult(own(id, { success: true, result: {} }))).toEqual(["tool"]);
   });
 });
 
