@@ -23,12 +23,15 @@ const HISTORY = 4 * MB;
 const ANSWER = 4 * MB;
 /** Time in which the server must have cut off clients that do not read, in milliseconds. */
 const CUT_MS = 15_000;
+/** Time for the server to give back what closed connections held, in milliseconds. */
+const CLOSED_MS = 15_000;
 const AIM_MB = 150;
 
 interface Growth {
   opened: number;
   turn: number;
   after: number;
+  closed: number;
 }
 
 /** Options: `--sockets`, `--streams`, `--acks` (the sockets promise acknowledgements and send none). */
@@ -49,13 +52,14 @@ export async function runReaders(directory: string, args: readonly string[]): Pr
   const variables = { DRAMATIS_LOCAL: "1", OPENAI_BASE_URL: model.baseUrl };
   const server = await serve(bundle, site, { variables });
   try {
-    const { opened, turn, after } = await measure(server, counts);
+    const { opened, turn, after, closed } = await measure(server, counts);
     const row = (metric: string, value: number) =>
       summarise({ case: "readers", system: "dramatis", metric, unit: "MB" }, [value]);
     return [
       row("growth after opening", opened),
       row("growth during the turn", turn),
       row("growth after the cut", after),
+      row("growth after all connections were closed", closed),
     ];
   } finally {
     await server.stop();
@@ -122,12 +126,14 @@ async function measure(
   const waited = Date.now() - startedAt;
   const drained = await Promise.all(idle.map((connection) => connection.drain(10_000, turnId)));
   for (const connection of idle) connection.close();
+  await pause(CLOSED_MS);
+  const closed = Math.round((rssOf(pid) - before) / MB);
   const bySocket = drained.slice(0, sockets);
   const byStream = drained.slice(sockets);
   const codes = Object.groupBy(bySocket, ({ closeCode }) => String(closeCode));
   console.log(
     [
-      `the turn took ${took} ms, a stream got ${streamed} characters, the process ends at +${rss} MB`,
+      `the turn took ${took} ms, a stream got ${streamed} characters, the process ends at +${rss} MB, and at +${closed} MB after all connections were closed`,
       `close codes ${JSON.stringify(Object.fromEntries(Object.entries(codes).map(([code, all]) => [code, all?.length])))}`,
       `sockets that got nothing ${bySocket.filter(({ empty }) => empty).length} of ${sockets}`,
       `streams ended ${byStream.filter(({ ended }) => ended).length} of ${streams}`,
@@ -145,7 +151,7 @@ async function measure(
     throw new Error(
       `${uncut} clients that do not read were not cut off. Opened ${opened}, turn ${turn}, after ${after} MB.`,
     );
-  return { opened, turn, after };
+  return { opened, turn, after, closed };
 }
 
 /** Milliseconds in which a socket that holds this much must be cut off, as docs/http.md says, and one more second. */

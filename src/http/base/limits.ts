@@ -1,7 +1,7 @@
 /** The limits that an application sets for its callers, and their defaults. */
 import { z } from "zod";
 import { MAX_ATTACHMENT_BYTES } from "../../attachments/attachment.ts";
-import { MAX_TREE_RUNS, TREE_ROOM } from "../../protocol/run-call.ts";
+import { MAX_ACTIVE_TOKENS, MAX_TREE_RUNS, MAX_WORKING_RUNS } from "../../protocol/run-call.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import { validate } from "../../shared/validation.ts";
 
@@ -85,8 +85,8 @@ const limitsSchema = z.strictObject({
   fanOutWidth: z.int().min(1).max(2_000).exactOptional(),
   runs: z
     .strictObject({
-      active: z.int().min(1).max(1_000).default(TREE_ROOM.runs),
-      tokens: z.int().min(1_000).max(10_000_000).default(TREE_ROOM.tokens),
+      active: z.int().min(1).max(1_000).default(MAX_WORKING_RUNS),
+      tokens: z.int().min(1_000).max(10_000_000).default(MAX_ACTIVE_TOKENS),
       total: z.int().min(1).max(100_000).default(MAX_TREE_RUNS),
     })
     .exactOptional(),
