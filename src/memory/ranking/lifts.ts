@@ -110,16 +110,19 @@ export function liftTimes(
 ): Float64Array {
   const { windows, asksWhen } = query;
   if (windows.length === 0 && !asksWhen) return scores;
-  const within = candidates.places.map((place) => {
-    const time = columns.time[place] ?? 0;
-    return windows.some(({ from, until }) => time >= from && time < until);
-  });
-  const share = within.filter(Boolean).length / within.length;
-  const lift = 1 + (factor - 1) * (1 - share);
+  const within = new Uint8Array(scores.length);
+  let count = 0;
+  for (let index = 0; index < scores.length; index++) {
+    const time = columns.time[candidates.places[index] ?? NONE] ?? 0;
+    if (!windows.some(({ from, until }) => time >= from && time < until)) continue;
+    within[index] = 1;
+    count += 1;
+  }
+  const lift = 1 + (factor - 1) * (1 - count / scores.length);
   return scores.map((score, index) => {
     const place = candidates.places[index] ?? NONE;
     const answersWhen = asksWhen && ((columns.flags[place] ?? 0) & MENTIONS_TIME) !== 0;
-    return score * (within[index] ? lift : 1) * (answersWhen ? WHEN_FACTOR : 1);
+    return score * (within[index] === 1 ? lift : 1) * (answersWhen ? WHEN_FACTOR : 1);
   });
 }
 
