@@ -70,7 +70,10 @@ const ELSEWHERE: Readonly<Record<string, readonly [file: string, title: string][
     ["node/client-connection", "SEND-1: a rejected message can be sent again"],
     ["node/client-store", "CLIENT-4: a snapshot that holds it records it"],
   ],
-  "large-result": [["node/client-tools", "CLIENTTOOL-2"]],
+  "large-result": [
+    ["workers/reported-cases", "LARGE-1 LARGE-2 LARGE-3 ERASE-7 a result of 3 MB: the call succeeds"],
+    ["node/large-results", "LARGE-1 a view is well-formed Unicode, wherever its cuts are"],
+  ],
   "delegate-memory-identity": [
     ["workers/memory-actions", "A58 MEMACT-1 an agent that the input names is ignored"],
     ["workers/memory-recall", "RECALL-1 in the scope `user` the secret of one user is in no recall"],
@@ -95,10 +98,14 @@ const ELSEWHERE: Readonly<Record<string, readonly [file: string, title: string][
     ["node/cron", "02:30 in Berlin fires once at both changes"],
   ],
   "chatty-extraction": [
+    ["node/answers", "its text is the JSON alone, and a bare answer stays as it is"],
     ["node/learn-model", "LEARN-5 changes an offered memory, once, and refuses an invented id"],
   ],
   "fts-syntax-as-text": [["node/full-text", "FTS-1 no query breaks the search"]],
-  "unicode-equality": [["node/full-text", "FTS-1 no query breaks the search"]],
+  "unicode-equality": [
+    ["node/folding", "FOLD-2 the form %s is stable, and one for all canonically equivalent texts"],
+    ["node/same-text", "FOLD-2 %j and %j, by tools, extractions and the API"],
+  ],
   "many-hooks-one-conversation": [
     ["e2e/use-agent", "CLAIM-1 G10 a tool of the page runs in one of two tabs, and both show the answer"],
     ["node/client-connection", "SEND-1: sends what was said before it opened"],

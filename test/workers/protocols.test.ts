@@ -187,7 +187,7 @@ describe("H9 the official OpenAI client: chat completions", () => {
       ["tool", "c1"],
       ["tool", "c0"],
       ["assistant", null],
-      ["tool", "c0"],
+      ["tool", "c0_2"],
       ["user", play.content],
     ]);
     const dangling = { model: "plain", messages: [calling("c0"), said(play.content)] };
@@ -351,7 +351,9 @@ describe("H9 the official OpenAI client: chat completions", () => {
     const masked = ({ message }: Error, sent: typeof results) => message.replaceAll(own(sent), "conv_…");
     expect([stranger.status, masked(stranger, results)]).toEqual([404, masked(unknown, nobody)]);
     const foreign = results.map((result, n) => ({ ...result, tool_call_id: `elsewhere_${n}` }));
-    expect((await failure(client.chat.completions.create(next(foreign)))).param).toBe("messages");
+    expect((await failure(client.chat.completions.create(next(foreign)))).param).toBe(
+      "messages[2].tool_call_id",
+    );
   });
 
   test("the client's own loop over tools comes to its end", async () => {

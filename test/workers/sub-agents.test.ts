@@ -93,7 +93,7 @@ test("E25 SPAWN-1 a sub-agent has the tools of its template only, and any other 
   expect(refused.map((text) => JSON.parse(text))).toEqual(
     ["correlation", "ask_helper_below", "agent_spawn_narrow"].map((name) => ({
       code: "PERMISSION_DENIED",
-      message: `A sub-agent of "narrow" has no tool "${name}". The tools are "decline", "double". Use one of these names exactly, or answer without a tool.`,
+      message: `A sub-agent of "narrow" has no tool "${name}". The tools are "double", "decline". Use one of these names exactly, or answer without a tool.`,
       retriable: false,
     })),
   );
