@@ -17,6 +17,7 @@ import { hasOneExtraction, learningFields } from "./memory/settings.ts";
 import { MAX_MOVES } from "./persona.ts";
 import { refused } from "./persona-forms.ts";
 import { referenceSchema } from "./reference.ts";
+import { workflowTarget } from "./workflow-tool.ts";
 
 /** Maximum timeout of one attempt of a call, in milliseconds. */
 export const MAX_TIMEOUT_MS = 900_000;
@@ -147,12 +148,13 @@ export const retrySchema = z.strictObject({
   backoffMs: z.exactOptional(z.int().min(0).max(MAX_TOOL_BACKOFF_MS)),
 });
 
-/** Describes why a tool's time limit is not allowed: code ends sooner than agents; `null` where it is. */
+/** Describes why a tool's time limit is not allowed: code ends sooner than agents and workflows; `null` where it is. */
 export function timeoutProblem({
   target,
   timeoutMs,
 }: Pick<ToolDefinition, "target" | "timeoutMs">): string | null {
-  if (agentTarget(target) !== undefined || timeoutMs <= MAX_TIMEOUT_MS) return null;
+  const isCode = agentTarget(target) === undefined && workflowTarget(target) === undefined;
+  if (!isCode || timeoutMs <= MAX_TIMEOUT_MS) return null;
   return `Must be ${MAX_TIMEOUT_MS} at most for a tool that runs code.`;
 }
 

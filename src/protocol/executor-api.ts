@@ -5,12 +5,10 @@
  * STATE-2  In tool state `null` means absent: `get` returns it for a missing key, and putting it deletes the key.
  */
 
-import type { Allowance, Amounts } from "../model/spending.ts";
+import type { Allowance } from "../model/spending.ts";
 import type { Result } from "../shared/errors.ts";
 import type { CallContext } from "../shared/identifiers.ts";
 import type { Json, JsonObject } from "../shared/json.ts";
-import type { PinnedWorkflow } from "./pinned-workflow.ts";
-import type { RunOrigin } from "./run-origin.ts";
 import type { PinnedTask } from "./task-definition.ts";
 import type { TaskSummary } from "./task-summary.ts";
 import type { CalledMemory } from "./tool-memory.ts";
@@ -26,8 +24,6 @@ export interface ToolInvocation {
   tool: { library: string; id: string; version: number };
   /** The steps of a task, which run in the place of the tool's code. */
   task?: PinnedTask;
-  /** The run of a workflow, which takes the place of the tool's code. */
-  workflow?: CalledWorkflow;
   input: JsonObject;
   /** The most that the models of the task may use up (LLM-5); absent where no budget limits them. */
   allowance?: Allowance;
@@ -40,20 +36,6 @@ export interface ToolInvocation {
   context: CallContext;
   /** Absent where the agent has no memory. */
   memory?: CalledMemory;
-}
-
-/** The workflow that a call runs. */
-export interface CalledWorkflow {
-  /** `library/id@version`, as the conversation has pinned it. */
-  reference: string;
-  /** The user whom the run belongs to. */
-  startedBy: string;
-  /** The agents that wait for the run: those that called each other, the first one first. */
-  path: string[];
-  /** The call that starts the run. */
-  origin: RunOrigin;
-  /** The workflow of a hook with all that it runs, as the conversation has pinned it. Without it the run resolves the reference when it begins. */
-  pinned?: PinnedWorkflow;
 }
 
 export const TOOL_ERROR_CODES = [
@@ -92,8 +74,6 @@ export interface AttemptResult {
   transient?: true;
   /** The record of a task of steps. */
   task?: TaskSummary;
-  /** The amounts that the run of a workflow has used, as far as they are known; absent for other calls. */
-  spent?: Amounts;
 }
 
 /** An attempt that ended without a result: it comes later, by a handle. */

@@ -6,7 +6,6 @@
  */
 import { z } from "zod";
 import { isJsonWithin, type Json } from "../shared/json.ts";
-import { amountsSchema } from "./budget.ts";
 import {
   type ExecutorReport,
   MAX_OUTPUT_DEPTH,
@@ -39,11 +38,9 @@ const transient = z.exactOptional(z.literal(true));
 // SAFETY: readers take an absent summary and an undefined one alike.
 const task = z.exactOptional(taskSummarySchema.optional().catch(undefined) as z.ZodType<TaskSummary>);
 
-const spent = z.exactOptional(amountsSchema);
-
 export const reportsSchema: z.ZodType<ExecutorReport[]> = z.array(
   z.union([
-    z.strictObject({ operationId, result: resultSchema, transient, task, spent }),
+    z.strictObject({ operationId, result: resultSchema, transient, task }),
     z.strictObject({ operationId, deferred }),
     z.strictObject({ operationId, progress: json }),
   ]),
@@ -52,7 +49,7 @@ export const reportsSchema: z.ZodType<ExecutorReport[]> = z.array(
 const attempt = z.int().min(1);
 
 export const taskResultSchema: z.ZodType<TaskResult> = z.union([
-  z.strictObject({ operationId, attempt, result: resultSchema, transient, task, spent }),
+  z.strictObject({ operationId, attempt, result: resultSchema, transient, task }),
   z.strictObject({ operationId, attempt, deferred }),
 ]);
 

@@ -63,7 +63,10 @@ export const ENTRY_TYPES = [
   "approval.requested",
   "approval.resolved",
   "agent_call.charged",
+  "workflow_run.started",
   "workflow_run.charged",
+  "work.held",
+  "work.released",
 ] as const;
 
 export type EntryType = (typeof ENTRY_TYPES)[number];

@@ -1,8 +1,9 @@
 /**
- * Runs that runs start: the envelopes between the coordinator of a node and that of its sub-workflow, with the schemas for both sides.
+ * Runs that runs and conversations start: the envelopes between the caller and the coordinator of the run, with the schemas for both sides.
+ * The caller is the coordinator of a node with a sub-workflow, or the conversation of a tool call.
  *
- * RUNCALL-1  The id of the run that a node starts derives from the node's operation and its attempt. Only the run with the operation can
- *            start it, however often the envelope arrives.
+ * RUNCALL-1  The id of the run derives from the operation of the caller and its attempt. Only the actor with the operation can start the
+ *            run, however often the envelope arrives.
  */
 import { z } from "zod";
 import type { Amounts } from "../model/spending.ts";
@@ -14,12 +15,14 @@ import type { PinnedWorkflow } from "./pinned-workflow.ts";
 import type { RunOrigin } from "./run-origin.ts";
 import type { RunError } from "./workflow-run.ts";
 
-/** Asks a coordinator to start the sub-workflow of a node. */
+/** Asks a coordinator to start the run of an operation. */
 export const RUN_START = "run.start";
-/** Brings the end of that run to the coordinator that started it. */
+/** Brings the end of that run to the actor that started it. */
 export const RUN_ENDED = "run.ended";
 /** Cancels that run. */
 export const RUN_CANCEL = "run.cancel";
+/** Tells the caller of a run or of an agent that the work waits for a person, or waits no longer. */
+export const WORK_HELD = "work.held";
 /** Brings the end of a run that has a part of a fan-out. Its result is read from that run. */
 export const PART_ENDED = "part.ended";
 /** Brings what the branches of a part have done so far, where the fan-in depends on it. */
@@ -35,7 +38,7 @@ export const MAX_CHILD_OUTPUT_BYTES = 640 * 1024;
 /** Runs below one first run, over all its depths. */
 export const MAX_TREE_RUNS = 10_000;
 
-/** The operation of a node, and its attempt. */
+/** The operation of a node or of a tool call, and its attempt. */
 export interface RunCallAddress {
   operationId: string;
   /** From 1. */
@@ -48,6 +51,8 @@ export type RunStartBody = RunCallAddress;
 /** The body of `run.ended`. */
 export interface RunEndedBody extends RunCallAddress {
   outcome: { output: Json } | { error: RunError };
+  /** The status of a run that did not complete; absent from an older release. */
+  status?: "failed" | "cancelled" | "timed_out";
   /** The amounts that the run has used, with all below it; absent for nothing. */
   spent?: Amounts;
 }
@@ -77,6 +82,14 @@ export const TREE_ROOM: TreeRoom = { runs: MAX_WORKING_RUNS, tokens: MAX_ACTIVE_
 /** The body of `run.cancel`. */
 export interface RunCancelBody extends RunCallAddress {
   reason: string;
+}
+
+/** The body of `work.held`. */
+export interface WorkHeldBody extends RunCallAddress {
+  /** The work, or some work below it, waits for a person. */
+  isHeld: boolean;
+  /** Orders the messages of one sender: the highest number counts. */
+  seq: number;
 }
 
 /** Branches of a part that one transition starts, in their order: one for each item, or so many. */
@@ -146,12 +159,19 @@ const address = {
 
 export const runStartSchema: z.ZodType<RunStartBody> = z.object(address);
 
+export const workHeldSchema: z.ZodType<WorkHeldBody> = z.object({
+  ...address,
+  isHeld: z.boolean(),
+  seq: z.int().min(0),
+});
+
 export const runEndedSchema: z.ZodType<RunEndedBody> = z.object({
   ...address,
   outcome: z.union([
     z.object({ output: z.json() }),
     z.object({ error: z.object({ code: z.string().max(200), message: z.string().max(20_000) }) }),
   ]),
+  status: z.enum(["failed", "cancelled", "timed_out"]).exactOptional(),
   spent: amountsSchema.exactOptional(),
 });
 

@@ -30,6 +30,8 @@ export const RUN_ENTRY_TYPES = [
   "task.completed",
   "task.failed",
   "task.lost",
+  "work.held",
+  "work.released",
   "gate.opened",
   "gate.answered",
   "gate.expired",

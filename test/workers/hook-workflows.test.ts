@@ -5,10 +5,12 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { newConversationId } from "../../src/agents/base/lookup/conversation-id.ts";
 import { durableActor } from "../../src/agents/base/lookup/durable-actors.ts";
 import { newOperationId } from "../../src/agents/base/mailbox/operation-id.ts";
-import { runWorkflow } from "../../src/agents/executor/run-workflow.ts";
+import { HookRuns } from "../../src/agents/conversation/effects/hook-runs.ts";
 import { systemClock } from "../../src/ports/system.ts";
 import type { CoordinatorApi } from "../../src/protocol/coordinator-api.ts";
+import { calledRunId } from "../../src/protocol/ids.ts";
 import type { JournalEntryView } from "../../src/protocol/views.ts";
+import { unwrap } from "../../src/shared/errors.ts";
 import { expectProblem, post as postTo } from "./http-client.ts";
 import { Play } from "./provider.ts";
 import { call, ended, post } from "./run-helpers.ts";
@@ -143,33 +145,34 @@ describe("scenario 09: a context hook that is a workflow", () => {
   });
 });
 
-test("FLOWCALL-1 a start that is repeated with another input finds the run", async () => {
+test("HOOKRUN-1 a start that is repeated with another input finds the run", async () => {
   const play = new Play(script());
   const operation = newOperationId();
+  const runs = new HookRuns({
+    clock: systemClock,
+    run: (tenant, id) => durableActor<CoordinatorApi>(env, { kind: "coordinator", tenant, id }),
+  });
   const caller = { agentId: "agent", conversationId: newConversationId(), turnId: "turn_1" };
-  const run = (more: object) =>
-    runWorkflow(
-      {
-        clock: systemClock,
-        coordinator: (address) => durableActor<CoordinatorApi>(env, address),
-        waitUntil: () => undefined,
-      },
-      {
-        ...{ operationId: operation, attempt: 1, toolCallId: operation, timeoutMs: 30_000 },
-        tool: { library: "hookflows", id: "assembly_works", version: 0 },
-        workflow: {
-          ...{ reference: "hookflows/assembly_works", startedBy: "ada", path: [] },
-          origin: { ...caller, operationId: operation, attempt: 1 },
-        },
-        input: { user_message: play.content, ...more },
-        context: { tenant: ADA.tenant, projectId: "default", ...caller },
-      },
-      new AbortController().signal,
-      () => undefined,
-    );
-  const first = await run({ summary: "Before." });
-  expect(first).toMatchObject({ seed: 7 });
-  expect(await run({ summary: "After." })).toEqual(first);
+  const id = calledRunId(operation, 1);
+  const actor = await durableActor<CoordinatorApi>(env, { kind: "coordinator", tenant: ADA.tenant, id });
+  const start = async (more: object) => {
+    const stop = new AbortController();
+    const called = {
+      ...{ workflow: "hookflows/assembly_works", startedBy: "ada", path: [], projectId: "default" },
+      origin: { ...caller, operationId: operation, attempt: 1 },
+      input: { user_message: play.content, ...more },
+    };
+    const input = { tenant: ADA.tenant, called, timeoutMs: 30_000, given: {} };
+    const started = runs.start(input, stop.signal);
+    const view = await vi.waitFor(async () => unwrap(await actor.finished(ADA, 1_000)), { timeout: 20_000 });
+    runs.end(operation);
+    stop.abort();
+    expect(await started).toBeUndefined();
+    return view;
+  };
+  const first = await start({ summary: "Before." });
+  expect(first).toMatchObject({ status: "completed", output: { seed: 7 } });
+  expect(await start({ summary: "After." })).toEqual(first);
   expect(await play.runs()).toHaveLength(1);
 });
 

@@ -36,10 +36,18 @@ import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
 import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { NewParticipant, Participant } from "../../protocol/participants.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
+import type { RunCallAddress } from "../../protocol/run-call.ts";
 import type { SignalResult, StartedTurn } from "../../protocol/signals.ts";
 import type { PastTurns, PastTurnsApi, PastTurnsRequest } from "../../protocol/tool-memory.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
 import type { TurnView } from "../../protocol/views.ts";
+import type {
+  CalledRun,
+  RunCallerApi,
+  WorkflowError,
+  WorkflowResult,
+  WorkflowResultApi,
+} from "../../protocol/workflow-call.ts";
 import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, type Result } from "../../shared/errors.ts";
 import type { Json } from "../../shared/json.ts";
@@ -62,6 +70,7 @@ import { ConversationParts } from "./parts.ts";
 import type { ConversationClassPorts } from "./ports.ts";
 import { usageView } from "./reads/call-views.ts";
 import { conversationView } from "./reads/views.ts";
+import { calledRun } from "./workflow-calls.ts";
 
 /** Creates the class `Conversation` of an application. */
 export function createConversationClass<Env extends Cloudflare.Env>(
@@ -76,6 +85,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
   TaskResultApi &
   TaskErrorApi &
   AgentResultApi &
+  WorkflowResultApi &
+  RunCallerApi &
   DeferApi {
   const shared = { outflows: createOutflows() };
   return class Conversation
@@ -87,6 +98,8 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       TaskResultApi,
       TaskErrorApi,
       AgentResultApi,
+      WorkflowResultApi,
+      RunCallerApi,
       DeferApi
   {
     static override readonly options = { sendIdentityOnConnect: false };
@@ -106,6 +119,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       stores: () => ports.stores(this.env),
       owner: () => this.ownName(),
       conversation: (tenant, id) => ports.actors(this.env).conversation(tenant, id),
+      run: (tenant, id) => ports.actors(this.env).coordinator(tenant, id),
       mailbox: () => this.mailbox,
       agent: (tenant, id) => ports.actors(this.env).agent(tenant, id),
       location: ports.location,
@@ -325,6 +339,18 @@ export function createConversationClass<Env extends Cloudflare.Env>(
 
     async handleAgentError(failure: AgentError): Promise<Result<null>> {
       return asDone(() => this.#ends.agentError(failure));
+    }
+
+    async handleWorkflowResult(ended: WorkflowResult): Promise<Result<null>> {
+      return asDone(() => this.#ends.workflowResult(ended));
+    }
+
+    async handleWorkflowError(failure: WorkflowError): Promise<Result<null>> {
+      return asDone(() => this.#ends.workflowError(failure));
+    }
+
+    async calledRun(address: RunCallAddress): Promise<Result<CalledRun>> {
+      return asResult(() => calledRun(this.#runtime.state, address));
     }
 
     async deferOperation(request: DeferRequest): Promise<Result<GivenHandle>> {

@@ -41,6 +41,14 @@ export interface OperationResultsPorts {
   turn(n: number): Turn | null;
 }
 
+/** The end of the run of a call. */
+export interface RunEnd {
+  operationId: string;
+  attempt: number;
+  result: ToolResult;
+  spent?: Amounts;
+}
+
 export class OperationResults {
   constructor(private readonly ports: OperationResultsPorts) {}
 
@@ -128,8 +136,8 @@ export class OperationResults {
       await this.ports.shell.commit([{ type: "conversation.tool.deferred", ...address, ...ended.deferred }]);
       return;
     }
-    const { result, spent } = ended;
-    if (status === "cancelled") await this.#noteLate(turn, operation, result, spent);
+    const { result } = ended;
+    if (status === "cancelled") await this.#noteLate(turn, operation, result);
     else if (takesByName(operation, result, turn.recoveries))
       await this.ports.shell.commit([{ type: "conversation.tool.completed", ...address, ...ended }]);
   }
@@ -149,6 +157,26 @@ export class OperationResults {
     const { n, agentId } = turn;
     await this.ports.shell.commit([
       { type: "conversation.agent.ended", turn: n, item, attempt, agentId, outcome, spent },
+    ]);
+  }
+
+  /**
+   * Commits the end of a run that did not come by envelope; changes nothing if the operation does not wait for this attempt any more. Throws
+   * `NOT_FOUND` for an unknown operation. Resolves when the end is durable.
+   */
+  async takeRunEnd({ operationId, attempt, result, spent }: RunEnd): Promise<void> {
+    this.ports.shell.retryUnsaved();
+    const { turn, operation } = operationAt(operationId, (n) => this.ports.turn(n));
+    const { item, status, target } = operation;
+    if (target !== "workflow" || status !== "dispatched" || operation.attempt !== attempt) return;
+    const { n, agentId } = turn;
+    const transient = result.error?.retriable === true || undefined;
+    await this.ports.shell.commit([
+      {
+        type: "conversation.tool.completed",
+        ...{ turn: n, item, attempt, agentId, result },
+        ...defined({ spent, transient }),
+      },
     ]);
   }
 
@@ -205,16 +233,11 @@ export class OperationResults {
   }
 
   /** Commits the success of a `once` operation that was given up as a note to the model, once (OP-6). */
-  async #noteLate(
-    turn: Turn,
-    { item, name, effect }: Operation,
-    result: ToolResult,
-    spent?: Amounts,
-  ): Promise<void> {
+  async #noteLate(turn: Turn, { item, name, effect }: Operation, result: ToolResult): Promise<void> {
     const id = operationId(turn, item);
     if (effect !== "once" || !result.success || this.ports.store.hasLateResult(id)) return;
     const { n, agentId: sessionId } = turn;
-    const late = { turn: n, item, sessionId, operationId: id, name, result, ...defined({ spent }) };
+    const late = { turn: n, item, sessionId, operationId: id, name, result };
     await this.ports.shell.commit([{ type: "conversation.tool.late", ...late }]);
   }
 

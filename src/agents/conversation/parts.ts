@@ -28,6 +28,7 @@ import { ConversationQueries } from "./reads/queries.ts";
 import { ConversationRemoval, type ConversationRemovalPorts } from "./removal.ts";
 import { takeRunInvitations } from "./run-invitations.ts";
 import { type ConversationPorts, ConversationRuntime } from "./runtime.ts";
+import { takeWorkflowCalls } from "./workflow-calls.ts";
 
 /** The ports of the runtime that the parts provide themselves. */
 type Own =
@@ -181,6 +182,10 @@ export class ConversationParts {
     const { keyValue, ids, database } = ports;
     takeLeaseAnswers(mailbox, () => runtime.begin());
     takeLearnedAnswers(mailbox, runtime);
+    takeWorkflowCalls(mailbox, {
+      ...{ begin: () => runtime.begin(), state: () => runtime.state, turn: (n) => runtime.turn(n) },
+      hookRuns: runtime.hookRuns,
+    });
     takeAgentCalls(mailbox, { opening, begin: () => runtime.begin(), turn: (n) => runtime.turn(n) });
     takeRunInvitations(mailbox, {
       ...{ keyValue, ids, runtime },

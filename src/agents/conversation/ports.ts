@@ -30,7 +30,7 @@ type CommonPorts = Pick<
 export interface ConversationClassPorts<Env> extends CommonPorts {
   gateway(env: Env): ModelGateway;
   executor(env: Env): TaskExecutor;
-  actors(env: Env): Pick<ActorLookup, "agent" | "conversation">;
+  actors(env: Env): Pick<ActorLookup, "agent" | "conversation" | "coordinator">;
   /** Returns `null` where there is no directory: then lists contain no conversation. */
   directory(env: Env): Directory | null;
   deadLetters(env: Env): DeadLetterDirectory | null;

@@ -42,6 +42,7 @@ import { Handles } from "./door/handles.ts";
 import { TurnEnds } from "./door/turn-ends.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
 import { type EffectPorts, EffectRunner } from "./effects/effect-runner.ts";
+import type { HookRunPorts, HookRuns } from "./effects/hook-runs.ts";
 import { bringsAgent, invitation } from "./effects/join.ts";
 import type { ModelCallPorts } from "./effects/model-attempt.ts";
 import type { CompactedTurn } from "./effects/model-call.ts";
@@ -60,6 +61,7 @@ export interface ConversationPorts
     ReportPorts,
     OutgoingPorts,
     Pick<AgentPorts, "agent">,
+    Pick<HookRunPorts, "run" | "waitUntil">,
     WakeupPorts {
   database: ActorDatabase;
   keyValue: KeyValue;
@@ -177,6 +179,11 @@ export class ConversationRuntime {
 
   get exists(): boolean {
     return this.#shell.state !== null;
+  }
+
+  /** The runs of hooks that this life of the actor waits for. */
+  get hookRuns(): HookRuns {
+    return this.#effects.hookRuns;
   }
 
   /** Forgets a conversation whose deletion is committed. */

@@ -74,9 +74,9 @@ function outcomeOf(outcome: AgentOutcome): NodeOutcome {
 }
 
 /** Throws `FORBIDDEN` unless an envelope comes from a conversation in which an agent of the run works (AGENTNODE-2). */
-function checkSender(
+export function checkSender(
   { operationId, attempt }: RunCallAddress,
-  { from, to }: Envelope,
+  { from, to }: Pick<Envelope, "from" | "to">,
   { origin }: Pick<RunRecord, "origin">,
 ): void {
   const opened = calledConversationId(operationId, attempt, jurisdictionOf(to.id));

@@ -1,10 +1,12 @@
 /**
- * The envelopes between a run and the runs of its sub-workflows, at both ends.
+ * The envelopes between a run and its caller, at both ends: the run above, or at the end of the run the conversation of a tool call.
  *
  * SUBRUN-4  A start that arrives again begins nothing, and one that arrives after its cancellation begins nothing either. An end counts only if
  *           it comes from the run that the attempt has started, a cancellation only from the run above.
  * PARTRUN-2  The result of a part is read from its run before the end of the part is taken. A part that was to close before it has begun does
  *            not begin, and ends without a branch.
+ * FLOWCALL-1  An attempt of a tool call has one run. Its id derives from the operation and the attempt, and it lies in the jurisdiction of the
+ *             conversation. A start reads the call from its conversation: a call that waits no longer starts no run.
  * SUBRUN-5  A first run admits at most `limits.runs.total` runs below it, whatever their depths. A node whose run is not admitted fails.
  */
 
@@ -13,6 +15,7 @@ import type { Ids } from "../../ports/ids.ts";
 import type { KeyValue } from "../../ports/key-value.ts";
 import type { ActorAddress } from "../../protocol/envelope.ts";
 import { calledRunId, stemOf } from "../../protocol/ids.ts";
+import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import {
   type ChildRun,
   type ChildRunApi,
@@ -34,13 +37,17 @@ import {
   runEndedSchema,
   runRestSchema,
   runStartSchema,
+  WORK_HELD,
+  workHeldSchema,
 } from "../../protocol/run-call.ts";
+import type { CalledRun, RunCallerApi } from "../../protocol/workflow-call.ts";
 import { defined } from "../../shared/defined.ts";
 import { DramatisError, type Result, unwrap } from "../../shared/errors.ts";
 import { isJsonObject } from "../../shared/json.ts";
 import { jurisdictionOf } from "../../shared/location.ts";
 import type { Delivery } from "../base/mailbox/handlers.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
+import { checkSender } from "./agent-nodes.ts";
 import type { RunRecord } from "./core/record.ts";
 import { type RunSignal, undelivered } from "./core/signals.ts";
 import { usedSignals } from "./core/usage.ts";
@@ -53,9 +60,18 @@ export interface ChildRunPorts {
   runtime: RunRuntime;
   /** Finds the actor of another run. */
   run(tenant: string, runId: string): Promise<ChildRunApi>;
+  /** Finds the conversation of a tool call. */
+  conversation(tenant: string, id: string): Promise<RunCallerApi>;
+  /** Returns the workflow of a tool call, with all that it runs. Throws if the workflow does not exist, or must not run here. */
+  pinned(run: ActorAddress, called: CalledRun): Promise<PinnedWorkflow>;
+  /** The bounds of a run of a tool call, as of a run that a principal starts. */
+  bounds: Pick<ChildRun, "width" | "room">;
   /** Returns an input as its workflow takes it. Throws `INVALID_INPUT`. */
-  checked(run: ChildRun): ChildRun["input"];
+  checked(run: Pick<ChildRun, "workflow" | "input">): ChildRun["input"];
 }
+
+/** The data with which a run begins. A run that a conversation starts has no run above. */
+type Found = Omit<ChildRun, "rootRunId"> & Partial<Pick<ChildRun, "rootRunId">>;
 
 /** The key of the mark that a run is not to be started any more. */
 const OVER = "run:over";
@@ -71,7 +87,7 @@ const NOT_WANTED: Result<never> = {
 /** Registers the handlers of starts, ends and cancellations. Each stages its change in the transaction of the receipt. */
 export function takeChildRuns(
   mailbox: Pick<Mailbox, "receives" | "receivesAfter" | "outcomes">,
-  { clock, ids, keyValue, runtime, run, checked }: ChildRunPorts,
+  { clock, ids, keyValue, runtime, run, conversation, pinned, bounds, checked }: ChildRunPorts,
 ): void {
   takeParts(mailbox, { keyValue, runtime, run });
   /** Reports whether the run has begun, or is not to begin any more. */
@@ -79,9 +95,15 @@ export function takeChildRuns(
   mailbox.receivesAfter(
     RUN_START,
     runStartSchema,
-    async (address, { from, to }): Promise<Result<ChildRun>> => {
+    async (address, { from, to }): Promise<Result<Found>> => {
       checkChild(address, from, to);
       if (isBeyond()) return NOT_WANTED;
+      if (from.kind === "conversation") {
+        const called = await (await conversation(from.tenant, from.id)).calledRun(address);
+        return called.ok
+          ? { ok: true, value: { ...called.value, ...bounds, workflow: await pinned(to, called.value) } }
+          : called;
+      }
       const above = await run(from.tenant, from.id);
       const found = await above.childRun(address);
       if (!found.ok) return found;
@@ -106,7 +128,7 @@ export function takeChildRuns(
         input: part === undefined ? checked(child) : child.input,
         startedBy,
         request: "",
-        parent: { runId: from.id, rootRunId, operationId, attempt },
+        ...(rootRunId !== undefined && { parent: { runId: from.id, rootRunId, operationId, attempt } }),
         ...defined({ path, origin, width, room, part: part && placeOf(part) }),
         createdAt: clock.now(),
       };
@@ -140,6 +162,17 @@ export function takeChildRuns(
     afterCommit(() => unit.release());
     return null;
   });
+  mailbox.receives(
+    WORK_HELD,
+    workHeldSchema,
+    ({ seq, isHeld, ...address }, { envelope: { from, to }, afterCommit }) => {
+      checkWorker(address, to, from, runtime.state.record);
+      const unit = runtime.begin();
+      unit.stage(runtime.heldSignals(address, { seq, isHeld }));
+      afterCommit(() => unit.release());
+      return null;
+    },
+  );
   mailbox.receives(
     RUN_CANCEL,
     runCancelSchema,
@@ -209,6 +242,21 @@ function checkChild(
   child: ActorAddress,
 ): void {
   const started = calledRunId(operationId, attempt, jurisdictionOf(above.id));
-  if (above.kind === "coordinator" && child.kind === "coordinator" && child.id === started) return;
-  throw new DramatisError("INVALID_INPUT", "Only a run can start, cancel or end the run of its operation.");
+  const isCaller = above.kind === "coordinator" || above.kind === "conversation";
+  if (isCaller && child.kind === "coordinator" && child.id === started) return;
+  throw new DramatisError(
+    "INVALID_INPUT",
+    "Only a run or a conversation can start, cancel or end the run of its operation.",
+  );
+}
+
+/** Throws unless `worker` is the run or the conversation in which an operation of `above` works. */
+function checkWorker(
+  address: RunCallAddress,
+  above: ActorAddress,
+  worker: ActorAddress,
+  record: RunRecord,
+): void {
+  if (worker.kind === "conversation") checkSender(address, { from: worker, to: above }, record);
+  else checkChild(address, above, worker);
 }

@@ -23,7 +23,7 @@ import type {
   RunView,
   StartRun,
 } from "../../protocol/coordinator-api.ts";
-import type { Envelope } from "../../protocol/envelope.ts";
+import type { ActorAddress, Envelope } from "../../protocol/envelope.ts";
 import type {
   TaskError,
   TaskErrorApi,
@@ -46,6 +46,7 @@ import {
   type RunCallAddress,
 } from "../../protocol/run-call.ts";
 import { readEntrance } from "../../protocol/upgrade-request.ts";
+import type { CalledRun, RunCallerApi } from "../../protocol/workflow-call.ts";
 import type { RunError } from "../../protocol/workflow-run.ts";
 import { defined } from "../../shared/defined.ts";
 import { asDone, asResult, DramatisError, type Result } from "../../shared/errors.ts";
@@ -211,6 +212,9 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
         keyValue: durableStorage(ctx.storage).keyValue,
         runtime: this.#runtime,
         run: (tenant, id) => durableActor<ChildRunApi>(env, { kind: "coordinator", tenant, id }),
+        conversation: (tenant, id) => durableActor<RunCallerApi>(env, { kind: "conversation", tenant, id }),
+        pinned: (to, called) => this.#pinned(to, called),
+        bounds: defined({ width: ports.fanOutWidth, room: treeRoom }),
         checked: ({ workflow, input }) => ports.checkedInput(workflow, input),
       });
     }
@@ -415,6 +419,15 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
 
     override onRequest(): Response {
       return new Response("Not found", { status: 404 });
+    }
+
+    /** Returns the workflow of a tool call. Throws if it may not run here, or asks an agent that waits for it (RUNDOOR-3). */
+    async #pinned({ tenant, id }: ActorAddress, { workflow, path }: CalledRun): Promise<PinnedWorkflow> {
+      this.checkPlace();
+      checkNew(id, ports.location(tenant), "/id");
+      const pinned = await ports.workflow(this.env, tenant, workflow);
+      refuseWaiting(pinned, path);
+      return pinned;
     }
 
     /** Answers a request that was made before. Throws as `checkRepeated`. */

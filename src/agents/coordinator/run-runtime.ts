@@ -274,6 +274,11 @@ export class RunRuntime {
     return [{ type: "run.rested", token: this.#tokenOf(operationId), attempt, rest: { isAtRest, seq } }];
   }
 
+  /** Returns the signals of a message about a wait for a person. Throws as `endSignals` does. */
+  heldSignals({ operationId, attempt }: RunCallAddress, hold: { seq: number; isHeld: boolean }): RunSignal[] {
+    return [{ type: "work.held", token: this.#tokenOf(operationId), attempt, ...hold }];
+  }
+
   /** Returns the signals of the end of a part. Throws as `endSignals` does. */
   partEnd({ operationId, attempt }: RunCallAddress, result: PartResult): RunSignal[] {
     return [{ type: "part.ended", token: this.#tokenOf(operationId), attempt, result }];

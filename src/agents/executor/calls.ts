@@ -3,12 +3,10 @@ import { z } from "zod";
 import { MAX_TIMEOUT_MS } from "../../library/schemas.ts";
 import { ToolError } from "../../library/tool-error.ts";
 import { type ExecutorReport, MAX_OUTPUT_BYTES, type ToolInvocation } from "../../protocol/executor-api.ts";
-import type { PinnedWorkflow } from "../../protocol/pinned-workflow.ts";
 import { identifier } from "../../protocol/requests.ts";
-import { runOriginSchema } from "../../protocol/run-origin.ts";
 import type { PinnedTask } from "../../protocol/task-definition.ts";
 import { calledMemorySchema } from "../../protocol/tool-memory.ts";
-import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
+import { definitionIdSchema } from "../../shared/id-schemas.ts";
 import type { CallContext } from "../../shared/identifiers.ts";
 import { isJsonObject, type JsonObject } from "../../shared/json.ts";
 import { inputIssues, issuesText, validate } from "../../shared/validation.ts";
@@ -56,15 +54,6 @@ const invocationSchema: z.ZodType<ToolInvocation> = z.object({
   toolCallId: z.string(),
   tool: z.object({ library: definitionIdSchema, id: definitionIdSchema, version: z.int().min(0) }),
   task: z.exactOptional(z.custom<PinnedTask>(isPinnedTask, "A task of steps as it was pinned")),
-  workflow: z.exactOptional(
-    z.object({
-      reference: z.string().min(1).max(200),
-      startedBy: identifier,
-      origin: runOriginSchema,
-      path: z.array(agentIdSchema).max(100),
-      pinned: z.exactOptional(z.custom<PinnedWorkflow>(isJsonObject, "A workflow as it was pinned")),
-    }),
-  ),
   input: z.custom<JsonObject>(isJsonObject, "A tool's input is an object"),
   allowance: z.exactOptional(
     z.object({

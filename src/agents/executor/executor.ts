@@ -8,7 +8,6 @@ import type { ToolCodes } from "../../library/deployed-code.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Ids } from "../../ports/ids.ts";
 import { type CallerApi, callerOf } from "../../protocol/caller.ts";
-import type { CoordinatorApi } from "../../protocol/coordinator-api.ts";
 import type { BatchCaller, TaskExecutor } from "../../protocol/executor-api.ts";
 import type { MemoryApi } from "../../protocol/memory.ts";
 import type { PastTurnsApi } from "../../protocol/tool-memory.ts";
@@ -19,7 +18,6 @@ import { readCalls } from "./calls.ts";
 import { deliverResult } from "./deliver.ts";
 import { memoryFor } from "./memory.ts";
 import { runCalls } from "./run-calls.ts";
-import { runWorkflow } from "./run-workflow.ts";
 import type { ActionPorts } from "./steps/run-action.ts";
 import { storedResults } from "./stored-results.ts";
 import { callerToolState } from "./tool-state.ts";
@@ -84,17 +82,6 @@ export function createExecutorClass<Env>({
                   ),
               },
               call,
-            ),
-          runWorkflow: (call, signal, onUsed) =>
-            runWorkflow(
-              {
-                clock,
-                coordinator: (address) => durableActor<CoordinatorApi>(this.env as object, address),
-                waitUntil: (more) => this.ctx.waitUntil(more),
-              },
-              call,
-              signal,
-              onUsed,
             ),
           deliver: ({ operationId, attempt, context }, result) =>
             deliverResult(clock, () => connect(context), { operationId, attempt, ...result }),

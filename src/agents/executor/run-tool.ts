@@ -14,7 +14,6 @@ import { type DeferOptions, Deferred, NOT_DEFERRABLE } from "../../library/defer
 import type { Tool, ToolContext } from "../../library/define.ts";
 import type { ToolCodes } from "../../library/deployed-code.ts";
 import { ToolError } from "../../library/tool-error.ts";
-import type { Amounts } from "../../model/spending.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { withDeadline } from "../../ports/deadline.ts";
 import type { ToolEffect } from "../../protocol/definition-parts.ts";
@@ -57,16 +56,9 @@ export interface ToolPorts extends Omit<ActionPorts, "tools" | "clock"> {
   results?: StoredResults;
   /** The address of the Worker; `undefined` where it is not known. */
   baseUrl: string | undefined;
-  /** Runs the workflow of a call; absent where no call has one. */
-  runWorkflow?(call: WorkflowCall, signal: AbortSignal, onUsed: (spent: Amounts) => void): Promise<Json>;
 }
 
-/** A call that runs a workflow. */
-export type WorkflowCall = ToolInvocation & Required<Pick<ToolInvocation, "workflow">>;
-
 const MAX_MESSAGE_LENGTH = 4_000;
-/** Milliseconds in which a cancelled run says what it has used. A cancelled call ends within a second (BATCH-3). */
-const SETTLE_MS = 700;
 const NO_MESSAGE = "The tool failed without a message.";
 
 /** Receives the reports of a call while it runs, and afterwards. */
@@ -88,18 +80,15 @@ export async function runTool(
   let running = true;
   const given = new Set<unknown>();
   let work: Promise<unknown> | undefined;
-  let spent: Amounts | undefined;
   /** Returns what the call has done beside its result. */
-  const did = () => defined({ task: record?.summary, spent });
+  const did = () => defined({ task: record?.summary });
   const succeeded = async (value: unknown): Promise<ToolResult> => {
     const result = await outputOf(ports, call, value);
     return { tool_call_id: call.toolCallId, success: true, result };
   };
   try {
     const run = async (ended: AbortSignal) => {
-      const { effect, execute } = isWorkflowCall(call)
-        ? runOf(ports, call, (used) => (spent = used))
-        : codeOf(ports, call, record);
+      const { effect, execute } = codeOf(ports, call, record);
       const context: ToolContext = {
         operationId: call.operationId,
         signal: ended,
@@ -130,8 +119,6 @@ export async function runTool(
       return { deferred: { expiresAt: value.expiresAt.getTime() } };
     return { result: await succeeded(value), ...did() };
   } catch (error) {
-    // The run that nobody waits for any more says what it has used (FLOWCALL-5).
-    if (isWorkflowCall(call) && work !== undefined) await settled(clock, work);
     if (!signal.aborted) return { ...failedAttempt(call.toolCallId, error), ...did() };
     if (work !== undefined) onAbandoned(work.then(succeeded));
     const cancelled = new ToolError("The call was cancelled.", { code: "CANCELLED" });
@@ -190,25 +177,6 @@ function errorOf(thrown: unknown): NonNullable<ToolResult["error"]> {
 
 function knownCode(code: unknown): ToolErrorCode {
   return TOOL_ERROR_CODES.find((known) => known === code) ?? "EXECUTION_FAILED";
-}
-
-function isWorkflowCall(call: ToolInvocation): call is WorkflowCall {
-  return call.workflow !== undefined;
-}
-
-/** Waits until a run has ended, at most `SETTLE_MS`. Never rejects. */
-async function settled(clock: Clock, work: Promise<unknown>): Promise<void> {
-  await withDeadline(clock, SETTLE_MS, () => work).catch(() => undefined);
-}
-
-/** Returns the run of a call's workflow. */
-function runOf(
-  { runWorkflow }: ToolPorts,
-  call: WorkflowCall,
-  onUsed: (spent: Amounts) => void,
-): { effect?: ToolEffect; execute: Tool["run"] } {
-  if (runWorkflow === undefined) throw new ToolError("This executor runs no workflows.");
-  return { execute: (_input, { signal }) => runWorkflow(call, signal, onUsed) };
 }
 
 /** Returns what a call runs: the steps of its task, or deployed code. */

@@ -131,7 +131,23 @@ function* valueIssues(definition: WorkflowDefinition): Issues {
   yield* inputSchemaIssues(inputSchema, "/inputSchema", patterns);
   if (contextSchema !== undefined) yield* inputSchemaIssues(contextSchema, "/contextSchema", patterns);
   if (outputSchema !== undefined) yield* readSchema(outputSchema, "/outputSchema", patterns).issues;
+  yield* limitIssues(definition);
   yield* pathIssues(definition);
+}
+
+/** Only an agent that is called has its time limit in the node. */
+function* limitIssues({ nodes }: WorkflowDefinition): Issues {
+  for (const [index, { ref, agent, mode, timeoutMs }] of nodes.entries()) {
+    if (timeoutMs === undefined || (agent !== undefined && mode !== "loop_in")) continue;
+    const instead =
+      agent === undefined
+        ? "Set the time limit in the task or in the sub-workflow"
+        : 'Remove it, or use the mode "delegate"';
+    yield {
+      path: `/nodes/${index}/timeoutMs`,
+      message: `Node "${ref}" calls no agent in a conversation of its own, so it has no time limit of its own. ${instead}.`,
+    };
+  }
 }
 
 function* pathIssues({ nodes, transitions }: WorkflowDefinition): Issues {

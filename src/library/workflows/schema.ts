@@ -12,6 +12,7 @@ import {
 } from "../../protocol/workflow-definition.ts";
 import { agentIdSchema } from "../../shared/id-schemas.ts";
 import { isPlainObject, type JsonObject } from "../../shared/json.ts";
+import { MAX_AGENT_TIMEOUT_MS } from "../agent-tool.ts";
 import { referenceSchema } from "../reference.ts";
 import { nodeFields, type Report, transitionFields, workflowFields } from "./forms.ts";
 import {
@@ -50,6 +51,7 @@ const node = z.strictObject({
   workflow: z.exactOptional(reference),
   agent: z.exactOptional(agentIdSchema),
   mode: z.exactOptional(z.enum(["delegate", "loop_in"])),
+  timeoutMs: z.exactOptional(z.int().min(1).max(MAX_AGENT_TIMEOUT_MS)),
   inputMapping: z.exactOptional(mapping),
   outputMapping: z.exactOptional(mapping),
   resourceBindings: z.exactOptional(z.record(z.string().min(1).max(200), z.string().min(1).max(2_000))),

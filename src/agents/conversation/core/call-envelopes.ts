@@ -1,5 +1,5 @@
 /**
- * The envelopes of calls of agents that a commit owes: derived from the state before it and after it, so that no call, cancellation or
+ * The envelopes of calls of agents and of runs that a commit owes: derived from the state before it and after it, so that no call, cancellation or
  * result can be decided without being sent. Pure.
  *
  * DELEGATE-7  A call whose caller gave it up is stopped, with the calls below it: the turn was stopped or has failed, or the call's
@@ -9,6 +9,9 @@
  *             take no room from others.
  * DELEGATE-9  Who joins the caller's conversation may read those of its open calls, and who leaves may not any more; so it is with all
  *             calls below them. The lists are numbered: whatever arrives when, the newest one holds.
+ * FLOWCALL-3  The run of a call that waits no longer is cancelled: the call was stopped, its time was over, or nobody knows if its start has
+ *             arrived. A cancellation that overtakes the start refuses it.
+ * HELD-2  A conversation that a run or an agent called tells its caller when it begins to wait for a person, and when it no longer does.
  * DELEGATE-8  A conversation that a call opened sends its caller one result, when it ends. What calls below it use up later, it reports
  *             later.
  */
@@ -37,17 +40,34 @@ import {
 import type { ApprovalOutcome } from "../../../protocol/approval.ts";
 import type { NewEnvelope } from "../../../protocol/envelope.ts";
 import { TOOL_ERROR_CODES, type ToolErrorCode } from "../../../protocol/executor-api.ts";
-import { calledConversationId, operationId, turnId } from "../../../protocol/ids.ts";
+import { calledConversationId, calledRunId, operationId, turnId } from "../../../protocol/ids.ts";
+import {
+  RUN_CANCEL,
+  RUN_START,
+  type RunCallAddress,
+  type RunCancelBody,
+  type RunStartBody,
+  WORK_HELD,
+  type WorkHeldBody,
+} from "../../../protocol/run-call.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
+import { jurisdictionOf } from "../../../shared/location.ts";
 import { cut, shorten, shortenToJson } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import { userOf } from "./called-workflow.ts";
 import { correlationOf } from "./correlation.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { CALL_GRACE_MS } from "./limits.ts";
-import { awaitsApproval, isOpen, type Operation } from "./operation.ts";
+import {
+  awaitsApproval,
+  isOpen,
+  isSent,
+  type Operation,
+  OUTCOME_UNKNOWN,
+  waitsForPerson,
+} from "./operation.ts";
 import { pathTo, templateOf } from "./planning/call-guards.ts";
 import { targetInput } from "./planning/tool-call.ts";
 import { answeredBy, shownCall } from "./shown-call.ts";
@@ -83,10 +103,10 @@ export function callEnvelopes(
   for (const turn of touched) {
     const known = before.active.get(turn.n)?.operations;
     for (const operation of turn.operations) {
-      if (operation.agent?.mode !== "delegate") continue;
+      if (!isSent(operation)) continue;
       const earlier = known?.find(({ item }) => item === operation.item);
       if (isUnderWay(operation) && !(isUnderWay(earlier) && earlier?.attempt === operation.attempt))
-        envelopes.push(call(after, turn, operation));
+        envelopes.push(begin(after, turn, operation));
       if (isUnderWay(earlier) && earlier !== undefined && isGivenUp(operation, earlier))
         envelopes.push(cancellation(record, turn, earlier));
     }
@@ -96,11 +116,14 @@ export function callEnvelopes(
       for (const operation of openCalls(turn))
         if (isUnderWay(operation)) envelopes.push(readersEnvelope(after, turn, operation));
   }
-  for (const turn of touched)
-    if (turn.status !== "active" && (before.active.has(turn.n) || turn.n > before.turns))
+  for (const turn of touched) {
+    if (turn.status === "active") envelopes.push(...holdOfTurn(after, before.active.get(turn.n), turn));
+    else if (before.active.has(turn.n) || turn.n > before.turns)
       envelopes.push(...invitationResult(record, turn));
+  }
   const { call: origin } = record;
   if (origin !== undefined) envelopes.push(...askEnvelopes(record, origin, before, { touched, entries }));
+  if (origin !== undefined && after.status === "active") envelopes.push(...holdOf(before, after, origin));
   if (origin !== undefined && after.status !== "active") {
     const ended =
       before.status === "active" ? { outcome: outcomeOf(changed.get(CALL_TURN)), spent: after.spent } : null;
@@ -123,13 +146,47 @@ export function endedCalls(
       const now = turn.operations.find(({ item }) => item === earlier.item);
       return isUnderWay(earlier) && !(isUnderWay(now) && now?.attempt === earlier.attempt);
     });
-    return ended.map((operation) => ({ ...toCalled(record, turn, operation), type: AGENT_CALL }));
+    return ended.map((operation) => ({
+      ...toCalled(record, turn, operation),
+      type: operation.target === "workflow" ? RUN_START : AGENT_CALL,
+    }));
   });
+}
+
+/** Returns the messages of a conversation about its waits for a person, to its caller (HELD-2). */
+function holdOf(before: ConversationState, after: ConversationState, origin: CallOrigin): CallEnvelope[] {
+  const isHeld = ({ active }: ConversationState) =>
+    [...active.values()].some(({ operations }) => operations.some((one) => isHeldFor(origin, one)));
+  return holdMessage(after, origin, isHeld(before), isHeld(after));
+}
+
+/** Returns the message about a turn that a node of a run invited, to the run. */
+function holdOfTurn(after: ConversationState, before: Turn | undefined, turn: Turn): CallEnvelope[] {
+  const { invited, caller } = turn;
+  if (invited === undefined || caller.type !== "workflow") return [];
+  const { runId } = caller;
+  const origin = { ...invited, from: runId, caller: { runId } };
+  const isHeld = (known?: Turn) => known?.operations.some((one) => isHeldFor(origin, one)) ?? false;
+  return holdMessage(after, origin, isHeld(before), isHeld(turn));
+}
+
+function holdMessage(
+  { record, seq }: Owing,
+  origin: Pick<CallOrigin, "operationId" | "attempt" | "from" | "caller">,
+  before: boolean,
+  isHeld: boolean,
+): CallEnvelope[] {
+  return before === isHeld ? [] : [toCaller(record.tenant, origin, WORK_HELD, { isHeld, seq })];
+}
+
+/** Reports whether the caller must be told that an operation waits for a person. An agent learns of requests for approval by `agent.ask`. */
+function isHeldFor({ caller }: Pick<CallOrigin, "caller">, operation: Operation): boolean {
+  return "runId" in caller ? waitsForPerson(operation) : operation.hold?.isHeld === true;
 }
 
 /** Returns the bytes that a call takes in the outbox, at most. */
 export function callBytes(state: Owing, turn: Turn, operation: Operation): number {
-  return utf8Length(JSON.stringify(call(state, turn, operation))) + CALL_OVERHEAD_BYTES;
+  return utf8Length(JSON.stringify(begin(state, turn, operation))) + CALL_OVERHEAD_BYTES;
 }
 
 /** Returns the requests for approval that begin or end with a commit, for the caller (ASK-1). */
@@ -189,9 +246,33 @@ function isUnderWay(operation: Operation | undefined): boolean {
   return operation?.status === "dispatched";
 }
 
-/** Reports whether a call that was under way ended without the word of its agent: it was stopped, or its caller waited no longer. */
-function isGivenUp({ status, result, completedAt = 0 }: Operation, { deadline = 0 }: Operation): boolean {
-  return status === "cancelled" || (result?.error?.code === "TIMEOUT" && completedAt >= deadline);
+/** Reports whether a call that was under way ended without the word of its agent or its run: it was stopped, or its caller waited no longer. */
+function isGivenUp(
+  { status, target, result, completedAt = 0 }: Operation,
+  { deadline = 0 }: Operation,
+): boolean {
+  if (status === "cancelled") return true;
+  const { code, message = "" } = result?.error ?? {};
+  if (target === "workflow" && message.startsWith(OUTCOME_UNKNOWN)) return true;
+  return code === "TIMEOUT" && completedAt >= deadline;
+}
+
+/** Returns the envelope that begins a call. The run of a workflow reads the rest from the conversation. */
+function begin(state: Owing, turn: Turn, operation: Operation): CallEnvelope {
+  if (operation.target !== "workflow") return call(state, turn, operation);
+  return toRun<RunStartBody>(state.record, turn, operation, RUN_START, {});
+}
+
+/** Returns an envelope to the run of a call. */
+function toRun<Body extends RunCallAddress>(
+  record: ConversationIdentity,
+  turn: Turn,
+  operation: Operation,
+  type: string,
+  body: Omit<Body, keyof RunCallAddress>,
+): CallEnvelope {
+  const address = { operationId: operationId(turn, operation.item), attempt: operation.attempt };
+  return { ...toCalled(record, turn, operation), type, body: jsonOf({ ...address, ...body }) };
 }
 
 function call({ record, seq }: Owing, turn: Turn, operation: Operation): CallEnvelope {
@@ -224,6 +305,10 @@ function call({ record, seq }: Owing, turn: Turn, operation: Operation): CallEnv
 function cancellation(record: ConversationIdentity, turn: Turn, operation: Operation): CallEnvelope {
   const { item, attempt } = operation;
   const reason = turn.error && cut(turn.error.message, 500);
+  if (operation.target === "workflow")
+    return toRun<RunCancelBody>(record, turn, operation, RUN_CANCEL, {
+      reason: reason ?? "The call that started it was stopped.",
+    });
   const body: AgentCancelBody = { operationId: operationId(turn, item), attempt, ...defined({ reason }) };
   return { ...toCalled(record, turn, operation), type: AGENT_CANCEL, body: jsonOf(body) };
 }
@@ -251,18 +336,25 @@ export function resultEnvelope(
 function toCaller(
   tenant: string,
   { operationId, attempt, from, caller }: Pick<CallOrigin, "operationId" | "attempt" | "from" | "caller">,
-  type: typeof AGENT_RESULT | typeof AGENT_ASK,
-  content: Omit<AgentResultBody, "operationId" | "attempt"> | Omit<AgentAskBody, "operationId" | "attempt">,
+  type: typeof AGENT_RESULT | typeof AGENT_ASK | typeof WORK_HELD,
+  content:
+    | Omit<AgentResultBody, keyof RunCallAddress>
+    | Omit<AgentAskBody, keyof RunCallAddress>
+    | Omit<WorkHeldBody, keyof RunCallAddress>,
 ): CallEnvelope {
   const to = { kind: "runId" in caller ? "coordinator" : "conversation", tenant, id: from };
   return { to, type, body: jsonOf({ operationId, attempt, ...content }) };
 }
 
 function toCalled(
-  { tenant }: ConversationIdentity,
+  { tenant, id: own }: ConversationIdentity,
   turn: Turn,
-  { item, attempt, agent }: Operation,
+  { item, attempt, agent, target }: Operation,
 ): Pick<CallEnvelope, "to"> {
+  if (target === "workflow") {
+    const runId = calledRunId(operationId(turn, item), attempt, jurisdictionOf(own));
+    return { to: { kind: "coordinator", tenant, id: runId } };
+  }
   const id = calledConversationId(operationId(turn, item), attempt, agent?.jurisdiction);
   return { to: { kind: "conversation", tenant, id } };
 }
@@ -321,7 +413,7 @@ function toolCodeOf(code: string): ToolErrorCode {
   return TOOL_ERROR_CODES.find((one) => one === code) ?? "EXECUTION_FAILED";
 }
 
-function jsonOf(body: AgentCallBody | AgentCancelBody | AgentResultBody | AgentAskBody): Json {
+function jsonOf(body: object): Json {
   // SAFETY: the bodies are plain data.
   return body as unknown as Json;
 }

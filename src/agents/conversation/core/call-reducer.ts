@@ -1,17 +1,21 @@
-/** Applies decisions about calls of other agents. Pure. */
+/** Applies decisions about calls of other agents and of runs. Pure. */
 import { type CallAsk, MAX_ASKS } from "../../../protocol/agent-call.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { toIso } from "../../../shared/time.ts";
+import { runMark } from "./called-workflow.ts";
 import type { AgentDecision } from "./decisions.ts";
 import { askView } from "./frames.ts";
 import type { JournalEntry } from "./journal-entry.ts";
-import { callDeadline, dispatched, type Operation, withAsk } from "./operation.ts";
+import { callDeadline, dispatched, type Operation, withAsk, withHold } from "./operation.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import { blockingOperations, type Turn } from "./turn.ts";
 import { waitForResults } from "./waits.ts";
 
-type CallDecision = Extract<AgentDecision, { type: "DISPATCH_CALLS" | "NOTE_ASK" | "NOTE_ANSWER" }>;
+type CallDecision = Extract<
+  AgentDecision,
+  { type: "DISPATCH_CALLS" | "NOTE_ASK" | "NOTE_ANSWER" | "NOTE_HOLD" }
+>;
 
 export function reduceCall(
   transition: Transition,
@@ -34,9 +38,16 @@ export function reduceCall(
       const { calls } = decision;
       const operations = turn.operations.map((operation) => {
         const call = calls.find(({ item }) => item === operation.item);
-        return call === undefined ? operation : dispatched(operation, call);
+        return call === undefined ? operation : dispatched(operation, call, now);
       });
-      const entries = calls.map(({ item }) => entry("agent_call.started", item));
+      const { record } = transition.state;
+      const entries = turn.operations
+        .filter(({ item }) => calls.some((call) => call.item === item))
+        .map((operation) =>
+          operation.target === "workflow"
+            ? entry("workflow_run.started", operation.item, runMark(record, turn, operation))
+            : entry("agent_call.started", operation.item),
+        );
       return withTurn(transition, { ...turn, operations }, entries);
     }
     case "NOTE_ASK": {
@@ -52,14 +63,24 @@ export function reduceCall(
       // What was asked for is in the entry of the request.
       const { input: _input, modelInput: _model, target: _target, ...answered } = ask;
       const data = { outcome, of: jsonOf(answered) };
-      const wait = waitForResults(blockingOperations(changed));
-      const { waiting: _over, ...goesOn } = changed;
-      const isOver = wait === "tools" || wait === "agents";
-      return withTurn(transition, isOver ? goesOn : changed, [entry("approval.resolved", item, data)]);
+      return withTurn(transition, afterWait(changed), [entry("approval.resolved", item, data)]);
+    }
+    case "NOTE_HOLD": {
+      const { item, seq, isHeld } = decision;
+      const changed = change(item, (operation) => withHold(operation, { seq, isHeld }, now));
+      const type = isHeld ? "work.held" : "work.released";
+      return withTurn(transition, isHeld ? changed : afterWait(changed), [entry(type, item)]);
     }
     default:
       return decision satisfies never;
   }
+}
+
+/** Returns a turn after an answer of a person: it waits no longer if an agent, a run or a tool works for it. */
+function afterWait(turn: Turn): Turn {
+  const wait = waitForResults(blockingOperations(turn));
+  const { waiting: _over, ...goesOn } = turn;
+  return wait === "tools" || wait === "agents" ? goesOn : turn;
 }
 
 function jsonOf(ask: CallAsk): Json {

@@ -288,11 +288,13 @@ export type AgentDecision =
       ask: CallAsk;
       outcome: NonNullable<AgentAskBody["outcome"]>;
     }
-  /** Call agents, each with its part of the budget, and of the calls that its tree may have open. */
+  /** Note that the agent or the run of an operation waits for a person, or waits no longer. */
+  | { type: "NOTE_HOLD"; turn: number; item: number; seq: number; isHeld: boolean }
+  /** Call agents, each with its part of the budget, and of the calls that its tree may have open; start the runs of workflows. */
   | {
       type: "DISPATCH_CALLS";
       turn: number;
-      calls: readonly { item: number; calls: number; budget?: Budget }[];
+      calls: readonly { item: number; calls?: number; budget?: Budget }[];
     }
   /** Wait until `deadline` for the result of a run that the actor no longer follows. */
   | { type: "INTERRUPT_TASK"; turn: number; item: number; deadline: number }

@@ -14,7 +14,7 @@ import { callEnd } from "./call-time.ts";
 import { heartbeatIn } from "./heartbeat.ts";
 import { type Assembly, type Extraction, runningExtractions } from "./hooks.ts";
 import { heldTurns } from "./isolation.ts";
-import type { Operation } from "./operation.ts";
+import { dueAt, type Operation } from "./operation.ts";
 import {
   type ConversationState,
   type RunningCompaction,
@@ -26,9 +26,9 @@ import {
   type CallingTurn,
   joiningOperations,
   type ModelCall,
-  openCalls,
   openOperations,
   runnableOperations,
+  sentCalls,
   type Turn,
 } from "./turn.ts";
 
@@ -142,10 +142,10 @@ export function dueIn(state: ConversationState, now: number, wokeAt: number): nu
     ...openOperations(turn),
     ...(turn.assembly === undefined ? [] : [turn.assembly]),
   ]);
-  const deadlines = [...waiting, ...extractions].map(({ deadline = Number.POSITIVE_INFINITY }) => deadline);
+  const deadlines = [...waiting, ...extractions].map(dueAt);
   for (const turn of state.active.values())
     deadlines.push(
-      ...openCalls(turn).flatMap(({ status, notBefore = now }) => (status === "pending" ? [notBefore] : [])),
+      ...sentCalls(turn).flatMap(({ status, notBefore = now }) => (status === "pending" ? [notBefore] : [])),
     );
   const { call } = state.record;
   if (call !== undefined) deadlines.push(...[...state.active.values()].map((turn) => callEnd(call, turn)));

@@ -261,7 +261,10 @@ function frameOf(
     case "agent_call.completed":
     case "agent_call.failed":
     case "agent_call.charged":
+    case "workflow_run.started":
     case "workflow_run.charged":
+    case "work.held":
+    case "work.released":
     case "context_assembly.started":
     case "context_assembly.completed":
     case "context_assembly.failed":

@@ -13,6 +13,7 @@
  * OP-6  If a `once` call that was cancelled succeeds later all the same, the next cycle sees a note with its result: one,
  *       however often the result comes. So it is with a call that gave out a handle and was given up, while the handle is
  *       valid.
+ * HELD-1  The time of a call of an agent or a run does not count while that work waits for a person. With the answer it begins anew.
  */
 import type { Allowance, Amounts } from "../../../model/spending.ts";
 import type { CallAsk } from "../../../protocol/agent-call.ts";
@@ -27,8 +28,16 @@ import type { JsonObject } from "../../../shared/json.ts";
 import type { Jurisdiction } from "../../../shared/location.ts";
 import { CALL_GRACE_MS } from "./limits.ts";
 
-/** Answers the call: the deployed code of a tool, in the Executor; the client; or another agent. */
-export type OperationTarget = "code" | "client" | "agent";
+/** Answers the call: the deployed code of a tool, in the Executor; the client; another agent; or the run of a workflow. */
+export type OperationTarget = "code" | "client" | "agent" | "workflow";
+
+/** The newest message about a wait for a person, below a call. */
+export interface OperationHold {
+  readonly seq: number;
+  readonly isHeld: boolean;
+  /** The time of the message, in milliseconds since the epoch. */
+  readonly at: number;
+}
 
 /** The agent that an operation calls. */
 export interface CalledAgent {
@@ -57,7 +66,7 @@ export type OperationMode = "sync" | "async";
 
 /**
  * `awaiting_approval`: no attempt runs before a person approves it. `pending`: the attempt runs, or is about to.
- * `dispatched`: the agent's conversation was asked. `interrupted`: the actor died under an attempt that must not run again,
+ * `dispatched`: the agent's conversation or the run was asked. `interrupted`: the actor died under an attempt that must not run again,
  * and its executor may still deliver the result. `deferred`: the tool has ended, and the result comes by a handle. `completed` and `failed`: there is a result. `cancelled`: the turn ended
  * before there was one, and the result says so.
  */
@@ -103,6 +112,8 @@ export interface Operation extends TaskReservation {
   readonly notBefore?: number;
   /** When the operation fails unless it has a result; absent = never, and once there is a result. */
   readonly deadline?: number;
+  /** Absent before the agent or the run has waited for a person. Meanwhile the deadline does not count (HELD-1). */
+  readonly hold?: OperationHold;
   /** Milliseconds. For a client's tool, counted from the reply that requested the call. */
   readonly timeoutMs: number;
   readonly input: JsonObject;
@@ -144,9 +155,23 @@ export function isOpen({ result }: Pick<Operation, "result">): boolean {
   return result === undefined;
 }
 
+/** Reports whether another actor answers the call by envelope: an agent in a conversation of its own, or a run. */
+export function isSent({ target, agent }: Pick<Operation, "target" | "agent">): boolean {
+  return target === "workflow" || agent?.mode === "delegate";
+}
+
 /** Reports whether the operation waits for a person (APPROVE-1). */
 export function awaitsApproval({ status }: Pick<Operation, "status">): boolean {
   return status === "awaiting_approval";
+}
+
+/** Reports whether the operation, or work below it, waits for a person: for an approval, an answer, or the result of a client. */
+export function waitsForPerson(operation: Operation): boolean {
+  if (!isOpen(operation)) return false;
+  const { target, agent, hold } = operation;
+  return (
+    awaitsApproval(operation) || agent?.asks !== undefined || hold?.isHeld === true || target === "client"
+  );
 }
 
 /** Reports whether the operation has a result that its turn's next cycle gets. */
@@ -154,11 +179,14 @@ export function isDue({ mode, result, delivered }: Operation): boolean {
   return mode === "async" && result !== undefined && delivered === undefined;
 }
 
+/** The beginning of the message of a call that may have taken effect. */
+export const OUTCOME_UNKNOWN = "Outcome unknown";
+
 /** Reports whether the operation ended without its tool's word: it was stopped, its time was over, or its run was lost. */
 export function isGivenUp({ status, result }: Pick<Operation, "status" | "result">): boolean {
   if (status === "cancelled") return true;
   const { code, message = "" } = result?.error ?? {};
-  return code === "TIMEOUT" || message.startsWith("Outcome unknown");
+  return code === "TIMEOUT" || message.startsWith(OUTCOME_UNKNOWN);
 }
 
 /** Reports whether a result by name may settle an operation; `recoveries` counts the crashes under its turn. */
@@ -174,8 +202,15 @@ export function takesByName(
 
 /** Returns the operation with its result, and without what it no longer waits for. */
 export function settled(operation: Operation, result: ToolResult, now: number): Operation {
-  const { notBefore: _notBefore, deadline: _deadline, ...rest } = withoutAsks(reservedAs(operation, {}));
-  return { ...rest, status: statusOf(result), result, completedAt: now };
+  const {
+    notBefore: _notBefore,
+    deadline: _deadline,
+    hold,
+    ...rest
+  } = withoutAsks(reservedAs(operation, {}));
+  const ended =
+    hold === undefined ? {} : { hold: { ...hold, isHeld: false, at: hold.isHeld ? now : hold.at } };
+  return { ...rest, ...ended, status: statusOf(result), result, completedAt: now };
 }
 
 /** Returns an open operation whose result comes by a handle. */
@@ -192,13 +227,14 @@ export function withAsk(operation: Operation, ask: CallAsk): Operation {
   return { ...operation, deadline: latest, agent: { ...agent, asks: [...(agent.asks ?? []), ask] } };
 }
 
-/** Returns an open operation whose agent is called. */
+/** Returns an open operation whose agent is called, or whose run is started. The time of a run begins now. */
 export function dispatched(
   { notBefore: _, ...operation }: Operation,
-  { calls, budget }: Required<Pick<CalledAgent, "calls">> & Pick<CalledAgent, "budget">,
+  { calls = 0, budget }: Pick<CalledAgent, "calls" | "budget">,
+  now: number,
 ): Operation {
   const { agent } = operation;
-  if (agent === undefined) return operation;
+  if (agent === undefined) return { ...operation, status: "dispatched", deadline: now + operation.timeoutMs };
   const { budget: _before, ...called } = agent;
   return { ...operation, status: "dispatched", agent: { ...called, calls, ...defined({ budget }) } };
 }
@@ -217,10 +253,29 @@ export function callDeadline({ timeoutMs }: Pick<Operation, "timeoutMs">, now: n
   return now + timeoutMs + CALL_GRACE_MS;
 }
 
+/** Returns when an open operation fails unless it has a result; infinity if it has no deadline, and while it waits for a person (HELD-1). */
+export function dueAt({ deadline, hold }: Pick<Operation, "deadline" | "hold">): number {
+  return hold?.isHeld === true ? Number.POSITIVE_INFINITY : (deadline ?? Number.POSITIVE_INFINITY);
+}
+
+/** Returns an open call with a message about a wait for a person. At the end of the wait, the time of the call begins anew (HELD-1). */
+export function withHold(
+  operation: Operation,
+  { seq, isHeld }: Omit<OperationHold, "at">,
+  now: number,
+): Operation {
+  const held = { ...operation, hold: { seq, isHeld, at: now } };
+  if (isHeld) return held;
+  return { ...held, deadline: Math.max(operation.deadline ?? 0, callDeadline(operation, now)) };
+}
+
 /** Returns an open operation with its next attempt. */
-export function repeated(operation: Operation, notBefore: number): Operation {
+export function repeated({ hold: _hold, ...operation }: Operation, notBefore: number): Operation {
+  const { deadline, ...rest } = withoutAsks(reservedAs(operation, {}));
   return {
-    ...withoutAsks(reservedAs(operation, {})),
+    ...rest,
+    // The time of a run begins with its start.
+    ...(deadline !== undefined && operation.target !== "workflow" && { deadline }),
     status: "pending",
     attempt: operation.attempt + 1,
     notBefore,

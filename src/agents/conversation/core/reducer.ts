@@ -220,6 +220,7 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
     case "DISPATCH_CALLS":
     case "NOTE_ASK":
     case "NOTE_ANSWER":
+    case "NOTE_HOLD":
       return reduceCall(transition, turn, decision, now);
     case "INTERRUPT_TASK":
     case "DEFER_TASK":

@@ -135,6 +135,17 @@ export interface AgentEnded {
   spent: Amounts;
 }
 
+/** The agent or the run of a call waits for a person, or waits no longer. */
+export interface WorkHeld {
+  type: "conversation.work.held";
+  turn: number;
+  item: number;
+  attempt: number;
+  /** Orders the messages of one agent or run. */
+  seq: number;
+  isHeld: boolean;
+}
+
 /** An agent that was called, or one below it, asks a person to approve a call, or was answered. */
 export interface AgentAsked {
   type: "conversation.agent.asked";
@@ -360,6 +371,7 @@ export type Signal =
   | LateResult
   | AgentEnded
   | AgentAsked
+  | WorkHeld
   | ReadersChanged
   | RunInvited
   | BudgetLeased

@@ -13,7 +13,7 @@ import type { Content } from "../../../shared/content.ts";
 import type { ErrorData } from "../../../shared/errors.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import type { Assembly } from "./hooks.ts";
-import { isDue, isOpen, type Operation } from "./operation.ts";
+import { isDue, isOpen, isSent, type Operation } from "./operation.ts";
 
 /** A turn, active or finished, with its content. */
 export interface Turn {
@@ -347,6 +347,11 @@ export function runnableOperations(turn: Pick<Turn, "operations">): Operation[] 
 /** Returns the open calls of agents that work in conversations of their own. */
 export function openCalls(turn: Pick<Turn, "operations">): Operation[] {
   return openOperations(turn).filter(({ agent }) => agent?.mode === "delegate");
+}
+
+/** Returns the open calls that other actors answer by envelope: of agents that work in conversations of their own, and of runs. */
+export function sentCalls(turn: Pick<Turn, "operations">): Operation[] {
+  return openOperations(turn).filter(isSent);
 }
 
 /** Returns the calls of agents that are to join, and have not. */

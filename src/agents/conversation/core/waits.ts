@@ -4,14 +4,14 @@
  *
  * WAIT-1  An active turn waits for one thing at a time. Of several missing results, the one that comes first in `RESULT_WAITS`
  *         counts, so a turn that runs a tool of its own works, whatever else is missing.
- *         An agent that was called waits for a person while it, or one below it, asks for an approval.
+ *         An agent that was called, or a run, waits for a person while it, or one below it, asks for an approval or an answer.
  * WAIT-2  A turn announces a wait for a person, for its client or for handles once, when it begins: also where another result was missing
  *         before.
  */
 import type { Operation, OperationTarget } from "./operation.ts";
 import { blockingOperations, dueOperations, type Turn } from "./turn.ts";
 
-/** The missing result of an operation: of a tool that runs, of an agent that was called, after a person's approval, of the client, or by a handle. */
+/** The missing result of an operation: of a tool that runs, of an agent that was called or a run, after a person's approval, of the client, or by a handle. */
 export type ResultWait = (typeof RESULT_WAITS)[number];
 
 /** In the order of WAIT-1. */
@@ -43,13 +43,15 @@ const WAITS: Readonly<Record<OperationTarget, ResultWait>> = {
   code: "tools",
   agent: "agents",
   client: "client",
+  workflow: "agents",
 };
 
 /** An operation, as far as its wait depends on it. */
-export type WaitingOperation = Pick<Operation, "target" | "status"> & Partial<Pick<Operation, "agent">>;
+export type WaitingOperation = Pick<Operation, "target" | "status"> &
+  Partial<Pick<Operation, "agent" | "hold">>;
 
-function waitForResult({ target, status, agent }: WaitingOperation): ResultWait {
-  if (status === "awaiting_approval" || agent?.asks?.length) return "person";
+function waitForResult({ target, status, agent, hold }: WaitingOperation): ResultWait {
+  if (status === "awaiting_approval" || agent?.asks?.length || hold?.isHeld) return "person";
   if (status === "deferred") return "handle";
   return WAITS[target];
 }

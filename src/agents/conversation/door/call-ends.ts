@@ -1,12 +1,15 @@
-/** The ends of calls that come by RPC, checked: of tools, from the Executor, and of agents, from actors of an application. */
+/** The ends of calls that come by RPC, checked: of tools, from the Executor, and of agents and workflows, from actors of an application. */
 import { type AgentOutcome, agentAnswerSchema, agentErrorSchema } from "../../../protocol/agent-call.ts";
 import type { TaskResult } from "../../../protocol/executor-api.ts";
 import { taskErrorSchema, taskResultSchema } from "../../../protocol/executor-reports.ts";
+import { workflowErrorSchema, workflowResultSchema } from "../../../protocol/workflow-call.ts";
 import { defined } from "../../../shared/defined.ts";
 import { validate } from "../../../shared/validation.ts";
+import type { RunEnd } from "../operation-results.ts";
 
 export interface CallEndsPorts {
   takeResult(result: TaskResult): Promise<void>;
+  takeRunEnd(ended: RunEnd): Promise<void>;
   takeAgentEnd(address: { operationId: string; attempt: number }, outcome: AgentOutcome): Promise<void>;
 }
 
@@ -21,6 +24,16 @@ export class CallEnds {
   taskError(failure: unknown): Promise<void> {
     const { error, ...address } = validate(taskErrorSchema, failure);
     return this.ports.takeResult({ ...address, result: { tool_call_id: "", success: false, error } });
+  }
+
+  workflowResult(ended: unknown): Promise<void> {
+    const { output, ...address } = validate(workflowResultSchema, ended);
+    return this.ports.takeRunEnd({ ...address, result: { tool_call_id: "", success: true, result: output } });
+  }
+
+  workflowError(failure: unknown): Promise<void> {
+    const { error, ...address } = validate(workflowErrorSchema, failure);
+    return this.ports.takeRunEnd({ ...address, result: { tool_call_id: "", success: false, error } });
   }
 
   agentResult(answer: unknown): Promise<void> {

@@ -12,6 +12,7 @@ import { operationId } from "../../../protocol/ids.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { Json } from "../../../shared/json.ts";
 import { RunningEffects } from "../../base/runtime/running.ts";
+import { hookRunOf } from "../core/called-run.ts";
 import {
   type AssemblyEffect,
   type CompactionEffect,
@@ -22,7 +23,7 @@ import {
   type OperationEffect,
 } from "../core/effects.ts";
 import { hookOperation } from "../core/hooks.ts";
-import { PURE_WINDOW_MS } from "../core/limits.ts";
+import { HOOK_TIMEOUT_MS, PURE_WINDOW_MS } from "../core/limits.ts";
 import type { Operation } from "../core/operation.ts";
 import { hookRunRefusal } from "../core/planning/call-guards.ts";
 import { failure } from "../core/planning/tool-call.ts";
@@ -30,6 +31,7 @@ import type { AttemptFacts, CompactionSignal, EffectSignal } from "../core/signa
 import { type ConversationIdentity, chainOf } from "../core/state.ts";
 import { openOperations, type Turn } from "../core/turn.ts";
 import { assemblyInput, extractionInput } from "./hook-input.ts";
+import { type HookRunPorts, HookRuns } from "./hook-runs.ts";
 import { askToJoin, type JoinPorts } from "./join.ts";
 import type { ModelCallPorts } from "./model-attempt.ts";
 import { type CompactedTurn, performModelCall, performSummary } from "./model-call.ts";
@@ -49,7 +51,11 @@ export interface CompactionPorts {
   report(outcome: CompactionSignal): boolean;
 }
 
-export interface EffectPorts extends ModelCallPorts, Pick<AgentPorts, "agent">, Pick<JoinPorts, "invite"> {
+export interface EffectPorts
+  extends ModelCallPorts,
+    Pick<AgentPorts, "agent">,
+    Pick<JoinPorts, "invite">,
+    Pick<HookRunPorts, "run" | "waitUntil"> {
   executor: TaskExecutor;
   record(): ConversationIdentity;
   /** Returns the window of the session for a turn's model calls. */
@@ -82,7 +88,12 @@ export class EffectRunner {
   /** The measurements so far of the model calls that run, by key. */
   readonly #attempts = new Map<string, () => AttemptFacts>();
 
-  constructor(private readonly ports: EffectPorts) {}
+  readonly hookRuns: HookRuns;
+
+  constructor(private readonly ports: EffectPorts) {
+    const { clock, run, waitUntil } = ports;
+    this.hookRuns = new HookRuns({ clock, ...defined({ run, waitUntil }) });
+  }
 
   /** Starts the effects that do not run. */
   start(effects: readonly Effect[]): void {
@@ -192,6 +203,15 @@ export class EffectRunner {
               await offered(this.ports, record, turn, { operationId: operationId(turn, run.item), signal }),
             );
       const given = { ...told, mark };
+      const { workflow } = hook;
+      if (workflow !== undefined) {
+        const called = hookRunOf(record, turn, run, { workflow, input, mark });
+        const timeoutMs = Math.min(hook.timeoutMs, HOOK_TIMEOUT_MS);
+        const started = { called, timeoutMs, given, tenant: record.tenant, pinned: workflow };
+        const failed = await this.hookRuns.start(started, signal);
+        if (failed !== undefined) report({ ...ended(failed), ...given });
+        return;
+      }
       const batch = new ToolBatch({
         record,
         turn,

@@ -1,23 +1,19 @@
 /** Operations of one turn that run in one call of the Executor: a batch of calls, whose ends become signals. */
 import { taskTarget } from "../../../library/agent-tool.ts";
-import { formatReference, parseReference } from "../../../library/reference.ts";
+import { parseReference } from "../../../library/reference.ts";
 import { fromStored } from "../../../library/stored-tool.ts";
 import type { Mark } from "../../../model/mark.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { PinnedHook, VersionChain } from "../../../protocol/definitions.ts";
 import type { TaskExecutor, ToolInvocation } from "../../../protocol/executor-api.ts";
-import { operationId, turnId } from "../../../protocol/ids.ts";
-import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
+import { operationId } from "../../../protocol/ids.ts";
 import { defined } from "../../../shared/defined.ts";
-import type { DefinitionReference } from "../../../shared/identifiers.ts";
 import type { Json } from "../../../shared/json.ts";
 import { checkBudget } from "../../../shared/json-schema/violations.ts";
 import { type BatchCall, CallBatch, type CallEnd } from "../../base/calls/call-batch.ts";
 import { calledMemory } from "../core/called-memory.ts";
-import { userOf, workflowOf } from "../core/called-workflow.ts";
 import { markOfCall } from "../core/marks.ts";
 import type { Operation } from "../core/operation.ts";
-import { pathTo } from "../core/planning/call-guards.ts";
 import { targetInput } from "../core/planning/tool-call.ts";
 import type { ToolEnded } from "../core/signals.ts";
 import { type ConversationIdentity, callContext, chainOf } from "../core/state.ts";
@@ -84,7 +80,7 @@ export class ToolBatch {
         ...(hook === undefined
           ? { ...invocationOf(chainOf(record, turn.agentId), operation), ...defined({ inlineBytes }) }
           : hookInvocation(hook, operation)),
-        ...defined({ allowance, workflow: calledWorkflow(record, turn, operation, { hook, mark }) }),
+        ...defined({ allowance }),
         ...calledMemory(record, turn, mark),
         timeoutMs,
         context: { ...callContext(record, turn), traceparent: operationTraceparent(turn, item) },
@@ -101,50 +97,17 @@ export class ToolBatch {
   #newSignal({ operationId: id, attempt, end, lost }: CallEnd): ToolEnded {
     const item = this.#items.get(id);
     if (item === undefined) throw new Error(`The batch has no operation "${id}".`);
-    const { n: turn, agentId } = this.input.turn;
+    const { n: turn } = this.input.turn;
     const address = { turn, item, attempt };
     if ("deferred" in end) return { type: "conversation.tool.deferred", ...address, ...end.deferred };
-    const { result, transient, task, spent } = end;
+    const { result, transient, task } = end;
     return {
       type: "conversation.tool.completed",
       ...address,
       result,
-      agentId,
-      ...defined({ transient, task, spent, lost }),
+      ...defined({ transient, task, lost }),
     };
   }
-}
-
-/** Returns the workflow that a call runs, with the user of the run; `undefined` for other calls. Throws where planning should have refused the call. */
-function calledWorkflow(
-  record: ConversationIdentity,
-  turn: Turn,
-  operation: Pick<Operation, "tool" | "reply" | "item" | "attempt">,
-  { hook, mark }: { hook: PinnedHook | undefined; mark: Mark },
-): ToolInvocation["workflow"] {
-  const { agentId } = turn;
-  const pinned = hook?.workflow;
-  const workflow = pinned === undefined ? workflowOf(chainOf(record, agentId), operation) : versionOf(pinned);
-  if (workflow === undefined) return undefined;
-  const startedBy = userOf(record, turn);
-  if (startedBy === undefined) throw new Error("The run of a workflow would belong to nobody.");
-  const { item, attempt } = operation;
-  return {
-    reference: formatReference(parseReference(workflow)),
-    startedBy,
-    ...defined({ pinned }),
-    path: pathTo(record, turn),
-    origin: {
-      ...{ conversationId: record.id, turnId: turnId(turn), agentId },
-      ...{ operationId: operationId(turn, item), attempt },
-      ...calledMemory(record, turn, mark),
-    },
-  };
-}
-
-/** Returns the reference to a pinned workflow. Its version is 0 where the number was not known (REG-5). */
-function versionOf({ library, id, version }: PinnedWorkflow): DefinitionReference {
-  return { library, id, ...(version === 0 ? {} : { version }) };
 }
 
 const NOWHERE: ToolInvocation["tool"] = { library: "", id: "", version: 0 };

@@ -17,6 +17,7 @@ import { Draft, type RunChange } from "./draft.ts";
 import { endRun } from "./end.ts";
 import { closePart, consider, timeOut, timeOutAt } from "./fan-in.ts";
 import { answerGate, closeGates } from "./gates.ts";
+import { takeHold } from "./holds.ts";
 import { LOST_RESULT_MS, MAX_RECOVERIES } from "./limits.ts";
 import { beginPart } from "./own-part.ts";
 import { takePart, takeProgress } from "./parts.ts";
@@ -71,6 +72,9 @@ function apply(draft: Draft, signal: RunSignal): void {
       break;
     case "part.close":
       closePart(draft);
+      break;
+    case "work.held":
+      takeHold(draft, signal);
       break;
     case "run.advance":
     case "run.hold":

@@ -43,6 +43,25 @@ export interface RunRecord {
   readonly createdAt: number;
 }
 
+/** The actor that waits for a run: the run above, or the conversation of a tool call or a hook. */
+export interface RunCaller {
+  readonly kind: "coordinator" | "conversation";
+  readonly id: string;
+  readonly operationId: string;
+  readonly attempt: number;
+}
+
+/** Returns the actor that waits for a run; `undefined` if a principal has started it. */
+export function runCaller({ parent, origin }: Pick<RunRecord, "parent" | "origin">): RunCaller | undefined {
+  if (parent !== undefined) {
+    const { runId: id, operationId, attempt } = parent;
+    return { kind: "coordinator", id, operationId, attempt };
+  }
+  if (origin === undefined) return undefined;
+  const { conversationId: id, operationId, attempt } = origin;
+  return { kind: "conversation", id, operationId, attempt };
+}
+
 /** Returns the error for a run that does not exist, and for one that belongs to others (RUNDOOR-1). */
 export function unknownRun(): DramatisError {
   return new DramatisError(

@@ -10,7 +10,8 @@
  * RUNUSE-3  The end of a sub-workflow brings what it has used, with all below it, to the run above.
  * PARTRUN-1  The run of a part tells the run above its end, and before that only what the fan-in depends on: counts for `mOfN` and
  *            `maxFailures`, the first arrival for a timeout.
- * SUBRUN-3  A run that another one started tells it its end, once. An output that fits into no envelope is a failure there.
+ * SUBRUN-3  A run tells its caller its end, once: the run above, or the conversation of the call. An output that fits into no envelope is a
+ *           failure there.
  */
 import { callMessage } from "../../../library/agent-tool.ts";
 import {
@@ -35,10 +36,13 @@ import {
   RUN_ENDED,
   RUN_REST,
   RUN_START,
+  type RunCallAddress,
   type RunCancelBody,
   type RunEndedBody,
   type RunRestBody,
   type RunStartBody,
+  WORK_HELD,
+  type WorkHeldBody,
 } from "../../../protocol/run-call.ts";
 import {
   AGENT_INVITE,
@@ -54,10 +58,11 @@ import { cut, shortenToJson } from "../../../shared/text.ts";
 import { utf8Length } from "../../../shared/utf8.ts";
 import type { RunChange } from "./draft.ts";
 import { graphOf } from "./graph.ts";
+import { isHeld } from "./holds.ts";
 import { ADDRESSING_BYTES, AGENT_NODE_MS } from "./limits.ts";
 import { childRunId, operationOf } from "./operations.ts";
 import { progressOf } from "./own-part.ts";
-import type { RunRecord } from "./record.ts";
+import { type RunCaller, type RunRecord, runCaller } from "./record.ts";
 import { isOver, type RunState, type Token, type Working } from "./state.ts";
 import { isAtRest } from "./tree-room.ts";
 import { workOf } from "./work.ts";
@@ -91,12 +96,14 @@ export function runEnvelopes(
       envelopes.push(cancellation(record, known, reasonOf(state)));
     if (now !== undefined && !(known !== undefined && isSame)) envelopes.push(start(record, now));
   }
-  if (record.parent === undefined || isOver(before)) return envelopes;
-  if (isOver(state)) envelopes.push(endOf(state, record.parent));
-  else {
-    if (record.part !== undefined) envelopes.push(...progress(before, state, record.parent));
-    envelopes.push(...rest(before, state, record.parent));
-  }
+  const caller = runCaller(record);
+  if (caller === undefined || isOver(before)) return envelopes;
+  if (isOver(state)) return [...envelopes, endOf(state, caller)];
+  if (record.part !== undefined) envelopes.push(...progress(before, state, caller));
+  if (record.parent !== undefined) envelopes.push(...rest(before, state, caller));
+  const isOn = isHeld(state);
+  if (isOn !== isHeld(before))
+    envelopes.push(toCaller<WorkHeldBody>(record, caller, WORK_HELD, { isHeld: isOn, seq: state.seq }));
   return envelopes;
 }
 
@@ -120,33 +127,29 @@ function closings(before: RunState, state: RunState, fanOuts: ReadonlySet<number
 /** The number of the fan-out whose branches a part has. */
 const OWN = 0;
 
-function progress(
-  before: RunState,
-  { record, fanOuts }: RunState,
-  parent: NonNullable<RunRecord["parent"]>,
-): RunEnvelope[] {
+function progress(before: RunState, { record, fanOuts }: RunState, caller: RunCaller): RunEnvelope[] {
   const now = fanOuts.get(OWN);
   const meeting = now ? graphOf(record.workflow.definition).meeting(now.origin, now.group) : null;
   const news = progressOf(before.fanOuts.get(OWN), now, meeting);
-  return news === undefined ? [] : [toParent<PartProgressBody>(record, parent, PART_PROGRESS, news)];
+  return news === undefined ? [] : [toCaller<PartProgressBody>(record, caller, PART_PROGRESS, news)];
 }
 
 /** Returns the report of a rest that begins or ends. */
-function rest(before: RunState, state: RunState, parent: NonNullable<RunRecord["parent"]>): RunEnvelope[] {
+function rest(before: RunState, state: RunState, caller: RunCaller): RunEnvelope[] {
   const now = isAtRest(state);
   if (now === isAtRest(before)) return [];
-  return [toParent<RunRestBody>(state.record, parent, RUN_REST, { isAtRest: now, seq: state.seq })];
+  return [toCaller<RunRestBody>(state.record, caller, RUN_REST, { isAtRest: now, seq: state.seq })];
 }
 
-function toParent<Body extends object>(
+function toCaller<Body extends RunCallAddress>(
   { tenant }: RunRecord,
-  { runId, operationId, attempt }: NonNullable<RunRecord["parent"]>,
+  { kind, id, operationId, attempt }: RunCaller,
   type: string,
-  body: Omit<Body, "operationId" | "attempt">,
+  body: Omit<Body, keyof RunCallAddress>,
 ): RunEnvelope {
   // SAFETY: the bodies are plain data.
   return {
-    to: { kind: "coordinator", tenant, id: runId },
+    to: { kind, tenant, id },
     type,
     body: { operationId, attempt, ...body } as unknown as Json,
   };
@@ -196,7 +199,9 @@ function startedBy(record: RunRecord, token: Token | undefined): Started | undef
 function start(record: RunRecord, started: Started): RunEnvelope {
   if (started.kind !== "agent") return toChild<RunStartBody>(record, started, RUN_START, {});
   const { token, work } = started;
-  const { agent: agentId = "" } = graphOf(record.workflow.definition).node(token.node);
+  const { agent: agentId = "", timeoutMs = AGENT_NODE_MS } = graphOf(record.workflow.definition).node(
+    token.node,
+  );
   const content = cut(shortenToJson(callMessage(work.input), MAX_CALL_BYTES), MAX_CALL_LENGTH);
   const path = [...(record.path ?? [])];
   const inviting = invitingOrigin(record, token.node);
@@ -214,7 +219,7 @@ function start(record: RunRecord, started: Started): RunEnvelope {
     projectIds: [record.projectId],
     readers: [record.startedBy],
     requester: record.startedBy,
-    deadline: token.createdAt + AGENT_NODE_MS,
+    deadline: token.createdAt + timeoutMs,
     correlationId: record.id,
   });
 }
@@ -246,21 +251,22 @@ function reasonOf({ error }: RunState): string {
   return cut(error?.message ?? "Nobody waits for it any more.", 2_000);
 }
 
-function endOf(
-  { record, output = {}, error, spent }: RunState,
-  parent: NonNullable<RunRecord["parent"]>,
-): RunEnvelope {
+function endOf({ record, status, output = {}, error, spent }: RunState, caller: RunCaller): RunEnvelope {
   if (record.part !== undefined && error === undefined)
-    return toParent<PartEndedBody>(record, parent, PART_ENDED, defined({ spent }));
+    return toCaller<PartEndedBody>(record, caller, PART_ENDED, defined({ spent }));
   const isTooLarge = error === undefined && utf8Length(JSON.stringify(output)) > MAX_CHILD_OUTPUT_BYTES;
   const tooLarge = {
     code: "TOO_LARGE",
-    message: `The output of the sub-workflow has more than ${MAX_CHILD_OUTPUT_BYTES} bytes as JSON. Return less, or a reference.`,
+    message: `The output of the run "${record.id}" has more than ${MAX_CHILD_OUTPUT_BYTES} bytes as JSON. Return less, or a reference. The run itself has completed.`,
   };
   const failure = isTooLarge ? tooLarge : error;
   const outcome: RunEndedBody["outcome"] =
     failure === undefined
       ? { output }
       : { error: { code: failure.code, message: cut(failure.message, 20_000) } };
-  return toParent<RunEndedBody>(record, parent, RUN_ENDED, { outcome, ...defined({ spent }) });
+  return toCaller<RunEndedBody>(record, caller, RUN_ENDED, {
+    outcome,
+    ...(status === "failed" || status === "cancelled" || status === "timed_out" ? { status } : {}),
+    ...defined({ spent }),
+  });
 }

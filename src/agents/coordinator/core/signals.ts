@@ -13,6 +13,8 @@ export type RunSignal =
   | { readonly type: "run.advance" }
   /** An attempt of a node's work has ended. */
   | NodeEnded
+  /** The run or the agent of a node waits for a person, or waits no longer. */
+  | WorkHeld
   /** A sub-workflow or an agent reports what it has used, and has not reported before. */
   | { readonly type: "run.used"; readonly spent: Amounts }
   /** The run of a part has completed, or reports how far it is. */
@@ -49,6 +51,14 @@ export interface RunRested {
   readonly token: number;
   readonly attempt: number;
   readonly rest: Rest;
+}
+
+export interface WorkHeld {
+  readonly type: "work.held";
+  readonly token: number;
+  readonly attempt: number;
+  readonly seq: number;
+  readonly isHeld: boolean;
 }
 
 export interface PartEnded {

@@ -191,6 +191,8 @@ export interface Working {
   readonly prompt?: string;
   /** The end of the wait for an answer, in milliseconds since the epoch; absent where it has none. */
   readonly deadline?: number;
+  /** The newest message of the run or the agent about a wait for a person; absent before the first. */
+  readonly hold?: { readonly seq: number; readonly isHeld: boolean };
 }
 
 /** A report of a run that begins or ends its rest. */

@@ -1,5 +1,5 @@
 /**
- * Sending calls of other agents on their way, each with its part of the caller's budget. Pure.
+ * Sending calls of other agents and starts of runs on their way, each call of an agent with its part of the caller's budget. Pure.
  *
  * INHERIT-1  A call gets a part of what the limits of its caller's turn, conversation and persona have left, beside what running model
  *            calls have reserved: an equal one for each call that begins with it, and one more for the caller itself. It is reserved until
@@ -15,7 +15,7 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import type { Operation } from "../operation.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import type { Transition } from "../transition.ts";
-import { openCalls, type Turn } from "../turn.ts";
+import { sentCalls, type Turn } from "../turn.ts";
 import { type Limit, limitsBesideModel } from "./budget.ts";
 import { USUAL_LIMITS } from "./call-guards.ts";
 import { partOfCall } from "./call-tree.ts";
@@ -30,15 +30,20 @@ export function planCalls(
 ): AgentDecision[] {
   const { state } = transition;
   for (const turn of state.active.values()) {
-    const due = openCalls(turn).filter(
+    const due = sentCalls(turn).filter(
       ({ status, notBefore = now }) => status === "pending" && notBefore <= now,
     );
     if (due.length === 0) continue;
     const beyond = room === undefined ? [] : withoutRoom(transition, turn, due, room());
     if (beyond.length > 0) return failed(state, turn, beyond, now);
-    const budget = shareOf(limitsBesideModel(state, turn), due.length + 1);
-    const part = { calls: partOfCall(state, limits ?? USUAL_LIMITS, due.length), ...defined({ budget }) };
-    return [{ type: "DISPATCH_CALLS", turn: turn.n, calls: due.map(({ item }) => ({ item, ...part })) }];
+    const agents = due.filter(({ agent }) => agent !== undefined).length;
+    const budget = shareOf(limitsBesideModel(state, turn), agents + 1);
+    const part =
+      agents === 0
+        ? {}
+        : { calls: partOfCall(state, limits ?? USUAL_LIMITS, agents), ...defined({ budget }) };
+    const calls = due.map(({ item, agent }) => ({ item, ...(agent !== undefined && part) }));
+    return [{ type: "DISPATCH_CALLS", turn: turn.n, calls }];
   }
   return [];
 }
@@ -52,7 +57,8 @@ function withoutRoom(
 ): Operation[] {
   let { envelopes, bytes } = room;
   for (const { type, turn: n = 0, item } of entries) {
-    const caller = type === "agent_call.started" ? state.active.get(n) : undefined;
+    const isSend = type === "agent_call.started" || type === "workflow_run.started";
+    const caller = isSend ? state.active.get(n) : undefined;
     const sent = caller?.operations.find((operation) => operation.item === item);
     if (caller === undefined || sent === undefined) continue;
     envelopes -= 1;
@@ -76,7 +82,7 @@ function failed(
 ): AgentDecision[] {
   const { n, agentId } = turn;
   const message =
-    "Too many messages of this conversation to other agents have not arrived yet, so this call was not sent. Call again later.";
+    "Too many messages of this conversation to other actors have not arrived yet, so this call was not sent. Call again later.";
   const repeats: AgentDecision[] = [];
   const results: { item: number; result: ToolResult }[] = [];
   for (const operation of calls) {

@@ -34,6 +34,7 @@ import { withOrigin } from "./origin.ts";
 import { planJoin, planLeave } from "./participants.ts";
 import { planAbandon, planExpiry, planRecovery } from "./recovery.ts";
 import { chargeLateRun, planClientResult, planStoppedTask, planToolResult } from "./results.ts";
+import { planHeld } from "./run-call.ts";
 import { planRunInvited } from "./run-invitation.ts";
 import { planDrained, planIngest } from "./signal-queue.ts";
 import { planUpdate } from "./update.ts";
@@ -84,6 +85,8 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
     }
     case "conversation.agent.asked":
       return planAgentAsked(state, signal);
+    case "conversation.work.held":
+      return planHeld(state, signal);
     case "conversation.agent.readers":
       return planReaders(state, signal);
     case "conversation.agent.ended":
@@ -132,8 +135,15 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
   }
 }
 
-/** Plans after a result of the Executor: of a tool, or of a hook. */
+/** Plans after a result of the Executor or of a run: of a tool, or of a hook. The use of a run counts also if its result does not (LEDGER-7). */
 function planResult(state: ConversationState, signal: ToolCompleted, input: PlanInput): AgentDecision[] {
+  const planned = planEnd(state, signal, input);
+  const { turn: n, item, agentId, spent } = signal;
+  if (planned.length > 0 || agentId === undefined || spent === undefined) return planned;
+  return chargeLateRun({ n, agentId }, item, spent);
+}
+
+function planEnd(state: ConversationState, signal: ToolCompleted, input: PlanInput): AgentDecision[] {
   const turn = state.active.get(signal.turn);
   if (turn === undefined)
     return extractionOf(state, signal.turn)?.item === signal.item

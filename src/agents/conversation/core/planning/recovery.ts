@@ -15,7 +15,7 @@ import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { extractionOf } from "../hooks.ts";
 import { crashesOf, heldTurns, resumePause } from "../isolation.ts";
 import { LATE_RESULT_MS, MAX_RECOVERIES } from "../limits.ts";
-import { awaitsApproval, type Operation } from "../operation.ts";
+import { awaitsApproval, dueAt, type Operation } from "../operation.ts";
 import type { Abandon } from "../signals.ts";
 import { type ConversationState, chainOf } from "../state.ts";
 import { chargedForHook, reservedByOperation } from "../task-spending.ts";
@@ -27,6 +27,7 @@ import { failTurn } from "./cancel.ts";
 import { expiredDeferral } from "./defer.ts";
 import { interruptAssembly, isAssembling, planExtraction } from "./hooks.ts";
 import { chargeTask, resume } from "./results.ts";
+import { expiredRun } from "./run-call.ts";
 import { failure } from "./tool-call.ts";
 
 /** Resumes the active turns after a crash. What was due at `due` may have begun. */
@@ -104,7 +105,7 @@ function lateResultBy({ replies }: Turn, operation: Operation, now: number): num
 /** Fails the operations whose deadline has passed. */
 export function planExpiry(state: ConversationState, { now }: Pick<PlanInput, "now">): AgentDecision[] {
   return [...state.active.values()].flatMap((turn) => {
-    const late = openOperations(turn).filter(({ deadline = Number.POSITIVE_INFINITY }) => deadline <= now);
+    const late = openOperations(turn).filter((operation) => dueAt(operation) <= now);
     if (late.length === 0) return [];
     const { answers, results } = unapproved(turn, late.filter(awaitsApproval), "expired");
     const others = late.filter((operation) => !awaitsApproval(operation));
@@ -120,6 +121,7 @@ export function planExpiry(state: ConversationState, { now }: Pick<PlanInput, "n
 function expired(operation: Operation) {
   const { status, target, toolCallId, name, timeoutMs } = operation;
   if (target === "agent") return expiredCall(operation);
+  if (target === "workflow") return expiredRun(operation);
   if (status === "deferred") return expiredDeferral(operation);
   if (status === "interrupted") {
     const message = `Outcome unknown: the run of "${name}" was interrupted and it may have taken effect. It was not run again.`;

@@ -48,7 +48,7 @@ export function planToolResult(
   if (turn === undefined) return [];
   const isExpected = (operation: Operation) =>
     operation.item === item &&
-    operation.target === "code" &&
+    (operation.target === "code" || (operation.target === "workflow" && operation.status === "dispatched")) &&
     operation.attempt === attempt &&
     operation.status !== "deferred" &&
     !awaitsApproval(operation);
@@ -85,19 +85,8 @@ export function inlineBytes(state: ConversationState, turn: Turn): number {
   return Math.min(MAX_OUTPUT_BYTES, Math.max(MIN_INLINE_BYTES, Math.floor(room / open)));
 }
 
-/**
- * Plans after the end of a call whose turn was stopped: the journal keeps how far its task came (TASKLOG-2), and what the run of its workflow
- * has used counts (LEDGER-7).
- */
-export function planStoppedTask({
-  turn,
-  item,
-  result,
-  task,
-  spent,
-  agentId,
-}: Omit<ToolCompleted, "type">): AgentDecision[] {
-  if (spent !== undefined && agentId !== undefined) return chargeLateRun({ n: turn, agentId }, item, spent);
+/** Plans after the end of a call whose turn was stopped: the journal keeps how far its task came (TASKLOG-2). */
+export function planStoppedTask({ turn, item, result, task }: Omit<ToolCompleted, "type">): AgentDecision[] {
   if (task === undefined || result.error?.code !== "CANCELLED") return [];
   return [{ type: "NOTE_STOPPED_TASK", turn, item, task }];
 }

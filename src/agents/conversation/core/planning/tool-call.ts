@@ -14,6 +14,7 @@
 
 import { READ_RESULT, readResultTool } from "../../../../attachments/large-result.ts";
 import { agentCall, agentTarget, callMessage, modeProblem } from "../../../../library/agent-tool.ts";
+import { workflowTarget } from "../../../../library/workflow-tool.ts";
 import type { RequestedToolCall } from "../../../../model/reply.ts";
 import type { Gate } from "../../../../policy/gate.ts";
 import { MAX_CALL_BYTES, MAX_CALL_LENGTH } from "../../../../protocol/agent-call.ts";
@@ -130,11 +131,12 @@ export function checkToolCall(
   }
   // Only a call that passed every check is the client's, waits for a person, or runs in the background.
   if (brought !== undefined) return { ...operation, target: "client", deadline: now + operation.timeoutMs };
+  const runs = workflowTarget(definition?.target) !== undefined;
   const isAsync = definition?.async === true && output === undefined && !foreground;
   const mode = isAsync ? ("async" as const) : ("sync" as const);
   const called =
     target === undefined || asked === undefined
-      ? { ...operation, mode }
+      ? { ...operation, mode, ...(runs && { target: "workflow" as const }) }
       : {
           ...operation,
           // Who joins has joined at once (LOOPIN-1).

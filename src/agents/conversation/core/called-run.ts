@@ -1,0 +1,73 @@
+/** The data of the runs that tool calls and hooks start. Pure. */
+import { formatReference, parseReference } from "../../../library/reference.ts";
+import { fromStored } from "../../../library/stored-tool.ts";
+import type { Mark } from "../../../model/mark.ts";
+import type { PinnedHook } from "../../../protocol/definitions.ts";
+import { operationId, turnId } from "../../../protocol/ids.ts";
+import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
+import type { CalledRun } from "../../../protocol/workflow-call.ts";
+import type { DefinitionReference } from "../../../shared/identifiers.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import { checkBudget } from "../../../shared/json-schema/violations.ts";
+import { calledMemory } from "./called-memory.ts";
+import { userOf, workflowOf } from "./called-workflow.ts";
+import type { HookRun } from "./hooks.ts";
+import { markOfCall } from "./marks.ts";
+import type { Operation } from "./operation.ts";
+import { pathTo } from "./planning/call-guards.ts";
+import { targetInput } from "./planning/tool-call.ts";
+import { type ConversationIdentity, chainOf } from "./state.ts";
+import type { Turn } from "./turn.ts";
+
+/** Returns the data of the run of a call; `undefined` for a call that waits for no run. Throws if planning should have refused the call. */
+export function calledRunOf(
+  record: ConversationIdentity,
+  turn: Turn,
+  operation: Operation,
+): CalledRun | undefined {
+  const chain = chainOf(record, turn.agentId);
+  const workflow = workflowOf(chain, operation);
+  if (workflow === undefined || operation.target !== "workflow" || operation.status !== "dispatched")
+    return undefined;
+  const pinned = chain.tools.find(({ definition }) => definition.name === operation.name);
+  const input =
+    pinned === undefined
+      ? operation.input
+      : targetInput(fromStored(pinned.definition), operation.input, checkBudget());
+  return runOf(record, turn, operation, { workflow, input, mark: markOfCall(turn, operation.reply) });
+}
+
+/** Returns the data of the run of a hook. Throws if planning should have refused the hook. */
+export function hookRunOf(
+  record: ConversationIdentity,
+  turn: Turn,
+  run: HookRun,
+  { workflow, ...given }: { workflow: NonNullable<PinnedHook["workflow"]>; input: JsonObject; mark: Mark },
+): CalledRun {
+  return runOf(record, turn, run, { workflow: versionOf(workflow), ...given });
+}
+
+function runOf(
+  record: ConversationIdentity,
+  turn: Turn,
+  { item, attempt }: Pick<Operation, "item" | "attempt">,
+  { workflow, input, mark }: { workflow: DefinitionReference; input: JsonObject; mark: Mark },
+): CalledRun {
+  const startedBy = userOf(record, turn);
+  if (startedBy === undefined) throw new Error("The run of a workflow would belong to nobody.");
+  const { agentId } = turn;
+  return {
+    workflow: formatReference(parseReference(workflow)),
+    ...{ input, startedBy, projectId: record.projectId, path: pathTo(record, turn) },
+    origin: {
+      ...{ conversationId: record.id, turnId: turnId(turn), agentId },
+      ...{ operationId: operationId(turn, item), attempt },
+      ...calledMemory(record, turn, mark),
+    },
+  };
+}
+
+/** Returns the reference to a pinned workflow. Its version is 0 if the number was not known (REG-5). */
+function versionOf({ library, id, version }: PinnedWorkflow): DefinitionReference {
+  return { library, id, ...(version === 0 ? {} : { version }) };
+}

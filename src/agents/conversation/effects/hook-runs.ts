@@ -1,0 +1,150 @@
+/**
+ * The runs of hooks that are workflows. The conversation starts a run by RPC. Its end comes by envelope, as that of a tool call does.
+ *
+ * HOOKRUN-1  An attempt of a hook has one run. A start that is repeated after a crash finds the run, even if the input differs by then.
+ * HOOKRUN-2  The run of an attempt that was stopped, or ran out of time, is cancelled.
+ * HOOKRUN-3  A connection that breaks is opened again after a pause. After `MAX_BREAKS` in a row the attempt fails.
+ */
+import type { Clock } from "../../../ports/clock.ts";
+import { withDeadline } from "../../../ports/deadline.ts";
+import type { CoordinatorApi } from "../../../protocol/coordinator-api.ts";
+import type { ToolResult } from "../../../protocol/executor-api.ts";
+import { calledRunId } from "../../../protocol/ids.ts";
+import type { PinnedWorkflow } from "../../../protocol/pinned-workflow.ts";
+import type { CalledRun } from "../../../protocol/workflow-call.ts";
+import { defined } from "../../../shared/defined.ts";
+import { DramatisError, type Result, unwrap } from "../../../shared/errors.ts";
+import { jurisdictionOf } from "../../../shared/location.ts";
+import type { Principal } from "../../../shared/principal.ts";
+import { refusedRun } from "../core/planning/run-call.ts";
+import { failure } from "../core/planning/tool-call.ts";
+import type { ToolCompleted } from "../core/signals.ts";
+
+/** The requests that a conversation sends to the run of a hook. */
+type HookRunApi = Pick<CoordinatorApi, "start" | "status" | "cancel">;
+
+export interface HookRunPorts {
+  clock: Clock;
+  /** Finds the actor of a run; absent where no hook is a workflow. */
+  run?(tenant: string, id: string): Promise<HookRunApi>;
+  /** Keeps the actor alive for a cancellation; absent where it needs none. */
+  waitUntil?(work: Promise<unknown>): void;
+}
+
+/** The run of an attempt, with the memories that its input names. */
+export interface HookRunInput {
+  tenant: string;
+  called: CalledRun;
+  /** Resolved from the reference when absent. */
+  pinned?: PinnedWorkflow;
+  timeoutMs: number;
+  given: HookGiven;
+}
+
+/** The memories that the input of a hook names, and the mark of the input. */
+export type HookGiven = Pick<ToolCompleted, "told" | "mark">;
+
+/** Connections that may break one after the other. */
+const MAX_BREAKS = 20;
+/** Milliseconds before the first new connection. The pause doubles up to `MAX_PAUSE_MS`. */
+const PAUSE_MS = 100;
+const MAX_PAUSE_MS = 5_000;
+
+interface Waiting {
+  attempt: number;
+  given: HookGiven;
+  hasEnded: boolean;
+}
+
+export class HookRuns {
+  /** The runs that this life of the actor waits for, by operation. */
+  readonly #waiting = new Map<string, Waiting>();
+
+  constructor(private readonly ports: HookRunPorts) {}
+
+  /** Returns what the input of an attempt has; `undefined` unless this life of the actor waits for the run. */
+  givenTo(operationId: string, attempt: number): HookGiven | undefined {
+    const waiting = this.#waiting.get(operationId);
+    return waiting?.attempt === attempt ? waiting.given : undefined;
+  }
+
+  /** Notes that the run of an operation has ended: it needs no cancellation. */
+  end(operationId: string): void {
+    const waiting = this.#waiting.get(operationId);
+    if (waiting !== undefined) waiting.hasEnded = true;
+  }
+
+  /** Starts the run of an attempt and waits until its end has come. Returns why the attempt failed; `undefined` if it ended or was stopped. */
+  async start(input: HookRunInput, signal: AbortSignal): Promise<ToolResult | undefined> {
+    const { clock } = this.ports;
+    const { called, timeoutMs, given } = input;
+    const { operationId, attempt } = called.origin;
+    const waiting: Waiting = { attempt, given, hasEnded: false };
+    this.#waiting.set(operationId, waiting);
+    const ask = this.#connection(input);
+    const begun = ask((run, principal) => this.#begin(run, principal, input));
+    try {
+      return await withDeadline(
+        clock,
+        timeoutMs,
+        () => begun.then(() => new Promise<never>(() => undefined)),
+        {
+          outer: signal,
+        },
+      );
+    } catch (error) {
+      if (waiting.hasEnded) return undefined;
+      if (error instanceof DramatisError) return refusedRun(error);
+      const reason = "The hook that started it was stopped.";
+      const cancelled = begun.then(() => ask((run, principal) => run.cancel(principal, { reason })));
+      // A run that was refused, or has ended meanwhile, needs no cancellation.
+      this.ports.waitUntil?.(cancelled.catch(() => undefined));
+      if (signal.aborted) return undefined;
+      if (!isTimeout(error)) return refusedRun({ code: "UNAVAILABLE", message: String(error) });
+      return failure("", "TIMEOUT", `The workflow of the hook did not end within ${timeoutMs} ms.`, true);
+    } finally {
+      if (this.#waiting.get(operationId) === waiting) this.#waiting.delete(operationId);
+    }
+  }
+
+  /** Starts the run, or finds it (HOOKRUN-1). */
+  async #begin(run: HookRunApi, principal: Principal, { called, pinned }: HookRunInput) {
+    const { workflow, input, projectId, path, origin } = called;
+    const { operationId } = origin;
+    const id = runIdOf(called);
+    const request = {
+      ...{ id, workflow, input, projectId, path, origin, idempotencyKey: operationId },
+      ...defined({ pinned }),
+    };
+    const started = await run.start(principal, request);
+    return started.ok || started.error.code !== "IDEMPOTENCY_CONFLICT" ? started : run.status(principal);
+  }
+
+  /** Returns a function that asks the run's actor again while its connection breaks (HOOKRUN-3). */
+  #connection({ tenant, called }: HookRunInput) {
+    const { run, clock } = this.ports;
+    // The conversation vouches for the subject. It gives the run no role.
+    const principal: Principal = { subject: called.startedBy, tenant, roles: [] };
+    return async <Value>(
+      request: (run: HookRunApi, principal: Principal) => Promise<Result<Value>>,
+    ): Promise<Value> => {
+      if (run === undefined) throw new DramatisError("UNAVAILABLE", "This conversation runs no workflows.");
+      for (let breaks = 1; ; breaks++) {
+        try {
+          return unwrap(await request(await run(tenant, runIdOf(called)), principal));
+        } catch (error) {
+          if (error instanceof DramatisError || breaks > MAX_BREAKS) throw error;
+          await clock.sleep(Math.min(MAX_PAUSE_MS, PAUSE_MS * 2 ** (breaks - 1)));
+        }
+      }
+    };
+  }
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof DOMException && error.name === "TimeoutError";
+}
+
+function runIdOf({ origin: { operationId, attempt, conversationId } }: CalledRun): string {
+  return calledRunId(operationId, attempt, jurisdictionOf(conversationId));
+}

@@ -1,0 +1,170 @@
+/**
+ * The envelopes of runs that tool calls and hooks start, at the conversation.
+ *
+ * FLOWCALL-2  The output of a run is the result of its call. A run that ended otherwise is a failure, with the run's own code in the message.
+ * FLOWCALL-4  A start that the run refused fails the call, with the reason. If nobody knows whether a start has arrived, the outcome of the
+ *             call is unknown, and the run is cancelled.
+ * FLOWCALL-5  The end of a run brings the amounts that the run has used, with all below it. They count once, also if the call has another
+ *             result already.
+ * FLOWCALL-6  An end counts only if it comes from the run that the attempt has started.
+ */
+import { type Amounts, NOTHING } from "../../model/spending.ts";
+import type { ActorAddress } from "../../protocol/envelope.ts";
+import type { ToolResult } from "../../protocol/executor-api.ts";
+import { calledConversationId, calledRunId, resolveId } from "../../protocol/ids.ts";
+import {
+  RUN_ENDED,
+  RUN_START,
+  type RunCallAddress,
+  type RunEndedBody,
+  runEndedSchema,
+  runStartSchema,
+  WORK_HELD,
+  workHeldSchema,
+} from "../../protocol/run-call.ts";
+import type { CalledRun } from "../../protocol/workflow-call.ts";
+import { defined } from "../../shared/defined.ts";
+import { DramatisError, type ErrorData } from "../../shared/errors.ts";
+import { jurisdictionOf } from "../../shared/location.ts";
+import type { DeliveryOutcome } from "../base/mailbox/handlers.ts";
+import { NotNow } from "../base/mailbox/handlers.ts";
+import type { Mailbox } from "../base/mailbox/mailbox.ts";
+import { calledRunOf } from "./core/called-run.ts";
+import { extractionOf } from "./core/hooks.ts";
+import { OUTCOME_UNKNOWN } from "./core/operation.ts";
+import { refusedRun } from "./core/planning/run-call.ts";
+import { failure } from "./core/planning/tool-call.ts";
+import type { Signal } from "./core/signals.ts";
+import type { ConversationState } from "./core/state.ts";
+import type { Turn } from "./core/turn.ts";
+import { operationAt } from "./door/message-checks.ts";
+import type { HookRuns } from "./effects/hook-runs.ts";
+import type { ConversationUnit } from "./runtime.ts";
+
+export interface WorkflowCallPorts {
+  begin(): ConversationUnit;
+  state(): ConversationState;
+  /** Returns a turn, active or over; `null` for an unknown number. */
+  turn(n: number): Turn | null;
+  hookRuns: Pick<HookRuns, "givenTo" | "end">;
+}
+
+/** Registers the handlers of ends and of waits. Each stages its change in the transaction of the receipt. */
+export function takeWorkflowCalls(
+  mailbox: Pick<Mailbox, "receives" | "outcomes">,
+  ports: WorkflowCallPorts,
+): void {
+  const { begin, turn, state } = ports;
+  const stage = (signals: Signal[], afterCommit: DeliveryOutcome["afterCommit"], ended?: string) => {
+    const unit = begin();
+    unit.stage(signals);
+    afterCommit(() => {
+      if (ended !== undefined) ports.hookRuns.end(ended);
+      return unit.release();
+    });
+  };
+  mailbox.receives(RUN_ENDED, runEndedSchema, (ended, { envelope: { from, to }, afterCommit }) => {
+    checkRun(ended, from, to);
+    const result = resultOf(ended, from.id);
+    stage(endSignals(ports, ended, { result, spent: ended.spent }), afterCommit, ended.operationId);
+    return null;
+  });
+  mailbox.receives(WORK_HELD, workHeldSchema, (held, { envelope: { from, to }, afterCommit }) => {
+    const { operationId, attempt, seq, isHeld } = held;
+    if (from.kind === "conversation") checkConversation(held, from, to);
+    else checkRun(held, from, to);
+    const found = resolveId(operationId, "op", turn);
+    if (found === null || !state().active.has(found.turn.n)) return null;
+    const address = { turn: found.turn.n, item: found.item, attempt };
+    stage([{ type: "conversation.work.held", ...address, seq, isHeld }], afterCommit);
+    return null;
+  });
+  mailbox.outcomes(RUN_START, ({ envelope: { body }, outcome, afterCommit }) => {
+    if (outcome.status === "delivered") return;
+    const address = runStartSchema.parse(body);
+    const result = outcome.status === "failed" ? refusedRun(outcome.error) : unknown(outcome.error);
+    stage(endSignals(ports, address, { result }), afterCommit);
+  });
+}
+
+/** Returns the data of the run of an attempt. Throws `NOT_FOUND` if the attempt waits for no run. */
+export function calledRun(
+  { record, active }: ConversationState,
+  { operationId, attempt }: RunCallAddress,
+): CalledRun {
+  const found = resolveId(operationId, "op", (n) => active.get(n) ?? null);
+  const operation = found?.turn.operations.find(({ item }) => item === found.item);
+  const called =
+    found === null || operation?.attempt !== attempt ? undefined : calledRunOf(record, found.turn, operation);
+  if (called !== undefined) return called;
+  throw new DramatisError("NOT_FOUND", "The conversation waits for no run of this attempt.");
+}
+
+/**
+ * Returns the signals of the end of a run: also the note to the model if the run of a stopped call has completed all the same (OP-6). Throws
+ * `NOT_FOUND` for an operation that the conversation does not have, and "not now" before a context hook knows the memories that it was told of.
+ */
+export function endSignals(
+  { state, turn: turnAt, hookRuns }: Pick<WorkflowCallPorts, "state" | "turn" | "hookRuns">,
+  { operationId, attempt }: RunCallAddress,
+  { result, spent = NOTHING }: { result: ToolResult; spent?: Amounts | undefined },
+): Signal[] {
+  const found = resolveId(operationId, "op", turnAt);
+  if (found === null) operationAt(operationId, turnAt);
+  if (found === null) return [];
+  const { turn, item } = found;
+  const { n, agentId } = turn;
+  const address = { turn: n, item, attempt };
+  const operation = turn.operations.find((one) => one.item === item);
+  if (operation?.status === "cancelled" && operation.effect === "once" && result.success) {
+    const { name } = operation;
+    const late = { turn: n, item, sessionId: agentId, operationId, name, result, spent };
+    return [{ type: "conversation.tool.late", ...late }];
+  }
+  const hook = state().active.get(n)?.assembly ?? extractionOf(state(), n);
+  const isHook = hook?.item === item && hook.attempt === attempt && hook.deadline === undefined;
+  const given = isHook ? hookRuns.givenTo(operationId, attempt) : {};
+  if (given === undefined) throw new NotNow("The hook has not begun again after a crash.");
+  const isTransient = result.error?.retriable === true;
+  return [
+    {
+      type: "conversation.tool.completed",
+      ...{ ...address, result, agentId, spent },
+      ...defined({ transient: isTransient || undefined, ...given }),
+    },
+  ];
+}
+
+/** Returns the result of a call from the end of its run (FLOWCALL-2). */
+function resultOf({ outcome, status }: RunEndedBody, runId: string): ToolResult {
+  if ("output" in outcome) return { tool_call_id: "", success: true, result: outcome.output };
+  const { code, message } = outcome.error;
+  const isOver = status ?? "failed";
+  return failure(
+    "",
+    isOver === "timed_out" ? "TIMEOUT" : "EXECUTION_FAILED",
+    `The run "${runId}" of the workflow is ${isOver}: ${code}: ${message}`,
+  );
+}
+
+function unknown({ message }: Pick<ErrorData, "message">): ToolResult {
+  const text = `${OUTCOME_UNKNOWN}: nobody knows whether the run of the workflow has begun, so it was cancelled. ${message}`;
+  return failure("", "EXECUTION_FAILED", text);
+}
+
+/** Throws `FORBIDDEN` unless the run that an attempt has started has sent an envelope (FLOWCALL-6). */
+function checkRun({ operationId, attempt }: RunCallAddress, from: ActorAddress, to: ActorAddress): void {
+  const started = calledRunId(operationId, attempt, jurisdictionOf(to.id));
+  if (from.kind === "coordinator" && from.id === started) return;
+  throw new DramatisError("FORBIDDEN", "Only the run that a call has started may report its end.");
+}
+
+/** Throws `FORBIDDEN` unless the conversation that a call opened has sent an envelope (AGENTCALL-2). */
+function checkConversation(
+  { operationId, attempt }: RunCallAddress,
+  from: ActorAddress,
+  to: ActorAddress,
+): void {
+  if (from.id === calledConversationId(operationId, attempt, jurisdictionOf(to.id))) return;
+  throw new DramatisError("FORBIDDEN", "Only the conversation of a call may report that it waits.");
+}

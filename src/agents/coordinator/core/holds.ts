@@ -1,0 +1,32 @@
+/**
+ * The waits of a run for people, also in the runs and the agents below it. Pure.
+ *
+ * HOLD-1  A run is held while one of its gates is open, or work below it is held. Its caller learns when this begins and when it ends, so
+ *         that time limits above the run do not count this time.
+ * HOLD-2  Of several messages about one piece of work, the message with the highest number counts.
+ */
+import type { Draft } from "./draft.ts";
+import type { WorkHeld } from "./signals.ts";
+import type { RunState } from "./state.ts";
+import { workOf } from "./work.ts";
+
+/** Reports whether a run waits for a person (HOLD-1). */
+export function isHeld({ record, tokens, time }: RunState): boolean {
+  if (time?.isAsked === true) return true;
+  for (const token of tokens.values()) {
+    const { phase } = token;
+    if (phase.kind !== "working") continue;
+    if (phase.hold?.isHeld === true || workOf(record, token)?.kind === "gate") return true;
+  }
+  return false;
+}
+
+/** Takes a message about the work of a token. */
+export function takeHold(draft: Draft, { token: id, attempt, seq, isHeld: isOn }: WorkHeld): void {
+  const token = draft.tokens.get(id);
+  const phase = token?.phase;
+  if (token === undefined || phase?.kind !== "working" || phase.attempt !== attempt) return;
+  if (seq <= (phase.hold?.seq ?? -1)) return;
+  draft.change(id, { phase: { ...phase, hold: { seq, isHeld: isOn } } });
+  draft.note({ type: isOn ? "work.held" : "work.released", token: id, node: token.node });
+}
