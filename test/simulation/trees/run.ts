@@ -1,7 +1,8 @@
 /** Runs one seed of the trees. */
+import { isDeath } from "../mortal-actor.ts";
 import { violationsOf } from "./check.ts";
 import { planTree } from "./plan.ts";
-import { type Defect, isDeath, TreeWorld } from "./world.ts";
+import { type Defect, TreeWorld } from "./world.ts";
 
 /** Returns what is wrong with a tree of calls; an empty list where nothing is. */
 export async function simulateTree(seed: number, defect?: Defect): Promise<string[]> {

@@ -27,6 +27,7 @@ import { defined } from "../../../src/shared/defined.ts";
 import { DramatisError, type ErrorCode } from "../../../src/shared/errors.ts";
 import type { JsonObject } from "../../../src/shared/json.ts";
 import { PIN } from "../../support/records.ts";
+import { isDeath, type MortalLife } from "../mortal-actor.ts";
 import { Random } from "../random.ts";
 import { type Life, TreeActor } from "./actor.ts";
 import { callsIn, type TreePlan, type WorkPlan, worksIn } from "./plan.ts";
@@ -201,7 +202,7 @@ export class TreeWorld {
   }
 
   /** Brings an envelope to its receiver, with the faults of the network. */
-  carry(sender: Life, envelope: Envelope, attempt: Attempt): Promise<Answer> {
+  carry(sender: MortalLife, envelope: Envelope, attempt: Attempt): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     if (!sender.alive) return promise;
     const changed = this.#planted(envelope);
@@ -403,9 +404,4 @@ export class TreeWorld {
     }
     throw new Error("The tree does not come to rest.");
   }
-}
-
-/** Reports whether an error is that of a crash. */
-export function isDeath(error: unknown): boolean {
-  return error instanceof Error && (error.name === "Death" || error.message === "dead");
 }

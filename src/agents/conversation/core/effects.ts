@@ -131,7 +131,8 @@ function isAsking(turn: Turn): boolean {
 }
 
 /**
- * Returns in how many milliseconds the actor must wake; `null` while no turn is active and no compaction runs. Effects are
+ * Returns in how many milliseconds the actor must wake; `null` while no turn is active and no compaction runs, and while all that is active
+ * waits for people without a deadline. Effects are
  * as old as their turn or compaction, or as this life of the actor, which began at `wokeAt` and started them anew.
  */
 export function dueIn(state: ConversationState, now: number, wokeAt: number): number | null {
@@ -157,5 +158,6 @@ export function dueIn(state: ConversationState, now: number, wokeAt: number): nu
     ...extractions.filter(({ deadline }) => deadline === undefined).map(({ startedAt }) => startedAt),
   ];
   const heartbeats = begun.map((at) => heartbeatIn(now - Math.max(at, wokeAt)));
-  return Math.max(0, Math.min(...heartbeats, ...deadlines.map((deadline) => deadline - now)));
+  const due = Math.min(...heartbeats, ...deadlines.map((deadline) => deadline - now));
+  return due === Number.POSITIVE_INFINITY ? null : Math.max(0, due);
 }

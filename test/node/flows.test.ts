@@ -1,0 +1,24 @@
+/** Workflow tools in Node: conversations and runs with their real mailboxes, seeded faults, and a virtual clock that passes days. */
+import { expect, test } from "vitest";
+import { simulateFlows } from "../simulation/flows/run.ts";
+import type { Defect } from "../simulation/flows/world.ts";
+
+const SEEDS = 40;
+
+test("FLOWCALL-1 FLOWCALL-3 FLOWCALL-5 LEDGER-7 HELD-1 HELD-2 HOLD-1 I3 turns that run workflows keep their properties under seeded faults", async () => {
+  const failing: { seed: number; violations: string[] }[] = [];
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    const violations = await simulateFlows(seed);
+    if (violations.length > 0) failing.push({ seed, violations });
+  }
+  expect(failing).toEqual([]);
+}, 120_000);
+
+test.each<Defect>(["cancellations lost", "ends counted twice", "waits not reported"])(
+  "the properties of workflow tools find a planted defect: %s",
+  async (defect) => {
+    for (let seed = 1; seed <= 400; seed++) if ((await simulateFlows(seed, defect)).length > 0) return;
+    expect.unreachable("no seed found it");
+  },
+  120_000,
+);

@@ -1,0 +1,118 @@
+/** The actors of a simulation of workflow tools: conversations, and runs. */
+import { adapterFor } from "../../../src/adapters/formats/lookup.ts";
+import { takeAgentCalls } from "../../../src/agents/conversation/agent-calls.ts";
+import { Opening } from "../../../src/agents/conversation/opening.ts";
+import { outgoing } from "../../../src/agents/conversation/outgoing.ts";
+import { ConversationRuntime } from "../../../src/agents/conversation/runtime.ts";
+import { calledRun, takeWorkflowCalls } from "../../../src/agents/conversation/workflow-calls.ts";
+import { takeAgentAnswers } from "../../../src/agents/coordinator/agent-nodes.ts";
+import { takeChildRuns } from "../../../src/agents/coordinator/child-runs.ts";
+import { beginsWork } from "../../../src/agents/coordinator/core/run-envelopes.ts";
+import { RunRuntime } from "../../../src/agents/coordinator/run-runtime.ts";
+import { allowAll } from "../../../src/policy/gate.ts";
+import type { ChildRunApi } from "../../../src/protocol/run-call.ts";
+import { asDone, asResult } from "../../../src/shared/errors.ts";
+import { type LifePorts, MortalActor, type MortalLife } from "../mortal-actor.ts";
+import { conversationLife } from "../trees/actor.ts";
+import { type FlowWorld, TENANT } from "./world.ts";
+
+export interface ConversationLife extends MortalLife {
+  runtime: ConversationRuntime;
+}
+
+export class ConversationActor extends MortalActor<FlowWorld, ConversationLife> {
+  constructor(world: FlowWorld, id: string) {
+    super(world, { kind: "conversation", tenant: TENANT, id });
+  }
+
+  protected build(life: ConversationLife, { database, keyValue, clock, wakeup }: LifePorts): void {
+    const { world, id } = this;
+    const { ids } = world;
+    const mail = outgoing(() => life.mailbox);
+    const runtime = new ConversationRuntime({
+      ...{ database, keyValue, clock, ids, ...mail },
+      gateway: world.gatewayFor(life, id),
+      adapters: adapterFor,
+      executor: world.executorFor(life),
+      gate: allowAll,
+      armWakeup: wakeup("window").arm,
+      announce: () => [],
+      publish: (frames) => world.ask(this, frames),
+    });
+    const opening = new Opening({
+      ...{ clock, ids, keyValue, runtime },
+      transaction: (body) => database.transaction(body),
+      agent: world.agent,
+      location: () => ({}),
+      send: mail.send,
+      expel: () => undefined,
+    });
+    const own = { begin: () => runtime.begin(), turn: (n: number) => runtime.turn(n) };
+    takeAgentCalls(life.mailbox, { opening, ...own });
+    takeWorkflowCalls(life.mailbox, { ...own, state: () => runtime.state, hookRuns: runtime.hookRuns });
+    Object.assign(life, conversationLife(runtime), { runtime });
+  }
+}
+
+export interface RunLife extends MortalLife {
+  runtime: RunRuntime;
+}
+
+export class RunActor extends MortalActor<FlowWorld, RunLife> {
+  constructor(world: FlowWorld, id: string) {
+    super(world, { kind: "coordinator", tenant: TENANT, id });
+  }
+
+  protected build(life: RunLife, { database, keyValue, clock, wakeup }: LifePorts): void {
+    const { world } = this;
+    const { ids } = world;
+    const runtime = new RunRuntime({
+      ...{ database, keyValue, clock, ids },
+      executor: { run: () => Promise.reject(new Error("No node has code.")) },
+      armWakeup: wakeup("run").arm,
+      send: (envelope) => life.mailbox.send(envelope, { owed: !beginsWork(envelope) }),
+      room: () => life.mailbox.room(),
+      withdraw: ({ to, type }) => life.mailbox.withdraw(to, type),
+      statusChanged: async () => undefined,
+      publish: ({ state }) => world.openGates(this, state),
+    });
+    takeAgentAnswers(life.mailbox, runtime);
+    takeChildRuns(life.mailbox, {
+      ...{ clock, ids, keyValue, runtime },
+      run: async (_tenant, id) => {
+        await world.travel();
+        return doorOf(() => world.run(id).awake());
+      },
+      conversation: async (_tenant, id) => {
+        await world.travel();
+        return {
+          calledRun: (address) =>
+            asResult(() => calledRun(world.conversation(id).awake().runtime.state, address)),
+        };
+      },
+      pinned: async (_to, { workflow }) => world.workflow(workflow),
+      checked: ({ input }) => input,
+    });
+    Object.assign(life, {
+      runtime,
+      jobs: {
+        run: () => {
+          runtime.reconcile();
+          return runtime.exists ? runtime.dueIn : null;
+        },
+      },
+      wake: async () => {
+        if (runtime.exists) await runtime.wake();
+      },
+      whenArmed: () => runtime.whenArmed(),
+    });
+  }
+}
+
+function doorOf(life: () => RunLife): ChildRunApi {
+  return {
+    childRun: (address) => asResult(() => life().runtime.childRun(address)),
+    admitRun: () => asDone(() => life().runtime.admitRun()),
+    partResult: (address) => asResult(() => life().runtime.partResult(address)),
+  };
+}

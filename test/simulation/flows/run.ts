@@ -1,0 +1,206 @@
+/** Runs one seed of the workflow tools, and checks its properties once all is at rest. Each property returns its violations in words. */
+
+import type { Turn } from "../../../src/agents/conversation/core/turn.ts";
+import { isOver, type RunState } from "../../../src/agents/coordinator/core/state.ts";
+import { calledRunId, operationId } from "../../../src/protocol/ids.ts";
+import { isDeath } from "../mortal-actor.ts";
+import { DAY, type FlowCall, type FlowPlan, type FlowsPlan, planFlows } from "./plan.ts";
+import { type Defect, FlowWorld, TOKENS } from "./world.ts";
+
+/** Plays a plan. Returns what is wrong; an empty list if nothing is. */
+export async function playFlows(
+  plan: FlowsPlan,
+  defect?: Defect,
+): Promise<{ world: FlowWorld; violations: string[] }> {
+  const world = new FlowWorld(plan, defect);
+  const log = console.error;
+  // Crashes are reported there, and defects.
+  console.error = (...reported: unknown[]) => {
+    const error = reported.find((one) => one instanceof Error);
+    if (!isDeath(error)) world.log.push(`reported: ${error?.stack ?? reported.join(" ")}`);
+  };
+  try {
+    await world.play();
+    return { world, violations: violationsOf(world) };
+  } catch (error) {
+    return { world, violations: [error instanceof Error ? (error.stack ?? error.message) : String(error)] };
+  } finally {
+    console.error = log;
+  }
+}
+
+/** Returns what is wrong with a seed. */
+export async function simulateFlows(seed: number, defect?: Defect): Promise<string[]> {
+  const { world, violations } = await playFlows(planFlows(seed), defect);
+  for (const actor of [...world.conversations.values(), ...world.runs.values()]) actor.database.close();
+  return violations;
+}
+
+/** Returns the turns of the user's conversation. */
+export function turnsOf({ root }: FlowWorld): Turn[] {
+  const { runtime } = root.awake();
+  return Array.from({ length: runtime.state.turns }, (_, index) => runtime.turn(index + 1)).flatMap(
+    (turn) => turn ?? [],
+  );
+}
+
+/** Returns the states of the runs that have begun. */
+export function statesOf({ runs }: FlowWorld): RunState[] {
+  return [...runs.values()].flatMap((actor) => {
+    const { runtime } = actor.awake();
+    return runtime.exists ? [runtime.state] : [];
+  });
+}
+
+function violationsOf(world: FlowWorld): string[] {
+  const turns = turnsOf(world);
+  const runs = statesOf(world);
+  return [
+    ...world.log,
+    ...rest(world, turns, runs),
+    ...owners(turns, runs),
+    ...survivors(world, turns),
+    ...ledger(world, turns),
+    ...outcomes(world, turns),
+  ];
+}
+
+/** Every turn and every run ends, every call has a result, and every envelope has its outcome. */
+function rest(world: FlowWorld, turns: readonly Turn[], runs: readonly RunState[]): string[] {
+  const actors = [...world.conversations.values(), ...world.runs.values()];
+  return [
+    ...turns.filter(({ status }) => status === "active").map(({ n }) => `turn ${n} is still active`),
+    ...turns.flatMap(({ n, operations }) =>
+      operations
+        .filter(({ result }) => result === undefined)
+        .map(({ item }) => `call ${item} of ${n} is open`),
+    ),
+    ...runs.filter((run) => !isOver(run)).map(({ record }) => `${record.id} goes on`),
+    ...actors
+      .filter(({ keyValue }) => keyValue.list("mailbox:out:", 1).length > 0)
+      .map(({ id }) => `${id} has envelopes under way`),
+    ...[...world.conversations.values()].flatMap(({ id, life }) =>
+      id !== world.root.id && life?.runtime.exists && life.runtime.state.status === "active"
+        ? [`${id} was never closed`]
+        : [],
+    ),
+  ];
+}
+
+/** Each run of a call is that of one attempt. No attempt has two. */
+function owners(turns: readonly Turn[], runs: readonly RunState[]): string[] {
+  const known = new Set(
+    turns.flatMap((turn) =>
+      turn.operations.flatMap(({ item, attempt }) =>
+        Array.from({ length: attempt }, (_, index) => calledRunId(operationId(turn, item), index + 1)),
+      ),
+    ),
+  );
+  return runs.flatMap(({ record }) =>
+    record.parent === undefined && !known.has(record.id) ? [`${record.id} belongs to no call`] : [],
+  );
+}
+
+/** Milliseconds in which a cancellation arrives on a network without faults. */
+const ARRIVAL_MS = 1_000;
+
+/** Without faults no run goes on for a call that waits no longer. */
+function survivors({ plan, runs }: FlowWorld, turns: readonly Turn[]): string[] {
+  if (plan.crashes > 0 || plan.badDeliveries > 0 || plan.resets.length > 0) return [];
+  return turns.flatMap((turn) =>
+    turn.operations.flatMap(({ item, status, attempt, result, completedAt = 0 }) => {
+      if (status !== "cancelled" && result?.error?.code !== "TIMEOUT") return [];
+      const { runtime } = runs.get(calledRunId(operationId(turn, item), attempt))?.awake() ?? {};
+      const end = runtime?.exists ? (runtime.endedAt ?? Number.POSITIVE_INFINITY) : 0;
+      return end > completedAt + ARRIVAL_MS
+        ? [`the run of ${item} worked on for ${end - completedAt} ms`]
+        : [];
+    }),
+  );
+}
+
+/**
+ * The conversation has spent what the providers counted in all runs below it: never less, and no more if nothing was estimated. The agents of a
+ * run that was stopped may report too late.
+ */
+function ledger({ plan, root, requests, crashed }: FlowWorld, turns: readonly Turn[]): string[] {
+  const { spent } = root.awake().runtime.state;
+  const counted = requests.answered * TOKENS;
+  const isStopped = turns.some(({ operations }) =>
+    operations.some(({ status, result }) => status === "cancelled" || result?.error?.code === "TIMEOUT"),
+  );
+  const isExact = crashed === 0 && requests.lost === 0 && plan.resets.length === 0;
+  const isRight = (isExact ? spent.tokens <= counted : true) && (isStopped || spent.tokens >= counted);
+  return isRight
+    ? []
+    : [`the conversation has spent ${spent.tokens} tokens, and the providers counted ${counted}`];
+}
+
+/** Milliseconds of what the network and the models take in a run, at most. */
+const MARGIN_MS = 10_000;
+
+/** The outcome of a flow: the longest time without a person, and that since the last one answered. */
+interface Course {
+  longest: number;
+  since: number;
+  /** It fails for a reason of its own; `maybe` if that is too close to say. */
+  fails: boolean | "maybe";
+}
+
+function courseOf({ steps }: FlowPlan, before = 0): Course {
+  let course: Course = { longest: before, since: before, fails: false };
+  const take = (milliseconds: number) => {
+    const since = course.since + milliseconds;
+    course = { ...course, since, longest: Math.max(course.longest, since) };
+  };
+  for (const step of steps) {
+    if (course.fails === true) return course;
+    if (step.kind === "flow") {
+      const below = courseOf(step.flow, course.since);
+      course = {
+        ...below,
+        longest: Math.max(course.longest, below.longest),
+        fails: below.fails || course.fails,
+      };
+    } else if (step.kind === "gate") {
+      if (step.ms === undefined) return { ...course, fails: true };
+      course = { ...course, since: 0 };
+    } else {
+      const { calls, ms, asks, timeoutMs = DAY } = step;
+      if (calls > 0 && asks !== undefined) course = { ...course, since: 0 };
+      const time = calls * ms;
+      take(Math.min(time, timeoutMs));
+      if (time > timeoutMs + MARGIN_MS) return { ...course, fails: true };
+      if (time + MARGIN_MS > timeoutMs) course = { ...course, fails: "maybe" };
+    }
+  }
+  return course;
+}
+
+/** If nothing fails and nobody stops anything, each call ends as its flow and its time limit say. */
+function outcomes({ plan }: FlowWorld, turns: readonly Turn[]): string[] {
+  if (plan.crashes > 0 || plan.badDeliveries > 0 || plan.stops.length > 0 || plan.resets.length > 0)
+    return [];
+  const planned = new Map(
+    plan.turns.flatMap(({ calls }) => calls).map((call) => [`flow_${call.flow.id}`, call]),
+  );
+  return turns.flatMap(({ operations }) =>
+    operations.flatMap(({ name, result }) => {
+      const call = planned.get(name);
+      const expected = call === undefined ? undefined : expectedOf(call);
+      if (call === undefined || expected === undefined) return [];
+      const found = result?.success ? JSON.stringify(result.result) : (result?.error?.code ?? "");
+      return found === expected
+        ? []
+        : [`${name} gave ${found} and not ${expected}: ${result?.error?.message}`];
+    }),
+  );
+}
+
+/** Returns the result of a call, or the code of its error; `undefined` if it is too close to say. */
+function expectedOf({ flow, timeoutMs = DAY }: FlowCall): string | undefined {
+  const { longest, fails } = courseOf(flow);
+  if (longest > timeoutMs + MARGIN_MS) return fails === false ? "TIMEOUT" : undefined;
+  if (longest + MARGIN_MS > timeoutMs || fails === "maybe") return undefined;
+  return fails ? "EXECUTION_FAILED" : JSON.stringify({ done: `F${flow.id}` });
+}
