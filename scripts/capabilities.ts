@@ -775,6 +775,11 @@ export const CAPABILITIES: readonly Capability[] = [
     missing: "The inbox.",
   },
   {
+    row: "I3",
+    name: "Long work",
+    statement: "A workflow tool, an agent node and a wait for a person last days, across deployments.",
+  },
+  {
     row: "I2",
     name: "Bounded trees",
     statement:

@@ -205,7 +205,7 @@ describe("the run of a hook", () => {
   const called: CalledRun = {
     ...{ workflow: "a/b@1", input: {}, projectId: "p", startedBy: "ada", path: ["guide"], origin },
   };
-  const input = { tenant: "t", called, timeoutMs: 30_000, told: {} };
+  const input = { tenant: "t", called, timeoutMs: 30_000, given: {} };
   // SAFETY: the hook reads nothing of a run that has begun.
   const begun = { ok: true as const, value: {} as RunView };
   const setUp = (start: () => Promise<typeof begun>) => {
@@ -232,7 +232,7 @@ describe("the run of a hook", () => {
     const end = new AbortController();
     const ended = runs.start(input, end.signal);
     await clock.advance(1);
-    expect(runs.toldOf(origin.operationId, 1)).toEqual({});
+    expect(runs.givenTo(origin.operationId, 1)).toEqual({});
     runs.end(origin.operationId);
     end.abort();
     expect(await ended).toBeUndefined();

@@ -173,12 +173,15 @@ describe("FLOWCALL-1 FLOWCALL-2 a tool over a workflow", () => {
     expect(await runIds(conversation, turnId)).toHaveLength(1);
   });
 
-  test("waits while a person answers a gate of its run", async () => {
+  test("I3 HELD-1 waits while a person answers a gate of its run, also across a reset of all actors", async () => {
     const conversation = await createConversation(agent);
     const { play, turnId } = await conversation.play((key) => ({
       replies: [[{ call: "asks", input: { key } }], [{ text: "Sent." }]],
     }));
     const { id, gates } = await runOf(conversation, turnId, ({ status }) => status === "waiting");
+    await vi.waitUntil(async () => (await conversation.view()).status === "waiting", { timeout: 20_000 });
+    await crash();
+    await conversation.view();
     await call("POST", `/${id}/gates/${gates[0]?.operationId}`, 200, { answer: { approved: true } });
     expect(await conversation.ended(turnId)).toMatchObject({ answer: "Sent." });
     expect(resultsIn((await play.requests())[1])).toEqual([{ answer: { approved: true } }]);

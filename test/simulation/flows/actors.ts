@@ -92,6 +92,7 @@ export class RunActor extends MortalActor<FlowWorld, RunLife> {
       },
       pinned: async (_to, { workflow }) => world.workflow(workflow),
       checked: ({ input }) => input,
+      bounds: {},
     });
     Object.assign(life, {
       runtime,
