@@ -20,6 +20,7 @@ import { answeredBy } from "./core/shown-call.ts";
 import type { ApprovalResolved, EffectSignal, Signal } from "./core/signals.ts";
 import { type ConversationState, chainOf } from "./core/state.ts";
 import type { Turn } from "./core/turn.ts";
+import type { RunEnd } from "./door/call-ends.ts";
 import type { Handles } from "./door/handles.ts";
 import { operationAt } from "./door/message-checks.ts";
 
@@ -39,14 +40,6 @@ export interface OperationResultsPorts {
   };
   /** Returns a turn, active or over; `null` for an unknown number. */
   turn(n: number): Turn | null;
-}
-
-/** The end of the run of a call. */
-export interface RunEnd {
-  operationId: string;
-  attempt: number;
-  result: ToolResult;
-  spent?: Amounts;
 }
 
 export class OperationResults {

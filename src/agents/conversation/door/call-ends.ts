@@ -1,11 +1,19 @@
 /** The ends of calls that come by RPC, checked: of tools, from the Executor, and of agents and workflows, from actors of an application. */
+import type { Amounts } from "../../../model/spending.ts";
 import { type AgentOutcome, agentAnswerSchema, agentErrorSchema } from "../../../protocol/agent-call.ts";
-import type { TaskResult } from "../../../protocol/executor-api.ts";
+import type { TaskResult, ToolResult } from "../../../protocol/executor-api.ts";
 import { taskErrorSchema, taskResultSchema } from "../../../protocol/executor-reports.ts";
 import { workflowErrorSchema, workflowResultSchema } from "../../../protocol/workflow-call.ts";
 import { defined } from "../../../shared/defined.ts";
 import { validate } from "../../../shared/validation.ts";
-import type { RunEnd } from "../operation-results.ts";
+
+/** The end of the run of a call. */
+export interface RunEnd {
+  operationId: string;
+  attempt: number;
+  result: ToolResult;
+  spent?: Amounts;
+}
 
 export interface CallEndsPorts {
   takeResult(result: TaskResult): Promise<void>;
