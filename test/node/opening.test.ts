@@ -7,9 +7,10 @@ import { calledConversationId } from "../../src/protocol/ids.ts";
 import type { Attempt } from "../../src/protocol/mailbox-api.ts";
 import { DramatisError } from "../../src/shared/errors.ts";
 import type { JsonObject } from "../../src/shared/json.ts";
+import { isDeath } from "../simulation/mortal-actor.ts";
 import type { Life } from "../simulation/trees/actor.ts";
 import type { CallPlan, TreePlan, WorkPlan } from "../simulation/trees/plan.ts";
-import { isDeath, TENANT, TreeWorld } from "../simulation/trees/world.ts";
+import { TENANT, TreeWorld } from "../simulation/trees/world.ts";
 
 const work = (id: number, agent: string, calls: WorkPlan["calls"] = [], ms = 10): WorkPlan => {
   return { id, agent, secret: `secret-${id}-x`, ms, failures: 0, end: "answer", calls };

@@ -113,7 +113,7 @@ export class RunActor extends MortalActor<FlowWorld, RunLife> {
 function doorOf(life: () => RunLife): ChildRunApi {
   return {
     childRun: (address) => asResult(() => life().runtime.childRun(address)),
-    admitRun: () => asDone(() => life().runtime.admitRun()),
+    admitRun: () => asDone(() => life().runtime.admitRun(10_000)),
     partResult: (address) => asResult(() => life().runtime.partResult(address)),
   };
 }

@@ -27,7 +27,7 @@ import { defined } from "../../../src/shared/defined.ts";
 import { DramatisError, type ErrorCode } from "../../../src/shared/errors.ts";
 import type { JsonObject } from "../../../src/shared/json.ts";
 import { PIN } from "../../support/records.ts";
-import { isDeath, type MortalLife } from "../mortal-actor.ts";
+import { isDeath } from "../mortal-actor.ts";
 import { Random } from "../random.ts";
 import { type Life, TreeActor } from "./actor.ts";
 import { callsIn, type TreePlan, type WorkPlan, worksIn } from "./plan.ts";
@@ -202,7 +202,7 @@ export class TreeWorld {
   }
 
   /** Brings an envelope to its receiver, with the faults of the network. */
-  carry(sender: MortalLife, envelope: Envelope, attempt: Attempt): Promise<Answer> {
+  carry(sender: Life, envelope: Envelope, attempt: Attempt): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
     if (!sender.alive) return promise;
     const changed = this.#planted(envelope);
