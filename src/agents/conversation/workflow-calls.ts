@@ -104,7 +104,7 @@ export function calledRun(
  * Returns the signals of the end of a run: also the note to the model if the run of a stopped call has completed all the same (OP-6). Throws
  * `NOT_FOUND` for an operation that the conversation does not have, and "not now" before a context hook knows the memories that it was told of.
  */
-export function endSignals(
+function endSignals(
   { state, turn: turnAt, hookRuns }: Pick<WorkflowCallPorts, "state" | "turn" | "hookRuns">,
   { operationId, attempt }: RunCallAddress,
   { result, spent = NOTHING }: { result: ToolResult; spent?: Amounts | undefined },

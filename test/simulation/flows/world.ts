@@ -26,7 +26,7 @@ import { ConversationActor, type ConversationLife, RunActor } from "./actors.ts"
 import { type FlowCall, type FlowPlan, type FlowStep, type FlowsPlan, flowsOf, MINUTE } from "./plan.ts";
 
 export const TENANT = "sim";
-export const ROOT = "conv_00000000000000000000000000";
+const ROOT = "conv_00000000000000000000000000";
 const ADA = { type: "user", userId: "ada" } as const;
 /** A simulation that needs more steps is stuck. */
 const MAX_STEPS = 60_000;
