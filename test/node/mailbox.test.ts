@@ -229,12 +229,41 @@ describe("a hostile network, crashes and faults", () => {
     }
   });
 
+  test("MAIL-11 MAIL-14 an effect runs once if the call of its handler commits, and never if it throws, at both ends", async () => {
+    const failing = fc.oneof(
+      behaviour,
+      fc.array(fc.constantFrom("accept", "busy", "defect"), { maxLength: 30 }),
+      fc.constant(Array.from({ length: 40 }, () => "defect" as const)),
+    );
+    const seen = { ran: 0, thrown: 0 };
+    await fc.assert(
+      fc.asyncProperty(behaviour, failing, fc.array(fate, { maxLength: 5 }), async (taken, told, fates) => {
+        const { operationId } = envelope;
+        const behaviours = new Map([
+          [operationId, [...taken]],
+          [`told:${operationId}`, [...told]],
+        ]);
+        const world = new MailWorld({ fates, behaviours });
+        const [a, b] = [world.add("a"), world.add("b")];
+        await a.decide(operationId, b.address, false, false);
+        await world.untilQuiet();
+        expect(world.wrongEffects).toEqual([]);
+        expect([...world.effects].sort()).toEqual([...a.committedCalls(), ...b.committedCalls()].sort());
+        seen.ran += world.effects.size;
+        seen.thrown += world.calls - world.effects.size;
+      }),
+      { numRuns: 100 },
+    );
+    for (const [what, count] of Object.entries(seen)) expect(count, what).toBeGreaterThan(50);
+  }, 60_000);
+
   test("MAIL-3 MAIL-4 MAIL-6 MAIL-10 MAIL-11 MAIL-16 receivers act at most once, each outcome is one and true, and the world comes to rest", async () => {
     const seen = { delivered: 0, failed: 0, unknown: 0, late: 0, replies: 0, lateReplies: 0 };
     await fc.assert(
       fc.asyncProperty(scenario, async (given) => {
-        const { first, last, idle } = await run(given);
+        const { world, first, last, idle } = await run(given);
         expect(idle, "nothing is under way").toBe(true);
+        expect(world.wrongEffects).toEqual([]);
         for (const { committed, rollBack, acts, told, dead, reply, replies } of first) {
           if (rollBack) expect(committed).toBe(false);
           expect(acts, "acts").toBeLessThanOrEqual(committed ? 1 : 0);

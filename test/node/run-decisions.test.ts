@@ -1,10 +1,12 @@
 /** The rules of runs, one by one, as their core decides them. */
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MAX_TOKENS } from "../../src/agents/coordinator/core/limits.ts";
 import { merged } from "../../src/agents/coordinator/core/values.ts";
 import type { PinnedNodeTask } from "../../src/protocol/pinned-workflow.ts";
 import type { MergeStrategy } from "../../src/protocol/workflow-definition.ts";
 import type { Json } from "../../src/shared/json.ts";
+import { differences } from "../support/workflows/agreement.ts";
 import { PlayedRun } from "../support/workflows/play.ts";
 
 const task = (ref: string, more: object = {}) => ({ ref, task: "task", ...more });
@@ -99,6 +101,77 @@ describe("F1 the ways behind a node", () => {
     run.end("out");
     expect(run.state.status).toBe("completed");
     expect(run.of("token.completed")).toHaveLength(maxIterations + 2);
+  });
+
+  const bounds = fc.tuple(fc.integer({ min: 1, max: 3 }), fc.integer({ min: 1, max: 3 }));
+  /** Ends the work of random tokens until the run is over. Returns how often each of two loops has fired. */
+  const played = (run: PlayedRun, picks: readonly number[]) => {
+    for (let step = 0; run.state.status === "running"; step++) {
+      const working = [...run.state.tokens.values()].filter(({ phase }) => phase.kind === "working");
+      const token = working[(picks[step % picks.length] ?? 0) % working.length];
+      if (token === undefined || step > 300) throw new Error("It does not end.");
+      const output = { n: (picks[step % picks.length] ?? 0) % 3 };
+      run.take({ type: "node.ended", token: token.id, attempt: 1, outcome: { output } });
+    }
+    expect(differences(run.state, run.entries)).toEqual([]);
+    const fired = run.of("transition.fired").map(({ data }) => (data as { transition: string }).transition);
+    return ["one", "two"].map((ref) => fired.filter((own) => own === ref).length);
+  };
+  const order = fc.array(fc.nat(50), { minLength: 1, maxLength: 20 });
+
+  test("ROUTE-2 of two loops that fire together each counts, on the way behind their fan-in, in any order", () => {
+    fc.assert(
+      fc.property(bounds, order, ([one, two], picks) => {
+        const joins = { synchronization: { siblingGroup: "g", strategy: "all", onTimeout: "fail" } };
+        const run = new PlayedRun({
+          ...STATE,
+          initialNode: "again",
+          nodes: [
+            task("again", { outputMapping: { "state.n": "result.n" } }),
+            ...["left", "right", "out"].map((ref) => task(ref)),
+          ],
+          transitions: [
+            ...[
+              { ref: "one", to: "left", condition: "state.n != 1", loopConfig: { maxIterations: one } },
+              { ref: "two", to: "right", condition: "state.n != 2", loopConfig: { maxIterations: two } },
+            ].map((loop) => ({ from: "again", siblingGroup: "g", ...loop })),
+            { from: "left", to: "again", ...joins },
+            { from: "right", to: "again", ...joins },
+            { from: "again", to: "out", priority: 1 },
+          ],
+        });
+        const [first = 0, second = 0] = played(run, picks);
+        expect(first).toBeLessThanOrEqual(one);
+        expect(second).toBeLessThanOrEqual(two);
+        expect(run.state.status).toBe("completed");
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test("ROUTE-2 without a fan-in each token counts what its own way has followed, in any order", () => {
+    fc.assert(
+      fc.property(bounds, order, ([one, two], picks) => {
+        const run = new PlayedRun({
+          ...STATE,
+          initialNode: "again",
+          nodes: [task("again"), task("out")],
+          transitions: [
+            { ref: "one", from: "again", to: "again", loopConfig: { maxIterations: one } },
+            { ref: "two", from: "again", to: "again", loopConfig: { maxIterations: two } },
+            { from: "again", to: "out", priority: 1 },
+          ],
+        });
+        // A way is a row of both loops, in any order, with at most `one` and `two` of them.
+        const ways = (left: number, right: number): [one: number, two: number] => {
+          const [a, b] = left > 0 ? ways(left - 1, right) : [-1, 0];
+          const [c, d] = right > 0 ? ways(left, right - 1) : [0, -1];
+          return [a + 1 + c, b + d + 1];
+        };
+        expect(played(run, picks)).toEqual(ways(one, two));
+      }),
+      { numRuns: 50 },
+    );
   });
 
   test.each([

@@ -1,4 +1,5 @@
 /** Retries of failed runs, as the core decides them. */
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { MAX_RETRIES } from "../../src/agents/coordinator/core/limits.ts";
 import type { RunRecord } from "../../src/agents/coordinator/core/record.ts";
@@ -9,6 +10,7 @@ import { runView } from "../../src/agents/coordinator/reads/run-views.ts";
 import { MAX_ITEM_INDEX } from "../../src/protocol/ids.ts";
 import type { PinnedNodeTask } from "../../src/protocol/pinned-workflow.ts";
 import type { Json } from "../../src/shared/json.ts";
+import { changedInputs } from "../support/workflows/agreement.ts";
 import { PlayedRun } from "../support/workflows/play.ts";
 
 const task = (ref: string, more: object = {}) => ({ ref, task: "task", ...more });
@@ -215,6 +217,40 @@ describe("RUNRETRY-2 a retried token", () => {
     expect(run.take({ type: "node.ended", token: 0, attempt: 1, outcome: { output: "late" } })).toBeNull();
     run.end("one");
     expect(run.state.status).toBe("completed");
+  });
+
+  test("has the input of its first attempt, whatever others have written since, in any order", () => {
+    const reads = { inputMapping: { n: "state.n" }, outputMapping: { "state.n": "result" } };
+    const flow = {
+      contextSchema: { type: "object", properties: { n: { default: 0 } } },
+      initialNode: "start",
+      nodes: [{ ref: "start" }, ...["a", "b", "c", "a2", "b2", "c2"].map((ref) => task(ref, reads))],
+      transitions: ["a", "b", "c"].flatMap((ref) => [
+        { from: "start", to: ref },
+        { from: ref, to: `${ref}2` },
+      ]),
+    };
+    const step = fc.record({ pick: fc.nat(5), fails: fc.boolean() });
+    let changed = 0;
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 1, maxLength: 25 }), (steps) => {
+        const run = new PlayedRun(flow);
+        for (const [index, { pick, fails }] of steps.entries()) {
+          if (run.state.status === "failed") run.take(retry);
+          const working = [...run.state.tokens.values()].filter(({ phase }) => phase.kind === "working");
+          const token = working[pick % working.length];
+          if (token === undefined) break;
+          if (token.phase.kind === "working" && token.phase.attempt > 1)
+            changed += Number(
+              (token.phase.input as { n: number }).n !== (run.state.state as { n: number }).n,
+            );
+          if (fails) run.fail(token.node);
+          else run.end(token.node, index + 1);
+        }
+        expect(changedInputs(run.entries)).toEqual([]);
+      }),
+    );
+    expect(changed, "retries of tokens that would read another value").toBeGreaterThan(20);
   });
 
   test("has all attempts of its policy once more", () => {

@@ -1,8 +1,10 @@
 /** A run that begins more at once than its outbox has room for: it begins the rest when there is room again. */
+import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MAX_OUTBOX_BYTES, MAX_OUTBOX_ENVELOPES } from "../../src/agents/base/mailbox/limits.ts";
 import { newRun } from "../../src/agents/coordinator/core/begin.ts";
 import {
+  AGENT_NODE_MS,
   MAX_COMMIT_START_BYTES,
   MAX_COMMIT_STARTS,
   MAX_OPEN_PARTS,
@@ -23,11 +25,19 @@ const ADVANCE: RunSignal = { type: "run.advance" };
 /** A run whose outbox a test fills and empties. */
 class Sender {
   state: RunState;
-  room: Room = EMPTY;
+  room: Room;
+  now = 1;
   /** The envelopes of each commit that sent any. */
   readonly sent: RunEnvelope[][] = [];
 
-  constructor(count: number, input: JsonObject, node: object = { agent: "helper" }, path: string[] = []) {
+  constructor(
+    count: number,
+    input: JsonObject,
+    node: object = { agent: "helper" },
+    path: string[] = [],
+    room = EMPTY,
+  ) {
+    this.room = room;
     const definition = workflowSchema.parse({
       inputSchema: { type: "object" },
       initialNode: "start",
@@ -45,7 +55,7 @@ class Sender {
 
   /** Commits a signal. Returns whether that changed anything. Throws what the plan throws. */
   take(signal: RunSignal): boolean {
-    const change = plan(this.state, [signal], 1, () => this.room);
+    const change = plan(this.state, [signal], this.now, () => this.room);
     if (change === null) return false;
     const envelopes = runEnvelopes(this.state, change);
     if (envelopes.length > 0) this.sent.push(envelopes);
@@ -98,6 +108,28 @@ test("RUNROOM-1 starts wait for room, others go on meanwhile, and what ends is s
   run.room = EMPTY;
   while (run.take(ADVANCE));
   expect(run.sent.flat()).toHaveLength(100);
+});
+
+test("RUNROOM-1 the time of an agent counts from its start, however long and often it waits for room", () => {
+  const rooms = fc.array(fc.record({ envelopes: fc.nat(8), after: fc.nat(2 * AGENT_NODE_MS) }), {
+    maxLength: 12,
+  });
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 40 }), rooms, (count, given) => {
+      const run = new Sender(count, {}, { agent: "helper" }, [], { envelopes: 0, bytes: EMPTY.bytes });
+      expect(run.sent).toEqual([]);
+      for (const { envelopes, after } of [...given, { envelopes: count + MAX_OPEN_PARTS, after: 1 }]) {
+        run.now += after;
+        run.room = { envelopes, bytes: EMPTY.bytes };
+        const { length } = run.sent;
+        run.take(ADVANCE);
+        for (const { body } of run.sent.slice(length).flat())
+          expect(body).toMatchObject({ deadline: run.now + AGENT_NODE_MS });
+      }
+      expect(run.sent.flat()).toHaveLength(count);
+    }),
+    { numRuns: 50 },
+  );
 });
 
 test("RUNROOM-1 a start that is longer than an envelope fails its node", () => {

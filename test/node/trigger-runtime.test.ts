@@ -1,6 +1,8 @@
 /** Triggers in Node: their times, outages, failures, and a crash at every boundary. */
+import fc from "fast-check";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { disabled, scheduled } from "../../src/agents/trigger/core/firing.ts";
+import { disabled, failed, scheduled, started, takeDue } from "../../src/agents/trigger/core/firing.ts";
+import { GIVE_UP_MS, MAX_PAUSE_MS } from "../../src/agents/trigger/core/limits.ts";
 import type { Firing, TriggerRecord } from "../../src/agents/trigger/core/record.ts";
 import { TriggerRuntime } from "../../src/agents/trigger/runtime.ts";
 import { TriggerStore } from "../../src/agents/trigger/store/trigger-store.ts";
@@ -15,6 +17,12 @@ import { Crossings, crossKeyValue, crossSql } from "../support/crossings.ts";
 const MINUTE = 60_000;
 const START = Date.UTC(2026, 0, 1);
 const at = (minutes: number) => new Date(START + minutes * MINUTE).toISOString();
+
+function recordOf(when: TriggerWhen): TriggerRecord {
+  const starts = { workflow: "lib/flow" };
+  const who = { id: "trig_1", tenant: "acme", createdBy: "ada", actsAs: "ada" };
+  return { ...who, when, starts, enabled: true, createdAt: START, updatedAt: START };
+}
 
 /** Answers an attempt to start; `never` leaves it open. */
 type Answer = (firing: Firing) => TriggerStarted | "never";
@@ -38,18 +46,7 @@ class World {
   ) {
     this.#life = new MortalClock(this.clock);
     this.runtime = this.#begin();
-    const now = this.clock.now();
-    const starts = { workflow: "lib/flow" };
-    const plain = {
-      id: "trig_1",
-      tenant: "acme",
-      when,
-      starts,
-      enabled: true,
-      createdBy: "ada",
-      actsAs: "ada",
-    };
-    void this.runtime.create(scheduled({ ...plain, createdAt: now, updatedAt: now }, now));
+    void this.runtime.create(scheduled(recordOf(when), this.clock.now()));
   }
 
   get record(): TriggerRecord {
@@ -236,6 +233,65 @@ describe("G13 a trigger", () => {
     await world.pass(1);
     expect(world.attempts).toEqual([at(1), at(1)]);
     expect(world.record.lastStarted).toEqual({ runId: at(1) });
+  });
+
+  test.each([0, 90, 30 * 60, 9 * 24 * 60])(
+    "FIRE-4 a start is tried for a day from its first attempt, which comes %i minutes after its time",
+    async (outage) => {
+      const tries: number[] = [];
+      const world = new World({ at: at(1) }, () => {
+        tries.push(world.clock.now());
+        throw new DramatisError("UNAVAILABLE", "Not now.");
+      });
+      world.kill();
+      await world.pass(1 + outage, true);
+      await world.pass(26 * 60);
+      expect(world.record.due).toBeUndefined();
+      const spent = (tries.at(-1) ?? 0) - (tries[0] ?? 0);
+      expect(tries[0]).toBe(START + (1 + outage) * MINUTE);
+      expect(spent).toBeLessThanOrEqual(GIVE_UP_MS);
+      expect(spent).toBeGreaterThan(GIVE_UP_MS - 2 * MAX_PAUSE_MS);
+    },
+  );
+
+  test("FIRE-1 answers to earlier times, in any order and number, change nothing of the present one", () => {
+    const NO = { code: "UNAVAILABLE", message: "No.", retriable: true };
+    const outcomes = {
+      started: (record: TriggerRecord, key: string, now: number) => started(record, key, { runId: key }, now),
+      passing: (record: TriggerRecord, key: string, now: number) => failed(record, key, NO, now),
+      final: (record: TriggerRecord, key: string, now: number) =>
+        failed(record, key, { ...NO, code: "NOT_FOUND", retriable: false }, now),
+    };
+    const answer = fc.record({
+      outcome: fc.constantFrom("started", "passing", "final"),
+      age: fc.nat(20),
+      after: fc.nat(10 * MINUTE),
+    });
+    let late = 0;
+    fc.assert(
+      fc.property(fc.array(answer, { minLength: 1, maxLength: 40 }), (answers) => {
+        let [record, now] = [scheduled(recordOf(EVERY_FIVE), START), START];
+        // The first key is that of a delivery.
+        const keys = ["delivery"];
+        for (const { outcome, age, after } of answers) {
+          now += after;
+          const taken = takeDue(record, now);
+          record = taken?.record ?? record;
+          if (taken !== null && !keys.includes(taken.firing.key)) keys.push(taken.firing.key);
+          const { due } = record;
+          const key = keys.at(-1 - (age % keys.length)) ?? "";
+          record = outcomes[outcome](record, key, now);
+          if (due === undefined) continue;
+          if (key === new Date(due.scheduledAt).toISOString()) {
+            if (outcome !== "passing") expect(record.due).toBeUndefined();
+            continue;
+          }
+          late += 1;
+          expect(record.due).toEqual(due);
+        }
+      }),
+    );
+    expect(late).toBeGreaterThan(50);
   });
 
   test("FIRE-5 fires nothing while it is disabled, not even what is due", async () => {

@@ -9,7 +9,7 @@ import type { Json } from "../../src/shared/json.ts";
 import { fingerprint } from "../../src/shared/text.ts";
 import { Crossings } from "../support/crossings.ts";
 import { runWorkflow } from "../support/run-world.ts";
-import { differences } from "../support/workflows/agreement.ts";
+import { changedInputs, differences } from "../support/workflows/agreement.ts";
 import { generate } from "../support/workflows/generate.ts";
 import { Random } from "./random.ts";
 
@@ -88,7 +88,7 @@ export async function simulateRun(seed: number): Promise<SimulatedRun | null> {
       return failures.size <= mends;
     },
   );
-  const violations = differences(state, entries);
+  const violations = [...differences(state, entries), ...changedInputs(entries)];
   const retries = entries.filter(({ type }) => type === "workflow.retried").length;
   if (effect === "once")
     for (const [id, times] of ran) if (times > 1) violations.push(`"${id}" ran ${times} times.`);

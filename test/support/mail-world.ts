@@ -149,8 +149,9 @@ export class SimulatedActor {
     const life = this.crossings.beginLife();
     const mailbox = new Mailbox(this.#ports(life));
     const keyValue = crossKeyValue(this.#keyValue, life);
-    mailbox.receives("work", bodySchema, ({ reply }, { envelope }) => {
+    mailbox.receives("work", bodySchema, ({ reply }, { envelope, afterCommit }) => {
       const { operationId, from } = envelope;
+      afterCommit(this.#effect(life, keyValue));
       keyValue.put(`acts:${operationId}`, this.acts(operationId) + 1);
       if (reply) {
         const id = operationIdAt(this.world.clock.now(), `REP${this.name.toUpperCase()}${++this.#replies}`);
@@ -170,11 +171,30 @@ export class SimulatedActor {
       keyValue.put(key, [...(this.#keyValue.get<object[]>(key) ?? []), { late }]);
       return null;
     });
-    mailbox.outcomes("work", ({ envelope, outcome, late }) => {
+    mailbox.outcomes("work", ({ envelope, outcome, late, afterCommit }) => {
+      afterCommit(this.#effect(life, keyValue));
       const key = `told:${envelope.operationId}`;
       keyValue.put(key, [...(this.#keyValue.get<Told[]>(key) ?? []), { status: outcome.status, late }]);
+      this.world.behave(key);
     });
     return [life, mailbox];
+  }
+
+  /** Notes a call of a handler in its transaction. Returns the effect of that call, which the world judges. */
+  #effect(life: Life, keyValue: KeyValue): () => void {
+    const key = `call:${this.name}:${++this.world.calls}`;
+    keyValue.put(key, true);
+    return () => {
+      if (!life.alive) return;
+      const isCommitted = this.#keyValue.get(key) === true;
+      if (!isCommitted || this.world.effects.has(key)) this.world.wrongEffects.push(key);
+      this.world.effects.add(key);
+    };
+  }
+
+  /** The calls of handlers that have committed. */
+  committedCalls(): string[] {
+    return this.#keyValue.list("call:", 10_000).map(([key]) => key);
   }
 
   #ports(life: Life): MailboxPorts {
@@ -233,6 +253,12 @@ export class MailWorld {
   readonly actors = new Map<string, SimulatedActor>();
   readonly #fates: Fate[];
   readonly #behaviours: Map<string, Behaviour>;
+  /** The number of calls of handlers so far. */
+  calls = 0;
+  /** The calls of handlers with an effect that has run. */
+  readonly effects = new Set<string>();
+  /** Effects that ran twice, or for a call that did not commit. */
+  readonly wrongEffects: string[] = [];
   /** First attempts, in the order of their arrival. */
   readonly carried: { operationId: string; attempt: Attempt }[] = [];
 

@@ -138,3 +138,16 @@ function sorted(value: Json): Json {
   const members = Object.entries(value).map(([name, member]): [string, Json] => [name, sorted(member)]);
   return Object.fromEntries(members.toSorted(([one], [other]) => (one < other ? -1 : 1)));
 }
+
+/** Returns the tokens with attempts that have different inputs. The question of a gate is made anew. */
+export function changedInputs(entries: readonly RunEntry[]): string[] {
+  const gates = new Set(entries.flatMap(({ type, token }) => (type === "gate.opened" ? [token] : [])));
+  const inputs = new Map<number, string>();
+  return entries.flatMap(({ type, token = -1, data }) => {
+    if (type !== "task.dispatched" || gates.has(token)) return [];
+    const input = JSON.stringify(isJsonObject(data) ? (data.input ?? null) : null);
+    const before = inputs.get(token) ?? input;
+    inputs.set(token, input);
+    return before === input ? [] : [`Token ${token} begins with ${input}, and has begun with ${before}.`];
+  });
+}
