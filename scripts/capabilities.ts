@@ -319,6 +319,7 @@ export const CAPABILITIES: readonly Capability[] = [
     name: "Older targets",
     statement: "Accepted as aliases; more than one → MULTIPLE_OWNERS-style error.",
   },
+  { row: "B3", name: "Waiting aliases", statement: "MARK_WAITING_FOR_* treated as MARK_WAITING." },
   {
     row: "B4",
     name: "Retrieval in two layers",
@@ -566,8 +567,6 @@ export const CAPABILITIES: readonly Capability[] = [
     row: "E9",
     name: "Intents",
     statement: "Four intents produce four instruction kinds.",
-    missing: "The intent that cancels sub-agents.",
-    isPure: true,
   },
   { row: "E10", name: "An instruction that fails", statement: "Re-ingested as *.failed." },
   {

@@ -91,7 +91,7 @@ export interface DramatisClient {
     get(id: string, options?: RequestOptions): Promise<AgentView>;
     /** Returns the usage of all model calls in the agent's conversations. */
     usage(id: string, options?: RequestOptions): Promise<AgentUsage>;
-    /** Deletes the agent, its memory, and the conversations of which it is the only agent. For authors and administrators. */
+    /** Deletes the agent and its memory. A conversation without another agent fails. For authors and administrators. */
     delete(id: string, options?: RequestOptions): Promise<void>;
     /** Returns the agent with its memories as a file: one JSON text per line. For authors and administrators. */
     export(id: string, options?: RequestOptions): Promise<ReadableStream<Uint8Array>>;
@@ -103,8 +103,11 @@ export interface DramatisClient {
     list(options?: PageRequest): Promise<{ conversations: ConversationSummary[]; nextCursor?: string }>;
     create(input: ConversationInput, options?: RequestOptions): Promise<ConversationView>;
     get(id: string, options?: RequestOptions): Promise<ConversationView>;
-    /** Returns the entries of the journal: every durable fact, by its number. */
-    journal(id: string, options?: PageRequest): Promise<{ entries: JournalEntryView[]; nextCursor?: string }>;
+    /** Returns the entries of the journal: every durable fact, by its number. `type` has names of entries, separated by commas. */
+    journal(
+      id: string,
+      options?: PageRequest & { type?: string },
+    ): Promise<{ entries: JournalEntryView[]; nextCursor?: string }>;
     /** Changes the order of turns that overlap. With any order but `queued`, turns that wait begin at once. */
     update(id: string, changes: UpdateConversation, options?: RequestOptions): Promise<ConversationView>;
     /**

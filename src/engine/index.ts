@@ -35,6 +35,7 @@ export type { Facts } from "../shared/json.ts";
 export type { ChunkEvent } from "./chat-call.ts";
 export type { ConversationStore, ListOptions } from "./conversation-store.ts";
 export { createProviderAdapter, type ProviderAdapterOptions } from "./create-provider-adapter.ts";
+export type * from "./design-names.ts";
 export {
   type ConversationEngine,
   type ConversationEngineConfig,

@@ -9,6 +9,7 @@ import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
 import type { ApprovalAnswer } from "./approval.ts";
 import type { Budget } from "./budget.ts";
+import type { JournalPageOptions } from "./journal.ts";
 import type { ConversationKeepingApi } from "./keeping-api.ts";
 import type { NewParticipant, Participant } from "./participants.ts";
 import type { ToolChoice, ToolOutcome, ToolSubmission } from "./requests.ts";
@@ -217,7 +218,8 @@ export interface ConversationApi extends ConversationKeepingApi {
   turn(principal: Principal, turnId: string): Promise<Result<TurnView>>;
   /** Returns the conversation's part in the trace of a turn; in that of its first turn when the id is absent. */
   traceTurn(principal: Principal, turnId?: string): Promise<Result<TracePart>>;
-  journal(principal: Principal, options?: PageOptions): Promise<Result<Page<JournalEntryView>>>;
+  /** With `types`, a page may be empty and have a `nextCursor`: each page looks at a bounded number of entries. */
+  journal(principal: Principal, options?: JournalPageOptions): Promise<Result<Page<JournalEntryView>>>;
   /** Returns a stream of frames as bytes, or an error result instead of a stream. */
   subscribe(principal: Principal, options: SubscribeOptions): Promise<Result<ReadableStream<Uint8Array>>>;
 }

@@ -1,3 +1,5 @@
+import type { PageOptions } from "../shared/page.ts";
+
 /** The types of journal entries. */
 export const ENTRY_TYPES = [
   "conversation.started",
@@ -60,6 +62,9 @@ export const ENTRY_TYPES = [
   "agent_call.started",
   "agent_call.completed",
   "agent_call.failed",
+  "subagent.requested",
+  "subagent.started",
+  "subagent.stopped",
   "approval.requested",
   "approval.resolved",
   "agent_call.charged",
@@ -70,3 +75,9 @@ export const ENTRY_TYPES = [
 ] as const;
 
 export type EntryType = (typeof ENTRY_TYPES)[number];
+
+/** A page of a journal. */
+export interface JournalPageOptions extends PageOptions {
+  /** Entries of these types; all when absent. */
+  types?: EntryType[];
+}

@@ -229,7 +229,10 @@ export type MemoryOperation =
     } & MemoryFields)
   | ({ op: "update"; memoryId: string; content?: string } & MemoryFields)
   | { op: "delete"; memoryId: string }
-  | { op: "archive"; memoryId: string };
+  | { op: "archive"; memoryId: string }
+  /** Of the memory that has this key. */
+  | { op: "delete"; key: string }
+  | { op: "archive"; key: string };
 
 /** The outcome of an operation. */
 export type MemoryOutcome =

@@ -554,7 +554,7 @@ describe("the core under random signals", () => {
     );
   });
 
-  test("E9 of the intents, two start an effect and one ends what is pending; sub-agents, the fourth, do not exist yet", () => {
+  test("E9 of the intents, two start an effect, and cancel_pending_tools ends what is pending", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom("pure", "safe", "once", "job"), { minLength: 1 }), (names) => {
         const driver = new Driver();

@@ -111,7 +111,7 @@ describe("G8 what follows a deletion", () => {
 });
 
 describe("G8 a deleted agent", () => {
-  test("DELETE-4 DELETE-5 DELETE-6 is not there any more, with the conversations that had no other agent", async () => {
+  test("A23 DELETE-4 LIFE-5 DELETE-5 DELETE-6 is not there any more, and each of its conversations goes on or fails", async () => {
     const [first, other] = [await createAgent("test/plain"), await createAgent("test/plain")];
     const own = await secretConversation(first);
     const begun = await createConversation(first);
@@ -134,9 +134,32 @@ describe("G8 a deleted agent", () => {
       body: JSON.stringify({ id: first, persona: "test/plain" }),
     });
     expect(again.status).toBe(409);
-    await expect.poll(() => status(own.path)).toBe(404);
-    await gone(own.stub, SECRET);
-    await expect.poll(async () => (await begun.view()).status).toBe("completed");
+    // Its only agent is gone: it fails, says why, and stays readable.
+    await expect.poll(async () => (await own.view()).status).toBe("failed");
+    await own.evict();
+    const refused = await request(`${own.path}/turns`, {
+      method: "POST",
+      body: JSON.stringify({ content: "Hi" }),
+    });
+    expect(refused.status).toBe(409);
+    expect(await refused.json()).toMatchObject({
+      code: "CONVERSATION_CLOSED",
+      detail:
+        "This conversation has failed: its agents were deleted, so no agent can answer. Start a new one.",
+    });
+    expect((await own.messages()).filter(({ role }) => role === "user")).toHaveLength(2);
+    expect((await own.journal()).at(-1)).toMatchObject({
+      type: "conversation.ended",
+      data: { status: "failed", reason: `Its agent "${first}" was deleted.` },
+    });
+    // Another agent takes part: it answers in the place of the first.
+    await expect
+      .poll(async () => (await begun.view()).participants)
+      .not.toContainEqual({ type: "agent", id: first });
+    expect(await begun.view()).toMatchObject({ status: "active", agentId: other });
+    const { turnId } = await begun.play({ replies: [[{ text: "I am still here." }]] });
+    expect((await begun.ended(turnId)).answer).toBe("I am still here.");
+    expect(await status(`${begun.path}/participants/agent/${other}`, "DELETE")).toBe(409);
     await expect
       .poll(async () => (await joined.view()).participants)
       .not.toContainEqual({ type: "agent", id: first });

@@ -175,7 +175,7 @@ describe("agents", () => {
     [[], ""],
     ["text", ""],
     [null, ""],
-  ])("IDENT-2 refuses %j at %s", async (body, path) => {
+  ])("A3 IDENT-2 refuses %j at %s", async (body, path) => {
     expectProblem(await post("/api/agents", body), 422, "INVALID_INPUT", path);
   });
 

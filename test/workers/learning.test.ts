@@ -116,6 +116,41 @@ test("B6 EXTRACTED-2 a pure hook gets the memories that it may change, an invent
   expect(await textsOf(agent)).toEqual(["The heron is white. Before: The heron is grey."]);
 });
 
+test("B6 MEMFORM-1 the older form with a store, a key and a value is applied: written, updated, archived and deleted", async () => {
+  const agent = await createAgent("learning/obedient");
+  const conversation = await createConversation(agent);
+  const say = (text: string, ...operations: object[]) =>
+    teach(conversation, `${text} LEARN:${JSON.stringify(operations)}`);
+  const kept = async () => (await rowsOf(agent)).map(({ key, type, content }) => ({ key, type, content }));
+  const written = await say(
+    "First.",
+    { op: "write", store: "structured", key: "diet", value: { vegan: true } },
+    { op: "write", store: "semantic", key: "pet", value: "Ada has a cat." },
+  );
+  expect(written).toMatchObject(Array(2).fill({ status: "applied", version: 1 }));
+  expect(await kept()).toEqual([
+    { key: "diet", type: "structured", content: '{"vegan":true}' },
+    { key: "pet", type: "semantic", content: "Ada has a cat." },
+  ]);
+  const [diet, pet] = written.map((outcome) => ("memoryId" in outcome ? outcome.memoryId : ""));
+  const changed = await say(
+    "Second.",
+    { op: "update", store: "structured", key: "diet", value: { vegan: false } },
+    { op: "archive", key: "pet" },
+    { op: "delete", store: "semantic", key: "unknown" },
+  );
+  expect(changed).toMatchObject([
+    { status: "applied", memoryId: diet, version: 2 },
+    { status: "applied", memoryId: pet, version: 2 },
+    { status: "refused", code: "NOT_FOUND" },
+  ]);
+  expect(await kept()).toEqual([{ key: "diet", type: "structured", content: '{"vegan":false}' }]);
+  expect(await say("Third.", { op: "delete", store: "structured", key: "diet" })).toMatchObject([
+    { status: "applied", memoryId: diet },
+  ]);
+  expect(await kept()).toEqual([]);
+});
+
 test("A41 EXTRACTED-3 two conversations that learn the same at once make one row with both sources, and ten repeats none", async () => {
   const agent = await createAgent("learning/obedient");
   const fact: MemoryOperation = { op: "write", content: "Ada keeps bees." };

@@ -59,6 +59,41 @@ describe("a conversation", () => {
     ]);
   });
 
+  test("B3 A23 NAMES-1 the names of the designs find the entries that our names find", async () => {
+    const conversation = await createConversation(buyer);
+    const { play } = await conversation.play((key) => ({
+      replies: [[{ call: "pay", input: { key } }], [{ text: "Paid." }]],
+    }));
+    const [run] = await play.runs(1);
+    await expect.poll(async () => (await conversation.view()).status).toBe("waiting");
+    const found = async (names: string): Promise<[number, unknown[]]> => {
+      const response = await request(`${conversation.path}/journal?type=${names}`);
+      const { entries = [], errors } = await response.json<{
+        entries?: { type: string }[];
+        errors?: unknown[];
+      }>();
+      return [response.status, errors ?? entries.map(({ type }) => type)];
+    };
+    const waiting = [200, ["turn.waiting"]];
+    const names = ["", "_FOR_TASK", "_FOR_WORKFLOW", "_FOR_AGENT"].map((end) => `MARK_WAITING${end}`);
+    for (const name of ["turn.waiting", "turn_waiting", ...names])
+      expect([name, await found(name)]).toEqual([name, waiting]);
+    for (const name of ["tool.invoked", "DISPATCH_TASK", "conversation.tool.requested"])
+      expect([name, await found(name)]).toEqual([name, [200, ["tool.requested"]]]);
+    expect(await found("conversation_started,conversation_turn")).toEqual([
+      200,
+      ["conversation.started", "turn.started"],
+    ]);
+    expect(await found("TRACK_ASYNC_OPERATION")).toEqual([200, ["tool.requested", "tool.deferred"]]);
+    for (const name of ["DISPATCH_AGENT", "DISPATCH_WORKFLOW"])
+      expect([name, await found(name)]).toEqual([name, [200, []]]);
+    expect(await found("MARK_WAITING_FOR_RAIN")).toMatchObject([422, [{ path: "/type/0" }]]);
+    // SAFETY: the tools of the test library report it.
+    const { handle } = (run ?? expect.fail("no run")).input as { handle: string };
+    const paid = { method: "POST", body: JSON.stringify({ result: 1 }) };
+    expect((await request(`/api/operations/${handle}/result`, paid)).status).toBe(200);
+  });
+
   test("A25 LIFE-3 LIFE-4 is ended over HTTP: its turn stops, all clients see it, and it takes nothing more", async () => {
     const conversation = await createConversation(plain);
     const client = await conversation.connect();

@@ -1,6 +1,7 @@
 /** Sub-agents on the real Worker: their tools, their quota and their time, and what they cannot do. */
 import { afterEach, beforeAll, expect, test } from "vitest";
 import type { StepScript } from "../support/provider-script.ts";
+import { cancelledOperations } from "./library.ts";
 import { Play } from "./provider.ts";
 import { checkInvariants, createAgent, createConversation, request, TestConversation } from "./world.ts";
 
@@ -46,7 +47,10 @@ beforeAll(async () => {
     await post({ name: "ask_hooked", target: { agent: hooked } }),
     await post({ name: "hire", target: { agent: worker, template: { name: "plain", tools: [] } } }),
   ];
-  chief = await createAgent({ identity: identity("You are the chief."), tools: { toolIds: tools } });
+  chief = await createAgent({
+    identity: identity("You are the chief."),
+    tools: { toolIds: [...tools, "test/patient"] },
+  });
 });
 
 afterEach(checkInvariants);
@@ -64,11 +68,19 @@ type Sent = {
 const turnIn = async (room: TestConversation) =>
   (await room.journal()).find(({ turnId }) => turnId !== undefined)?.turnId ?? "";
 
+/** The events of sub-agents in the journal, each with the reason of a stop. */
+const eventsOf = async (conversation: TestConversation) =>
+  (await conversation.journal()).flatMap(({ type, data }) => {
+    // SAFETY: the reducer wrote the data.
+    const { reason } = (data ?? {}) as { reason?: string };
+    return type.startsWith("subagent.") ? [[type, ...(reason === undefined ? [] : [reason])].join(" ")] : [];
+  });
+
 const toolsIn = (sent: Sent | undefined) => (sent?.body.tools ?? []).map((tool) => tool.function.name).sort();
 const resultsIn = (sent: Sent | undefined) =>
   (sent?.body.messages ?? []).filter(({ role }) => role === "tool").map(({ content }) => content ?? "");
 
-test("E25 SPAWN-1 a sub-agent has the tools of its template only, and any other is PERMISSION_DENIED", async () => {
+test("E25 SPAWN-1 SPAWN-7 a sub-agent has the tools of its template only, and any other is PERMISSION_DENIED", async () => {
   const conversation = await createConversation(chief);
   const child = new Play({
     replies: [
@@ -101,6 +113,64 @@ test("E25 SPAWN-1 a sub-agent has the tools of its template only, and any other 
   expect(types.filter((type) => type.startsWith("agent_call."))).toEqual([
     "agent_call.started",
     "agent_call.completed",
+  ]);
+  expect(await eventsOf(conversation)).toEqual([
+    "subagent.requested",
+    "subagent.started",
+    "subagent.stopped completed",
+  ]);
+  const started = (await conversation.journal()).find(({ type }) => type === "subagent.started");
+  expect(started).toMatchObject({
+    turnId,
+    data: { template: "narrow", conversationId: turn.moves[0]?.toolCall?.agent?.conversationId },
+  });
+});
+
+test("E9 E14 SPAWN-7 a model call, a tool, the stop of the tool and the stop of the sub-agent each have their instruction", async () => {
+  const conversation = await createConversation(chief);
+  const client = await conversation.connect();
+  const child = new Play({ replies: [[{ text: "Half" }, { gate: "work" }]] });
+  // Of the four, `run_llm` calls the model, and `run_tool` runs the tool.
+  const { play, turnId } = await conversation.play((key) => ({
+    replies: [[spawn("narrow", child), { call: "patient", input: { key } }], [{ text: "Never." }]],
+  }));
+  expect(await play.requests(1)).toHaveLength(1);
+  const [run] = await play.runs(1);
+  await child.reached("work");
+  expect((await conversation.view()).status).toBe("active");
+  const stop = { method: "POST", body: JSON.stringify({ reason: "Enough." }) };
+  expect((await request(`${conversation.path}/cancel`, stop)).status).toBe(200);
+  // `cancel_pending_tools` aborts the tool, and `cancel_pending_subagents` ends the sub-agent with its provider's request.
+  await expect.poll(() => cancelledOperations.has(run?.operationId ?? "")).toBe(true);
+  expect(await child.closes(1)).toHaveLength(1);
+  await client.until(({ turns }) => turns.some(({ id, status }) => id === turnId && status === "failed"));
+  expect((await conversation.view()).gate).toBe("cancelled");
+  const journal = await conversation.journal();
+  const of = (type: string) => journal.filter((entry) => entry.type === type);
+  expect(of("message.started")).toHaveLength(1);
+  expect(of("tool.requested")).toHaveLength(2);
+  expect(of("tool.cancelled")).toMatchObject([
+    { data: { reason: "Enough." } },
+    { data: { reason: "Enough." } },
+  ]);
+  expect(of("subagent.stopped")).toMatchObject([
+    { turnId, data: { template: "narrow", reason: "cancelled", message: "Enough." } },
+  ]);
+  const { moves } = await conversation.turn(turnId);
+  const room = new TestConversation(moves[0]?.toolCall?.agent?.conversationId ?? "");
+  await expect.poll(async () => (await room.view()).status).toBe("completed");
+  expect(await play.requests()).toHaveLength(1);
+});
+
+test("E25 SPAWN-7 an agent that fails stops its sub-agent with that reason", async () => {
+  const conversation = await createConversation(chief);
+  const child = new Play({ replies: [[{ call: "decline", input: { reason: "I cannot." } }]] });
+  const { turnId } = await conversation.play({ replies: [[spawn("narrow", child)], [{ text: "I see." }]] });
+  await conversation.ended(turnId);
+  expect(await eventsOf(conversation)).toEqual([
+    "subagent.requested",
+    "subagent.started",
+    "subagent.stopped failed",
   ]);
 });
 
@@ -135,7 +205,7 @@ test("E25 SPAWN-2 without a network it has no tool that does not say which hosts
   ]);
 });
 
-test("E25 SPAWN-4 the fourth sub-agent at a time is refused; when one has ended, there is room", async () => {
+test("E25 SPAWN-4 SPAWN-7 the fourth sub-agent at a time is refused; when one has ended, there is room", async () => {
   const conversation = await createConversation(chief);
   const children = Array.from(
     { length: 3 },
@@ -159,6 +229,11 @@ test("E25 SPAWN-4 the fourth sub-agent at a time is refused; when one has ended,
     },
   ]);
   expect(await fourth.requests()).toEqual([]);
+  expect(await eventsOf(conversation)).toEqual([
+    ...Array(4).fill("subagent.requested"),
+    "subagent.stopped denied",
+    ...Array(3).fill("subagent.started"),
+  ]);
   for (const child of children) await child.open("work");
   await conversation.ended(turnId);
   const late = new Play({ replies: [[{ text: "Room." }]] });
@@ -169,7 +244,7 @@ test("E25 SPAWN-4 the fourth sub-agent at a time is refused; when one has ended,
   await conversation.ended(next.turnId);
 });
 
-test("E25 its time over, a sub-agent is stopped, and so is its request to the provider", async () => {
+test("E25 SPAWN-7 its time over, a sub-agent is stopped, and so is its request to the provider", async () => {
   const conversation = await createConversation(chief);
   const child = new Play({ replies: [[{ text: "Half" }, { gate: "work" }]] });
   const { play, turnId } = await conversation.play({
@@ -183,6 +258,7 @@ test("E25 its time over, a sub-agent is stopped, and so is its request to the pr
   const room = new TestConversation(moves[0]?.toolCall?.agent?.conversationId ?? "");
   const client = await room.connect();
   await client.until((state) => state.conversation?.status === "completed");
+  expect((await eventsOf(conversation)).at(-1)).toBe("subagent.stopped expired");
 });
 
 test("E25 a template that names a tool which its agent lacks spawns nothing, and says so", async () => {

@@ -9,17 +9,18 @@
 import type { Clock } from "../../ports/clock.ts";
 import { DramatisError } from "../../shared/errors.ts";
 import { type RateLimit, type TokenBucket, takeToken, tokenBucket } from "../../shared/token-bucket.ts";
-import type { Join, Leave, Update } from "./core/signals.ts";
+import type { AgentDeleted, Join, Leave, Update } from "./core/signals.ts";
 import type { Cancel, Complete, Resume } from "./core/stop-signals.ts";
 import type { Transition } from "./core/transition.ts";
 
 /** A caller's wish to change a conversation itself. */
-export type ChangeSignal = Cancel | Resume | Update | Complete | Join | Leave;
+export type ChangeSignal = Cancel | Resume | Update | Complete | Join | Leave | AgentDeleted;
 
 const FREE: ReadonlySet<ChangeSignal["type"]> = new Set([
   "conversation.cancel",
   "conversation.complete",
   "conversation.participant.remove",
+  "conversation.agent.deleted",
 ]);
 
 export class ChangeRate {

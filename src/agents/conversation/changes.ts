@@ -4,7 +4,7 @@ import { DramatisError } from "../../shared/errors.ts";
 import type { RateLimit } from "../../shared/token-bucket.ts";
 import { ChangeRate, type ChangeSignal } from "./change-rate.ts";
 import type { EraseEntry } from "./core/erase-entry.ts";
-import type { Join, Leave, Signal, Update } from "./core/signals.ts";
+import type { AgentDeleted, Join, Leave, Signal, Update } from "./core/signals.ts";
 import type { Stop } from "./core/stop-signals.ts";
 import type { Transition } from "./core/transition.ts";
 import type { Turn } from "./core/turn.ts";
@@ -65,7 +65,7 @@ export class ConversationChanges {
    * Adds or removes a participant. Changes nothing if that is done already. Throws `RATE_LIMITED`, and as `planJoin` and
    * `planLeave` do. Resolves when that is durable, and will reach the lists.
    */
-  async changeParticipants(signal: Join | Leave): Promise<void> {
+  async changeParticipants(signal: Join | Leave | AgentDeleted): Promise<void> {
     await this.#change(signal, this.ports.relist());
   }
 

@@ -33,6 +33,7 @@ import type {
   ToolStateEntry,
 } from "../../protocol/executor-api.ts";
 import { UNAUTHORIZED_CLOSE } from "../../protocol/frames.ts";
+import type { JournalPageOptions } from "../../protocol/journal.ts";
 import type { DeferApi, DeferRequest, GivenHandle } from "../../protocol/operation-handle.ts";
 import type { NewParticipant, Participant } from "../../protocol/participants.ts";
 import type { ToolOutcome, ToolSubmission } from "../../protocol/requests.ts";
@@ -292,7 +293,7 @@ export function createConversationClass<Env extends Cloudflare.Env>(
       return this.#read(principal, (state) => this.#queries.trace(state, turnId));
     }
 
-    async journal(principal: Principal, options?: PageOptions) {
+    async journal(principal: Principal, options?: JournalPageOptions) {
       return this.#read(principal, (state) => this.#queries.journal(state, options));
     }
 

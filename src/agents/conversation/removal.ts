@@ -6,8 +6,7 @@
  * DELETE-2  A deletion is durable when it is acknowledged, whatever else is down. From then on reads, messages, results and connections
  *           get `NOT_FOUND`, open connections and streams are closed, and its id never refers to another conversation.
  * DELETE-3  The conversations that its calls of agents opened are deleted with it.
- * DELETE-4  Of a conversation whose first agent is deleted: it is deleted too where that was its only agent, and ends otherwise. Any other
- *           agent leaves.
+ * DELETE-4  A deleted agent leaves its conversations. A conversation without another agent fails (LIFE-5), and stays readable.
  */
 import type { ConversationApi } from "../../protocol/conversation-api.ts";
 import type { NewEnvelope } from "../../protocol/envelope.ts";
@@ -17,7 +16,7 @@ import { unwrap } from "../../shared/errors.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { newOperationId } from "../base/mailbox/operation-id.ts";
 import { ActorRemoval, type ActorRemovalPorts, type ActorTombstone } from "../base/removal/actor-removal.ts";
-import { type ConversationState, primaryAgent, takesPart } from "./core/state.ts";
+import type { ConversationState } from "./core/state.ts";
 import { checkKeeper } from "./door/access.ts";
 import type { ConversationRuntime } from "./runtime.ts";
 import { CONVERSATION_KEYS } from "./store/conversation-database.ts";
@@ -68,37 +67,13 @@ export class ConversationRemoval {
 
   /** Deletes the conversation. Throws `NOT_FOUND`, `FORBIDDEN` (DELETE-1). Resolves when the deletion is durable. */
   async remove(principal: Principal): Promise<void> {
-    const { state } = this.ports.runtime;
-    checkKeeper(state.record, principal);
-    await this.#delete(principal.subject);
-  }
-
-  /** Takes a deleted agent out of the conversation (DELETE-4). Repeating it changes nothing. */
-  async removeAgent(agentId: string, principal: Principal): Promise<void> {
-    const { runtime } = this.ports;
-    if (!runtime.exists) return;
-    const { record, status } = runtime.state;
-    const caller = { type: "user", userId: principal.subject } as const;
-    const others = record.participants.some(({ type, id }) => type === "agent" && id !== agentId);
-    const isFirst = primaryAgent(record).id === agentId;
-    if (isFirst && !others) await this.#delete(principal.subject);
-    else if (status !== "active") return;
-    else if (isFirst) await runtime.changes.end({ caller, reason: "Its first agent was deleted." });
-    else if (takesPart(record, { type: "agent", id: agentId }))
-      await runtime.changes.changeParticipants({
-        type: "conversation.participant.remove",
-        caller,
-        participant: { type: "agent", id: agentId },
-      });
-  }
-
-  async #delete(userId: string): Promise<void> {
     const { database, runtime, expel } = this.ports;
     const { state } = runtime;
+    checkKeeper(state.record, principal);
+    const caller = { type: "user", userId: principal.subject } as const;
     const { unit, sent } = database.transaction(() => {
       const begun = runtime.begin();
-      if (state.status === "active")
-        begun.stage([{ type: "conversation.complete", caller: { type: "user", userId } }]);
+      if (state.status === "active") begun.stage([{ type: "conversation.complete", caller }]);
       const envelopes = this.#words(state);
       const { id, tenant, createdAt } = state.record;
       return { unit: begun, sent: [...envelopes, this.#removal.bury({ id, tenant, createdAt })] };
@@ -111,6 +86,14 @@ export class ConversationRemoval {
     }
     await Promise.all(sent);
     void this.#removal.run();
+  }
+
+  /** Takes a deleted agent out of the conversation (DELETE-4). Repeating it changes nothing. */
+  async removeAgent(agentId: string, principal: Principal): Promise<void> {
+    const { runtime } = this.ports;
+    if (!runtime.exists) return;
+    const caller = { type: "user", userId: principal.subject } as const;
+    await runtime.changes.changeParticipants({ type: "conversation.agent.deleted", caller, agentId });
   }
 
   /** Sends each agent word that what it learned from the conversation alone goes. */

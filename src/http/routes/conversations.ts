@@ -5,6 +5,8 @@ import { z } from "zod";
 import type { ConversationActor } from "../../protocol/actor-lookup.ts";
 import { budgetSchema } from "../../protocol/budget.ts";
 import { historySchema } from "../../protocol/history.ts";
+import { ENTRY_TYPES } from "../../protocol/journal.ts";
+import { entryTypesOf } from "../../protocol/journal-names.ts";
 import { checkNew, locationFields, newConversationIdOf } from "../../protocol/location-policy.ts";
 import { type Participant, participantSchema } from "../../protocol/participants.ts";
 import { stopFields, turnOrderSchema } from "../../protocol/requests.ts";
@@ -12,7 +14,9 @@ import { defined } from "../../shared/defined.ts";
 import { DramatisError, unwrap } from "../../shared/errors.ts";
 import { agentIdSchema, definitionIdSchema } from "../../shared/id-schemas.ts";
 import { isConversationId } from "../../shared/identifiers.ts";
+import { listIds } from "../../shared/known-ids.ts";
 import { checkMayImport } from "../../shared/principal.ts";
+import { validate } from "../../shared/validation.ts";
 import { readBody, readOptionalBody } from "../base/body.ts";
 import type { HttpEnv, HttpRoutes } from "../base/context.ts";
 import { pageOptions, pageSchema } from "../base/query.ts";
@@ -26,6 +30,31 @@ const CONVERSATIONS = "/api/conversations";
 /** The path of a conversation. */
 export const CONVERSATION = `${CONVERSATIONS}/:id` as const;
 const MAX_PARTICIPANTS = 100;
+
+/** A type of an entry, or a name of the designs (NAMES-1). */
+const entryName = z.string().transform((name, context) => {
+  const types = entryTypesOf(name);
+  if (types !== undefined) return types;
+  const known = listIds(name, ENTRY_TYPES);
+  context.addIssue(`Unknown type of an entry: ${JSON.stringify(name)}. Types are: ${known}.`);
+  return z.NEVER;
+});
+
+const journalQuery = pageSchema.extend({
+  type: z.exactOptional(
+    z
+      .string()
+      .max(1_000)
+      .transform((names) => names.split(","))
+      .pipe(z.array(entryName))
+      .transform((types) => [...new Set(types.flat())])
+      .meta({
+        description:
+          "Entries of these types only: names, separated by commas. The names of events and decisions in the designs are accepted.",
+        example: "tool.completed,tool.failed",
+      }),
+  ),
+});
 
 const createSchema = z
   .strictObject({
@@ -234,8 +263,10 @@ export const conversationOperations: readonly ApiOperation[] = [
     path: `${CONVERSATION}/journal`,
     tag: "conversations",
     summary: "List the journal: every durable fact by its number",
+    description:
+      "With `type`, each page looks at up to 5,000 entries: a page may be empty and have a `nextCursor`.",
     params: conversationParams,
-    query: pageSchema,
+    query: journalQuery,
     answers: onePage("entries", journalEntry),
     errors: ["NOT_FOUND", "INVALID_INPUT"],
   },
@@ -330,9 +361,12 @@ export function conversationRoutes(app: HttpRoutes): void {
   });
 
   app.get(`${CONVERSATION}/journal`, async (context) => {
-    const options = pageOptions(context.req.query());
+    const { type: types, ...options } = validate(journalQuery, context.req.query());
     const conversation = await conversationOf(context);
-    return page("entries", unwrap(await conversation.journal(context.var.principal, options)));
+    return page(
+      "entries",
+      unwrap(await conversation.journal(context.var.principal, { ...options, ...defined({ types }) })),
+    );
   });
 }
 

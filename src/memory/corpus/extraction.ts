@@ -3,8 +3,8 @@
  *
  * EXTRACTED-1  The operations of an extraction apply once, however often they are handed over, and each has an outcome. An operation
  *              that is refused does not keep the others from applying.
- * EXTRACTED-2  An extraction changes the memories that it was offered, at the versions that it saw, and no others. It changes none that its
- *              conversation may only read, neither by their id nor by a key.
+ * EXTRACTED-2  By an id, an extraction changes the memories that it was offered, at the versions that it saw, and no others. It changes
+ *              none that its conversation may only read, neither by their id nor by a key.
  * EXTRACTED-3  The same text of the same user is one memory with the sources of all who said it, in a persona's scope of
  *              conversations of the same conversation (SAMETEXT-1).
  * EXTRACTED-4  A text that somebody erased does not come back by an extraction, and nothing is extracted from a turn that was told
@@ -137,7 +137,10 @@ export class Extractions {
     const { cause, vectors, offered } = context;
     checkSizes("content" in operation ? operation : {});
     if (operation.op === "write") return this.#write(operation, hash, context);
-    const memory = corpus.rights.changeable(context.reader, this.#offered(operation.memoryId, offered));
+    const memory =
+      "key" in operation
+        ? this.#withKey(operation.key, context)
+        : corpus.rights.changeable(context.reader, this.#offered(operation.memoryId, offered));
     switch (operation.op) {
       case "update": {
         if (hash !== "" && corpus.rows.tombstones.hasHash(hash)) throw erasedText();
@@ -164,8 +167,7 @@ export class Extractions {
     if (corpus.rows.tombstones.hasHash(hash)) throw erasedText();
     const parts = derivedFrom.map((id) => this.#offered(id, offered));
     const cause = { ...given, isDerived: parts.length > 0 };
-    const userId = body.subject.userId ?? null;
-    const conversationId = body.subject.conversationId ?? null;
+    const { userId = null, conversationId = null } = body.subject;
     const subject = textSubject(reader, { userId, conversationId });
     const equal = corpus.saidAgain(reader, { hash, subject, given: {} }, cause);
     if (equal !== undefined) return { status: "unchanged", memoryId: equal.id };
@@ -181,6 +183,16 @@ export class Extractions {
     const stored = corpus.insertOne({ userId, conversationId, hash }, { ...input, time }, cause, vectors);
     for (const part of parts) this.#derive(stored, part);
     return { status: "applied", memoryId: stored.id, version: stored.version };
+  }
+
+  /** Returns the memory under a key that the conversation may change. Throws `NOT_FOUND`. */
+  #withKey(key: string, { body, reader }: Context): StoredMemory {
+    const { userId = null, conversationId = null } = body.subject;
+    const { rights } = this.corpus;
+    const memory = rights.withKey(reader, key, textSubject(reader, { userId, conversationId }));
+    if (memory === undefined)
+      throw new DramatisError("NOT_FOUND", `This conversation can change no memory with the key "${key}".`);
+    return memory;
   }
 
   /** Notes that a memory was made of another one, whose sources are its own. A new text may be made of the one before it. */

@@ -155,7 +155,7 @@ export type CheckedFilter = Omit<z.output<typeof listSchema>, "limit" | "cursor"
 
 const memoryId = name;
 
-const operationSchema: z.ZodType<CheckedOperation> = z.discriminatedUnion("op", [
+const byId: z.ZodType<CheckedOperation> = z.discriminatedUnion("op", [
   z
     .object({
       op: z.literal("write"),
@@ -172,6 +172,11 @@ const operationSchema: z.ZodType<CheckedOperation> = z.discriminatedUnion("op", 
   z.object({ op: z.literal("delete"), memoryId }),
   z.object({ op: z.literal("archive"), memoryId }),
 ]);
+const operationSchema = z.union([
+  byId,
+  z.object({ op: z.literal("delete"), key: name }),
+  z.object({ op: z.literal("archive"), key: name }),
+]);
 
 type InMilliseconds<Fields> = {
   [Name in keyof Fields]: Name extends "time" | "validFrom" | "validTo"
@@ -181,6 +186,7 @@ type InMilliseconds<Fields> = {
 type Checked<Operation> = Operation extends { op: infer Op }
   ? { op: Op } & (Operation extends { memoryId: string } ? { memoryId: string } : unknown) &
       (Operation extends { op: "write" } ? { content: string } : unknown) &
+      (Operation extends { key: string } ? { key: string } : unknown) &
       InMilliseconds<Omit<Operation, "op" | "memoryId">>
   : never;
 /** An operation of an extraction, checked. */

@@ -77,6 +77,11 @@ function applyOne(corpus: Corpus, given: Map<number, number>, one: One): MemoryO
   checkSizes("content" in operation ? operation : {});
   const cause = causeOf(corpus);
   if (operation.op === "write") return writeOne(corpus, given, operation, one);
+  if (!("memoryId" in operation))
+    throw new DramatisError(
+      "INVALID_INPUT",
+      "Name the memory by its `memoryId`: a consolidation has no keys.",
+    );
   const memory = memberById(corpus, given, operation.memoryId);
   switch (operation.op) {
     case "update": {

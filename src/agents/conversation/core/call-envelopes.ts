@@ -68,7 +68,7 @@ import {
   OUTCOME_UNKNOWN,
   waitsForPerson,
 } from "./operation.ts";
-import { pathTo, templateOf } from "./planning/call-guards.ts";
+import { pathTo } from "./planning/call-guards.ts";
 import { targetInput } from "./planning/tool-call.ts";
 import { answeredBy, shownCall } from "./shown-call.ts";
 import {
@@ -78,6 +78,7 @@ import {
   type ConversationState,
   chainOf,
 } from "./state.ts";
+import { templateOf } from "./sub-agents.ts";
 import { operationTraceparent } from "./trace.ts";
 import type { Transition } from "./transition.ts";
 import { finalReply, openCalls, type Turn } from "./turn.ts";

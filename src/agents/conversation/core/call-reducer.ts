@@ -8,6 +8,7 @@ import type { AgentDecision } from "./decisions.ts";
 import { askView } from "./frames.ts";
 import type { JournalEntry } from "./journal-entry.ts";
 import { callDeadline, dispatched, type Operation, withAsk, withHold } from "./operation.ts";
+import { startedEntries } from "./sub-agents.ts";
 import { type Transition, withTurn } from "./transition.ts";
 import { blockingOperations, type Turn } from "./turn.ts";
 import { waitForResults } from "./waits.ts";
@@ -41,12 +42,12 @@ export function reduceCall(
         return call === undefined ? operation : dispatched(operation, call, now);
       });
       const { record } = transition.state;
-      const entries = turn.operations
+      const entries = operations
         .filter(({ item }) => calls.some((call) => call.item === item))
-        .map((operation) =>
+        .flatMap((operation) =>
           operation.target === "workflow"
-            ? entry("workflow_run.started", operation.item, runMark(record, turn, operation))
-            : entry("agent_call.started", operation.item),
+            ? [entry("workflow_run.started", operation.item, runMark(record, turn, operation))]
+            : [entry("agent_call.started", operation.item), ...startedEntries(record, turn, operation)],
         );
       return withTurn(transition, { ...turn, operations }, entries);
     }

@@ -218,7 +218,7 @@ export type ConversationDecision =
   | ({ type: "RESERVE_TASK"; turn: number; item: number } & TaskReservation)
   /** Charge what a call of another agent has used up. */
   | { type: "CHARGE_CALL"; turn: number; item: number; agentId: string; spent: Amounts; failed?: boolean }
-  | { type: "END_CONVERSATION"; by: Caller; reason?: string }
+  | { type: "END_CONVERSATION"; status: "completed" | "failed"; by: Caller; reason?: string }
   | {
       type: "SET_GATE";
       gate: ConversationGate;
@@ -238,7 +238,7 @@ export type ConversationDecision =
       handoff?: MarkedText;
       by: Caller;
     }
-  | { type: "REMOVE_PARTICIPANT"; participant: Participant; by: Caller }
+  | { type: "REMOVE_PARTICIPANT"; participant: Participant; by: Caller; isDeleted?: true }
   | { type: "ERASE_ENTRY"; erasure: Erasure; by: Caller }
   /** Let these users read the conversation of a call, and no others. */
   | { type: "SET_READERS"; readers: readonly string[]; readersSeq?: number }

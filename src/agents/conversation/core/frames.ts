@@ -83,7 +83,11 @@ function conversationFrame(
         data: { participant: (data as unknown as { participant: Participant }).participant },
       };
     case "conversation.ended":
-      return { ...base, type: "conversation.updated", data: { status: "completed" } };
+      return {
+        ...base,
+        type: "conversation.updated",
+        data: { status: text(data, "status") === "failed" ? "failed" : "completed" },
+      };
     case "conversation.signal.refused": {
       const [code, message, ref] = [text(data, "code"), text(data, "message"), text(data, "id")];
       const named = ref === "" ? {} : { ref };
@@ -262,6 +266,9 @@ function frameOf(
     case "agent_call.failed":
     case "agent_call.charged":
     case "workflow_run.started":
+    case "subagent.requested":
+    case "subagent.started":
+    case "subagent.stopped":
     case "workflow_run.charged":
     case "work.held":
     case "work.released":

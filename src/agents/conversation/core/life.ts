@@ -31,21 +31,21 @@ export function checkOpen({ status }: Pick<ConversationState, "status">): void {
   const why =
     status === "completed"
       ? "This conversation has ended."
-      : "This conversation has failed and cannot go on.";
+      : "This conversation has failed: its agents were deleted, so no agent can answer.";
   throw new DramatisError("CONVERSATION_CLOSED", `${why} Start a new one.`);
 }
 
 /** Ends the conversation. */
 export function endConversation(
   transition: Transition,
-  { by, reason }: Extract<AgentDecision, { type: "END_CONVERSATION" }>,
+  { status, by, reason }: Extract<AgentDecision, { type: "END_CONVERSATION" }>,
 ): Transition {
   return {
     ...transition,
-    state: { ...transition.state, status: "completed" },
+    state: { ...transition.state, status },
     entries: [
       ...transition.entries,
-      { type: "conversation.ended", data: { status: "completed", by, ...defined({ reason }) } },
+      { type: "conversation.ended", data: { status, by, ...defined({ reason }) } },
     ],
   };
 }

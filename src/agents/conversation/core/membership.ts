@@ -5,7 +5,7 @@ import { defined } from "../../../shared/defined.ts";
 import { hasSeveralPeople } from "./caller.ts";
 import type { AgentDecision } from "./decisions.ts";
 import { countsWith } from "./own-spending.ts";
-import { type ConversationIdentity, nextEvent } from "./state.ts";
+import { type ConversationAgent, type ConversationIdentity, nextEvent } from "./state.ts";
 import type { Transition } from "./transition.ts";
 
 type MembershipDecision = Extract<AgentDecision, { type: "ADD_PARTICIPANT" | "REMOVE_PARTICIPANT" }>;
@@ -24,10 +24,11 @@ export function changeParticipants(
   const others = before.filter((one) => one.type !== type || one.id !== id);
   const participants = isJoin ? [...others, { type, id }] : others;
   const pinned = isJoin ? decision.agent : undefined;
+  const known = !isJoin && decision.isDeleted ? withDeleted(agents, id) : agents;
   const record: ConversationIdentity = {
     ...state.record,
     participants,
-    agents: pinned === undefined ? agents : [...agents, pinned],
+    agents: pinned === undefined ? known : [...known, pinned],
     ...(hasSeveralPeople(state.record) || hasSeveralPeople({ participants })
       ? { several: true as const }
       : {}),
@@ -40,6 +41,16 @@ export function changeParticipants(
     membership: [...(membership ?? []), ...(pinned === undefined ? [] : [pinned])],
   };
   return isJoin && decision.handoff !== undefined ? withHandoff(changed, id, decision.handoff, now) : changed;
+}
+
+/** Marks a deleted agent. */
+function withDeleted(
+  [first, ...others]: ConversationIdentity["agents"],
+  id: string,
+): ConversationIdentity["agents"] {
+  const marked = (agent: ConversationAgent): ConversationAgent =>
+    agent.id === id ? { ...agent, deleted: true } : agent;
+  return [marked(first), ...others.map(marked)];
 }
 
 /** Changes who may read the conversation of a call. */

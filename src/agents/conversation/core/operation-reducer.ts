@@ -8,6 +8,7 @@ import type { JournalEntry } from "./journal-entry.ts";
 import { answered, awaitsApproval, deferred, type Operation, repeated, settled } from "./operation.ts";
 import { withSpending } from "./own-spending.ts";
 import { chainOf } from "./state.ts";
+import { repeatedEntries, stoppedEntries } from "./sub-agents.ts";
 import { keptTask, taskEntries } from "./task-entries.ts";
 import { dueFor, taskOf } from "./task-spending.ts";
 import { type Transition, withTurn } from "./transition.ts";
@@ -60,7 +61,8 @@ export function reduceOperation(
     }
     case "RETRY_TASK": {
       const { item, notBefore, error, task } = decision;
-      const { attempt = 1 } = turn.operations.find((operation) => operation.item === item) ?? {};
+      const failed = turn.operations.find((operation) => operation.item === item);
+      const { attempt = 1 } = failed ?? {};
       const chain = chainOf(transition.state.record, turn.agentId);
       const changed = change(item, (operation) => ({
         ...repeated(operation, notBefore),
@@ -68,7 +70,11 @@ export function reduceOperation(
         ...keptTask(task),
       }));
       const data = { attempt, code: error.code, message: error.message };
-      const entries = [...taskEntries(turn.n, item, task, false), entry("tool.call.failed", item, data)];
+      const entries = [
+        ...taskEntries(turn.n, item, task, false),
+        entry("tool.call.failed", item, data),
+        ...repeatedEntries(transition.state.record, turn, failed, error),
+      ];
       return withTurn(transition, { ...changed, ...withOutcome(turn) }, entries);
     }
     case "RESOLVE_APPROVAL": {
@@ -92,6 +98,9 @@ export function reduceOperation(
       const entries = [
         ...taskEntries(turn.n, item, task, result.success),
         entry(result.success ? "tool.completed" : "tool.failed", item),
+        ...turn.operations
+          .filter((operation) => operation.item === item)
+          .flatMap((operation) => stoppedEntries(transition.state.record, turn, operation, result)),
       ];
       const resumed = { ...changed, ...withOutcome(turn), ...issues };
       if (!isUnused) return withTurn(transition, resumed, entries);

@@ -38,6 +38,7 @@ import { pausedReply, withoutPaused } from "./paused-reply.ts";
 import { forgetTold, keptTold, toldEntries } from "./planning/recalled.ts";
 import { reduceQueue } from "./queue-reducer.ts";
 import { chainOf, queuedTurns } from "./state.ts";
+import { cancelledEntries, requestedEntries } from "./sub-agents.ts";
 import { dispatchedEntries } from "./task-entries.ts";
 import { chargedForStop, dueFor, taskOf } from "./task-spending.ts";
 import { type Transition, withTurn } from "./transition.ts";
@@ -210,11 +211,14 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
         operations: [...turn.operations, operation],
         ...(isRefused ? { issues: oneMoreFailure(turn) } : { toolCalls: (turn.toolCalls ?? 0) + 1 }),
       };
+      const { requested, refused } = requestedEntries(state.record, turn, operation);
       return withTurn({ ...transition, state: { ...state, ...spending } }, next, [
         entry("tool.requested", items),
+        ...requested,
         ...(isRefused ? [] : dispatchedEntries(turn.n, items, taskOf(chain, operation))),
         ...approvalEntries(turn.n, items, operation),
         ...(isRefused ? [entry("tool.failed", items)] : []),
+        ...refused,
       ]);
     }
     case "DISPATCH_CALLS":
@@ -305,7 +309,10 @@ function applyDecision(transition: Transition, decision: AgentDecision, now: num
       const stopped = { ...transition, state: { ...state, ...spending } };
       return withTurn(stopped, { ...failed, ...delegated }, [
         ...last.map(({ item }) => entry("message.completed", item, { stopped: true })),
-        ...openOperations(turn).map(({ item }) => entry("tool.cancelled", item)),
+        ...openOperations(turn).flatMap((operation) => [
+          entry("tool.cancelled", operation.item, reason === undefined ? undefined : { reason }),
+          ...cancelledEntries(state.record, turn, operation, reason),
+        ]),
         ...(turn.assembly === undefined ? [] : [assemblyFailure(state.record, turn, error, true)]),
         entry("turn.failed", undefined, endData(by && stopData(by, reason), leftData(stopped.state))),
       ]);

@@ -356,6 +356,13 @@ export interface Leave {
   participant: Participant;
 }
 
+/** Takes a deleted agent out of the conversation. */
+export interface AgentDeleted {
+  type: "conversation.agent.deleted";
+  caller: Caller;
+  agentId: string;
+}
+
 export type Signal =
   | UserMessage
   | EraseEntry
@@ -369,6 +376,7 @@ export type Signal =
   | Leave
   | EffectSignal
   | LateResult
+  | AgentDeleted
   | AgentEnded
   | AgentAsked
   | WorkHeld

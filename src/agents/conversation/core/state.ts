@@ -73,6 +73,8 @@ export interface ConversationAgent {
   readonly projectIds?: readonly string[];
   /** It was told of the past when it joined, up to this turn, but for those that were in progress. Absent where it was not. */
   readonly since?: { readonly turn: number; readonly open: readonly number[] };
+  /** It was deleted, and left. */
+  readonly deleted?: true;
   /** It had a budget when it joined: its calls need a lease. */
   readonly leased?: true;
   /** The versions of its definitions, pinned when it first joined. */
@@ -212,9 +214,11 @@ export const NEW_STANDING: Standing = {
   compactions: {},
 };
 
-/** Returns the agent that takes part from the beginning, and answers messages without an addressee. */
-export function primaryAgent({ agents }: Pick<ConversationIdentity, "agents">): ConversationAgent {
-  return agents[0];
+/** Returns the primary agent, which answers messages without an addressee: the first agent that takes part. */
+export function primaryAgent(
+  record: Pick<ConversationIdentity, "agents" | "participants">,
+): ConversationAgent {
+  return record.agents.find(({ id }) => isPresent(record, id)) ?? record.agents[0];
 }
 
 /** Reports whether a user or an agent takes part now. */
@@ -225,12 +229,14 @@ export function takesPart(
   return participants.some((one) => one.type === type && one.id === id);
 }
 
-/** Reports whether an agent takes part now. The primary agent always does. */
+/** Reports whether an agent takes part now. The agent that the conversation began with does until it is deleted. */
 export function isPresent(
   record: Pick<ConversationIdentity, "agents" | "participants">,
   agentId: string,
 ): boolean {
-  return primaryAgent(record).id === agentId || takesPart(record, { type: "agent", id: agentId });
+  const [first] = record.agents;
+  const isFirst = first.id === agentId && !first.deleted;
+  return isFirst || takesPart(record, { type: "agent", id: agentId });
 }
 
 /** Returns the lease of an agent; `undefined` for one that needs none. */

@@ -5,8 +5,10 @@
  * QUERY-2  Messages come in the order of the journal.
  */
 
+import { z } from "zod";
 import type { Frame } from "../../../protocol/frames.ts";
 import { MAX_TURN_NUMBER, parseItemId, resolveId, turnId } from "../../../protocol/ids.ts";
+import { ENTRY_TYPES, type JournalPageOptions } from "../../../protocol/journal.ts";
 import type { PastTurns, PastTurnsRequest } from "../../../protocol/tool-memory.ts";
 import type { TracePart } from "../../../protocol/trace.ts";
 import type {
@@ -46,11 +48,15 @@ const SLICE = 64;
 const SNAPSHOT_MESSAGES = 50;
 /** Length of the turns whose messages a snapshot contains; also that of its tool results, as JSON. */
 const SNAPSHOT_LENGTH = 256 * 1024;
+/** Entries that a page of some types looks at. */
+const MAX_FILTERED = 5_000;
 /** Length of the turns in one slice of a replay. */
 const REPLAY_LENGTH = 128 * 1024;
 
 /** The options of a page. The cursor is the number of a journal entry or of a turn. */
 const journalPageSchema = pageOptionsSchema((cursor) => /^\d{1,15}$/.test(cursor));
+
+const typesSchema = z.array(z.enum(ENTRY_TYPES)).optional();
 
 export class ConversationQueries {
   #recent = newRecentTurns();
@@ -84,9 +90,17 @@ export class ConversationQueries {
     return readPastTurns({ list, turn: (of) => this.store.turn(of) }, n, request);
   }
 
-  journal(state: ConversationState, options: PageOptions = {}): Page<JournalEntryView> {
+  journal(state: ConversationState, given: JournalPageOptions = {}): Page<JournalEntryView> {
+    const { types: wanted, ...options } = given;
+    const types = validate(typesSchema, wanted, "/types");
     const turns = new Map<number, TurnFacts | undefined>();
+    let seen = 0;
     return this.#page(options, state, (entry, seq, at) => {
+      if (types !== undefined) {
+        if (seen === MAX_FILTERED) return "full";
+        seen += 1;
+        if (!types.includes(entry.type)) return null;
+      }
       const n = entry.turn;
       if (n === undefined) return journalEntryView(entry, seq, at, undefined);
       if (!turns.has(n)) turns.set(n, this.#facts(state, n));

@@ -237,9 +237,9 @@ export class ConversationDatabase {
   #withChains({ agents, ...record }: StoredRecord): ConversationIdentity {
     const [primary, ...joined] = agents;
     const others = joined.map(
-      ({ id, leased, projectIds, since, chain = this.keyValue.get<VersionChain>(chainKey(id)) }) => {
+      ({ id, leased, projectIds, since, deleted, chain = this.keyValue.get<VersionChain>(chainKey(id)) }) => {
         if (chain === undefined) throw new Error(`The agent "${id}" joined, but its versions are missing.`);
-        return { id, ...defined({ leased, projectIds, since }), chain };
+        return { id, ...defined({ leased, projectIds, since, deleted }), chain };
       },
     );
     return { ...record, agents: [primary, ...others] };

@@ -87,7 +87,7 @@ export function planCallEnd(
   const by = callerOf(call);
   return [
     ...[...active.values()].flatMap((turn) => stopTurn(turn, ENDED, { caller: by }, input)),
-    { type: "END_CONVERSATION", by },
+    { type: "END_CONVERSATION", status: "completed", by },
   ];
 }
 

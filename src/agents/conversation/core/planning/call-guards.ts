@@ -5,16 +5,16 @@
  * DELEGATE-2  Calls below each other, and the calls of a conversation at a time, are limited. An agent calls neither itself nor
  *             one of those above it. A call beyond this has a result that says so, and nobody is asked.
  */
-import { agentTarget } from "../../../../library/agent-tool.ts";
 import type { PinnedHook } from "../../../../protocol/definitions.ts";
 import type { ToolErrorCode, ToolResult } from "../../../../protocol/executor-api.ts";
-import { SUB_AGENT_QUOTA, type SubAgentTemplate } from "../../../../protocol/sub-agent.ts";
+import { SUB_AGENT_QUOTA } from "../../../../protocol/sub-agent.ts";
 import { userOf, workflowOf } from "../called-workflow.ts";
 import { lengthOf } from "../content-size.ts";
 import type { CallLimits } from "../decisions.ts";
 import { MAX_CALL_DEPTH, MAX_CALLS_LENGTH, MAX_OPEN_CALLS, MAX_TREE_CALLS } from "../limits.ts";
 import type { Operation } from "../operation.ts";
 import { type ConversationIdentity, chainOf } from "../state.ts";
+import { templateOf } from "../sub-agents.ts";
 import type { Turn } from "../turn.ts";
 import { callsAllowed } from "./call-tree.ts";
 import { failure } from "./tool-call.ts";
@@ -31,16 +31,6 @@ export function pathTo(
   { agentId, invited }: Pick<Turn, "agentId" | "invited">,
 ): string[] {
   return [...(invited?.path ?? call?.path ?? []), agentId];
-}
-
-/** Returns the template of the sub-agents that a tool of an agent spawns; `undefined` for other tools. */
-export function templateOf(
-  record: ConversationIdentity,
-  agentId: string,
-  tool: string,
-): SubAgentTemplate | undefined {
-  const pinned = chainOf(record, agentId).tools.find(({ definition }) => definition.name === tool);
-  return agentTarget(pinned?.definition.target)?.template;
 }
 
 /** Returns the result of a call that may start no run of a workflow; `null` for all others. */

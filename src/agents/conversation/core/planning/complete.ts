@@ -1,8 +1,9 @@
 /**
  * Planning the end of a conversation by its users. Pure.
  *
- * LIFE-3  Only a request of somebody who may speak in it ends a conversation, never time. Its turns end as by a stop, with its
- *         compactions and extractions, in the same commit. Ending it again changes nothing.
+ * LIFE-3  Only a person who may speak in a conversation completes it: no agent, tool, workflow or time does. The conversation of a
+ *         call is the exception (DELEGATE-6). The turns end as by a stop, with the compactions and extractions, in the same
+ *         commit. To complete it again changes nothing.
  * LIFE-4  A conversation that has ended takes no message, no stop, no resume and no change but the removal of a user: `CONVERSATION_CLOSED`. A message that
  *         repeats a recorded one has the same answer as before, and late results are noted as those of stopped turns.
  */
@@ -11,7 +12,7 @@ import type { ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { checkOpen } from "../life.ts";
 import type { ConversationState } from "../state.ts";
-import type { Complete } from "../stop-signals.ts";
+import type { Complete, Stop } from "../stop-signals.ts";
 import { stopCompactions, stopTurn } from "./cancel.ts";
 import { stopExtractions } from "./hooks.ts";
 
@@ -30,11 +31,22 @@ export function planComplete(
 ): AgentDecision[] {
   if (state.status === "completed") return [];
   checkOpen(state);
-  const stop = { caller: by, ...defined({ reason }) };
+  return endAs("completed", state, { caller: by, ...defined({ reason }) }, ENDED, input);
+}
+
+/** Ends the conversation, and all its work with `error`. */
+export function endAs(
+  status: "completed" | "failed",
+  state: ConversationState,
+  stop: Stop,
+  error: ErrorData,
+  input: PlanInput,
+): AgentDecision[] {
+  const { caller: by, reason } = stop;
   return [
-    ...[...state.active.values()].flatMap((turn) => stopTurn(turn, ENDED, stop, input)),
+    ...[...state.active.values()].flatMap((turn) => stopTurn(turn, error, stop, input)),
     ...stopCompactions(state, input),
     ...stopExtractions(state, input),
-    { type: "END_CONVERSATION", by, ...defined({ reason }) },
+    { type: "END_CONVERSATION", status, by, ...defined({ reason }) },
   ];
 }

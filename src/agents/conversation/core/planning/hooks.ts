@@ -37,6 +37,7 @@ import { type ConversationState, chainOf } from "../state.ts";
 import { chargedForHook, spentByTask } from "../task-spending.ts";
 import type { Turn } from "../turn.ts";
 import { failTurn } from "./cancel.ts";
+import { operationOf } from "./operation-forms.ts";
 import { chargeTask } from "./results.ts";
 
 const id = z.string().min(1).max(200);
@@ -52,6 +53,12 @@ const facts = {
   metadata: z.record(z.string(), z.json()).optional(),
 };
 
+/** The memory of an operation. */
+const named = { memoryId: id.optional(), key: facts.key };
+const isNamed = ({ memoryId, key }: { memoryId?: string | undefined; key?: string | undefined }) =>
+  (memoryId === undefined) !== (key === undefined);
+const NAMED = "Must have either a `memoryId` or a `key`.";
+
 /** What an extraction asks for. */
 const memoryOperation = z.discriminatedUnion("op", [
   z.strictObject({
@@ -62,8 +69,8 @@ const memoryOperation = z.discriminatedUnion("op", [
     ...facts,
   }),
   z.strictObject({ op: z.literal("update"), memoryId: id, content: z.string().min(1).optional(), ...facts }),
-  z.strictObject({ op: z.literal("delete"), memoryId: id }),
-  z.strictObject({ op: z.literal("archive"), memoryId: id }),
+  z.strictObject({ op: z.literal("delete"), ...named }).refine(isNamed, NAMED),
+  z.strictObject({ op: z.literal("archive"), ...named }).refine(isNamed, NAMED),
 ]);
 const memoryOperations = z.array(memoryOperation).max(MAX_MEMORY_OPERATIONS);
 
@@ -172,7 +179,8 @@ function readOperations(result: ToolResult): { operations: Json } | { error: Fai
   const invalid = (message: string) => ({ error: { code: "EXECUTION_FAILED", message } });
   // The output of a task of steps is an object.
   const whole = result.result;
-  const given = isJsonObject(whole) && Object.hasOwn(whole, "operations") ? whole.operations : whole;
+  const output = isJsonObject(whole) && Object.hasOwn(whole, "operations") ? whole.operations : whole;
+  const given = Array.isArray(output) ? output.map(operationOf) : output;
   const parsed = memoryOperations.safeParse(given ?? []);
   if (!parsed.success)
     return invalid(`The memory operations are not valid: ${issuesText(inputIssues(parsed.error))}`);

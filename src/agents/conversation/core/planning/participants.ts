@@ -1,27 +1,39 @@
 /**
  * Planning who takes part in a conversation: users and agents who join, and who leave. Pure.
  *
- * PARTY-2  Whoever may speak in a conversation adds and removes participants. The agent that it began with stays. To add who
+ * PARTY-2  Whoever may speak in a conversation adds and removes participants. The primary agent stays. To add who
  *          takes part, or to remove who does not, changes nothing.
  *          A user can also be removed from a conversation that has ended, and then no longer reads it.
  * PARTY-3  An agent that joins pins the versions of its definitions, and has a session of its own. An agent that joins again
  *          keeps the versions that it had: the records of its turns refer to them.
  * PARTY-5  The active turns of an agent that leaves end as by a stop, in the same commit, with its compaction and extractions.
+ * LIFE-5  The deletion of an agent reaches its conversations. If other agents take part, the agent leaves, and the conversation goes
+ *         on: the first of the others is the primary agent. Otherwise the conversation is `failed`, and input gets
+ *         `CONVERSATION_CLOSED` with the reason.
  */
 import { checkPrices } from "../../../../library/prices.ts";
+import type { Caller } from "../../../../protocol/views.ts";
 import { DramatisError, type ErrorData } from "../../../../shared/errors.ts";
 import type { AgentDecision, PlanInput } from "../decisions.ts";
 import { checkOpen } from "../life.ts";
 import { MAX_AGENTS, MAX_USERS } from "../limits.ts";
-import type { Join, Leave } from "../signals.ts";
-import { type ConversationState, primaryAgent, takesPart } from "../state.ts";
+import type { AgentDeleted, Join, Leave } from "../signals.ts";
+import { type ConversationState, isPresent, primaryAgent, takesPart } from "../state.ts";
+import { presentAgents } from "./address.ts";
 import { stopCompactions, stopTurn } from "./cancel.ts";
+import { endAs } from "./complete.ts";
 import { handOver } from "./handoff.ts";
 import { giveUpExtractions } from "./hooks.ts";
 
 const LEFT: ErrorData = {
   code: "CANCELLED",
   message: "The agent has left the conversation.",
+  retriable: false,
+};
+
+const DELETED: ErrorData = {
+  code: "CANCELLED",
+  message: "The agent was deleted.",
   retriable: false,
 };
 
@@ -54,7 +66,7 @@ export function planJoin(
   ];
 }
 
-/** Removes a participant. Throws `CONFLICT` for the agent that the conversation began with. */
+/** Removes a participant. Throws `CONFLICT` for the primary agent. */
 export function planLeave(
   state: ConversationState,
   { participant, caller: by }: Leave,
@@ -69,16 +81,45 @@ export function planLeave(
   if (id === primaryAgent(record).id)
     throw new DramatisError(
       "CONFLICT",
-      `The conversation began with the agent "${id}", so it stays. End the conversation instead.`,
+      `The agent "${id}" answers messages without an addressee, so it stays. End the conversation instead.`,
     );
-  const error = { code: "CANCELLED", message: LEFT.message };
+  return agentLeaves(state, id, by, LEFT, input);
+}
+
+/** Takes a deleted agent out (LIFE-5). Repeating it changes nothing. */
+export function planAgentDeleted(
+  state: ConversationState,
+  { agentId, caller }: AgentDeleted,
+  input: PlanInput,
+): AgentDecision[] {
+  const { record, status } = state;
+  if (status !== "active" || !isPresent(record, agentId)) return [];
+  if (presentAgents(record).length > 1) return agentLeaves(state, agentId, caller, DELETED, input);
+  const reason = `Its agent "${agentId}" was deleted.`;
+  return endAs("failed", state, { caller, reason }, DELETED, input);
+}
+
+/** Ends an agent's work with `error`, and removes the agent (PARTY-5). */
+function agentLeaves(
+  state: ConversationState,
+  id: string,
+  by: Caller,
+  error: ErrorData,
+  input: PlanInput,
+): AgentDecision[] {
+  const { code, message } = error;
   return [
     ...[...state.active.values()]
       .filter(({ agentId }) => agentId === id)
-      .flatMap((turn) => stopTurn(turn, LEFT, { caller: by }, input)),
+      .flatMap((turn) => stopTurn(turn, error, { caller: by }, input)),
     ...stopCompactions(state, input).filter(({ session }) => session === id),
-    ...giveUpExtractions(state, error, ({ agentId }) => agentId === id, input),
-    leaves,
+    ...giveUpExtractions(state, { code, message }, ({ agentId }) => agentId === id, input),
+    {
+      type: "REMOVE_PARTICIPANT",
+      participant: { type: "agent", id },
+      by,
+      ...(error === DELETED ? { isDeleted: true } : {}),
+    },
   ];
 }
 

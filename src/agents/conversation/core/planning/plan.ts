@@ -31,7 +31,7 @@ import { planInvited } from "./loop-in.ts";
 import { planModelFailure } from "./model-failure.ts";
 import { planModelReply } from "./model-reply.ts";
 import { withOrigin } from "./origin.ts";
-import { planJoin, planLeave } from "./participants.ts";
+import { planAgentDeleted, planJoin, planLeave } from "./participants.ts";
 import { planAbandon, planExpiry, planRecovery } from "./recovery.ts";
 import { chargeLateRun, planClientResult, planStoppedTask, planToolResult } from "./results.ts";
 import { planHeld } from "./run-call.ts";
@@ -64,6 +64,8 @@ export function plan(state: ConversationState, signal: Signal, input: PlanInput)
       return planJoin(state, signal, input);
     case "conversation.participant.remove":
       return planLeave(state, signal, input);
+    case "conversation.agent.deleted":
+      return planAgentDeleted(state, signal, input);
     case "conversation.entry.erase": {
       const { erasure, caller: by, envelopes } = signal;
       const sends = envelopes.map((envelope) => ({ type: "SEND" as const, envelope }));

@@ -1,0 +1,103 @@
+/**
+ * The templates of sub-agents, and the journal's entries of their lives. Pure.
+ *
+ * SPAWN-7  The journal records each call of a sub-agent as `subagent.requested`, and each conversation that it opens as
+ *          `subagent.started`. The commit that ends the call or its attempt has `subagent.stopped` with the reason.
+ */
+import { agentTarget } from "../../../library/agent-tool.ts";
+import type { ToolResult } from "../../../protocol/executor-api.ts";
+import type { SubAgentTemplate } from "../../../protocol/sub-agent.ts";
+import { defined } from "../../../shared/defined.ts";
+import type { JsonObject } from "../../../shared/json.ts";
+import { agentMark } from "./frames.ts";
+import type { JournalEntry } from "./journal-entry.ts";
+import type { Operation } from "./operation.ts";
+import { type ConversationIdentity, chainOf } from "./state.ts";
+import type { Turn } from "./turn.ts";
+
+/** The reason why a sub-agent stopped. `denied`: it was refused, by a rule or by a person. `expired`: its time was over. */
+type StopReason = "completed" | "failed" | "cancelled" | "expired" | "denied";
+
+/** Returns the template of the sub-agents that a tool of an agent spawns; `undefined` for other tools. */
+export function templateOf(
+  record: ConversationIdentity,
+  agentId: string,
+  tool: string,
+): SubAgentTemplate | undefined {
+  const pinned = chainOf(record, agentId).tools.find(({ definition }) => definition.name === tool);
+  return agentTarget(pinned?.definition.target)?.template;
+}
+
+/** Returns the entry of a sub-agent that a model asks for, and that of its refusal; none for other calls. */
+export function requestedEntries(
+  record: ConversationIdentity,
+  turn: Turn,
+  operation: Operation,
+): { requested: JournalEntry[]; refused: JournalEntry[] } {
+  const { result } = operation;
+  return {
+    requested: entries(record, turn, operation, "subagent.requested"),
+    refused: result === undefined ? [] : stoppedEntries(record, turn, operation, result),
+  };
+}
+
+/** Returns the entry of the conversation that a call of a sub-agent opens; none for other calls. */
+export function startedEntries(
+  record: ConversationIdentity,
+  turn: Turn,
+  operation: Operation,
+): JournalEntry[] {
+  const { conversationId } = agentMark(turn, operation).agent ?? {};
+  return entries(record, turn, operation, "subagent.started", defined({ conversationId }));
+}
+
+/** Returns the entry of a call of a sub-agent that ends with this result; none for other calls. `operation` has not got it yet. */
+export function stoppedEntries(
+  record: ConversationIdentity,
+  turn: Turn,
+  operation: Operation,
+  { error }: Pick<ToolResult, "error">,
+): JournalEntry[] {
+  const data = { reason: reasonOf(operation, error), ...defined({ code: error?.code }) };
+  return entries(record, turn, operation, "subagent.stopped", data);
+}
+
+/** Returns the entry of an attempt that failed and is repeated; none where no sub-agent worked. */
+export function repeatedEntries(
+  record: ConversationIdentity,
+  turn: Turn,
+  operation: Operation | undefined,
+  { code }: { code: string },
+): JournalEntry[] {
+  if (operation?.status !== "dispatched") return [];
+  return entries(record, turn, operation, "subagent.stopped", { reason: "failed", code });
+}
+
+/** Returns the entry of a call of a sub-agent whose turn ends first; none for other calls. `why` is the reason that a person gave. */
+export function cancelledEntries(
+  record: ConversationIdentity,
+  turn: Turn,
+  operation: Operation,
+  why: string | undefined,
+): JournalEntry[] {
+  const data = { reason: "cancelled", code: "CANCELLED", ...defined({ message: why }) };
+  return entries(record, turn, operation, "subagent.stopped", data);
+}
+
+function entries(
+  record: ConversationIdentity,
+  turn: Turn,
+  { name, item }: Operation,
+  type: JournalEntry["type"],
+  data: JsonObject = {},
+): JournalEntry[] {
+  const template = templateOf(record, turn.agentId, name)?.name;
+  return template === undefined ? [] : [{ type, turn: turn.n, item, data: { template, ...data } }];
+}
+
+function reasonOf({ status, approval }: Operation, error: ToolResult["error"]): StopReason {
+  if (error === undefined) return "completed";
+  if (error.code === "TIMEOUT" || approval?.outcome === "expired") return "expired";
+  if (error.code === "CANCELLED") return "cancelled";
+  return status === "dispatched" && error.code !== "PERMISSION_DENIED" ? "failed" : "denied";
+}
