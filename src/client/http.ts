@@ -27,6 +27,7 @@ import type {
   TurnOrder,
   TurnView,
 } from "../protocol/views.ts";
+import type { ApprovalFilter, WaitingApproval } from "../protocol/waiting-approvals.ts";
 import type { RunStatus } from "../protocol/workflow-run.ts";
 import { defined } from "../shared/defined.ts";
 import type { Json } from "../shared/json.ts";
@@ -79,6 +80,9 @@ export type RunInput = Omit<StartRun, "id"> & { jurisdiction?: Jurisdiction; loc
 
 /** `status` and `workflow` filter: `library/id`, or `library/id@version`. */
 export type RunsRequest = PageRequest & { status?: RunStatus; workflow?: string };
+
+/** The members filter. `since` is a time in ISO 8601. */
+export type WaitingRequest = PageRequest & Omit<ApprovalFilter, "since"> & { since?: string };
 
 export interface UploadOptions extends RequestOptions {
   /** Name of the file; the name of a `File` by default. */
@@ -201,6 +205,10 @@ export interface DramatisClient {
      * if (status === "failed" && retry?.repeatsOnce.length === 0) await client.runs.retry(id, { seq });
      */
     retry(id: string, options?: RetryRun & RequestOptions): Promise<RunView>;
+  };
+  approvals: {
+    /** Lists the calls of tools and the gates that wait for you. `since` is a time in ISO 8601. */
+    list(options?: WaitingRequest): Promise<{ approvals: WaitingApproval[]; nextCursor?: string }>;
   };
   attachments: {
     /**
@@ -354,6 +362,10 @@ export function createClient(options: ClientOptions = {}): DramatisClient {
       cancel: (id, options) => stop(pathOf("runs", id, "cancel"), options),
       retry: (id, { signal, ...options } = {}) =>
         post(pathOf("runs", id, "retry"), options, defined({ signal })),
+    },
+    approvals: {
+      list: ({ kind, agent, conversation, run, since, ...page } = {}) =>
+        list("approvals", page, { kind, agent, conversation, run, since }),
     },
     attachments: {
       upload(id, file, { name = nameOf(file), signal } = {}) {

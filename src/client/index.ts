@@ -56,6 +56,7 @@ export type {
   UsageView,
   WireError,
 } from "../protocol/views.ts";
+export type { WaitingApproval, WaitingCall, WaitingGate } from "../protocol/waiting-approvals.ts";
 export type {
   WorkflowDefinition,
   WorkflowNode,

@@ -5,6 +5,12 @@ import type { Clock } from "../ports/clock.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type { RunSummary } from "../protocol/coordinator-api.ts";
 import type { AgentUsage, ConversationSummary, ConversationView } from "../protocol/views.ts";
+import {
+  type ApprovalsRequest,
+  type ListedApproval,
+  namesOf,
+  type WaitingApproval,
+} from "../protocol/waiting-approvals.ts";
 import type { RunStatus } from "../protocol/workflow-run.ts";
 import { defined } from "../shared/defined.ts";
 import { jurisdictionOf } from "../shared/location.ts";
@@ -15,14 +21,20 @@ import type { ConversationUsage, Directory, PublishedRun, RunFilter } from "./di
 import { D1Queries } from "./queries.ts";
 import {
   LIST_AGENTS,
+  LIST_APPROVALS,
   LIST_CONVERSATIONS,
   LIST_CONVERSATIONS_OF_USER,
   listRuns,
   PUT_AGENT,
+  PUT_APPROVAL_PLACE,
+  PUT_APPROVALS,
+  PUT_APPROVERS,
   PUT_CONVERSATION,
   PUT_RUN,
   PUT_USAGE,
   PUT_USERS,
+  REMOVE_APPROVALS,
+  REMOVE_APPROVERS,
   REMOVE_USERS,
   SUM_USAGE,
 } from "./statements.ts";
@@ -62,6 +74,20 @@ type RunRow = {
 };
 
 type UsageRow = Omit<AgentUsage, "agentId" | "cost"> & { nanoDollars: number };
+
+type ApprovalRow = { created_at: number; id: string; request: string };
+
+/** Returns a request as the statements take it. */
+function approvalRow({ approval, approvers }: ListedApproval) {
+  const { operationId: id, kind, requestedAt, expiresAt, rule, requester } = approval;
+  return {
+    ...{ id, kind, approvers, request: approval },
+    createdAt: Date.parse(requestedAt),
+    agentId: kind === "tool" ? approval.agentId : null,
+    excluded: rule?.notRequester === true ? (requester ?? null) : null,
+    expiresAt: expiresAt === undefined ? null : Date.parse(expiresAt),
+  };
+}
 
 /** Cheap to create. */
 export class D1Directory implements Directory {
@@ -107,6 +133,42 @@ export class D1Directory implements Directory {
     const identity = [tenant, Date.parse(run.createdAt), id, startedBy, library, name, version, projectId];
     const ended = endedAt === undefined ? null : Date.parse(endedAt);
     await this.#queries.write([PUT_RUN, ...identity, status, seq, ended, errorCode]);
+  }
+
+  async putApprovals(
+    tenant: string,
+    place: string,
+    seq: number,
+    waiting: readonly ListedApproval[],
+  ): Promise<void> {
+    const items = JSON.stringify(waiting.map(approvalRow));
+    const key = [tenant, place, seq] as const;
+    await this.#queries.write(
+      [PUT_APPROVAL_PLACE, ...key],
+      [REMOVE_APPROVERS, ...key],
+      [REMOVE_APPROVALS, ...key],
+      [PUT_APPROVALS, ...key, items],
+      [PUT_APPROVERS, ...key, items],
+    );
+  }
+
+  async approvals(
+    principal: Principal,
+    { kind, agent, conversation, run, since, now, ...options }: ApprovalsRequest & { now: number },
+  ): Promise<Page<WaitingApproval>> {
+    const { order, limit, after } = listRange(options);
+    const { tenant, subject } = principal;
+    const range = [tenant, after.createdAt, after.id, limit + 1] as const;
+    const filters = [kind, agent, conversation, run, since].map((value) => value ?? null);
+    const caller = [JSON.stringify(namesOf(principal)), subject, now] as const;
+    const rows = await this.#queries.read<ApprovalRow>(
+      LIST_APPROVALS[order],
+      ...range,
+      ...caller,
+      ...filters,
+    );
+    // SAFETY: only putApprovals writes this column, from a value of this type.
+    return pageOf(rows, limit, ({ request }) => JSON.parse(request) as WaitingApproval, cursorOf);
   }
 
   async usage(tenant: string, agentId: string): Promise<AgentUsage> {

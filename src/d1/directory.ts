@@ -7,6 +7,8 @@
  * DIR-3  Lists ascend by creation. They continue after a cursor without loss or repetition while rows are added.
  * DIR-5  A page of runs reads about as many rows as it has when one filter applies: the starter of a principal without a role, a workflow or
  *        a status.
+ * DIR-6  A request for approval is listed for the people who may answer it, and for no other person. An older state of its place never replaces a
+ *        newer state.
  * DIR-4  An older state of a run never replaces a newer one, in whatever order they are put.
  */
 
@@ -14,6 +16,7 @@ import type { UsageTotals } from "../model/usage.ts";
 import type { AgentIdentity } from "../protocol/agent-api.ts";
 import type { RunSummary } from "../protocol/coordinator-api.ts";
 import type { AgentUsage, ConversationSummary } from "../protocol/views.ts";
+import type { ApprovalsRequest, ListedApproval, WaitingApproval } from "../protocol/waiting-approvals.ts";
 import type { RunStatus } from "../protocol/workflow-run.ts";
 import type { Page, PageOptions } from "../shared/page.ts";
 import type { Principal } from "../shared/principal.ts";
@@ -43,6 +46,13 @@ export interface Directory {
   putConversation(tenant: string, conversation: ConversationSummary): Promise<void>;
   putUsage(usage: ConversationUsage): Promise<void>;
   putRun(tenant: string, run: PublishedRun): Promise<void>;
+  /** Replaces the requests of a place, a conversation or a run, that wait for people. `seq` numbers the state of the place. */
+  putApprovals(tenant: string, place: string, seq: number, waiting: readonly ListedApproval[]): Promise<void>;
+  /** Returns the requests that the principal may answer. `now` is in milliseconds since the epoch. Throws as `agents`. */
+  approvals(
+    principal: Principal,
+    options: ApprovalsRequest & { now: number },
+  ): Promise<Page<WaitingApproval>>;
   /** Returns the published usage of an agent's conversations. Throws `UNAVAILABLE`. */
   usage(tenant: string, agentId: string): Promise<AgentUsage>;
   /** Throws `INVALID_INPUT` for an invalid cursor, `UNAVAILABLE` if the database does not answer. */

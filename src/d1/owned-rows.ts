@@ -30,6 +30,10 @@ const byKey =
     id,
   ];
 
+const byPlace =
+  (table: "approvers" | "approvals" | "approval_places"): Delete =>
+  ({ tenant, id }) => [`DELETE FROM ${table} WHERE tenant = ?1 AND place = ?2`, tenant, id];
+
 /** Letters that the owner sent, and those that others could not deliver to it. */
 const letters: Delete = ({ kind, tenant, id }) => [
   `DELETE FROM dead_letters WHERE tenant = ?1 AND (
@@ -55,6 +59,9 @@ export const OWNED_TABLES = {
     ],
     agent: ({ tenant, id }) => ["DELETE FROM usage WHERE tenant = ?1 AND agent_id = ?2", tenant, id],
   },
+  approvers: { conversation: byPlace("approvers") },
+  approvals: { conversation: byPlace("approvals") },
+  approval_places: { conversation: byPlace("approval_places") },
   memories: {
     agent: ({ tenant, id }) => ["DELETE FROM memories WHERE tenant = ?1 AND agent_id = ?2", tenant, id],
   },

@@ -171,4 +171,37 @@ export const MIGRATIONS: readonly Migration[] = [
       "ALTER TABLE agents ADD COLUMN metadata TEXT",
     ],
   },
+  {
+    name: "0008_approvals",
+    statements: [
+      `CREATE TABLE approval_places (
+        tenant TEXT NOT NULL,
+        place TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        PRIMARY KEY (tenant, place)
+      ) STRICT, WITHOUT ROWID`,
+      `CREATE TABLE approvals (
+        tenant TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        place TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        agent_id TEXT,
+        excluded TEXT,
+        expires_at INTEGER,
+        request TEXT NOT NULL,
+        PRIMARY KEY (tenant, created_at, id)
+      ) STRICT, WITHOUT ROWID`,
+      "CREATE INDEX approvals_by_place ON approvals (tenant, place)",
+      `CREATE TABLE approvers (
+        tenant TEXT NOT NULL,
+        name TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        place TEXT NOT NULL,
+        PRIMARY KEY (tenant, name, created_at, id)
+      ) STRICT, WITHOUT ROWID`,
+      "CREATE INDEX approvers_by_place ON approvers (tenant, place)",
+    ],
+  },
 ];

@@ -128,3 +128,41 @@ JOIN conversations USING (tenant, created_at, id)
 WHERE member.tenant = ?1 AND member.user_id = ?5 AND (member.created_at, member.id) ${comparison} (?2, ?3)
 ORDER BY member.created_at ${order}, member.id ${order} LIMIT ?4`,
 );
+
+/** Notes the number of the newest journal entry of a place. It only grows, so a late put changes nothing. */
+export const PUT_APPROVAL_PLACE = `INSERT INTO approval_places (tenant, place, seq) VALUES (?1, ?2, ?3)
+ON CONFLICT DO UPDATE SET seq = excluded.seq WHERE excluded.seq > approval_places.seq`;
+
+const IS_NEWEST = "?3 >= (SELECT seq FROM approval_places WHERE tenant = ?1 AND place = ?2)";
+
+export const REMOVE_APPROVERS = `DELETE FROM approvers WHERE tenant = ?1 AND place = ?2 AND ${IS_NEWEST}`;
+
+export const REMOVE_APPROVALS = `DELETE FROM approvals WHERE tenant = ?1 AND place = ?2 AND ${IS_NEWEST}`;
+
+/** `?4` is a JSON list of the requests. */
+export const PUT_APPROVALS = `INSERT OR REPLACE INTO approvals
+  (tenant, created_at, id, place, kind, agent_id, excluded, expires_at, request)
+SELECT ?1, value ->> 'createdAt', value ->> 'id', ?2, value ->> 'kind', value ->> 'agentId', value ->> 'excluded',
+  value ->> 'expiresAt', value -> 'request'
+FROM json_each(?4) WHERE ${IS_NEWEST}`;
+
+/** As `PUT_APPROVALS`. */
+export const PUT_APPROVERS = `INSERT OR REPLACE INTO approvers (tenant, name, created_at, id, place)
+SELECT ?1, name.value, item.value ->> 'createdAt', item.value ->> 'id', ?2
+FROM json_each(?4) AS item, json_each(item.value -> 'approvers') AS name WHERE ${IS_NEWEST}`;
+
+/** `?5` is a JSON list of the caller's names, `?6` the subject, `?7` the time; then the filters, each `null` if absent. */
+export const LIST_APPROVALS = bothOrders(
+  (comparison, order) => `SELECT approvals.created_at, approvals.id, approvals.request FROM approvers
+JOIN approvals USING (tenant, created_at, id)
+WHERE approvers.tenant = ?1 AND approvers.name IN (SELECT value FROM json_each(?5))
+  AND (approvers.created_at, approvers.id) ${comparison} (?2, ?3)
+  AND (approvals.excluded IS NULL OR approvals.excluded <> ?6)
+  AND (approvals.expires_at IS NULL OR approvals.expires_at > ?7)
+  AND (?8 IS NULL OR approvals.kind = ?8) AND (?9 IS NULL OR approvals.agent_id = ?9)
+  AND (?10 IS NULL OR (approvals.kind = 'tool' AND approvals.place = ?10))
+  AND (?11 IS NULL OR (approvals.kind = 'gate' AND approvals.place = ?11))
+  AND (?12 IS NULL OR approvals.created_at >= ?12)
+GROUP BY approvers.created_at, approvers.id
+ORDER BY approvers.created_at ${order}, approvers.id ${order} LIMIT ?4`,
+);

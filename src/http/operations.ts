@@ -7,6 +7,7 @@ import { modelOperations, modelRoutes } from "./openai/models.ts";
 import { responseOperations, responseRoutes } from "./openai/responses.ts";
 import type { ApiOperation } from "./openapi/operation.ts";
 import { agentOperations, agentRoutes } from "./routes/agents.ts";
+import { approvalOperations, approvalRoutes } from "./routes/approvals.ts";
 import { attachmentOperations, attachmentRoutes } from "./routes/attachments.ts";
 import { chatOperations, chatRoutes } from "./routes/chat.ts";
 import { conversationOperations, conversationRoutes } from "./routes/conversations.ts";
@@ -37,6 +38,7 @@ export const OPERATIONS: readonly ApiOperation[] = [
   ...turnOperations,
   ...traceOperations,
   ...runOperations,
+  ...approvalOperations,
   ...triggerOperations,
   ...hookOperations,
   ...signalOperations,
@@ -63,6 +65,7 @@ export function authenticatedRoutes(app: HttpRoutes): void {
   turnRoutes(app);
   traceRoutes(app);
   runRoutes(app);
+  approvalRoutes(app);
   triggerRoutes(app);
   signalRoutes(app);
   eventRoutes(app);

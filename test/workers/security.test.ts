@@ -152,6 +152,7 @@ const EXPECTED: Record<string, Record<Guest, Expected>> = {
   cancelRun: READ,
   retryRun: READ,
   answerGate: READ,
+  listApprovals: same(MAY),
   listRunEntries: READ,
   getRunWorkflow: READ,
   followRun: READ,

@@ -28,6 +28,7 @@ import type { ConversationState } from "./core/state.ts";
 import { beginCycles, settle, step } from "./core/step.ts";
 import { beginTransition, type Transition } from "./core/transition.ts";
 import type { Turn } from "./core/turn.ts";
+import { changesWaiting } from "./core/waiting-calls.ts";
 import { noteWork } from "./core/work-times.ts";
 import type { ConversationDatabase } from "./store/conversation-database.ts";
 
@@ -52,6 +53,8 @@ export interface PlanningPorts
     | "room"
   > {
   ids: Ids;
+  /** Called in the transaction of each commit that changes the calls which wait for people, or who may answer them. */
+  waitingChanged?: () => void;
   /** Returns when the next message of the queue may begin, in milliseconds since the epoch; `null` while none may. */
   drainFrom?: (state: ConversationState) => number | null;
 }
@@ -118,7 +121,9 @@ export class ConversationCore
 
   write(before: ConversationState, transition: Transition, now: number): ConversationCommit | null {
     if (transition.entries.length === 0) return null;
-    return { before, transition, ...this.store.commit(transition, now) };
+    const written = this.store.commit(transition, now);
+    if (changesWaiting(before, written.state, transition)) this.ports.waitingChanged?.();
+    return { before, transition, ...written };
   }
 
   withdrawals({ before, state, transition }: ConversationCommit): readonly Withdrawal[] {

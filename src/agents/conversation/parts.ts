@@ -7,12 +7,15 @@ import type { Span, SpanExporter } from "../../model/span.ts";
 import type { AgentApi } from "../../protocol/agent-api.ts";
 import { endsTurn } from "../../protocol/frames.ts";
 import type { Mailbox } from "../base/mailbox/mailbox.ts";
+import { approvalsMirror } from "../base/mirror/approvals-mirror.ts";
+import type { Mirror } from "../base/mirror/mirror.ts";
 import type { OwnedStore } from "../base/removal/owned-stores.ts";
 import type { Client } from "../base/sockets/client.ts";
 import type { Outflows } from "../base/sockets/outflow.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { takeAgentCalls } from "./agent-calls.ts";
 import { type BackupPorts, ConversationBackup } from "./backup.ts";
+import { waitingCalls } from "./core/waiting-calls.ts";
 import { mayRead } from "./door/access.ts";
 import { broughtBy } from "./door/participants.ts";
 import { ConversationReaders } from "./door/readers.ts";
@@ -40,6 +43,8 @@ type Own =
   | "relist"
   | "invite"
   | "publish"
+  | "waitingChanged"
+  | "onWaiting"
   | keyof OutgoingPorts;
 
 export interface PartsPorts extends Omit<ConversationPorts, Own> {
@@ -82,6 +87,7 @@ export class ConversationParts {
         const times = [this.runtime.dueIn, this.usage.wake()].filter((time) => time !== null);
         return times.length === 0 ? null : Math.min(...times);
       },
+      approvals: () => (this.runtime.exists ? this.approvals.wake() : null),
       directory: () => (this.runtime.exists ? this.announcement.listing.wake() : null),
       registration: () => (this.runtime.exists ? this.announcement.noteAgain() : null),
       expiry: () => this.readers.expire(),
@@ -93,6 +99,8 @@ export class ConversationParts {
   );
   readonly announcement: Announcement;
   readonly usage: UsageMirror;
+  /** The calls that wait for people, in the directory. */
+  readonly approvals: Mirror;
   readonly runtime: ConversationRuntime;
   readonly queries: ConversationQueries;
   readonly readers: ConversationReaders;
@@ -119,6 +127,16 @@ export class ConversationParts {
       isDue: () => this.runtime.dueIn !== null,
       disarm: () => this.wakeups.disarm("window"),
     });
+    this.approvals = approvalsMirror({
+      clock,
+      directory,
+      wakeup: this.wakeups.named("approvals"),
+      waiting: () => {
+        const { state } = this.runtime;
+        const { tenant, id: place } = state.record;
+        return { tenant, place, seq: state.seq, waiting: waitingCalls(state) };
+      },
+    });
     const { log, ...others } = ports;
     this.runtime = new ConversationRuntime({
       ...others,
@@ -130,6 +148,8 @@ export class ConversationParts {
       invite: (record, id) => broughtBy(ports, record, id),
       onUsage: () => this.usage.changed(),
       ...(log && { log }),
+      waitingChanged: () => void this.approvals.note().catch((error: unknown) => console.error(error)),
+      onWaiting: () => void this.approvals.publish(),
       ...(exporter && { spans: new SpanQueue(clock, exporter, (work) => ports.waitUntil(work)).add }),
       publish: (frames) => {
         if (frames.some(endsTurn)) this.usage.changed();

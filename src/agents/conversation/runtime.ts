@@ -38,6 +38,7 @@ import {
 import type { Transition } from "./core/transition.ts";
 import type { CallingTurn, Turn } from "./core/turn.ts";
 import { unsavedFacts, unsavedSummary } from "./core/unsaved.ts";
+import { changesWaiting } from "./core/waiting-calls.ts";
 import { Handles } from "./door/handles.ts";
 import { TurnEnds } from "./door/turn-ends.ts";
 import { DeltaBuffer } from "./effects/delta-buffer.ts";
@@ -72,6 +73,8 @@ export interface ConversationPorts
   changeLimit?: RateLimit;
   /** Publishes frames to all readers, in order. */
   publish: (frames: Frame[]) => void;
+  /** Called after each commit that changes the calls which wait for people. */
+  onWaiting?: () => void;
   /** Gets a commit that changed the usage without a turn's end. */
   onUsage?: () => void;
   /** Notes a new conversation for its agent and the directory, in the transaction that creates it. Returns the wake-ups. */
@@ -348,6 +351,7 @@ export class ConversationRuntime {
     };
     this.deltas.publish(framesOf(row, 0, record, turnOf, (n) => turnOf(n) ?? extracted(n)));
     this.#reports.report(record, before.active, transition);
+    if (changesWaiting(before, state, transition)) this.ports.onWaiting?.();
   }
 
   #core(): ConversationCore {

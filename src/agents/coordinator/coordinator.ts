@@ -56,6 +56,7 @@ import type { PageOptions } from "../../shared/page.ts";
 import type { Principal } from "../../shared/principal.ts";
 import { validate } from "../../shared/validation.ts";
 import { durableActor } from "../base/lookup/durable-actors.ts";
+import { approvalsMirror } from "../base/mirror/approvals-mirror.ts";
 import { Mirror } from "../base/mirror/mirror.ts";
 import { TenantTurns } from "../base/runtime/tenant-turns.ts";
 import { SessionAgent } from "../base/session-agent.ts";
@@ -65,6 +66,7 @@ import { createOutflows } from "../base/sockets/outflow.ts";
 import { Wakeups } from "../base/timers/wakeups.ts";
 import { takeAgentAnswers } from "./agent-nodes.ts";
 import { takeChildRuns } from "./child-runs.ts";
+import { changesGates } from "./core/gates.ts";
 import { unknownRun } from "./core/record.ts";
 import { beginsWork } from "./core/run-envelopes.ts";
 import { isOver } from "./core/state.ts";
@@ -85,7 +87,7 @@ import {
   requestHash,
 } from "./door/start-run.ts";
 import { RunEvents } from "./reads/run-events.ts";
-import { journalPage, outerView, runSummary, runView, runWorkflow } from "./reads/run-views.ts";
+import { journalPage, outerView, runSummary, runView, runWorkflow, waitingGates } from "./reads/run-views.ts";
 import { RunRuntime } from "./run-runtime.ts";
 
 /** Everything that an application provides to its runs. */
@@ -143,6 +145,7 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
           this.#runtime.reconcile();
           return this.#runtime.dueIn;
         },
+        approvals: () => (this.#runtime.exists ? this.#approvals.wake() : null),
         directory: () => this.#listing.wake(),
         expiry: () => this.#sockets.expire(),
       },
@@ -160,11 +163,25 @@ export function createCoordinatorClass<Env extends Cloudflare.Env>(
       room: () => this.mailbox.room(),
       withdraw: ({ to, type }) => this.mailbox.withdraw(to, type),
       statusChanged: () => this.#listing.note(),
-      publish: ({ before, state }) => {
+      gatesChanged: () => void this.#approvals.note().catch((error: unknown) => console.error(error)),
+      publish: (commit) => {
+        const { before, state } = commit;
+        if (changesGates(before, commit)) void this.#approvals.publish();
         if (shownStatus(before) !== shownStatus(state)) void this.#listing.publish();
         this.#readers.wake();
         this.#sockets.wake();
         if (isOver(state)) this.#waiters.wake();
+      },
+    });
+    /** The gates that wait for people, in the directory. */
+    readonly #approvals = approvalsMirror({
+      clock: systemClock,
+      wakeup: this.#wakeups.named("approvals"),
+      directory: () => ports.directory(this.env),
+      waiting: () => {
+        const { state } = this.#runtime;
+        const { tenant, id: place } = state.record;
+        return { tenant, place, seq: state.seq, waiting: waitingGates(state) };
       },
     });
     /** The run's entry in the directory. */

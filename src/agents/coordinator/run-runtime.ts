@@ -60,6 +60,8 @@ export interface RunPorts extends WakeupPorts {
    * is armed.
    */
   statusChanged(): Promise<void>;
+  /** As `statusChanged`, for a commit that opens or ends a gate. */
+  gatesChanged?(): void;
   /** Gets each commit, after it. */
   publish(commit: RunCommit): void;
 }
@@ -228,6 +230,7 @@ export class RunRuntime {
       if (work?.kind === "gate" && work.question.approval !== undefined)
         this.ports.keyValue.put(gateKey(token), node);
     }
+    this.ports.gatesChanged?.();
   }
 
   /** Returns who may answer a gate; `undefined` for an operation that is unknown, or has no rule. */

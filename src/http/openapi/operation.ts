@@ -12,6 +12,7 @@ export const TAGS = {
   turns: "Sending messages, and reading the results.",
   events: "Following a conversation live, as server-sent events or over a WebSocket.",
   runs: "Runs of workflows, and their journals.",
+  approvals: "Calls of tools and gates that wait for you.",
   triggers: "Starts of runs and turns at a time, by cron, or by a signed webhook.",
   openai: "The same for clients of the OpenAI API: a model is an agent. Errors are `{error}` here.",
   delivery: "Dead letters between actors, for operators and administrators.",

@@ -14,6 +14,7 @@ import type {
   RunView,
   RunWorkflow,
 } from "../../../protocol/coordinator-api.ts";
+import { approversOf, type ListedApproval } from "../../../protocol/waiting-approvals.ts";
 import { defined } from "../../../shared/defined.ts";
 import type { JsonObject } from "../../../shared/json.ts";
 import { type Page, type PageOptions, pageOptionsSchema } from "../../../shared/page.ts";
@@ -95,6 +96,27 @@ function boundedState(state: JsonObject): Pick<RunView, "state" | "omitted"> {
     ),
     omitted,
   };
+}
+
+/** Returns the gates that wait for people, as the inbox lists them; none once the run is over. */
+export function waitingGates(state: RunState): ListedApproval[] {
+  if (isOver(state)) return [];
+  const { record, tokens } = state;
+  const { library, id, version } = record.workflow;
+  const place = { projectId: record.projectId, runId: record.id, workflow: { library, id, version } };
+  return gatesOf(state, [...tokens.values()]).map(({ token, kind: question, rule, requester, ...gate }) => {
+    const at = token === undefined ? record.createdAt : tokens.get(token)?.createdAt;
+    const asked = defined({ rule, requester });
+    const approval = {
+      kind: "gate" as const,
+      ...place,
+      ...gate,
+      question,
+      ...asked,
+      requestedAt: toIso(at ?? record.createdAt),
+    };
+    return { approval, approvers: approversOf(asked, [record.startedBy]) };
+  });
 }
 
 function gatesOf(state: RunState, tokens: readonly Token[]): GateView[] {
