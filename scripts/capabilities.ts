@@ -771,7 +771,6 @@ export const CAPABILITIES: readonly Capability[] = [
     name: "Who may approve",
     statement:
       "Rules by requester, participant, role or user; the requester excluded on demand; enforced at every entrance; inbox of tool calls and gates.",
-    missing: "The inbox.",
   },
   {
     row: "I3",

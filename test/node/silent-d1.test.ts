@@ -79,6 +79,8 @@ const QUERIES: [name: string, ask: Ask][] = [
   ],
   ["a run is published", directory((d1) => d1.putRun("t", RUN))],
   ["runs are listed", directory((d1) => d1.runs(PRINCIPAL, { status: "failed" }))],
+  ["requests for approval are published", directory((d1) => d1.putApprovals("t", "c", 1, []))],
+  ["requests for approval are listed", directory((d1) => d1.approvals(PRINCIPAL, { now: 0 }))],
   ["usage is read", directory((d1) => d1.usage("t", "a"))],
   ["agents are listed", directory((d1) => d1.agents("t"))],
   ["conversations are listed", directory((d1) => d1.conversations(PRINCIPAL))],

@@ -279,6 +279,7 @@ describe("rows", () => {
     expect((await applied()).results.map(({ name }) => name)).toEqual(names.toSorted());
     const tables = [
       ...["agents", "conversations", "conversation_users", "dead_letters"],
+      ...["approval_places", "approvals", "approvers"],
       ...["libraries", "definitions", "usage", "runs", "triggers", "memories", "dramatis_migrations"],
     ];
     await database.batch(tables.map((table) => database.prepare(`DROP TABLE ${table}`)));

@@ -179,6 +179,8 @@ describe("the inbox", () => {
     expect(await idsOf(ADA, `since=${new Date(Date.now() + 60_000).toISOString()}`)).toEqual([]);
     for (const query of ["kind=text", "since=yesterday", "limit=0", "cursor=x"])
       expect((await request(`/api/approvals?${query}`, {}, ADA)).status, query).toBe(422);
+    const refused = await request("/api/approvals?status=open", {}, ADA);
+    expect([refused.status, await refused.json()]).toMatchObject([400, { code: "UNKNOWN_PARAMETER" }]);
     const client = createClient({
       baseUrl: "http://dramatis.test",
       fetch: (url, init) => request(new URL(url).pathname + new URL(url).search, init, ADA),
