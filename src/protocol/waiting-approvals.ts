@@ -26,7 +26,7 @@ export interface WaitingCall extends Waiting {
   agentId: string;
   /** The name of the tool. */
   name: string;
-  /** The task or the workflow that runs, as `library/id`; absent if the tool names none. */
+  /** The task or the workflow that runs, as `library/id`. Absent if the tool has no target. */
   target?: string;
 }
 
@@ -45,7 +45,7 @@ export interface WaitingGate extends Waiting {
 
 export type WaitingApproval = WaitingCall | WaitingGate;
 
-/** A request with the names of the people who may answer, as `nameOf…` below returns them. */
+/** A request, and the people who may answer it, by the names that `namesOf` returns. */
 export interface ListedApproval {
   approval: WaitingApproval;
   approvers: string[];
@@ -63,7 +63,7 @@ export interface ApprovalFilter {
 
 export type ApprovalsRequest = PageOptions & ApprovalFilter;
 
-/** Returns the names by which a list finds the people who may answer. `readers` may read the place of the request, as operators do. */
+/** Returns the people who may answer, by the names that `namesOf` returns. `readers` and operators may read the conversation or the run. */
 export function approversOf({ rule = {}, requester }: AnsweredBy, readers: readonly string[]): string[] {
   const { by = "participant" } = rule;
   const operators = "role:operator";
@@ -82,7 +82,7 @@ export function approversOf({ rule = {}, requester }: AnsweredBy, readers: reado
   }
 }
 
-/** Returns the names of a principal in the lists of `approversOf`. */
+/** Returns the names of a principal: its subject, and each of its roles. */
 export function namesOf(principal: Pick<Principal, "subject" | "roles">): string[] {
   const { subject } = principal;
   const roles = ROLES.filter((role) => hasRole(principal, role)).map((role) => `role:${role}`);

@@ -98,7 +98,7 @@ function boundedState(state: JsonObject): Pick<RunView, "state" | "omitted"> {
   };
 }
 
-/** Returns the gates that wait for people, as the inbox lists them; none once the run is over. */
+/** Returns the gates that wait for people, as the inbox lists them. A finished run has no gates. */
 export function waitingGates(state: RunState): ListedApproval[] {
   if (isOver(state)) return [];
   const { record, tokens } = state;
