@@ -157,6 +157,7 @@ export type {
 export type { PastTurnsApi } from "./protocol/tool-memory.ts";
 export type { CreateTrigger, TriggerApi, TriggerStarted, TriggerView } from "./protocol/trigger-api.ts";
 export type { TurnView } from "./protocol/views.ts";
+export type { RunCallerApi, WorkflowResultApi } from "./protocol/workflow-call.ts";
 export type {
   WorkflowDefinition,
   WorkflowMerge,

@@ -1,16 +1,20 @@
 /** The conversation engine: lifecycle, turns, history and planning, hooks, failures, streams, correlation. */
-import { describe, expect, it, test, vi } from "vitest";
+import { describe, expect, expectTypeOf, it, test, vi } from "vitest";
 import type { ConversationStore } from "../../src/engine/conversation-store.ts";
 import {
+  type Conversation,
   type ConversationEngineConfig,
+  type ConversationRecord,
   type ConversationTurn,
   createConversationEngine,
   createHistoryBuilder,
   InMemoryConversationStore,
+  type MessageRole,
   type NewMessage,
   ProviderCallError,
   type ProviderStreamChunk,
   type RequestOutcome,
+  type Role,
   type RunTurn,
   type TurnEvent,
 } from "../../src/engine/index.ts";
@@ -822,6 +826,11 @@ describe("records and correlation", () => {
     expect(parents).toEqual([undefined, runOf(first), runOf(second), "conv_x:turn_y"]);
     expect(adapter.asked.map(({ options }) => options.parentCorrelationId)).toEqual(parents);
     expect(adapter.asked[0]?.options.correlationId).toBe(runOf(first));
+  });
+
+  it("has the type names of agent-conversation-core", () => {
+    expectTypeOf<Conversation>().toEqualTypeOf<ConversationRecord>();
+    expectTypeOf<Role>().toEqualTypeOf<MessageRole>();
   });
 
   it("C17 the adapter and the record have the extensions", async () => {
