@@ -1,6 +1,6 @@
 /** Answers requests for approval in the conversation that a component shows; `null` where its reader cannot. */
 import { createContext } from "react";
-import type { ConversationActions } from "../../src/client/index.ts";
+import { type ConversationActions, DramatisClientError } from "../../src/client/index.ts";
 
 export interface ApprovalActions {
   resolve: ConversationActions["resolveApproval"];
@@ -9,3 +9,8 @@ export interface ApprovalActions {
 }
 
 export const Approvals = createContext<ApprovalActions | null>(null);
+
+/** Reports whether an error says that the user may not answer a request. */
+export function isExcluded(error: unknown): boolean {
+  return error instanceof DramatisClientError && error.code === "PERMISSION_DENIED";
+}

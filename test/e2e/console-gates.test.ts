@@ -222,6 +222,21 @@ describe.runIf(hasChromium)(
       await page.locator("[data-testid=run-node]").first().waitFor();
     });
 
+    it("I1 says who may answer, and disables the buttons of a person who may not", async () => {
+      const id = await start("work/audit", {});
+      const page = await visit(`/runs/${id}`);
+      const question = page.getByRole("form", { name: "Close the books?" });
+      await question
+        .getByText("Only participants, except the requester, may answer.", { exact: true })
+        .waitFor();
+      const deny = question.getByRole("button", { name: "Deny" });
+      await deny.press("Enter");
+      await question.getByRole("alert").getByText("You may not answer this request.").waitFor();
+      expect(await deny.getAttribute("aria-disabled")).toBe("true");
+      expect(await question.getByRole("button", { name: "Try again" }).count()).toBe(0);
+      expect(world.visitor.complaints.splice(0)).toEqual([expect.stringContaining("403")]);
+    });
+
     it("asks nothing any more when the run is cancelled", async () => {
       const id = await start("work/refunds", { orders: ["A1"] });
       const page = await visit(`/runs/${id}`);

@@ -3,8 +3,8 @@
  * the card goes.
  */
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "react";
-import { DramatisClientError, type OperationState } from "../../../src/client/index.ts";
-import type { ApprovalActions } from "../approvals.ts";
+import { DramatisClientError, type OperationState, whoMayAnswer } from "../../../src/client/index.ts";
+import { type ApprovalActions, isExcluded } from "../approvals.ts";
 import { messageOf, momentOf } from "../format.ts";
 import { ErrorNote } from "./error-note.tsx";
 import { Icon } from "./icon.tsx";
@@ -28,6 +28,8 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
   const [sending, setSending] = useState<"approved" | "denied" | null>(null);
   const [reason, setReason] = useState("");
   const [error, setError] = useState<unknown>(undefined);
+  const rule = approval?.rule;
+  const isDisabled = sending !== null || isExcluded(error);
 
   useLayoutEffect(() => {
     const element = card.current;
@@ -46,7 +48,7 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
   }, [connected]);
 
   async function resolve(approved: boolean) {
-    if (sending !== null) return;
+    if (isDisabled) return;
     setSending(approved ? "approved" : "denied");
     setError(undefined);
     const given = reason.trim();
@@ -82,6 +84,7 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
           </span>
         )}
       </p>
+      {rule !== undefined && <p className="text-xs text-muted">{whoMayAnswer(rule)}</p>}
       {target !== undefined && (
         <p>
           Runs <span className="font-mono text-[0.8125rem]">{target}</span>
@@ -112,7 +115,7 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
         {input !== undefined && (
           <button
             type="button"
-            aria-disabled={sending !== null}
+            aria-disabled={isDisabled}
             onClick={() => void resolve(true)}
             className="rounded-xl bg-accent px-4 py-2 font-medium text-on-accent aria-disabled:bg-line aria-disabled:text-muted"
           >
@@ -121,7 +124,7 @@ export function ApprovalCard({ operation, asker, actions, onLate, onLeave }: App
         )}
         <button
           type="button"
-          aria-disabled={sending !== null}
+          aria-disabled={isDisabled}
           onClick={() => void resolve(false)}
           className="rounded-xl border border-line px-4 py-2 font-medium text-danger hover:bg-sunken aria-disabled:text-muted"
         >

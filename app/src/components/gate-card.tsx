@@ -3,8 +3,9 @@
  * the questions when the card goes.
  */
 import { type FormEvent, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
-import { DramatisClientError, type GateView } from "../../../src/client/index.ts";
+import { DramatisClientError, type GateView, whoMayAnswer } from "../../../src/client/index.ts";
 import type { Json, JsonObject } from "../../../src/shared/json.ts";
+import { isExcluded } from "../approvals.ts";
 import { messageOf, momentOf } from "../format.ts";
 import { answerOf, errorsAt, FORM, fieldsOf, type GateErrors, type GateTexts } from "../runs/gate-form.ts";
 import { ErrorNote } from "./error-note.tsx";
@@ -45,12 +46,14 @@ interface GateCardProps {
 }
 
 export function GateCard({ gate, place, texts, onType, answer, onDone, onLeave }: GateCardProps) {
-  const { kind, prompt, input, expiresAt } = gate;
+  const { kind, prompt, input, expiresAt, rule } = gate;
   const title = useId();
   const card = useRef<HTMLFormElement>(null);
   const [sending, setSending] = useState<Verdict | null>(null);
   const [errors, setErrors] = useState(NO_ERRORS);
   const [failure, setFailure] = useState<{ error: unknown; verdict: Verdict } | undefined>(undefined);
+  const isRefused = isExcluded(failure?.error);
+  const isDisabled = sending !== null || isRefused;
   const fields = fieldsOf(gate);
   const verdicts: Verdict[] = kind === "human.input" ? ["send"] : ["approve", "deny"];
 
@@ -66,7 +69,7 @@ export function GateCard({ gate, place, texts, onType, answer, onDone, onLeave }
   }, [errors]);
 
   async function send(verdict: Verdict) {
-    if (sending !== null) return;
+    if (isDisabled) return;
     const { start, done } = VERDICTS[verdict];
     const made = answerOf(fields, texts, start);
     setFailure(undefined);
@@ -115,6 +118,7 @@ export function GateCard({ gate, place, texts, onType, answer, onDone, onLeave }
       <h3 id={title} tabIndex={-1} data-question className="font-medium whitespace-pre-wrap wrap-anywhere">
         {prompt === "" ? "An answer is needed." : prompt}
       </h3>
+      {rule !== undefined && <p className="text-xs text-muted">{whoMayAnswer(rule)}</p>}
       {Object.keys(input).length > 0 && <JsonView label="Input" value={input} exact />}
       {fields.map((field) => (
         <GateFieldView
@@ -132,7 +136,7 @@ export function GateCard({ gate, place, texts, onType, answer, onDone, onLeave }
           <button
             key={verdict}
             type={verdict === "send" ? "submit" : "button"}
-            aria-disabled={sending !== null}
+            aria-disabled={isDisabled}
             onClick={verdict === "send" ? undefined : () => void send(verdict)}
             className={`rounded-xl px-4 py-2.5 font-medium aria-disabled:text-muted ${LOOKS[verdict]}`}
           >
@@ -141,7 +145,10 @@ export function GateCard({ gate, place, texts, onType, answer, onDone, onLeave }
         ))}
       </div>
       {failure !== undefined && (
-        <ErrorNote text={messageOf(failure.error)} onRetry={() => void send(failure.verdict)} />
+        <ErrorNote
+          text={messageOf(failure.error)}
+          {...(!isRefused && { onRetry: () => void send(failure.verdict) })}
+        />
       )}
     </form>
   );

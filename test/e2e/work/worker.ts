@@ -158,6 +158,24 @@ const refunds = defineWorkflow("refunds", {
   ],
 });
 
+const askAudit = defineTask({
+  id: "ask_audit",
+  input: z.object({}),
+  steps: [
+    step("ask", {
+      action: { kind: "human.approve", prompt: "Close the books?", approval: { notRequester: true } },
+    }),
+  ],
+});
+
+/** Asks a person who did not start the run. */
+const audit = defineWorkflow("audit", {
+  input: z.object({}),
+  initialNode: "ask",
+  nodes: [node("ask", { task: askAudit, inputMapping: {} })],
+  transitions: [],
+});
+
 const letter = z.object({ subject: z.string().min(3), urgent: z.boolean().optional() });
 
 const reviewLetter = defineTask({
@@ -242,8 +260,8 @@ const app = dramatis({
       personas: [clerk, porter],
       tools: [pay, research, flaky, transfer, askPorter, errand],
       modelProfiles: [priced],
-      tasks: [askRefund, reviewLetter, askAddress],
-      workflows: [errands, refunds, letters, slowErrand, haunted],
+      tasks: [askRefund, askAudit, reviewLetter, askAddress],
+      workflows: [errands, refunds, audit, letters, slowErrand, haunted],
     }),
   ],
   agents: [
